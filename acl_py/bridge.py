@@ -1,0 +1,450 @@
+"""Where simulated time meets the event loop: the device may run past the host clock once no host task can run.
+
+**Nobody can run exactly when the loop's own ready queue holds nothing but our look at it.** While somebody waits for a
+device, a `Gate` puts one callback, its *look*, into the queue of the loop, once a turn. A look that finds the queue
+empty is followed by another, so that the loop polls its sockets and timers in between (what one task wrote to another
+through a socket is on its way inside). After two empty looks every device jumps to its next completion that wakes
+somebody.
+
+Why not otherwise: a scan of the tasks is blind between the end of a child and the wake-up of its parent, where no task
+can run and yet the program goes on; each level of `gather` or `call_soon` is such a turn. Waiting for some quiet turns
+moves the limit, no more. Counting tasks that entered the runtime misses those that wait for one another.
+
+Where the caller is the only task, there is nobody to wait for: the device runs in place, without a trip through the
+loop. That cannot change a simulated time. Every 10 ms of real time a trip is made all the same, else `asyncio.timeout`
+and Ctrl-C would starve.
+
+What the outside world does (sleep, sockets, threads) takes no simulated time, and simulated time does not wait for it,
+except inside `Bridge.hold`. `acl_py.hang` decides whether anything outside could still end a wait for which nothing is
+scheduled.
+"""
+
+import asyncio
+import time
+import warnings
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import Context
+from types import coroutine
+from typing import Any, ParamSpec, Protocol, TypeVar
+from weakref import WeakKeyDictionary, WeakSet, ref
+
+from acl_py.hang import Outside, has_idle_workers, holder
+from device_model.scheduler import Completion, Nanoseconds, Scheduler
+
+BUDGET = 50_000  # instants in one go; then the loop turns, so that a long jump does not block it
+EMPTY_LOOKS = 2
+EMPTY_LOOKS_BLIND = 10  # where the loop does not show its queue and the tasks are scanned instead
+SPIN_TURNS = 10_000  # turns without a call while somebody can run: `while not flag: await sleep(0)`
+POLL_LIMIT = 10_000  # fruitless queries in a row on a device that has nothing to do
+TRIP_S = 0.010  # the longest time without a trip through the loop
+GRACE_S = 0.1  # until a thread that looked idle has picked up its job, until a spinner is looked at again
+LOOK_S = 1.0  # between looks while only the outside can help; then it is time for a warning, too
+HELD_PATIENCE_S = 10.0  # a hold says that a thread may take its time: no warning so early
+
+Waiting = Any  # the host's record of who waits for what; we hand it back and never look inside
+Task = asyncio.Task[Any]
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Host(Protocol):
+    """What the bridge sees of a runtime."""
+
+    host_ns: Nanoseconds
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """The device's clock and heap."""
+
+    @property
+    def waiters(self) -> dict[asyncio.Future[None], Waiting]:
+        """Who waits, in order of arrival; the bridge enters and removes them."""
+
+    @property
+    def hang_after(self) -> float | None:
+        """After how many real seconds a wait that only the outside could end is a hang; None: never."""
+
+    def describe_hang(self) -> str:
+        """Who waits for what, as a text."""
+
+    def deadlock(self, waiting: Waiting) -> Exception:
+        """The error for one waiter, a new one each time; *waiting* is None for a poller that said nothing of itself."""
+
+
+class Bridge:
+    """One runtime's way to wait; made inside a running loop, good in any later one.
+
+    A runtime belongs to a loop only while it has waiters.
+    """
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self._fruitless = 0  # queries in a row that could not have been answered otherwise
+        self._polling_since = 0.0
+        loop = asyncio.get_running_loop()
+        self._gate = _gate_of(loop)
+        self._gate.enter(self, loop)
+
+    def __repr__(self) -> str:
+        return f"<Bridge waiting={len(self.host.waiters)} {self._gate!r}>"
+
+    def close(self) -> None:
+        """The runtime ends. Tasks that still wait are served on, since nobody else would wake them."""
+        self._gate.bridges.discard(self)
+
+    def arm(self) -> None:
+        """A call was made while others wait: look anew. The loop gets round to it once the caller suspends."""
+        self._here().arm()
+
+    async def wait(self, completion: Completion, waiting: Waiting) -> None:
+        """Suspend until *completion* is done, with the host clock then not before it; the wake-up cost is the caller's.
+
+        Raises what `Host.deadlock` makes if nothing can ever complete it, and what went wrong while the device ran.
+        """
+        if completion.done:
+            await self.breathe()
+            return
+        gate, host = self._here(), self.host
+        if gate.holders:
+            gate.refuse_holder()
+        if not host.waiters and gate.alone() and not gate.is_trip_due() and self._run_in_place(completion):
+            return
+        future: asyncio.Future[None] = gate.loop.create_future()  # for each waiter its own: a future has one owner
+
+        def wake() -> bool:
+            if future.done() or future.get_loop().is_closed():  # cancelled, or left behind: it is nobody
+                return False
+            future.set_result(None)
+            return True
+
+        host.scheduler.watch(completion, wake)
+        host.waiters[future] = waiting
+        gate.waiting[self] = None
+        gate.arm()
+        try:
+            await future
+        finally:  # a cancelled waiter goes, the device's work stays
+            gate.trip()
+            host.waiters.pop(future, None)
+            if not host.waiters:
+                gate.leave(self)
+
+    async def breathe(self) -> None:
+        """Let the others, if any, run for a turn: after a query that says "not yet" and a wait that is over at once."""
+        gate = self._here()
+        if gate.waiting:
+            gate.arm()  # those of another runtime wait; this one's are no reason to take the caller for a spinner
+        if not gate.alone() or gate.is_trip_due():
+            await _one_turn()
+            gate.trip()
+
+    def poll_succeeded(self) -> None:
+        """A query said yes."""
+        self._fruitless = 0
+
+    def poll_failed(self, waiting: Waiting = None) -> None:
+        """A query said "not yet"; raise if it will say so for ever."""
+        if self.host.scheduler.heap:
+            self._fruitless = 0
+            return
+        self._fruitless += 1
+        if self._fruitless % POLL_LIMIT == 0:
+            self._check_poll(waiting)
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Within this, simulated time waits for the real world: no device runs past the host clock."""
+        gate, key = self._here(), object()
+        gate.holders[key] = asyncio.current_task()
+        try:
+            yield
+        finally:
+            del gate.holders[key]
+            if gate.waiting:
+                gate.arm()
+
+    async def in_thread(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run *function* in a thread and let simulated time wait for it."""
+        with self.hold():
+            return await asyncio.to_thread(function, *args, **kwargs)
+
+    def jump(self) -> bool:
+        """Run the device to its next instant that wakes somebody: did anything happen?
+
+        What goes wrong (an observer, a kernel's body, we ourselves) goes to the waiters: a callback that dies silently
+        would leave them waiting for ever.
+        """
+        host = self.host
+        try:
+            return host.scheduler.run_to_wake(BUDGET)
+        except Exception as error:
+            self.fail(error)
+            return True
+        finally:
+            self._catch_up()
+
+    def fail(self, error: Exception) -> None:
+        """Give *error* to all waiters."""
+        for future in list(self.host.waiters):
+            if not future.done():
+                future.set_exception(error)
+
+    def give_up(self, circumstances: Iterable[str]) -> None:
+        """Nobody can end these waits: an error of its own for each waiter."""
+        note = "\n".join(circumstances)
+        for future, waiting in list(self.host.waiters.items()):
+            if not future.done():
+                error = self.host.deadlock(waiting)
+                if note:
+                    error.add_note(note)
+                future.set_exception(error)
+
+    def is_out_of_patience(self, stuck_s: float) -> bool:
+        """Has this runtime been told not to wait for the outside any longer?"""
+        return self.host.hang_after is not None and stuck_s >= self.host.hang_after
+
+    def _run_in_place(self, completion: Completion) -> bool:
+        try:
+            return self.host.scheduler.run_until(completion, BUDGET)
+        finally:
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        # Also when the budget ended the run early or an error did: else a call that comes in between two jumps would
+        # submit into the device's past.
+        host = self.host
+        host.host_ns = max(host.host_ns, host.scheduler.now)
+
+    def _check_poll(self, waiting: Waiting) -> None:
+        gate, now = self._here(), time.monotonic()
+        if self._fruitless == POLL_LIMIT:
+            self._polling_since = now
+        polled_s = now - self._polling_since
+        if is_hopeless(gate.helpers(), polled_s) or self.is_out_of_patience(polled_s):
+            self._fruitless = 0
+            raise self.host.deadlock(waiting)
+
+    def _here(self) -> "Gate":
+        loop = asyncio.get_running_loop()
+        gate = self._gate
+        if gate.loop_ref() is not loop:
+            gate = self._gate = _gate_of(loop)
+            gate.enter(self, loop)
+            # Waits that an earlier loop took with it when it was closed.
+            for future in [future for future in self.host.waiters if future.get_loop().is_closed()]:
+                del self.host.waiters[future]
+        return gate
+
+
+class Gate:
+    """Decides for one running loop, and all runtimes in it, when nobody can run.
+
+    One for all of them: two looks would see each other and never find the queue empty. The loop is held weakly.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop_ref = ref(loop)
+        self.ready: Collection[Any] | None = holder(loop, "_ready", loop.call_soon(int))
+        self.needed = EMPTY_LOOKS if self.ready is not None else EMPTY_LOOKS_BLIND
+        self.bridges: WeakSet[Bridge] = WeakSet()
+        self.waiting: dict[Bridge, None] = {}  # those with waiters, in order of arrival
+        self.holders: dict[object, Task | None] = {}
+        self.outside = Outside(loop)
+        self._armed = False  # our look is in the queue
+        self._quiet = self._turns = 0  # empty looks in a row; looks since the last call
+        self._solo: Task | None = None  # the task that was found to be the only one, until the loop turns
+        self._other: Callable[[], Task | None] = _nobody  # a witness that there is another task
+        self._trip = time.monotonic()
+        self._stuck_since: float | None = None  # nothing is scheduled, and only the outside can help
+        self._timer: asyncio.TimerHandle | None = None  # the next look while stuck
+        self._warned_stuck = self._warned_spin = False
+        self._context = Context()  # else observers would see the context variables of whoever armed the look
+
+    def __repr__(self) -> str:
+        return f"<Gate waiting={len(self.waiting)} held={len(self.holders)} armed={self._armed}>"
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The loop; a gate is used only inside it."""
+        loop = self.loop_ref()
+        assert loop is not None, f"{self!r} has outlived its loop"
+        return loop
+
+    def enter(self, bridge: Bridge, loop: asyncio.AbstractEventLoop) -> None:
+        """A simulation begins: if it is the only one, what is around now is what was there before."""
+        if not self.bridges:
+            self.outside = Outside(loop)
+        self.bridges.add(bridge)
+
+    def leave(self, bridge: Bridge) -> None:
+        """The last waiter of *bridge* went."""
+        self.waiting.pop(bridge, None)
+        if not self.waiting:
+            self._stop_timer()
+
+    def arm(self) -> None:
+        """Look anew: a wait begins, a call was made while others wait, a hold ends."""
+        self._quiet = self._turns = 0
+        self._stuck_since = None
+        if not self._armed:
+            self._look_next_turn()
+
+    def alone(self) -> bool:
+        """Is the calling task the only one of the loop, with nobody and nothing else in the queue?"""
+        if self.ready is None or self.holders or self.anybody():
+            return False
+        this = asyncio.current_task()
+        # Found before, and the loop has not turned since. Of this task: an eager child runs on top of its parent.
+        if self._armed and self._solo is this:
+            return True
+        other = self._other()
+        if other is None or other.done() or other is this:
+            other = next((task for task in asyncio.all_tasks() if task is not this), None)
+            if other is None:
+                self.arm()  # the look, at the next turn, ends the claim
+                self._solo = this
+                return True
+            self._other = ref(other)
+        return False
+
+    def anybody(self) -> bool:
+        """Can anybody but the caller run?"""
+        if self.ready is not None:
+            return len(self.ready) > self._armed  # our own look is not somebody
+        this = asyncio.current_task(self.loop)
+        return any(task is not this and _can_run(task) for task in asyncio.all_tasks(self.loop))
+
+    def is_trip_due(self) -> bool:
+        """Has the caller gone on so long that timeouts and Ctrl-C need a turn?"""
+        return time.monotonic() - self._trip >= TRIP_S
+
+    def trip(self) -> None:
+        """The loop has turned."""
+        self._trip = time.monotonic()
+
+    def refuse_holder(self) -> None:
+        """Raise if the calling task holds time still and would wait for it to pass."""
+        if asyncio.current_task() in self.holders.values():
+            raise RuntimeError(
+                "a device wait inside `with hold()`: no simulated time passes there; wait after the block"
+            )
+
+    def helpers(self) -> list[str]:
+        """What outside could still wake the program, in words."""
+        waits = {future for bridge in self.waiting for future in bridge.host.waiters}
+        return self.outside.could_wake(self.loop, waits, self._timer)
+
+    def _look_next_turn(self) -> None:
+        self._armed = True
+        self.loop.call_soon(self._look, context=self._context)
+
+    def _look(self) -> None:
+        """Once a turn, only while somebody waits: may time pass?"""
+        self._armed, self._solo = False, None
+        if not self.waiting:
+            return  # the next wait arms it
+        self._turns += 1
+        spinning = self._turns >= SPIN_TURNS
+        if not spinning:
+            self._quiet = 0 if self.anybody() else self._quiet + 1
+            if self._quiet < self.needed:
+                self._look_next_turn()
+                return
+        try:
+            self._let_time_pass(spinning)
+        except Exception as error:  # a warning that was made an error, a fault in a report
+            for bridge in list(self.waiting):
+                bridge.fail(error)
+
+    def _let_time_pass(self, spinning: bool) -> None:
+        jumps = (
+            [] if self.holders else [bridge.jump() for bridge in list(self.waiting)]
+        )  # all of them, not up to the first
+        if not any(jumps):
+            self._stuck(spinning)
+            return
+        self.arm()  # behind the wake-ups in the queue
+        if spinning and not self._warned_spin:
+            self._warned_spin = True
+            warnings.warn(_SPIN, RuntimeWarning, stacklevel=1)
+
+    def _stuck(self, spinning: bool) -> None:
+        """Nothing is scheduled, or time is held: a hang, or come back later. No look stays behind, so no busy loop."""
+        now = time.monotonic()
+        if self._stuck_since is None:
+            self._stuck_since, self._warned_stuck = now, False
+        stuck_s = now - self._stuck_since
+        helpers = ["a task that spins on sleep(0)"] if spinning else self.helpers()
+        hopeless = is_hopeless(helpers, stuck_s)
+        lost = [bridge for bridge in self.waiting if hopeless or bridge.is_out_of_patience(stuck_s)]
+        for bridge in lost:
+            bridge.give_up(self._circumstances(helpers))
+        if len(lost) == len(self.waiting):
+            return
+        self._come_back(min([GRACE_S if spinning or not helpers else LOOK_S, *self._patience_left(stuck_s)]))
+        if stuck_s >= (HELD_PATIENCE_S if self.holders else LOOK_S) and not self._warned_stuck:
+            self._warned_stuck = True
+            reports = [bridge.host.describe_hang() for bridge in self.waiting]
+            warnings.warn("\n".join([*reports, *self._circumstances(helpers)]), RuntimeWarning, stacklevel=1)
+
+    def _patience_left(self, stuck_s: float) -> Iterator[float]:
+        for bridge in self.waiting:
+            hang_after = bridge.host.hang_after
+            if hang_after is not None and hang_after > stuck_s:
+                yield hang_after - stuck_s
+
+    def _circumstances(self, helpers: list[str]) -> Iterator[str]:
+        """What else belongs into a report."""
+        for task in self.holders.values():
+            yield f"simulated time is held by {'no task' if task is None else f'task {task.get_name()!r}'}"
+        if helpers:
+            yield f"what might still wake it: {', '.join(helpers)}"
+
+    def _come_back(self, delay_s: float) -> None:
+        self._stop_timer()
+        self._timer = self.loop.call_later(delay_s, self._look_again, context=self._context)
+
+    def _look_again(self) -> None:
+        self._timer = None
+        self._quiet = self._turns = 0  # not arm(): nobody called, so it is stuck as long as before
+        if self.waiting and not self._armed:
+            self._look_next_turn()
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def is_hopeless(helpers: list[str], stuck_s: float) -> bool:
+    """Will nothing end a wait that has lasted *stuck_s* real seconds with nothing scheduled?"""
+    return not helpers and (stuck_s >= GRACE_S or not has_idle_workers())
+
+
+_SPIN = (
+    f"simulated time went on without a task that ran for {SPIN_TURNS} turns of the event loop without a call; "
+    "if it is `while not flag: await sleep(0)`, let it wait for an asyncio.Event"
+)
+_GATES: WeakKeyDictionary[asyncio.AbstractEventLoop, Gate] = WeakKeyDictionary()
+
+
+def _gate_of(loop: asyncio.AbstractEventLoop) -> Gate:
+    gate = _GATES.get(loop)
+    if gate is None:
+        gate = _GATES[loop] = Gate(loop)
+    return gate
+
+
+def _can_run(task: Task) -> bool:
+    waiter: asyncio.Future[Any] | None = task._fut_waiter  # type: ignore[attr-defined]
+    return waiter is None or waiter.done()
+
+
+def _nobody() -> None:
+    """A witness that never was."""
+
+
+@coroutine
+def _one_turn() -> Generator[None, None, None]:
+    yield

@@ -1,0 +1,155 @@
+"""Starting and ending, devices and contexts."""
+
+from sys import _getframe
+
+from acl_py.errors import Kind
+from acl_py.runtime import Runtime, Scope, change, current, here
+from acl_py.sites import site_of
+from device_model.contexts import Context as Context
+from device_model.scheduler import AllOf
+
+
+async def Init() -> None:
+    """Begin to use the runtime. Optional: a simulation is ready when it starts. Counted, as in aclrt."""
+    scope = current()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    runtime.pay(runtime.costs.other)
+    runtime.initialized += 1
+    runtime.called("Init", enter, site)
+
+
+async def Finalize() -> list[str]:
+    """End what Init began; after the last one no verb works any more.
+
+    Returns the leaks: one line for each allocation that was not freed, saying what it is and who made it.
+    """
+    scope = current()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    if not runtime.initialized:
+        raise runtime.fail(Kind.NOT_INITIALIZED, "Finalize() without Init()", "call it once for each Init()")
+    await runtime.wait(AllOf([device.work() for device in runtime.devices]), "Finalize()", site)
+    runtime.pay(runtime.costs.other)
+    runtime.initialized -= 1
+    runtime.called("Finalize", enter, site)
+    leaks = leaks_of(runtime)
+    if not runtime.initialized:
+        runtime.shut("the runtime was finalised at " + str(site))
+    return leaks
+
+
+def leaks_of(runtime: Runtime) -> list[str]:
+    """What was not freed, a line each."""
+    return [f"{allocation!r} was never freed" for allocation in runtime.memory.leaks()]
+
+
+async def SetDevice(device: int) -> None:
+    """Make the primary context of *device* current for the calling task and those it makes later."""
+    scope = here()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    context = runtime.device(device).primary
+    runtime.pay(runtime.costs.set_device)
+    change(scope, context)
+    runtime.called("SetDevice", enter, site)
+
+
+async def GetDevice() -> int:
+    """The number of the current device."""
+    scope = here()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    runtime.pay(runtime.costs.other)
+    runtime.called("GetDevice", enter, site)
+    return scope.context.device.ordinal
+
+
+async def GetDeviceCount() -> int:
+    """How many devices there are."""
+    scope = here()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    runtime.pay(runtime.costs.other)
+    runtime.called("GetDeviceCount", enter, site)
+    return runtime.profile.devices
+
+
+async def ResetDevice(device: int) -> None:
+    """Destroy all contexts of *device* and free its memory, at once; what is still queued has no effect any more.
+
+    It leaves a fresh primary context, so it also mends a device whose work has failed.
+    """
+    scope = here()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    found = runtime.device(device)
+    runtime.pay(runtime.costs.other)
+    found.reset(site)
+    if scope.context.device is found:
+        change(scope, found.primary)
+    runtime.called("ResetDevice", enter, site)
+
+
+async def SynchronizeDevice() -> None:
+    """Wait until all work of the current device has completed, whichever stream it is in.
+
+    Raises:
+        AclError: the work of the context failed.
+    """
+    scope = current()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    device = scope.context.device
+    runtime.pay(runtime.costs.sync)
+    await runtime.wait(device.work(), f"SynchronizeDevice() of {device!r}", site)
+    runtime.called("SynchronizeDevice", enter, site)
+    if scope.context.error is not None:
+        raise runtime.lost(scope.context)
+
+
+async def CreateContext(device: int) -> Context:
+    """Create a context on *device*, with default streams of its own, and make it current."""
+    scope = here()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    found = runtime.device(device)
+    runtime.pay(runtime.costs.other)
+    context = found.create_context(site)
+    change(scope, context)
+    runtime.called("CreateContext", enter, site)
+    return context
+
+
+async def DestroyContext(context: Context) -> None:
+    """Destroy *context*; its work completes, its streams and events are gone. If it is current, the device's primary one becomes so."""
+    scope = here()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    _check(scope, context)
+    if context.primary:
+        raise runtime.fail(Kind.INVALID_CONTEXT, f"{context!r} comes with its device", "use ResetDevice()")
+    runtime.pay(runtime.costs.other)
+    context.destroy(site)
+    if scope.context is context:
+        change(scope, context.device.primary)
+    runtime.called("DestroyContext", enter, site)
+
+
+async def SetCurrentContext(context: Context) -> None:
+    """Make *context* current for the calling task and those it makes later."""
+    scope = here()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    _check(scope, context)
+    runtime.pay(runtime.costs.set_device)
+    change(scope, context)
+    runtime.called("SetCurrentContext", enter, site)
+
+
+async def GetCurrentContext() -> Context:
+    """The current context of the calling task."""
+    scope = here()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    runtime.pay(runtime.costs.other)
+    runtime.called("GetCurrentContext", enter, site)
+    return scope.context
+
+
+def _check(scope: Scope, context: object) -> None:
+    if not isinstance(context, Context):
+        raise TypeError(f"a context must be what CreateContext() gave, not {context!r}")
+    if context.destroyed is not None or context.device.scheduler is not scope.runtime.scheduler:
+        raise scope.runtime.fail(
+            Kind.INVALID_CONTEXT, f"{context!r} is not of this simulation or gone", "create one with CreateContext()"
+        )

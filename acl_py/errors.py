@@ -1,0 +1,38 @@
+"""What can go wrong, as a page.
+
+    Exception
+    ├── DeviceError                what the device model says; users meet its child
+    │   └── AclError               a call failed: kind, code, name, what, remedy
+    ├── RuntimeError
+    │   └── DeadlockError          nobody can run and nothing is scheduled: who waits for what
+    └── ValueError
+        └── ProfileError           a device profile that cannot be used
+
+A caller's mistake raises AclError (TypeError and ValueError where Python would) and changes nothing. Failed work on the device is
+found at a later call, as the rules say. A broken invariant of this package is an AssertionError: please report it.
+"""
+
+from device_model.errors import DeviceError as DeviceError
+from device_model.errors import Kind as Kind
+from device_model.profile import ProfileError as ProfileError
+from device_model.rules import Code
+
+
+class AclError(DeviceError):
+    """A call failed.
+
+    Attributes: *kind*, the `Kind` of failure; *code* and *name*, its number and name under the rules in force; *what* was wrong;
+    *remedy*, what to do about it.
+    """
+
+    def __init__(self, kind: Kind, code: Code, what: str, remedy: str = "") -> None:
+        super().__init__(kind, what, remedy)
+        self.code = code.value
+        self.name = code.name
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.code}): {super().__str__()}"
+
+
+class DeadlockError(RuntimeError):
+    """Nothing can ever end this wait: no host task can run, nothing is scheduled on a device, nothing outside can help."""

@@ -1,0 +1,161 @@
+"""Could anything outside still wake the program? If not, a wait with nothing scheduled is a hang, and certain.
+
+Outside is what neither the device nor a task of the program decides: a timer of the loop, a socket, pipe or child
+process, another thread. What was there before the simulation began (the sockets of a notebook's kernel, its daemon
+threads and tasks) wakes nobody of ours; so an `Outside` is made when a simulation begins and compares.
+
+A mistake here costs differently in the two directions. Taking something harmless for the outside delays a report and
+makes it a warning; missing something raises an error in a program that is well. So whatever is not understood counts as
+outside.
+"""
+
+import asyncio
+import gc
+import sys
+import threading
+from collections import deque
+from collections.abc import Collection, Container, Iterator
+from concurrent.futures import thread as pool
+from types import CoroutineType, FrameType
+from typing import Any
+from weakref import WeakSet, WeakValueDictionary
+
+# Code in which a task waits for another task of the program; in `asyncio.tasks` it depends on what is waited for.
+_MEETING_PLACES = frozenset({"asyncio.locks", "asyncio.queues", "asyncio.taskgroups"})
+_ANYIO = "anyio._backends._asyncio"
+_ANYIO_MEETINGS = frozenset(
+    {"__aexit__", "acquire"}
+)  # a task group's end, a lock, a semaphore; its events are asyncio's
+_POLLING = ("acl_py.bridge", "breathe")
+_FAR_AWAY_S = 3600.0
+
+Future = asyncio.Future[Any]
+
+
+def holder(loop: asyncio.AbstractEventLoop, attribute: str, handle: asyncio.Handle) -> Collection[Any] | None:
+    """The container in which *loop* keeps *handle*, else None; the handle is cancelled.
+
+    asyncio has it as *attribute*, uvloop among what the garbage collector sees of it. An experiment, so that a name
+    which comes to mean something else in a later release is noticed.
+    """
+    candidates = (getattr(loop, attribute, None), *gc.get_referents(loop))
+    try:
+        for candidate in candidates:
+            if isinstance(candidate, (deque, list, set)) and any(item is handle for item in candidate):
+                return candidate
+        return None
+    finally:
+        handle.cancel()
+
+
+class Outside:
+    """The world around a loop when the simulation began; it holds the loop and its tasks weakly."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._descriptors = _descriptors(loop)
+        self._daemons = WeakSet(thread for thread in threading.enumerate() if thread.daemon)
+        self._tasks = WeakSet(asyncio.all_tasks(loop))
+
+    def could_wake(
+        self, loop: asyncio.AbstractEventLoop, waits: Container[Future], own_timer: asyncio.TimerHandle | None
+    ) -> list[str]:
+        """What could still wake the program, in words; empty if nothing can.
+
+        *waits* are the futures of those who wait for a device; *own_timer* is the caller's and does not count, nor does
+        the task that asks.
+        """
+        return [
+            *_live_timers(loop, own_timer),
+            *self._new_descriptors(loop),
+            *self._other_threads(),
+            *sorted(self._tasks_on_their_own(loop, waits)),  # all_tasks() is a set: no order of its own
+        ]
+
+    def _new_descriptors(self, loop: asyncio.AbstractEventLoop) -> Iterator[str]:
+        if any(count > self._descriptors.get(key, 0) for key, count in _descriptors(loop).items()):
+            yield "a socket, pipe or child process"
+
+    def _other_threads(self) -> Iterator[str]:
+        this = threading.current_thread()
+        for thread in threading.enumerate():
+            if thread is not this and thread not in self._daemons and not _is_idle_worker(thread):
+                yield f"thread {thread.name!r}"
+
+    def _tasks_on_their_own(self, loop: asyncio.AbstractEventLoop, waits: Container[Future]) -> Iterator[str]:
+        asking = asyncio.current_task(loop)
+        for task in asyncio.all_tasks(loop):
+            if task is not asking and task not in self._tasks and not _waits_inside(task, waits):
+                yield f"task {task.get_name()!r}"
+
+
+def has_idle_workers() -> bool:
+    """Is there a pool thread that looks idle? It may be about to pick up a job: look again a little later."""
+    return any(_is_idle_worker(thread) for thread in threading.enumerate())
+
+
+def _live_timers(loop: asyncio.AbstractEventLoop, own: asyncio.TimerHandle | None) -> Iterator[str]:
+    # Looked for each time: asyncio replaces its list now and then. And there is no "before": a timer that was there
+    # when the simulation began may be the `asyncio.timeout` around it.
+    timers = holder(loop, "_scheduled", loop.call_later(_FAR_AWAY_S, int))
+    if timers is None:
+        yield "an event loop that does not show its timers"
+    elif any(timer is not own and not timer.cancelled() for timer in timers):
+        yield "a timer of the event loop"
+
+
+def _descriptors(loop: asyncio.AbstractEventLoop) -> dict[int, int]:
+    """How much the loop listens to: a one for each descriptor, or the size of whatever holds some (uvloop, Windows)."""
+    get_map = getattr(getattr(loop, "_selector", None), "get_map", None)
+    if get_map is not None:
+        return dict.fromkeys(get_map(), 1)
+    timers = holder(loop, "_scheduled", loop.call_later(_FAR_AWAY_S, int))
+    return {
+        id(found): len(found)
+        for found in gc.get_referents(loop)
+        if isinstance(found, (set, dict, WeakValueDictionary)) and found is not timers
+    }
+
+
+def _is_idle_worker(thread: threading.Thread) -> bool:
+    if thread in getattr(thread, "idle_workers", ()):  # anyio's say so themselves
+        return True
+    jobs = pool._threads_queues.get(thread)
+    if jobs is None or not jobs.empty():
+        return False
+    frame = sys._current_frames().get(thread.ident or 0)
+    return frame is not None and frame.f_code is pool._worker.__code__  # a job would be a frame, or two, above
+
+
+def _waits_inside(task: asyncio.Task[Any], waits: Container[Future]) -> bool:
+    """Does *task* wait for the device or for another task? False also if it can run, or if nobody knows."""
+    waiter: Future | None = task._fut_waiter  # type: ignore[attr-defined]
+    if waiter is not None and (waiter.done() or _is_inside(waiter, waits)):
+        return not waiter.done()
+    frame = _innermost_frame(task)
+    if frame is None:
+        return False
+    module, function = frame.f_globals.get("__name__"), frame.f_code.co_name
+    if waiter is None:  # it can run; in a poll that yields it does no more than look again
+        return (module, function) == _POLLING
+    if module in _MEETING_PLACES or (module == _ANYIO and function in _ANYIO_MEETINGS):
+        return True
+    if module != "asyncio.tasks":
+        return False
+    # asyncio.wait and asyncio.wait_for have a future of their own between us and what they wait for; sleep has neither.
+    awaited = frame.f_locals.get("fs") or {frame.f_locals.get("fut")}
+    return all(future is not None and _is_inside(future, waits) for future in awaited)
+
+
+def _is_inside(future: Future, waits: Container[Future]) -> bool:
+    if future in waits or hasattr(future, "get_coro"):  # a task; isinstance would miss the pure-Python ones
+        return True
+    children = getattr(future, "_children", None)  # gather
+    return children is not None and all(child.done() or _is_inside(child, waits) for child in children)
+
+
+def _innermost_frame(task: asyncio.Task[Any]) -> FrameType | None:
+    frame: FrameType | None = None
+    coroutine: object = task.get_coro()
+    while isinstance(coroutine, CoroutineType):
+        frame, coroutine = coroutine.cr_frame, coroutine.cr_await
+    return frame

@@ -1,0 +1,373 @@
+"""Kernels written in Python: array kernels over whole arrays, block kernels called once per block.
+
+A kernel computes with NumPy and says what it costs; the device knows when its blocks run. Arguments made with `Array` arrive as
+arrays, annotations say what the kernel does with them:
+
+    @kernel(cost=Cost(us=5))
+    def add(x: In, y: In, out: Out) -> None:
+        np.add(x, y, out=out)
+
+    await add[8, stream](Array(x, np.float32), Array(y, np.float32), Array(out, np.float32))
+
+`In` arrives read-only, `Out` will be fully overwritten (what the kernel leaves out holds poison), `InOut` is both, and so is what has no
+annotation. A buffer or a bare address arrives as bytes, up to the end of it, and is `InOut` unless annotated.
+"""
+
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+from math import prod
+from sys import _getframe
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import numpy as np
+import numpy.typing as npt
+
+from acl_py.errors import Kind
+from acl_py.runtime import Runtime, Scope, current
+from acl_py.sites import site_of
+from acl_py.streams import StreamLike, resolve
+from device_model import memory as model
+from device_model.memory import Buffer, Space
+from device_model.ops import Extent, Kernel
+from device_model.profile import DeviceProfile
+from device_model.scheduler import Completion
+from device_model.streams import Stream
+
+MAX_BLOCKS = 2**31 - 1
+_MAX_PLANS = 1024  # launches that a simulation remembers
+
+
+class Access(Enum):
+    """What a kernel does with an argument."""
+
+    IN = "read"
+    OUT = "fully overwritten"
+    IN_OUT = "read and written"
+
+
+In = Annotated[npt.NDArray[Any], Access.IN]
+Out = Annotated[npt.NDArray[Any], Access.OUT]
+InOut = Annotated[npt.NDArray[Any], Access.IN_OUT]
+
+Amount = float | Callable[..., float]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a launch costs, as constants or functions of its arguments.
+
+    *us* microseconds for each block; or *flops* and *bytes* for the launch, which takes the longer of computing and moving on the share of
+    the cores that its blocks occupy. With none of them a launch moves the bytes of its arguments.
+    """
+
+    us: Amount | None = None
+    flops: Amount | None = None
+    bytes: Amount | None = None
+
+    def __post_init__(self) -> None:
+        if self.us is not None and (self.flops is not None or self.bytes is not None):
+            raise ValueError("a cost is either us per block, or flops and bytes per launch")
+        for name in ("us", "flops", "bytes"):
+            amount = getattr(self, name)
+            if amount is not None and not callable(amount) and not amount >= 0:
+                raise ValueError(f"{name} must be 0 or more, not {amount!r}")
+
+    @property
+    def is_constant(self) -> bool:
+        """Does every launch with the same arguments cost the same, whatever they hold?"""
+        return not any(callable(amount) for amount in (self.us, self.flops, self.bytes))
+
+    def block_ns(self, profile: DeviceProfile, blocks: int, args: Sequence[Any], touched: int) -> int:
+        """Nanoseconds for each of *blocks* blocks; *touched* bytes are what the arguments declare."""
+        if self.us is not None:
+            return round(_amount("us", self.us, args) * 1000)
+        cores = profile.cores
+        share = min(blocks, cores.count) / cores.count
+        nothing = self.flops is None and self.bytes is None
+        flops = 0 if self.flops is None else _amount("flops", self.flops, args)
+        nbytes = touched if nothing else 0 if self.bytes is None else _amount("bytes", self.bytes, args)
+        return round(max(flops / cores.flops, nbytes / cores.bytes_per_second) / share * 1e9)
+
+
+def _amount(name: str, amount: Amount, args: Sequence[Any]) -> float:
+    value = amount(*args) if callable(amount) else amount
+    if not value >= 0:
+        raise ValueError(f"the cost function for {name} gave {value!r}; it must give 0 or more")
+    return value
+
+
+class Array:
+    """Device memory as a kernel sees it: *buffer* with a *dtype* and a *shape* (by default one-dimensional, all of it).
+
+    Make it once and launch with it often. Raises ValueError where it does not fit.
+    """
+
+    __slots__ = ("_views", "buffer", "dtype", "nbytes", "shape")
+
+    def __init__(
+        self, buffer: Buffer, dtype: npt.DTypeLike = np.uint8, shape: int | Sequence[int] | None = None
+    ) -> None:
+        if not isinstance(buffer, Buffer):
+            raise TypeError(f"an Array is made of a buffer, as Malloc gives it, not of {buffer!r}")
+        self.buffer = buffer
+        self.dtype = np.dtype(dtype)
+        if shape is None:
+            if buffer.nbytes % self.dtype.itemsize:
+                raise ValueError(f"{buffer!r} is no whole number of {self.dtype}")
+            shape = buffer.nbytes // self.dtype.itemsize
+        self.shape: tuple[int, ...] = (shape,) if isinstance(shape, int) else tuple(shape)
+        self.nbytes = prod(self.shape) * self.dtype.itemsize
+        if any(length < 0 for length in self.shape) or self.nbytes > buffer.nbytes:
+            raise ValueError(
+                f"{self.dtype} of shape {self.shape} takes {self.nbytes} bytes, and {buffer!r} has {buffer.nbytes}"
+            )
+        self._views: tuple[npt.NDArray[Any], npt.NDArray[Any]] | None = None
+
+    def __repr__(self) -> str:
+        return f"Array({self.buffer!r}, {self.dtype}, {self.shape})"
+
+    def view(self, access: Access) -> npt.NDArray[Any]:
+        """The array that a kernel gets."""
+        if self._views is None:
+            writable = model.array(self.buffer.allocation, self.buffer.offset, self.dtype, self.shape)
+            readable = writable.view()
+            readable.flags.writeable = False
+            self._views = readable, writable
+        return self._views[access is not Access.IN]
+
+
+class _Plan:
+    """One list of arguments, prepared: what is touched, what the function gets, what it costs."""
+
+    __slots__ = ("args", "arrays", "block_ns", "kernel", "nbytes", "outs", "read", "values", "written")
+
+    def __init__(self, kernel: "KernelFunction", args: Sequence[Any]) -> None:
+        self.kernel = kernel
+        self.args = args
+        self.arrays: list[tuple[int, Array, Access]] = []  # where in the values a view goes
+        self.outs: list[Extent] = []
+        self.read: list[Extent] = []
+        self.written: list[Extent] = []
+        self.values: list[Any] = []
+        self.nbytes = 0
+        self.block_ns = 0
+
+    def run(self, function: Callable[..., object], blocks: int | None) -> None:
+        """Call *function*: once for an array kernel, else once per block."""
+        values = self.values
+        if self.arrays:  # the first run: views exist only now, for they warm the memory
+            for index, array, access in self.arrays:
+                values[index] = array.view(access)
+            self.arrays = []
+        for allocation, start, stop in self.outs:
+            model.poison(allocation, start, stop - start)
+        if blocks is None:
+            function(*values)
+        else:
+            for block in range(blocks):
+                function(block, *values)
+
+
+class KernelFunction:
+    """A Python function made a kernel; launch it with LaunchKernel, or `await k[blocks, stream](*args)`."""
+
+    def __init__(
+        self, function: Callable[..., object], cost: Cost, *, per_block: bool, exclusive: bool, serial: bool
+    ) -> None:
+        self.function = function
+        self.cost = cost
+        self.per_block = per_block
+        self.exclusive = exclusive
+        self.serial = serial
+        self.name = function.__name__
+        self.__doc__ = function.__doc__
+        self.__wrapped__ = function
+        self._accesses = _accesses(function, skip=1 if per_block else 0)
+
+    def __repr__(self) -> str:
+        return f"<{'block ' if self.per_block else ''}kernel {self.name}>"
+
+    def __getitem__(self, where: "int | tuple[int, StreamLike]") -> Callable[..., Coroutine[Any, Any, Completion]]:
+        """`k[blocks]` or `k[blocks, stream]`: call it with the arguments and await that."""
+        block_dim, stream = where if isinstance(where, tuple) else (where, None)
+
+        def launch(*args: Any) -> Coroutine[Any, Any, Completion]:
+            return LaunchKernel(self, block_dim, args, stream)
+
+        return launch
+
+    def __call__(self, *args: Any) -> None:
+        """Refuse: a kernel is launched, not called."""
+        raise TypeError(f"{self!r} is launched, not called: await {self.name}[blocks, stream](...)")
+
+    def plan(self, runtime: Runtime, blocks: int, args: Sequence[Any]) -> _Plan:
+        """What a launch with these arguments needs; remembered for the next time."""
+        # By identity: 1, 1.0 and True are equal. A plan keeps what its key names alive, so no id is used twice.
+        key = (id(self), blocks, *map(id, args))
+        plan: _Plan | None = runtime.plans.get(key)
+        if plan is None:
+            plan = self._prepare(runtime, blocks, args)
+            if len(runtime.plans) >= _MAX_PLANS:
+                runtime.plans.clear()
+            runtime.plans[key] = plan
+            return plan
+        if not self.cost.is_constant:
+            plan.block_ns = self.cost.block_ns(runtime.profile, blocks, args, plan.nbytes)
+        for extents in (plan.read, plan.written):
+            for extent in extents:
+                if extent[0].freed is not None:
+                    return self._prepare(runtime, blocks, args)  # which tells the story
+        return plan
+
+    def _prepare(self, runtime: Runtime, blocks: int, args: Sequence[Any]) -> _Plan:
+        if len(args) != len(self._accesses):
+            raise TypeError(f"{self!r} takes {len(self._accesses)} arguments, not {len(args)}")
+        plan = _Plan(self, args)
+        for index, (arg, (name, access)) in enumerate(zip(args, self._accesses, strict=True)):
+            plan.values.append(arg)
+            array = self._as_array(runtime, name, arg)
+            if array is None:
+                continue
+            buffer = array.buffer
+            runtime.memory.locate(buffer, array.nbytes, name)  # alive?
+            extent = (buffer.allocation, buffer.offset, buffer.offset + array.nbytes)
+            plan.arrays.append((index, array, access))
+            plan.nbytes += array.nbytes
+            if access is not Access.OUT:
+                plan.read.append(extent)
+            if access is not Access.IN:
+                plan.written.append(extent)
+            if access is Access.OUT:
+                plan.outs.append(extent)
+        plan.block_ns = self.cost.block_ns(runtime.profile, blocks, args, plan.nbytes)
+        return plan
+
+    def _as_array(self, runtime: Runtime, name: str, arg: Any) -> Array | None:
+        if isinstance(arg, Array):
+            return arg
+        if isinstance(arg, np.ndarray):
+            raise runtime.fail(
+                Kind.INVALID_ADDRESS,
+                f"argument {name} of {self!r} is a NumPy array, which is host memory that the device cannot reach",
+                "copy it to a buffer of Malloc() and pass Array(buffer, dtype, shape)",
+            )
+        if isinstance(arg, Buffer):
+            if arg.allocation.space is Space.PAGEABLE:
+                raise runtime.fail(
+                    Kind.INVALID_ADDRESS,
+                    f"argument {name} is {arg!r}",
+                    "the device reaches device and pinned memory only",
+                )
+            return Array(arg)
+        if type(arg) is int and arg >= model.DEVICE_BASE:
+            allocation, offset = runtime.memory.locate(arg, 0, name)
+            return Array(Buffer(allocation, offset, allocation.nbytes - offset))
+        return None
+
+
+def kernel(
+    function: Callable[..., object] | None = None,
+    *,
+    cost: Cost | None = None,
+    exclusive: bool = False,
+    serial: bool = False,
+) -> Any:
+    """Make a function over whole arrays a kernel.
+
+    An *exclusive* block has an AI core (SM) to itself. A *serial* kernel touches Python state besides its arguments, so it runs
+    beside no other.
+    """
+    if function is None:
+        return partial(kernel, cost=cost, exclusive=exclusive, serial=serial)
+    return KernelFunction(function, cost or Cost(), per_block=False, exclusive=exclusive, serial=serial)
+
+
+def block_kernel(
+    function: Callable[..., object] | None = None,
+    *,
+    cost: Cost | None = None,
+    exclusive: bool = False,
+    serial: bool = False,
+) -> Any:
+    """Make a function a kernel that is called once per block, with the index of the block before the arguments."""
+    if function is None:
+        return partial(block_kernel, cost=cost, exclusive=exclusive, serial=serial)
+    return KernelFunction(function, cost or Cost(), per_block=True, exclusive=exclusive, serial=serial)
+
+
+async def LaunchKernel(
+    kernel: KernelFunction, block_dim: int, args: Sequence[Any] = (), stream: StreamLike = None
+) -> Completion:
+    """Queue *kernel* with *block_dim* blocks and *args* in *stream*, which must be of the current device.
+
+    Returns its completion. It computes at its simulated end; an exception in it is found at a later call.
+    """
+    scope = current()
+    runtime = scope.runtime
+    enter = runtime.host_ns
+    site = site_of(_getframe(1))
+    if stream.__class__ is not Stream or stream.destroyed is not None:
+        stream = resolve(scope, stream)
+    _check_launch(scope, kernel, block_dim, stream)
+    plan = kernel.plan(runtime, block_dim, args)
+    body = partial(plan.run, kernel.function, block_dim if kernel.per_block else None)
+    op = Kernel(
+        kernel.name,
+        block_dim,
+        plan.block_ns,
+        body,
+        plan.read,
+        plan.written,
+        site,
+        plan.nbytes,
+        kernel.exclusive,
+        kernel.serial,
+    )
+    queue: Any = stream.doors[0]
+    if len(queue.fifo) >= queue.depth:
+        await runtime.room(queue, op, stream, site)
+    cost = runtime.costs.launch
+    if not runtime.launched:
+        runtime.launched = True
+        cost += runtime.costs.launch_first
+    runtime.submit(stream, op, cost, runtime.kernel_latency)
+    if runtime.hooks.call is not None or runtime.log is not None:
+        runtime.called("LaunchKernel", enter, site)
+    return op
+
+
+def _check_launch(scope: Scope, kernel: object, block_dim: object, stream: Stream) -> None:
+    if not isinstance(kernel, KernelFunction):
+        raise TypeError(f"a kernel must be made with @kernel or @block_kernel, not {kernel!r}")
+    if type(block_dim) is not int:
+        raise TypeError(f"block_dim must be an int, not {block_dim!r}")
+    if not 1 <= block_dim <= MAX_BLOCKS:
+        raise scope.runtime.fail(
+            Kind.INVALID_LAUNCH, f"{kernel!r} with {block_dim} blocks", f"launch 1 to {MAX_BLOCKS} blocks"
+        )
+    if stream.context.device is not scope.context.device:
+        raise scope.runtime.fail(
+            Kind.INVALID_HANDLE,
+            f"{kernel!r} on {stream!r} while device {scope.context.device.ordinal} is current",
+            "SetDevice() to the device of the stream before launching",
+        )
+
+
+def _accesses(function: Callable[..., object], skip: int) -> list[tuple[str, Access]]:
+    """Name and access of each parameter; one without an annotation of ours is read and written."""
+    code = function.__code__
+    if code.co_flags & 0x0C or code.co_kwonlyargcount:
+        raise TypeError(f"kernel {function.__name__} must have plain positional parameters")
+    names = code.co_varnames[: code.co_argcount][skip:]
+    hints = get_type_hints(function, include_extras=True)
+    return [(name, _access(hints.get(name))) for name in names]
+
+
+def _access(hint: Any) -> Access:
+    if get_origin(hint) is Annotated:
+        for extra in get_args(hint)[1:]:
+            if isinstance(extra, Access):
+                return extra
+    return Access.IN_OUT

@@ -1,0 +1,600 @@
+"""Memory of the device and the host, copies and fills.
+
+Where a verb takes memory it takes a buffer, a part of one, an address, a NumPy array or anything with the buffer protocol; what is
+not pinned is pageable. What a copy does follows from where both ends are; `kind` must agree.
+"""
+
+from enum import IntEnum
+from sys import _getframe
+from typing import Any
+
+from acl_py.errors import Kind
+from acl_py.runtime import Runtime, Scope, current
+from acl_py.sites import Site, site_of
+from acl_py.streams import StreamLike, resolve
+from device_model import memory as model
+from device_model.memory import Allocation, Origin, Space
+from device_model.memory import Buffer as Buffer
+from device_model.ops import Copy, CopyD2D, CopyD2H, CopyH2D, Fill, Lane
+from device_model.scheduler import Completion
+from device_model.streams import NOTHING, HardwareQueue, Stream
+
+Memory = Any  # a Buffer, an int, an ndarray, anything with the buffer protocol
+
+
+class MemcpyKind(IntEnum):
+    """aclrtMemcpyKind, with its values."""
+
+    HOST_TO_HOST = 0
+    HOST_TO_DEVICE = 1
+    DEVICE_TO_HOST = 2
+    DEVICE_TO_DEVICE = 3
+    DEFAULT = 4  # by where the addresses are
+    HOST_TO_BUF_TO_DEVICE = 5
+    INNER_DEVICE_TO_DEVICE = 6
+    INTER_DEVICE_TO_DEVICE = 7
+
+
+_HOST = (Space.PINNED, Space.PAGEABLE)
+# (kind, where dst is, where src is) -> the operation; None: host to host, which the host does itself.
+_ROUTES: dict[tuple[int, int, int], type[Copy] | None] = {}
+for _host in _HOST:
+    for _kind in (MemcpyKind.HOST_TO_DEVICE, MemcpyKind.HOST_TO_BUF_TO_DEVICE, MemcpyKind.DEFAULT):
+        _ROUTES[_kind, Space.DEVICE, _host] = CopyH2D
+    for _kind in (MemcpyKind.DEVICE_TO_HOST, MemcpyKind.DEFAULT):
+        _ROUTES[_kind, _host, Space.DEVICE] = CopyD2H
+    for _kind in (MemcpyKind.HOST_TO_HOST, MemcpyKind.DEFAULT):
+        for _other in _HOST:
+            _ROUTES[_kind, _host, _other] = None
+for _kind in (
+    MemcpyKind.DEVICE_TO_DEVICE,
+    MemcpyKind.INNER_DEVICE_TO_DEVICE,
+    MemcpyKind.INTER_DEVICE_TO_DEVICE,
+    MemcpyKind.DEFAULT,
+):
+    _ROUTES[_kind, Space.DEVICE, Space.DEVICE] = CopyD2D
+_PLACES = {Space.DEVICE: "device", Space.PINNED: "pinned host", Space.PAGEABLE: "pageable host"}
+_MIB = 1 << 20
+
+
+# --- allocation
+
+
+async def Malloc(nbytes: int, policy: int = 0) -> Buffer:  # noqa: ARG001 - aclrt's huge-page policy: no difference here
+    """Allocate *nbytes* on the current device. Unwritten memory reads as poison. Does not wait for work."""
+    scope = current()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    buffer = runtime.memory.malloc(scope.context.device.ordinal, nbytes, site)
+    costs = runtime.costs
+    runtime.pay(costs.malloc if nbytes < costs.large_bytes else costs.malloc_large)
+    _tell_allocated(runtime, buffer.allocation)
+    runtime.called("Malloc", enter, site)
+    return buffer
+
+
+async def Free(buffer: Memory) -> None:
+    """Free what Malloc gave; first the host waits until the device is idle (measured: free-busy)."""
+    scope = current()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    allocation = runtime.memory.root(buffer, "Free", Origin.MALLOC, Origin.POOL)
+    if allocation.origin is Origin.MALLOC:
+        await _idle(runtime, allocation.device, f"Free({allocation!r})", site)
+    costs = runtime.costs
+    runtime.pay(costs.free if allocation.nbytes < costs.large_bytes else costs.free_large)
+    runtime.memory.free(buffer, site)
+    _tell_freed(runtime, allocation)
+    runtime.called("Free", enter, site)
+
+
+async def MallocHost(nbytes: int) -> Buffer:
+    """Allocate *nbytes* of pinned host memory. `.numpy()` gives a writable view. Does not wait for work."""
+    scope = current()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    buffer = runtime.memory.malloc_host(nbytes, site)
+    runtime.pay(_by_size(runtime.costs.malloc_host, nbytes))
+    _tell_allocated(runtime, buffer.allocation)
+    runtime.called("MallocHost", enter, site)
+    return buffer
+
+
+async def FreeHost(buffer: Memory) -> None:
+    """Free what MallocHost gave; first the host waits until the device is idle (measured: free-host-busy)."""
+    scope = current()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    allocation = runtime.memory.root(buffer, "FreeHost", Origin.MALLOC_HOST)
+    await _idle(runtime, scope.context.device.ordinal, f"FreeHost({allocation!r})", site)
+    runtime.pay(_by_size(runtime.costs.free_host, allocation.nbytes))
+    runtime.memory.free_host(buffer, site)
+    _tell_freed(runtime, allocation)
+    runtime.called("FreeHost", enter, site)
+
+
+async def HostRegister(memory: Memory, nbytes: int | None = None) -> Buffer:
+    """Pin existing host memory, an array or *nbytes* from an address, until HostUnregister; an array is kept alive."""
+    scope = current()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    buffer = runtime.memory.host_register(memory, nbytes, site)
+    runtime.pay(_by_size(runtime.costs.register, buffer.nbytes))
+    _tell_allocated(runtime, buffer.allocation)
+    runtime.called("HostRegister", enter, site)
+    return buffer
+
+
+async def HostUnregister(memory: Memory) -> None:
+    """End HostRegister; first the host waits until the device is idle (measured: host-register-busy)."""
+    scope = current()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    allocation = runtime.memory.root(memory, "HostUnregister", Origin.REGISTERED)
+    await _idle(runtime, scope.context.device.ordinal, f"HostUnregister({allocation!r})", site)
+    runtime.pay(_by_size(runtime.costs.unregister, allocation.nbytes))
+    runtime.memory.host_unregister(memory, site)
+    _tell_freed(runtime, allocation)
+    runtime.called("HostUnregister", enter, site)
+
+
+async def MallocAsync(nbytes: int, stream: StreamLike = None) -> Buffer:
+    """Take *nbytes* from the device's stream-ordered pool; for work ordered behind what *stream* was given up to now.
+
+    A block given back in the same stream is used again at once, one whose FreeAsync has taken place as well; one that was given
+    back in another stream makes *stream* wait for that FreeAsync (the three reuse rules of the CUDA programming guide).
+    """
+    scope = current()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    found = resolve(scope, stream)
+    pool = runtime.memory.pool(found.context.device.ordinal)
+
+    def rank(block: model.Block) -> int:
+        return 0 if block.stream is found else 1 if _completion(block.free_op).done else 2
+
+    buffer, after = pool.take(nbytes, rank, site)
+    runtime.pay(runtime.costs.malloc_async)
+    if after is not None:
+        found.wait(_completion(after))
+    _tell_allocated(runtime, buffer.allocation)
+    runtime.called("MallocAsync", enter, site)
+    return buffer
+
+
+async def FreeAsync(buffer: Memory, stream: StreamLike = None) -> Completion:
+    """Give *buffer* back to its pool behind what *stream* was given up to now; work queued before may still use it.
+
+    Returns the completion of the work that the block waits for.
+    """
+    scope = current()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    found = resolve(scope, stream)
+    allocation = runtime.memory.root(buffer, "FreeAsync", Origin.MALLOC, Origin.POOL)
+    runtime.pay(runtime.costs.free_async)
+    behind = found.mark()
+    runtime.memory.pool(allocation.device).give(buffer, found, None if behind.done else behind, site)
+    if not behind.done:
+        behind.add_waiter(_Drop(allocation))
+    _tell_freed(runtime, allocation)
+    runtime.called("FreeAsync", enter, site)
+    return behind
+
+
+async def GetMemInfo(attribute: int = 0) -> tuple[int, int]:  # noqa: ARG001 - aclrt's kind of memory: there is one
+    """Free and total bytes of the current device."""
+    scope = current()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    ordinal = scope.context.device.ordinal
+    runtime.pay(runtime.costs.memory_info)
+    runtime.called("GetMemInfo", enter, site)
+    return runtime.memory.free_bytes(ordinal), runtime.memory.total_bytes(ordinal)
+
+
+# --- copies
+
+
+async def MemcpyAsync(
+    dst: Memory, dest_max: int, src: Memory, count: int, kind: int, stream: StreamLike = None
+) -> Completion:
+    """Queue a copy of *count* bytes from *src* to *dst*, which has room for *dest_max*, in *stream*.
+
+    From or to pinned memory, and inside the device, the host goes on at once; the source must not change before the copy is done. From
+    pageable memory the host pays the staging, and waits when there is no room to stage; to pageable memory it waits until done.
+    From host to host it waits for the stream and copies itself. Sources: docs/semantics.md.
+    """
+    scope = current()
+    runtime = scope.runtime
+    enter = runtime.host_ns
+    site = site_of(_getframe(1))
+    if stream.__class__ is not Stream or stream.destroyed is not None:
+        stream = resolve(scope, stream)
+    locate = runtime.memory.locate
+    if count.__class__ is not int or not 0 <= count <= dest_max:
+        _check_count(runtime, count, dest_max)
+    dst_allocation, dst_offset = locate(dst, count, "dst")
+    src_allocation, src_offset = locate(src, count, "src")
+    try:
+        route = _ROUTES[kind, dst_allocation.space, src_allocation.space]
+    except (KeyError, TypeError):
+        raise _bad_route(runtime, kind, dst_allocation, src_allocation) from None
+    if route is None or not count or Space.PAGEABLE in (dst_allocation.space, src_allocation.space):
+        return await _copy_by_host(
+            scope, stream, route, dst_allocation, dst_offset, src_allocation, src_offset, count, site, enter
+        )
+    op = route(dst_allocation, dst_offset, src_allocation, src_offset, count, site)
+    queue: Any = stream.doors[op.lane]
+    if len(queue.fifo) >= queue.depth:
+        await runtime.room(queue, op, stream, site)
+    if route is CopyD2D:
+        runtime.submit(stream, op, runtime.costs.copy_on_device, runtime.profile.latency.submit_kernel)
+    else:
+        runtime.submit(stream, op, runtime.costs.copy, runtime.copy_latency)
+    if runtime.hooks.call is not None or runtime.log is not None:
+        runtime.called("MemcpyAsync", enter, site)
+    return op
+
+
+async def Memcpy(dst: Memory, dest_max: int, src: Memory, count: int, kind: int) -> None:
+    """Copy *count* bytes from *src* to *dst*, in the default stream, after all that precedes it there.
+
+    The host waits until it is done, with two exceptions that surprise: a copy inside the device is only queued, and one from pageable
+    memory is done for the host when it has been staged (measured: sync-memcpy-d2d, sync-memcpy-h2d-pageable).
+    """
+    scope = current()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    _check_count(runtime, count, dest_max)
+    dst_allocation, dst_offset = runtime.memory.locate(dst, count, "dst")
+    src_allocation, src_offset = runtime.memory.locate(src, count, "src")
+    route = _route(runtime, kind, dst_allocation, src_allocation)
+    op = (
+        None
+        if route is None or not count
+        else route(dst_allocation, dst_offset, src_allocation, src_offset, count, site)
+    )
+    await _copy_and_wait(scope, op, dst_allocation, dst_offset, src_allocation, src_offset, count, site)
+    runtime.called("Memcpy", enter, site)
+    if scope.context.error is not None:
+        raise runtime.lost(scope.context)
+
+
+async def Memcpy2dAsync(
+    dst: Memory,
+    dst_pitch: int,
+    src: Memory,
+    src_pitch: int,
+    width: int,
+    height: int,
+    kind: int,
+    stream: StreamLike = None,
+) -> Completion:
+    """Queue a copy of *height* rows of *width* bytes, whose beginnings lie a pitch apart, in *stream*."""
+    scope = current()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    found = resolve(scope, stream)
+    op, ends = _pitched(runtime, dst, dst_pitch, src, src_pitch, width, height, kind, site)
+    completion = await _copy_rows(scope, found, op, *ends, (dst_pitch, src_pitch, width, height), site)
+    runtime.called("Memcpy2dAsync", enter, site)
+    return completion
+
+
+async def Memcpy2d(
+    dst: Memory, dst_pitch: int, src: Memory, src_pitch: int, width: int, height: int, kind: int
+) -> None:
+    """Copy *height* rows of *width* bytes in the default stream and wait for it, except inside the device."""
+    scope = current()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    op, ends = _pitched(runtime, dst, dst_pitch, src, src_pitch, width, height, kind, site)
+    completion = await _copy_rows(scope, scope.context.default, op, *ends, (dst_pitch, src_pitch, width, height), site)
+    if not isinstance(op, CopyD2D):
+        await runtime.wait(completion, "Memcpy2d()", site)
+    runtime.called("Memcpy2d", enter, site)
+    if scope.context.error is not None:
+        raise runtime.lost(scope.context)
+
+
+async def MemsetAsync(dst: Memory, dest_max: int, value: int, count: int, stream: StreamLike = None) -> Completion:
+    """Queue a fill of *count* bytes of *dst*, device or pinned memory, with the byte *value*, in *stream*."""
+    scope = current()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    op = await _fill(scope, resolve(scope, stream), dst, dest_max, value, count, site)
+    runtime.called("MemsetAsync", enter, site)
+    return op
+
+
+async def Memset(dst: Memory, dest_max: int, value: int, count: int) -> None:
+    """Fill *count* bytes of *dst* in the default stream; the host waits only for pinned memory (measured: memset-busy)."""
+    scope = current()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    op = await _fill(scope, scope.context.default, dst, dest_max, value, count, site)
+    if isinstance(op, Fill) and op.pinned:
+        await runtime.wait(op, "Memset() of pinned memory", site)
+    runtime.called("Memset", enter, site)
+    if scope.context.error is not None:
+        raise runtime.lost(scope.context)
+
+
+# --- how it is done
+
+
+async def _copy_by_host(
+    scope: Scope,
+    stream: Stream,
+    route: type[Copy] | None,
+    dst: Allocation,
+    dst_offset: int,
+    src: Allocation,
+    src_offset: int,
+    count: int,
+    site: Site,
+    enter: int,
+) -> Completion:
+    """The asynchronous copies in which the host takes part."""
+    runtime = scope.runtime
+    completion: Completion = NOTHING
+    if not count:
+        runtime.pay(runtime.costs.copy)
+    elif route is None:
+        await _host_to_host(runtime, stream, dst, dst_offset, src, src_offset, count, site)
+    elif route is CopyH2D:
+        completion = await _stage(runtime, stream, dst, dst_offset, src, src_offset, count, site)
+    else:
+        await _unstage(runtime, stream, dst, dst_offset, src, src_offset, count, site)
+    runtime.called("MemcpyAsync", enter, site)
+    return completion
+
+
+async def _copy_and_wait(
+    scope: Scope,
+    op: Copy | None,
+    dst: Allocation,
+    dst_offset: int,
+    src: Allocation,
+    src_offset: int,
+    count: int,
+    site: Site,
+) -> None:
+    """The synchronous copy: like the asynchronous one in the default stream, and mostly a wait."""
+    runtime, stream = scope.runtime, scope.context.default
+    if not count:
+        runtime.pay(runtime.costs.copy)
+    elif op is None:
+        await _host_to_host(runtime, stream, dst, dst_offset, src, src_offset, count, site)
+    elif src.space is Space.PAGEABLE:
+        if count > runtime.profile.copies.pageable_small_bytes:
+            await _until(runtime, stream.frontier(), f"Memcpy() in {stream.name}", site)
+        await _stage(runtime, stream, dst, dst_offset, src, src_offset, count, site)
+    elif dst.space is Space.PAGEABLE:
+        await _unstage(runtime, stream, dst, dst_offset, src, src_offset, count, site)
+    else:
+        await _queue(runtime, stream, op, site)
+        if not isinstance(op, CopyD2D):
+            await runtime.wait(op, f"Memcpy() in {stream.name}", site)
+
+
+async def _host_to_host(
+    runtime: Runtime,
+    stream: Stream,
+    dst: Allocation,
+    dst_offset: int,
+    src: Allocation,
+    src_offset: int,
+    count: int,
+    site: Site,
+) -> None:
+    await _until(runtime, stream.frontier(), f"a copy from host to host in {stream.name}", site)
+    runtime.pay(runtime.profile.copies.host_to_host(count))
+    model.copy(dst, dst_offset, src, src_offset, count)
+
+
+async def _stage(
+    runtime: Runtime,
+    stream: Stream,
+    dst: Allocation,
+    dst_offset: int,
+    src: Allocation,
+    src_offset: int,
+    count: int,
+    site: Site,
+) -> Completion:
+    staging, copies = stream.context.device.staging, runtime.profile.copies
+    if count > copies.pageable_small_bytes:
+        process = staging.to_device(stream, dst, dst_offset, src, src_offset, count, site)
+        runtime.scheduler.settle()
+        await _until(runtime, process, f"staging pageable memory for {stream.name}", site)
+        return stream.tail
+    while not (room := staging.ring_room(count)).done:
+        await _until(runtime, room, f"staging pageable memory for {stream.name}", site)
+    op = CopyH2D(dst, dst_offset, src, src_offset, count, site)
+    await _room(runtime, stream, op, site)
+    runtime.submit(stream, op, copies.pageable_small(count), runtime.copy_latency)
+    staging.put_in_ring(op)
+    return op
+
+
+async def _unstage(
+    runtime: Runtime,
+    stream: Stream,
+    dst: Allocation,
+    dst_offset: int,
+    src: Allocation,
+    src_offset: int,
+    count: int,
+    site: Site,
+) -> None:
+    runtime.pay(runtime.costs.copy)
+    process = stream.context.device.staging.to_host(stream, dst, dst_offset, src, src_offset, count, site)
+    runtime.scheduler.settle()
+    await _until(runtime, process, f"a copy from {stream.name} to pageable memory", site)
+
+
+async def _copy_rows(
+    scope: Scope,
+    stream: Stream,
+    op: Copy | None,
+    dst: Allocation,
+    dst_offset: int,
+    src: Allocation,
+    src_offset: int,
+    shape: tuple[int, int, int, int],
+    site: Site,
+) -> Completion:
+    """Pitched copies; from pageable memory they are staged whole, and the host pays for that."""
+    runtime, copies = scope.runtime, scope.runtime.profile.copies
+    dst_pitch, src_pitch, width, height = shape
+    if not width * height:
+        runtime.pay(runtime.costs.copy)
+        return NOTHING
+    if op is None:
+        await _until(runtime, stream.frontier(), f"a copy from host to host in {stream.name}", site)
+        runtime.pay(copies.host_to_host(width * height))
+        model.copy2d(dst, dst_offset, dst_pitch, src, src_offset, src_pitch, width, height)
+        return NOTHING
+    op.pitched = shape
+    op.nbytes = width * height
+    if src.space is Space.PAGEABLE:
+        runtime.pay(copies.stage_fixed + copies.stage(op.nbytes))
+        op.src, op.src_offset = model.snapshot(src, src_offset, model.pitched_bytes(src_pitch, width, height)), 0
+    await _queue(runtime, stream, op, site)
+    if dst.space is Space.PAGEABLE:
+        await _until(runtime, op, f"a copy from {stream.name} to pageable memory", site)
+        runtime.pay(copies.unstage_fixed + copies.unstage(op.nbytes))
+    return op
+
+
+async def _queue(runtime: Runtime, stream: Stream, op: Copy | Fill, site: Site) -> None:
+    costs, latency = runtime.costs, runtime.profile.latency
+    await _room(runtime, stream, op, site)
+    if isinstance(op, Fill):
+        runtime.submit(stream, op, costs.fill, latency.submit_kernel)
+    elif op.lane is Lane.COMPUTE:
+        runtime.submit(stream, op, costs.copy_on_device, latency.submit_kernel)
+    else:
+        runtime.submit(stream, op, costs.copy, latency.submit_copy)
+
+
+async def _room(runtime: Runtime, stream: Stream, op: Copy | Fill, site: Site) -> None:
+    queue = stream.doors[op.lane]
+    assert isinstance(queue, HardwareQueue), f"{queue!r} has no depth"
+    if len(queue.fifo) >= queue.depth:
+        await runtime.room(queue, op, stream, site)
+
+
+async def _fill(
+    scope: Scope, stream: Stream, dst: Memory, dest_max: int, value: int, count: int, site: Site
+) -> Completion:
+    runtime = scope.runtime
+    _check_count(runtime, count, dest_max)
+    if not isinstance(value, int):
+        raise TypeError(f"the value of a fill must be an int, not {value!r}")
+    allocation, offset = runtime.memory.locate(dst, count, "dst")
+    if allocation.space is Space.PAGEABLE:
+        raise runtime.fail(
+            Kind.INVALID_VALUE, "a fill of pageable host memory", "use device or pinned memory, or NumPy's fill"
+        )
+    if not count:
+        runtime.pay(runtime.costs.fill)
+        return NOTHING
+    op = Fill(allocation, offset, value & 0xFF, count, site)
+    await _queue(runtime, stream, op, site)
+    return op
+
+
+async def _until(runtime: Runtime, completion: Completion, what: str, site: Site) -> None:
+    """Let the host, which has something to do itself, wait; that is no wake-up to pay for."""
+    if not completion.done:
+        await runtime.busy_until(completion, what, site)
+
+
+async def _idle(runtime: Runtime, ordinal: int, what: str, site: Site) -> None:
+    completion = runtime.device(ordinal).work()
+    if not completion.done:
+        await runtime.wait(completion, what, site)
+
+
+# --- what is checked
+
+
+def _check_count(runtime: Runtime, count: object, dest_max: object) -> None:
+    for name, value in (("count", count), ("dest_max", dest_max)):
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise TypeError(f"{name} must be an int, not {value!r}")
+    assert isinstance(count, int)
+    assert isinstance(dest_max, int)
+    if not 0 <= count <= dest_max:
+        raise runtime.fail(
+            Kind.INVALID_VALUE,
+            f"{count} bytes for a destination of {dest_max}",
+            "count must lie between 0 and dest_max",
+        )
+
+
+def _route(runtime: Runtime, kind: int, dst: Allocation, src: Allocation) -> type[Copy] | None:
+    try:
+        return _ROUTES[kind, dst.space, src.space]
+    except (KeyError, TypeError):
+        raise _bad_route(runtime, kind, dst, src) from None
+
+
+def _bad_route(runtime: Runtime, kind: object, dst: Allocation, src: Allocation) -> Exception:
+    places = f"from {_PLACES[src.space]} memory {src!r} to {_PLACES[dst.space]} memory {dst!r}"
+    try:
+        name = MemcpyKind(kind).name  # type: ignore[arg-type]
+    except ValueError:
+        return runtime.fail(
+            Kind.INVALID_COPY_DIRECTION, f"{kind!r} is no copy kind", "use a MemcpyKind, or MemcpyKind.DEFAULT"
+        )
+    return runtime.fail(
+        Kind.INVALID_COPY_DIRECTION, f"{name} does not fit a copy {places}", "use MemcpyKind.DEFAULT, or the other kind"
+    )
+
+
+def _pitched(
+    runtime: Runtime,
+    dst: Memory,
+    dst_pitch: int,
+    src: Memory,
+    src_pitch: int,
+    width: int,
+    height: int,
+    kind: int,
+    site: Site,
+) -> tuple[Copy | None, tuple[Allocation, int, Allocation, int]]:
+    for name, value in (("dst_pitch", dst_pitch), ("src_pitch", src_pitch), ("width", width), ("height", height)):
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise TypeError(f"{name} must be an int, not {value!r}")
+    if width < 0 or height < 0 or width > min(dst_pitch, src_pitch):
+        raise runtime.fail(
+            Kind.INVALID_VALUE,
+            f"rows of {width} bytes, {height} of them, at pitches of {dst_pitch} and {src_pitch}",
+            "width must be positive and no larger than either pitch",
+        )
+    dst_allocation, dst_offset = runtime.memory.locate(dst, model.pitched_bytes(dst_pitch, width, height), "dst")
+    src_allocation, src_offset = runtime.memory.locate(src, model.pitched_bytes(src_pitch, width, height), "src")
+    route = _route(runtime, kind, dst_allocation, src_allocation)
+    op = None if route is None else route(dst_allocation, dst_offset, src_allocation, src_offset, width * height, site)
+    return op, (dst_allocation, dst_offset, src_allocation, src_offset)
+
+
+def _completion(free_op: object) -> Completion:
+    """A pool keeps what it was given with a block; here that is a completion, or None for none."""
+    return free_op if isinstance(free_op, Completion) else NOTHING
+
+
+class _Drop:
+    """Lets go of freed memory once the work that may still use it is done."""
+
+    __slots__ = ("allocation",)
+
+    def __init__(self, allocation: Allocation) -> None:
+        self.allocation = allocation
+
+    def release(self, by: Completion) -> None:  # noqa: ARG002 - it waits for one
+        self.allocation.drop()
+
+
+def _by_size(per_mib: int, nbytes: int) -> int:
+    return max(per_mib // 100, per_mib * nbytes // _MIB)
+
+
+def _tell_allocated(runtime: Runtime, allocation: Allocation) -> None:
+    if runtime.hooks.allocated is not None:
+        runtime.hooks.allocated(allocation)
+
+
+def _tell_freed(runtime: Runtime, allocation: Allocation) -> None:
+    if runtime.hooks.freed is not None:
+        runtime.hooks.freed(allocation)

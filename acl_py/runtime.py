@@ -1,0 +1,332 @@
+"""The runtime: one simulation as its host sees it. The host clock, the current context of each task, and the way in.
+
+`Runtime.submit` is the only way in, a completion the only way out. A verb checks its arguments, waits for room if it must, and then
+queues without suspending, so that it has queued everything or nothing. All waiting goes through the bridge.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Generator
+from contextvars import ContextVar
+from time import perf_counter_ns
+from typing import Any, Protocol
+
+import numpy as np
+
+from acl_py import log
+from acl_py.errors import AclError, DeadlockError, Kind
+from acl_py.sites import Site
+from device_model.contexts import Context
+from device_model.device import Device
+from device_model.errors import DeviceError
+from device_model.memory import Memory
+from device_model.observe import Hooks
+from device_model.ops import Op
+from device_model.profile import DeviceProfile
+from device_model.rules import CUDA, Code, SyncRules
+from device_model.scheduler import Completion, Nanoseconds, Scheduler
+from device_model.streams import HardwareQueue, Stream
+from device_model.workers import Workers
+
+SUCCESS = Code(0, "cudaSuccess")
+
+
+class Waiting:
+    """Who waits for what: for reports of hangs."""
+
+    __slots__ = ("completion", "site", "task", "what")
+
+    def __init__(self, what: str, completion: Completion | None, site: object) -> None:
+        self.what = what
+        self.completion = completion
+        self.site = site
+        self.task = _task_name()
+
+    def __str__(self) -> str:
+        return f"{self.task}: {self.what} at {self.site}"
+
+
+class _Bridge(Protocol):
+    def close(self) -> None: ...
+    def arm(self) -> None: ...
+    async def wait(self, completion: Completion, waiting: Any) -> None: ...
+    async def breathe(self) -> None: ...
+    def poll_succeeded(self) -> None: ...
+    def poll_failed(self, waiting: Any = None) -> None: ...
+    async def in_thread(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any: ...
+
+
+class Runtime:
+    """One simulation: some devices, their memory and one host clock."""
+
+    bridge: _Bridge
+
+    def __init__(
+        self,
+        profile: DeviceProfile,
+        rules: SyncRules,
+        *,
+        workers: int | None = None,
+        host_time: str = "modelled",
+        seed: int = 0,
+        hang_after: float | None = None,
+    ) -> None:
+        if host_time not in ("modelled", "measured"):
+            raise ValueError(f'host_time must be "modelled" or "measured", not {host_time!r}')
+        self.profile = profile
+        self.rules = rules
+        self.costs = profile.host
+        self.copy_latency = profile.latency.submit_copy
+        self.kernel_latency = profile.latency.submit_kernel
+        self.hang_after = hang_after
+        self.scheduler = Scheduler()
+        self.hooks = Hooks()
+        self.workers = Workers(workers)
+        self.memory = Memory([profile.memory.bytes] * profile.devices, profile.memory.alignment, self.fail)
+        self.host_ns: Nanoseconds = 0
+        self.waiters: dict[asyncio.Future[None], Waiting] = {}
+        self.rng = np.random.default_rng(seed)  # for programs that want chance and the same run every time
+        self.launched = False
+        self.plans: dict[Any, Any] = {}  # prepared launches: see kernels.py
+        self.initialized = 0  # Init minus Finalize
+        self.closed: str | None = None  # why no verb works any more
+        self.log = log.calls()
+        self._devices: dict[int, Device] = {}
+        self._lap_ns = perf_counter_ns() if host_time == "measured" else None
+
+    def __repr__(self) -> str:
+        return f"<Runtime {self.profile.name} rules={self.rules.name} host_ns={self.host_ns}>"
+
+    def device(self, ordinal: int) -> Device:
+        """Device number *ordinal*, made when first asked for."""
+        device = self._devices.get(ordinal)
+        if device is None:
+            if not isinstance(ordinal, int) or not 0 <= ordinal < self.profile.devices:
+                raise self.fail(
+                    Kind.INVALID_DEVICE,
+                    f"there is no device {ordinal!r}",
+                    f"profile {self.profile.name} has devices 0 to {self.profile.devices - 1}",
+                )
+            device = Device(ordinal, self.profile, self.rules, self.scheduler, self.memory, self.workers, self.hooks)
+            self._devices[ordinal] = device
+        return device
+
+    @property
+    def devices(self) -> list[Device]:
+        """The devices in use so far."""
+        return list(self._devices.values())
+
+    # --- time
+
+    def pay(self, cost: Nanoseconds) -> None:
+        """The host is busy for *cost*; the devices catch up."""
+        if self._lap_ns is not None:
+            cost += self._lap()
+        scheduler = self.scheduler
+        host = self.host_ns = self.host_ns + cost
+        if scheduler.heap and scheduler.heap[0][0] <= host:
+            scheduler.advance(host)
+            if self.workers.flying:
+                self.workers.join_all()
+        else:
+            scheduler.now = host
+        if self.waiters:
+            self.bridge.arm()
+
+    def submit(self, stream: Stream, op: Op, cost: Nanoseconds, latency_ns: Nanoseconds) -> None:
+        """Pay *cost* and queue *op* in *stream*."""
+        # pay(), written out: this is the hot path.
+        if self._lap_ns is not None:
+            cost += self._lap()
+        scheduler = self.scheduler
+        heap = scheduler.heap
+        host = self.host_ns = self.host_ns + cost
+        if heap and heap[0][0] <= host:
+            scheduler.advance(host)
+            if self.workers.flying:
+                self.workers.join_all()
+        else:
+            scheduler.now = host
+        stream.submit(op, latency_ns)
+        if scheduler.dirty:
+            scheduler.settle()
+        if self.waiters:
+            self.bridge.arm()
+        queued = self.hooks.op_queued
+        if queued is not None:
+            queued(op)
+
+    async def wait(self, completion: Completion, what: str, site: object) -> None:
+        """Suspend until *completion* is done; a host that really waited pays for its wake-up."""
+        if completion.done:
+            await self.bridge.breathe()
+        else:
+            try:
+                await self.bridge.wait(completion, Waiting(what, completion, site))
+            finally:
+                if self.workers.flying:
+                    self.workers.join_all()
+            if self._lap_ns is not None:
+                self._lap_ns = perf_counter_ns()
+            self.pay(self.costs.wake)
+        synchronized = self.hooks.synchronized
+        if synchronized is not None:
+            synchronized(completion)
+
+    async def busy_until(self, completion: Completion, what: str, site: object) -> None:
+        """Suspend until *completion*, in which the host itself takes part, is done: nobody needs to be woken for it."""
+        try:
+            await self.bridge.wait(completion, Waiting(what, completion, site))
+        finally:
+            if self.workers.flying:
+                self.workers.join_all()
+        self.pay(0)
+
+    async def room(self, queue: HardwareQueue, op: Op, stream: Stream, site: object) -> None:
+        """Suspend until *queue* takes one more operation."""
+        while len(queue.fifo) >= queue.depth:
+            what = f"queuing {op.name} on {stream.name} waits for room in its hardware queue"
+            await self.bridge.wait(queue.room(), Waiting(what, None, site))
+
+    def called(self, name: str, enter_ns: Nanoseconds, site: Site) -> None:
+        """A call is over: tell who listens."""
+        call = self.hooks.call
+        if call is not None:
+            call(name, enter_ns, self.host_ns, site)
+        if self.log is not None:
+            self.log.debug(name, enter_ns=enter_ns, exit_ns=self.host_ns, site=str(site))
+
+    def _lap(self) -> Nanoseconds:
+        """The real time since the last call (host_time="measured")."""
+        now = perf_counter_ns()
+        assert self._lap_ns is not None, "no real time is measured"
+        lap = now - self._lap_ns
+        self._lap_ns = now
+        return lap
+
+    # --- errors
+
+    def fail(self, kind: Kind, what: str, remedy: str) -> AclError:
+        """The error for a failing call, remembered as the last error of the task."""
+        error = AclError(kind, self.rules.codes[kind], what, remedy)
+        last_error.set(self.rules.codes[kind])
+        return error
+
+    def lost(self, context: Context) -> AclError:
+        """The sticky error of *context*, for one more call."""
+        cause = context.error
+        assert cause is not None, f"{context!r} is well"
+        if self.closed is not None:
+            return self.fail(cause.kind, cause.what, cause.remedy)
+        op = context.failed_op
+        error = self.fail(
+            cause.kind,
+            cause.what if op is None else f"{op!r} failed: {cause.what}",
+            cause.remedy or "the context is lost; ResetDevice() or a new simulation makes another",
+        )
+        error.__cause__ = cause.__cause__ or cause
+        return error
+
+    def deadlock(self, waiting: Waiting | None) -> DeadlockError:
+        """The error for one waiter of a program that hangs."""
+        head = f"{waiting} can never end" if waiting is not None else "this poll can never end"
+        return DeadlockError(f"{head}\n{self.describe_hang()}")
+
+    def describe_hang(self) -> str:
+        """Who waits for what."""
+        lines = ["nobody can run and nothing is scheduled on a device; waiting are:"]
+        lines += [f"  {waiting}, for {_story(waiting.completion)}" for waiting in self.waiters.values()]
+        return "\n".join(lines if self.waiters else lines[:1])
+
+    def close(self, why: str) -> None:
+        """The simulation ends."""
+        self.shut(why)
+        self.workers.close()
+        self.bridge.close()
+
+    def shut(self, why: str) -> None:
+        """No verb works from now on."""
+        self.closed = self.closed or why
+        error = DeviceError(Kind.FINALIZED, self.closed, "start a new simulation")
+        for device in self._devices.values():
+            for context in device.contexts:
+                context.error = error
+                context.failed_ns = self.scheduler.now
+
+
+def _story(completion: Completion | None) -> str:
+    return "room" if completion is None else repr(completion)
+
+
+def _task_name() -> str:
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        task = None
+    return "the program" if task is None else f"task {task.get_name()}"
+
+
+class Scope:
+    """What a task sees: its runtime, and the context that is current. Never changed, only replaced."""
+
+    __slots__ = ("context", "runtime")
+
+    def __init__(self, runtime: Runtime, context: Context) -> None:
+        self.runtime = runtime
+        self.context = context
+
+
+scope_var: ContextVar[Scope | None] = ContextVar("acl_py_scope", default=None)
+last_error: ContextVar[Code] = ContextVar("acl_pylast_error", default=SUCCESS)
+opened: list[Scope] = []  # opened with open(), found by tasks that inherited no scope; the last counts
+
+
+def here() -> Scope:
+    """The scope of the calling task."""
+    scope = scope_var.get()
+    if scope is None:
+        if not opened:
+            raise AclError(
+                Kind.NOT_INITIALIZED,
+                CUDA.codes[Kind.NOT_INITIALIZED],
+                "no simulation is running here",
+                "call verbs inside acl_py.run(main), `async with acl_py.simulate()`, or after sim = acl_py.open()",
+            )
+        scope = opened[-1]
+    if scope.runtime.closed is not None:
+        raise scope.runtime.fail(Kind.FINALIZED, scope.runtime.closed, "start a new simulation")
+    return scope
+
+
+def current() -> Scope:
+    """The scope of the calling task, for a verb that touches the device: the context must be well."""
+    scope = scope_var.get()
+    if scope is None:
+        scope = here()
+    if scope.context.error is not None:
+        raise scope.runtime.lost(scope.context)
+    return scope
+
+
+def change(scope: Scope, context: Context) -> None:
+    """Make *context* current for the calling task and those it will make."""
+    new = Scope(scope.runtime, context)
+    if scope_var.get() is None:
+        opened[-1] = new
+    else:
+        scope_var.set(new)
+
+
+async def _wait_for(completion: Completion) -> Completion:
+    scope = here()
+    await scope.runtime.wait(completion, f"waits for {completion!r}", None)
+    if scope.context.error is not None:
+        raise scope.runtime.lost(scope.context)
+    return completion
+
+
+def _await(completion: Completion) -> Generator[Any, None, Completion]:
+    waiting: Coroutine[Any, Any, Completion] = _wait_for(completion)
+    return waiting.__await__()
+
+
+Completion.awaiter = staticmethod(_await)

@@ -1,0 +1,205 @@
+"""Simulations: begin one, run a program in it, look at what it did.
+
+acl_py.run(main)                             runs a coroutine function, like asyncio.run
+async with acl_py.simulate() as sim: ...     inside a running loop
+sim = acl_py.open(); ...; await sim.close()  the same in two halves, for notebooks
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from acl_py.bridge import Bridge
+from acl_py.devices import leaks_of
+from acl_py.runtime import Runtime, Scope, opened, scope_var
+from acl_py.sites import forget_tasks, note_tasks
+from acl_py.trace import Trace
+from acl_py.trace.summary import summarize
+from device_model.observe import Observer
+from device_model.profile import DeviceProfile, load
+from device_model.rules import RULES, SyncRules
+
+_T = TypeVar("_T")
+
+
+class Simulation:
+    """One simulation: its clock, its trace, its report."""
+
+    def __init__(self, runtime: Runtime, trace: Trace | None, loop: asyncio.AbstractEventLoop) -> None:
+        self.runtime = runtime
+        self._trace = trace
+        self._loop = loop
+        self._ended = False
+
+    def __repr__(self) -> str:
+        return f"<Simulation of {self.runtime.profile.name} at {self.now_ns} ns>"
+
+    @property
+    def now_ns(self) -> int:
+        """The host clock, in nanoseconds of simulated time."""
+        return self.runtime.host_ns
+
+    @property
+    def trace(self) -> Trace:
+        """What happened: `.ops` and `.calls`."""
+        if self._trace is None:
+            raise RuntimeError("this simulation was started with trace=False")
+        return self._trace
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """The program's source of chance: the same numbers for the same seed."""
+        return self.runtime.rng
+
+    def report(self) -> str:
+        """A summary for people: time, engines, streams, waits, leaks."""
+        return summarize(self.runtime, self._trace, leaks_of(self.runtime))
+
+    def observe(self, observer: Observer) -> None:
+        """Let *observer* listen from now on."""
+        self.runtime.hooks.add(observer)
+
+    def hold(self) -> AbstractContextManager[None]:
+        """Within this, simulated time waits for the real world: sockets, sleeps, threads."""
+        assert isinstance(self.runtime.bridge, Bridge), f"{self!r} has no event loop"
+        return self.runtime.bridge.hold()
+
+    async def close(self) -> None:
+        """End it; verbs of this simulation are refused from now on. The trace stays."""
+        self.end()
+
+    def end(self) -> None:
+        """`close`, for those who cannot wait."""
+        if self._ended:
+            return
+        self._ended = True
+        self.runtime.close("the simulation was closed")
+        forget_tasks(self._loop)
+        opened[:] = [scope for scope in opened if scope.runtime is not self.runtime]
+
+
+def _begin(
+    device: str | Path | DeviceProfile,
+    rules: str | SyncRules | None,
+    workers: int | None,
+    host_time: str,
+    trace: bool,
+    seed: int,
+    hang_after: float | None,
+) -> tuple[Simulation, Scope]:
+    loop = asyncio.get_running_loop()
+    runtime, recorder = build(
+        device, rules, workers=workers, host_time=host_time, trace=trace, seed=seed, hang_after=hang_after
+    )
+    runtime.bridge = Bridge(runtime)
+    note_tasks(loop)
+    return Simulation(runtime, recorder, loop), Scope(runtime, runtime.device(0).primary)
+
+
+def build(
+    device: str | Path | DeviceProfile,
+    rules: str | SyncRules | None,
+    *,
+    workers: int | None = None,
+    host_time: str = "modelled",
+    trace: bool = True,
+    seed: int = 0,
+    hang_after: float | None = None,
+) -> tuple[Runtime, Trace | None]:
+    """A runtime without a bridge, and its recorder."""
+    profile = load(device)
+    if rules is None:
+        rules = profile.rules
+    if isinstance(rules, str):
+        if rules not in RULES:
+            raise ValueError(f"there are no rules {rules!r}; there are {', '.join(RULES)}")
+        rules = RULES[rules]
+    runtime = Runtime(profile, rules, workers=workers, host_time=host_time, seed=seed, hang_after=hang_after)
+    recorder = Trace() if trace else None
+    if recorder is not None:
+        runtime.hooks.add(recorder)
+    return runtime, recorder
+
+
+@asynccontextmanager
+async def simulate(
+    *,
+    device: str | Path | DeviceProfile = "h200",
+    rules: str | SyncRules | None = None,
+    workers: int | None = None,
+    host_time: str = "modelled",
+    trace: bool = True,
+    seed: int = 0,
+    hang_after: float | None = None,
+) -> AsyncIterator[Simulation]:
+    """A simulation inside a running loop, for the calling task and those it makes.
+
+    *device* is a profile's name or the path of one; *rules* a name or a SyncRules, by default the profile's own. *workers* threads run
+    large kernels. With *host_time* "measured" the real time between calls counts as host time. *hang_after* real seconds, a
+    wait that only the outside could end is called a deadlock.
+    """
+    sim, scope = _begin(device, rules, workers, host_time, trace, seed, hang_after)
+    token = scope_var.set(scope)
+    try:
+        yield sim
+    finally:
+        scope_var.reset(token)
+        sim.end()
+
+
+def open(  # noqa: A001 - acl_py.open, as the mission names it
+    *,
+    device: str | Path | DeviceProfile = "h200",
+    rules: str | SyncRules | None = None,
+    workers: int | None = None,
+    host_time: str = "modelled",
+    trace: bool = True,
+    seed: int = 0,
+    hang_after: float | None = None,
+) -> Simulation:
+    """Begin a simulation that every task of the process finds, until `await sim.close()`; options as in `simulate`."""
+    sim, scope = _begin(device, rules, workers, host_time, trace, seed, hang_after)
+    opened.append(scope)
+    return sim
+
+
+def run(
+    main: Callable[..., Awaitable[_T]],
+    *args: Any,
+    device: str | Path | DeviceProfile = "h200",
+    rules: str | SyncRules | None = None,
+    workers: int | None = None,
+    uvloop: bool = False,
+    host_time: str = "modelled",
+    trace: bool = True,
+    seed: int = 0,
+    hang_after: float | None = None,
+) -> _T:
+    """Run the coroutine function *main* with *args* in a new simulation and return its value; options as in `simulate`."""
+
+    async def whole() -> _T:
+        async with simulate(
+            device=device,
+            rules=rules,
+            workers=workers,
+            host_time=host_time,
+            trace=trace,
+            seed=seed,
+            hang_after=hang_after,
+        ):
+            return await main(*args)
+
+    with asyncio.Runner(loop_factory=_uvloop_factory() if uvloop else None) as runner:
+        return runner.run(whole())
+
+
+def _uvloop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    try:
+        import uvloop
+    except ImportError as error:
+        raise RuntimeError("uvloop is not installed on this platform; leave out uvloop=True") from error
+    return uvloop.new_event_loop

@@ -1,0 +1,121 @@
+"""Call sites: the line of the user's program that made a call, cheap to take and readable later.
+
+A verb takes the frame that awaits it. Where that frame is not the user's (the verb is a task of its own, made by gather or
+create_task), the site is where the task was made: a task factory notes it, for verbs only.
+"""
+
+import asyncio
+import sys
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+_PACKAGE = str(Path(__file__).parent)
+_FOREIGN = (_PACKAGE, str(Path(asyncio.__file__).parent), "<frozen")
+_FOREIGN_PARTS = ("/anyio/", "/uvloop/", "/concurrent/futures/", "/pytest_asyncio/", "/contextlib.py")
+
+
+class Site:
+    """One place in the code; str() gives "file.py:12". Equal places are one object."""
+
+    __slots__ = ("code", "foreign", "lasti")
+
+    def __init__(self, code: CodeType, lasti: int) -> None:
+        self.code = code
+        self.lasti = lasti
+        name = code.co_filename
+        self.foreign = name.startswith(_FOREIGN) or any(part in name for part in _FOREIGN_PARTS)
+
+    @property
+    def file(self) -> str:
+        """The path of the file, as Python knows it."""
+        return self.code.co_filename
+
+    @property
+    def line(self) -> int:
+        """The line in it."""
+        for start, stop, line in self.code.co_lines():
+            if start <= self.lasti < stop and line is not None:
+                return line
+        return self.code.co_firstlineno
+
+    def __str__(self) -> str:
+        return f"{Path(self.file).name}:{self.line}"
+
+    def __repr__(self) -> str:
+        return f"<Site {self}>"
+
+
+_sites: dict[tuple[CodeType, int], Site] = {}
+_made: WeakKeyDictionary["asyncio.Task[Any]", Site] = WeakKeyDictionary()
+
+
+def site_of(frame: FrameType) -> Site:
+    """The site that *frame* stands at; if that is not the user's code, the nearest that is."""
+    key = (frame.f_code, frame.f_lasti)
+    site = _sites.get(key)
+    if site is None:
+        site = _sites[key] = Site(*key)
+    return _users_own(frame, site) if site.foreign else site
+
+
+def _users_own(frame: FrameType, found: Site) -> Site:
+    inside: FrameType | None = frame
+    while inside is not None and inside.f_code.co_filename.startswith(_PACKAGE):
+        inside = inside.f_back
+    if inside is not None:
+        site = _at(inside)
+        if not site.foreign:
+            return site
+    task = _current_task()
+    if task is not None and task in _made:
+        return _made[task]
+    return found
+
+
+def _current_task() -> "asyncio.Task[Any] | None":
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None  # no loop: the blocking faces
+
+
+def _at(frame: FrameType) -> Site:
+    key = (frame.f_code, frame.f_lasti)
+    site = _sites.get(key)
+    if site is None:
+        site = _sites[key] = Site(*key)
+    return site
+
+
+def note_tasks(loop: asyncio.AbstractEventLoop) -> None:
+    """From now on remember where the tasks of *loop* were made that are nothing but a verb."""
+    previous = loop.get_task_factory()
+    if getattr(previous, "notes_sites", False):
+        return
+
+    def factory(loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> Any:
+        code = getattr(coro, "cr_code", None)
+        if code is None or not code.co_filename.startswith(_PACKAGE):
+            return asyncio.Task(coro, loop=loop, **options) if previous is None else previous(loop, coro, **options)
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and _at(frame).foreign:
+            frame = frame.f_back
+        task: asyncio.Task[Any] = (
+            asyncio.Task(coro, loop=loop, **options) if previous is None else previous(loop, coro, **options)  # type: ignore[assignment]
+        )
+        if frame is not None:
+            _made[task] = _at(frame)
+        return task
+
+    factory.notes_sites = True  # type: ignore[attr-defined]
+    factory.previous = previous  # type: ignore[attr-defined]
+    loop.set_task_factory(factory)
+
+
+def forget_tasks(loop: asyncio.AbstractEventLoop) -> None:
+    """Give *loop* back the task factory that it had, unless somebody has set another."""
+    factory = loop.get_task_factory()
+    if getattr(factory, "notes_sites", False):
+        loop.set_task_factory(factory.previous)  # type: ignore[union-attr]

@@ -1,0 +1,170 @@
+"""Streams: make and destroy them, wait for them, let them wait for events."""
+
+from enum import Enum
+from sys import _getframe
+from typing import Any
+
+from acl_py.errors import Kind
+from acl_py.runtime import Scope, current
+from acl_py.sites import site_of
+from device_model.events import Event
+from device_model.scheduler import Completion
+from device_model.streams import Stream as Stream
+
+
+class Status(Enum):
+    """The answer of a query."""
+
+    COMPLETE = "complete"
+    NOT_READY = "not ready"
+
+
+class NamedStream(Enum):
+    """The streams that are there without being created."""
+
+    LEGACY = "the legacy default stream"
+    PER_THREAD = "the per-thread default stream"
+
+
+LEGACY_STREAM = NamedStream.LEGACY
+PER_THREAD_STREAM = NamedStream.PER_THREAD
+
+# What a verb takes for a stream; None is the default stream, which the rules choose.
+StreamLike = Stream | NamedStream | None
+
+
+def resolve(scope: Scope, stream: StreamLike) -> Stream:
+    """The stream that *stream* means in *scope*; checked."""
+    if stream is None:
+        return scope.context.default
+    if stream is LEGACY_STREAM:
+        return scope.context.legacy
+    if stream is PER_THREAD_STREAM:
+        return scope.context.per_thread
+    if not isinstance(stream, Stream):
+        raise TypeError(f"a stream must be what CreateStream() gave, None or PER_THREAD_STREAM, not {stream!r}")
+    if stream.destroyed is not None:
+        raise scope.runtime.fail(
+            Kind.INVALID_HANDLE, f"{stream!r} takes no more work", "create one with CreateStream()"
+        )
+    if stream.context.device.scheduler is not scope.runtime.scheduler:
+        raise scope.runtime.fail(
+            Kind.INVALID_HANDLE,
+            f"{stream!r} belongs to another simulation",
+            "create streams in the simulation that uses them",
+        )
+    if stream.context.error is not None:
+        raise scope.runtime.lost(stream.context)
+    return stream
+
+
+async def CreateStream(*, nonblocking: bool = False, priority: int = 0) -> Stream:
+    """Create a stream in the current context.
+
+    A *nonblocking* stream takes no part in the default-stream rule. A smaller *priority* is more urgent: its kernels get
+    the next free cores, at block boundaries.
+    """
+    scope = current()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    if type(priority) is not int:
+        raise TypeError(f"priority must be an int, not {priority!r}")
+    runtime.pay(runtime.costs.create_stream)
+    stream = scope.context.create_stream(nonblocking=bool(nonblocking), priority=priority, made=site)
+    runtime.called("CreateStream", enter, site)
+    return stream
+
+
+async def DestroyStream(stream: Stream) -> None:
+    """Destroy *stream*; what is queued in it completes (measured: destroy-stream-busy)."""
+    scope = current()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    found = resolve(scope, stream)
+    if found.id not in found.context.streams:
+        raise runtime.fail(
+            Kind.INVALID_HANDLE, f"{found!r} is a default stream", "only what CreateStream() gave can be destroyed"
+        )
+    runtime.pay(runtime.costs.destroy_stream)
+    found.context.destroy_stream(found, site)
+    runtime.called("DestroyStream", enter, site)
+
+
+async def SynchronizeStream(stream: StreamLike = None) -> None:
+    """Wait until all work queued in *stream* has completed; of the legacy stream, also that of all blocking streams.
+
+    Raises:
+        AclError: the work of the context failed.
+        DeadlockError: it can never complete.
+    """
+    scope = current()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    found = resolve(scope, stream)
+    runtime.pay(runtime.costs.sync)
+    await runtime.wait(found.frontier(), f"SynchronizeStream({found.name})", site)
+    runtime.called("SynchronizeStream", enter, site)
+    if found.context.error is not None:
+        raise runtime.lost(found.context)
+
+
+async def StreamQuery(stream: StreamLike = None) -> Status:
+    """Has all work queued in *stream* completed? Of the legacy stream: that of all blocking streams, too."""
+    scope = current()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    found = resolve(scope, stream)
+    runtime.pay(runtime.costs.query)
+    idle = found.idle
+    await answered(scope, None if not idle else found.tail, f"StreamQuery({found.name})", site)
+    runtime.called("StreamQuery", enter, site)
+    if found.context.error is not None:
+        raise runtime.lost(found.context)
+    return Status.COMPLETE if idle else Status.NOT_READY
+
+
+async def answered(scope: Scope, known: Completion | None, what: str, site: Any) -> None:
+    """A query was answered: *known* is what it proved to be done. "Not yet" lets others run, and must not go on for ever."""
+    runtime = scope.runtime
+    if known is None:
+        runtime.bridge.poll_failed(f"{what} at {site}")
+        await runtime.bridge.breathe()
+        return
+    runtime.bridge.poll_succeeded()
+    if runtime.hooks.synchronized is not None:
+        runtime.hooks.synchronized(known)
+
+
+async def StreamWaitEvent(stream: StreamLike, event: Event) -> None:
+    """Let what is queued in *stream* from now on wait for the last record of *event*.
+
+    A record made later does not count, and an event never recorded has no effect (measured: wait-then-rerecord,
+    wait-never-recorded).
+    """
+    scope = current()
+    runtime = scope.runtime
+    enter = runtime.host_ns
+    site = site_of(_getframe(1))
+    if stream.__class__ is not Stream or stream.destroyed is not None:
+        stream = resolve(scope, stream)
+    if event.__class__ is not Event or event.destroyed is not None:
+        check_event(scope, event)
+    runtime.pay(runtime.costs.wait)
+    work = event.work
+    if work is not None:
+        stream.wait(work)
+    hooks = runtime.hooks
+    if hooks.waited is not None:
+        hooks.waited(stream, event)
+    if hooks.call is not None or runtime.log is not None:
+        runtime.called("StreamWaitEvent", enter, site)
+
+
+def check_event(scope: Scope, event: object) -> None:
+    """Refuse what is no event of this simulation, or none any more."""
+    if not isinstance(event, Event):
+        raise TypeError(f"an event must be what CreateEvent() gave, not {event!r}")
+    if event.destroyed is not None:
+        raise scope.runtime.fail(Kind.INVALID_HANDLE, f"{event!r} is gone", "create one with CreateEvent()")
+    if event.context.device.scheduler is not scope.runtime.scheduler:
+        raise scope.runtime.fail(
+            Kind.INVALID_HANDLE,
+            f"{event!r} belongs to another simulation",
+            "create events in the simulation that uses them",
+        )

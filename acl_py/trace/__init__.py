@@ -1,0 +1,5 @@
+"""The recorder of operations and host calls, and what is made of it: a lane chart, a Chrome trace."""
+
+from acl_py.trace.recorder import Call as Call
+from acl_py.trace.recorder import Operation as Operation
+from acl_py.trace.recorder import Trace as Trace

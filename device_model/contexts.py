@@ -1,0 +1,102 @@
+"""Contexts: what belongs together on one device: its streams, its default streams, and how it failed."""
+
+from typing import TYPE_CHECKING
+
+from device_model.errors import DeviceError, Kind
+from device_model.events import Event
+from device_model.scheduler import AllOf, Completion, Nanoseconds
+from device_model.streams import LegacyOrder, LegacyStream, Stream
+
+if TYPE_CHECKING:
+    from device_model.device import Device
+    from device_model.ops import Op
+
+
+class Context:
+    """A context of one device; made by `Device.create_context`. *primary* contexts come with the device and cannot be destroyed."""
+
+    __slots__ = (
+        "default", "destroyed", "device", "error", "failed_ns", "failed_op", "id", "legacy", "made", "order", "per_thread", "primary",
+        "streams",
+    )  # fmt: skip
+
+    def __init__(self, device: "Device", id_: int, *, primary: bool, made: object) -> None:
+        self.device = device
+        self.id = id_
+        self.primary = primary
+        self.made = made
+        self.destroyed: object = None  # the line that destroyed it
+        self.error: DeviceError | None = None  # sticky: all later work and calls fail with it
+        self.failed_ns: Nanoseconds = -1
+        self.failed_op: Op | None = None
+        self.order = LegacyOrder()
+        self.legacy: Stream = LegacyStream(self, 0, "legacy", device.doors(-1), self.order)
+        self.per_thread = Stream(self, 0, "per_thread", device.doors(-2), self.order, 0, None)
+        self.default = device.default_stream(self)  # what None means
+        self.streams: dict[int, Stream] = {}  # by id, those not destroyed
+
+    def __repr__(self) -> str:
+        state = (
+            f" destroyed at {self.destroyed}"
+            if self.destroyed is not None
+            else " failed"
+            if self.error is not None
+            else ""
+        )
+        kind = "primary context" if self.primary else f"context {self.id}"
+        return f"<{kind} of device {self.device.ordinal}{state}>"
+
+    def create_stream(self, *, nonblocking: bool, priority: int, made: object) -> Stream:
+        """A new stream; a *nonblocking* one is outside the default-stream rule."""
+        index = self.device.next_stream()
+        stream = Stream(
+            self,
+            index + 1,
+            f"stream {index + 1}",
+            self.device.doors(index),
+            None if nonblocking else self.order,
+            priority,
+            made,
+        )
+        self.streams[stream.id] = stream
+        return stream
+
+    def destroy_stream(self, stream: Stream, site: object) -> None:
+        """Its work completes; it takes no more."""
+        stream.destroyed = site
+        del self.streams[stream.id]
+
+    def create_event(self, *, timing: bool, made: object) -> Event:
+        """A new event."""
+        return Event(self, self.device.next_event(), timing=timing, made=made)
+
+    def work(self) -> Completion:
+        """The completion of everything queued in any stream of this context, also of destroyed ones."""
+        return AllOf([stream.frontier() for stream in (self.legacy, self.per_thread, *self.streams.values())])
+
+    def destroy(self, site: object) -> None:
+        """Its work completes; its streams and every later use of it are refused."""
+        self.destroyed = site
+        for stream in self.streams.values():
+            stream.destroyed = site
+        self.streams.clear()
+
+    def abandon(self, site: object) -> None:
+        """What is queued has no effect any more."""
+        self.destroy(site)
+        if self.error is None:
+            self.error = DeviceError(
+                Kind.INVALID_CONTEXT, f"{self!r} was reset", "use the new primary context of the device"
+            )
+            self.failed_ns = self.device.scheduler.now
+
+    def fail(self, op: "Op", error: DeviceError) -> None:
+        """*op* failed: the context is lost, what starts from now on has no effect."""
+        op.error = error
+        if self.error is None:
+            self.error = error
+            self.failed_ns = op.end_ns
+            self.failed_op = op
+        hooks = self.device.hooks
+        if hooks.failed is not None:
+            hooks.failed(op, error)

@@ -1,0 +1,144 @@
+"""One device, built from a profile: its engines, its hardware queues, its contexts."""
+
+from collections.abc import Sequence
+
+from device_model.contexts import Context
+from device_model.engines import CopyEngine, Dispatcher, HostThread
+from device_model.errors import DeviceError
+from device_model.memory import Memory
+from device_model.observe import Hooks
+from device_model.ops import Door, Lane, Op
+from device_model.profile import DeviceProfile
+from device_model.rules import DefaultStream, SyncRules
+from device_model.scheduler import AllOf, Completion, Scheduler
+from device_model.staging import Staging
+from device_model.streams import HardwareQueue, Stream
+from device_model.workers import INLINE_BYTES, Workers
+
+
+class Device:
+    """The simulated card number *ordinal*; several share a scheduler, and so one time."""
+
+    def __init__(
+        self,
+        ordinal: int,
+        profile: DeviceProfile,
+        rules: SyncRules,
+        scheduler: Scheduler,
+        memory: Memory,
+        workers: Workers,
+        hooks: Hooks,
+    ) -> None:
+        self.ordinal = ordinal
+        self.profile = profile
+        self.rules = rules
+        self.scheduler = scheduler
+        self.memory = memory
+        self.workers = workers
+        self.hooks = hooks
+        self._streams = 0
+        self._events = 0
+        self._contexts = 0
+        latency, copies, queues = profile.latency, profile.copies, profile.queues
+        self.h2d = CopyEngine(scheduler, "H2D", copies.h2d, latency.copy_gap, copies.duplex_h2d_permille, self.finish)
+        self.d2h = CopyEngine(scheduler, "D2H", copies.d2h, latency.copy_gap, copies.duplex_d2h_permille, self.finish)
+        self.h2d.opposite, self.d2h.opposite = self.d2h, self.h2d
+        self.cores = Dispatcher(
+            scheduler,
+            cores=profile.cores.count,
+            resident_limit=profile.cores.resident_kernels,
+            block_overhead_ns=latency.block,
+            drain_ns=latency.kernel_drain,
+            tail_ns=latency.copy_on_device_tail,
+            copy_time=copies.d2d,
+            fill_time=copies.fill,
+            pinned_fill_time=copies.fill_pinned,
+            finish=self.finish,
+        )
+        # What it takes to start behind a completion of each lane: COMPUTE, H2D, D2H, HOST.
+        across, host_end, host_start = latency.engines, latency.host_function_end, latency.host_function_start
+        compute_same = (latency.kernel_same_stream, across, across, host_end)
+        compute_other = (latency.kernel_other_stream, across, across, host_end)
+        from_h2d = (across, 0, across, host_end)  # the gap between two copies is the engine's
+        from_d2h = (across, across, 0, host_end)
+        to_host = (host_start, host_start, host_start, 0)
+        self.host_thread = HostThread(scheduler, latency.host_function_pause, to_host, to_host, self.finish)
+        depth = queues.depth
+        self._compute = [
+            HardwareQueue(self.cores, i, depth, compute_same, compute_other) for i in range(queues.compute)
+        ]
+        self._h2d = [HardwareQueue(self.h2d, i, depth, from_h2d, from_h2d) for i in range(queues.copy)]
+        self._d2h = [HardwareQueue(self.d2h, i, depth, from_d2h, from_d2h) for i in range(queues.copy)]
+        self.h2d.serve(self._h2d)
+        self.d2h.serve(self._d2h)
+        self.staging = Staging(scheduler, profile)
+        self.primary = self._context(primary=True, made=None)
+        self.contexts: list[Context] = [self.primary]
+
+    def __repr__(self) -> str:
+        return f"<Device {self.ordinal} {self.profile.name}>"
+
+    def create_context(self, made: object) -> Context:
+        """A context beside the primary one, with default streams of its own."""
+        context = self._context(primary=False, made=made)
+        self.contexts.append(context)
+        return context
+
+    def _context(self, *, primary: bool, made: object) -> Context:
+        context = Context(self, self._contexts, primary=primary, made=made)
+        self._contexts += 1
+        return context
+
+    def reset(self, site: object) -> None:
+        """Begin anew: all contexts are gone, what they queued has no effect any more, their memory is free."""
+        for context in self.contexts:
+            context.abandon(site)
+        self.memory.free_all(self.ordinal, site)
+        self.primary = self._context(primary=True, made=site)
+        self.contexts = [self.primary]
+
+    def default_stream(self, context: Context) -> Stream:
+        """What `None` means in *context* under the rules."""
+        return context.legacy if self.rules.default_stream is DefaultStream.LEGACY else context.per_thread
+
+    def doors(self, index: int) -> tuple[Door, ...]:
+        """The queues of the stream with this index, one per lane; they go round in the order of creation (measured)."""
+        doors: dict[Lane, Door] = {
+            Lane.COMPUTE: self._compute[index % len(self._compute)],
+            Lane.H2D: self._h2d[index % len(self._h2d)],
+            Lane.D2H: self._d2h[index % len(self._d2h)],
+            Lane.HOST: self.host_thread,
+        }
+        return tuple(doors[lane] for lane in Lane)
+
+    def next_stream(self) -> int:
+        """The index of the next stream."""
+        self._streams += 1
+        return self._streams - 1
+
+    def next_event(self) -> int:
+        """The number of the next event."""
+        self._events += 1
+        return self._events
+
+    def work(self, contexts: Sequence[Context] | None = None) -> Completion:
+        """The completion of everything queued on this device, or in these *contexts* of it."""
+        return AllOf([context.work() for context in (self.contexts if contexts is None else contexts)])
+
+    def finish(self, op: Op) -> None:
+        """The time of *op* is over: let it take effect, then release who waits for it."""
+        now = op.end_ns = self.scheduler.now
+        context = op.stream.context
+        if context.error is not None and op.start_ns >= context.failed_ns:
+            op.error = context.error
+        elif op.nbytes < INLINE_BYTES and not self.workers.flying:
+            try:
+                op.effect()
+            except DeviceError as error:
+                context.fail(op, error)
+        else:
+            self.workers.run(op)
+        op.complete(now)
+        ended = self.hooks.op_ended
+        if ended is not None:
+            ended(op)

@@ -1,0 +1,39 @@
+"""Memory: device arenas, host memory, the look-up from an address to an allocation, and stream-ordered pools.
+
+    registry.py     Memory: malloc, free, pinned and registered host memory, room and leaks
+    directory.py    what lives, and `locate`: from a buffer, address or array to (allocation, offset)
+    stories.py      what is said when that fails
+    allocation.py   Allocation (one life of a piece of memory) and Buffer (what users hold of it)
+    addresses.py    address -> allocation, alive or freed not long ago
+    pool.py         Arena (addresses and room of a device) and Pool (MallocAsync, FreeAsync) with its Blocks
+    backing.py      where bytes live: lazy mappings, the poison, cold chunks
+    transfer.py     copy, copy2d, fill, array: moving and viewing bytes that are known to be there
+    host.py         memory that others made: arrays, buffers, bare addresses
+
+Read allocation.py first. Three ends of memory differ: a *freed* allocation may not be named by the host any more; a
+*dropped* one has no bytes any more (reads give poison, writes vanish); between the two only work that was queued before
+a FreeAsync, or before an unregistering, still sees it.
+"""
+
+from device_model.memory.allocation import Allocation as Allocation
+from device_model.memory.allocation import Buffer as Buffer
+from device_model.memory.allocation import Origin as Origin
+from device_model.memory.allocation import Space as Space
+from device_model.memory.allocation import describe as describe
+from device_model.memory.allocation import size_text as size_text
+from device_model.memory.backing import CHUNK as CHUNK
+from device_model.memory.backing import POISON as POISON
+from device_model.memory.backing import Cold as Cold
+from device_model.memory.pool import DEVICE_BASE as DEVICE_BASE
+from device_model.memory.pool import DEVICE_SPAN as DEVICE_SPAN
+from device_model.memory.pool import Block as Block
+from device_model.memory.pool import Pool as Pool
+from device_model.memory.registry import Memory as Memory
+from device_model.memory.transfer import array as array
+from device_model.memory.transfer import copy as copy
+from device_model.memory.transfer import copy2d as copy2d
+from device_model.memory.transfer import fill as fill
+from device_model.memory.transfer import pitched_bytes as pitched_bytes
+from device_model.memory.transfer import poison as poison
+from device_model.memory.transfer import snapshot as snapshot
+from device_model.memory.transfer import warm as warm

@@ -1,0 +1,233 @@
+"""Allocations: pieces of memory with one life each, and the buffers through which users hold them.
+
+No repr and no message shows the address of host memory: it differs from run to run. "allocation 3" does not.
+"""
+
+from enum import Enum, IntEnum
+from math import prod
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from device_model.errors import Fail, Kind
+from device_model.memory.backing import GONE, NOTHING, Cold
+
+
+class Space(IntEnum):
+    """Where memory is, as far as a copy cares."""
+
+    DEVICE = 0
+    PINNED = 1
+    PAGEABLE = 2
+
+
+class Origin(Enum):
+    """How memory was made, and which call ends its life."""
+
+    MALLOC = "Malloc", "Free"
+    POOL = "MallocAsync", "FreeAsync"
+    MALLOC_HOST = "MallocHost", "FreeHost"
+    REGISTERED = "HostRegister", "HostUnregister"
+    PAGEABLE = "", ""
+
+    def __init__(self, maker: str, ender: str) -> None:
+        self.maker = maker
+        self.ender = ender
+
+
+class Allocation:
+    """One piece of memory with one life.
+
+    *freed* is None while it is alive, then the place where it was freed: from there on the host may not name it. Work
+    queued before a FreeAsync still may use it, until `drop` takes the bytes away; then reads give poison and writes
+    vanish (`is_dropped`).
+    """
+
+    __slots__ = (
+        "address",
+        "cold",
+        "device",
+        "fail",
+        "freed",
+        "made",
+        "nbytes",
+        "origin",
+        "owner",
+        "serial",
+        "space",
+        "view",
+    )
+
+    def __init__(
+        self,
+        address: int,
+        nbytes: int,
+        space: Space,
+        origin: Origin,
+        view: memoryview,
+        fail: Fail,
+        *,
+        device: int = -1,
+        cold: Cold | None = None,
+        made: object = None,
+        owner: object = None,
+        serial: int = -1,
+    ) -> None:
+        self.address = address
+        self.nbytes = nbytes
+        self.space = space
+        self.origin = origin
+        self.device = device  # -1: the host's
+        self.view = view  # writable unless a read-only source; format "B"
+        self.cold = cold  # None: every chunk is warm
+        self.made = made
+        self.freed: object = None
+        self.owner = owner  # what must stay alive for the view: a registered array, a mapping
+        self.serial = serial  # -1: pageable memory that somebody passed in, for one call
+        self.fail = fail
+
+    @property
+    def is_dropped(self) -> bool:
+        """Whether the bytes are gone."""
+        return self.cold is GONE
+
+    def warm(self, offset: int, nbytes: int) -> None:
+        """Fill the poison into the never-written chunks of a range, so that its view may be read and written freely."""
+        cold = self.cold
+        if cold is None or cold is GONE:
+            return
+        cold.prepare_read(self.view, offset, offset + nbytes)
+        if not cold.left:
+            self.cold = None
+
+    def drop(self) -> None:
+        """Let go of the bytes; views that NumPy holds keep theirs."""
+        self.view = NOTHING
+        self.cold = GONE
+        self.owner = None
+
+    def tombstone(self) -> "Allocation":
+        """Make a record of this life that keeps none of its bytes."""
+        stone = Allocation(
+            self.address, self.nbytes, self.space, self.origin, NOTHING, self.fail,
+            device=self.device, cold=GONE, made=self.made, serial=self.serial,
+        )  # fmt: skip
+        stone.freed = self.freed
+        return stone
+
+    def __repr__(self) -> str:
+        return f"<Allocation {describe(self, 0, self.nbytes)}>"
+
+
+@final
+class Buffer:
+    """An allocation, or a bounded part of one, as users hold it.
+
+    `buf + n` and `buf[a:b]` are smaller buffers over the same memory. Two buffers are equal when they are one object.
+    """
+
+    __slots__ = ("allocation", "nbytes", "offset")
+
+    def __init__(self, allocation: Allocation, offset: int, nbytes: int) -> None:
+        self.allocation = allocation
+        self.offset = offset
+        self.nbytes = nbytes
+
+    @property
+    def address(self) -> int:
+        """The address of the first byte: simulated for device memory, real for host memory."""
+        allocation = self.allocation
+        # Whoever knows a real address may write through it unseen, so no poison may be owed from here on.
+        if allocation.cold is not None and allocation.space is not Space.DEVICE:
+            allocation.warm(0, allocation.nbytes)
+        return allocation.address + self.offset
+
+    def __index__(self) -> int:
+        return self.address
+
+    def __len__(self) -> int:
+        return self.nbytes
+
+    __iter__ = None  # else Python would iterate by index, and NumPy would take a buffer for a sequence
+
+    def __add__(self, nbytes: int) -> "Buffer":
+        if not 0 <= nbytes <= self.nbytes:
+            raise IndexError(f"{self!r} + {nbytes} lies outside; stay within 0 to {self.nbytes}")
+        return Buffer(self.allocation, self.offset + nbytes, self.nbytes - nbytes)
+
+    def __getitem__(self, part: slice) -> "Buffer":
+        if not isinstance(part, slice) or part.step not in (None, 1):
+            raise TypeError(f"{self!r} takes slices in bytes, [first:last]; for values use numpy() of host memory")
+        first = self._bound(part.start, 0)
+        last = self._bound(part.stop, self.nbytes)
+        if not 0 <= first <= last <= self.nbytes:
+            raise IndexError(f"[{first}:{last}] lies outside {self!r}; stay within 0 to {self.nbytes}, in order")
+        return Buffer(self.allocation, self.offset + first, last - first)
+
+    def _bound(self, bound: int | None, default: int) -> int:
+        if bound is None:
+            return default
+        return bound if bound >= 0 else bound + self.nbytes
+
+    def numpy(self, dtype: npt.DTypeLike = np.uint8, shape: int | tuple[int, ...] | None = None) -> npt.NDArray[Any]:
+        """Return a writable array over this host memory: of *shape*, or else one-dimensional over all of it.
+
+        Raises:
+            DeviceError: (or what the host layer makes of it) this is device memory, it was freed, or it is too small.
+        """
+        allocation = self.allocation
+        if allocation.space is Space.DEVICE:
+            raise allocation.fail(
+                Kind.INVALID_VALUE, f"{self!r} is device memory, which NumPy cannot see", "copy it to the host first"
+            )
+        if allocation.freed is not None:
+            raise allocation.fail(Kind.INVALID_ADDRESS, f"{self!r} is no longer alive", "free it after its last use")
+        kind = np.dtype(dtype)
+        if shape is None:
+            shape = self.nbytes // kind.itemsize
+            needed = self.nbytes if self.nbytes % kind.itemsize == 0 else self.nbytes + 1
+        else:
+            needed = kind.itemsize * (shape if isinstance(shape, int) else prod(shape))
+        if kind.hasobject or not 0 <= needed <= self.nbytes:
+            what = f"{self!r} does not hold {kind} of shape {shape}"
+            raise allocation.fail(Kind.INVALID_VALUE, what, "choose a dtype and shape that fit")
+        allocation.warm(self.offset, needed)
+        return np.ndarray(shape, kind, allocation.view, self.offset)
+
+    def __repr__(self) -> str:
+        return f"<Buffer {describe(self.allocation, self.offset, self.nbytes)}>"
+
+
+def describe(allocation: Allocation, offset: int, nbytes: int) -> str:
+    """Tell what a part of an allocation is, who made it and where, and where it was freed."""
+    if allocation.serial < 0:
+        return f"pageable {size_text(nbytes)}"
+    part = f"at {offset} of " if (offset, nbytes) != (0, allocation.nbytes) else ""
+    made = "" if allocation.made is None else f" made at {allocation.made}"
+    return f"{_place(allocation)} {size_text(nbytes)} {part}allocation {allocation.serial}{made}{_end_text(allocation)}"
+
+
+def _place(allocation: Allocation) -> str:
+    if allocation.space is Space.DEVICE:
+        return f"device:{allocation.device}" if allocation.device else "device"
+    return "registered" if allocation.origin is Origin.REGISTERED else "pinned"
+
+
+def _end_text(allocation: Allocation) -> str:
+    if allocation.freed is None:
+        return ""
+    word = "unregistered" if allocation.origin is Origin.REGISTERED else "freed"
+    return f", {word}" if allocation.freed is True else f", {word} at {allocation.freed}"
+
+
+def size_text(nbytes: int) -> str:
+    """Write a number of bytes as people do: 512 B, 1.5 KiB, 4.0 MiB."""
+    if nbytes < 1024:
+        return f"{nbytes} B"
+    size = float(nbytes)
+    for unit in ("KiB", "MiB", "GiB"):
+        size /= 1024
+        if size < 1024:
+            return f"{size:.1f} {unit}"
+    return f"{size / 1024:.1f} TiB"

@@ -1,0 +1,126 @@
+"""Where bytes live: lazy backing, the poison it reads as, and which chunks of it were never written.
+
+A large allocation is an anonymous mapping without reserved swap, so that 140 GB cost a system call. Its pages read as
+zero, though, and zero is the one value that hides a bug; so every chunk counts as *cold* until it is first read, or
+written in part, and only then gets its poison. A chunk that is written as a whole never does.
+"""
+
+import mmap
+import platform
+import sys
+from threading import Lock
+
+# What unwritten and freed memory reads as: the two bytes FB 7F over and over, so 0x7FFB in each aligned 16 bits.
+# One repeated byte cannot do it: FF is -1, a value that programs use, and no other byte is NaN in all floats. This one
+# is a quiet NaN as float16, bfloat16, float32 and float64, and in integers absurdly large: 32,763 as int16,
+# 2,147,188,731 as int32, 9,222,105,380,131,930,107 as int64. In a hex dump: fb7ffb7f.
+POISON = b"\xfb\x7f"
+
+# Small enough to poison a whole chunk without notice (2 us), large enough that the flags of 140 GB take 2 MB.
+CHUNK = 64 * 1024
+
+_PATTERN = memoryview(POISON * (CHUNK // 2 + 1))
+
+# Python 3.11 has no name for it. The numbers are those of Linux's asm-generic (x86, ARM, RISC-V) and of macOS;
+# elsewhere the mapping is reserved, which limits its size but breaks nothing.
+_NORESERVE = {"linux": 0x4000, "darwin": 0x40}
+_KNOWN_MACHINES = ("x86_64", "AMD64", "aarch64", "arm64", "riscv64")
+
+
+def _mapping_flags() -> int:
+    known = _NORESERVE.get(sys.platform, 0) if platform.machine() in _KNOWN_MACHINES else 0
+    return mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | int(getattr(mmap, "MAP_NORESERVE", known))
+
+
+_FLAGS = _mapping_flags() if sys.platform != "win32" else 0
+
+
+def create_mapping(nbytes: int) -> mmap.mmap:
+    """Map *nbytes* of fresh memory that takes no room until it is touched; OSError if the host has no such range."""
+    if sys.platform == "win32":
+        return mmap.mmap(-1, nbytes)
+    return mmap.mmap(-1, nbytes, flags=_FLAGS)
+
+
+def create_backing(nbytes: int) -> tuple[memoryview, "Cold | None"]:
+    """Make the bytes of a device allocation: poisoned at once when they fit a chunk, cold otherwise."""
+    if nbytes <= CHUNK:
+        return memoryview(bytearray(_PATTERN[:nbytes])), None
+    return memoryview(create_mapping(nbytes)), Cold(nbytes)
+
+
+def write_poison(view: memoryview, start: int, stop: int) -> None:
+    """Write the poison over *view*[*start*:*stop*]; its phase follows the offset, so that aligned words read alike."""
+    phase = start & 1
+    for at in range(start, stop, CHUNK):
+        length = min(CHUNK, stop - at)
+        view[at : at + length] = _PATTERN[phase : phase + length]
+
+
+class Cold:
+    """Which chunks of a backing were never written, and so still owe their poison.
+
+    The lock is for bodies in worker threads: two that write different bytes of one chunk must not both find it cold.
+    """
+
+    __slots__ = ("_flags", "_lock", "_nbytes", "left")
+
+    def __init__(self, nbytes: int) -> None:
+        self._nbytes = nbytes
+        self.left = -(-nbytes // CHUNK)
+        self._flags = bytearray(self.left)  # 1: warm
+        self._lock = Lock()
+
+    def __repr__(self) -> str:
+        return f"<Cold {self.left} of {len(self._flags)} chunks>"
+
+    def prepare_read(self, view: memoryview, start: int, stop: int) -> None:
+        """Fill in the poison of each cold chunk that [*start*, *stop*) touches."""
+        if start < stop:
+            with self._lock:
+                self._warm(view, start // CHUNK, -(-stop // CHUNK))
+
+    def prepare_write(self, view: memoryview, start: int, stop: int) -> None:
+        """Get ready for [*start*, *stop*) to be overwritten: only the chunks that it covers in part need poison."""
+        if start >= stop:
+            return
+        first, last = start // CHUNK, -(-stop // CHUNK)
+        whole_first = -(-start // CHUNK)
+        whole_last = last if stop == self._nbytes else stop // CHUNK
+        with self._lock:
+            if whole_first >= whole_last:
+                self._warm(view, first, last)
+                return
+            self._warm(view, first, whole_first)
+            self._mark(whole_first, whole_last)
+            self._warm(view, whole_last, last)
+
+    def write_poison(self, view: memoryview, start: int, stop: int) -> None:
+        """Write poison over the warm part of [*start*, *stop*); the cold part is poison already."""
+        flags = self._flags
+        with self._lock:
+            chunk, last = start // CHUNK, -(-stop // CHUNK)
+            while (chunk := flags.find(1, chunk, last)) >= 0:
+                end = flags.find(0, chunk, last)
+                end = last if end < 0 else end
+                write_poison(view, max(start, chunk * CHUNK), min(stop, end * CHUNK))
+                chunk = end
+
+    def _warm(self, view: memoryview, first: int, last: int) -> None:
+        chunk = first
+        while (chunk := self._flags.find(0, chunk, last)) >= 0:
+            end = self._flags.find(1, chunk, last)
+            end = last if end < 0 else end
+            write_poison(view, chunk * CHUNK, min(end * CHUNK, self._nbytes))
+            self._mark(chunk, end)
+            chunk = end
+
+    def _mark(self, first: int, last: int) -> None:
+        self.left -= self._flags.count(0, first, last)
+        self._flags[first:last] = b"\x01" * (last - first)
+
+
+# What a dropped allocation has in place of a backing. It is cold for ever, so that hot paths, which test for cold
+# anyway, find out about dropped memory without a test of their own.
+NOTHING = memoryview(bytearray())
+GONE = Cold(0)

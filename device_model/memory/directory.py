@@ -1,0 +1,178 @@
+"""The directory: which allocations live, and the one look-up from what a caller names to one of them.
+
+What the host passes as memory is a Buffer, an address, an array or anything with the buffer protocol. `locate` turns
+each into an allocation and an offset, or refuses with the story of the memory that was meant.
+"""
+
+import operator
+import weakref
+from typing import Any, SupportsIndex
+
+import numpy as np
+import numpy.typing as npt
+
+from device_model.errors import Fail, Kind
+from device_model.memory import host
+from device_model.memory.addresses import AddressMap, Graveyard, whole
+from device_model.memory.allocation import Allocation, Buffer, Origin, Space
+from device_model.memory.backing import Cold
+from device_model.memory.pool import DEVICE_BASE
+from device_model.memory.stories import Stories, address_text, array_text
+
+
+class Directory:
+    """The lives of one simulation's memory, and how to find them."""
+
+    def __init__(self, fail: Fail) -> None:
+        self.fail = fail
+        self._device = AddressMap()
+        self._host = AddressMap()
+        # Pinned memory that was freed while arrays over it exist: still mapped, so an array there is a use after free.
+        self._outlived = AddressMap()
+        self._graveyard = Graveyard()
+        self._stories = Stories(fail, self._device, self._host, self._graveyard)
+        self._serial = 0
+
+    def locate(self, thing: object, nbytes: int, role: str, *, write: bool = False) -> tuple[Allocation, int]:
+        """Find the allocation that holds the first *nbytes* of *thing*, and where in it they start.
+
+        *thing* is a Buffer, an address, an array or anything with the buffer protocol. An array in pinned memory is
+        that memory; any other becomes a pageable allocation that lives as long as somebody refers to it. *role* is what
+        the caller calls it: "dst" is written, and so is any other with *write*.
+
+        Raises:
+            DeviceError: (or what the host layer makes of it) it is not alive, too small, not contiguous, read-only,
+                or no memory at all.
+        """
+        if type(thing) is Buffer:
+            allocation = thing.allocation
+            if allocation.freed is None and 0 <= nbytes <= thing.nbytes:
+                return allocation, thing.offset
+            raise self._stories.of_buffer(thing, nbytes, role)
+        if type(thing) is int:
+            space = self._device if thing >= DEVICE_BASE else self._host
+            found = space.by_base.get(thing) or space.floor(thing)
+            if found is not None and 0 <= nbytes <= found.nbytes - (offset := thing - found.address):
+                return found, offset
+            raise self._stories.of_address(thing, nbytes, role)
+        if isinstance(thing, np.ndarray):
+            return self._locate_array(thing, nbytes, role, write or role == "dst")
+        address = host.as_address(thing)
+        if address is not None:
+            return self.locate(address, nbytes, role, write=write)
+        array = self._array(thing, role)
+        if array is not None:
+            return self._locate_array(array, nbytes, role, write or role == "dst")
+        if isinstance(thing, SupportsIndex):
+            return self.locate(operator.index(thing), nbytes, role, write=write)
+        raise self._stories.of_type(thing, role)
+
+    def _locate_array(self, array: npt.NDArray[Any], nbytes: int, role: str, write: bool) -> tuple[Allocation, int]:
+        self._check_array(array, role, write)
+        if not 0 <= nbytes <= array.nbytes:
+            raise self._stories.of_size(f"{role} is {array_text(array)}, which has", array.nbytes, nbytes)
+        address = host.address_of(array)
+        if self._host:
+            found = self._host.floor(address)
+            if found is not None and address < found.address + found.nbytes >= address + nbytes:
+                return found, address - found.address
+        if self._outlived:
+            self._check_outlived(address, role)
+        return self._transient(array, address), 0
+
+    def _check_outlived(self, address: int, role: str) -> None:
+        found = self._outlived.floor(address)
+        if found is None or address >= found.address + found.nbytes:
+            return
+        assert isinstance(found.owner, weakref.ref)
+        if found.owner() is None:  # unmapped since: somebody else's memory now
+            self._outlived.remove(found)
+            return
+        raise self._stories.of_dead(f"{role} is an array inside {whole(found)!r}")
+
+    def _array(self, thing: object, role: str) -> npt.NDArray[Any] | None:
+        try:
+            return host.as_array(thing)
+        except BufferError as error:
+            raise self._stories.of_strided(f"a {type(thing).__name__}", role) from error
+
+    def _check_array(self, array: npt.NDArray[Any], role: str, write: bool) -> None:
+        if not array.flags.c_contiguous:
+            raise self._stories.of_strided(array_text(array), role)
+        if array.dtype.hasobject:
+            what = f"{role} is {array_text(array)}: its bytes are references, not values"
+            raise self.fail(Kind.INVALID_VALUE, what, "use a numeric dtype")
+        if write and not array.flags.writeable:
+            what = f"{role} is {array_text(array)}, which is read-only"
+            raise self.fail(Kind.INVALID_VALUE, what, "pass memory that may be written")
+
+    def _transient(self, array: npt.NDArray[Any], address: int) -> Allocation:
+        return Allocation(
+            address, array.nbytes, Space.PAGEABLE, Origin.PAGEABLE, host.bytes_of(array), self.fail,
+            owner=array,
+        )  # fmt: skip
+
+    def begin_life(
+        self,
+        address: int,
+        nbytes: int,
+        device: int,
+        origin: Origin,
+        view: memoryview,
+        cold: Cold | None,
+        made: object,
+        owner: object = None,
+    ) -> Buffer:
+        """Enter a new allocation, of the host if *device* is -1, and return the buffer over it."""
+        self._serial += 1
+        space = Space.PINNED if device < 0 else Space.DEVICE
+        allocation = Allocation(
+            address, nbytes, space, origin, view, self.fail,
+            device=device, cold=cold, made=made, owner=owner, serial=self._serial,
+        )  # fmt: skip
+        (self._host if device < 0 else self._device).add(allocation)
+        return whole(allocation)
+
+    def end_life(self, allocation: Allocation, site: object, *, drop: bool) -> None:
+        """Take an allocation out and remember its story; with *drop* its bytes go at once."""
+        (self._host if allocation.device < 0 else self._device).remove(allocation)
+        allocation.freed = True if site is None else site
+        if drop:
+            allocation.drop()
+        self._graveyard.bury(allocation)
+
+    def root(self, thing: object, verb: str, *origins: Origin) -> Allocation:
+        """Find the whole, living allocation that *verb* is to end, which must have one of the *origins*."""
+        kind = Kind.NOT_REGISTERED if verb == Origin.REGISTERED.ender else Kind.INVALID_ADDRESS
+        allocation, offset = self._named(thing, verb, kind)
+        buffer = whole(allocation)
+        if allocation.freed is not None:
+            raise self.fail(kind, f"{verb} of {buffer!r}, which has ended already", f"call {verb}() once")
+        if allocation.origin not in origins:
+            raise self.fail(kind, f"{verb} cannot end {buffer!r}", f"end it with {allocation.origin.ender}()")
+        if offset:
+            what = f"{verb} of an address {offset} bytes inside {buffer!r}"
+            raise self.fail(kind, what, f"pass the buffer that {allocation.origin.maker}() returned")
+        return allocation
+
+    def _named(self, thing: object, verb: str, kind: Kind) -> tuple[Allocation, int]:
+        """Find the allocation that the caller of *verb* means, alive or not long dead."""
+        if isinstance(thing, Buffer):
+            return thing.allocation, thing.offset
+        address = host.as_address(thing)
+        if address is None:
+            array = self._array(thing, f"the argument of {verb}")
+            if array is not None:
+                address = host.address_of(array)
+            elif isinstance(thing, SupportsIndex):
+                address = operator.index(thing)
+            else:
+                raise self._stories.of_type(thing, f"the argument of {verb}")
+        space = self._device if address >= DEVICE_BASE else self._host
+        allocation = space.floor(address)
+        if allocation is None or address >= allocation.address + allocation.nbytes:
+            allocation = self._graveyard.find(address)
+        if allocation is None:
+            what = f"{verb} of {address_text(address)}, {self._stories.whereabouts(address)}"
+            raise self.fail(kind, what, "pass the buffer itself")
+        return allocation, address - allocation.address

@@ -1,0 +1,198 @@
+"""The arena of a device, and the pool of the stream-ordered allocator on top of it.
+
+The arena hands out addresses and counts bytes. An address is never handed out twice, so that a use after free is
+always seen. The pool does hand out its addresses again, as the documented allocator does: each time as a new life.
+It decides nothing about streams: the engine ranks the blocks, for it knows what is ordered after what.
+"""
+
+from collections.abc import Callable
+from math import lcm
+from typing import TYPE_CHECKING
+
+from device_model.memory.allocation import Buffer, Origin
+
+if TYPE_CHECKING:
+    from device_model.memory.registry import Memory
+
+# No host pointer has such a value, and all of them are positive as int64.
+DEVICE_BASE = 1 << 60
+DEVICE_SPAN = 1 << 52
+
+_GRANULE = 512
+
+
+class Arena:
+    """The memory of one device: how much of it is taken, and the next address."""
+
+    __slots__ = ("_end", "_next", "alignment", "capacity", "device", "used")
+
+    def __init__(self, device: int, capacity: int, alignment: int) -> None:
+        self.device = device
+        self.capacity = capacity
+        self.used = 0
+        self.alignment = alignment
+        self._next = DEVICE_BASE + device * DEVICE_SPAN
+        self._end = self._next + DEVICE_SPAN
+
+    @property
+    def free(self) -> int:
+        """Bytes that nobody holds."""
+        return self.capacity - self.used
+
+    def size(self, nbytes: int) -> int:
+        """Return what *nbytes* take: the next multiple of the alignment."""
+        return -(-nbytes // self.alignment) * self.alignment
+
+    def has_room(self, nbytes: int) -> bool:
+        """Whether *nbytes* are left, and addresses for them."""
+        return self.size(nbytes) <= self.free and self._next + self.size(nbytes) + self.alignment <= self._end
+
+    def take(self, nbytes: int) -> int:
+        """Take *nbytes* and return their address."""
+        assert self.has_room(nbytes), f"device {self.device} has no room for {nbytes} bytes"
+        address = self._next
+        # The gap is no memory, only addresses: one step past an allocation must not be the start of the next one.
+        self._next += self.size(nbytes) + self.alignment
+        self.used += self.size(nbytes)
+        return address
+
+    def give(self, nbytes: int) -> None:
+        """Take back the room of *nbytes*."""
+        self.used -= self.size(nbytes)
+        assert self.used >= 0, f"device {self.device} got back more than it gave"
+
+
+class Block:
+    """A part of the pool that nobody uses: *stream* and *free_op* tell which FreeAsync ended its last life.
+
+    *free_op* is None if no device work needs to be waited for.
+    """
+
+    __slots__ = ("address", "free_op", "nbytes", "stream")
+
+    def __init__(self, address: int, nbytes: int, stream: object, free_op: object) -> None:
+        self.address = address
+        self.nbytes = nbytes
+        self.stream = stream
+        self.free_op = free_op
+
+    def __repr__(self) -> str:
+        return f"<Block 0x{self.address:x} of {self.nbytes} bytes, free_op={self.free_op!r}>"
+
+
+class Pool:
+    """The stream-ordered allocator's block store of one device.
+
+    Blocks are multiples of 512 bytes. One that is larger than asked for is split, and the rest stays unused under the
+    same FreeAsync. Unused blocks stay in the pool until `trim`, which the engine calls at syncs with
+    *release_threshold*.
+    """
+
+    def __init__(self, memory: "Memory", arena: Arena) -> None:
+        self._memory = memory
+        self._arena = arena
+        self._granule = lcm(_GRANULE, arena.alignment)
+        self._unused: list[Block] = []  # the longest unused first
+        self._leaving: list[Block] = []  # memory of Malloc that ended in a FreeAsync: it goes back, never is reused
+        self.release_threshold = 0
+        self.reserved_current = 0
+        self.reserved_high = 0
+        self.used_current = 0
+        self.used_high = 0
+
+    def __repr__(self) -> str:
+        return f"<Pool device {self._arena.device}: {self.used_current} bytes of {self.reserved_current} used>"
+
+    @property
+    def unused(self) -> tuple[Block, ...]:
+        """The blocks that could be taken again, the longest unused first."""
+        return tuple(self._unused)
+
+    def take(
+        self, nbytes: int, order: Callable[[Block], int | None], made: object = None
+    ) -> tuple[Buffer, object | None]:
+        """Take *nbytes*: a freed block if *order* allows one, else a new one.
+
+        *order* ranks a block, or returns None if it may not be used again here. The smallest rank wins, then the best
+        fit, then the longest unused. Returns the buffer and the `free_op` of the block's former life, if it had one.
+        """
+        self._memory.check_size(nbytes, Origin.POOL)
+        size = self._size(nbytes)
+        block = self._choose(size, order)
+        if block is None:
+            self._memory.check_room(self._arena, size, nbytes, Origin.POOL)
+            view, cold = self._memory.create_backing(nbytes, Origin.POOL)
+            address, free_op = self._arena.take(size), None
+            self.reserved_current += size
+            self.reserved_high = max(self.reserved_high, self.reserved_current)
+        else:
+            # Fresh bytes, for work queued before the FreeAsync may still have to run on the old ones.
+            view, cold = self._memory.create_backing(nbytes, Origin.POOL)
+            address, free_op = block.address, block.free_op
+            self._cut(block, size)
+        self.used_current += size
+        self.used_high = max(self.used_high, self.used_current)
+        return self._memory.begin_life(address, nbytes, self._arena.device, Origin.POOL, view, cold, made), free_op
+
+    def _size(self, nbytes: int) -> int:
+        return -(-nbytes // self._granule) * self._granule
+
+    def _choose(self, size: int, order: Callable[[Block], int | None]) -> Block | None:
+        best: Block | None = None
+        best_key = (0, 0)
+        for block in self._unused:
+            if block.nbytes < size or (rank := order(block)) is None:
+                continue
+            if best is None or (rank, block.nbytes) < best_key:
+                best, best_key = block, (rank, block.nbytes)
+        return best
+
+    def _cut(self, block: Block, size: int) -> None:
+        index = self._unused.index(block)
+        if block.nbytes == size:
+            del self._unused[index]
+        else:
+            self._unused[index] = Block(block.address + size, block.nbytes - size, block.stream, block.free_op)
+
+    def give(self, thing: object, stream: object, free_op: object, site: object) -> None:
+        """End a life in stream order: memory of MallocAsync becomes a block again, memory of Malloc leaves at a sync.
+
+        The host may not name it any more. Its bytes stay for work queued earlier, until the engine calls
+        `Allocation.drop` at the end of *free_op* or nobody refers to it; without a *free_op* they go at once.
+        """
+        allocation = self._memory.root(thing, "FreeAsync", Origin.POOL, Origin.MALLOC)
+        home = self._memory.pool(allocation.device)
+        if allocation.origin is Origin.MALLOC:
+            home._leaving.append(Block(allocation.address, allocation.nbytes, stream, free_op))
+        else:
+            size = home._size(allocation.nbytes)
+            home._unused.append(Block(allocation.address, size, stream, free_op))
+            home.used_current -= size
+        self._memory.end_life(allocation, site, drop=free_op is None)
+
+    def trim(self, keep_bytes: int, is_done: Callable[[Block], bool] | None = None) -> int:
+        """Return unused blocks to the device, the longest unused first, as long as *keep_bytes* stay reserved.
+
+        Only those that *is_done* says of that their FreeAsync has completed; without it, all have (a device sync).
+        Returns the number of bytes that went back.
+        """
+        before = self._arena.used
+        leaving, self._leaving = self._leaving, []
+        for block in leaving:
+            if is_done is None or is_done(block):
+                self._arena.give(block.nbytes)
+            else:
+                self._leaving.append(block)
+        unused, self._unused = self._unused, []
+        for block in unused:
+            if self.reserved_current - block.nbytes >= keep_bytes and (is_done is None or is_done(block)):
+                self._arena.give(block.nbytes)
+                self.reserved_current -= block.nbytes
+            else:
+                self._unused.append(block)
+        return before - self._arena.used
+
+    def reset_high(self) -> None:
+        """Start the high-water marks again from what is used now."""
+        self.reserved_high = self.reserved_current
+        self.used_high = self.used_current

@@ -1,0 +1,224 @@
+"""Memory: the devices' arenas and pools, and the pinned memory of the host."""
+
+import mmap
+import weakref
+from collections.abc import Sequence
+from heapq import nlargest
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from device_model.errors import DeviceError, Fail, Kind
+from device_model.memory import backing, host
+from device_model.memory.addresses import whole
+from device_model.memory.allocation import Allocation, Buffer, Origin, Space, size_text
+from device_model.memory.backing import Cold
+from device_model.memory.directory import Directory
+from device_model.memory.pool import DEVICE_BASE, Arena, Pool
+from device_model.memory.stories import array_text
+
+
+class Memory(Directory):
+    """All memory of one simulation.
+
+    *fail* makes the exception for a failure; a call that fails changes nothing.
+    """
+
+    def __init__(self, capacities: Sequence[int], alignment: int, fail: Fail) -> None:
+        super().__init__(fail)
+        self._arenas = [Arena(device, capacity, alignment) for device, capacity in enumerate(capacities)]
+        self._pools = [Pool(self, arena) for arena in self._arenas]
+
+    # Device memory.
+
+    def malloc(self, device: int, nbytes: int, made: object) -> Buffer:
+        """Allocate *nbytes* on *device*; *made* is the place that asked."""
+        arena = self._arena(device)
+        self.check_size(nbytes, Origin.MALLOC)
+        self.check_room(arena, nbytes, nbytes, Origin.MALLOC)
+        view, cold = self.create_backing(nbytes, Origin.MALLOC)
+        return self.begin_life(arena.take(nbytes), nbytes, device, Origin.MALLOC, view, cold, made)
+
+    def free(self, thing: object, site: object) -> None:
+        """Free device memory at once: a whole buffer, or its address. Memory of MallocAsync goes back to its pool."""
+        allocation = self.root(thing, "Free", Origin.MALLOC, Origin.POOL)
+        if allocation.origin is Origin.POOL:
+            self._pools[allocation.device].give(whole(allocation), None, None, site)
+            return
+        self.end_life(allocation, site, drop=True)
+        self._arenas[allocation.device].give(allocation.nbytes)
+
+    def free_all(self, device: int, site: object) -> None:
+        """Free everything of *device*, pools too: it is reset."""
+        for allocation in self.leaks():
+            if allocation.device == device:
+                self.end_life(allocation, site, drop=True)
+        arena = self._arena(device)
+        arena.used = 0
+        self._pools[device] = Pool(self, arena)
+
+    def pool(self, device: int) -> Pool:
+        """Return the stream-ordered pool of *device*."""
+        self._arena(device)
+        return self._pools[device]
+
+    def free_bytes(self, device: int) -> int:
+        """Return how much of *device* is left."""
+        return self._arena(device).free
+
+    def total_bytes(self, device: int) -> int:
+        """Return how much memory *device* has."""
+        return self._arena(device).capacity
+
+    # Host memory.
+
+    def malloc_host(self, nbytes: int, made: object) -> Buffer:
+        """Allocate *nbytes* of pinned host memory."""
+        self.check_size(nbytes, Origin.MALLOC_HOST)
+        mapping = self._map(nbytes, Origin.MALLOC_HOST)
+        view = memoryview(mapping)
+        cold: Cold | None = Cold(nbytes)
+        if nbytes <= backing.CHUNK:
+            backing.write_poison(view, 0, nbytes)
+            cold = None
+        address = host.address_of(np.frombuffer(view, np.uint8))
+        if (stale := self._host.overlapping(address, nbytes)) is not None:
+            # The system would not hand out a range that is still mapped.
+            what = f"the memory of {whole(stale)!r} was unmapped while it was pinned"
+            raise self.fail(Kind.INVALID_ADDRESS, what, f"call {stale.origin.ender}() before giving memory back")
+        return self.begin_life(address, nbytes, -1, Origin.MALLOC_HOST, view, cold, made, mapping)
+
+    def free_host(self, thing: object, site: object) -> None:
+        """Free pinned host memory; arrays over it stay valid, but may not be passed in any more."""
+        allocation = self.root(thing, "FreeHost", Origin.MALLOC_HOST)
+        mapping = weakref.ref(allocation.owner)
+        self.end_life(allocation, site, drop=True)
+        if mapping() is None:
+            return
+        while (stale := self._outlived.overlapping(allocation.address, allocation.nbytes)) is not None:
+            self._outlived.remove(stale)
+        allocation.owner = mapping
+        self._outlived.add(allocation)
+
+    def host_register(self, thing: object, nbytes: int | None, made: object) -> Buffer:
+        """Pin memory that the host has: an array or buffer, kept alive from here on, or *nbytes* at an address.
+
+        Without *nbytes* an array is pinned as a whole. Whoever registers a bare address keeps it mapped.
+        """
+        array = self._registrable(thing, nbytes)
+        address = host.address_of(array)
+        if (other := self._host.overlapping(address, array.nbytes)) is not None:
+            raise self.fail(
+                Kind.ALREADY_REGISTERED,
+                f"HostRegister of {size_text(array.nbytes)} overlaps {whole(other)!r}, which is pinned already",
+                f"use it as it is, or end it with {other.origin.ender}() first",
+            )
+        view = host.bytes_of(array)
+        return self.begin_life(address, array.nbytes, -1, Origin.REGISTERED, view, None, made, (thing, array))
+
+    def host_unregister(self, thing: object, site: object) -> None:
+        """End the pinning of memory that was registered; the memory itself stays with whoever made it."""
+        allocation = self.root(thing, "HostUnregister", Origin.REGISTERED)
+        # Not dropped: it is ordinary host memory now, and copies queued before may still run on it.
+        self.end_life(allocation, site, drop=False)
+
+    def pageable(self, address: int, nbytes: int, role: str) -> Allocation:
+        """Return an allocation for *nbytes* of any writable host memory, for faces that must take every address.
+
+        The system is asked whether the range exists (a fraction of a millisecond), so that a wrong address cannot crash
+        the process.
+        """
+        if address >= DEVICE_BASE or not host.is_writable(address, nbytes):
+            raise self.fail(
+                Kind.INVALID_ADDRESS,
+                f"{role} is an address at which the host has no {size_text(nbytes)} of writable memory",
+                "pass an array, or the address of memory that is still there",
+            )
+        return self._transient(host.array_at(address, nbytes), address)
+
+    def leaks(self) -> list[Allocation]:
+        """Return what is alive of device, pinned and registered memory, in the order of making."""
+        return sorted((*self._device, *self._host), key=lambda allocation: allocation.serial)
+
+    def _registrable(self, thing: object, nbytes: int | None) -> npt.NDArray[Any]:
+        """Return an array over what is to be registered, after all checks but the one for overlaps."""
+        role = "the memory to register"
+        if isinstance(thing, Buffer):
+            wanted = thing.nbytes if nbytes is None else nbytes
+            allocation, offset = self.locate(thing, wanted, role)
+            if allocation.space is Space.DEVICE:
+                raise self.fail(Kind.INVALID_ADDRESS, f"{role} is {thing!r}", "register host memory")
+            return np.ndarray(wanted, np.uint8, allocation.view, offset)
+        if (address := host.as_address(thing)) is not None:
+            return self._registrable_range(address, nbytes)
+        array = self._array(thing, role)
+        if array is None:
+            raise self._stories.of_type(thing, role)
+        self._check_array(array, role, write=True)
+        wanted = array.nbytes if nbytes is None else nbytes
+        if not 0 < wanted <= array.nbytes:
+            raise self._stories.of_size(f"{role} is {array_text(array)}, which has", array.nbytes, wanted)
+        return array.reshape(-1).view(np.uint8)[:wanted]
+
+    def _registrable_range(self, address: int, nbytes: int | None) -> npt.NDArray[Any]:
+        if nbytes is not None and address < DEVICE_BASE and host.is_writable(address, nbytes):
+            return host.array_at(address, nbytes)
+        size = "an unknown number of bytes" if nbytes is None else size_text(nbytes)
+        raise self.fail(
+            Kind.INVALID_VALUE,
+            f"HostRegister of {size} at an address where the host has no such writable memory",
+            "register an array, or an address with the size that is mapped there",
+        )
+
+    # What pools need, too.
+
+    def check_size(self, nbytes: int, origin: Origin) -> None:
+        """Refuse sizes that no allocation can have."""
+        if nbytes <= 0:
+            raise self.fail(Kind.INVALID_VALUE, f"{origin.maker} of {nbytes} bytes", "ask for 1 byte or more")
+
+    def check_room(self, arena: Arena, size: int, nbytes: int, origin: Origin) -> None:
+        """Refuse *nbytes*, which take *size*, if the device does not have them."""
+        if arena.has_room(size):
+            return
+        device = arena.device
+        mine = [allocation for allocation in self._device if allocation.device == device]
+        holders = nlargest(3, mine, key=lambda allocation: (allocation.nbytes, -allocation.serial))
+        pool = self._pools[device]
+        idle = pool.reserved_current - pool.used_current
+        raise self.fail(
+            Kind.OUT_OF_MEMORY,
+            f"{origin.maker} of {size_text(nbytes)} on device {device} does not fit: "
+            f"{size_text(arena.free)} of {size_text(arena.capacity)} are free"
+            + (f", {size_text(idle)} lie unused in its pool" if idle else "")
+            + (f"; the largest holders are {', '.join(repr(whole(h)) for h in holders)}" if holders else ""),
+            "free memory that is no longer used, or ask for less",
+        )
+
+    def create_backing(self, nbytes: int, origin: Origin) -> tuple[memoryview, Cold | None]:
+        """Make the bytes of device memory; refuse if the host has no room for them."""
+        try:
+            return backing.create_backing(nbytes)
+        except (OSError, MemoryError) as error:
+            raise self._refuse_host(nbytes, origin) from error
+
+    def _refuse_host(self, nbytes: int, origin: Origin) -> DeviceError:
+        return self.fail(
+            Kind.OUT_OF_MEMORY,
+            f"{origin.maker} of {size_text(nbytes)}: this host has no address space or memory left for it",
+            "ask for less, or raise the limits of this process",
+        )
+
+    def _map(self, nbytes: int, origin: Origin) -> mmap.mmap:
+        try:
+            return backing.create_mapping(nbytes)
+        except (OSError, MemoryError) as error:
+            raise self._refuse_host(nbytes, origin) from error
+
+    def _arena(self, device: int) -> Arena:
+        if not 0 <= device < len(self._arenas):
+            raise self.fail(
+                Kind.INVALID_DEVICE, f"there is no device {device}", f"choose one from 0 to {len(self._arenas) - 1}"
+            )
+        return self._arenas[device]

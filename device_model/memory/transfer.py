@@ -1,0 +1,130 @@
+"""Moving bytes: copies, fills, and views for kernels, over memory that may be cold or dropped.
+
+Callers have checked bounds and lives; nothing here does so again. Dropped memory reads as poison, and what is written
+to it vanishes.
+"""
+
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from device_model.memory.allocation import Allocation, Origin, Space
+from device_model.memory.backing import write_poison
+
+# Below this, slice assignment is faster than making two arrays; above it, np.copyto lets go of the GIL.
+_LARGE = 64 * 1024
+
+
+def copy(dst: Allocation, dst_offset: int, src: Allocation, src_offset: int, nbytes: int) -> None:
+    """Copy *nbytes*; overlapping ranges come out as if the source had been copied away first."""
+    if (dst.cold is not None or src.cold is not None) and not _is_ready(dst, dst_offset, src, src_offset, nbytes):
+        return
+    if nbytes < _LARGE:
+        dst.view[dst_offset : dst_offset + nbytes] = src.view[src_offset : src_offset + nbytes]
+    else:
+        np.copyto(_bytes(dst, dst_offset, nbytes), _bytes(src, src_offset, nbytes))
+
+
+def _is_ready(dst: Allocation, dst_offset: int, src: Allocation, src_offset: int, nbytes: int) -> bool:
+    """Make cold memory ready for a copy; False if memory is dropped and nothing is left to copy."""
+    if dst.is_dropped:
+        return False
+    if src.is_dropped:
+        poison(dst, dst_offset, nbytes)
+        return False
+    warm(src, src_offset, nbytes)
+    _prepare_write(dst, dst_offset, nbytes)
+    return True
+
+
+def copy2d(
+    dst: Allocation,
+    dst_offset: int,
+    dst_pitch: int,
+    src: Allocation,
+    src_offset: int,
+    src_pitch: int,
+    width: int,
+    height: int,
+) -> None:
+    """Copy *height* rows of *width* bytes whose starts lie a pitch apart; each side spans `pitched_bytes`."""
+    if width == dst_pitch == src_pitch or height == 1:
+        copy(dst, dst_offset, src, src_offset, width * height)
+        return
+    if dst.is_dropped or not width or not height:
+        return
+    warm(dst, dst_offset, pitched_bytes(dst_pitch, width, height))
+    into = np.ndarray((height, width), np.uint8, dst.view, dst_offset, (dst_pitch, 1))
+    if src.is_dropped:
+        stand_in = _poison_array(pitched_bytes(src_pitch, width, height))
+        np.copyto(into, np.ndarray((height, width), np.uint8, stand_in, 0, (src_pitch, 1)))
+        return
+    warm(src, src_offset, pitched_bytes(src_pitch, width, height))
+    np.copyto(into, np.ndarray((height, width), np.uint8, src.view, src_offset, (src_pitch, 1)))
+
+
+def pitched_bytes(pitch: int, width: int, height: int) -> int:
+    """Return how many bytes a pitched range spans, from its first to its last one."""
+    return pitch * (height - 1) + width if width and height else 0
+
+
+def fill(dst: Allocation, offset: int, value: int, nbytes: int) -> None:
+    """Set *nbytes* to the low byte of *value*."""
+    if dst.cold is not None:
+        if dst.is_dropped:
+            return
+        _prepare_write(dst, offset, nbytes)
+    if nbytes < _LARGE:
+        dst.view[offset : offset + nbytes] = bytes((value & 0xFF,)) * nbytes
+    else:
+        _bytes(dst, offset, nbytes).fill(value & 0xFF)
+
+
+def array(allocation: Allocation, offset: int, dtype: npt.DTypeLike, shape: int | tuple[int, ...]) -> npt.NDArray[Any]:
+    """Return a writable array over the bytes from *offset* on, with their poison filled in."""
+    if allocation.cold is not None:
+        kind = np.dtype(dtype)
+        nbytes = kind.itemsize * (shape if isinstance(shape, int) else prod(shape))
+        if allocation.is_dropped:
+            return np.ndarray(shape, kind, _poison_array(nbytes))
+        warm(allocation, offset, nbytes)
+    return np.ndarray(shape, dtype, allocation.view, offset)
+
+
+def warm(allocation: Allocation, offset: int, nbytes: int) -> None:
+    """Fill the poison into the never-written chunks of a range, so that its view may be read and written freely."""
+    allocation.warm(offset, nbytes)
+
+
+def poison(allocation: Allocation, offset: int, nbytes: int) -> None:
+    """Write the poison over a range: an argument that a kernel promised to overwrite, memory that ended."""
+    if allocation.cold is None:
+        write_poison(allocation.view, offset, offset + nbytes)
+    elif not allocation.is_dropped:
+        allocation.cold.write_poison(allocation.view, offset, offset + nbytes)
+
+
+def _prepare_write(allocation: Allocation, offset: int, nbytes: int) -> None:
+    cold = allocation.cold
+    if cold is not None:
+        cold.prepare_write(allocation.view, offset, offset + nbytes)
+        if not cold.left:
+            allocation.cold = None
+
+
+def _bytes(allocation: Allocation, offset: int, nbytes: int) -> npt.NDArray[np.uint8]:
+    return np.ndarray(nbytes, np.uint8, allocation.view, offset)
+
+
+def _poison_array(nbytes: int) -> npt.NDArray[np.uint8]:
+    stand_in = np.empty(nbytes, np.uint8)
+    write_poison(stand_in.data, 0, nbytes)
+    return stand_in
+
+
+def snapshot(src: Allocation, offset: int, nbytes: int) -> Allocation:
+    """Make a private copy of a part of host memory, as it is now."""
+    view = memoryview(bytearray(src.view[offset : offset + nbytes]))
+    return Allocation(0, nbytes, Space.PAGEABLE, Origin.PAGEABLE, view, src.fail)

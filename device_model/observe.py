@@ -1,0 +1,111 @@
+"""Observers: who watches a simulation without taking part in it.
+
+`Observer` is a class of methods that do nothing; override what you need. Whoever runs the simulation asks `Hooks`, where a method that
+no observer overrides is None: nothing is paid where nobody listens. Observers are called in the order in which they were added, at the
+simulated instant of what they are told. They must not call the runtime.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from device_model.scheduler import Nanoseconds
+
+if TYPE_CHECKING:
+    from device_model.errors import DeviceError
+    from device_model.events import Event
+    from device_model.memory import Allocation
+    from device_model.ops import Op
+    from device_model.scheduler import Completion
+    from device_model.streams import Stream
+
+
+class Observer:
+    """Override the methods that you want to be called."""
+
+    def call(self, name: str, enter_ns: Nanoseconds, exit_ns: Nanoseconds, site: object) -> None:
+        """A host call *name*, made at *site*, took the host from *enter_ns* to *exit_ns*."""
+
+    def op_queued(self, op: "Op") -> None:
+        """*op* was queued in its stream."""
+
+    def op_ended(self, op: "Op") -> None:
+        """*op* ended; its times are known now."""
+
+    def recorded(self, event: "Event", stream: "Stream") -> None:
+        """*event* was recorded on *stream*."""
+
+    def waited(self, stream: "Stream", event: "Event") -> None:
+        """The work queued on *stream* from now on waits for *event*."""
+
+    def synchronized(self, completion: "Completion") -> None:
+        """The host knows that *completion* is done: a wait ended, or a query said so."""
+
+    def allocated(self, allocation: "Allocation") -> None:
+        """Memory was allocated or registered."""
+
+    def freed(self, allocation: "Allocation") -> None:
+        """Memory was freed or unregistered."""
+
+    def failed(self, op: "Op", error: "DeviceError") -> None:
+        """*op* failed with *error*."""
+
+
+class Hooks:
+    """The methods of all observers, one attribute each; None where nobody listens."""
+
+    __slots__ = (
+        "_observers",
+        "allocated",
+        "call",
+        "failed",
+        "freed",
+        "op_ended",
+        "op_queued",
+        "recorded",
+        "synchronized",
+        "waited",
+    )
+
+    call: Callable[[str, Nanoseconds, Nanoseconds, object], None] | None
+    op_queued: "Callable[[Op], None] | None"
+    op_ended: "Callable[[Op], None] | None"
+    recorded: "Callable[[Event, Stream], None] | None"
+    waited: "Callable[[Stream, Event], None] | None"
+    synchronized: "Callable[[Completion], None] | None"
+    allocated: "Callable[[Allocation], None] | None"
+    freed: "Callable[[Allocation], None] | None"
+    failed: "Callable[[Op, DeviceError], None] | None"
+
+    def __init__(self) -> None:
+        self._observers: list[Observer] = []
+        self._resolve()
+
+    def add(self, observer: Observer) -> None:
+        """Let *observer* listen."""
+        self._observers.append(observer)
+        self._resolve()
+
+    def remove(self, observer: Observer) -> None:
+        """Let it listen no longer."""
+        self._observers.remove(observer)
+        self._resolve()
+
+    def _resolve(self) -> None:
+        for name in self.__slots__[1:]:
+            methods = [
+                getattr(observer, name)
+                for observer in self._observers
+                if getattr(type(observer), name) is not getattr(Observer, name)
+            ]
+            setattr(self, name, _fan_out(methods))
+
+
+def _fan_out(methods: Sequence[Callable[..., None]]) -> Callable[..., None] | None:
+    if len(methods) < 2:
+        return methods[0] if methods else None
+
+    def each(*args: Any) -> None:
+        for method in methods:
+            method(*args)
+
+    return each

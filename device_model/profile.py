@@ -1,0 +1,277 @@
+"""Device profiles: all numbers of a card, each with where it comes from.
+
+A profile is a TOML file. Every value is a table `{ value = ..., source = "..." }`; a source begins with "measured", "documented" or
+"assumed". `load("h200")` reads one of those that come with the package, `load("my/card.toml")` one of your own. What is missing,
+unknown, of the wrong type or out of range is refused with the name of the file and the field.
+
+Times are nanoseconds, sizes are bytes. A `Curve` gives the time of a transfer by its size, linear between the given points.
+"""
+
+import tomllib
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, get_type_hints
+
+from device_model.scheduler import Nanoseconds
+
+_SOURCES = ("measured", "documented", "assumed")
+_MEMO = 4096  # sizes that a curve remembers
+
+
+class ProfileError(ValueError):
+    """A profile that cannot be used, with the file and the field."""
+
+
+class Curve:
+    """Time by size: straight lines between points `(bytes, ns)`, the last one continued."""
+
+    __slots__ = ("_memo", "points")
+
+    def __init__(self, points: Sequence[tuple[int, int]]) -> None:
+        if len(points) < 2:
+            raise ValueError("a curve needs two points or more")
+        if any(b <= a for (a, _), (b, _) in zip(points, points[1:], strict=False)):
+            raise ValueError("the sizes of a curve must increase")
+        if any(size < 0 or time < 0 for size, time in points):
+            raise ValueError("sizes and times of a curve must not be negative")
+        self.points = tuple(points)
+        self._memo: dict[int, Nanoseconds] = {}
+
+    def __repr__(self) -> str:
+        return f"Curve({list(self.points)})"
+
+    def __call__(self, nbytes: int) -> Nanoseconds:
+        """Nanoseconds for *nbytes*."""
+        time = self._memo.get(nbytes)
+        if time is None:
+            if len(self._memo) >= _MEMO:
+                self._memo.clear()
+            time = self._memo[nbytes] = self._between(nbytes)
+        return time
+
+    def _between(self, nbytes: int) -> Nanoseconds:
+        points = self.points
+        index = min(max(bisect_left(points, (nbytes, 0)), 1), len(points) - 1)
+        (x0, y0), (x1, y1) = points[index - 1], points[index]
+        return max(0, y0 + (y1 - y0) * (nbytes - x0) // (x1 - x0))
+
+
+@dataclass(frozen=True)
+class HostCosts:
+    """What each call costs the host, in nanoseconds, when it does not have to wait."""
+
+    launch: int  # LaunchKernel
+    launch_first: int  # more, for the first launch of a simulation
+    copy: int  # MemcpyAsync between pinned host memory and the device
+    copy_on_device: int  # MemcpyAsync inside the device
+    fill: int  # MemsetAsync
+    record: int  # RecordEvent
+    wait: int  # StreamWaitEvent
+    query: int  # StreamQuery, QueryEventStatus
+    sync: int  # a synchronisation that finds nothing to wait for
+    wake: int  # from a completion to the return of the call that waited for it
+    host_function: int  # LaunchHostFunc
+    malloc: int
+    malloc_large: int  # from `large_bytes` on
+    free: int  # after the wait
+    free_large: int
+    large_bytes: int
+    malloc_host: int  # per MiB, as free_host and register
+    free_host: int
+    register: int
+    unregister: int
+    malloc_async: int
+    free_async: int
+    create_stream: int
+    destroy_stream: int
+    create_event: int
+    destroy_event: int
+    elapsed: int
+    set_device: int
+    memory_info: int
+    other: int  # every other call
+
+
+@dataclass(frozen=True)
+class Latencies:
+    """Nanoseconds from one thing to the next on the device."""
+
+    submit_kernel: int  # from the return of the call to the earliest start
+    submit_copy: int
+    kernel_same_stream: int  # from the end of a kernel to the start of the next
+    kernel_other_stream: int  # the same, through an event or the default stream
+    engines: int  # from one engine to another
+    copy_gap: int  # between two copies of one engine
+    block: int  # what a block takes beyond its own work
+    kernel_drain: int  # from the end of the last block to the end of the kernel
+    copy_on_device_tail: int  # a copy inside the device lets the next one start this long before its end
+    host_function_start: int  # from the end of the work before it
+    host_function_end: int  # to the start of the work behind it
+    host_function_pause: int  # between two of them
+
+
+@dataclass(frozen=True)
+class Cores:
+    """The AI cores (SMs) and what they reach together."""
+
+    count: int
+    resident_kernels: int
+    flops: int  # per second, all cores, single precision
+    bytes_per_second: int  # of device memory
+
+
+@dataclass(frozen=True)
+class Queues:
+    """Hardware queues: how many per kind, and how many operations each holds that have not started."""
+
+    compute: int
+    copy: int  # of each direction
+    depth: int
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Device memory."""
+
+    bytes: int
+    alignment: int
+
+
+@dataclass(frozen=True)
+class Copies:
+    """How long copies and fills take, and how pageable host memory is staged."""
+
+    h2d: Curve
+    d2h: Curve
+    d2d: Curve
+    fill: Curve
+    fill_pinned: Curve
+    duplex_h2d_permille: int  # how much longer a copy takes while the other direction runs
+    duplex_d2h_permille: int
+    pageable_small_bytes: int  # copies to the device up to this size go through the ring
+    pageable_small: Curve  # what such a copy costs the host
+    ring_bytes: int  # outstanding small copies, beyond which the host waits
+    ring_overhead: int  # what each takes in the ring beyond its bytes
+    stage_chunk: int  # larger ones are staged in chunks of this size
+    stage_buffers: int  # into so many buffers
+    stage_fixed: int
+    stage: Curve  # what staging costs the host in all, by the size of the copy
+    unstage_fixed: int  # per chunk, on the way back
+    unstage: Curve  # what copying one chunk out costs the host, by its size
+    host_to_host: Curve
+
+
+@dataclass(frozen=True)
+class DeviceProfile:
+    """One card: `name`, what it is, which rules it obeys, how many of it there are, and its numbers.
+
+    `sources` says for each value, by its dotted name, where it comes from.
+    """
+
+    name: str
+    description: str
+    rules: str
+    devices: int
+    host: HostCosts
+    latency: Latencies
+    cores: Cores
+    queues: Queues
+    memory: Memory
+    copies: Copies
+    sources: Mapping[str, str] = field(repr=False, compare=False)
+
+
+def names() -> list[str]:
+    """The profiles that come with the package."""
+    folder = resources.files("device_model") / "profiles"
+    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
+
+
+def load(device: "str | Path | DeviceProfile") -> DeviceProfile:
+    """The profile called *device*, or the one in the TOML file of that path."""
+    if isinstance(device, DeviceProfile):
+        return device
+    if isinstance(device, str) and not device.endswith(".toml"):
+        return _shipped(device)
+    path = Path(device)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ProfileError(f"cannot read the profile {path}: {error.strerror}") from error
+    return parse(text, str(path))
+
+
+@cache
+def _shipped(name: str) -> DeviceProfile:
+    if name not in names():
+        raise ProfileError(
+            f"there is no profile {name!r}; there are {', '.join(names())}, or give the path of a .toml file"
+        )
+    return parse(
+        (resources.files("device_model") / "profiles" / f"{name}.toml").read_text(encoding="utf-8"), f"{name}.toml"
+    )
+
+
+def parse(text: str, file: str) -> DeviceProfile:
+    """The profile written in *text*; *file* is for messages."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ProfileError(f"{file} is not TOML: {error}") from error
+    sources: dict[str, str] = {}
+    profile: DeviceProfile = _read(DeviceProfile, document, file, "", sources)
+    return profile
+
+
+def _read(type_: type[Any], table: object, file: str, prefix: str, sources: dict[str, str]) -> Any:
+    if not isinstance(table, dict):
+        raise ProfileError(f"{file}: {prefix or 'the document'} must be a table")
+    hints = get_type_hints(type_)
+    wanted = [each.name for each in fields(type_) if each.name != "sources"]
+    for name in table:
+        if name not in wanted:
+            raise ProfileError(f"{file}: {prefix}{name} is unknown; {prefix or 'a profile '}has {', '.join(wanted)}")
+    values: dict[str, Any] = {}
+    for name in wanted:
+        full = prefix + name
+        if name not in table:
+            raise ProfileError(f"{file}: {full} is missing")
+        hint = hints[name]
+        if isinstance(hint, type) and is_dataclass(hint):
+            values[name] = _read(hint, table[name], file, f"{full}.", sources)
+        elif hint is str:
+            values[name] = _text(table[name], file, full)
+        else:
+            values[name] = _value(hint, table[name], file, full, sources)
+    if not prefix:
+        values["sources"] = MappingProxyType(sources)
+    return type_(**values)
+
+
+def _text(value: object, file: str, full: str) -> str:
+    if not isinstance(value, str) or not value:
+        raise ProfileError(f"{file}: {full} must be a text, not {value!r}")
+    return value
+
+
+def _value(hint: type[Any], entry: object, file: str, full: str, sources: dict[str, str]) -> Any:
+    if not isinstance(entry, dict) or set(entry) != {"value", "source"}:
+        raise ProfileError(f'{file}: {full} must be {{ value = ..., source = "..." }}, not {entry!r}')
+    source = _text(entry["source"], file, f"{full}.source")
+    if not source.startswith(_SOURCES):
+        raise ProfileError(f"{file}: {full}.source must begin with {', '.join(_SOURCES)}, not {source!r}")
+    sources[full] = source
+    value = entry["value"]
+    if hint is Curve:
+        try:
+            return Curve([(int(size), int(time)) for size, time in value])
+        except (TypeError, ValueError) as error:
+            raise ProfileError(f"{file}: {full} must be a list of [bytes, ns]: {error}") from error
+    if type(value) is not int or value < 0:
+        raise ProfileError(f"{file}: {full} must be a whole number, 0 or more, not {value!r}")
+    return value

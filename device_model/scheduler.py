@@ -1,0 +1,238 @@
+"""Simulated time: a heap of what will happen, and the completions that host and device wait for.
+
+Time is an integer number of nanoseconds. Three rules make a run a function of its program alone:
+
+1. What happens is ordered by (time, sequence). The sequence is the issue number of an operation, or a number drawn from
+   the same counter, so no two entries are equal and nothing depends on how a heap breaks ties.
+2. Within one instant all completions come first, in issue order, and what they release lines up at its engine in that order;
+   only then do the engines hand out what is free. Else the order of callbacks would decide who gets an engine.
+3. Nothing is left half-done between two calls: `advance`, `run_until` and `run_to_wake` return with the device settled.
+"""
+
+from collections.abc import Callable, Generator, Iterable, Iterator
+from heapq import heappop, heappush
+from typing import Any, ClassVar, Protocol
+
+Nanoseconds = int
+
+
+class Happening(Protocol):
+    """Something on the heap."""
+
+    def fire(self) -> None:
+        """Let it happen; the scheduler's clock stands at its time."""
+
+
+class Waiter(Protocol):
+    """Something that waits for a completion."""
+
+    def release(self, by: "Completion") -> None:
+        """*by*, one of the completions waited for, is done."""
+
+
+class Engine(Protocol):
+    """Something that hands out what is free once all completions of an instant are in."""
+
+    def grant(self) -> None:
+        """Start what can start."""
+
+
+class Completion:
+    """Something that will be done, once, at `end_ns`; `waiters` are released in the order in which they came."""
+
+    __slots__ = ("done", "end_ns", "waiters")
+
+    done: bool
+    end_ns: Nanoseconds
+    waiters: list[Waiter] | None
+    lane: ClassVar[int] = 0  # where on the device it ended (ops.Lane), and
+    stream: object = None  # in which stream: both decide how soon a successor can start
+
+    def __init__(self) -> None:
+        self.done = False
+        self.end_ns = -1
+        self.waiters = None
+
+    awaiter: ClassVar[
+        Callable[["Completion"], Generator[Any, None, "Completion"]]
+    ]  # how a host waits; the host layer sets it
+
+    def __await__(self) -> Generator[Any, None, "Completion"]:
+        return Completion.awaiter(self)
+
+    def add_waiter(self, waiter: Waiter) -> None:
+        """Release *waiter* when this is done; it must not be done yet."""
+        assert not self.done, f"{self!r} is done already"
+        if self.waiters is None:
+            self.waiters = [waiter]
+        else:
+            self.waiters.append(waiter)
+
+    def complete(self, now: Nanoseconds) -> None:
+        """Be done at *now*: release who waits."""
+        assert not self.done, f"{self!r} completed twice"
+        self.done = True
+        self.end_ns = now
+        waiters = self.waiters
+        if waiters is not None:
+            self.waiters = None
+            for waiter in waiters:
+                waiter.release(self)
+
+
+class AllOf(Completion):
+    """Done when all of several completions are; at once, with the latest of their times, when nothing is missing."""
+
+    __slots__ = ("lane", "missing")
+
+    def __init__(self, completions: Iterable[Completion]) -> None:
+        super().__init__()
+        self.lane = 0  # type: ignore[misc]  # that of whichever completes it
+        self.missing = 0
+        latest = 0
+        for completion in completions:
+            if not completion.done:
+                self.missing += 1
+                completion.add_waiter(self)
+            elif completion.end_ns > latest:
+                latest = completion.end_ns
+        if not self.missing:
+            self.done = True
+            self.end_ns = latest
+
+    def release(self, by: Completion) -> None:
+        """One less is missing."""
+        self.missing -= 1
+        if not self.missing:
+            self.lane = by.lane  # type: ignore[misc]
+            self.complete(by.end_ns)
+
+
+class Timer(Completion):
+    """Done at a time; made by `Scheduler.timer`."""
+
+    __slots__ = ("due_ns",)
+
+    def __init__(self, due_ns: Nanoseconds) -> None:
+        super().__init__()
+        self.due_ns = due_ns
+
+    def fire(self) -> None:
+        """The time has come."""
+        self.complete(self.due_ns)
+
+
+class Process(Completion):
+    """A course of events written as a generator that yields the completions it waits for; done when the generator ends."""
+
+    __slots__ = ("_course", "_scheduler")
+
+    def __init__(self, scheduler: "Scheduler", course: Iterator[Completion]) -> None:
+        super().__init__()
+        self._scheduler = scheduler
+        self._course = course
+        self.release(self)
+
+    def release(self, by: Completion) -> None:  # noqa: ARG002 - the course knows what it waited for
+        """Go on until the next completion that is still to come."""
+        for completion in self._course:
+            if not completion.done:
+                completion.add_waiter(self)
+                return
+        self.complete(self._scheduler.now)
+
+
+class _Watch:
+    """A host that wants to know; *callback* says whether it woke somebody."""
+
+    __slots__ = ("callback", "scheduler")
+
+    def __init__(self, scheduler: "Scheduler", callback: Callable[[], bool]) -> None:
+        self.scheduler = scheduler
+        self.callback = callback
+
+    def release(self, by: Completion) -> None:  # noqa: ARG002 - it watches one
+        if self.callback():
+            self.scheduler.woken = True
+
+
+class Scheduler:
+    """The one clock of a simulation and the heap of what is to come."""
+
+    __slots__ = ("dirty", "heap", "now", "sequence", "woken")
+
+    def __init__(self) -> None:
+        self.now: Nanoseconds = 0
+        self.heap: list[tuple[Nanoseconds, int, Happening]] = []
+        self.dirty: dict[Engine, None] = {}  # engines that may have something to hand out, in order of arrival
+        self.sequence = 0  # the issue number drawn last
+        self.woken = False  # somebody outside was woken since this was cleared
+
+    def __repr__(self) -> str:
+        return f"<Scheduler now={self.now} scheduled={len(self.heap)}>"
+
+    def at(self, time: Nanoseconds, what: Happening) -> None:
+        """Let *what* happen at *time*, which is not in the past."""
+        assert time >= self.now, f"{what!r} would happen at {time}, before {self.now}"
+        self.sequence += 1
+        heappush(self.heap, (time, self.sequence, what))
+
+    def timer(self, time: Nanoseconds) -> Timer:
+        """A completion that is done at *time*."""
+        timer = Timer(time)
+        self.at(time, timer)
+        return timer
+
+    def watch(self, completion: Completion, callback: Callable[[], bool]) -> None:
+        """Call *callback* when *completion* is done; it answers whether it woke somebody (a cancelled waiter is nobody)."""
+        completion.add_waiter(_Watch(self, callback))
+
+    def advance(self, until: Nanoseconds) -> None:
+        """Let everything happen that is due up to and including *until*; the clock then stands there."""
+        heap = self.heap
+        while heap and heap[0][0] <= until:
+            self.step()
+        self.now = until
+
+    def run_until(self, completion: Completion, budget: int) -> bool:
+        """Go on until *completion* is done, nothing is scheduled, or *budget* instants have passed: is it done?"""
+        heap = self.heap
+        while not completion.done and heap and budget > 0:
+            self.step()
+            budget -= 1
+        self._finish_instant()
+        return completion.done
+
+    def run_to_wake(self, budget: int) -> bool:
+        """Go on until a watch woke somebody, with all that happens at that instant: did anything happen at all?"""
+        heap = self.heap
+        if not heap:
+            return False
+        self.woken = False
+        while heap and not self.woken and budget > 0:
+            self.step()
+            budget -= 1
+        self._finish_instant()
+        return True
+
+    def _finish_instant(self) -> None:
+        heap = self.heap
+        while heap and heap[0][0] == self.now:
+            self.step()
+
+    def step(self) -> None:
+        """One instant: what is due, then the grants (rule 2)."""
+        heap = self.heap
+        now = self.now = heap[0][0]
+        while heap and heap[0][0] == now:
+            heappop(heap)[2].fire()
+        if self.dirty:
+            self.settle()
+
+    def settle(self) -> None:
+        """Let the engines hand out what is free, until nothing more moves at this instant."""
+        dirty = self.dirty
+        while dirty:
+            engine = next(iter(dirty))
+            del dirty[engine]
+            engine.grant()

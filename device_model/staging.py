@@ -1,0 +1,154 @@
+"""Pageable host memory on its way to and from the device: the driver copies it through pinned buffers of its own.
+
+The host thread does that copying, so these are courses of events that the host waits for (scheduler.Process):
+
+* to the device, up to 64 KB: one copy on the host into a ring of 4 MB, then an ordinary copy. The host waits only while the ring is full.
+* to the device, larger: chunks of 1 MB through two buffers. The host goes on when the last chunk has been staged, and so waits for
+  room as long as the stream does not take the chunks before.
+* to the host: chunks into two buffers; the host copies each out when it has come, and goes on when all have.
+
+The source of a copy to the device is read when it is staged; who changes it after the call returned does no harm. All of it was found on
+an H200: see docs/accuracy.md, "pageable memory".
+"""
+
+from collections import deque
+from collections.abc import Iterator
+
+from device_model import memory
+from device_model.memory import Allocation
+from device_model.ops import CopyD2H, CopyH2D, Op
+from device_model.profile import DeviceProfile
+from device_model.scheduler import Completion, Nanoseconds, Process, Scheduler
+from device_model.streams import NOTHING, Stream
+
+
+class _RingPart:
+    """A part of the ring, free again when the copy from it is done."""
+
+    __slots__ = ("nbytes", "staging")
+
+    def __init__(self, staging: "Staging", nbytes: int) -> None:
+        self.staging = staging
+        self.nbytes = nbytes
+
+    def release(self, by: Completion) -> None:
+        self.staging.give_back(self.nbytes, by.end_ns)
+
+
+class Staging:
+    """The pinned buffers through which one device's driver moves pageable memory."""
+
+    __slots__ = ("_buffers", "_copies", "_latency_ns", "_ring_used", "_ring_waiting", "_scheduler")
+
+    def __init__(self, scheduler: Scheduler, profile: DeviceProfile) -> None:
+        self._scheduler = scheduler
+        self._copies = profile.copies
+        self._latency_ns = profile.latency.submit_copy
+        self._ring_used = 0
+        self._ring_waiting: deque[Completion] = deque()
+        self._buffers: deque[Op] = deque()  # the copies from the chunk buffers to the device
+
+    def ring_room(self, nbytes: int) -> Completion:
+        """Done when the ring takes a small copy of *nbytes*; ask again when it is, for somebody else may have been faster."""
+        if self._ring_used + nbytes + self._copies.ring_overhead <= self._copies.ring_bytes or not self._ring_used:
+            return NOTHING
+        room = Completion()
+        self._ring_waiting.append(room)
+        return room
+
+    def put_in_ring(self, op: CopyH2D) -> None:
+        """Let *op*, which is queued, copy from the ring: its source is read now."""
+        nbytes = op.nbytes + self._copies.ring_overhead
+        self._ring_used += nbytes
+        op.src, op.src_offset = memory.snapshot(op.src, op.src_offset, op.nbytes), 0
+        if op.done:
+            self.give_back(nbytes, op.end_ns)
+        else:
+            op.add_waiter(_RingPart(self, nbytes))
+
+    def give_back(self, nbytes: int, now: Nanoseconds) -> None:
+        """A part of the ring is free again: whoever waits may look."""
+        self._ring_used -= nbytes
+        waiting = self._ring_waiting
+        for _ in range(len(waiting)):
+            waiting.popleft().complete(now)
+
+    def to_device(
+        self,
+        stream: Stream,
+        dst: Allocation,
+        dst_offset: int,
+        src: Allocation,
+        src_offset: int,
+        nbytes: int,
+        site: object,
+    ) -> Process:
+        """Stage and copy *nbytes*; done when the host may go on."""
+        return Process(self._scheduler, self._to_device(stream, dst, dst_offset, src, src_offset, nbytes, site))
+
+    def to_host(
+        self,
+        stream: Stream,
+        dst: Allocation,
+        dst_offset: int,
+        src: Allocation,
+        src_offset: int,
+        nbytes: int,
+        site: object,
+    ) -> Process:
+        """Copy *nbytes* into pageable memory; done when they are there."""
+        return Process(self._scheduler, self._to_host(stream, dst, dst_offset, src, src_offset, nbytes, site))
+
+    def _to_device(
+        self,
+        stream: Stream,
+        dst: Allocation,
+        dst_offset: int,
+        src: Allocation,
+        src_offset: int,
+        nbytes: int,
+        site: object,
+    ) -> Iterator[Completion]:
+        copies = self._copies
+        whole = copies.stage(nbytes)
+        yield self._after(copies.stage_fixed)
+        for done in range(0, nbytes, copies.stage_chunk):
+            size = min(copies.stage_chunk, nbytes - done)
+            while len(self._buffers) >= copies.stage_buffers:
+                yield self._buffers[0]
+                if self._buffers and self._buffers[0].done:
+                    self._buffers.popleft()
+            yield self._after(whole * size // nbytes)
+            op = CopyH2D(dst, dst_offset + done, memory.snapshot(src, src_offset + done, size), 0, size, site)
+            self._buffers.append(op)
+            stream.submit(op, self._latency_ns)
+
+    def _to_host(
+        self,
+        stream: Stream,
+        dst: Allocation,
+        dst_offset: int,
+        src: Allocation,
+        src_offset: int,
+        nbytes: int,
+        site: object,
+    ) -> Iterator[Completion]:
+        copies = self._copies
+        coming: deque[Op] = deque()
+        asked = 0
+        while asked < nbytes or coming:
+            while asked < nbytes and len(coming) < copies.stage_buffers:
+                size = min(copies.stage_chunk, nbytes - asked)
+                op = CopyD2H(dst, dst_offset + asked, src, src_offset + asked, size, site)
+                stream.submit(op, self._latency_ns)
+                coming.append(op)
+                asked += size
+            first = coming[0]
+            if not first.done:
+                yield first
+                yield self._after(copies.unstage_fixed)
+            yield self._after(copies.unstage(first.nbytes))
+            coming.popleft()
+
+    def _after(self, delay: Nanoseconds) -> Completion:
+        return self._scheduler.timer(self._scheduler.now + delay) if delay else NOTHING

@@ -1,0 +1,245 @@
+"""Streams: operations of one stream run in the order in which they were queued.
+
+A stream keeps no list of its work. It knows its *tail*, the completion that the next operation has to wait for, and what else the
+next one must wait for (`pending`: event waits, the default-stream rule). Each operation stands in one of the device's hardware
+queues, which several streams share: a queue lets nobody pass, so an operation that waits holds back those of other streams behind
+it. These false dependencies are seen on the card (docs/semantics.md, "hardware queues").
+
+The default-stream rule costs a program that never uses the legacy stream one comparison per operation. `LegacyOrder` counts epochs:
+work of the legacy stream ends one. The first operation of a blocking stream in an epoch waits for the legacy work that began it
+(the rest follow by stream order) and notes the stream; the next legacy work waits for the tails of the streams noted. That is
+all of the rule, for what a blocking stream did in earlier epochs the legacy work between has waited for already.
+"""
+
+from collections import deque
+from typing import TYPE_CHECKING, Protocol
+
+from device_model.ops import Door, Lane, Op
+from device_model.scheduler import AllOf, Completion, Scheduler
+
+if TYPE_CHECKING:
+    from device_model.contexts import Context
+
+
+def _nothing() -> Completion:
+    nothing = Completion()
+    nothing.done = True
+    nothing.end_ns = 0
+    return nothing
+
+
+NOTHING = _nothing()  # the completion of no work at all
+
+
+class Stream:
+    """A queue of work on one device; made by `Context.create_stream`."""
+
+    __slots__ = (
+        "blocking", "compute_index", "context", "destroyed", "doors", "epoch", "id", "made", "name", "order", "pending", "priority", "tail",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        context: "Context",
+        id_: int,
+        name: str,
+        doors: tuple[Door, ...],
+        order: "LegacyOrder | None",
+        priority: int,
+        made: object,
+    ) -> None:
+        self.context = context
+        self.id = id_
+        self.name = name
+        self.doors = doors  # one per Lane
+        self.order = order  # the default-stream rule, None for streams outside it
+        self.priority = priority  # smaller is more urgent
+        self.made = made
+        self.destroyed: object = None  # the line that destroyed it
+        self.tail: Completion = NOTHING
+        self.pending: list[Completion] = []
+        self.epoch = 0  # the last epoch of the order in which this stream got work
+
+    def __repr__(self) -> str:
+        state = f" destroyed at {self.destroyed}" if self.destroyed is not None else "" if self.idle else " busy"
+        made = f" made at {self.made}" if self.made is not None else ""
+        return f"<Stream {self.name} of device {self.context.device.ordinal}{made}{state}>"
+
+    @property
+    def idle(self) -> bool:
+        """Has all of its work completed?"""
+        return self.tail.done and (not self.pending or all(completion.done for completion in self.pending))
+
+    def submit(self, op: Op, latency_ns: int) -> None:
+        """Queue *op* behind the work of this stream; it can start *latency_ns* from now at the earliest."""
+        order = self.order
+        if order is not None and self.epoch != order.epoch:
+            order.enter(self)
+        op.stream = self
+        door = op.door = self.doors[op.lane]
+        tail = self.tail
+        now = op.queued_ns = self.context.device.scheduler.now
+        op.ready_ns = now + latency_ns
+        if not tail.done:
+            op.blockers = 1
+            if tail.waiters is None:
+                tail.waiters = [op]
+            else:
+                tail.waiters.append(op)
+        if self.pending:
+            for completion in self.pending:
+                if not completion.done:
+                    op.blockers += 1
+                    completion.add_waiter(op)
+            self.pending.clear()
+        self.tail = op
+        door.append(op)
+
+    def frontier(self) -> Completion:
+        """The completion of all that was queued here up to now."""
+        if not self.pending:
+            return self.tail
+        self.tail = AllOf((self.tail, *self.pending))
+        self.pending.clear()
+        return self.tail
+
+    def mark(self) -> Completion:
+        """What an event that is recorded now stands for: the frontier, with the default-stream rule applied."""
+        order = self.order
+        if order is not None and self.epoch != order.epoch:
+            order.enter(self)
+        return self.frontier()
+
+    def wait(self, completion: Completion) -> None:
+        """Let the work queued from now on wait for *completion* as well."""
+        order = self.order
+        if order is not None and self.epoch != order.epoch:
+            order.enter(self)
+        if not completion.done:
+            pending = self.pending
+            if len(pending) > 8:  # waits without work between them must not pile up
+                pending[:] = [each for each in pending if not each.done]
+            if completion not in pending:
+                pending.append(completion)
+
+
+class LegacyOrder:
+    """The default-stream rule of one context: see the head of this file."""
+
+    __slots__ = ("barrier", "epoch", "streams")
+
+    def __init__(self) -> None:
+        self.epoch = 1
+        self.barrier: Completion = NOTHING  # the legacy work that began this epoch
+        self.streams: list[Stream] = []  # the blocking streams that got work in this epoch
+
+    def enter(self, stream: Stream) -> None:
+        """*stream* gets its first work of this epoch."""
+        stream.epoch = self.epoch
+        self.streams.append(stream)
+        if not self.barrier.done:
+            stream.pending.append(self.barrier)
+
+    def close(self, barrier: Completion) -> None:
+        """Legacy work, *barrier*, ends the epoch."""
+        self.epoch += 1
+        self.streams.clear()
+        self.barrier = barrier
+
+
+class LegacyStream(Stream):
+    """The legacy default stream: it waits for the blocking streams, and they wait for it; records and waits on it count as work."""
+
+    __slots__ = ("rule",)
+
+    def __init__(self, context: "Context", id_: int, name: str, doors: tuple[Door, ...], rule: LegacyOrder) -> None:
+        super().__init__(context, id_, name, doors, None, 0, None)
+        self.rule = rule
+
+    @property
+    def idle(self) -> bool:
+        """Has all of its work, and all of the blocking streams', completed?"""
+        return super().idle and all(stream.idle for stream in self.rule.streams)
+
+    def submit(self, op: Op, latency_ns: int) -> None:
+        """Queue *op* behind all blocking streams."""
+        self._gather()
+        super().submit(op, latency_ns)
+        self.rule.close(op)
+
+    def frontier(self) -> Completion:
+        """The completion of all work of this stream and of the blocking streams."""
+        self._gather()
+        return super().frontier()
+
+    def mark(self) -> Completion:
+        """A record on the legacy stream holds back later work of blocking streams (measured: legacy-event-only)."""
+        frontier = self.frontier()
+        self.rule.close(frontier)
+        return frontier
+
+    def wait(self, completion: Completion) -> None:
+        """A wait on it does, too (measured: legacy-wait-only)."""
+        super().wait(completion)
+        self.mark()
+
+    def _gather(self) -> None:
+        for stream in self.rule.streams:
+            if not stream.idle:
+                self.pending.append(stream.frontier())
+
+
+class _Engine(Protocol):
+    scheduler: Scheduler
+
+    def head_unblocked(self, queue: "HardwareQueue") -> None: ...
+
+
+class HardwareQueue:
+    """One in-order queue of an engine, of limited depth; nobody passes its head."""
+
+    __slots__ = ("after_other", "after_same", "depth", "engine", "fifo", "index", "waiting")
+
+    def __init__(
+        self, engine: _Engine, index: int, depth: int, after_same: tuple[int, ...], after_other: tuple[int, ...]
+    ) -> None:
+        self.engine = engine
+        self.index = index
+        self.depth = depth
+        self.after_same = after_same
+        self.after_other = after_other
+        self.fifo: deque[Op] = deque()
+        self.waiting: deque[Completion] = deque()  # hosts that wait for room
+
+    def __repr__(self) -> str:
+        return f"<HardwareQueue {self.index} of {self.engine!r} holding {len(self.fifo)} of {self.depth}>"
+
+    def append(self, op: Op) -> None:
+        """Take *op* as the last."""
+        fifo = self.fifo
+        fifo.append(op)
+        if not op.blockers and fifo[0] is op:
+            self.engine.head_unblocked(self)
+
+    def unblocked(self, op: Op) -> None:
+        """*op* waits for nothing more; that matters when it is the head."""
+        if self.fifo[0] is op:
+            self.engine.head_unblocked(self)
+
+    def take(self) -> Op:
+        """The engine takes the head; a host that waited for room may go on."""
+        op = self.fifo.popleft()
+        if self.waiting and len(self.fifo) < self.depth:
+            self.waiting.popleft().complete(self.engine.scheduler.now)
+        return op
+
+    def room(self) -> Completion:
+        """Done when there is room for one more operation."""
+        if len(self.fifo) < self.depth:
+            return NOTHING
+        room = Completion()
+        self.waiting.append(room)
+        return room
+
+
+__all__ = ["NOTHING", "HardwareQueue", "Lane", "LegacyOrder", "LegacyStream", "Stream"]

@@ -1,0 +1,115 @@
+"""The pool that runs the bodies of operations: what may overlap in real time, without a trace of it in any result.
+
+Bodies take effect at the simulated end of their operation, and ends are processed in order. A large body may go to a thread while
+the simulation goes on. Before another body runs, those in flight are joined
+
+* with which it shares bytes, one of them writing;
+* that ended, in simulated time, before it started: it may have been ordered after them;
+
+and all are joined before control returns to host code. Bodies that neither share bytes nor are ordered cannot tell in which order they
+ran, so the result of any program is the same for every number of workers.
+
+A hand-over to a thread costs about 50 us, so small bodies run where they are.
+"""
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from device_model.errors import DeviceError
+from device_model.ops import Extent, HostFunction, Kernel, Op
+
+INLINE_BYTES = 4 << 20  # smaller bodies are not worth a hand-over (docs/design.md has the measurement)
+
+
+def default_workers() -> int:
+    """One worker per processor that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Workers:
+    """Runs bodies, at most *count* at once; *failed* is told of each that raises."""
+
+    __slots__ = ("_pool", "count", "flying")
+
+    def __init__(self, count: int | None = None) -> None:
+        self.count = default_workers() if count is None else count
+        if self.count < 1:
+            raise ValueError(f"workers must be 1 or more, not {count}")
+        self._pool: ThreadPoolExecutor | None = None
+        self.flying: list[tuple[Op, Future[DeviceError | None]]] = []
+
+    def run(self, op: Op) -> None:
+        """Run the body of *op*, now or in a thread; `join_all` comes before anybody can tell the difference."""
+        if self.flying:
+            self._join_before(op)
+        if self.count == 1 or isinstance(op, HostFunction) or op.nbytes < INLINE_BYTES or _is_serial(op):
+            _settle(op, _perform(op))
+            return
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.count, thread_name_prefix="acl_py-worker")
+        if len(self.flying) >= self.count:
+            self._join(0)
+        self.flying.append((op, self._pool.submit(_perform, op)))
+
+    def join_all(self) -> None:
+        """Wait for all bodies in flight, in the order of their operations."""
+        while self.flying:
+            self._join(0)
+
+    def close(self) -> None:
+        """Wait for all and let the threads go."""
+        self.join_all()
+        if self._pool is not None:
+            self._pool.shutdown()
+            self._pool = None
+
+    def _join(self, index: int) -> None:
+        op, future = self.flying.pop(index)
+        _settle(op, future.result())
+
+    def _join_before(self, op: Op) -> None:
+        if isinstance(op, HostFunction) or _is_serial(op):
+            self.join_all()
+            return
+        index = 0
+        while index < len(self.flying):
+            other = self.flying[index][0]
+            if other.end_ns <= op.start_ns or _is_serial(other) or _share(op, other):
+                self._join(index)
+            else:
+                index += 1
+
+
+def _is_serial(op: Op) -> bool:
+    return isinstance(op, Kernel) and op.serial
+
+
+def _share(one: Op, other: Op) -> bool:
+    """Do they touch common bytes, one of them writing?"""
+    return (
+        _overlap(one.writes(), other.writes())
+        or _overlap(one.writes(), other.reads())
+        or _overlap(one.reads(), other.writes())
+    )
+
+
+def _overlap(these: Sequence[Extent], those: Sequence[Extent]) -> bool:
+    return any(
+        a.address + start < b.address + b_stop and b.address + b_start < a.address + stop
+        for a, start, stop in these
+        for b, b_start, b_stop in those
+    )
+
+
+def _perform(op: Op) -> DeviceError | None:
+    try:
+        op.effect()
+    except DeviceError as error:
+        return error
+    return None
+
+
+def _settle(op: Op, error: DeviceError | None) -> None:
+    if error is not None:
+        op.stream.context.fail(op, error)

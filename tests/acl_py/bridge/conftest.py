@@ -1,0 +1,89 @@
+"""The loops and task kinds on which every program must come to the same times, and a guard against real hangs."""
+
+import asyncio
+import signal
+import sys
+
+import anyio
+import pytest
+import uvloop
+from miniature import Host
+
+import acl_py.bridge
+
+
+def _on_runner(main, *, loop_factory=None, task_factory=None, debug=None):
+    with asyncio.Runner(loop_factory=loop_factory, debug=debug) as runner:
+        if task_factory is not None:
+            runner.get_loop().set_task_factory(task_factory)
+        return runner.run(main())
+
+
+def _python_task(loop, coroutine, **options):
+    return asyncio.tasks._PyTask(coroutine, loop=loop, **options)
+
+
+LOOPS = {
+    "asyncio": _on_runner,
+    "uvloop": lambda main: _on_runner(main, loop_factory=uvloop.new_event_loop),
+}
+ENVIRONMENTS = LOOPS | {
+    "debug": lambda main: _on_runner(main, debug=True),
+    "anyio": anyio.run,
+    "anyio-uvloop": lambda main: anyio.run(main, backend_options={"use_uvloop": True}),
+    "python-tasks": lambda main: _on_runner(main, task_factory=_python_task),
+}
+if sys.version_info >= (3, 12):
+    ENVIRONMENTS["eager"] = lambda main: _on_runner(main, task_factory=asyncio.eager_task_factory)
+
+
+@pytest.fixture(params=LOOPS)
+def run(request):
+    """Run a coroutine function on asyncio, and on uvloop."""
+    return LOOPS[request.param]
+
+
+@pytest.fixture(params=ENVIRONMENTS)
+def drive(request):
+    """Run a program, a coroutine function of a `Host`, and hand back its log; in every environment."""
+    return _driver(ENVIRONMENTS[request.param])
+
+
+@pytest.fixture
+def drive_eager():
+    """The same where a child runs inside create_task; only asyncio has that."""
+    return _driver(ENVIRONMENTS["eager"])
+
+
+@pytest.fixture
+def drive_blind(monkeypatch):
+    """The same on a loop that shows no ready queue."""
+    monkeypatch.setattr(acl_py.bridge, "holder", lambda loop, attribute, handle: handle.cancel())
+    return _driver(_on_runner)
+
+
+def _driver(runner):
+    def drive(program, **options):
+        async def main():
+            host = Host(**options)
+            await program(host)
+            host.bridge.close()
+            return host.log
+
+        return runner(main)
+
+    return drive
+
+
+@pytest.fixture(autouse=True)
+def _no_real_hang(request):
+    """A bridge that fails to wake somebody would hang the test run; end it with a traceback instead."""
+
+    def give_up(*_):
+        raise TimeoutError("the program under test hangs")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, 600 if request.node.get_closest_marker("slow") else 60)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)

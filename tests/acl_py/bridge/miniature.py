@@ -1,0 +1,126 @@
+"""A complete small host: the real scheduler and the real bridge, one FIFO engine per stream, fixed call costs.
+
+With it the tests of the bridge keep their exact times, whatever the verbs of acl_py cost in the profile of the day.
+"""
+
+from acl_py.bridge import Bridge
+from device_model.scheduler import Completion, Nanoseconds, Process, Scheduler
+
+SUBMIT, SYNC, QUERY, WAKE = 1_000, 300, 700, 2_000
+US = 1_000
+
+
+class Deadlock(Exception):
+    """The host's error for a wait that nobody can end."""
+
+
+class Stream:
+    """A queue with an engine of its own: each operation starts when the one before it ends."""
+
+    def __init__(self, scheduler):
+        self.scheduler = scheduler
+        self.last = None
+
+    @property
+    def idle(self):
+        return self.last is None or self.last.done
+
+    def push(self, course):
+        self.last = Process(self.scheduler, self._in_turn(self.last, course))
+        return self.last
+
+    def run(self, ns, body):
+        yield self.scheduler.timer(self.scheduler.now + ns)
+        if body is not None:
+            body()
+
+    @staticmethod
+    def wait(event):
+        yield event
+
+    @staticmethod
+    def _in_turn(before, course):
+        if before is not None:
+            yield before
+        yield from course
+
+
+class Host:
+    """A runtime in small; `log` is what the programs under test wrote down, each with the host's time."""
+
+    def __init__(self, hang_after=None):
+        self.scheduler = Scheduler()
+        self.host_ns: Nanoseconds = 0
+        self.waiters = {}
+        self.hang_after = hang_after
+        self.log = []
+        self.fruitless = 0
+        self.bridge = Bridge(self)
+
+    def describe_hang(self):
+        return f"waiting: {', '.join(self.waiters.values())}"
+
+    def deadlock(self, waiting):
+        return Deadlock(waiting)
+
+    def note(self, who):
+        self.log.append((who, self.host_ns))
+
+    def stream(self):
+        return Stream(self.scheduler)
+
+    def event(self):
+        """A flag that host code records, once."""
+        return Completion()
+
+    async def submit(self, stream, ns, body=None):
+        self._call(SUBMIT)
+        return stream.push(stream.run(ns, body))
+
+    async def wait_event(self, stream, event):
+        self._call(SUBMIT)
+        stream.push(stream.wait(event))
+
+    async def record(self, event):
+        self._call(SUBMIT)
+        event.complete(self.scheduler.now)
+
+    async def work(self, ns):
+        self._call(ns)
+
+    async def sync(self, stream, who="sync"):
+        self._call(SYNC)
+        if stream.idle:
+            await self.bridge.breathe()
+        else:
+            await self._wait(stream.last, who)
+
+    async def query(self, stream, who="query"):
+        self._call(QUERY)
+        if stream.idle:
+            self.bridge.poll_succeeded()
+            return True
+        self.fruitless += 1
+        self.bridge.poll_failed(who)
+        await self.bridge.breathe()
+        return False
+
+    async def sleep(self, ns):
+        """Simulated sleep."""
+        await self._wait(self.scheduler.timer(self.host_ns + ns), "sleep")
+
+    async def run(self, stream, ns, who):
+        """Submit, synchronise, write down when it was over."""
+        await self.submit(stream, ns)
+        await self.sync(stream, who)
+        self.note(who)
+
+    async def _wait(self, completion, waiting):
+        await self.bridge.wait(completion, waiting)
+        self._call(WAKE)
+
+    def _call(self, ns):
+        self.host_ns += ns
+        self.scheduler.advance(self.host_ns)
+        if self.waiters:
+            self.bridge.arm()
