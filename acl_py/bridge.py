@@ -22,14 +22,15 @@ scheduled.
 import asyncio
 import time
 import warnings
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import contextmanager
 from contextvars import Context
+from math import inf
 from types import coroutine
 from typing import Any, ParamSpec, Protocol, TypeVar
 from weakref import WeakKeyDictionary, WeakSet, ref
 
-from acl_py.hang import Outside, has_idle_workers, holder
+from acl_py.hang import GRACE_S, LOOK_S, Vigil, holder, is_hopeless
 from device_model.scheduler import Completion, Nanoseconds, Scheduler
 
 BUDGET = 50_000  # instants in one go; then the loop turns, so that a long jump does not block it
@@ -38,9 +39,6 @@ EMPTY_LOOKS_BLIND = 10  # where the loop does not show its queue and the tasks a
 SPIN_TURNS = 10_000  # turns without a call while somebody can run: `while not flag: await sleep(0)`
 POLL_LIMIT = 10_000  # fruitless queries in a row on a device that has nothing to do
 TRIP_S = 0.010  # the longest time without a trip through the loop
-GRACE_S = 0.1  # until a thread that looked idle has picked up its job, until a spinner is looked at again
-LOOK_S = 1.0  # between looks while only the outside can help; then it is time for a warning, too
-HELD_PATIENCE_S = 10.0  # a hold says that a thread may take its time: no warning so early
 
 Waiting = Any  # the host's record of who waits for what; we hand it back and never look inside
 Task = asyncio.Task[Any]
@@ -190,19 +188,23 @@ class Bridge:
             if not future.done():
                 future.set_exception(error)
 
-    def give_up(self, circumstances: Iterable[str]) -> None:
+    @property
+    def patience_s(self) -> float:
+        """How many real seconds these waits may last while only the outside can end them."""
+        return inf if self.host.hang_after is None else self.host.hang_after
+
+    def describe(self) -> str:
+        """Who waits for what."""
+        return self.host.describe_hang()
+
+    def give_up(self, circumstances: str) -> None:
         """Nobody can end these waits: an error of its own for each waiter."""
-        note = "\n".join(circumstances)
         for future, waiting in list(self.host.waiters.items()):
             if not future.done():
                 error = self.host.deadlock(waiting)
-                if note:
-                    error.add_note(note)
+                if circumstances:
+                    error.add_note(circumstances)
                 future.set_exception(error)
-
-    def is_out_of_patience(self, stuck_s: float) -> bool:
-        """Has this runtime been told not to wait for the outside any longer?"""
-        return self.host.hang_after is not None and stuck_s >= self.host.hang_after
 
     def _run_in_place(self, completion: Completion) -> bool:
         try:
@@ -221,7 +223,7 @@ class Bridge:
         if self._fruitless == POLL_LIMIT:
             self._polling_since = now
         polled_s = now - self._polling_since
-        if is_hopeless(gate.helpers(), polled_s) or self.is_out_of_patience(polled_s):
+        if polled_s >= self.patience_s or is_hopeless(gate.helpers(), polled_s):
             self._fruitless = 0
             raise self.host.deadlock(waiting)
 
@@ -250,16 +252,14 @@ class Gate:
         self.bridges: WeakSet[Bridge] = WeakSet()
         self.waiting: dict[Bridge, None] = {}  # those with waiters, in order of arrival
         self.holders: dict[object, Task | None] = {}
-        self.outside = Outside(loop)
         self._armed = False  # our look is in the queue
         self._quiet = self._turns = 0  # empty looks in a row; looks since the last call
         self._solo: Task | None = None  # the task that was found to be the only one, until the loop turns
         self._other: Callable[[], Task | None] = _nobody  # a witness that there is another task
         self._trip = time.monotonic()
-        self._stuck_since: float | None = None  # nothing is scheduled, and only the outside can help
-        self._timer: asyncio.TimerHandle | None = None  # the next look while stuck
-        self._warned_stuck = self._warned_spin = False
+        self._warned = False  # of a spinner
         self._context = Context()  # else observers would see the context variables of whoever armed the look
+        self.vigil = Vigil(loop, self._look_again, self._context)
 
     def __repr__(self) -> str:
         return f"<Gate waiting={len(self.waiting)} held={len(self.holders)} armed={self._armed}>"
@@ -274,19 +274,19 @@ class Gate:
     def enter(self, bridge: Bridge, loop: asyncio.AbstractEventLoop) -> None:
         """A simulation begins: if it is the only one, what is around now is what was there before."""
         if not self.bridges:
-            self.outside = Outside(loop)
+            self.vigil.begin(loop)
         self.bridges.add(bridge)
 
     def leave(self, bridge: Bridge) -> None:
         """The last waiter of *bridge* went."""
         self.waiting.pop(bridge, None)
         if not self.waiting:
-            self._stop_timer()
+            self.vigil.rest()
 
     def arm(self) -> None:
         """Look anew: a wait begins, a call was made while others wait, a hold ends."""
         self._quiet = self._turns = 0
-        self._stuck_since = None
+        self.vigil.end()
         if not self._armed:
             self._look_next_turn()
 
@@ -332,8 +332,7 @@ class Gate:
 
     def helpers(self) -> list[str]:
         """What outside could still wake the program, in words."""
-        waits = {future for bridge in self.waiting for future in bridge.host.waiters}
-        return self.outside.could_wake(self.loop, waits, self._timer)
+        return self.vigil.helpers(self.loop, {future for bridge in self.waiting for future in bridge.host.waiters})
 
     def _look_next_turn(self) -> None:
         self._armed = True
@@ -362,64 +361,18 @@ class Gate:
             [] if self.holders else [bridge.jump() for bridge in list(self.waiting)]
         )  # all of them, not up to the first
         if not any(jumps):
-            self._stuck(spinning)
+            helpers, look_s = (["a task that spins on sleep(0)"], GRACE_S) if spinning else (self.helpers(), LOOK_S)
+            self.vigil.keep(self.loop, list(self.waiting), self.holders.values(), helpers, look_s)
             return
         self.arm()  # behind the wake-ups in the queue
-        if spinning and not self._warned_spin:
-            self._warned_spin = True
+        if spinning and not self._warned:
+            self._warned = True
             warnings.warn(_SPIN, RuntimeWarning, stacklevel=1)
 
-    def _stuck(self, spinning: bool) -> None:
-        """Nothing is scheduled, or time is held: a hang, or come back later. No look stays behind, so no busy loop."""
-        now = time.monotonic()
-        if self._stuck_since is None:
-            self._stuck_since, self._warned_stuck = now, False
-        stuck_s = now - self._stuck_since
-        helpers = ["a task that spins on sleep(0)"] if spinning else self.helpers()
-        hopeless = is_hopeless(helpers, stuck_s)
-        lost = [bridge for bridge in self.waiting if hopeless or bridge.is_out_of_patience(stuck_s)]
-        for bridge in lost:
-            bridge.give_up(self._circumstances(helpers))
-        if len(lost) == len(self.waiting):
-            return
-        self._come_back(min([GRACE_S if spinning or not helpers else LOOK_S, *self._patience_left(stuck_s)]))
-        if stuck_s >= (HELD_PATIENCE_S if self.holders else LOOK_S) and not self._warned_stuck:
-            self._warned_stuck = True
-            reports = [bridge.host.describe_hang() for bridge in self.waiting]
-            warnings.warn("\n".join([*reports, *self._circumstances(helpers)]), RuntimeWarning, stacklevel=1)
-
-    def _patience_left(self, stuck_s: float) -> Iterator[float]:
-        for bridge in self.waiting:
-            hang_after = bridge.host.hang_after
-            if hang_after is not None and hang_after > stuck_s:
-                yield hang_after - stuck_s
-
-    def _circumstances(self, helpers: list[str]) -> Iterator[str]:
-        """What else belongs into a report."""
-        for task in self.holders.values():
-            yield f"simulated time is held by {'no task' if task is None else f'task {task.get_name()!r}'}"
-        if helpers:
-            yield f"what might still wake it: {', '.join(helpers)}"
-
-    def _come_back(self, delay_s: float) -> None:
-        self._stop_timer()
-        self._timer = self.loop.call_later(delay_s, self._look_again, context=self._context)
-
     def _look_again(self) -> None:
-        self._timer = None
-        self._quiet = self._turns = 0  # not arm(): nobody called, so it is stuck as long as before
+        self._quiet = self._turns = 0
         if self.waiting and not self._armed:
             self._look_next_turn()
-
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-
-def is_hopeless(helpers: list[str], stuck_s: float) -> bool:
-    """Will nothing end a wait that has lasted *stuck_s* real seconds with nothing scheduled?"""
-    return not helpers and (stuck_s >= GRACE_S or not has_idle_workers())
 
 
 _SPIN = (

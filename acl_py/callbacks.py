@@ -6,7 +6,7 @@ from sys import _getframe
 from acl_py.runtime import current
 from acl_py.sites import site_of
 from acl_py.streams import StreamLike, resolve
-from device_model.ops import HostFunction
+from device_model.ops import HostFunction, Lane, Op
 from device_model.scheduler import Completion
 
 
@@ -25,7 +25,7 @@ async def LaunchHostFunc(
         raise TypeError(f"a host function must be callable, not {function!r}")
     if us < 0:
         raise ValueError(f"a host function cannot take {us} us")
-    op = HostFunction(function, tuple(args), round(us * 1000), site)
+    op = Op(HostFunction(function, tuple(args), round(us * 1000)), Lane.HOST, 0, site)
     runtime.submit(found, op, runtime.costs.host_function, 0)
     runtime.called("LaunchHostFunc", enter, site)
     return op

@@ -7,8 +7,8 @@ from acl_py.runtime import Scope, current
 from acl_py.sites import site_of
 from acl_py.streams import Status, StreamLike, answered, check_event, resolve
 from device_model.events import Event as Event
-from device_model.scheduler import Completion
-from device_model.streams import NOTHING, Stream
+from device_model.scheduler import NOTHING, Completion
+from device_model.streams import Stream
 
 
 async def CreateEvent(*, timing: bool = True) -> Event:
@@ -40,9 +40,9 @@ async def RecordEvent(event: Event, stream: StreamLike = None) -> Completion:
     runtime = scope.runtime
     enter = runtime.host_ns
     site = site_of(_getframe(1))
-    if stream.__class__ is not Stream or stream.destroyed is not None:
+    if type(stream) is not Stream or stream.destroyed is not None:
         stream = resolve(scope, stream)
-    if event.__class__ is not Event or event.destroyed is not None:
+    if type(event) is not Event or event.destroyed is not None:
         check_event(scope, event)
     if event.context.device is not stream.context.device:
         raise runtime.fail(
@@ -55,7 +55,7 @@ async def RecordEvent(event: Event, stream: StreamLike = None) -> Completion:
     hooks = runtime.hooks
     if hooks.recorded is not None:
         hooks.recorded(event, stream)
-    if hooks.call is not None or runtime.log is not None:
+    if runtime.is_watched:
         runtime.called("RecordEvent", enter, site)
     return completion
 

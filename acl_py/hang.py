@@ -13,11 +13,14 @@ import asyncio
 import gc
 import sys
 import threading
+import time
+import warnings
 from collections import deque
-from collections.abc import Collection, Container, Iterator
+from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from concurrent.futures import thread as pool
+from contextvars import Context
 from types import CoroutineType, FrameType
-from typing import Any
+from typing import Any, Protocol
 from weakref import WeakSet, WeakValueDictionary
 
 # Code in which a task waits for another task of the program; in `asyncio.tasks` it depends on what is waited for.
@@ -29,7 +32,12 @@ _ANYIO_MEETINGS = frozenset(
 _POLLING = ("acl_py.bridge", "breathe")
 _FAR_AWAY_S = 3600.0
 
+GRACE_S = 0.1  # until a thread that looked idle has picked up its job, until a spinner is looked at again
+LOOK_S = 1.0  # between looks while only the outside can help; then it is time for a warning, too
+HELD_PATIENCE_S = 10.0  # a hold says that the outside may take its time: no warning so early
+
 Future = asyncio.Future[Any]
+Task = asyncio.Task[Any]
 
 
 def holder(loop: asyncio.AbstractEventLoop, attribute: str, handle: asyncio.Handle) -> Collection[Any] | None:
@@ -88,9 +96,100 @@ class Outside:
                 yield f"task {task.get_name()!r}"
 
 
-def has_idle_workers() -> bool:
-    """Is there a pool thread that looks idle? It may be about to pick up a job: look again a little later."""
-    return any(_is_idle_worker(thread) for thread in threading.enumerate())
+class Waiters(Protocol):
+    """Those of one runtime who wait."""
+
+    @property
+    def patience_s(self) -> float:
+        """How many real seconds these waits may last while only the outside can end them."""
+
+    def describe(self) -> str:
+        """Who waits for what."""
+
+    def give_up(self, circumstances: str) -> None:
+        """Nobody can end these waits: an error of its own for each waiter."""
+
+
+class Vigil:
+    """Kept while nothing is scheduled, or time is held: report a hang, or *look_again* a while later."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, look_again: Callable[[], None], context: Context) -> None:
+        self._look_again = look_again
+        self._context = context
+        self._since: float | None = None
+        self._warned = False
+        self._timer: asyncio.TimerHandle | None = None
+        self.begin(loop)
+
+    def begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        """A simulation begins: what is around now is what was there before."""
+        self._outside = Outside(loop)
+
+    def end(self) -> None:
+        """Somebody called, or time went on."""
+        self._since = None
+
+    def rest(self) -> None:
+        """Nobody waits any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def helpers(self, loop: asyncio.AbstractEventLoop, waits: Container[Future]) -> list[str]:
+        """What outside could still wake the program, in words."""
+        return self._outside.could_wake(loop, waits, self._timer)
+
+    def keep(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        waiting: Collection[Waiters],
+        holders: Collection[Task | None],
+        helpers: list[str],
+        look_s: float,
+    ) -> None:
+        """Nobody went on: tell those who wait if nobody will, else come back in *look_s*; no busy loop meanwhile."""
+        now = time.monotonic()
+        if self._since is None:
+            self._since, self._warned = now, False
+        stuck_s = now - self._since
+        hopeless = is_hopeless(helpers, stuck_s)
+        circumstances = "\n".join(_circumstances(holders, helpers))
+        patient = []
+        for each in waiting:
+            if hopeless or stuck_s >= each.patience_s:
+                each.give_up(circumstances)
+            else:
+                patient.append(each)
+        if not patient:
+            return
+        self.rest()
+        delay_s = min(look_s if helpers else GRACE_S, *(each.patience_s - stuck_s for each in patient))
+        self._timer = loop.call_later(delay_s, self._come_back, context=self._context)
+        if stuck_s >= (HELD_PATIENCE_S if holders else LOOK_S) and not self._warned:
+            self._warned = True
+            report = "\n".join(each.describe() for each in patient)
+            warnings.warn(f"{report}\n{circumstances}", RuntimeWarning, stacklevel=1)
+
+    def _come_back(self) -> None:
+        self._timer = None
+        self._look_again()
+
+
+def is_hopeless(helpers: list[str], stuck_s: float) -> bool:
+    """Will nothing end a wait that has lasted *stuck_s* real seconds with nothing scheduled?
+
+    A pool thread that looks idle may be about to pick up a job: time will tell.
+    """
+    if helpers:
+        return False
+    return stuck_s >= GRACE_S or not any(_is_idle_worker(thread) for thread in threading.enumerate())
+
+
+def _circumstances(holders: Iterable[Task | None], helpers: list[str]) -> Iterator[str]:
+    for task in holders:
+        yield f"simulated time is held by {'no task' if task is None else f'task {task.get_name()!r}'}"
+    if helpers:
+        yield f"what might still wake it: {', '.join(helpers)}"
 
 
 def _live_timers(loop: asyncio.AbstractEventLoop, own: asyncio.TimerHandle | None) -> Iterator[str]:

@@ -30,13 +30,13 @@ from acl_py.sites import site_of
 from acl_py.streams import StreamLike, resolve
 from device_model import memory as model
 from device_model.memory import Buffer, Space
-from device_model.ops import Extent, Kernel
+from device_model.ops import Extent, Kernel, Op
 from device_model.profile import DeviceProfile
 from device_model.scheduler import Completion
 from device_model.streams import Stream
 
 MAX_BLOCKS = 2**31 - 1
-_MAX_PLANS = 1024  # launches that a simulation remembers
+_MAX_LAUNCHES = 1024  # launches that a simulation remembers
 
 
 class Access(Enum):
@@ -138,36 +138,42 @@ class Array:
         return self._views[access is not Access.IN]
 
 
-class _Plan:
-    """One list of arguments, prepared: what is touched, what the function gets, what it costs."""
+class _Body:
+    """The call, or the calls, of a kernel's function with one list of arguments."""
 
-    __slots__ = ("args", "arrays", "block_ns", "kernel", "nbytes", "outs", "read", "values", "written")
+    __slots__ = ("_arrays", "_blocks", "_function", "_outs", "_values")
 
-    def __init__(self, kernel: "KernelFunction", args: Sequence[Any]) -> None:
-        self.kernel = kernel
-        self.args = args
-        self.arrays: list[tuple[int, Array, Access]] = []  # where in the values a view goes
-        self.outs: list[Extent] = []
-        self.read: list[Extent] = []
-        self.written: list[Extent] = []
-        self.values: list[Any] = []
-        self.nbytes = 0
-        self.block_ns = 0
+    def __init__(self, function: Callable[..., object], blocks: int | None) -> None:
+        self._function = function
+        self._blocks = blocks  # None: one call for all
+        self._values: list[Any] = []
+        self._arrays: list[tuple[int, Array, Access]] = []  # where in the values a view goes
+        self._outs: list[Extent] = []
 
-    def run(self, function: Callable[..., object], blocks: int | None) -> None:
-        """Call *function*: once for an array kernel, else once per block."""
-        values = self.values
-        if self.arrays:  # the first run: views exist only now, for they warm the memory
-            for index, array, access in self.arrays:
-                values[index] = array.view(access)
-            self.arrays = []
-        for allocation, start, stop in self.outs:
-            model.poison(allocation, start, stop - start)
-        if blocks is None:
-            function(*values)
+    def add(self, value: Any) -> None:
+        """The next argument is *value*."""
+        self._values.append(value)
+
+    def add_array(self, array: Array, access: Access, extent: Extent) -> None:
+        """The next argument is a view of *array*."""
+        self._arrays.append((len(self._values), array, access))
+        self._values.append(array)
+        if access is Access.OUT:
+            self._outs.append(extent)
+
+    def __call__(self) -> None:
+        if self._arrays:  # the first run: views exist only now, for they warm the memory
+            for index, array, access in self._arrays:
+                self._values[index] = array.view(access)
+            self._arrays = []
+        if self._outs:
+            for allocation, start, stop in self._outs:
+                model.poison(allocation, start, stop - start)
+        if self._blocks is None:
+            self._function(*self._values)
         else:
-            for block in range(blocks):
-                function(block, *values)
+            for block in range(self._blocks):
+                self._function(block, *self._values)
 
 
 class KernelFunction:
@@ -202,47 +208,53 @@ class KernelFunction:
         """Refuse: a kernel is launched, not called."""
         raise TypeError(f"{self!r} is launched, not called: await {self.name}[blocks, stream](...)")
 
-    def plan(self, runtime: Runtime, blocks: int, args: Sequence[Any]) -> _Plan:
-        """What a launch with these arguments needs; remembered for the next time."""
-        # By identity: 1, 1.0 and True are equal. A plan keeps what its key names alive, so no id is used twice.
-        key = (id(self), blocks, *map(id, args))
-        plan: _Plan | None = runtime.plans.get(key)
-        if plan is None:
-            plan = self._prepare(runtime, blocks, args)
-            if len(runtime.plans) >= _MAX_PLANS:
-                runtime.plans.clear()
-            runtime.plans[key] = plan
-            return plan
-        if not self.cost.is_constant:
-            plan.block_ns = self.cost.block_ns(runtime.profile, blocks, args, plan.nbytes)
-        for extents in (plan.read, plan.written):
-            for extent in extents:
-                if extent[0].freed is not None:
-                    return self._prepare(runtime, blocks, args)  # which tells the story
-        return plan
+    def work(self, runtime: Runtime, blocks: int, args: tuple[Any, ...]) -> Kernel:
+        """What a launch with these arguments does; remembered for the next time."""
+        key = (self, blocks, args)
+        try:
+            work: Kernel | None = runtime.launches.get(key)
+        except TypeError:  # an argument that cannot be hashed
+            return self._prepare(runtime, blocks, args)[0]
+        if work is None:
+            work, repeats = self._prepare(runtime, blocks, args)
+            if repeats:
+                if len(runtime.launches) >= _MAX_LAUNCHES:
+                    runtime.launches.clear()
+                runtime.launches[key] = work
+            return work
+        for allocation in work.touched:
+            if allocation.freed is not None:
+                return self._prepare(runtime, blocks, args)[0]  # which tells the story
+        return work
 
-    def _prepare(self, runtime: Runtime, blocks: int, args: Sequence[Any]) -> _Plan:
+    def _prepare(self, runtime: Runtime, blocks: int, args: Sequence[Any]) -> tuple[Kernel, bool]:
+        """The work, and whether it is the same each time: not with plain values, for 1, 1.0 and True are equal."""
         if len(args) != len(self._accesses):
             raise TypeError(f"{self!r} takes {len(self._accesses)} arguments, not {len(args)}")
-        plan = _Plan(self, args)
-        for index, (arg, (name, access)) in enumerate(zip(args, self._accesses, strict=True)):
-            plan.values.append(arg)
+        body = _Body(self.function, blocks if self.per_block else None)
+        read: list[Extent] = []
+        written: list[Extent] = []
+        nbytes, repeats = 0, self.cost.is_constant
+        for arg, (name, access) in zip(args, self._accesses, strict=True):
             array = self._as_array(runtime, name, arg)
             if array is None:
+                body.add(arg)
+                repeats = False
                 continue
             buffer = array.buffer
             runtime.memory.locate(buffer, array.nbytes, name)  # alive?
             extent = (buffer.allocation, buffer.offset, buffer.offset + array.nbytes)
-            plan.arrays.append((index, array, access))
-            plan.nbytes += array.nbytes
+            body.add_array(array, access, extent)
+            nbytes += array.nbytes
             if access is not Access.OUT:
-                plan.read.append(extent)
+                read.append(extent)
             if access is not Access.IN:
-                plan.written.append(extent)
-            if access is Access.OUT:
-                plan.outs.append(extent)
-        plan.block_ns = self.cost.block_ns(runtime.profile, blocks, args, plan.nbytes)
-        return plan
+                written.append(extent)
+        block_ns = self.cost.block_ns(runtime.profile, blocks, args, nbytes)
+        work = Kernel(
+            self.name, blocks, block_ns, body, read, written, nbytes, exclusive=self.exclusive, serial=self.serial
+        )
+        return work, repeats
 
     def _as_array(self, runtime: Runtime, name: str, arg: Any) -> Array | None:
         if isinstance(arg, Array):
@@ -308,24 +320,18 @@ async def LaunchKernel(
     runtime = scope.runtime
     enter = runtime.host_ns
     site = site_of(_getframe(1))
-    if stream.__class__ is not Stream or stream.destroyed is not None:
+    if type(stream) is not Stream or stream.destroyed is not None:
         stream = resolve(scope, stream)
-    _check_launch(scope, kernel, block_dim, stream)
-    plan = kernel.plan(runtime, block_dim, args)
-    body = partial(plan.run, kernel.function, block_dim if kernel.per_block else None)
-    op = Kernel(
-        kernel.name,
-        block_dim,
-        plan.block_ns,
-        body,
-        plan.read,
-        plan.written,
-        site,
-        plan.nbytes,
-        kernel.exclusive,
-        kernel.serial,
-    )
-    queue: Any = stream.doors[0]
+    if (
+        type(kernel) is not KernelFunction
+        or type(block_dim) is not int
+        or not 1 <= block_dim <= MAX_BLOCKS
+        or stream.context is not scope.context
+    ):
+        _check_launch(scope, kernel, block_dim, stream)
+    work = kernel.work(runtime, block_dim, tuple(args))
+    op = Op(work, 0, work.nbytes, site)
+    queue = stream.queues[0]
     if len(queue.fifo) >= queue.depth:
         await runtime.room(queue, op, stream, site)
     cost = runtime.costs.launch
@@ -333,7 +339,7 @@ async def LaunchKernel(
         runtime.launched = True
         cost += runtime.costs.launch_first
     runtime.submit(stream, op, cost, runtime.kernel_latency)
-    if runtime.hooks.call is not None or runtime.log is not None:
+    if runtime.is_watched:
         runtime.called("LaunchKernel", enter, site)
     return op
 

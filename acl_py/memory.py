@@ -15,9 +15,9 @@ from acl_py.streams import StreamLike, resolve
 from device_model import memory as model
 from device_model.memory import Allocation, Origin, Space
 from device_model.memory import Buffer as Buffer
-from device_model.ops import Copy, CopyD2D, CopyD2H, CopyH2D, Fill, Lane
-from device_model.scheduler import Completion
-from device_model.streams import NOTHING, HardwareQueue, Stream
+from device_model.ops import D2D, D2H, H2D, Copy, Direction, Fill, Lane, Op
+from device_model.scheduler import NOTHING, Completion
+from device_model.streams import Stream
 
 Memory = Any  # a Buffer, an int, an ndarray, anything with the buffer protocol
 
@@ -36,13 +36,13 @@ class MemcpyKind(IntEnum):
 
 
 _HOST = (Space.PINNED, Space.PAGEABLE)
-# (kind, where dst is, where src is) -> the operation; None: host to host, which the host does itself.
-_ROUTES: dict[tuple[int, int, int], type[Copy] | None] = {}
+# (kind, where dst is, where src is) -> the direction; None: host to host, which the host does itself.
+_ROUTES: dict[tuple[int, int, int], Direction | None] = {}
 for _host in _HOST:
     for _kind in (MemcpyKind.HOST_TO_DEVICE, MemcpyKind.HOST_TO_BUF_TO_DEVICE, MemcpyKind.DEFAULT):
-        _ROUTES[_kind, Space.DEVICE, _host] = CopyH2D
+        _ROUTES[_kind, Space.DEVICE, _host] = H2D
     for _kind in (MemcpyKind.DEVICE_TO_HOST, MemcpyKind.DEFAULT):
-        _ROUTES[_kind, _host, Space.DEVICE] = CopyD2H
+        _ROUTES[_kind, _host, Space.DEVICE] = D2H
     for _kind in (MemcpyKind.HOST_TO_HOST, MemcpyKind.DEFAULT):
         for _other in _HOST:
             _ROUTES[_kind, _host, _other] = None
@@ -52,7 +52,9 @@ for _kind in (
     MemcpyKind.INTER_DEVICE_TO_DEVICE,
     MemcpyKind.DEFAULT,
 ):
-    _ROUTES[_kind, Space.DEVICE, Space.DEVICE] = CopyD2D
+    _ROUTES[_kind, Space.DEVICE, Space.DEVICE] = D2D
+# Those of them in which the host takes no part: only these are asynchronous.
+_ASYNC = {key: route for key, route in _ROUTES.items() if route is not None and Space.PAGEABLE not in key[1:]}
 _PLACES = {Space.DEVICE: "device", Space.PINNED: "pinned host", Space.PAGEABLE: "pageable host"}
 _MIB = 1 << 20
 
@@ -200,30 +202,33 @@ async def MemcpyAsync(
     runtime = scope.runtime
     enter = runtime.host_ns
     site = site_of(_getframe(1))
-    if stream.__class__ is not Stream or stream.destroyed is not None:
+    if type(stream) is not Stream or stream.destroyed is not None:
         stream = resolve(scope, stream)
-    locate = runtime.memory.locate
-    if count.__class__ is not int or not 0 <= count <= dest_max:
+    if type(count) is not int or not 0 <= count <= dest_max:
         _check_count(runtime, count, dest_max)
-    dst_allocation, dst_offset = locate(dst, count, "dst")
-    src_allocation, src_offset = locate(src, count, "src")
-    try:
-        route = _ROUTES[kind, dst_allocation.space, src_allocation.space]
-    except (KeyError, TypeError):
-        raise _bad_route(runtime, kind, dst_allocation, src_allocation) from None
-    if route is None or not count or Space.PAGEABLE in (dst_allocation.space, src_allocation.space):
+    # The first thing that `locate` looks at, written out: this is the hot path.
+    if type(dst) is Buffer and count <= dst.nbytes and dst.allocation.freed is None:
+        dst_allocation, dst_offset = dst.allocation, dst.offset
+    else:
+        dst_allocation, dst_offset = runtime.memory.locate(dst, count, "dst")
+    if type(src) is Buffer and count <= src.nbytes and src.allocation.freed is None:
+        src_allocation, src_offset = src.allocation, src.offset
+    else:
+        src_allocation, src_offset = runtime.memory.locate(src, count, "src")
+    route = _ASYNC.get((kind, dst_allocation.space, src_allocation.space))
+    if route is None or not count:
         return await _copy_by_host(
-            scope, stream, route, dst_allocation, dst_offset, src_allocation, src_offset, count, site, enter
+            scope, stream, kind, dst_allocation, dst_offset, src_allocation, src_offset, count, site, enter
         )
-    op = route(dst_allocation, dst_offset, src_allocation, src_offset, count, site)
-    queue: Any = stream.doors[op.lane]
+    op = Op(Copy(route, dst_allocation, dst_offset, src_allocation, src_offset, count), route.lane, count, site)
+    queue = stream.queues[op.lane]
     if len(queue.fifo) >= queue.depth:
         await runtime.room(queue, op, stream, site)
-    if route is CopyD2D:
-        runtime.submit(stream, op, runtime.costs.copy_on_device, runtime.profile.latency.submit_kernel)
+    if route is D2D:
+        runtime.submit(stream, op, runtime.costs.copy_on_device, runtime.kernel_latency)
     else:
         runtime.submit(stream, op, runtime.costs.copy, runtime.copy_latency)
-    if runtime.hooks.call is not None or runtime.log is not None:
+    if runtime.is_watched:
         runtime.called("MemcpyAsync", enter, site)
     return op
 
@@ -240,12 +245,7 @@ async def Memcpy(dst: Memory, dest_max: int, src: Memory, count: int, kind: int)
     dst_allocation, dst_offset = runtime.memory.locate(dst, count, "dst")
     src_allocation, src_offset = runtime.memory.locate(src, count, "src")
     route = _route(runtime, kind, dst_allocation, src_allocation)
-    op = (
-        None
-        if route is None or not count
-        else route(dst_allocation, dst_offset, src_allocation, src_offset, count, site)
-    )
-    await _copy_and_wait(scope, op, dst_allocation, dst_offset, src_allocation, src_offset, count, site)
+    await _copy_and_wait(scope, route, dst_allocation, dst_offset, src_allocation, src_offset, count, site)
     runtime.called("Memcpy", enter, site)
     if scope.context.error is not None:
         raise runtime.lost(scope.context)
@@ -265,8 +265,8 @@ async def Memcpy2dAsync(
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     found = resolve(scope, stream)
-    op, ends = _pitched(runtime, dst, dst_pitch, src, src_pitch, width, height, kind, site)
-    completion = await _copy_rows(scope, found, op, *ends, (dst_pitch, src_pitch, width, height), site)
+    route, work = _pitched(runtime, dst, dst_pitch, src, src_pitch, width, height, kind)
+    completion = await _copy_rows(runtime, found, route, work, site)
     runtime.called("Memcpy2dAsync", enter, site)
     return completion
 
@@ -277,9 +277,9 @@ async def Memcpy2d(
     """Copy *height* rows of *width* bytes in the default stream and wait for it, except inside the device."""
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
-    op, ends = _pitched(runtime, dst, dst_pitch, src, src_pitch, width, height, kind, site)
-    completion = await _copy_rows(scope, scope.context.default, op, *ends, (dst_pitch, src_pitch, width, height), site)
-    if not isinstance(op, CopyD2D):
+    route, work = _pitched(runtime, dst, dst_pitch, src, src_pitch, width, height, kind)
+    completion = await _copy_rows(runtime, scope.context.default, route, work, site)
+    if route is not D2D:
         await runtime.wait(completion, "Memcpy2d()", site)
     runtime.called("Memcpy2d", enter, site)
     if scope.context.error is not None:
@@ -290,18 +290,18 @@ async def MemsetAsync(dst: Memory, dest_max: int, value: int, count: int, stream
     """Queue a fill of *count* bytes of *dst*, device or pinned memory, with the byte *value*, in *stream*."""
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
-    op = await _fill(scope, resolve(scope, stream), dst, dest_max, value, count, site)
+    completion, _ = await _fill(scope, resolve(scope, stream), dst, dest_max, value, count, site)
     runtime.called("MemsetAsync", enter, site)
-    return op
+    return completion
 
 
 async def Memset(dst: Memory, dest_max: int, value: int, count: int) -> None:
     """Fill *count* bytes of *dst* in the default stream; the host waits only for pinned memory (measured: memset-busy)."""
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
-    op = await _fill(scope, scope.context.default, dst, dest_max, value, count, site)
-    if isinstance(op, Fill) and op.pinned:
-        await runtime.wait(op, "Memset() of pinned memory", site)
+    completion, pinned = await _fill(scope, scope.context.default, dst, dest_max, value, count, site)
+    if pinned:
+        await runtime.wait(completion, "Memset() of pinned memory", site)
     runtime.called("Memset", enter, site)
     if scope.context.error is not None:
         raise runtime.lost(scope.context)
@@ -313,7 +313,7 @@ async def Memset(dst: Memory, dest_max: int, value: int, count: int) -> None:
 async def _copy_by_host(
     scope: Scope,
     stream: Stream,
-    route: type[Copy] | None,
+    kind: int,
     dst: Allocation,
     dst_offset: int,
     src: Allocation,
@@ -324,12 +324,13 @@ async def _copy_by_host(
 ) -> Completion:
     """The asynchronous copies in which the host takes part."""
     runtime = scope.runtime
+    route = _route(runtime, kind, dst, src)
     completion: Completion = NOTHING
     if not count:
         runtime.pay(runtime.costs.copy)
     elif route is None:
         await _host_to_host(runtime, stream, dst, dst_offset, src, src_offset, count, site)
-    elif route is CopyH2D:
+    elif route is H2D:
         completion = await _stage(runtime, stream, dst, dst_offset, src, src_offset, count, site)
     else:
         await _unstage(runtime, stream, dst, dst_offset, src, src_offset, count, site)
@@ -339,7 +340,7 @@ async def _copy_by_host(
 
 async def _copy_and_wait(
     scope: Scope,
-    op: Copy | None,
+    route: Direction | None,
     dst: Allocation,
     dst_offset: int,
     src: Allocation,
@@ -351,7 +352,7 @@ async def _copy_and_wait(
     runtime, stream = scope.runtime, scope.context.default
     if not count:
         runtime.pay(runtime.costs.copy)
-    elif op is None:
+    elif route is None:
         await _host_to_host(runtime, stream, dst, dst_offset, src, src_offset, count, site)
     elif src.space is Space.PAGEABLE:
         if count > runtime.profile.copies.pageable_small_bytes:
@@ -360,8 +361,8 @@ async def _copy_and_wait(
     elif dst.space is Space.PAGEABLE:
         await _unstage(runtime, stream, dst, dst_offset, src, src_offset, count, site)
     else:
-        await _queue(runtime, stream, op, site)
-        if not isinstance(op, CopyD2D):
+        op = await _queue(runtime, stream, Copy(route, dst, dst_offset, src, src_offset, count), site)
+        if route is not D2D:
             await runtime.wait(op, f"Memcpy() in {stream.name}", site)
 
 
@@ -376,7 +377,7 @@ async def _host_to_host(
     site: Site,
 ) -> None:
     await _until(runtime, stream.frontier(), f"a copy from host to host in {stream.name}", site)
-    runtime.pay(runtime.profile.copies.host_to_host(count))
+    runtime.pay(runtime.profile.copies.host_to_host[count])
     model.copy(dst, dst_offset, src, src_offset, count)
 
 
@@ -398,9 +399,11 @@ async def _stage(
         return stream.tail
     while not (room := staging.ring_room(count)).done:
         await _until(runtime, room, f"staging pageable memory for {stream.name}", site)
-    op = CopyH2D(dst, dst_offset, src, src_offset, count, site)
+    work = Copy(H2D, dst, dst_offset, src, src_offset, count)
+    op = Op(work, H2D.lane, count, site)
     await _room(runtime, stream, op, site)
-    runtime.submit(stream, op, copies.pageable_small(count), runtime.copy_latency)
+    work.src, work.src_offset = model.snapshot(src, src_offset, count), 0
+    runtime.submit(stream, op, copies.pageable_small[count], runtime.copy_latency)
     staging.put_in_ring(op)
     return op
 
@@ -421,61 +424,52 @@ async def _unstage(
     await _until(runtime, process, f"a copy from {stream.name} to pageable memory", site)
 
 
-async def _copy_rows(
-    scope: Scope,
-    stream: Stream,
-    op: Copy | None,
-    dst: Allocation,
-    dst_offset: int,
-    src: Allocation,
-    src_offset: int,
-    shape: tuple[int, int, int, int],
-    site: Site,
-) -> Completion:
+async def _copy_rows(runtime: Runtime, stream: Stream, route: Direction | None, work: Copy, site: Site) -> Completion:
     """Pitched copies; from pageable memory they are staged whole, and the host pays for that."""
-    runtime, copies = scope.runtime, scope.runtime.profile.copies
-    dst_pitch, src_pitch, width, height = shape
-    if not width * height:
+    copies = runtime.profile.copies
+    dst, src = work.dst, work.src
+    if not work.nbytes:
         runtime.pay(runtime.costs.copy)
         return NOTHING
-    if op is None:
+    if route is None:
         await _until(runtime, stream.frontier(), f"a copy from host to host in {stream.name}", site)
-        runtime.pay(copies.host_to_host(width * height))
-        model.copy2d(dst, dst_offset, dst_pitch, src, src_offset, src_pitch, width, height)
+        runtime.pay(copies.host_to_host[work.nbytes])
+        work.perform()
         return NOTHING
-    op.pitched = shape
-    op.nbytes = width * height
     if src.space is Space.PAGEABLE:
-        runtime.pay(copies.stage_fixed + copies.stage(op.nbytes))
-        op.src, op.src_offset = model.snapshot(src, src_offset, model.pitched_bytes(src_pitch, width, height)), 0
-    await _queue(runtime, stream, op, site)
+        runtime.pay(copies.stage_fixed + copies.stage[work.nbytes])
+        _, start, stop = work.reads()[0]
+        work.src, work.src_offset = model.snapshot(src, start, stop - start), 0
+    op = await _queue(runtime, stream, work, site)
     if dst.space is Space.PAGEABLE:
         await _until(runtime, op, f"a copy from {stream.name} to pageable memory", site)
-        runtime.pay(copies.unstage_fixed + copies.unstage(op.nbytes))
+        runtime.pay(copies.unstage_fixed + copies.unstage[work.nbytes])
     return op
 
 
-async def _queue(runtime: Runtime, stream: Stream, op: Copy | Fill, site: Site) -> None:
+async def _queue(runtime: Runtime, stream: Stream, work: Copy | Fill, site: Site) -> Op:
     costs, latency = runtime.costs, runtime.profile.latency
+    op = Op(work, work.lane, work.nbytes, site)
     await _room(runtime, stream, op, site)
-    if isinstance(op, Fill):
+    if isinstance(work, Fill):
         runtime.submit(stream, op, costs.fill, latency.submit_kernel)
-    elif op.lane is Lane.COMPUTE:
+    elif work.lane is Lane.COMPUTE:
         runtime.submit(stream, op, costs.copy_on_device, latency.submit_kernel)
     else:
         runtime.submit(stream, op, costs.copy, latency.submit_copy)
+    return op
 
 
-async def _room(runtime: Runtime, stream: Stream, op: Copy | Fill, site: Site) -> None:
-    queue = stream.doors[op.lane]
-    assert isinstance(queue, HardwareQueue), f"{queue!r} has no depth"
+async def _room(runtime: Runtime, stream: Stream, op: Op, site: Site) -> None:
+    queue = stream.queues[op.lane]
     if len(queue.fifo) >= queue.depth:
         await runtime.room(queue, op, stream, site)
 
 
 async def _fill(
     scope: Scope, stream: Stream, dst: Memory, dest_max: int, value: int, count: int, site: Site
-) -> Completion:
+) -> tuple[Completion, bool]:
+    """Queue a fill: its completion, and whether it is of pinned memory."""
     runtime = scope.runtime
     _check_count(runtime, count, dest_max)
     if not isinstance(value, int):
@@ -487,10 +481,9 @@ async def _fill(
         )
     if not count:
         runtime.pay(runtime.costs.fill)
-        return NOTHING
-    op = Fill(allocation, offset, value & 0xFF, count, site)
-    await _queue(runtime, stream, op, site)
-    return op
+        return NOTHING, False
+    work = Fill(allocation, offset, value & 0xFF, count)
+    return await _queue(runtime, stream, work, site), work.pinned
 
 
 async def _until(runtime: Runtime, completion: Completion, what: str, site: Site) -> None:
@@ -522,7 +515,7 @@ def _check_count(runtime: Runtime, count: object, dest_max: object) -> None:
         )
 
 
-def _route(runtime: Runtime, kind: int, dst: Allocation, src: Allocation) -> type[Copy] | None:
+def _route(runtime: Runtime, kind: int, dst: Allocation, src: Allocation) -> Direction | None:
     try:
         return _ROUTES[kind, dst.space, src.space]
     except (KeyError, TypeError):
@@ -543,16 +536,8 @@ def _bad_route(runtime: Runtime, kind: object, dst: Allocation, src: Allocation)
 
 
 def _pitched(
-    runtime: Runtime,
-    dst: Memory,
-    dst_pitch: int,
-    src: Memory,
-    src_pitch: int,
-    width: int,
-    height: int,
-    kind: int,
-    site: Site,
-) -> tuple[Copy | None, tuple[Allocation, int, Allocation, int]]:
+    runtime: Runtime, dst: Memory, dst_pitch: int, src: Memory, src_pitch: int, width: int, height: int, kind: int
+) -> tuple[Direction | None, Copy]:
     for name, value in (("dst_pitch", dst_pitch), ("src_pitch", src_pitch), ("width", width), ("height", height)):
         if not isinstance(value, int) or isinstance(value, bool):
             raise TypeError(f"{name} must be an int, not {value!r}")
@@ -565,8 +550,9 @@ def _pitched(
     dst_allocation, dst_offset = runtime.memory.locate(dst, model.pitched_bytes(dst_pitch, width, height), "dst")
     src_allocation, src_offset = runtime.memory.locate(src, model.pitched_bytes(src_pitch, width, height), "src")
     route = _route(runtime, kind, dst_allocation, src_allocation)
-    op = None if route is None else route(dst_allocation, dst_offset, src_allocation, src_offset, width * height, site)
-    return op, (dst_allocation, dst_offset, src_allocation, src_offset)
+    work = Copy(route or D2D, dst_allocation, dst_offset, src_allocation, src_offset, width * height)
+    work.pitched = (dst_pitch, src_pitch, width, height)
+    return route, work
 
 
 def _completion(free_op: object) -> Completion:

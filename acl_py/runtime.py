@@ -19,7 +19,7 @@ from device_model.contexts import Context
 from device_model.device import Device
 from device_model.errors import DeviceError
 from device_model.memory import Memory
-from device_model.observe import Hooks
+from device_model.observe import Hooks, Observer
 from device_model.ops import Op
 from device_model.profile import DeviceProfile
 from device_model.rules import CUDA, Code, SyncRules
@@ -86,15 +86,21 @@ class Runtime:
         self.waiters: dict[asyncio.Future[None], Waiting] = {}
         self.rng = np.random.default_rng(seed)  # for programs that want chance and the same run every time
         self.launched = False
-        self.plans: dict[Any, Any] = {}  # prepared launches: see kernels.py
+        self.launches: dict[Any, Any] = {}  # prepared work of launches: see kernels.py
         self.initialized = 0  # Init minus Finalize
         self.closed: str | None = None  # why no verb works any more
         self.log = log.calls()
+        self.is_watched = self.log is not None  # does anybody listen to calls?
         self._devices: dict[int, Device] = {}
         self._lap_ns = perf_counter_ns() if host_time == "measured" else None
 
     def __repr__(self) -> str:
         return f"<Runtime {self.profile.name} rules={self.rules.name} host_ns={self.host_ns}>"
+
+    def add_observer(self, observer: Observer) -> None:
+        """Let *observer* listen."""
+        self.hooks.add(observer)
+        self.is_watched = self.hooks.call is not None or self.log is not None
 
     def device(self, ordinal: int) -> Device:
         """Device number *ordinal*, made when first asked for."""
@@ -184,7 +190,7 @@ class Runtime:
     async def room(self, queue: HardwareQueue, op: Op, stream: Stream, site: object) -> None:
         """Suspend until *queue* takes one more operation."""
         while len(queue.fifo) >= queue.depth:
-            what = f"queuing {op.name} on {stream.name} waits for room in its hardware queue"
+            what = f"queuing {op.work.name} on {stream.name} waits for room in its hardware queue"
             await self.bridge.wait(queue.room(), Waiting(what, None, site))
 
     def called(self, name: str, enter_ns: Nanoseconds, site: Site) -> None:

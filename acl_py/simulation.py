@@ -61,7 +61,7 @@ class Simulation:
 
     def observe(self, observer: Observer) -> None:
         """Let *observer* listen from now on."""
-        self.runtime.hooks.add(observer)
+        self.runtime.add_observer(observer)
 
     def hold(self) -> AbstractContextManager[None]:
         """Within this, simulated time waits for the real world: sockets, sleeps, threads."""
@@ -121,7 +121,7 @@ def build(
     runtime = Runtime(profile, rules, workers=workers, host_time=host_time, seed=seed, hang_after=hang_after)
     recorder = Trace() if trace else None
     if recorder is not None:
-        runtime.hooks.add(recorder)
+        runtime.add_observer(recorder)
     return runtime, recorder
 
 

@@ -47,16 +47,18 @@ class Site:
         return f"<Site {self}>"
 
 
-_sites: dict[tuple[CodeType, int], Site] = {}
+# By the identity of the code object, for hashing one reads all of it; a site keeps its code alive.
+_sites: dict[tuple[int, int], Site] = {}
+_own: dict[tuple[int, int], Site] = {}  # those of the user's own code
 _made: WeakKeyDictionary["asyncio.Task[Any]", Site] = WeakKeyDictionary()
 
 
 def site_of(frame: FrameType) -> Site:
     """The site that *frame* stands at; if that is not the user's code, the nearest that is."""
-    key = (frame.f_code, frame.f_lasti)
-    site = _sites.get(key)
-    if site is None:
-        site = _sites[key] = Site(*key)
+    site = _own.get((id(frame.f_code), frame.f_lasti))
+    if site is not None:
+        return site
+    site = _at(frame)
     return _users_own(frame, site) if site.foreign else site
 
 
@@ -82,10 +84,12 @@ def _current_task() -> "asyncio.Task[Any] | None":
 
 
 def _at(frame: FrameType) -> Site:
-    key = (frame.f_code, frame.f_lasti)
+    key = (id(frame.f_code), frame.f_lasti)
     site = _sites.get(key)
     if site is None:
-        site = _sites[key] = Site(*key)
+        site = _sites[key] = Site(frame.f_code, frame.f_lasti)
+        if not site.foreign:
+            _own[key] = site
     return site
 
 

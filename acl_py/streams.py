@@ -141,9 +141,9 @@ async def StreamWaitEvent(stream: StreamLike, event: Event) -> None:
     runtime = scope.runtime
     enter = runtime.host_ns
     site = site_of(_getframe(1))
-    if stream.__class__ is not Stream or stream.destroyed is not None:
+    if type(stream) is not Stream or stream.destroyed is not None:
         stream = resolve(scope, stream)
-    if event.__class__ is not Event or event.destroyed is not None:
+    if type(event) is not Event or event.destroyed is not None:
         check_event(scope, event)
     runtime.pay(runtime.costs.wait)
     work = event.work
@@ -152,7 +152,7 @@ async def StreamWaitEvent(stream: StreamLike, event: Event) -> None:
     hooks = runtime.hooks
     if hooks.waited is not None:
         hooks.waited(stream, event)
-    if hooks.call is not None or runtime.log is not None:
+    if runtime.is_watched:
         runtime.called("StreamWaitEvent", enter, site)
 
 

@@ -30,8 +30,8 @@ class Context:
         self.failed_ns: Nanoseconds = -1
         self.failed_op: Op | None = None
         self.order = LegacyOrder()
-        self.legacy: Stream = LegacyStream(self, 0, "legacy", device.doors(-1), self.order)
-        self.per_thread = Stream(self, 0, "per_thread", device.doors(-2), self.order, 0, None)
+        self.legacy: Stream = LegacyStream(self, device.queues(-1), self.order)
+        self.per_thread = Stream(self, 0, "per_thread", device.queues(-2), self.order, 0, None)
         self.default = device.default_stream(self)  # what None means
         self.streams: dict[int, Stream] = {}  # by id, those not destroyed
 
@@ -53,7 +53,7 @@ class Context:
             self,
             index + 1,
             f"stream {index + 1}",
-            self.device.doors(index),
+            self.device.queues(index),
             None if nonblocking else self.order,
             priority,
             made,

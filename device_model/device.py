@@ -1,13 +1,14 @@
 """One device, built from a profile: its engines, its hardware queues, its contexts."""
 
 from collections.abc import Sequence
+from sys import maxsize
 
 from device_model.contexts import Context
 from device_model.engines import CopyEngine, Dispatcher, HostThread
 from device_model.errors import DeviceError
 from device_model.memory import Memory
 from device_model.observe import Hooks
-from device_model.ops import Door, Lane, Op
+from device_model.ops import Lane, Op
 from device_model.profile import DeviceProfile
 from device_model.rules import DefaultStream, SyncRules
 from device_model.scheduler import AllOf, Completion, Scheduler
@@ -40,8 +41,12 @@ class Device:
         self._events = 0
         self._contexts = 0
         latency, copies, queues = profile.latency, profile.copies, profile.queues
-        self.h2d = CopyEngine(scheduler, "H2D", copies.h2d, latency.copy_gap, copies.duplex_h2d_permille, self.finish)
-        self.d2h = CopyEngine(scheduler, "D2H", copies.d2h, latency.copy_gap, copies.duplex_d2h_permille, self.finish)
+        self.h2d = CopyEngine(
+            scheduler, "H2D", copies.h2d, latency.copy_gap, copies.duplex_bytes, copies.duplex_h2d_permille, self.finish
+        )
+        self.d2h = CopyEngine(
+            scheduler, "D2H", copies.d2h, latency.copy_gap, copies.duplex_bytes, copies.duplex_d2h_permille, self.finish
+        )
         self.h2d.opposite, self.d2h.opposite = self.d2h, self.h2d
         self.cores = Dispatcher(
             scheduler,
@@ -61,8 +66,8 @@ class Device:
         compute_other = (latency.kernel_other_stream, across, across, host_end)
         from_h2d = (across, 0, across, host_end)  # the gap between two copies is the engine's
         from_d2h = (across, across, 0, host_end)
-        to_host = (host_start, host_start, host_start, 0)
-        self.host_thread = HostThread(scheduler, latency.host_function_pause, to_host, to_host, self.finish)
+        self._after_host = (host_start, host_start, host_start, 0)
+        self.host_thread = HostThread(scheduler, latency.host_function_pause, self.finish)
         depth = queues.depth
         self._compute = [
             HardwareQueue(self.cores, i, depth, compute_same, compute_other) for i in range(queues.compute)
@@ -101,15 +106,15 @@ class Device:
         """What `None` means in *context* under the rules."""
         return context.legacy if self.rules.default_stream is DefaultStream.LEGACY else context.per_thread
 
-    def doors(self, index: int) -> tuple[Door, ...]:
-        """The queues of the stream with this index, one per lane; they go round in the order of creation (measured)."""
-        doors: dict[Lane, Door] = {
+    def queues(self, index: int) -> tuple[HardwareQueue, ...]:
+        """The queues of the stream with this index, one per lane: they go round in the order of creation (measured)."""
+        queues = {
             Lane.COMPUTE: self._compute[index % len(self._compute)],
             Lane.H2D: self._h2d[index % len(self._h2d)],
             Lane.D2H: self._d2h[index % len(self._d2h)],
-            Lane.HOST: self.host_thread,
+            Lane.HOST: HardwareQueue(self.host_thread, index, maxsize, self._after_host, self._after_host),
         }
-        return tuple(doors[lane] for lane in Lane)
+        return tuple(queues[lane] for lane in Lane)
 
     def next_stream(self) -> int:
         """The index of the next stream."""
@@ -133,12 +138,17 @@ class Device:
             op.error = context.error
         elif op.nbytes < INLINE_BYTES and not self.workers.flying:
             try:
-                op.effect()
+                op.work.perform()
             except DeviceError as error:
                 context.fail(op, error)
         else:
             self.workers.run(op)
-        op.complete(now)
+        op.done = True
+        waiters = op.waiters
+        if waiters is not None:
+            op.waiters = None
+            for waiter in waiters:
+                waiter.release(op)
         ended = self.hooks.op_ended
         if ended is not None:
             ended(op)

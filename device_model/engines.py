@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 
-from device_model.ops import Copy, Fill, HostFunction, Kernel, Lane, Op
+from device_model.ops import Fill, HostFunction, Kernel, Op, Work
 from device_model.profile import Curve
 from device_model.scheduler import Nanoseconds, Scheduler
 from device_model.streams import HardwareQueue
@@ -25,30 +25,60 @@ from device_model.streams import HardwareQueue
 Finish = Callable[[Op], None]  # what the device does with an operation whose time is over
 
 
-class CopyEngine:
+class _Engine:
+    """What is common to the engines: they list themselves for `Scheduler.settle` when they may have something to hand out."""
+
+    __slots__ = ("finish", "is_dirty", "name", "scheduler")
+
+    def __init__(self, scheduler: Scheduler, name: str, finish: Finish) -> None:
+        self.scheduler = scheduler
+        self.name = name
+        self.finish = finish
+        self.is_dirty = False
+
+    def grant(self) -> None:
+        """Start what can start."""
+        raise NotImplementedError  # pragma: no cover - each engine has its own
+
+    def mark(self) -> None:
+        """Ask to be granted at the end of this instant."""
+        if not self.is_dirty:
+            self.is_dirty = True
+            self.scheduler.dirty.append(self)
+
+
+class CopyEngine(_Engine):
     """Moves bytes in one direction, one copy at a time."""
 
     __slots__ = (
-        "busy_ns", "duplex_permille", "finish", "free_ns", "gap_ns", "name", "opposite", "orders", "queues", "running", "scheduler",
+        "_end", "busy_ns", "duplex_bytes", "duplex_permille", "free_ns", "gap_ns", "opposite", "orders", "queues", "ready_heads", "running",
         "time_of", "turn",
     )  # fmt: skip
 
     def __init__(
-        self, scheduler: Scheduler, name: str, time_of: Curve, gap_ns: Nanoseconds, duplex_permille: int, finish: Finish
+        self,
+        scheduler: Scheduler,
+        name: str,
+        time_of: Curve,
+        gap_ns: Nanoseconds,
+        duplex_bytes: int,
+        duplex_permille: int,
+        finish: Finish,
     ) -> None:
-        self.scheduler = scheduler
-        self.name = name
+        super().__init__(scheduler, name, finish)
         self.time_of = time_of
         self.gap_ns = gap_ns  # between two copies
+        self.duplex_bytes = duplex_bytes  # smaller copies are latency, which nobody has to share
         self.duplex_permille = duplex_permille  # how much longer a copy takes while the opposite engine runs
-        self.finish = finish
-        self.opposite: CopyEngine | None = None
+        self.opposite = self  # until there is another
         self.running: Op | None = None
         self.free_ns = 0  # no copy can start earlier
         self.busy_ns = 0  # the running one moves bytes until then
         self.turn = 0  # the queue being drained
+        self.ready_heads = 0  # queues whose head could start
         self.queues: tuple[HardwareQueue, ...] = ()
         self.orders: tuple[tuple[HardwareQueue, ...], ...] = ()  # for each turn, the order in which to look
+        self._end = self._ended  # bound once
 
     def __repr__(self) -> str:
         return f"<CopyEngine {self.name} running={self.running!r}>"
@@ -58,23 +88,29 @@ class CopyEngine:
         self.queues = tuple(queues)
         self.orders = tuple(self.queues[turn:] + self.queues[:turn] for turn in range(len(self.queues)))
 
-    def head_unblocked(self, queue: HardwareQueue) -> None:  # noqa: ARG002 - which queue it is, `grant` looks itself
-        """A queue has a copy that could start."""
-        if self.running is None:
-            self.scheduler.dirty[self] = None
+    def head_unblocked(self, queue: HardwareQueue) -> None:  # noqa: ARG002 - `grant` looks itself
+        """A queue has got a head that could start."""
+        self.ready_heads += 1
+        if self.running is None and not self.is_dirty:  # mark(), written out here and below: this is the hot path
+            self.is_dirty = True
+            self.scheduler.dirty.append(self)
 
     def grant(self) -> None:
         """Start the next copy: of the queue whose turn it is, else of the next that has a ready head."""
-        if self.running is not None:
+        if self.running is not None or not self.ready_heads:
             return
         for queue in self.orders[self.turn]:
             fifo = queue.fifo
             if fifo and not fifo[0].blockers:
-                self.turn = queue.index
-                self._start(queue.take())
-                return
-
-    def _start(self, op: Op) -> None:
+                break
+        else:
+            raise AssertionError(f"{self!r} counts {self.ready_heads} ready heads and finds none")
+        self.turn = queue.index
+        op = fifo.popleft()
+        if not fifo or fifo[0].blockers:
+            self.ready_heads -= 1
+        if queue.waiting:
+            queue.left()
         scheduler = self.scheduler
         start = scheduler.now
         if op.ready_ns > start:
@@ -83,45 +119,47 @@ class CopyEngine:
             start = self.free_ns
         op.start_ns = start
         self.running = op
-        end = start + self.time_of(op.nbytes)
-        opposite = self.opposite
-        if opposite is not None and opposite.running is not None and op.nbytes:
-            end = self._share(start, end, opposite)
+        end = start + self.time_of[op.nbytes]
+        if op.nbytes >= self.duplex_bytes:
+            end = self._share(start, end)
         self.busy_ns = end
         scheduler.sequence += 1
-        heappush(scheduler.heap, (end, scheduler.sequence, self))
+        heappush(scheduler.heap, (end, scheduler.sequence, self._end, op))
 
-    def _share(self, start: Nanoseconds, end: Nanoseconds, opposite: "CopyEngine") -> Nanoseconds:
-        """Both run at once until the first is done: stretch both by the time they have in common.
+    def _share(self, start: Nanoseconds, end: Nanoseconds) -> Nanoseconds:
+        """While both directions run, until the first is done, each takes longer: stretch both by the time they have in common.
 
         This is exact for shared bandwidth: whoever goes on afterwards is alone, until the next copy starts and shares again.
         """
+        opposite = self.opposite
+        if opposite.running is None or opposite.running.nbytes < self.duplex_bytes:
+            return end
         common = min(end - start, opposite.busy_ns - start)
         if common <= 0:
             return end
         opposite.busy_ns += common * opposite.duplex_permille // 1000
         return end + common * self.duplex_permille // 1000
 
-    def fire(self) -> None:
+    def _ended(self, op: Op) -> None:
         """The running copy ends, unless the opposite engine has slowed it down meanwhile."""
-        scheduler = self.scheduler
-        if self.busy_ns > scheduler.now:
-            scheduler.at(self.busy_ns, self)
+        now = self.scheduler.now
+        if self.busy_ns > now:
+            self.scheduler.at(self.busy_ns, self._end, op)
             return
-        op = self.running
-        assert op is not None, f"{self!r} ends a copy that it did not start"
         self.running = None
-        self.free_ns = scheduler.now + self.gap_ns
+        self.free_ns = now + self.gap_ns
         self.finish(op)
-        scheduler.dirty[self] = None
+        if self.ready_heads and not self.is_dirty:
+            self.is_dirty = True
+            self.scheduler.dirty.append(self)
 
 
-class Dispatcher:
+class Dispatcher(_Engine):
     """Places the blocks of kernels on the AI cores (SMs)."""
 
     __slots__ = (
-        "_arrivals", "_held", "block_overhead_ns", "copy_time", "drain_ns", "fill_time", "finish", "list", "name", "open_cores",
-        "pinned_fill_time", "resident", "resident_limit", "scheduler", "shared_blocks", "tail_ns",
+        "_arrivals", "_end", "_held", "block_overhead_ns", "copy_time", "drain_ns", "fill_time", "list", "open_cores", "pinned_fill_time",
+        "resident", "resident_limit", "shared_blocks", "tail_ns",
     )  # fmt: skip
 
     def __init__(
@@ -138,9 +176,7 @@ class Dispatcher:
         pinned_fill_time: Curve,
         finish: Finish,
     ) -> None:
-        self.scheduler = scheduler
-        self.name = "cores"
-        self.finish = finish
+        super().__init__(scheduler, "cores", finish)
         self.open_cores = cores  # those without an exclusive block on them
         self.shared_blocks = 0  # running blocks that share
         self.resident = 0
@@ -154,181 +190,142 @@ class Dispatcher:
         self.list: list[tuple[int, int, Op]] = []  # a heap of (priority, arrival, operation)
         self._arrivals = 0
         self._held = False  # a copy or fill has the memory of the device for itself
+        self._end = self._ended  # bound once
 
     def __repr__(self) -> str:
-        return f"<Dispatcher cores={self.open_cores} resident={self.resident} listed={len(self.list)}>"
+        return f"<Dispatcher open_cores={self.open_cores} resident={self.resident} listed={len(self.list)}>"
 
     def head_unblocked(self, queue: HardwareQueue) -> None:
         """List the ready operations at the head of *queue*."""
         fifo = queue.fifo
         while fifo and not fifo[0].blockers:
-            op = queue.take()
+            op = fifo.popleft()
+            if queue.waiting:
+                queue.left()
             self._arrivals += 1
             heappush(self.list, (op.stream.priority, self._arrivals, op))
-        self.scheduler.dirty[self] = None
+        if not self.is_dirty:
+            self.is_dirty = True
+            self.scheduler.dirty.append(self)
 
     def grant(self) -> None:
         """Let the head of the list place its blocks, then the next, as long as the head could place all."""
         entries = self.list
+        scheduler = self.scheduler
         while entries and not self._held:
             op = entries[0][2]
-            if op.start_ns < 0:
-                if self.resident >= self.resident_limit:
+            work = op.work
+            if op.start_ns < 0 and self.resident >= self.resident_limit:
+                return
+            if type(work) is not Kernel:
+                self._begin(op)
+                self._move(op, work)
+            elif work.exclusive:
+                if not self._place(op, work):
                     return
-                now = self.scheduler.now
-                op.start_ns = op.ready_ns if op.ready_ns > now else now
+            elif not self.open_cores:
+                return
+            else:  # all blocks at once, so one entry on the heap is enough
                 self.resident += 1
-            if isinstance(op, Kernel):
-                if not self._place(op):
-                    return
-            else:
-                self._move(op)
+                self.shared_blocks += work.blocks
+                start = op.start_ns = op.ready_ns if op.ready_ns > scheduler.now else scheduler.now
+                end = start + work.block_ns + self.block_overhead_ns + self.drain_ns
+                scheduler.sequence += 1
+                heappush(scheduler.heap, (end, scheduler.sequence, self._end, op))
             heappop(entries)
 
-    def _place(self, kernel: Kernel) -> bool:
-        """Place as many blocks as there is room for; was that all?"""
-        scheduler = self.scheduler
-        now = scheduler.now
-        start = kernel.start_ns if kernel.start_ns > now else now
-        if not kernel.exclusive:
-            if not self.open_cores:
-                return False
-            # All at once, so one entry on the heap is enough.
-            self.shared_blocks += kernel.blocks
-            kernel.left = 0
-            end = start + kernel.block_ns + self.block_overhead_ns + self.drain_ns
-            scheduler.sequence += 1
-            heappush(scheduler.heap, (end, scheduler.sequence, _End(self, kernel)))
-            return True
-        count = min(kernel.left, self.open_cores - self.shared_blocks)
+    def _begin(self, op: Op) -> None:
+        op.start_ns = max(op.ready_ns, self.scheduler.now)
+        self.resident += 1
+
+    def _place(self, op: Op, kernel: Kernel) -> bool:
+        """Place as many exclusive blocks as there are empty cores; were that all?"""
+        if op.start_ns < 0:
+            op.left, op.running = kernel.blocks, 0
+        count = min(op.left, self.open_cores - self.shared_blocks)
         if count <= 0:
             return False
+        if op.start_ns < 0:
+            self._begin(op)
         self.open_cores -= count
-        kernel.left -= count
-        kernel.running += count
-        scheduler.at(start + kernel.block_ns + self.block_overhead_ns, _Wave(self, kernel, count))
-        return not kernel.left
+        op.left -= count
+        op.running += count
+        start = max(self.scheduler.now, op.start_ns)
+        self.scheduler.at(start + kernel.block_ns + self.block_overhead_ns, self._wave_ended, (op, count))
+        return not op.left
 
-    def _move(self, op: Op) -> None:
-        if isinstance(op, Fill):
-            time = (self.pinned_fill_time if op.pinned else self.fill_time)(op.nbytes)
+    def _move(self, op: Op, work: Work) -> None:
+        """A copy inside the device or a fill begins."""
+        if isinstance(work, Fill):
+            time = (self.pinned_fill_time if work.pinned else self.fill_time)[op.nbytes]
         else:
-            time = self.copy_time(op.nbytes)
+            time = self.copy_time[op.nbytes]
         end = op.start_ns + time
-        self.scheduler.at(end, _End(self, op))
+        self.scheduler.at(end, self._end, op)
         if end - self.tail_ns > self.scheduler.now:
             self._held = True
-            self.scheduler.at(end - self.tail_ns, _Letting(self))
+            self.scheduler.at(end - self.tail_ns, self._let_next, op)
 
-    def ended(self, op: Op) -> None:
+    def _ended(self, op: Op) -> None:
         """A kernel, copy or fill ends."""
         self.resident -= 1
-        if isinstance(op, Kernel) and not op.exclusive:
-            self.shared_blocks -= op.blocks
+        work = op.work
+        if type(work) is Kernel and not work.exclusive:
+            self.shared_blocks -= work.blocks
         self.finish(op)
         if self.list:
-            self.scheduler.dirty[self] = None
+            self.mark()
 
-    def wave_ended(self, kernel: Kernel, count: int) -> None:
-        """*count* blocks end together; their cores are free."""
+    def _wave_ended(self, wave: tuple[Op, int]) -> None:
+        """Some blocks end together; their cores are free."""
+        op, count = wave
         self.open_cores += count
-        kernel.running -= count
-        if not kernel.left and not kernel.running:
-            self.scheduler.at(self.scheduler.now + self.drain_ns, _End(self, kernel))
-        self.scheduler.dirty[self] = None
+        op.running -= count
+        if not op.left and not op.running:
+            self.scheduler.at(self.scheduler.now + self.drain_ns, self._end, op)
+        self.mark()
 
-    def let_next(self) -> None:
+    def _let_next(self, op: Op) -> None:  # noqa: ARG002 - only one holds the list
         """The copy or fill that held the list is nearly done."""
         self._held = False
-        self.scheduler.dirty[self] = None
+        self.mark()
 
 
-class _End:
-    __slots__ = ("dispatcher", "op")
+class HostThread(_Engine):
+    """Runs host functions, one at a time, in the order in which they became ready; each stream has a queue of its own."""
 
-    def __init__(self, dispatcher: Dispatcher, op: Op) -> None:
-        self.dispatcher = dispatcher
-        self.op = op
+    __slots__ = ("free_ns", "pause_ns", "ready", "running")
 
-    def fire(self) -> None:
-        self.dispatcher.ended(self.op)
-
-
-class _Wave:
-    __slots__ = ("count", "dispatcher", "kernel")
-
-    def __init__(self, dispatcher: Dispatcher, kernel: Kernel, count: int) -> None:
-        self.dispatcher = dispatcher
-        self.kernel = kernel
-        self.count = count
-
-    def fire(self) -> None:
-        self.dispatcher.wave_ended(self.kernel, self.count)
-
-
-class _Letting:
-    __slots__ = ("dispatcher",)
-
-    def __init__(self, dispatcher: Dispatcher) -> None:
-        self.dispatcher = dispatcher
-
-    def fire(self) -> None:
-        self.dispatcher.let_next()
-
-
-class HostThread:
-    """Runs host functions, one at a time, in the order in which they became ready."""
-
-    __slots__ = ("after_other", "after_same", "finish", "free_ns", "name", "pause_ns", "ready", "running", "scheduler")
-
-    def __init__(
-        self,
-        scheduler: Scheduler,
-        pause_ns: Nanoseconds,
-        after_same: tuple[int, ...],
-        after_other: tuple[int, ...],
-        finish: Finish,
-    ) -> None:
-        self.scheduler = scheduler
-        self.name = "host"
+    def __init__(self, scheduler: Scheduler, pause_ns: Nanoseconds, finish: Finish) -> None:
+        super().__init__(scheduler, "host", finish)
         self.pause_ns = pause_ns  # between two functions
-        self.after_same = after_same
-        self.after_other = after_other
-        self.finish = finish
         self.ready: deque[Op] = deque()
-        self.running: HostFunction | None = None
+        self.running: Op | None = None
         self.free_ns = 0
 
     def __repr__(self) -> str:
         return f"<HostThread running={self.running!r} ready={len(self.ready)}>"
 
-    def append(self, op: Op) -> None:
-        """Take *op*; it lines up once it waits for nothing more."""
-        if not op.blockers:
-            self.unblocked(op)
-
-    def unblocked(self, op: Op) -> None:
-        """*op* may run."""
-        self.ready.append(op)
-        self.scheduler.dirty[self] = None
+    def head_unblocked(self, queue: HardwareQueue) -> None:
+        """Line up the ready functions at the head of *queue*."""
+        fifo = queue.fifo
+        while fifo and not fifo[0].blockers:
+            self.ready.append(fifo.popleft())
+        self.mark()
 
     def grant(self) -> None:
         """Start the next function."""
         if self.running is None and self.ready:
             op = self.ready.popleft()
-            assert isinstance(op, HostFunction), f"{op!r} is no host function"
+            work = op.work
+            assert isinstance(work, HostFunction), f"{op!r} is no host function"
             op.start_ns = max(self.scheduler.now, op.ready_ns, self.free_ns)
             self.running = op
-            self.scheduler.at(op.start_ns + op.duration_ns, self)
+            self.scheduler.at(op.start_ns + work.duration_ns, self._ended, op)
 
-    def fire(self) -> None:
+    def _ended(self, op: Op) -> None:
         """The running function returns."""
-        op = self.running
-        assert op is not None, f"{self!r} ends a function that it did not start"
         self.running = None
         self.free_ns = self.scheduler.now + self.pause_ns
         self.finish(op)
-        self.scheduler.dirty[self] = None
-
-
-__all__ = ["Copy", "CopyEngine", "Dispatcher", "HostThread", "Lane"]
+        self.mark()

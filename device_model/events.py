@@ -41,7 +41,7 @@ class Event:
     def record(self, stream: "Stream") -> Completion:
         """Stand for all that *stream* was given up to now."""
         self.work = stream.mark()
-        self.recorded_ns = stream.context.device.scheduler.now
+        self.recorded_ns = stream.scheduler.now
         return self.work
 
     def timestamp_ns(self) -> Nanoseconds:

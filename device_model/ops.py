@@ -1,14 +1,19 @@
 """What a host can ask a device to do: copies, fills, kernels and host functions.
 
-An operation is its own completion. It is queued when the host submits it, starts when an engine takes it, and ends when its bytes
-have moved: `effect` runs at the simulated end. `blockers` counts the completions it still waits for: the operation before it in its
-stream, and what events and the default-stream rule add. Event records and waits are no operations: they only say which completions
-count (events.py), take no time on any engine and no room in any queue.
+`Work` says what to do; an `Op` is one piece of work in a stream, and its own completion. It is queued when the host submits it, starts when
+an engine takes it, and ends when its bytes have moved: `Work.perform` runs at the simulated end. `blockers` counts the completions it
+still waits for: the operation before it in its stream, and what events and the default-stream rule add.
+
+Event records and waits are no operations: they only say which completions count (events.py), take no time on any engine and no room in
+any queue.
+
+There is one class of operation, whatever the work, because the interpreter is three times as fast on attributes of objects that are all
+of one class; a launch that is repeated has one `Kernel` as its work.
 """
 
 from collections.abc import Callable, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar
 
 from device_model import memory
 from device_model.errors import DeviceError, Kind
@@ -16,7 +21,7 @@ from device_model.memory import Allocation, Space
 from device_model.scheduler import Completion, Nanoseconds
 
 if TYPE_CHECKING:
-    from device_model.streams import Stream
+    from device_model.streams import HardwareQueue, Stream
 
 # A half-open range of bytes, *start* to *stop*, of one allocation.
 Extent = tuple[Allocation, int, int]
@@ -31,100 +36,107 @@ class Lane(IntEnum):
     HOST = 3  # host functions
 
 
-class Door(Protocol):
-    """Where a stream hands over the operations of one lane; `after_same` and `after_other` are what it takes to start one behind a
-    completion of each lane, in its own stream and in another, in nanoseconds.
-    """
+class Work:
+    """What is to be done, and what it touches."""
 
-    after_same: tuple[Nanoseconds, ...]
-    after_other: tuple[Nanoseconds, ...]
+    __slots__ = ()
 
-    def append(self, op: "Op") -> None:
-        """Take *op*, behind all that came before."""
+    kind: str  # as the trace calls it
+    name: str
+    lane: Lane
+    nbytes: int  # how much it moves or touches
+    alone: ClassVar[bool] = False  # touches more than simulated memory, so nothing may run beside it
 
-    def unblocked(self, op: "Op") -> None:
-        """*op*, which was appended, waits for nothing more."""
+    def perform(self) -> None:
+        """Do it, in real memory."""
+        raise NotImplementedError  # pragma: no cover - every kind of work has its own
+
+    def reads(self) -> Sequence[Extent]:
+        """The bytes that it reads."""
+        return ()
+
+    def writes(self) -> Sequence[Extent]:
+        """The bytes that it writes."""
+        return ()
 
 
 class Op(Completion):
-    """Something queued in a stream. Times are nanoseconds of simulated time, -1 while unknown."""
+    """Work queued in a stream. Times are nanoseconds of simulated time; `start_ns` and `end_ns` are -1 while unknown."""
 
-    __slots__ = ("blockers", "door", "error", "queued_ns", "ready_ns", "site", "start_ns", "stream")
+    __slots__ = (
+        "blockers", "error", "lane", "left", "nbytes", "queue", "queued_ns", "ready_ns", "running", "site", "start_ns", "stream", "work",
+    )  # fmt: skip
 
-    kind: ClassVar[str]  # as the trace calls it
-    name: str
-    nbytes: int
+    work: Work
+    site: object  # the host's line that submitted it; str() gives "file.py:12"
+    error: DeviceError | None
+    # From Stream.submit on:
     stream: "Stream"
-    door: Door
+    queue: "HardwareQueue"
     blockers: int
     queued_ns: Nanoseconds
     ready_ns: Nanoseconds  # no engine may start it earlier
     start_ns: Nanoseconds
-    error: DeviceError | None
-    site: object  # the host's line that submitted it; str() gives "file.py:12"
+    # Of kernels with exclusive blocks, while the dispatcher has them:
+    left: int  # blocks not yet placed
+    running: int  # blocks placed, not yet ended
 
-    def __init__(self, site: object) -> None:
+    def __init__(self, work: Work, lane: int, nbytes: int, site: object) -> None:
+        # Not super().__init__(): one call less, a million times. Lane and size are the work's, here for speed.
         self.done = False
         self.waiters = None
         self.end_ns = -1
-        self.blockers = 0
         self.start_ns = -1
+        self.blockers = 0
         self.error = None
+        self.work = work
+        self.lane = lane  # type: ignore[misc]
+        self.nbytes = nbytes
         self.site = site
 
     def __repr__(self) -> str:
         where = f" on {self.stream.name}" if hasattr(self, "stream") else ""
         at = f" submitted at {self.site}" if self.site is not None else ""
-        return f"<{self.name}{where}{at}>"
+        return f"<{self.work.name}{where}{at}>"
 
     def release(self, by: Completion) -> None:
         """One of the completions this waits for is there; what crosses engines or streams takes a while to be noticed."""
-        door = self.door
-        ready = by.end_ns + (door.after_same if by.stream is self.stream else door.after_other)[by.lane]
+        queue = self.queue
+        ready = by.end_ns + (queue.after_same if by.stream is self.stream else queue.after_other)[by.lane]
         if ready > self.ready_ns:
             self.ready_ns = ready
         self.blockers -= 1
-        if not self.blockers:
-            door.unblocked(self)
-
-    def effect(self) -> None:
-        """Do what was asked for, in real memory; called once, at the simulated end."""
-        raise NotImplementedError  # pragma: no cover - every kind of operation has its own
-
-    def reads(self) -> Sequence[Extent]:
-        """The bytes that `effect` reads."""
-        return ()
-
-    def writes(self) -> Sequence[Extent]:
-        """The bytes that `effect` writes."""
-        return ()
+        if not self.blockers and queue.fifo[0] is self:  # nobody passes the head
+            queue.engine.head_unblocked(queue)
 
 
-def _alive(op: Op, role: str, allocation: Allocation) -> None:
-    if allocation.is_dropped:
-        raise DeviceError(
-            Kind.ILLEGAL_ADDRESS,
-            f"{op!r} found its {role} {allocation!r} freed at {allocation.freed} before it ran",
-            "free memory only after the work that uses it: synchronise first, or use FreeAsync in the same stream",
-        )
+class Direction:
+    """A kind of copy: what the trace calls it, and its lane."""
+
+    __slots__ = ("kind", "lane")
+
+    def __init__(self, kind: str, lane: Lane) -> None:
+        self.kind = kind
+        self.lane = lane
+
+    def __repr__(self) -> str:
+        return self.kind
 
 
-class Copy(Op):
-    """Copy *nbytes* from *src* to *dst*; `pitched` makes it `(dst_pitch, src_pitch, width, height)` rows instead."""
+H2D = Direction("h2d", Lane.H2D)
+D2H = Direction("d2h", Lane.D2H)
+D2D = Direction("d2d", Lane.COMPUTE)  # runs like a kernel
 
-    __slots__ = ("dst", "dst_offset", "nbytes", "pitched", "src", "src_offset")
+
+class Copy(Work):
+    """Copy *nbytes* from *src* to *dst*; `pitched` makes it rows instead: `(dst_pitch, src_pitch, width, height)`."""
+
+    __slots__ = ("direction", "dst", "dst_offset", "nbytes", "pitched", "src", "src_offset")
 
     def __init__(
-        self, dst: Allocation, dst_offset: int, src: Allocation, src_offset: int, nbytes: int, site: object
+        self, direction: Direction, dst: Allocation, dst_offset: int, src: Allocation, src_offset: int, nbytes: int
     ) -> None:
-        # Not super().__init__(): one call less, a million times.
-        self.done = False
-        self.waiters = None
-        self.end_ns = -1
-        self.blockers = 0
-        self.start_ns = -1
-        self.error = None
-        self.site = site
+        self.direction = direction
         self.dst = dst
         self.dst_offset = dst_offset
         self.src = src
@@ -132,12 +144,32 @@ class Copy(Op):
         self.nbytes = nbytes
         self.pitched: tuple[int, int, int, int] | None = None
 
-    def effect(self) -> None:
+    @property
+    def kind(self) -> str:  # type: ignore[override]
+        """The kind of the direction."""
+        return self.direction.kind
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The same: copies have no names."""
+        return self.direction.kind
+
+    @property
+    def lane(self) -> Lane:  # type: ignore[override]
+        """The lane of the direction."""
+        return self.direction.lane
+
+    def perform(self) -> None:
         """Move the bytes."""
         dst, src = self.dst, self.src
         if dst.cold is not None or src.cold is not None:  # only then can they be gone
-            _alive(self, "destination", dst)
-            _alive(self, "source", src)
+            _check(self.direction.kind, "destination", dst)
+            _check(self.direction.kind, "source", src)
+        elif self.nbytes < memory.LARGE and self.pitched is None:
+            # memory.copy(), written out: this is the hot path.
+            start, offset, nbytes = self.dst_offset, self.src_offset, self.nbytes
+            dst.view[start : start + nbytes] = src.view[offset : offset + nbytes]
+            return
         if self.pitched is None:
             memory.copy(dst, self.dst_offset, src, self.src_offset, self.nbytes)
         else:
@@ -155,52 +187,26 @@ class Copy(Op):
     def _span(self, side: int) -> int:
         if self.pitched is None:
             return self.nbytes
-        width, height = self.pitched[2:]
-        return self.pitched[side] * (height - 1) + width if height else 0
+        return memory.pitched_bytes(self.pitched[side], *self.pitched[2:])
 
 
-class CopyH2D(Copy):
-    """Host to device, through the host-to-device copy engine."""
-
-    __slots__ = ()
-    kind = name = "h2d"
-    lane = Lane.H2D
-
-
-class CopyD2H(Copy):
-    """Device to host, through the device-to-host copy engine."""
-
-    __slots__ = ()
-    kind = name = "d2h"
-    lane = Lane.D2H
-
-
-class CopyD2D(Copy):
-    """Inside the device; runs like a kernel."""
-
-    __slots__ = ()
-    kind = name = "d2d"
-    lane = Lane.COMPUTE
-
-
-class Fill(Op):
+class Fill(Work):
     """Set *nbytes* of *dst* to the byte *value*; runs like a kernel."""
 
     __slots__ = ("dst", "nbytes", "offset", "pinned", "value")
     kind = name = "fill"
     lane = Lane.COMPUTE
 
-    def __init__(self, dst: Allocation, offset: int, value: int, nbytes: int, site: object) -> None:
-        super().__init__(site)
+    def __init__(self, dst: Allocation, offset: int, value: int, nbytes: int) -> None:
         self.dst = dst
         self.offset = offset
         self.value = value
         self.nbytes = nbytes
         self.pinned = dst.space is not Space.DEVICE  # over the bus, and slower
 
-    def effect(self) -> None:
+    def perform(self) -> None:
         """Write the bytes."""
-        _alive(self, "destination", self.dst)
+        _check(self.kind, "destination", self.dst)
         memory.fill(self.dst, self.offset, self.value, self.nbytes)
 
     def writes(self) -> Sequence[Extent]:
@@ -208,26 +214,14 @@ class Fill(Op):
         return ((self.dst, self.offset, self.offset + self.nbytes),)
 
 
-class Kernel(Op):
+class Kernel(Work):
     """Run *blocks* blocks, each busy for *block_ns*; an *exclusive* block has an AI core (SM) to itself.
 
-    *body* does the real work, at the end; *read* and *written* tell which of the *nbytes* bytes it touches how. A *serial* body
-    touches more than simulated memory, so it runs with no other body beside it.
+    *body* does the real work, at the end, on the *nbytes* bytes that *read* and *written* tell of. A *serial* body touches more than
+    simulated memory.
     """
 
-    __slots__ = (
-        "block_ns",
-        "blocks",
-        "body",
-        "exclusive",
-        "left",
-        "name",
-        "nbytes",
-        "read",
-        "running",
-        "serial",
-        "written",
-    )
+    __slots__ = ("alone", "block_ns", "blocks", "body", "exclusive", "name", "nbytes", "read", "touched", "written")
     kind = "kernel"
     lane = Lane.COMPUTE
 
@@ -236,41 +230,30 @@ class Kernel(Op):
         name: str,
         blocks: int,
         block_ns: Nanoseconds,
-        body: Callable[[], None] | None,
+        body: Callable[[], None],
         read: Sequence[Extent],
         written: Sequence[Extent],
-        site: object,
-        nbytes: int = 0,
-        exclusive: bool = False,
-        serial: bool = False,
+        nbytes: int,
+        *,
+        exclusive: bool,
+        serial: bool,
     ) -> None:
-        self.done = False
-        self.waiters = None
-        self.end_ns = -1
-        self.blockers = 0
-        self.start_ns = -1
-        self.error = None
-        self.site = site
         self.name = name
         self.blocks = blocks
         self.block_ns = block_ns
         self.body = body
         self.read = read
         self.written = written
+        self.touched = list(dict.fromkeys(extent[0] for extent in (*read, *written)))
         self.nbytes = nbytes
         self.exclusive = exclusive
-        self.serial = serial
-        self.left = blocks  # not yet placed on a core
-        self.running = 0  # placed, not yet ended
+        self.alone = serial  # type: ignore[misc]
 
-    def effect(self) -> None:
+    def perform(self) -> None:
         """Run the body; an exception in it is a failure of the kernel, not of the process."""
-        if self.body is None:
-            return
-        for extents in (self.read, self.written):
-            for allocation, _, _ in extents:
-                if allocation.cold is not None:
-                    _alive(self, "argument", allocation)
+        for allocation in self.touched:
+            if allocation.cold is not None:
+                _check(f"kernel {self.name}", "argument", allocation)
         try:
             self.body()
         except DeviceError:
@@ -291,24 +274,22 @@ class Kernel(Op):
         return self.written
 
 
-class HostFunction(Op):
+class HostFunction(Work):
     """Call *function* on the host-function thread, which is busy for *duration_ns*."""
 
     __slots__ = ("args", "duration_ns", "function", "name")
     kind = "host_function"
     lane = Lane.HOST
     nbytes = 0
+    alone = True
 
-    def __init__(
-        self, function: Callable[..., object], args: Sequence[object], duration_ns: Nanoseconds, site: object
-    ) -> None:
-        super().__init__(site)
+    def __init__(self, function: Callable[..., object], args: Sequence[object], duration_ns: Nanoseconds) -> None:
         self.name = getattr(function, "__name__", "host function")
         self.function = function
         self.args = args
         self.duration_ns = duration_ns
 
-    def effect(self) -> None:
+    def perform(self) -> None:
         """Call it."""
         try:
             self.function(*self.args)
@@ -318,3 +299,12 @@ class HostFunction(Op):
                 f"host function {self.name} raised {type(error).__name__}: {error}",
                 "the exception is the cause of this error: mend the function",
             ) from error
+
+
+def _check(what: str, role: str, allocation: Allocation) -> None:
+    if allocation.is_dropped:
+        raise DeviceError(
+            Kind.ILLEGAL_ADDRESS,
+            f"{what} found its {role} {allocation!r} freed at {allocation.freed} before it ran",
+            "free memory only after the work that uses it: synchronise first, or use FreeAsync in the same stream",
+        )

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from importlib import resources
+from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, get_type_hints
@@ -27,38 +28,38 @@ class ProfileError(ValueError):
     """A profile that cannot be used, with the file and the field."""
 
 
-class Curve:
-    """Time by size: straight lines between points `(bytes, ns)`, the last one continued."""
+class Curve(dict[int, Nanoseconds]):
+    """Time by size, `curve[nbytes]`: straight lines between points `(bytes, ns)`, the last one continued.
 
-    __slots__ = ("_memo", "points")
+    It remembers the sizes it was asked for.
+    """
+
+    __slots__ = ("points",)
 
     def __init__(self, points: Sequence[tuple[int, int]]) -> None:
+        super().__init__()
         if len(points) < 2:
             raise ValueError("a curve needs two points or more")
-        if any(b <= a for (a, _), (b, _) in zip(points, points[1:], strict=False)):
+        if any(b <= a for (a, _), (b, _) in pairwise(points)):
             raise ValueError("the sizes of a curve must increase")
         if any(size < 0 or time < 0 for size, time in points):
             raise ValueError("sizes and times of a curve must not be negative")
         self.points = tuple(points)
-        self._memo: dict[int, Nanoseconds] = {}
 
     def __repr__(self) -> str:
         return f"Curve({list(self.points)})"
 
-    def __call__(self, nbytes: int) -> Nanoseconds:
-        """Nanoseconds for *nbytes*."""
-        time = self._memo.get(nbytes)
-        if time is None:
-            if len(self._memo) >= _MEMO:
-                self._memo.clear()
-            time = self._memo[nbytes] = self._between(nbytes)
-        return time
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Curve) and self.points == other.points
 
-    def _between(self, nbytes: int) -> Nanoseconds:
+    def __missing__(self, nbytes: int) -> Nanoseconds:
+        if len(self) >= _MEMO:
+            self.clear()
         points = self.points
         index = min(max(bisect_left(points, (nbytes, 0)), 1), len(points) - 1)
         (x0, y0), (x1, y1) = points[index - 1], points[index]
-        return max(0, y0 + (y1 - y0) * (nbytes - x0) // (x1 - x0))
+        time = self[nbytes] = max(0, y0 + (y1 - y0) * (nbytes - x0) // (x1 - x0))
+        return time
 
 
 @dataclass(frozen=True)
@@ -151,6 +152,7 @@ class Copies:
     d2d: Curve
     fill: Curve
     fill_pinned: Curve
+    duplex_bytes: int  # from this size on, copies in both directions slow each other
     duplex_h2d_permille: int  # how much longer a copy takes while the other direction runs
     duplex_d2h_permille: int
     pageable_small_bytes: int  # copies to the device up to this size go through the ring

@@ -16,11 +16,8 @@ from typing import Any, ClassVar, Protocol
 Nanoseconds = int
 
 
-class Happening(Protocol):
-    """Something on the heap."""
-
-    def fire(self) -> None:
-        """Let it happen; the scheduler's clock stands at its time."""
+# What happens: an action on a subject. The scheduler's clock then stands at its time.
+Action = Callable[[Any], None]
 
 
 class Waiter(Protocol):
@@ -31,7 +28,9 @@ class Waiter(Protocol):
 
 
 class Engine(Protocol):
-    """Something that hands out what is free once all completions of an instant are in."""
+    """Something that hands out what is free once all completions of an instant are in; it lists itself as dirty, once."""
+
+    is_dirty: bool
 
     def grant(self) -> None:
         """Start what can start."""
@@ -80,6 +79,16 @@ class Completion:
                 waiter.release(self)
 
 
+def _nothing() -> Completion:
+    nothing = Completion()
+    nothing.done = True
+    nothing.end_ns = 0
+    return nothing
+
+
+NOTHING = _nothing()  # the completion of no work at all
+
+
 class AllOf(Completion):
     """Done when all of several completions are; at once, with the latest of their times, when nothing is missing."""
 
@@ -106,20 +115,6 @@ class AllOf(Completion):
         if not self.missing:
             self.lane = by.lane  # type: ignore[misc]
             self.complete(by.end_ns)
-
-
-class Timer(Completion):
-    """Done at a time; made by `Scheduler.timer`."""
-
-    __slots__ = ("due_ns",)
-
-    def __init__(self, due_ns: Nanoseconds) -> None:
-        super().__init__()
-        self.due_ns = due_ns
-
-    def fire(self) -> None:
-        """The time has come."""
-        self.complete(self.due_ns)
 
 
 class Process(Completion):
@@ -163,25 +158,28 @@ class Scheduler:
 
     def __init__(self) -> None:
         self.now: Nanoseconds = 0
-        self.heap: list[tuple[Nanoseconds, int, Happening]] = []
-        self.dirty: dict[Engine, None] = {}  # engines that may have something to hand out, in order of arrival
+        self.heap: list[tuple[Nanoseconds, int, Action, Any]] = []
+        self.dirty: list[Engine] = []  # engines that may have something to hand out, in order of arrival
         self.sequence = 0  # the issue number drawn last
         self.woken = False  # somebody outside was woken since this was cleared
 
     def __repr__(self) -> str:
         return f"<Scheduler now={self.now} scheduled={len(self.heap)}>"
 
-    def at(self, time: Nanoseconds, what: Happening) -> None:
-        """Let *what* happen at *time*, which is not in the past."""
-        assert time >= self.now, f"{what!r} would happen at {time}, before {self.now}"
+    def at(self, time: Nanoseconds, action: Action, subject: object) -> None:
+        """Let *action* happen on *subject* at *time*, which is not in the past."""
+        assert time >= self.now, f"{action!r} would happen at {time}, before {self.now}"
         self.sequence += 1
-        heappush(self.heap, (time, self.sequence, what))
+        heappush(self.heap, (time, self.sequence, action, subject))
 
-    def timer(self, time: Nanoseconds) -> Timer:
+    def timer(self, time: Nanoseconds) -> Completion:
         """A completion that is done at *time*."""
-        timer = Timer(time)
-        self.at(time, timer)
+        timer = Completion()
+        self.at(time, self._ring, timer)
         return timer
+
+    def _ring(self, timer: Completion) -> None:
+        timer.complete(self.now)
 
     def watch(self, completion: Completion, callback: Callable[[], bool]) -> None:
         """Call *callback* when *completion* is done; it answers whether it woke somebody (a cancelled waiter is nobody)."""
@@ -191,7 +189,15 @@ class Scheduler:
         """Let everything happen that is due up to and including *until*; the clock then stands there."""
         heap = self.heap
         while heap and heap[0][0] <= until:
-            self.step()
+            # step(), written out: this is the hot path.
+            now, _, action, subject = heappop(heap)
+            self.now = now
+            action(subject)
+            while heap and heap[0][0] == now:
+                _, _, action, subject = heappop(heap)
+                action(subject)
+            if self.dirty:
+                self.settle()
         self.now = until
 
     def run_until(self, completion: Completion, budget: int) -> bool:
@@ -225,14 +231,15 @@ class Scheduler:
         heap = self.heap
         now = self.now = heap[0][0]
         while heap and heap[0][0] == now:
-            heappop(heap)[2].fire()
+            _, _, action, subject = heappop(heap)
+            action(subject)
         if self.dirty:
             self.settle()
 
     def settle(self) -> None:
         """Let the engines hand out what is free, until nothing more moves at this instant."""
         dirty = self.dirty
-        while dirty:
-            engine = next(iter(dirty))
-            del dirty[engine]
+        for engine in dirty:  # grows while engines release others
+            engine.is_dirty = False
             engine.grant()
+        dirty.clear()

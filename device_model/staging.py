@@ -16,10 +16,10 @@ from collections.abc import Iterator
 
 from device_model import memory
 from device_model.memory import Allocation
-from device_model.ops import CopyD2H, CopyH2D, Op
+from device_model.ops import D2H, H2D, Copy, Op
 from device_model.profile import DeviceProfile
-from device_model.scheduler import Completion, Nanoseconds, Process, Scheduler
-from device_model.streams import NOTHING, Stream
+from device_model.scheduler import NOTHING, Completion, Nanoseconds, Process, Scheduler
+from device_model.streams import Stream
 
 
 class _RingPart:
@@ -56,11 +56,10 @@ class Staging:
         self._ring_waiting.append(room)
         return room
 
-    def put_in_ring(self, op: CopyH2D) -> None:
-        """Let *op*, which is queued, copy from the ring: its source is read now."""
+    def put_in_ring(self, op: Op) -> None:
+        """Let *op*, a small copy to the device that is queued, have its part of the ring until it is done."""
         nbytes = op.nbytes + self._copies.ring_overhead
         self._ring_used += nbytes
-        op.src, op.src_offset = memory.snapshot(op.src, op.src_offset, op.nbytes), 0
         if op.done:
             self.give_back(nbytes, op.end_ns)
         else:
@@ -110,7 +109,7 @@ class Staging:
         site: object,
     ) -> Iterator[Completion]:
         copies = self._copies
-        whole = copies.stage(nbytes)
+        whole = copies.stage[nbytes]
         yield self._after(copies.stage_fixed)
         for done in range(0, nbytes, copies.stage_chunk):
             size = min(copies.stage_chunk, nbytes - done)
@@ -119,7 +118,12 @@ class Staging:
                 if self._buffers and self._buffers[0].done:
                     self._buffers.popleft()
             yield self._after(whole * size // nbytes)
-            op = CopyH2D(dst, dst_offset + done, memory.snapshot(src, src_offset + done, size), 0, size, site)
+            op = Op(
+                Copy(H2D, dst, dst_offset + done, memory.snapshot(src, src_offset + done, size), 0, size),
+                H2D.lane,
+                size,
+                site,
+            )
             self._buffers.append(op)
             stream.submit(op, self._latency_ns)
 
@@ -139,7 +143,7 @@ class Staging:
         while asked < nbytes or coming:
             while asked < nbytes and len(coming) < copies.stage_buffers:
                 size = min(copies.stage_chunk, nbytes - asked)
-                op = CopyD2H(dst, dst_offset + asked, src, src_offset + asked, size, site)
+                op = Op(Copy(D2H, dst, dst_offset + asked, src, src_offset + asked, size), D2H.lane, size, site)
                 stream.submit(op, self._latency_ns)
                 coming.append(op)
                 asked += size
@@ -147,7 +151,7 @@ class Staging:
             if not first.done:
                 yield first
                 yield self._after(copies.unstage_fixed)
-            yield self._after(copies.unstage(first.nbytes))
+            yield self._after(copies.unstage[first.nbytes])
             coming.popleft()
 
     def _after(self, delay: Nanoseconds) -> Completion:

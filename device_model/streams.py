@@ -14,28 +14,18 @@ all of the rule, for what a blocking stream did in earlier epochs the legacy wor
 from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
-from device_model.ops import Door, Lane, Op
-from device_model.scheduler import AllOf, Completion, Scheduler
+from device_model.ops import Op
+from device_model.scheduler import NOTHING, AllOf, Completion, Nanoseconds, Scheduler
 
 if TYPE_CHECKING:
     from device_model.contexts import Context
-
-
-def _nothing() -> Completion:
-    nothing = Completion()
-    nothing.done = True
-    nothing.end_ns = 0
-    return nothing
-
-
-NOTHING = _nothing()  # the completion of no work at all
 
 
 class Stream:
     """A queue of work on one device; made by `Context.create_stream`."""
 
     __slots__ = (
-        "blocking", "compute_index", "context", "destroyed", "doors", "epoch", "id", "made", "name", "order", "pending", "priority", "tail",
+        "context", "destroyed", "epoch", "id", "made", "name", "order", "pending", "priority", "queues", "scheduler", "tail",
     )  # fmt: skip
 
     def __init__(
@@ -43,15 +33,16 @@ class Stream:
         context: "Context",
         id_: int,
         name: str,
-        doors: tuple[Door, ...],
+        queues: "tuple[HardwareQueue, ...]",
         order: "LegacyOrder | None",
         priority: int,
         made: object,
     ) -> None:
         self.context = context
+        self.scheduler = context.device.scheduler
         self.id = id_
         self.name = name
-        self.doors = doors  # one per Lane
+        self.queues = queues  # one per Lane
         self.order = order  # the default-stream rule, None for streams outside it
         self.priority = priority  # smaller is more urgent
         self.made = made
@@ -76,10 +67,9 @@ class Stream:
         if order is not None and self.epoch != order.epoch:
             order.enter(self)
         op.stream = self
-        door = op.door = self.doors[op.lane]
-        tail = self.tail
-        now = op.queued_ns = self.context.device.scheduler.now
+        now = op.queued_ns = self.scheduler.now
         op.ready_ns = now + latency_ns
+        tail = self.tail
         if not tail.done:
             op.blockers = 1
             if tail.waiters is None:
@@ -93,7 +83,11 @@ class Stream:
                     completion.add_waiter(op)
             self.pending.clear()
         self.tail = op
-        door.append(op)
+        queue = op.queue = self.queues[op.lane]
+        fifo = queue.fifo
+        fifo.append(op)
+        if not op.blockers and fifo[0] is op:
+            queue.engine.head_unblocked(queue)
 
     def frontier(self) -> Completion:
         """The completion of all that was queued here up to now."""
@@ -108,7 +102,7 @@ class Stream:
         order = self.order
         if order is not None and self.epoch != order.epoch:
             order.enter(self)
-        return self.frontier()
+        return self.frontier() if self.pending else self.tail
 
     def wait(self, completion: Completion) -> None:
         """Let the work queued from now on wait for *completion* as well."""
@@ -152,8 +146,8 @@ class LegacyStream(Stream):
 
     __slots__ = ("rule",)
 
-    def __init__(self, context: "Context", id_: int, name: str, doors: tuple[Door, ...], rule: LegacyOrder) -> None:
-        super().__init__(context, id_, name, doors, None, 0, None)
+    def __init__(self, context: "Context", queues: "tuple[HardwareQueue, ...]", rule: LegacyOrder) -> None:
+        super().__init__(context, 0, "legacy", queues, None, 0, None)
         self.rule = rule
 
     @property
@@ -196,12 +190,21 @@ class _Engine(Protocol):
 
 
 class HardwareQueue:
-    """One in-order queue of an engine, of limited depth; nobody passes its head."""
+    """One in-order queue of an engine, of limited depth; nobody passes its head.
+
+    `after_same` and `after_other` are the nanoseconds that it takes to start an operation of this queue behind a completion
+    of each lane, in its own stream and in another.
+    """
 
     __slots__ = ("after_other", "after_same", "depth", "engine", "fifo", "index", "waiting")
 
     def __init__(
-        self, engine: _Engine, index: int, depth: int, after_same: tuple[int, ...], after_other: tuple[int, ...]
+        self,
+        engine: _Engine,
+        index: int,
+        depth: int,
+        after_same: tuple[Nanoseconds, ...],
+        after_other: tuple[Nanoseconds, ...],
     ) -> None:
         self.engine = engine
         self.index = index
@@ -214,32 +217,15 @@ class HardwareQueue:
     def __repr__(self) -> str:
         return f"<HardwareQueue {self.index} of {self.engine!r} holding {len(self.fifo)} of {self.depth}>"
 
-    def append(self, op: Op) -> None:
-        """Take *op* as the last."""
-        fifo = self.fifo
-        fifo.append(op)
-        if not op.blockers and fifo[0] is op:
-            self.engine.head_unblocked(self)
-
-    def unblocked(self, op: Op) -> None:
-        """*op* waits for nothing more; that matters when it is the head."""
-        if self.fifo[0] is op:
-            self.engine.head_unblocked(self)
-
-    def take(self) -> Op:
-        """The engine takes the head; a host that waited for room may go on."""
-        op = self.fifo.popleft()
-        if self.waiting and len(self.fifo) < self.depth:
+    def left(self) -> None:
+        """The engine took the head: a host that waits for room may go on."""
+        if len(self.fifo) < self.depth:
             self.waiting.popleft().complete(self.engine.scheduler.now)
-        return op
 
     def room(self) -> Completion:
-        """Done when there is room for one more operation."""
+        """Done when there is room for one more operation; ask again then, for somebody else may have been faster."""
         if len(self.fifo) < self.depth:
             return NOTHING
         room = Completion()
         self.waiting.append(room)
         return room
-
-
-__all__ = ["NOTHING", "HardwareQueue", "Lane", "LegacyOrder", "LegacyStream", "Stream"]

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from device_model.errors import DeviceError
-from device_model.ops import Extent, HostFunction, Kernel, Op
+from device_model.ops import Extent, Op, Work
 
 INLINE_BYTES = 4 << 20  # smaller bodies are not worth a hand-over (docs/design.md has the measurement)
 
@@ -43,7 +43,7 @@ class Workers:
         """Run the body of *op*, now or in a thread; `join_all` comes before anybody can tell the difference."""
         if self.flying:
             self._join_before(op)
-        if self.count == 1 or isinstance(op, HostFunction) or op.nbytes < INLINE_BYTES or _is_serial(op):
+        if self.count == 1 or op.nbytes < INLINE_BYTES or op.work.alone:
             _settle(op, _perform(op))
             return
         if self._pool is None:
@@ -69,23 +69,19 @@ class Workers:
         _settle(op, future.result())
 
     def _join_before(self, op: Op) -> None:
-        if isinstance(op, HostFunction) or _is_serial(op):
+        if op.work.alone:
             self.join_all()
             return
         index = 0
         while index < len(self.flying):
             other = self.flying[index][0]
-            if other.end_ns <= op.start_ns or _is_serial(other) or _share(op, other):
+            if other.end_ns <= op.start_ns or _share(op.work, other.work):
                 self._join(index)
             else:
                 index += 1
 
 
-def _is_serial(op: Op) -> bool:
-    return isinstance(op, Kernel) and op.serial
-
-
-def _share(one: Op, other: Op) -> bool:
+def _share(one: Work, other: Work) -> bool:
     """Do they touch common bytes, one of them writing?"""
     return (
         _overlap(one.writes(), other.writes())
@@ -104,7 +100,7 @@ def _overlap(these: Sequence[Extent], those: Sequence[Extent]) -> bool:
 
 def _perform(op: Op) -> DeviceError | None:
     try:
-        op.effect()
+        op.work.perform()
     except DeviceError as error:
         return error
     return None

@@ -87,9 +87,14 @@ class Trace(Observer):
             self._ops.extend(bytes(_OP.size * _GROWTH))
         names, streams, sites = self._names, self._streams, self._sites
         try:
-            name, kind, stream, site = names.of[op.name], names.of[op.kind], streams.of[op.stream], sites.of[op.site]
+            name, kind, stream, site = (
+                names.of[op.work.name],
+                names.of[op.work.kind],
+                streams.of[op.stream],
+                sites.of[op.site],
+            )
         except KeyError:
-            name, kind = names.number(op.name), names.number(op.kind)
+            name, kind = names.number(op.work.name), names.number(op.work.kind)
             stream, site = streams.number(op.stream), sites.number(op.site)
         _OP.pack_into(self._ops, end, name, kind, stream, site, op.queued_ns, op.start_ns, op.end_ns, op.nbytes)
         self._op_end = end + _OP.size

@@ -29,6 +29,7 @@ from device_model.memory.pool import DEVICE_SPAN as DEVICE_SPAN
 from device_model.memory.pool import Block as Block
 from device_model.memory.pool import Pool as Pool
 from device_model.memory.registry import Memory as Memory
+from device_model.memory.transfer import LARGE as LARGE
 from device_model.memory.transfer import array as array
 from device_model.memory.transfer import copy as copy
 from device_model.memory.transfer import copy2d as copy2d

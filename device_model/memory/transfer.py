@@ -14,14 +14,14 @@ from device_model.memory.allocation import Allocation, Origin, Space
 from device_model.memory.backing import write_poison
 
 # Below this, slice assignment is faster than making two arrays; above it, np.copyto lets go of the GIL.
-_LARGE = 64 * 1024
+LARGE = 64 * 1024
 
 
 def copy(dst: Allocation, dst_offset: int, src: Allocation, src_offset: int, nbytes: int) -> None:
     """Copy *nbytes*; overlapping ranges come out as if the source had been copied away first."""
     if (dst.cold is not None or src.cold is not None) and not _is_ready(dst, dst_offset, src, src_offset, nbytes):
         return
-    if nbytes < _LARGE:
+    if nbytes < LARGE:
         dst.view[dst_offset : dst_offset + nbytes] = src.view[src_offset : src_offset + nbytes]
     else:
         np.copyto(_bytes(dst, dst_offset, nbytes), _bytes(src, src_offset, nbytes))
@@ -76,7 +76,7 @@ def fill(dst: Allocation, offset: int, value: int, nbytes: int) -> None:
         if dst.is_dropped:
             return
         _prepare_write(dst, offset, nbytes)
-    if nbytes < _LARGE:
+    if nbytes < LARGE:
         dst.view[offset : offset + nbytes] = bytes((value & 0xFF,)) * nbytes
     else:
         _bytes(dst, offset, nbytes).fill(value & 0xFF)

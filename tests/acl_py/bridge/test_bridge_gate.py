@@ -4,6 +4,7 @@ import asyncio
 import contextvars
 import gc
 import signal
+import socket
 import weakref
 
 import pytest
@@ -43,6 +44,20 @@ def test_the_timers_were_found(run):
     run(main)
 
 
+def test_what_was_there_when_the_simulation_began_is_not_outside(run):
+    async def main():
+        loop, first = asyncio.get_running_loop(), Host()
+        first.bridge.close()
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            loop.add_reader(ours, int)
+            assert first.bridge._gate.helpers() == ["a socket, pipe or child process"]
+            assert Host().bridge._gate.helpers() == []
+            loop.remove_reader(ours)
+
+    run(main)
+
+
 def test_one_gate_for_all_runtimes_of_a_loop(run):
     async def main():
         return Host().bridge._gate, Host().bridge._gate
@@ -74,18 +89,15 @@ def test_a_single_task_waits_without_the_loop(run, monkeypatch):
     monkeypatch.setattr(acl_py.bridge, "TRIP_S", 3600)
 
     async def main():
-        host, turns = Host(), 0
-
-        def count():
-            nonlocal turns
-            turns += 1
-
+        host = Host()
         await asyncio.gather(_repeat(host, "A", US, 1), _repeat(host, "B", US, 1))
+        end = asyncio.Event()
+        child = asyncio.create_task(end.wait())
         await asyncio.sleep(0)
-        for _ in range(500):
-            await _repeat(host, "A", US, 1)
-            if not turns:
-                assert not host.waiters
+        await host.sync(host.stream())  # not alone: the child is a witness of that, until it is done
+        end.set()
+        await child
+        await asyncio.sleep(0)
         looks = _count_looks(monkeypatch)
         for _ in range(500):
             await _repeat(host, "A", US, 1)
@@ -130,7 +142,7 @@ def test_nothing_is_left_behind(run):
         gate = host.bridge._gate
         assert not host.waiters
         assert not gate.waiting
-        assert gate._timer is None
+        assert gate.vigil._timer is None
 
     run(main)
 
@@ -166,6 +178,7 @@ def test_runtime_whose_loop_was_closed_over_a_waiter():
 
     async def second():
         await asyncio.gather(_repeat(host, "A", 20 * US, 1), _repeat(host, "B", 20 * US, 1))
+        assert not host.waiters
 
     asyncio.run(second())
     assert host.log == [("A", 24_300), ("B", 26_300)]
@@ -211,6 +224,22 @@ def test_error_in_a_jump_goes_to_the_waiters(drive):
         await _repeat(host, "after", 10 * US, 1)
 
     assert drive(program) == [("A failed", 11_000), ("B failed", 11_000), ("after", 24_000)]
+
+
+def test_error_in_a_jump_goes_to_no_other_runtime(drive):
+    async def program(host):
+        other = Host()
+
+        async def fail():
+            stream = host.stream()
+            await host.submit(stream, 10 * US, body=_raise_value_error)
+            with pytest.raises(ValueError, match=r"^body$"):
+                await host.sync(stream)
+
+        await asyncio.gather(fail(), _repeat(other, "B", 20 * US, 1))
+        host.log.extend(other.log)
+
+    assert drive(program) == [("B", 23_000)]
 
 
 def test_error_of_a_run_in_place_goes_to_the_caller(drive):

@@ -230,7 +230,7 @@ async def _sleeping_task(action):
     return task.result
 
 
-# The next two are served by a daemon thread that was there before the simulation, and so does not count itself.
+# The next three are served by a daemon thread that was there before the simulation, and so does not count itself.
 
 
 async def _socket(action):
@@ -247,6 +247,25 @@ async def _socket(action):
 
     def end():
         task.result()
+        ours.close()
+        theirs.close()
+
+    return end
+
+
+async def _reader(action):
+    """Only the descriptor shows that something may come: no task waits for it."""
+    loop, tasks = asyncio.get_running_loop(), []
+    ours, theirs = socket.socketpair()
+
+    def act():
+        loop.remove_reader(ours)
+        tasks.append(loop.create_task(action()))
+
+    loop.add_reader(ours, act)
+    _OLD_THREAD.append(lambda: theirs.sendall(b"x"))
+
+    def end():
         ours.close()
         theirs.close()
 
@@ -282,7 +301,7 @@ def _start_old_thread():
 
 @pytest.mark.parametrize(
     "outside",
-    [_thread, _daemon_thread, _pool_thread, _timer, _sleeping_task, _socket, _bare_future],
+    [_thread, _daemon_thread, _pool_thread, _timer, _sleeping_task, _socket, _reader, _bare_future],
     ids=lambda outside: outside.__name__,
 )
 def test_no_hang_if_the_event_comes_from_outside(drive, outside):
@@ -337,6 +356,7 @@ def test_simulation_inside_a_timeout_that_was_there_before(run):
 
 
 def test_warning_if_only_the_outside_can_help(drive, monkeypatch):
+    monkeypatch.setattr(hang, "LOOK_S", 0.01)
     monkeypatch.setattr(acl_py.bridge, "LOOK_S", 0.01)
 
     async def program(host):
@@ -389,6 +409,7 @@ async def _spin():
 
 
 def test_warning_that_is_an_error_reaches_the_waiter(drive, monkeypatch):
+    monkeypatch.setattr(hang, "LOOK_S", 0.01)
     monkeypatch.setattr(acl_py.bridge, "LOOK_S", 0.01)
 
     async def program(host):
@@ -399,6 +420,38 @@ def test_warning_that_is_an_error_reaches_the_waiter(drive, monkeypatch):
         await asyncio.wait([never])
 
     assert drive(program) == []
+
+
+def test_our_own_timer_is_not_outside(drive, monkeypatch):
+    """Stuck beside a sleeper, the gate has a timer running; when the sleeper called and went, the hang is certain."""
+    monkeypatch.setattr(acl_py.bridge, "LOOK_S", 3600)
+
+    async def program(host):
+        async def sleeper():
+            await asyncio.sleep(0.02)
+            await host.work(1)
+
+        await asyncio.gather(_wait_in_vain(host), sleeper())
+
+    assert drive(program) == [("W gave up", 1_301)]
+
+
+def test_spinner_that_polls_another_runtime_is_no_spinner(drive, monkeypatch):
+    monkeypatch.setattr(acl_py.bridge, "SPIN_TURNS", 100)
+
+    async def program(host):
+        other = Host()
+        stream = other.stream()
+
+        async def poller():
+            await other.submit(stream, 1000 * 700)
+            while not await other.query(stream):
+                pass
+            host.log.append("polled")
+
+        await asyncio.gather(host.run(host.stream(), 10 * US, "W"), poller())
+
+    assert drive(program) == ["polled", ("W", 13_000)]
 
 
 def test_hold_that_nobody_ends(drive):
@@ -418,6 +471,7 @@ def test_hold_that_nobody_ends(drive):
 
 
 def test_long_thread_under_a_hold_is_no_reason_to_warn(drive, monkeypatch):
+    monkeypatch.setattr(hang, "LOOK_S", 0.01)
     monkeypatch.setattr(acl_py.bridge, "LOOK_S", 0.01)
 
     async def program(host):
@@ -470,14 +524,22 @@ def test_no_busy_loop_while_the_outside_is_waited_for(run):
     run(main)
 
 
+def test_pool_thread_that_looks_idle_is_given_time():
+    with hang.pool.ThreadPoolExecutor(1) as executor:
+        executor.submit(int).result()
+        (worker,) = executor._threads
+        while not hang._is_idle_worker(worker):
+            time.sleep(0.001)
+        assert not hang.is_hopeless([], 0.0)
+        assert hang.is_hopeless([], hang.GRACE_S)
+
+
 def test_idle_pool_thread_with_a_job_in_its_queue_is_not_idle():
     with hang.pool.ThreadPoolExecutor(1) as executor:
         executor.submit(int).result()
         (worker,) = executor._threads
-        deadline = time.monotonic() + 10
-        while not hang._is_idle_worker(worker) and time.monotonic() < deadline:
+        while not hang._is_idle_worker(worker):
             time.sleep(0.001)
-        assert hang._is_idle_worker(worker)
         go = threading.Event()
         executor.submit(go.wait)
         executor.submit(int)
