@@ -55,8 +55,9 @@ async def RecordEvent(event: Event, stream: StreamLike = None) -> Completion:
     hooks = runtime.hooks
     if hooks.recorded is not None:
         hooks.recorded(event, stream)
-    if runtime.is_watched:
-        runtime.called("RecordEvent", enter, site)
+    call = runtime.hooks.call
+    if call is not None:
+        call("RecordEvent", enter, runtime.host_ns, site)
     return completion
 
 

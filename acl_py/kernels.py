@@ -30,13 +30,13 @@ from acl_py.sites import site_of
 from acl_py.streams import StreamLike, resolve
 from device_model import memory as model
 from device_model.memory import Buffer, Space
-from device_model.ops import Extent, Kernel, Op
+from device_model.ops import Extent, Kernel, Label, Lane, Op
 from device_model.profile import DeviceProfile
 from device_model.scheduler import Completion
 from device_model.streams import Stream
 
 MAX_BLOCKS = 2**31 - 1
-_MAX_LAUNCHES = 1024  # launches that a simulation remembers
+_MAX_LAUNCHES = 1 << 16  # launches that a simulation remembers
 
 
 class Access(Enum):
@@ -188,6 +188,7 @@ class KernelFunction:
         self.exclusive = exclusive
         self.serial = serial
         self.name = function.__name__
+        self._label = Label("kernel", Lane.COMPUTE, self.name)
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
         self._accesses = _accesses(function, skip=1 if per_block else 0)
@@ -252,7 +253,7 @@ class KernelFunction:
                 written.append(extent)
         block_ns = self.cost.block_ns(runtime.profile, blocks, args, nbytes)
         work = Kernel(
-            self.name, blocks, block_ns, body, read, written, nbytes, exclusive=self.exclusive, serial=self.serial
+            self._label, blocks, block_ns, body, read, written, nbytes, exclusive=self.exclusive, serial=self.serial
         )
         return work, repeats
 
@@ -330,7 +331,7 @@ async def LaunchKernel(
     ):
         _check_launch(scope, kernel, block_dim, stream)
     work = kernel.work(runtime, block_dim, tuple(args))
-    op = Op(work, 0, work.nbytes, site)
+    op = Op(work, 0, work.nbytes, site, enter)
     queue = stream.queues[0]
     if len(queue.fifo) >= queue.depth:
         await runtime.room(queue, op, stream, site)
@@ -339,8 +340,6 @@ async def LaunchKernel(
         runtime.launched = True
         cost += runtime.costs.launch_first
     runtime.submit(stream, op, cost, runtime.kernel_latency)
-    if runtime.is_watched:
-        runtime.called("LaunchKernel", enter, site)
     return op
 
 

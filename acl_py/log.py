@@ -1,11 +1,15 @@
 """Logs: one structlog event per call, at debug level, off by default.
 
-Configure structlog and the level as you like and turn it on with `acl_py.log.enable()` before a simulation starts.
+Configure structlog as you like and turn the events on with `acl_py.log.enable()` before a simulation starts.
 """
 
 from typing import Any
 
 import structlog
+
+from acl_py.trace.recorder import verb_of
+from device_model.observe import Hooks, Observer
+from device_model.ops import Op
 
 _logger: Any = None
 
@@ -13,6 +17,7 @@ _logger: Any = None
 def enable(logger: Any = None) -> None:
     """From the next simulation on log each call; to *logger*, or structlog's own."""
     global _logger
+    # Bound once: the lazy proxy that get_logger() gives costs ten times as much per event.
     _logger = structlog.get_logger("acl_py").bind() if logger is None else logger
 
 
@@ -22,6 +27,19 @@ def disable() -> None:
     _logger = None
 
 
-def calls() -> Any:
-    """The logger for calls, None when they are not logged: one test per call."""
-    return _logger
+def listen(hooks: Hooks) -> None:
+    """Log the calls of a new simulation, if that is wanted."""
+    if _logger is not None:
+        hooks.add(_CallLog(_logger))
+
+
+class _CallLog(Observer):
+    def __init__(self, logger: Any) -> None:
+        self._logger = logger
+
+    def op_queued(self, op: Op) -> None:
+        if op.called_ns >= 0:
+            self.call(verb_of(op), op.called_ns, op.queued_ns, op.site)
+
+    def call(self, name: str, enter_ns: int, exit_ns: int, site: object) -> None:
+        self._logger.debug(name, enter_ns=enter_ns, exit_ns=exit_ns, site=str(site))

@@ -15,7 +15,7 @@ from acl_py.streams import StreamLike, resolve
 from device_model import memory as model
 from device_model.memory import Allocation, Origin, Space
 from device_model.memory import Buffer as Buffer
-from device_model.ops import D2D, D2H, H2D, Copy, Direction, Fill, Lane, Op
+from device_model.ops import D2D, D2H, H2D, Copy, Fill, Label, Op
 from device_model.scheduler import NOTHING, Completion
 from device_model.streams import Stream
 
@@ -37,7 +37,7 @@ class MemcpyKind(IntEnum):
 
 _HOST = (Space.PINNED, Space.PAGEABLE)
 # (kind, where dst is, where src is) -> the direction; None: host to host, which the host does itself.
-_ROUTES: dict[tuple[int, int, int], Direction | None] = {}
+_ROUTES: dict[tuple[int, int, int], Label | None] = {}
 for _host in _HOST:
     for _kind in (MemcpyKind.HOST_TO_DEVICE, MemcpyKind.HOST_TO_BUF_TO_DEVICE, MemcpyKind.DEFAULT):
         _ROUTES[_kind, Space.DEVICE, _host] = H2D
@@ -220,7 +220,7 @@ async def MemcpyAsync(
         return await _copy_by_host(
             scope, stream, kind, dst_allocation, dst_offset, src_allocation, src_offset, count, site, enter
         )
-    op = Op(Copy(route, dst_allocation, dst_offset, src_allocation, src_offset, count), route.lane, count, site)
+    op = Op(Copy(route, dst_allocation, dst_offset, src_allocation, src_offset, count), route.lane, count, site, enter)
     queue = stream.queues[op.lane]
     if len(queue.fifo) >= queue.depth:
         await runtime.room(queue, op, stream, site)
@@ -228,8 +228,6 @@ async def MemcpyAsync(
         runtime.submit(stream, op, runtime.costs.copy_on_device, runtime.kernel_latency)
     else:
         runtime.submit(stream, op, runtime.costs.copy, runtime.copy_latency)
-    if runtime.is_watched:
-        runtime.called("MemcpyAsync", enter, site)
     return op
 
 
@@ -340,7 +338,7 @@ async def _copy_by_host(
 
 async def _copy_and_wait(
     scope: Scope,
-    route: Direction | None,
+    route: Label | None,
     dst: Allocation,
     dst_offset: int,
     src: Allocation,
@@ -424,7 +422,7 @@ async def _unstage(
     await _until(runtime, process, f"a copy from {stream.name} to pageable memory", site)
 
 
-async def _copy_rows(runtime: Runtime, stream: Stream, route: Direction | None, work: Copy, site: Site) -> Completion:
+async def _copy_rows(runtime: Runtime, stream: Stream, route: Label | None, work: Copy, site: Site) -> Completion:
     """Pitched copies; from pageable memory they are staged whole, and the host pays for that."""
     copies = runtime.profile.copies
     dst, src = work.dst, work.src
@@ -449,11 +447,11 @@ async def _copy_rows(runtime: Runtime, stream: Stream, route: Direction | None, 
 
 async def _queue(runtime: Runtime, stream: Stream, work: Copy | Fill, site: Site) -> Op:
     costs, latency = runtime.costs, runtime.profile.latency
-    op = Op(work, work.lane, work.nbytes, site)
+    op = Op(work, work.label.lane, work.nbytes, site)
     await _room(runtime, stream, op, site)
     if isinstance(work, Fill):
         runtime.submit(stream, op, costs.fill, latency.submit_kernel)
-    elif work.lane is Lane.COMPUTE:
+    elif work.label is D2D:
         runtime.submit(stream, op, costs.copy_on_device, latency.submit_kernel)
     else:
         runtime.submit(stream, op, costs.copy, latency.submit_copy)
@@ -515,7 +513,7 @@ def _check_count(runtime: Runtime, count: object, dest_max: object) -> None:
         )
 
 
-def _route(runtime: Runtime, kind: int, dst: Allocation, src: Allocation) -> Direction | None:
+def _route(runtime: Runtime, kind: int, dst: Allocation, src: Allocation) -> Label | None:
     try:
         return _ROUTES[kind, dst.space, src.space]
     except (KeyError, TypeError):
@@ -537,7 +535,7 @@ def _bad_route(runtime: Runtime, kind: object, dst: Allocation, src: Allocation)
 
 def _pitched(
     runtime: Runtime, dst: Memory, dst_pitch: int, src: Memory, src_pitch: int, width: int, height: int, kind: int
-) -> tuple[Direction | None, Copy]:
+) -> tuple[Label | None, Copy]:
     for name, value in (("dst_pitch", dst_pitch), ("src_pitch", src_pitch), ("width", width), ("height", height)):
         if not isinstance(value, int) or isinstance(value, bool):
             raise TypeError(f"{name} must be an int, not {value!r}")

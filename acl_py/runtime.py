@@ -19,7 +19,7 @@ from device_model.contexts import Context
 from device_model.device import Device
 from device_model.errors import DeviceError
 from device_model.memory import Memory
-from device_model.observe import Hooks, Observer
+from device_model.observe import Hooks
 from device_model.ops import Op
 from device_model.profile import DeviceProfile
 from device_model.rules import CUDA, Code, SyncRules
@@ -80,7 +80,7 @@ class Runtime:
         self.hang_after = hang_after
         self.scheduler = Scheduler()
         self.hooks = Hooks()
-        self.workers = Workers(workers)
+        self.workers = Workers(self.scheduler, workers)
         self.memory = Memory([profile.memory.bytes] * profile.devices, profile.memory.alignment, self.fail)
         self.host_ns: Nanoseconds = 0
         self.waiters: dict[asyncio.Future[None], Waiting] = {}
@@ -89,18 +89,12 @@ class Runtime:
         self.launches: dict[Any, Any] = {}  # prepared work of launches: see kernels.py
         self.initialized = 0  # Init minus Finalize
         self.closed: str | None = None  # why no verb works any more
-        self.log = log.calls()
-        self.is_watched = self.log is not None  # does anybody listen to calls?
+        log.listen(self.hooks)
         self._devices: dict[int, Device] = {}
         self._lap_ns = perf_counter_ns() if host_time == "measured" else None
 
     def __repr__(self) -> str:
         return f"<Runtime {self.profile.name} rules={self.rules.name} host_ns={self.host_ns}>"
-
-    def add_observer(self, observer: Observer) -> None:
-        """Let *observer* listen."""
-        self.hooks.add(observer)
-        self.is_watched = self.hooks.call is not None or self.log is not None
 
     def device(self, ordinal: int) -> Device:
         """Device number *ordinal*, made when first asked for."""
@@ -121,6 +115,10 @@ class Runtime:
         """The devices in use so far."""
         return list(self._devices.values())
 
+    def unfinished(self) -> list[Op]:
+        """The operations that have not ended, in issue order."""
+        return [op for device in self._devices.values() for op in device.unfinished()]
+
     # --- time
 
     def pay(self, cost: Nanoseconds) -> None:
@@ -131,8 +129,6 @@ class Runtime:
         host = self.host_ns = self.host_ns + cost
         if scheduler.heap and scheduler.heap[0][0] <= host:
             scheduler.advance(host)
-            if self.workers.flying:
-                self.workers.join_all()
         else:
             scheduler.now = host
         if self.waiters:
@@ -148,8 +144,6 @@ class Runtime:
         host = self.host_ns = self.host_ns + cost
         if heap and heap[0][0] <= host:
             scheduler.advance(host)
-            if self.workers.flying:
-                self.workers.join_all()
         else:
             scheduler.now = host
         stream.submit(op, latency_ns)
@@ -166,11 +160,7 @@ class Runtime:
         if completion.done:
             await self.bridge.breathe()
         else:
-            try:
-                await self.bridge.wait(completion, Waiting(what, completion, site))
-            finally:
-                if self.workers.flying:
-                    self.workers.join_all()
+            await self.bridge.wait(completion, Waiting(what, completion, site))
             if self._lap_ns is not None:
                 self._lap_ns = perf_counter_ns()
             self.pay(self.costs.wake)
@@ -180,17 +170,15 @@ class Runtime:
 
     async def busy_until(self, completion: Completion, what: str, site: object) -> None:
         """Suspend until *completion*, in which the host itself takes part, is done: nobody needs to be woken for it."""
-        try:
-            await self.bridge.wait(completion, Waiting(what, completion, site))
-        finally:
-            if self.workers.flying:
-                self.workers.join_all()
+        await self.bridge.wait(completion, Waiting(what, completion, site))
+        if self._lap_ns is not None:
+            self._lap_ns = perf_counter_ns()
         self.pay(0)
 
     async def room(self, queue: HardwareQueue, op: Op, stream: Stream, site: object) -> None:
         """Suspend until *queue* takes one more operation."""
         while len(queue.fifo) >= queue.depth:
-            what = f"queuing {op.work.name} on {stream.name} waits for room in its hardware queue"
+            what = f"queuing {op.work.label} on {stream.name} waits for room in its hardware queue"
             await self.bridge.wait(queue.room(), Waiting(what, None, site))
 
     def called(self, name: str, enter_ns: Nanoseconds, site: Site) -> None:
@@ -198,8 +186,6 @@ class Runtime:
         call = self.hooks.call
         if call is not None:
             call(name, enter_ns, self.host_ns, site)
-        if self.log is not None:
-            self.log.debug(name, enter_ns=enter_ns, exit_ns=self.host_ns, site=str(site))
 
     def _lap(self) -> Nanoseconds:
         """The real time since the last call (host_time="measured")."""

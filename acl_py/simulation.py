@@ -61,7 +61,7 @@ class Simulation:
 
     def observe(self, observer: Observer) -> None:
         """Let *observer* listen from now on."""
-        self.runtime.add_observer(observer)
+        self.runtime.hooks.add(observer)
 
     def hold(self) -> AbstractContextManager[None]:
         """Within this, simulated time waits for the real world: sockets, sleeps, threads."""
@@ -119,9 +119,9 @@ def build(
             raise ValueError(f"there are no rules {rules!r}; there are {', '.join(RULES)}")
         rules = RULES[rules]
     runtime = Runtime(profile, rules, workers=workers, host_time=host_time, seed=seed, hang_after=hang_after)
-    recorder = Trace() if trace else None
+    recorder = Trace(runtime.unfinished) if trace else None
     if recorder is not None:
-        runtime.add_observer(recorder)
+        runtime.hooks.add(recorder)
     return runtime, recorder
 
 

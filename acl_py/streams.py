@@ -152,8 +152,9 @@ async def StreamWaitEvent(stream: StreamLike, event: Event) -> None:
     hooks = runtime.hooks
     if hooks.waited is not None:
         hooks.waited(stream, event)
-    if runtime.is_watched:
-        runtime.called("StreamWaitEvent", enter, site)
+    call = runtime.hooks.call
+    if call is not None:
+        call("StreamWaitEvent", enter, runtime.host_ns, site)
 
 
 def check_event(scope: Scope, event: object) -> None:

@@ -16,7 +16,7 @@ class Context:
     """A context of one device; made by `Device.create_context`. *primary* contexts come with the device and cannot be destroyed."""
 
     __slots__ = (
-        "default", "destroyed", "device", "error", "failed_ns", "failed_op", "id", "legacy", "made", "order", "per_thread", "primary",
+        "_ending", "default", "destroyed", "device", "error", "failed_ns", "failed_op", "id", "legacy", "made", "order", "per_thread", "primary",
         "streams",
     )  # fmt: skip
 
@@ -34,6 +34,7 @@ class Context:
         self.per_thread = Stream(self, 0, "per_thread", device.queues(-2), self.order, 0, None)
         self.default = device.default_stream(self)  # what None means
         self.streams: dict[int, Stream] = {}  # by id, those not destroyed
+        self._ending: list[Stream] = []  # destroyed, with work left
 
     def __repr__(self) -> str:
         state = (
@@ -65,6 +66,7 @@ class Context:
         """Its work completes; it takes no more."""
         stream.destroyed = site
         del self.streams[stream.id]
+        self._ending.append(stream)
 
     def create_event(self, *, timing: bool, made: object) -> Event:
         """A new event."""
@@ -72,14 +74,18 @@ class Context:
 
     def work(self) -> Completion:
         """The completion of everything queued in any stream of this context, also of destroyed ones."""
-        return AllOf([stream.frontier() for stream in (self.legacy, self.per_thread, *self.streams.values())])
+        return AllOf([stream.frontier() for stream in self.everything()])
+
+    def everything(self) -> list[Stream]:
+        """All its streams: the default ones, those created, and those destroyed that still have work."""
+        self._ending = [stream for stream in self._ending if not stream.idle]
+        return [self.legacy, self.per_thread, *self.streams.values(), *self._ending]
 
     def destroy(self, site: object) -> None:
         """Its work completes; its streams and every later use of it are refused."""
         self.destroyed = site
-        for stream in self.streams.values():
-            stream.destroyed = site
-        self.streams.clear()
+        for stream in list(self.streams.values()):
+            self.destroy_stream(stream, site)
 
     def abandon(self, site: object) -> None:
         """What is queued has no effect any more."""

@@ -130,6 +130,21 @@ class Device:
         """The completion of everything queued on this device, or in these *contexts* of it."""
         return AllOf([context.work() for context in (self.contexts if contexts is None else contexts)])
 
+    def unfinished(self) -> list[Op]:
+        """The operations that have not ended, in the order in which they were queued."""
+        found: dict[Op, None] = {}
+        for queue in (*self._compute, *self._h2d, *self._d2h):
+            found.update(dict.fromkeys(queue.fifo))
+        found.update((entry[2], None) for entry in self.cores.list)
+        for stream in (stream for context in self.contexts for stream in context.everything()):
+            found.update(dict.fromkeys(stream.queues[Lane.HOST].fifo))
+        found.update(dict.fromkeys(self.host_thread.ready))
+        for _, _, _, subject in self.scheduler.heap:
+            op = subject[0] if isinstance(subject, tuple) else subject
+            if isinstance(op, Op) and not op.done and op.stream.context.device is self:
+                found[op] = None
+        return sorted(found, key=lambda op: op.queued_ns)
+
     def finish(self, op: Op) -> None:
         """The time of *op* is over: let it take effect, then release who waits for it."""
         now = op.end_ns = self.scheduler.now

@@ -23,7 +23,11 @@ class Observer:
     """Override the methods that you want to be called."""
 
     def call(self, name: str, enter_ns: Nanoseconds, exit_ns: Nanoseconds, site: object) -> None:
-        """A host call *name*, made at *site*, took the host from *enter_ns* to *exit_ns*."""
+        """A host call *name*, made at *site*, took the host from *enter_ns* to *exit_ns*.
+
+        Not told of the two calls that make up most programs when all they did was to queue an operation: MemcpyAsync and
+        LaunchKernel. There `op_queued` tells it all: the call went from `op.called_ns` to `op.queued_ns`, at `op.site`.
+        """
 
     def op_queued(self, op: "Op") -> None:
         """*op* was queued in its stream."""

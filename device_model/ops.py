@@ -36,14 +36,32 @@ class Lane(IntEnum):
     HOST = 3  # host functions
 
 
+class Label:
+    """What the trace calls a piece of work, and where it goes; made once, so that a row of the trace can be found by it."""
+
+    __slots__ = ("kind", "lane", "name")
+
+    def __init__(self, kind: str, lane: Lane, name: str = "") -> None:
+        self.kind = kind
+        self.lane = lane
+        self.name = name or kind
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+H2D = Label("h2d", Lane.H2D)
+D2H = Label("d2h", Lane.D2H)
+D2D = Label("d2d", Lane.COMPUTE)  # a copy inside the device runs like a kernel, and so does a fill
+FILL = Label("fill", Lane.COMPUTE)
+
+
 class Work:
     """What is to be done, and what it touches."""
 
     __slots__ = ()
 
-    kind: str  # as the trace calls it
-    name: str
-    lane: Lane
+    label: Label
     nbytes: int  # how much it moves or touches
     alone: ClassVar[bool] = False  # touches more than simulated memory, so nothing may run beside it
 
@@ -64,11 +82,14 @@ class Op(Completion):
     """Work queued in a stream. Times are nanoseconds of simulated time; `start_ns` and `end_ns` are -1 while unknown."""
 
     __slots__ = (
-        "blockers", "error", "lane", "left", "nbytes", "queue", "queued_ns", "ready_ns", "running", "site", "start_ns", "stream", "work",
+        "blockers", "called_ns", "error", "lane", "left", "nbytes", "queue", "queued_ns", "ready_ns", "running", "site", "start_ns", "stream", "work",
     )  # fmt: skip
 
     work: Work
     site: object  # the host's line that submitted it; str() gives "file.py:12"
+    called_ns: (
+        Nanoseconds  # when the call began that did nothing but queue it; -1 if it was queued on the way of another call
+    )
     error: DeviceError | None
     # From Stream.submit on:
     stream: "Stream"
@@ -81,7 +102,7 @@ class Op(Completion):
     left: int  # blocks not yet placed
     running: int  # blocks placed, not yet ended
 
-    def __init__(self, work: Work, lane: int, nbytes: int, site: object) -> None:
+    def __init__(self, work: Work, lane: int, nbytes: int, site: object, called_ns: Nanoseconds = -1) -> None:
         # Not super().__init__(): one call less, a million times. Lane and size are the work's, here for speed.
         self.done = False
         self.waiters = None
@@ -93,11 +114,12 @@ class Op(Completion):
         self.lane = lane  # type: ignore[misc]
         self.nbytes = nbytes
         self.site = site
+        self.called_ns = called_ns
 
     def __repr__(self) -> str:
         where = f" on {self.stream.name}" if hasattr(self, "stream") else ""
         at = f" submitted at {self.site}" if self.site is not None else ""
-        return f"<{self.work.name}{where}{at}>"
+        return f"<{self.work.label}{where}{at}>"
 
     def release(self, by: Completion) -> None:
         """One of the completions this waits for is there; what crosses engines or streams takes a while to be noticed."""
@@ -110,33 +132,15 @@ class Op(Completion):
             queue.engine.head_unblocked(queue)
 
 
-class Direction:
-    """A kind of copy: what the trace calls it, and its lane."""
-
-    __slots__ = ("kind", "lane")
-
-    def __init__(self, kind: str, lane: Lane) -> None:
-        self.kind = kind
-        self.lane = lane
-
-    def __repr__(self) -> str:
-        return self.kind
-
-
-H2D = Direction("h2d", Lane.H2D)
-D2H = Direction("d2h", Lane.D2H)
-D2D = Direction("d2d", Lane.COMPUTE)  # runs like a kernel
-
-
 class Copy(Work):
-    """Copy *nbytes* from *src* to *dst*; `pitched` makes it rows instead: `(dst_pitch, src_pitch, width, height)`."""
+    """Copy *nbytes* from *src* to *dst* (H2D, D2H or D2D); `pitched` makes it rows: `(dst_pitch, src_pitch, width, height)`."""
 
-    __slots__ = ("direction", "dst", "dst_offset", "nbytes", "pitched", "src", "src_offset")
+    __slots__ = ("dst", "dst_offset", "label", "nbytes", "pitched", "src", "src_offset")
 
     def __init__(
-        self, direction: Direction, dst: Allocation, dst_offset: int, src: Allocation, src_offset: int, nbytes: int
+        self, label: Label, dst: Allocation, dst_offset: int, src: Allocation, src_offset: int, nbytes: int
     ) -> None:
-        self.direction = direction
+        self.label = label
         self.dst = dst
         self.dst_offset = dst_offset
         self.src = src
@@ -144,27 +148,12 @@ class Copy(Work):
         self.nbytes = nbytes
         self.pitched: tuple[int, int, int, int] | None = None
 
-    @property
-    def kind(self) -> str:  # type: ignore[override]
-        """The kind of the direction."""
-        return self.direction.kind
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """The same: copies have no names."""
-        return self.direction.kind
-
-    @property
-    def lane(self) -> Lane:  # type: ignore[override]
-        """The lane of the direction."""
-        return self.direction.lane
-
     def perform(self) -> None:
         """Move the bytes."""
         dst, src = self.dst, self.src
         if dst.cold is not None or src.cold is not None:  # only then can they be gone
-            _check(self.direction.kind, "destination", dst)
-            _check(self.direction.kind, "source", src)
+            _check(self.label.kind, "destination", dst)
+            _check(self.label.kind, "source", src)
         elif self.nbytes < memory.LARGE and self.pitched is None:
             # memory.copy(), written out: this is the hot path.
             start, offset, nbytes = self.dst_offset, self.src_offset, self.nbytes
@@ -194,8 +183,7 @@ class Fill(Work):
     """Set *nbytes* of *dst* to the byte *value*; runs like a kernel."""
 
     __slots__ = ("dst", "nbytes", "offset", "pinned", "value")
-    kind = name = "fill"
-    lane = Lane.COMPUTE
+    label = FILL
 
     def __init__(self, dst: Allocation, offset: int, value: int, nbytes: int) -> None:
         self.dst = dst
@@ -206,7 +194,7 @@ class Fill(Work):
 
     def perform(self) -> None:
         """Write the bytes."""
-        _check(self.kind, "destination", self.dst)
+        _check("fill", "destination", self.dst)
         memory.fill(self.dst, self.offset, self.value, self.nbytes)
 
     def writes(self) -> Sequence[Extent]:
@@ -221,13 +209,11 @@ class Kernel(Work):
     simulated memory.
     """
 
-    __slots__ = ("alone", "block_ns", "blocks", "body", "exclusive", "name", "nbytes", "read", "touched", "written")
-    kind = "kernel"
-    lane = Lane.COMPUTE
+    __slots__ = ("alone", "block_ns", "blocks", "body", "exclusive", "label", "nbytes", "read", "touched", "written")
 
     def __init__(
         self,
-        name: str,
+        label: Label,
         blocks: int,
         block_ns: Nanoseconds,
         body: Callable[[], None],
@@ -238,7 +224,7 @@ class Kernel(Work):
         exclusive: bool,
         serial: bool,
     ) -> None:
-        self.name = name
+        self.label = label
         self.blocks = blocks
         self.block_ns = block_ns
         self.body = body
@@ -253,7 +239,7 @@ class Kernel(Work):
         """Run the body; an exception in it is a failure of the kernel, not of the process."""
         for allocation in self.touched:
             if allocation.cold is not None:
-                _check(f"kernel {self.name}", "argument", allocation)
+                _check(f"kernel {self.label}", "argument", allocation)
         try:
             self.body()
         except DeviceError:
@@ -261,7 +247,7 @@ class Kernel(Work):
         except Exception as error:
             raise DeviceError(
                 Kind.LAUNCH_FAILURE,
-                f"kernel {self.name} raised {type(error).__name__}: {error}",
+                f"kernel {self.label} raised {type(error).__name__}: {error}",
                 "the exception is the cause of this error: mend the kernel",
             ) from error
 
@@ -277,14 +263,12 @@ class Kernel(Work):
 class HostFunction(Work):
     """Call *function* on the host-function thread, which is busy for *duration_ns*."""
 
-    __slots__ = ("args", "duration_ns", "function", "name")
-    kind = "host_function"
-    lane = Lane.HOST
+    __slots__ = ("args", "duration_ns", "function", "label")
     nbytes = 0
     alone = True
 
     def __init__(self, function: Callable[..., object], args: Sequence[object], duration_ns: Nanoseconds) -> None:
-        self.name = getattr(function, "__name__", "host function")
+        self.label = Label("host_function", Lane.HOST, getattr(function, "__name__", "host function"))
         self.function = function
         self.args = args
         self.duration_ns = duration_ns
@@ -296,7 +280,7 @@ class HostFunction(Work):
         except Exception as error:
             raise DeviceError(
                 Kind.HOST_FUNCTION_FAILURE,
-                f"host function {self.name} raised {type(error).__name__}: {error}",
+                f"host function {self.label} raised {type(error).__name__}: {error}",
                 "the exception is the cause of this error: mend the function",
             ) from error
 

@@ -154,7 +154,7 @@ class _Watch:
 class Scheduler:
     """The one clock of a simulation and the heap of what is to come."""
 
-    __slots__ = ("dirty", "heap", "now", "sequence", "woken")
+    __slots__ = ("before_return", "dirty", "heap", "now", "sequence", "woken")
 
     def __init__(self) -> None:
         self.now: Nanoseconds = 0
@@ -162,6 +162,7 @@ class Scheduler:
         self.dirty: list[Engine] = []  # engines that may have something to hand out, in order of arrival
         self.sequence = 0  # the issue number drawn last
         self.woken = False  # somebody outside was woken since this was cleared
+        self.before_return: Callable[[], None] | None = None  # what the host must not see unfinished: bodies in threads
 
     def __repr__(self) -> str:
         return f"<Scheduler now={self.now} scheduled={len(self.heap)}>"
@@ -199,6 +200,8 @@ class Scheduler:
             if self.dirty:
                 self.settle()
         self.now = until
+        if self.before_return is not None:
+            self.before_return()
 
     def run_until(self, completion: Completion, budget: int) -> bool:
         """Go on until *completion* is done, nothing is scheduled, or *budget* instants have passed: is it done?"""
@@ -225,6 +228,8 @@ class Scheduler:
         heap = self.heap
         while heap and heap[0][0] == self.now:
             self.step()
+        if self.before_return is not None:
+            self.before_return()
 
     def step(self) -> None:
         """One instant: what is due, then the grants (rule 2)."""

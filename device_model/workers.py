@@ -18,6 +18,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from device_model.errors import DeviceError
 from device_model.ops import Extent, Op, Work
+from device_model.scheduler import Scheduler
 
 INLINE_BYTES = 4 << 20  # smaller bodies are not worth a hand-over (docs/design.md has the measurement)
 
@@ -30,9 +31,10 @@ def default_workers() -> int:
 class Workers:
     """Runs bodies, at most *count* at once; *failed* is told of each that raises."""
 
-    __slots__ = ("_pool", "count", "flying")
+    __slots__ = ("_pool", "_scheduler", "count", "flying")
 
-    def __init__(self, count: int | None = None) -> None:
+    def __init__(self, scheduler: Scheduler, count: int | None = None) -> None:
+        self._scheduler = scheduler
         self.count = default_workers() if count is None else count
         if self.count < 1:
             raise ValueError(f"workers must be 1 or more, not {count}")
@@ -51,11 +53,13 @@ class Workers:
         if len(self.flying) >= self.count:
             self._join(0)
         self.flying.append((op, self._pool.submit(_perform, op)))
+        self._scheduler.before_return = self.join_all
 
     def join_all(self) -> None:
         """Wait for all bodies in flight, in the order of their operations."""
         while self.flying:
             self._join(0)
+        self._scheduler.before_return = None
 
     def close(self) -> None:
         """Wait for all and let the threads go."""

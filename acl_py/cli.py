@@ -1,0 +1,218 @@
+"""The command line: `acl-py replay`, `acl-py devices`, `acl-py demo`."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from acl_py import demo
+from acl_py.programs import Program, ProgramError, load
+from acl_py.replay import Replay, replay
+from acl_py.trace import chart, chrome
+from device_model import profile as profiles
+from device_model.profile import Curve, DeviceProfile, ProfileError
+from device_model.rules import RULES, SyncRules
+
+app = typer.Typer(
+    help="Streams, events and kernels of Ascend ACL and CUDA on a simulated device.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+_PLAIN_WIDTH = 120  # columns where the output is no terminal
+
+Device = Annotated[str, typer.Option(help="A profile's name (see `acl-py devices`), or the path of a .toml file.")]
+
+
+@app.command("replay")
+def replay_command(
+    files: Annotated[
+        list[Path], typer.Argument(help="JSON files of stream programs; docs/programs.md has the format.")
+    ],
+    device: Device = "h200",
+    rules: Annotated[str | None, typer.Option(help="What synchronises with what; by default the device's own.")] = None,
+    json_out: Annotated[Path | None, typer.Option("--json", help="Write all times to this file.")] = None,
+    trace_out: Annotated[
+        Path | None, typer.Option("--trace", help="Write a Chrome trace of a single program to this file.")
+    ] = None,
+) -> None:
+    """Run stream programs and show when what happened: a timeline for one program, a table for many.
+
+    A program that cannot run is reported, the others run; the exit code is 1 then.
+    """
+    card, order = _profile(device), _rules(rules)
+    runs: list[Replay] = []
+    failed = False
+    for program in _programs(files):
+        try:
+            if isinstance(program, ProgramError):
+                raise program
+            runs.append(replay(program, device=card, rules=order))
+        except ProgramError as error:
+            failed = True
+            _complain(str(error))
+    _show(runs)
+    if trace_out is not None and len(runs) != 1:
+        failed = True
+        _complain(f"--trace shows one program, and {len(runs)} ran")
+        trace_out = None
+    try:
+        if trace_out is not None:
+            chrome.write(runs[0].trace, trace_out)
+        if json_out is not None:
+            json_out.write_text(json.dumps([run.to_json() for run in runs]) + "\n", encoding="utf-8")
+    except OSError as error:
+        failed = True
+        _complain(f"{error.filename}: cannot be written: {error.strerror}")
+    if failed:
+        raise typer.Exit(1)
+
+
+@app.command("devices")
+def devices_command(
+    name: Annotated[str | None, typer.Argument(help="Show all numbers of this one, each with its source.")] = None,
+) -> None:
+    """List the device profiles with their main numbers, or everything about one."""
+    if name is None:
+        _console().print(_summary([profiles.load(each) for each in profiles.names()]))
+    else:
+        _console().print(_everything(_profile(name)))
+
+
+@app.command("demo")
+def demo_command() -> None:
+    """Do the same job four times, from synchronous to double-buffered, and draw what the device did."""
+    demo.main()
+
+
+def _programs(files: Sequence[Path]) -> list[Program | ProgramError]:
+    found: list[Program | ProgramError] = []
+    for file in files:
+        try:
+            found += load(file)
+        except ProgramError as error:
+            found.append(error)
+    return found
+
+
+def _profile(device: str) -> DeviceProfile:
+    try:
+        return profiles.load(device)
+    except ProfileError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def _rules(name: str | None) -> SyncRules | None:
+    if name is None:
+        return None
+    if name not in RULES:
+        raise typer.BadParameter(f"there are no rules {name!r}; there are {', '.join(RULES)}")
+    return RULES[name]
+
+
+# --- what is shown
+
+
+def _console(*, stderr: bool = False) -> Console:
+    console = Console(stderr=stderr)
+    return console if console.is_terminal else Console(stderr=stderr, width=_PLAIN_WIDTH)
+
+
+def _complain(what: str) -> None:
+    _console(stderr=True).print(f"[red]{escape(what)}[/red]", soft_wrap=True, highlight=False)
+
+
+def _show(runs: Sequence[Replay]) -> None:
+    console = _console()
+    if len(runs) == 1:
+        run = runs[0]
+        console.print(f"{escape(run.program.id)}: {run.makespan_us:,.1f} us", highlight=False)
+        console.print(chart.lanes(run.trace, console.width), markup=False, highlight=False, soft_wrap=True)
+    elif runs:
+        console.print(_comparison(runs))
+
+
+def _comparison(runs: Sequence[Replay]) -> Table:
+    table = Table("program")
+    for heading in ("calls", "operations", "H2D us", "D2H us", "cores us", "makespan us"):
+        table.add_column(heading, justify="right")
+    for run in runs:
+        ops = run.trace.ops
+        busy = {engine: sum(op.end_ns - op.start_ns for op in ops if op.engine == engine) / 1000 for engine in _ENGINES}
+        times = [f"{busy[engine]:,.1f}" for engine in _ENGINES]
+        table.add_row(escape(run.program.id), str(len(run.host)), str(len(ops)), *times, f"{run.makespan_us:,.1f}")
+    return table
+
+
+_ENGINES = ("H2D", "D2H", "cores")
+
+# What `acl-py devices` shows of each: what it is, the dotted name of the value, its unit.
+_MAIN = {
+    "AI cores (SMs)": ("cores.count", ""),
+    "device memory": ("memory.bytes", "GB"),
+    "its bandwidth": ("cores.bytes_per_second", "GB/s"),
+    "pinned, host to device": ("copies.h2d", "GB/s"),
+    "pinned, device to host": ("copies.d2h", "GB/s"),
+    "a launch costs the host": ("host.launch", "us"),
+    "an asynchronous copy": ("host.copy", "us"),
+    "an event record": ("host.record", "us"),
+    "from a completion to the host": ("host.wake", "us"),
+    "from one engine to another": ("latency.engines", "us"),
+    "hardware queues, compute": ("queues.compute", ""),
+    "hardware queues, each copy direction": ("queues.copy", ""),
+    "their depth": ("queues.depth", ""),
+    "resident kernels": ("cores.resident_kernels", ""),
+}
+_UNITS = {"": 1, "us": 1e3, "GB": 1e9, "GB/s": 1e9}
+
+
+def _summary(cards: Sequence[DeviceProfile]) -> Table:
+    table = Table("", *(card.name for card in cards))
+    table.add_row("what it is", *(escape(card.description) for card in cards))
+    table.add_row("rules", *(card.rules for card in cards), end_section=True)
+    for what, (name, unit) in _MAIN.items():
+        cells = [f"{_number(_value(card, name), unit)}, {_origin(card.sources[name])}" for card in cards]
+        table.add_row(what, *cells)
+    table.add_section()
+    for origin in ("measured", "documented", "assumed"):
+        counts = [sum(_origin(source) == origin for source in card.sources.values()) for card in cards]
+        table.add_row(f"values {origin}", *map(str, counts))
+    return table
+
+
+def _origin(source: str) -> str:
+    return source.split(":")[0].split()[0]
+
+
+def _everything(card: DeviceProfile) -> Table:
+    table = Table("value", "", "source", title=f"{card.name}: {card.description}; rules {card.rules}", show_lines=False)
+    for name, source in card.sources.items():
+        value = _value(card, name)
+        shown = (
+            "  ".join(f"{size}: {time}" for size, time in value.points) if isinstance(value, Curve) else f"{value:,}"
+        )
+        table.add_row(name, shown, escape(source))
+    table.caption = "times in ns, sizes in bytes; a curve is size: time"
+    return table
+
+
+def _value(card: DeviceProfile, name: str) -> Any:
+    value: Any = card
+    for part in name.split("."):
+        assert is_dataclass(value) and part in {each.name for each in fields(value)}, f"no profile has {name}"  # noqa: PT018
+        value = getattr(value, part)
+    return value
+
+
+def _number(value: Any, unit: str) -> str:
+    if isinstance(value, Curve):  # the slope of its last piece: bytes per nanosecond
+        (size, time), (larger, longer) = value.points[-2:]
+        value = 1e9 * (larger - size) / max(1, longer - time)
+    scaled = value / _UNITS[unit]
+    return f"{scaled:,.1f} {unit}" if unit else f"{scaled:,.0f}"

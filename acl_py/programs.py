@@ -1,0 +1,274 @@
+"""Stream programs: JSON files of buffers, streams, events and the calls that one host thread makes.
+
+They are how measured ground truth is kept, how a bug is reported, and how a schedule is tried without writing code.
+`load` reads a file and checks every program in it; what is wrong is said with the program, the step and the field.
+`replay.py` runs them. docs/programs.md describes the format, and `OPS` below is the same as a table.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any, NoReturn
+
+_REQUIRED = object()
+
+
+class ProgramError(ValueError):
+    """A program that cannot be run: which one, where in it, and what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One call: its place, its op, the id of what it queues, and its fields with the defaults filled in."""
+
+    index: int
+    op: str
+    id: str | None
+    fields: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A checked program. `buffers`, `streams` and `events` hold what is there before the first call."""
+
+    id: str
+    buffers: Mapping[str, Mapping[str, Any]]
+    streams: Mapping[str, Mapping[str, Any]]
+    events: Mapping[str, Mapping[str, Any]]
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """What a field must be; *refers* or *makes* is the kind of thing that it names."""
+
+    what: str
+    fits: Callable[[Any], bool]
+    default: Any = _REQUIRED
+    refers: str | None = None
+    makes: str | None = None
+
+
+def _whole(value: object, least: int) -> bool:
+    return type(value) is int and value >= least
+
+
+def _amount(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value) and value >= 0
+
+
+def _text(value: object) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _name(kind: str, *, makes: bool = False) -> _Field:
+    return _Field(f"the name of a {kind}", _text, refers=None if makes else kind, makes=kind if makes else None)
+
+
+_STREAM, _EVENT, _MEMORY = _name("stream"), _name("event"), _name("buffer")
+_BYTES = _Field("a number of bytes, 1 or more", lambda value: _whole(value, 1))
+_COUNT = _Field("a number of bytes, 0 or more", lambda value: _whole(value, 0))
+_OFFSET = _Field("a number of bytes, 0 or more", lambda value: _whole(value, 0), 0)
+_ADDRESS = _Field("an address: a whole number, 0 or more", lambda value: _whole(value, 0))
+_US = _Field("microseconds: a number, 0 or more", _amount)
+_INT = _Field("a whole number", lambda value: type(value) is int)
+_LABEL = _Field("a name", _text)
+_FLAGS = _Field('"blocking" or "nonblocking"', lambda value: value in ("blocking", "nonblocking"), "blocking")
+_PRIORITY = _Field("a whole number", lambda value: type(value) is int, 0)
+_TIMING = _Field("true or false", lambda value: isinstance(value, bool), True)
+_NO_STREAM = _Field(
+    "the name of a stream", _text, None, refers="stream"
+)  # the calls that wait take none: it is ignored
+_COPY = {"dst": _MEMORY, "src": _MEMORY, "bytes": _COUNT, "dst_off": _OFFSET, "src_off": _OFFSET}
+_FILL = {"dst": _MEMORY, "bytes": _COUNT, "value": _Field("a whole number", lambda value: type(value) is int, 0)}
+_ALLOCATE = {"name": _name("buffer", makes=True), "bytes": _BYTES}
+
+OPS: Mapping[str, Mapping[str, _Field]] = {
+    "launch": {
+        "stream": _STREAM,
+        "us": _US,
+        "blocks": _Field("a number of blocks, 1 or more", lambda value: _whole(value, 1), 1),
+        "exclusive": _Field("true or false", lambda value: isinstance(value, bool), False),
+    },
+    "memcpy_async": {**_COPY, "stream": _STREAM},
+    "memcpy": {**_COPY, "stream": _NO_STREAM},
+    "memset_async": {**_FILL, "stream": _STREAM},
+    "memset": {**_FILL, "stream": _NO_STREAM},
+    "record": {"event": _EVENT, "stream": _STREAM},
+    "wait": {"event": _EVENT, "stream": _STREAM},
+    "sync_stream": {"stream": _STREAM},
+    "sync_event": {"event": _EVENT},
+    "sync_device": {},
+    "query_stream": {"stream": _STREAM},
+    "query_event": {"event": _EVENT},
+    "elapsed": {"start": _EVENT, "end": _EVENT},
+    "host_work": {"us": _US},
+    "malloc": _ALLOCATE,
+    "malloc_host": _ALLOCATE,
+    "host_register": _ALLOCATE,
+    "malloc_async": {**_ALLOCATE, "stream": _STREAM},
+    "free": {"name": _MEMORY},
+    "free_host": {"name": _MEMORY},
+    "host_unregister": {"name": _MEMORY},
+    "free_async": {"name": _MEMORY, "stream": _STREAM},
+    "create_stream": {"name": _name("stream", makes=True), "flags": _FLAGS, "priority": _PRIORITY},
+    "destroy_stream": {"name": _STREAM},
+    "create_event": {"event": _name("event", makes=True), "timing": _TIMING},
+    "destroy_event": {"event": _EVENT},
+    "set_device": {},
+    "mem_get_info": {},
+    "host_func": {"stream": _STREAM, "us": _US},
+    "begin_capture": {"stream": _STREAM, "mode": _Field("0, 1 or 2", lambda value: value in (0, 1, 2), 0)},
+    "end_capture": {"stream": _STREAM, "graph": _LABEL},
+    "instantiate": {"graph": _LABEL, "exec": _LABEL},
+    "graph_launch": {"exec": _LABEL, "stream": _STREAM},
+    "get_last_error": {},
+    "peek_error": {},
+    "memcpy_async_bad": {
+        "dst_addr": _ADDRESS,
+        "src_addr": _ADDRESS,
+        "bytes": _COUNT,
+        "kind": _INT,
+        "stream": _STREAM,
+    },
+    "poke": {"addr": _ADDRESS, "stream": _STREAM},
+}
+_CAPTURE = ("begin_capture", "end_capture", "instantiate", "graph_launch")
+_BUFFER = {
+    "space": _Field(
+        '"device", "pinned" or "pageable"', lambda value: value in ("device", "pinned", "pageable")
+    ),
+    "bytes": _BYTES,
+}  # fmt: skip
+_STREAM_OPTIONS = {"flags": _FLAGS, "priority": _PRIORITY}
+_EVENT_OPTIONS = {"timing": _TIMING}
+
+
+def load(path: str | Path) -> list[Program | ProgramError]:
+    """The programs of the file at *path*, a list or a single one: each checked, or the error that says what is wrong.
+
+    Raises:
+        ProgramError: the file cannot be read, or holds no programs at all.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise ProgramError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ProgramError(f"{path}: is no text: {error.reason} at byte {error.start}") from error
+    try:
+        document = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ProgramError(f"{path}: is not JSON: {error}") from error
+    if isinstance(document, dict):
+        document = [document]
+    if not isinstance(document, list):
+        raise ProgramError(f"{path}: must hold a program or a list of programs, not {_short(document)}")
+    return [_checked(entry, f"{path}: program {place}") for place, entry in enumerate(document)]
+
+
+def parse(document: object, where: str = "program") -> Program:
+    """The program that *document*, decoded JSON, describes; *where* it is from is for messages.
+
+    Raises:
+        ProgramError: it cannot run; the message names the program, the step and the field.
+    """
+    if not isinstance(document, dict):
+        raise ProgramError(f"{where}: must be an object, not {_short(document)}")
+    id_ = document.get("id")
+    if not isinstance(id_, str) or not id_:
+        _refuse(where, "id", "a name", document)
+    where = f"{where} {id_!r}"
+    buffers = _declared(document, "buffers", _BUFFER, where)
+    streams = _declared(document, "streams", _STREAM_OPTIONS, where)
+    events = _declared(document, "events", _EVENT_OPTIONS, where)
+    for name in ("legacy", "per_thread"):
+        if name in streams:
+            raise ProgramError(f"{where}: streams.{name}: this stream is always there; leave it out")
+    entries = document.get("steps")
+    if not isinstance(entries, list):
+        _refuse(where, "steps", "a list of steps", document)
+    known = {"buffer": [*buffers], "stream": ["legacy", "per_thread", *streams], "event": [*events]}
+    ids: dict[str, int] = {}
+    steps = []
+    for index, entry in enumerate(entries):
+        step = _step(index, entry, known, f"{where}: step {index}")
+        if step.id is not None:
+            first = ids.setdefault(step.id, index)
+            if first != index:
+                raise ProgramError(f"{where}: step {index}: id: {step.id!r} is the id of step {first} already")
+        steps.append(step)
+    return Program(id_, buffers, streams, events, tuple(steps))
+
+
+def _checked(entry: object, where: str) -> Program | ProgramError:
+    try:
+        return parse(entry, where)
+    except ProgramError as error:
+        return error
+
+
+def _step(index: int, entry: object, known: dict[str, list[str]], where: str) -> Step:
+    if not isinstance(entry, dict):
+        raise ProgramError(f"{where}: must be an object, not {_short(entry)}")
+    op = entry.get("op")
+    if not isinstance(op, str) or op not in OPS:
+        _refuse(where, "op", f"one of {', '.join(OPS)}", entry)
+    where = f"{where} ({op})"
+    if op in _CAPTURE:
+        raise ProgramError(f"{where}: op: stream capture and graphs are not supported yet")
+    id_ = entry.get("id")
+    if "id" in entry and not _text(id_):
+        _refuse(where, "id", "a name", entry)
+    options = {name: value for name, value in entry.items() if name not in ("op", "id")}
+    return Step(index, op, id_, _fields(options, OPS[op], known, where))
+
+
+def _declared(
+    document: Mapping[str, Any], section: str, fields: Mapping[str, _Field], where: str
+) -> dict[str, dict[str, Any]]:
+    things = document.get(section, {})
+    if not isinstance(things, dict):
+        _refuse(where, section, "an object with a name for each", document)
+    for name, options in things.items():
+        if not isinstance(options, dict):
+            _refuse(f"{where}: {section}", name, "an object", things)
+    return {name: _fields(options, fields, {}, f"{where}: {section}.{name}") for name, options in things.items()}
+
+
+def _fields(
+    options: Mapping[str, Any], fields: Mapping[str, _Field], known: dict[str, list[str]], where: str
+) -> dict[str, Any]:
+    """*options* with defaults filled in; names that they make are *known* from now on."""
+    for name in options:
+        if name not in fields:
+            raise ProgramError(f"{where}: {name}: unknown; there are {', '.join(fields) or 'no fields'}")
+    values = {}
+    for name, field in fields.items():
+        if name not in options:
+            if field.default is _REQUIRED:
+                raise ProgramError(f"{where}: {name}: missing; it must be {field.what}")
+            values[name] = field.default
+            continue
+        value = values[name] = options[name]
+        if not field.fits(value):
+            _refuse(where, name, field.what, options)
+        if field.refers is not None and value not in known[field.refers]:
+            raise ProgramError(
+                f"{where}: {name}: there is no {field.refers} {value!r}; there are {', '.join(known[field.refers])}"
+            )
+        if field.makes is not None and value not in known[field.makes]:
+            known[field.makes].append(value)
+    return values
+
+
+def _refuse(where: str, field: str, what: str, entry: Mapping[str, Any]) -> NoReturn:
+    problem = f"must be {what}, not {_short(entry[field])}" if field in entry else f"missing; it must be {what}"
+    raise ProgramError(f"{where}: {field}: {problem}")
+
+
+def _short(value: object) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,136 @@
+"""The Chrome trace: one JSON file that Perfetto and chrome://tracing open.
+
+A process for the host with its calls, a process per device with a lane per engine and stream, and an arrow from each
+call to what it queued. Three rules that viewers do not tell but punish:
+
+* Of two slices of one lane that overlap without nesting the later is dropped in silence. So a slice goes to the first
+  lane of its kind that is free; more than one is needed only where tasks wait at the same time.
+* Ids of flows are integers, and the end of a flow needs `"bp": "e"` to bind to the slice that begins there.
+* Times are floating-point microseconds. Counted from the start of the simulation they keep every nanosecond; counted
+  from 1970 they do not.
+"""
+
+import json
+from collections.abc import Sequence
+from heapq import heappop, heappush
+from pathlib import Path
+from typing import Any
+
+from acl_py.trace.reading import ENGINE_ORDER, queuing_calls, site_of_call, stream_order
+from acl_py.trace.recorder import Call, Operation, Trace
+
+Event = dict[str, Any]
+_Slot = tuple[int, int]  # process, lane
+
+_HOST = 1  # a process; 0 has a meaning of its own in some viewers
+_FIRST_DEVICE = 2
+
+
+def write(trace: Trace, path: str | Path) -> None:
+    """Write *trace* to *path*, an event per line."""
+    with Path(path).open("w", encoding="utf-8") as file:
+        file.write('{"displayTimeUnit": "ns", "traceEvents": [\n')
+        file.write(",\n".join(json.dumps(event) for event in events(trace)))
+        file.write("\n]}\n")
+
+
+def events(trace: Trace) -> list[Event]:
+    """The events of *trace*: the names of processes and lanes, then slices and flows in the order of their times."""
+    ops, calls = trace.ops, trace.calls
+    names: list[Event] = []
+    call_slots = _call_slots(calls, names)
+    op_slots = _op_slots(ops, names)
+    timed: list[tuple[int, Event]] = []
+    for call, slot in zip(calls, call_slots, strict=True):
+        timed.append((call.enter_ns, _call_slice(call, slot)))
+    for op, slot in zip(ops, op_slots, strict=True):
+        timed.append((op.start_ns, _op_slice(op, slot)))
+    # Behind the slices, and the sort is stable: at one instant a slice must come before the flow that binds to it.
+    for flow, (op, slot, index) in enumerate(zip(ops, op_slots, queuing_calls(ops, calls), strict=True), start=1):
+        if index is not None:
+            timed.append((calls[index].enter_ns, _flow("s", flow, calls[index].enter_ns, call_slots[index])))
+            timed.append((op.start_ns, _flow("f", flow, op.start_ns, slot) | {"bp": "e"}))
+    timed.sort(key=lambda entry: entry[0])
+    return names + [event for _, event in timed]
+
+
+def _call_slots(calls: Sequence[Call], names: list[Event]) -> list[_Slot]:
+    """Where each call goes; tells the *names*."""
+    lanes = _lanes([(call.enter_ns, call.exit_ns) for call in calls])
+    names.append(_name("process_name", (_HOST, 0), "host"))
+    names += [_name("thread_name", (_HOST, lane + 1), _numbered("calls", lane)) for lane in sorted(set(lanes))]
+    return [(_HOST, lane + 1) for lane in lanes]
+
+
+def _op_slots(ops: Sequence[Operation], names: list[Event]) -> list[_Slot]:
+    """Where each operation goes; tells the *names*."""
+    groups: dict[tuple[int, int, tuple[int, str]], list[int]] = {}
+    for index, op in enumerate(ops):
+        key = op.device, ENGINE_ORDER.index(op.engine), stream_order(op.stream)
+        groups.setdefault(key, []).append(index)
+    slots = [(0, 0)] * len(ops)
+    last_lane: dict[int, int] = {}
+    for (device, engine, (_, stream)), indices in sorted(groups.items()):
+        pid = _FIRST_DEVICE + device
+        if pid not in last_lane:
+            last_lane[pid] = 0
+            names.append(_name("process_name", (pid, 0), f"device {device}"))
+        base = last_lane[pid] + 1
+        lanes = _lanes([(ops[index].start_ns, ops[index].end_ns) for index in indices])
+        for index, lane in zip(indices, lanes, strict=True):
+            slots[index] = pid, base + lane
+        for lane in sorted(set(lanes)):
+            names.append(_name("thread_name", (pid, base + lane), _numbered(f"{ENGINE_ORDER[engine]} {stream}", lane)))
+            names.append(_sort_index((pid, base + lane)))
+            last_lane[pid] = base + lane
+    return slots
+
+
+def _lanes(spans: Sequence[tuple[int, int]]) -> list[int]:
+    """For each span, a beginning and an end, the first lane that is free: no two spans of a lane overlap."""
+    lanes = [0] * len(spans)
+    busy: list[tuple[int, int]] = []  # heaps: (until, lane), and lanes
+    free: list[int] = []
+    for index in sorted(range(len(spans)), key=spans.__getitem__):
+        begin, end = spans[index]
+        while busy and busy[0][0] <= begin:
+            heappush(free, heappop(busy)[1])
+        lane = heappop(free) if free else len(busy)
+        lanes[index] = lane
+        heappush(busy, (end, lane))
+    return lanes
+
+
+def _numbered(name: str, lane: int) -> str:
+    return f"{name} ({lane + 1})" if lane else name
+
+
+def _us(ns: int) -> float:
+    return ns / 1000
+
+
+def _name(what: str, slot: _Slot, name: str) -> Event:
+    return {"ph": "M", "name": what, "pid": slot[0], "tid": slot[1], "args": {"name": name}}
+
+
+def _sort_index(slot: _Slot) -> Event:
+    return {"ph": "M", "name": "thread_sort_index", "pid": slot[0], "tid": slot[1], "args": {"sort_index": slot[1]}}
+
+
+def _slice(name: str, category: str, begin: int, end: int, slot: _Slot, args: Event) -> Event:
+    pid, tid = slot
+    span = {"ts": _us(begin), "dur": _us(end - begin)}
+    return {"ph": "X", "name": name, "cat": category, "pid": pid, "tid": tid, **span, "args": args}
+
+
+def _call_slice(call: Call, slot: _Slot) -> Event:
+    return _slice(call.name, "call", call.enter_ns, call.exit_ns, slot, {"site": site_of_call(call)})
+
+
+def _op_slice(op: Operation, slot: _Slot) -> Event:
+    args = {"bytes": op.bytes, "stream": op.stream, "queued_us": _us(op.queued_ns), "site": op.site}
+    return _slice(op.name, op.kind, op.start_ns, op.end_ns, slot, args)
+
+
+def _flow(phase: str, flow: int, at: int, slot: _Slot) -> Event:
+    return {"ph": phase, "id": flow, "name": "queues", "cat": "queues", "pid": slot[0], "tid": slot[1], "ts": _us(at)}

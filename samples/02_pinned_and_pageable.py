@@ -1,0 +1,54 @@
+"""Shows: what MemcpyAsync does depends on the memory it is given.
+
+Scenario: the host queues the same copy twice behind a busy stream, once from pinned memory and once from a NumPy
+array, which is pageable. The copy engine reads pinned memory itself, when the stream comes to it: the call returns at
+once, and the host must leave the buffer alone until then. Pageable memory the host has to stage through small buffers,
+and it waits while they are full: the call returns late, but the array may be changed right away.
+"""
+
+import asyncio
+
+import numpy as np
+
+import acl_py
+from acl_py import Cost, MemcpyKind
+from acl_py.trace import chart
+
+NBYTES = 8 << 20
+
+
+@acl_py.kernel(cost=Cost(us=1_000))
+def busy():
+    pass
+
+
+async def copy_behind_a_kernel(sim, source, numbers):
+    """Copy *source* behind a long kernel, overwrite it as soon as the call returns, and see what arrived."""
+    stream = await acl_py.CreateStream()
+    device = await acl_py.Malloc(NBYTES)
+    arrived = await acl_py.MallocHost(NBYTES)
+    numbers[:] = 1
+    await busy[1, stream]()
+    before = sim.now_ns
+    await acl_py.MemcpyAsync(device, NBYTES, source, NBYTES, MemcpyKind.HOST_TO_DEVICE, stream)
+    call_us = (sim.now_ns - before) / 1000
+    numbers[:] = 2
+    await acl_py.MemcpyAsync(arrived, NBYTES, device, NBYTES, MemcpyKind.DEVICE_TO_HOST, stream)
+    await acl_py.SynchronizeStream(stream)
+    print(f"MemcpyAsync returned after {call_us:7,.1f} us; written 1, then 2, arrived {arrived.numpy()[0]}")
+    print(chart.lanes(sim.trace, width=80))
+
+
+async def main():
+    async with acl_py.simulate(device="h200") as sim:
+        pinned = await acl_py.MallocHost(NBYTES)
+        print("from pinned memory:", end=" ")
+        await copy_behind_a_kernel(sim, pinned, pinned.numpy())
+    print()
+    async with acl_py.simulate(device="h200") as sim:
+        pageable = np.empty(NBYTES, np.uint8)
+        print("from pageable memory:", end=" ")
+        await copy_behind_a_kernel(sim, pageable, pageable)
+
+
+asyncio.run(main())

@@ -1,0 +1,128 @@
+"""Programs whose traces the charts are tried on; all on the tiny device, so that their times are known."""
+
+import asyncio
+
+import numpy as np
+import pytest
+
+import acl_py
+from acl_py import Cost, MemcpyKind
+
+H2D, D2H = MemcpyKind.HOST_TO_DEVICE, MemcpyKind.DEVICE_TO_HOST
+SIZE = 10_000
+
+
+@acl_py.kernel(cost=Cost(us=20))
+def scale():
+    pass
+
+
+async def one_of_each(sim):
+    """Up, a kernel, down, in one stream."""
+    await pipeline(streams=1, rounds=1)
+
+
+async def many(sim):
+    """408 operations in 4 streams."""
+    await pipeline(streams=4, rounds=34)
+
+
+async def crowd(sim):
+    """Many streams, more than there are lanes."""
+    await pipeline(streams=30, rounds=2)
+
+
+async def pageable(sim):
+    """Copies in which the host takes part, so that one call queues several operations."""
+    array = np.zeros(SIZE, np.uint8)
+    device = await acl_py.Malloc(SIZE)
+    stream = await acl_py.CreateStream()
+    for _ in range(3):
+        await acl_py.MemcpyAsync(device, SIZE, array, SIZE, H2D, stream)
+        await scale[1, stream]()
+        await acl_py.MemcpyAsync(array, SIZE, device, SIZE, D2H, stream)
+    await acl_py.Memcpy(device, 1_000, array, 1_000, H2D)
+    await acl_py.SynchronizeDevice()
+
+
+async def tasks(sim):
+    """Three tasks that wait at the same time, each for a stream of its own."""
+
+    async def one():
+        stream = await acl_py.CreateStream()
+        for _ in range(3):
+            await acl_py.LaunchKernel(scale, 1, (), stream)
+            await acl_py.HostWork(2)
+            await acl_py.SynchronizeStream(stream)
+
+    await asyncio.gather(one(), one(), one())
+
+
+async def gathered(sim):
+    """Verbs that are tasks of their own, all made in one line; some of them wait."""
+    array, pinned = np.zeros(SIZE, np.uint8), await acl_py.MallocHost(SIZE)
+    device = await acl_py.Malloc(SIZE)
+    streams = [await acl_py.CreateStream() for _ in range(3)]
+    for host in (pinned, array):
+        await asyncio.gather(*(acl_py.MemcpyAsync(device, SIZE, host, SIZE, H2D, stream) for stream in streams))
+        await asyncio.gather(*(acl_py.SynchronizeStream(stream) for stream in streams))
+
+
+async def two_devices_and_two_contexts(sim):
+    """Streams of one name on two devices and in two contexts."""
+    await acl_py.LaunchKernel(scale, 1)
+    await acl_py.CreateContext(0)
+    await acl_py.LaunchKernel(scale, 1)  # beside the first: the legacy stream of another context
+    await acl_py.SetDevice(1)
+    await acl_py.LaunchKernel(scale, 1)
+    await acl_py.SynchronizeDevice()
+
+
+async def every_kind(sim):
+    """Copies, fills, kernels, host functions."""
+    host, device = await acl_py.MallocHost(SIZE), await acl_py.Malloc(SIZE)
+    for stream in (None, await acl_py.CreateStream(nonblocking=True)):
+        await acl_py.MemsetAsync(device, SIZE, 0, SIZE, stream)
+        await acl_py.MemcpyAsync(device[:100], 100, device[100:], 100, MemcpyKind.DEVICE_TO_DEVICE, stream)
+        await acl_py.MemcpyAsync(host, SIZE, device, SIZE, D2H, stream)
+        await acl_py.LaunchHostFunc(stream, int)
+    await acl_py.SynchronizeDevice()
+
+
+async def nothing(sim):
+    """No call at all."""
+
+
+PROGRAMS = [one_of_each, many, crowd, pageable, tasks, gathered, two_devices_and_two_contexts, every_kind, nothing]
+
+
+async def pipeline(streams, rounds):
+    host, device = await acl_py.MallocHost(SIZE), await acl_py.Malloc(SIZE)
+    made = [await acl_py.CreateStream() for _ in range(streams)]
+    for _ in range(rounds):
+        for stream in made:
+            await acl_py.MemcpyAsync(device, SIZE, host, SIZE, H2D, stream)
+            await scale[1, stream]()
+            await acl_py.MemcpyAsync(host, SIZE, device, SIZE, D2H, stream)
+    await acl_py.SynchronizeDevice()
+
+
+def trace_of(program):
+    async def main():
+        async with acl_py.simulate(device="tiny") as sim:
+            await program(sim)
+        return sim.trace
+
+    return asyncio.run(main())
+
+
+@pytest.fixture(params=PROGRAMS, ids=lambda program: program.__name__)
+def any_trace(request):
+    """The traces of all programs, one after the other."""
+    return trace_of(request.param)
+
+
+@pytest.fixture
+def traced():
+    """Run one of the programs, by name, and hand back its trace."""
+    return lambda name: trace_of(globals()[name])

@@ -1,0 +1,84 @@
+"""The lane chart, as it is seen."""
+
+import pytest
+
+from acl_py.trace import chart
+from acl_py.trace.recorder import Trace
+
+ONE_OF_EACH = """\
+       ╷0 us          ╷10             ╷20            ╷30             ╷40    busy
+host   ▓▓▓▓▓░░░░░░░░░░░░░░░░░░░░░░ SynchronizeDevice ░░░░░░░░░░░░░░░░░░░░░   7 %
+H2D     ›»»»»» h2d »»»»»›                                                   23 %
+cores                   █████████████ scale ███████████▌                    47 %
+D2H                                                    «««««« d2h «««««     23 %
+       »» to device   ██ kernel   «« to host   ▓▓ host calls   ░░ host held
+       0 = 2.01 us"""
+
+MANY = """\
+          ╷0 us                 ╷500                   ╷1,000               busy
+host      ▓▓▓▓▓▓▓▓▓▓▓▓ 408 calls ▓▓▓▓▓▓▓▓▓▓▓░░░░░░ SynchronizeDevice ░░░░░  53 %
+stream 1  █«█«█«█»█»██«█«█«█»█»█»██«█«█»█»█»██«█«█«█»█»██«█«█«█»█»██«█«█«   98 %
+stream 2  ›█»█»██«█«█«█»█»██«█«█«█»█»██«█«█«█»█»█»██«█«█»█»█»██«█«█«█»█»█   98 %
+stream 3  ›█«█«█«█»█»██«█«█«█»█»██«█«█«█»█»██«█«█«█»█»██«█«█«█»█»█»██«█«█‹  98 %
+stream 4   »█»█»██«█«█»█»█»██«█«█«█»█»██«█«█«█»█»██«█«█«█»█»██«█«█«█»█»██«  98 %
+H2D       »»»»»»»»»»»»»»»»»»»»»»»»»» 136 copies »»»»»»»»»»»»»»»»»»»»»»»»»   98 %
+cores     ▐███████████████████████████ 1+2+3+4 ██████████████████████████▌  98 %
+D2H        «««««««««««««««««««««««««« 136 copies «««««««««««««««««««««««««  98 %
+          »» to device   ██ kernel   «« to host   ▓▓ host calls   ░░ host held
+          0 = 5.01 us"""
+
+TASKS = """\
+          ╷0 us           ╷20             ╷40             ╷60               busy
+host      ▓8 calls▓░░░░░░░░░▓▓▓░░▓▓░░▓▓░░░░░░░░▓▓░░▓▓▓░░▓▓░░░░░░░░░░░░░░░░  36 %
+stream 1  ▐████ scale █████  █████ scale ████▌ ▐████ scale █████            75 %
+stream 2      █████ scale ████▌  ▐████ scale █████  █████ scale ████▌       75 %
+stream 3         ▐████ scale █████   ▐████ scale █████  █████ scale ████▌   75 %
+cores     ▐███████████████████████████ 1+2+3 ███████████████████████████▌   96 %
+          ██ kernel   ▓▓ host calls   ░░ host held   0 = 1 us"""
+
+
+@pytest.mark.parametrize(
+    ("program", "expected"),
+    [("one_of_each", ONE_OF_EACH), ("many", MANY), ("tasks", TASKS)],
+    ids=lambda value: value[:9],
+)
+def test_a_chart_looks_like_this(traced, program, expected):
+    assert chart.lanes(traced(program), width=80) == expected
+
+
+@pytest.mark.parametrize("width", [50, 80, 100, 133])
+def test_no_line_is_too_long_and_the_right_hand_column_is_straight(any_trace, width):
+    lines = chart.lanes(any_trace, width).splitlines()
+    assert max(map(len, lines)) <= width
+    rows = [line for line in lines if line.endswith((" %", "busy"))]
+    assert len({len(row) for row in rows}) <= 1
+
+
+def test_streams_share_lanes_where_there_are_too_many(traced):
+    text = chart.lanes(traced("crowd"))
+    labels = [line.split("  ")[0] for line in text.splitlines()[1:]]
+    assert labels[:4] == ["host", "stream 1 to 3", "stream 4 to 6", "stream 7 to 9"]
+    assert labels[10:14] == ["stream 28 to 30", "H2D", "cores", "D2H"]
+
+
+def test_streams_of_two_devices_stand_apart(traced):
+    labels = [line.split("  ")[0] for line in chart.lanes(traced("two_devices_and_two_contexts")).splitlines()]
+    assert labels[1:4] == ["host", "0: cores", "1: cores"]
+
+
+def test_a_window_shows_what_is_in_it(traced):
+    text = chart.lanes(traced("one_of_each"), width=60, since_ns=13_010, until_ns=33_010)
+    assert text == (
+        "       ╷0 us                  ╷10                       busy\n"
+        "host   ░░░░░░░░░░░░░░ SynchronizeDevice ░░░░░░░░░░░░░░   0 %\n"
+        "cores  ████████████████████ scale ████████████████████ 100 %\n"
+        "       ██ kernel   ░░ host held   0 = 13.01 us"
+    )
+
+
+def test_colours_change_no_character(any_trace):
+    assert chart.styled_lanes(any_trace, 90).plain == chart.lanes(any_trace, 90)
+
+
+def test_an_empty_trace_says_so():
+    assert chart.lanes(Trace()) == "nothing happened"

@@ -1,0 +1,210 @@
+"""The recorder: whole histories on the tiny device, where a byte takes a nanosecond and a plain call a microsecond."""
+
+from linecache import getline
+from pathlib import Path
+
+import numpy as np
+
+from acl_py import (
+    Array,
+    Cost,
+    CreateEvent,
+    CreateStream,
+    Free,
+    HostWork,
+    InOut,
+    LaunchHostFunc,
+    LaunchKernel,
+    Malloc,
+    MallocHost,
+    Memcpy,
+    MemcpyAsync,
+    MemcpyKind,
+    MemsetAsync,
+    RecordEvent,
+    SetDevice,
+    Sleep,
+    StreamWaitEvent,
+    SynchronizeDevice,
+    SynchronizeStream,
+    kernel,
+    simulate,
+)
+
+H2D, D2H, D2D = MemcpyKind.HOST_TO_DEVICE, MemcpyKind.DEVICE_TO_HOST, MemcpyKind.DEVICE_TO_DEVICE
+SIZE = 4096
+
+
+@kernel(cost=Cost(us=10))
+def double(x: InOut):
+    x *= 2
+
+
+@kernel(cost=Cost(us=3))
+def nothing():
+    pass
+
+
+def history(sim):
+    return [(op.name, op.stream, op.start_ns, op.end_ns) for op in sim.trace.ops]
+
+
+def call_history(sim):
+    return [(call.name, call.enter_ns, call.exit_ns) for call in sim.trace.calls]
+
+
+async def buffers():
+    return await MallocHost(SIZE), await Malloc(SIZE)
+
+
+async def test_a_pipeline_in_one_stream_is_recorded_whole():
+    async with simulate(device="tiny") as sim:
+        stream = await CreateStream()
+        host, device = await buffers()
+        start = sim.now_ns
+        assert start == 2_010  # a stream, a little pinned memory, device memory
+        await MemcpyAsync(device, SIZE, host, SIZE, H2D, stream)
+        await LaunchKernel(double, 4, [Array(device, np.int32)], stream)
+        await MemcpyAsync(host, SIZE, device, SIZE, D2H, stream)
+        await SynchronizeStream(stream)
+    assert [op[:8] for op in sim.trace.ops] == [
+        # name, kind, stream, engine, queued, start, end, bytes
+        ("h2d", "h2d", "stream 1", "H2D", 3_010, 3_010, 7_106, SIZE),
+        ("double", "kernel", "stream 1", "cores", 4_010, 7_106, 17_106, SIZE),
+        ("d2h", "d2h", "stream 1", "D2H", 5_010, 17_106, 21_202, SIZE),
+    ]
+    assert call_history(sim)[3:] == [
+        ("MemcpyAsync", 2_010, 3_010),
+        ("LaunchKernel", 3_010, 4_010),
+        ("MemcpyAsync", 4_010, 5_010),
+        ("SynchronizeStream", 5_010, 23_202),  # woken 2 us after the end of the last copy
+    ]
+
+
+async def test_a_wait_orders_two_streams():
+    async with simulate(device="tiny") as sim:
+        one, other, event = await CreateStream(), await CreateStream(), await CreateEvent()
+        await double_nothing(one)
+        await RecordEvent(event, one)
+        await StreamWaitEvent(other, event)
+        await double_nothing(other)
+        await SynchronizeDevice()
+    assert history(sim) == [
+        ("nothing", "stream 1", 4_000, 7_000),
+        ("nothing", "stream 1", 7_000, 10_000),
+        ("nothing", "stream 2", 10_000, 13_000),
+        ("nothing", "stream 2", 13_000, 16_000),
+    ]
+
+
+async def double_nothing(stream):
+    for _ in range(2):
+        await LaunchKernel(nothing, 1, (), stream)
+
+
+async def test_operations_come_in_the_order_of_their_ends():
+    async with simulate(device="tiny") as sim:
+        one, other = await CreateStream(), await CreateStream()
+        device = await Malloc(SIZE)
+        await LaunchKernel(double, 1, [device], one)
+        await LaunchKernel(nothing, 1, (), other)
+        await SynchronizeDevice()
+    assert history(sim) == [("nothing", "stream 2", 5_000, 8_000), ("double", "stream 1", 4_000, 14_000)]
+
+
+async def test_every_kind_of_operation_has_its_engine():
+    async with simulate(device="tiny") as sim:
+        host, device = await buffers()
+        await MemcpyAsync(device, SIZE, host, SIZE, H2D)
+        await MemcpyAsync(device[:8], 8, device[8:16], 8, D2D)
+        await MemsetAsync(device, SIZE, 0, SIZE)
+        await LaunchKernel(nothing, 1)
+        await LaunchHostFunc(None, int)
+        await MemcpyAsync(host, SIZE, device, SIZE, D2H)
+        await SynchronizeDevice()
+    assert [(op.name, op.kind, op.engine, op.bytes) for op in sim.trace.ops] == [
+        ("h2d", "h2d", "H2D", SIZE),
+        ("d2d", "d2d", "cores", 8),
+        ("fill", "fill", "cores", SIZE),
+        ("nothing", "kernel", "cores", 0),
+        ("int", "host_function", "host", 0),
+        ("d2h", "d2h", "D2H", SIZE),
+    ]
+
+
+async def test_a_pageable_copy_is_recorded_as_the_chunks_it_is_staged_in():
+    source = np.arange(3 * SIZE, dtype=np.uint8)
+    async with simulate(device="tiny") as sim:
+        device = await Malloc(3 * SIZE)
+        await Memcpy(device, 3 * SIZE, source, 3 * SIZE, H2D)
+        await SynchronizeDevice()
+    assert [(op.queued_ns, op.start_ns, op.end_ns, op.bytes) for op in sim.trace.ops] == [
+        (6_096, 6_096, 10_192, SIZE),  # 1 us to begin with, then each chunk is staged while the one before is copied
+        (10_192, 10_192, 14_288, SIZE),
+        (14_288, 14_288, 18_384, SIZE),
+    ]
+    assert call_history(sim)[1] == ("Memcpy", 1_000, 14_288)  # until the last chunk is staged
+
+
+async def test_an_operation_and_its_call_name_the_same_line():
+    async with simulate(device="tiny") as sim:
+        await LaunchKernel(nothing, 1)
+        await SynchronizeDevice()
+    [op], call = sim.trace.ops, sim.trace.calls[0]
+    assert call.file == __file__
+    assert op.site == f"{Path(__file__).name}:{call.line}"
+    assert "LaunchKernel(nothing, 1)" in getline(__file__, call.line)
+
+
+async def test_devices_are_told_apart():
+    async with simulate(device="tiny") as sim:
+        await LaunchKernel(nothing, 1)
+        await SetDevice(1)
+        await LaunchKernel(nothing, 1)
+        await SynchronizeDevice()
+    assert [(op.device, op.start_ns) for op in sim.trace.ops] == [(0, 1_000), (1, 3_000)]
+
+
+async def test_work_and_sleep_of_the_host_are_calls():
+    async with simulate(device="tiny") as sim:
+        await HostWork(7)
+        await Sleep(5)
+    assert call_history(sim) == [("HostWork", 0, 7_000), ("Sleep", 7_000, 12_000)]
+
+
+async def test_what_has_not_ended_is_not_there_yet():
+    async with simulate(device="tiny") as sim:
+        await LaunchKernel(double, 1, [await Malloc(SIZE)])
+        assert sim.trace.ops == []
+        await HostWork(20)
+        assert history(sim) == [("double", "legacy", 2_000, 12_000)]
+
+
+async def test_a_trace_grows():
+    rows = 40_000
+    async with simulate(device="tiny") as sim:
+        for _ in range(rows):
+            await LaunchKernel(nothing, 1)
+        await SynchronizeDevice()
+    ops = sim.trace.ops
+    assert len(ops) == rows
+    assert all(op.end_ns - op.start_ns == 3_000 for op in ops)
+    assert [op.start_ns for op in ops[:3]] == [1_000, 4_000, 7_000]
+    assert len(sim.trace.calls) == rows + 1
+
+
+async def test_the_same_program_leaves_the_same_trace():
+    async def program():
+        async with simulate(device="h200") as sim:
+            stream = await CreateStream()
+            host, device = await buffers()
+            for _ in range(3):
+                await MemcpyAsync(device, SIZE, host, SIZE, H2D, stream)
+                await LaunchKernel(double, 1, [device], stream)
+            await SynchronizeStream(stream)
+            await Free(device)
+        return sim.trace
+
+    first, second = await program(), await program()
+    assert first.ops == second.ops
+    assert first.calls == second.calls

@@ -1,0 +1,29 @@
+"""All benches, or those named: `python -m tests.bench [dispatch] [speed] [waits] [accuracy]`."""
+
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+from time import perf_counter
+
+from tests.bench.measure import machine, say
+
+PARTS = ("dispatch", "speed", "waits", "accuracy")
+
+
+def main(names):
+    unknown = [name for name in names if name not in PARTS]
+    if unknown:
+        sys.exit(f"there is no bench {unknown[0]!r}; there are {', '.join(PARTS)}")
+    say(machine())
+    say("Medians, with the range in brackets. The machine drifts: compare within a table.\n")
+    begin = perf_counter()
+    for name in names or PARTS:
+        if find_spec(f"tests.bench.{name}") is None:
+            say(f"{name}: there is no tests/bench/{name}.py yet\n")
+            continue
+        import_module(f"tests.bench.{name}").main()
+    say(f"all of it took {perf_counter() - begin:.0f} s")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

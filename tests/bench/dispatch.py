@@ -1,0 +1,80 @@
+"""What an operation costs: the ring of ring.py, ours and two peers that simulate the same, in time and in memory."""
+
+from statistics import median
+
+from tests.bench.measure import fresh, interleaved, ratio, say, show, spread, target
+
+SMALL, LARGE, WIDE = 100_000, 1_000_000, 300_000
+STREAMS, MANY_STREAMS = 8, 10_000
+MIB = 1024
+
+
+def main():
+    memory = _against_peers()
+    _streams()
+    _memory(memory)
+
+
+def _against_peers():
+    """Both sizes; returns the runs of the large one, whose memory is of interest, too."""
+    models = ("ours", "ours traced", "asyncio", "simpy")
+    small = interleaved({model: (model, SMALL, STREAMS) for model in models}, 5, fresh)
+    _dispatch_table(small, SMALL)
+    large = interleaved({model: (model, LARGE, STREAMS) for model in models}, 2, fresh)
+    _dispatch_table(large, LARGE)
+    return large
+
+
+def _dispatch_table(results, ops):
+    seconds = {model: [result.seconds for result in runs] for model, runs in results.items()}
+    us = {model: [result.us_per_op for result in runs] for model, runs in results.items()}
+    runs = len(us["ours"])
+    rows = [
+        (
+            model,
+            spread(us[model]),
+            f"{1e6 / median(us[model]):,.0f}",
+            f"{median(us[model]) * 3 / 5:.2f}",
+            f"{results[model][0].simulated_ns / 1e6:,.3f}",
+        )
+        for model in results
+    ]
+    show(
+        f"Dispatch: {ops:,} operations (copies of 4 KB, kernels) on {STREAMS} streams, {runs} runs in turn",
+        ("model", "us per operation", "operations/s", "us per host call", "simulated ms"),
+        rows,
+    )
+    added = median(traced - bare for traced, bare in zip(us["ours traced"], us["ours"], strict=True))
+    say(f"  ours : simpy    {target(ratio(seconds['ours'], seconds['simpy']), 0.25)}")
+    say(f"  ours : asyncio  {target(ratio(seconds['ours'], seconds['asyncio']), 0.33)}")
+    say(f"  tracing adds    {target(added, 0.6)} us per operation, host calls included\n")
+
+
+def _streams():
+    counts = (STREAMS, MANY_STREAMS)
+    results = interleaved({count: ("ours", WIDE, count) for count in counts}, 5, fresh)
+    us = {count: [result.us_per_op for result in results[count]] for count in counts}
+    show(
+        f"Streams: {WIDE:,} operations, tracing off, 5 runs in turn; each stream has buffers of its own",
+        ("streams", "us per operation"),
+        [(f"{count:,}", spread(us[count])) for count in counts],
+    )
+    say(f"  {MANY_STREAMS:,} : {STREAMS}  {target(ratio(us[MANY_STREAMS], us[STREAMS]), 1.3)}\n")
+
+
+def _memory(large):
+    few = fresh("ours", 10_000, STREAMS)
+    bare = median(result.peak_kib for result in large["ours"])
+    traced = median(result.peak_kib for result in large["ours traced"])
+    per_op = (traced - bare) * 1024 / large["ours"][0].ops
+    show(
+        "Memory: the most that the process had",
+        ("run", "MiB"),
+        [
+            (f"{few.ops:,} operations", f"{few.peak_kib / MIB:.1f}"),
+            (f"{large['ours'][0].ops:,} operations", f"{bare / MIB:.1f}"),
+            (f"{large['ours'][0].ops:,} operations, traced", f"{traced / MIB:.1f}"),
+        ],
+    )
+    say(f"  a hundred times the work adds  {target((bare - few.peak_kib) / MIB, 10, form='{:.1f}')} MiB")
+    say(f"  tracing adds                   {target(per_op, 120, form='{:.0f}')} bytes per operation\n")

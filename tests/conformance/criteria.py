@@ -1,0 +1,106 @@
+"""What it means to behave as the card did: the criteria, and the measured programs to hold them against.
+
+Data: programs and observations of an NVIDIA H200 (CUDA 13.0, driver 580), one list per file. `observed.host[i]` has
+`cost_us` (median) and the return codes seen; `observed.device` start and end of operations under a tracer;
+`observed.makespan_us` the median, with a device sync at the end.
+"""
+
+import json
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from acl_py.programs import Program, parse
+from acl_py.replay import Replay, replay
+
+DATA = Path(__file__).parent / "data"
+LONG_US = 500  # a call that takes as long has waited for something
+EXCUSED_US = (350, 700)  # too near to that to tell
+RATIO = (0.7, 1.4)  # of a long call
+LONG_OP_US = 400  # operations whose overlap counts
+SHARE = 0.3  # how far overlapped shares may differ
+
+CAPTURE = ("begin_capture", "end_capture", "instantiate", "graph_launch")
+
+
+@cache
+def measured(name: str) -> list[dict[str, Any]]:
+    """The measured programs of one data file."""
+    return json.loads((DATA / f"{name}.json").read_text())
+
+
+def is_capture(document: dict[str, Any]) -> bool:
+    """Does it capture streams or use graphs?"""
+    return any(step["op"] in CAPTURE for step in document["steps"])
+
+
+@cache
+def replayed(name: str, id_: str) -> Replay:
+    """The program *id_* of one data file, run on the simulated H200."""
+    return replay(program(next(each for each in measured(name) if each["id"] == id_)))
+
+
+def program(document: dict[str, Any]) -> Program:
+    """The program of a measured document."""
+    return parse(document)
+
+
+def wrong_codes(document: dict[str, Any], ours: Replay) -> list[str]:
+    """Calls whose return code the card never gave."""
+    return [
+        f"step {step} ({document['steps'][step]['op']}): card {card['ret']}, ours {call.ret}"
+        for step, card, call in _calls(document, ours)
+        if call.ret not in card["ret"]
+    ]
+
+
+def wrong_waits(document: dict[str, Any], ours: Replay) -> list[str]:
+    """Calls that wait here and not there, or the other way round, or for much longer or shorter."""
+    wrong = []
+    for step, card, call in _calls(document, ours):
+        there, here = card["cost_us"], call.exit_us - call.enter_us
+        if EXCUSED_US[0] <= there <= EXCUSED_US[1]:
+            continue
+        op = f"step {step} ({document['steps'][step]['op']}): card {there:.1f} us, ours {here:.1f} us"
+        if (there >= LONG_US) != (here >= LONG_US):
+            wrong.append(f"{op}: only one of them waited")
+        elif there >= LONG_US and not RATIO[0] <= here / there <= RATIO[1]:
+            wrong.append(f"{op}: {here / there:.2f} times as long")
+    return wrong
+
+
+def wrong_overlaps(document: dict[str, Any], ours: Replay) -> list[str]:
+    """Pairs of long operations that overlap to another degree."""
+    card = {id_: (op["start_us"], op["end_us"]) for id_, op in document["observed"].get("device", {}).items()}
+    here = {id_: (op.start_us, op.end_us) for id_, op in ours.device.items()}
+    missing = [f"{id_} did not run" for id_ in card if id_ not in here]
+    long = [id_ for id_, (start, end) in card.items() if end - start >= LONG_OP_US and id_ in here]
+    return missing + [
+        f"{a} and {b}: card {_share(card[a], card[b]):.2f}, ours {_share(here[a], here[b]):.2f}"
+        for a, b in combinations(long, 2)
+        if abs(_share(card[a], card[b]) - _share(here[a], here[b])) > SHARE
+    ]
+
+
+def makespan_error(document: dict[str, Any], ours: Replay) -> float:
+    """How much longer ours takes, in percent of the card's median; negative if shorter."""
+    there: float = document["observed"]["makespan_us"]
+    return 100 * (ours.makespan_us / there - 1)
+
+
+def distribution(errors: list[float]) -> tuple[float, float, float]:
+    """Median, 90th percentile and maximum of the magnitudes of *errors*."""
+    sizes = sorted(map(abs, errors))
+    return median(sizes), sizes[min(len(sizes) - 1, int(len(sizes) * 0.9))], sizes[-1]
+
+
+def _calls(document: dict[str, Any], ours: Replay) -> list[tuple[int, dict[str, Any], Any]]:
+    return [(card["step"], card, ours.host[card["step"]]) for card in document["observed"]["host"]]
+
+
+def _share(a: tuple[float, float], b: tuple[float, float]) -> float:
+    """The part of the shorter one during which both run."""
+    shorter = min(a[1] - a[0], b[1] - b[0])
+    return max(0.0, min(a[1], b[1]) - max(a[0], b[0])) / shorter if shorter > 0 else 0.0

@@ -1,0 +1,285 @@
+"""The format of stream programs: what is refused, with which words, and what a replay gives."""
+
+import json
+from random import Random
+
+import pytest
+from criteria import CAPTURE, measured
+
+from acl_py.programs import OPS, Program, ProgramError, load, parse
+from acl_py.replay import replay
+
+LAUNCH = {"op": "launch", "stream": "A", "us": 10}
+
+
+def document(*steps, **changes):
+    base = {
+        "id": "p",
+        "buffers": {"d": {"space": "device", "bytes": 4096}, "h": {"space": "pinned", "bytes": 4096}},
+        "streams": {"A": {}},
+        "events": {"e": {}},
+        "steps": list(steps),
+    }
+    return base | changes
+
+
+def refusal(*steps, **changes):
+    with pytest.raises(ProgramError) as caught:
+        parse(document(*steps, **changes))
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        ({"op": "lunch"}, "step 0: op: must be one of launch, "),
+        ({}, "step 0: op: missing"),
+        (7, "step 0: must be an object, not 7"),
+        ({"op": "launch", "stream": "A"}, "step 0 (launch): us: missing; it must be microseconds"),
+        (LAUNCH | {"us": -1}, "step 0 (launch): us: must be microseconds: a number, 0 or more, not -1"),
+        (LAUNCH | {"us": float("nan")}, "us: must be microseconds: a number, 0 or more, not NaN"),
+        (LAUNCH | {"us": True}, "us: must be microseconds: a number, 0 or more, not true"),
+        (LAUNCH | {"us": "10"}, 'us: must be microseconds: a number, 0 or more, not "10"'),
+        (LAUNCH | {"blocks": 0}, "blocks: must be a number of blocks, 1 or more, not 0"),
+        (LAUNCH | {"exclusive": 1}, "exclusive: must be true or false, not 1"),
+        (LAUNCH | {"stream": "B"}, "stream: there is no stream 'B'; there are legacy, per_thread, A"),
+        (LAUNCH | {"id": ""}, 'step 0 (launch): id: must be a name, not ""'),
+        (LAUNCH | {"color": "red"}, "color: unknown; there are stream, us, blocks, exclusive"),
+        ({"op": "sync_device", "stream": "A"}, "stream: unknown; there are no fields"),
+        ({"op": "record", "event": "f", "stream": "A"}, "event: there is no event 'f'"),
+        ({"op": "memcpy", "dst": "d", "src": "x", "bytes": 1}, "src: there is no buffer 'x'; there are d, h"),
+        ({"op": "memcpy", "dst": "d", "src": "h", "bytes": -1}, "bytes: must be a number of bytes, 0 or more, not -1"),
+        ({"op": "malloc", "name": "x", "bytes": 0}, "bytes: must be a number of bytes, 1 or more, not 0"),
+        ({"op": "free", "name": "x"}, "name: there is no buffer 'x'"),
+        ({"op": "create_stream", "name": "T", "flags": "fast"}, 'flags: must be "blocking" or "nonblocking"'),
+    ],
+)
+def test_a_wrong_step_is_named_with_its_field(step, message):
+    refused = refusal(step)
+    assert refused.startswith("program 'p': step 0")
+    assert message in refused
+
+
+def test_the_step_that_is_wrong_is_counted():
+    assert refusal(LAUNCH, LAUNCH, LAUNCH | {"us": None}).startswith("program 'p': step 2 (launch): us: ")
+
+
+def test_what_is_declared_is_checked():
+    assert "streams.A: priority: must be a whole number" in refusal(streams={"A": {"priority": 0.5}})
+    assert "streams.legacy: this stream is always there" in refusal(streams={"legacy": {}})
+    assert "buffers.d: space: missing" in refusal(buffers={"d": {"bytes": 1}})
+    assert 'buffers.d: space: must be "device"' in refusal(buffers={"d": {"space": "moon", "bytes": 1}})
+    assert "events.e: timing: must be true or false" in refusal(events={"e": {"timing": "no"}})
+    assert "events: e: must be an object, not true" in refusal(events={"e": True})
+    assert "buffers: must be an object" in refusal(buffers=[])
+    assert "steps: must be a list of steps" in refusal(steps={})
+
+
+def test_ids_name_one_operation():
+    assert "step 1: id: 'k' is the id of step 0 already" in refusal(LAUNCH | {"id": "k"}, LAUNCH | {"id": "k"})
+
+
+def test_names_made_by_a_call_can_be_used_behind_it():
+    steps = [{"op": "malloc", "name": "x", "bytes": 64}, {"op": "free", "name": "x"}]
+    assert [step.op for step in parse(document(*steps)).steps] == ["malloc", "free"]
+    assert "there is no buffer 'x'" in refusal(*reversed(steps))
+
+
+def test_capture_is_not_supported_yet():
+    message = refusal({"op": "begin_capture", "stream": "A"})
+    assert message == "program 'p': step 0 (begin_capture): op: stream capture and graphs are not supported yet"
+
+
+def test_only_the_programs_that_are_wrong_are_refused(tmp_path):
+    file = tmp_path / "programs.json"
+    file.write_text(json.dumps([document(LAUNCH), {"steps": []}, 3, document(id="q")]))
+    first, second, third, fourth = load(file)
+    assert isinstance(first, Program)
+    assert str(second) == f"{file}: program 1: id: missing; it must be a name"
+    assert str(third) == f"{file}: program 2: must be an object, not 3"
+    assert isinstance(fourth, Program)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("{", "is not JSON"), ("3", "must hold a program or a list of programs, not 3"), (None, "cannot be read")],
+)
+def test_a_file_without_programs_is_named(tmp_path, text, message):
+    file = tmp_path / "programs.json"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(ProgramError, match=message) as caught:
+        load(file)
+    assert str(caught.value).startswith(str(file))
+
+
+def test_a_file_may_hold_one_program(tmp_path):
+    file = tmp_path / "program.json"
+    file.write_text(json.dumps(document(LAUNCH)))
+    assert [program.id for program in load(file)] == ["p"]
+
+
+def test_every_measured_program_is_understood():
+    for name in ("semantics", "timelines", "sticky_error"):
+        for each in measured(name):
+            for step in each["steps"]:
+                assert step["op"] in OPS
+                assert set(step) - {"op", "id"} <= set(OPS[step["op"]])
+
+
+def test_a_whole_replay_on_round_numbers():
+    """On `tiny`: every call costs 1 us, copies run at 1 GB/s, nothing has latency."""
+    steps = [
+        {"op": "memcpy_async", "id": "in", "dst": "d", "src": "h", "bytes": 4000, "stream": "A"},
+        {"op": "launch", "id": "k", "stream": "A", "us": 10},
+        {"op": "query_stream", "stream": "A"},
+        {"op": "sync_stream", "stream": "A"},
+        {"op": "query_stream", "stream": "A"},
+    ]
+    run = replay(parse(document(*steps)), device="tiny")
+    assert [call.ret for call in run.host] == [0, 0, 600, 0, 0]
+    assert {id_: (time.start_us, time.end_us, time.engine) for id_, time in run.device.items()} == {
+        "in": (0.0, 4.0, "H2D"),
+        "k": (4.0, 14.0, "cores"),
+    }
+    assert run.host[0].enter_us == 0.38
+    assert run.host[1].enter_us == pytest.approx(run.host[0].exit_us + 0.38)
+    assert run.makespan_us > run.host[-1].exit_us
+
+
+def test_the_same_program_gives_the_same_times():
+    program = parse(measured("timelines")[0])
+    assert replay(program).to_json() == replay(program).to_json()
+
+
+def test_a_copy_from_host_to_host_lasts_as_long_as_its_call():
+    """So the card's trace shows it."""
+    steps = [{"op": "memcpy_async", "id": "c", "dst": "h", "src": "g", "bytes": 4096, "stream": "A"}]
+    buffers = {"h": {"space": "pinned", "bytes": 4096}, "g": {"space": "pageable", "bytes": 4096}}
+    run = replay(parse(document(*steps, buffers=buffers)))
+    [call] = run.host
+    assert run.device["c"].engine == "host"
+    assert run.device["c"].end_us == pytest.approx(call.exit_us - call.enter_us)
+
+
+def test_a_copy_in_chunks_is_one_operation():
+    mib = 1 << 20
+    steps = [{"op": "memcpy_async", "id": "c", "dst": "d", "src": "g", "bytes": 4 * mib, "stream": "A"}]
+    buffers = {"d": {"space": "device", "bytes": 4 * mib}, "g": {"space": "pageable", "bytes": 4 * mib}}
+    run = replay(parse(document(*steps, buffers=buffers)))
+    assert len(run.trace.ops) == 4
+    assert run.device["c"].start_us == 0
+    assert run.device["c"].end_us == (run.trace.ops[-1].end_ns - run.trace.ops[0].start_ns) / 1000
+
+
+@pytest.mark.parametrize(
+    ("step", "code"),
+    [
+        ({"op": "memcpy", "dst": "d", "src": "h", "bytes": 8192}, 1),
+        ({"op": "memcpy_async_bad", "dst_addr": 0, "src_addr": 0, "bytes": 4, "kind": 1, "stream": "A"}, 1),
+        ({"op": "elapsed", "start": "e", "end": "e"}, 400),
+    ],
+)
+def test_a_refused_call_gives_its_code_which_is_then_the_last_error(step, code):
+    steps = [step, {"op": "peek_error"}, {"op": "get_last_error"}, {"op": "get_last_error"}]
+    run = replay(parse(document(*steps)))
+    assert [call.ret for call in run.host] == [code, code, code, 0]
+
+
+def test_a_destroyed_stream_is_refused_by_the_runtime():
+    steps = [{"op": "destroy_stream", "name": "A"}, LAUNCH]
+    assert [call.ret for call in replay(parse(document(*steps))).host] == [0, 400]
+
+
+def test_every_op_can_be_played():
+    """All of the format but the capture ops, on one stream."""
+    mib = 1 << 20
+    copy = {"dst": "d", "src": "h", "bytes": 512, "dst_off": 128, "src_off": 64}
+    steps = [
+        {"op": "create_stream", "name": "T", "flags": "nonblocking", "priority": -1},
+        {"op": "create_event", "event": "f", "timing": False},
+        {"op": "malloc", "name": "m", "bytes": mib},
+        {"op": "malloc_host", "name": "mh", "bytes": mib},
+        {"op": "host_register", "name": "r", "bytes": mib},
+        {"op": "malloc_async", "name": "ma", "bytes": mib, "stream": "T"},
+        {"op": "launch", "stream": "T", "us": 5, "blocks": 3, "exclusive": True},
+        {"op": "memcpy_async", **copy, "stream": "T"},
+        {"op": "memcpy", **copy},
+        {"op": "memset_async", "dst": "m", "bytes": mib, "value": 7, "stream": "legacy"},
+        {"op": "memset", "dst": "m", "bytes": mib},
+        {"op": "host_func", "stream": "per_thread", "us": 5},
+        {"op": "host_work", "us": 5},
+        {"op": "record", "event": "f", "stream": "T"},
+        {"op": "wait", "event": "f", "stream": "A"},
+        {"op": "query_stream", "stream": "A"},
+        {"op": "query_event", "event": "f"},
+        {"op": "sync_event", "event": "f"},
+        {"op": "sync_stream", "stream": "A"},
+        {"op": "sync_device"},
+        {"op": "record", "event": "e", "stream": "A"},
+        {"op": "elapsed", "start": "e", "end": "e"},
+        {"op": "free_async", "name": "ma", "stream": "T"},
+        {"op": "host_unregister", "name": "r"},
+        {"op": "free_host", "name": "mh"},
+        {"op": "free", "name": "m"},
+        {"op": "destroy_event", "event": "f"},
+        {"op": "destroy_stream", "name": "T"},
+        {"op": "set_device"},
+        {"op": "mem_get_info"},
+        {"op": "peek_error"},
+        {"op": "get_last_error"},
+        {"op": "memcpy_async_bad", "dst_addr": 16, "src_addr": 16, "bytes": 4, "kind": 1, "stream": "A"},
+        {"op": "poke", "addr": 16, "stream": "A"},
+    ]
+    assert {step["op"] for step in steps} == set(OPS) - set(CAPTURE)
+    run = replay(parse(document(*steps)))
+    assert [call.ret for call in run.host[:-2] if call.ret not in (0, 600)] == []
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_any_program_runs_to_its_end(seed):
+    """Nonsense included: whatever a call is refused for comes back as its code."""
+    rng = Random(seed)
+    run = replay(parse(nonsense(rng)))
+    times = [time for call in run.host for time in (call.enter_us, call.exit_us)]
+    assert times == sorted(times)
+    assert run.makespan_us >= times[-1]
+
+
+def nonsense(rng):
+    """A program of random calls with random arguments, all of which the format allows."""
+    names = {"buffer": ["d", "h", "g"], "stream": ["legacy", "per_thread", "A", "N"], "event": ["e", "f"]}
+    values = {
+        "us": [0, 1, 50.5, 500],
+        "bytes": [1, 4096, 65536, 65540, 1 << 20, 3 << 20],
+        "dst_off": [0, 128, 1 << 20],
+        "src_off": [0, 128, 1 << 20],
+        "blocks": [1, 200],
+        "exclusive": [True, False],
+        "value": [0, 7],
+        "flags": ["blocking", "nonblocking"],
+        "priority": [-1, 0, 3],
+        "timing": [True, False],
+        "kind": [-1, 0, 1, 2, 3, 4, 9],
+        "dst_addr": [0, 16, 1 << 40, 1 << 63],
+        "src_addr": [0, 16, 1 << 40, 1 << 63],
+        "addr": [0, 16, 1 << 63],
+    }
+    ops = [op for op in OPS if op not in CAPTURE and (op != "poke" or rng.random() < 0.1)]
+    steps = []
+    for index in range(rng.randint(1, 60)):
+        op = rng.choice(ops)
+        step = {"op": op}
+        for name, field in OPS[op].items():
+            if field.makes:
+                step[name] = f"{field.makes} {index}"
+                names[field.makes].append(step[name])
+            else:
+                step[name] = rng.choice(names[field.refers] if field.refers else values[name])
+        steps.append(step)
+    buffers = {name: {"space": space, "bytes": 4 << 20} for name, space in zip("dhg", SPACES, strict=True)}
+    streams = {"A": {}, "N": {"flags": "nonblocking", "priority": -1}}
+    return document(*steps, buffers=buffers, streams=streams, events={"e": {}, "f": {"timing": False}})
+
+
+SPACES = ("device", "pinned", "pageable")
