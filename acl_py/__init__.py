@@ -67,7 +67,8 @@ from acl_py.memory import MemcpyKind as MemcpyKind
 from acl_py.memory import Memset as Memset
 from acl_py.memory import MemsetAsync as MemsetAsync
 from acl_py.simulation import Simulation as Simulation
-from acl_py.simulation import open as open
+from acl_py.simulation import current_simulation as current_simulation
+from acl_py.simulation import open as open  # noqa: A004 - acl_py.open is the name
 from acl_py.simulation import run as run
 from acl_py.simulation import simulate as simulate
 from acl_py.streams import LEGACY_STREAM as LEGACY_STREAM

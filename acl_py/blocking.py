@@ -1,7 +1,8 @@
 """The other way to wait: no event loop, the calling thread drives the device until what it waits for is done.
 
-Every verb is a coroutine that suspends only in its runtime's bridge. With this bridge it never suspends, so `finish` runs a verb to its end
-in one step: the blocking faces (the drop-in module, replay) use the same verbs as everybody else.
+Every verb is a coroutine that suspends only in its runtime's bridge. With this bridge it never suspends, so `finish`
+runs a verb to its end in one step: the blocking faces (the drop-in module, replay) use the same verbs as everybody
+else.
 """
 
 from collections.abc import Callable, Coroutine

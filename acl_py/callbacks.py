@@ -15,8 +15,8 @@ async def LaunchHostFunc(
 ) -> Completion:
     """Queue a call of *function* with *args* in *stream*; what is queued behind it waits for its end.
 
-    The functions of all streams run on one thread, one at a time, each for *us* microseconds of simulated time. They must not call the
-    runtime. One that raises is a failure of its stream's context.
+    The functions of all streams run on one thread, one at a time, each for *us* microseconds of simulated time. They
+    must not call the runtime. One that raises is a failure of its stream's context.
     """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
@@ -26,6 +26,6 @@ async def LaunchHostFunc(
     if us < 0:
         raise ValueError(f"a host function cannot take {us} us")
     op = Op(HostFunction(function, tuple(args), round(us * 1000)), Lane.HOST, 0, site)
-    runtime.submit(found, op, runtime.costs.host_function, 0)
+    runtime.submit(found, op, runtime.costs.host_function, runtime.profile.latency.host_function_start)
     runtime.called("LaunchHostFunc", enter, site)
     return op

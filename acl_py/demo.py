@@ -71,7 +71,7 @@ def _flops(x: Array, w: Array, _: Array) -> float:
     return 2 * x.shape[0] * x.shape[1] * w.shape[1]
 
 
-@kernel(cost=Cost(flops=_flops))  # type: ignore[untyped-decorator]
+@kernel(cost=Cost(flops=_flops))
 def layer(x: In, w: In, y: Out) -> None:
     """A dense layer with a ReLU."""
     np.maximum(x @ w, 0, out=y)

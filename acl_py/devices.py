@@ -90,15 +90,12 @@ async def SynchronizeDevice() -> None:
 
     Raises:
         AclError: the work of the context failed.
+        DeadlockError: it can never complete.
     """
     scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     device = scope.context.device
-    runtime.pay(runtime.costs.sync)
-    await runtime.wait(device.work(), f"SynchronizeDevice() of {device!r}", site)
-    runtime.called("SynchronizeDevice", enter, site)
-    if scope.context.error is not None:
-        raise runtime.lost(scope.context)
+    what = f"SynchronizeDevice() of {device!r}"
+    await scope.runtime.synchronize("SynchronizeDevice", device.work(), what, site_of(_getframe(1)), scope.context)
 
 
 async def CreateContext(device: int) -> Context:
@@ -114,7 +111,9 @@ async def CreateContext(device: int) -> Context:
 
 
 async def DestroyContext(context: Context) -> None:
-    """Destroy *context*; its work completes, its streams and events are gone. If it is current, the device's primary one becomes so."""
+    """Destroy *context*; its work completes, its streams and events are gone. If it is current, the device's primary
+    one becomes so.
+    """
     scope = here()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     _check(scope, context)

@@ -8,8 +8,9 @@
     └── ValueError
         └── ProfileError           a device profile that cannot be used
 
-A caller's mistake raises AclError (TypeError and ValueError where Python would) and changes nothing. Failed work on the device is
-found at a later call, as the rules say. A broken invariant of this package is an AssertionError: please report it.
+A caller's mistake raises AclError (TypeError and ValueError where Python would) and changes nothing. Failed work on
+the device is found at a later call, as the rules say. A broken invariant of this package is an AssertionError: please
+report it.
 """
 
 from device_model.errors import DeviceError as DeviceError
@@ -21,8 +22,8 @@ from device_model.rules import Code
 class AclError(DeviceError):
     """A call failed.
 
-    Attributes: *kind*, the `Kind` of failure; *code* and *name*, its number and name under the rules in force; *what* was wrong;
-    *remedy*, what to do about it.
+    Attributes: *kind*, the `Kind` of failure; *code* and *name*, its number and name under the rules in force; *what*
+    was wrong; *remedy*, what to do about it.
     """
 
     def __init__(self, kind: Kind, code: Code, what: str, remedy: str = "") -> None:
@@ -35,4 +36,6 @@ class AclError(DeviceError):
 
 
 class DeadlockError(RuntimeError):
-    """Nothing can ever end this wait: no host task can run, nothing is scheduled on a device, nothing outside can help."""
+    """Nothing can ever end this wait: no host task can run, nothing is scheduled on a device, nothing outside can
+    help.
+    """

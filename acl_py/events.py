@@ -78,13 +78,11 @@ async def QueryEventStatus(event: Event) -> Status:
 async def SynchronizeEvent(event: Event) -> None:
     """Wait until the last record of *event* has completed; if there was none, for nothing."""
     scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     check_event(scope, event)
-    runtime.pay(runtime.costs.sync)
-    await runtime.wait(event.work or NOTHING, f"SynchronizeEvent({event!r})", site)
-    runtime.called("SynchronizeEvent", enter, site)
-    if scope.context.error is not None:
-        raise runtime.lost(scope.context)
+    what = f"SynchronizeEvent({event!r})"
+    await scope.runtime.synchronize(
+        "SynchronizeEvent", event.work or NOTHING, what, site_of(_getframe(1)), scope.context
+    )
 
 
 async def EventElapsedTime(start: Event, end: Event) -> float:

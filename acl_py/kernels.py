@@ -1,7 +1,7 @@
 """Kernels written in Python: array kernels over whole arrays, block kernels called once per block.
 
-A kernel computes with NumPy and says what it costs; the device knows when its blocks run. Arguments made with `Array` arrive as
-arrays, annotations say what the kernel does with them:
+A kernel computes with NumPy and says what it costs; the device knows when its blocks run. Arguments made with `Array`
+arrive as arrays, annotations say what the kernel does with them:
 
     @kernel(cost=Cost(us=5))
     def add(x: In, y: In, out: Out) -> None:
@@ -9,8 +9,9 @@ arrays, annotations say what the kernel does with them:
 
     await add[8, stream](Array(x, np.float32), Array(y, np.float32), Array(out, np.float32))
 
-`In` arrives read-only, `Out` will be fully overwritten (what the kernel leaves out holds poison), `InOut` is both, and so is what has no
-annotation. A buffer or a bare address arrives as bytes, up to the end of it, and is `InOut` unless annotated.
+`In` arrives read-only, `Out` will be fully overwritten (what the kernel leaves out holds poison), `InOut` is both, and
+so is what has no annotation. A buffer or a bare address arrives as bytes, up to the end of it, and is `InOut` unless
+annotated.
 """
 
 from collections.abc import Callable, Coroutine, Sequence
@@ -19,7 +20,7 @@ from enum import Enum
 from functools import partial
 from math import prod
 from sys import _getframe
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -58,7 +59,8 @@ Amount = float | Callable[..., float]
 class Cost:
     """What a launch costs, as constants or functions of its arguments.
 
-    *us* microseconds for each block; or *flops* and *bytes* for the launch, which takes the longer of computing and moving on the share of
+    *us* microseconds for each block; or *flops* and *bytes* for the launch, which takes the longer of computing and
+      moving on the share of
     the cores that its blocks occupy. With none of them a launch moves the bytes of its arguments.
     """
 
@@ -128,6 +130,21 @@ class Array:
     def __repr__(self) -> str:
         return f"Array({self.buffer!r}, {self.dtype}, {self.shape})"
 
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return prod(self.shape)
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("an Array without dimensions has no length")
+        return self.shape[0]
+
     def view(self, access: Access) -> npt.NDArray[Any]:
         """The array that a kernel gets."""
         if self._views is None:
@@ -180,7 +197,7 @@ class KernelFunction:
     """A Python function made a kernel; launch it with LaunchKernel, or `await k[blocks, stream](*args)`."""
 
     def __init__(
-        self, function: Callable[..., object], cost: Cost, *, per_block: bool, exclusive: bool, serial: bool
+        self, function: Callable[..., object], *, cost: Cost, per_block: bool, exclusive: bool, serial: bool
     ) -> None:
         self.function = function
         self.cost = cost
@@ -205,7 +222,7 @@ class KernelFunction:
 
         return launch
 
-    def __call__(self, *args: Any) -> None:
+    def __call__(self, *_: Any) -> None:
         """Refuse: a kernel is launched, not called."""
         raise TypeError(f"{self!r} is launched, not called: await {self.name}[blocks, stream](...)")
 
@@ -280,34 +297,39 @@ class KernelFunction:
         return None
 
 
+_Function = Callable[..., object]
+
+
+@overload
+def kernel(function: _Function) -> KernelFunction: ...
+@overload
 def kernel(
-    function: Callable[..., object] | None = None,
-    *,
-    cost: Cost | None = None,
-    exclusive: bool = False,
-    serial: bool = False,
-) -> Any:
+    *, cost: Cost | None = None, exclusive: bool = False, serial: bool = False
+) -> Callable[[_Function], KernelFunction]: ...
+def kernel(
+    function: _Function | None = None, *, cost: Cost | None = None, exclusive: bool = False, serial: bool = False
+) -> KernelFunction | Callable[[_Function], KernelFunction]:
     """Make a function over whole arrays a kernel.
 
-    An *exclusive* block has an AI core (SM) to itself. A *serial* kernel touches Python state besides its arguments, so it runs
-    beside no other.
+    An *exclusive* block has an AI core (SM) to itself. A *serial* kernel touches Python state besides its arguments,
+    so it runs beside no other.
     """
-    if function is None:
-        return partial(kernel, cost=cost, exclusive=exclusive, serial=serial)
-    return KernelFunction(function, cost or Cost(), per_block=False, exclusive=exclusive, serial=serial)
+    make = partial(KernelFunction, cost=cost or Cost(), per_block=False, exclusive=exclusive, serial=serial)
+    return make if function is None else make(function)
 
 
+@overload
+def block_kernel(function: _Function) -> KernelFunction: ...
+@overload
 def block_kernel(
-    function: Callable[..., object] | None = None,
-    *,
-    cost: Cost | None = None,
-    exclusive: bool = False,
-    serial: bool = False,
-) -> Any:
+    *, cost: Cost | None = None, exclusive: bool = False, serial: bool = False
+) -> Callable[[_Function], KernelFunction]: ...
+def block_kernel(
+    function: _Function | None = None, *, cost: Cost | None = None, exclusive: bool = False, serial: bool = False
+) -> KernelFunction | Callable[[_Function], KernelFunction]:
     """Make a function a kernel that is called once per block, with the index of the block before the arguments."""
-    if function is None:
-        return partial(block_kernel, cost=cost, exclusive=exclusive, serial=serial)
-    return KernelFunction(function, cost or Cost(), per_block=True, exclusive=exclusive, serial=serial)
+    make = partial(KernelFunction, cost=cost or Cost(), per_block=True, exclusive=exclusive, serial=serial)
+    return make if function is None else make(function)
 
 
 async def LaunchKernel(

@@ -1,7 +1,7 @@
 """Memory of the device and the host, copies and fills.
 
-Where a verb takes memory it takes a buffer, a part of one, an address, a NumPy array or anything with the buffer protocol; what is
-not pinned is pageable. What a copy does follows from where both ends are; `kind` must agree.
+Where a verb takes memory it takes a buffer, a part of one, an address, a NumPy array or anything with the buffer
+protocol; what is not pinned is pageable. What a copy does follows from where both ends are; `kind` must agree.
 """
 
 from enum import IntEnum
@@ -53,6 +53,7 @@ for _kind in (
     MemcpyKind.DEFAULT,
 ):
     _ROUTES[_kind, Space.DEVICE, Space.DEVICE] = D2D
+_KINDS = frozenset(int(_kind) for _kind in MemcpyKind)
 # Those of them in which the host takes no part: only these are asynchronous.
 _ASYNC = {key: route for key, route in _ROUTES.items() if route is not None and Space.PAGEABLE not in key[1:]}
 _PLACES = {Space.DEVICE: "device", Space.PINNED: "pinned host", Space.PAGEABLE: "pageable host"}
@@ -137,8 +138,9 @@ async def HostUnregister(memory: Memory) -> None:
 async def MallocAsync(nbytes: int, stream: StreamLike = None) -> Buffer:
     """Take *nbytes* from the device's stream-ordered pool; for work ordered behind what *stream* was given up to now.
 
-    A block given back in the same stream is used again at once, one whose FreeAsync has taken place as well; one that was given
-    back in another stream makes *stream* wait for that FreeAsync (the three reuse rules of the CUDA programming guide).
+    A block given back in the same stream is used again at once, one whose FreeAsync has taken place as well; one that
+    was given back in another stream makes *stream* wait for that FreeAsync (the three reuse rules of the CUDA
+    programming guide).
     """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
@@ -194,9 +196,10 @@ async def MemcpyAsync(
 ) -> Completion:
     """Queue a copy of *count* bytes from *src* to *dst*, which has room for *dest_max*, in *stream*.
 
-    From or to pinned memory, and inside the device, the host goes on at once; the source must not change before the copy is done. From
-    pageable memory the host pays the staging, and waits when there is no room to stage; to pageable memory it waits until done.
-    From host to host it waits for the stream and copies itself. Sources: docs/semantics.md.
+    From or to pinned memory, and inside the device, the host goes on at once; the source must not change before the
+    copy is done. From pageable memory the host pays the staging, and waits when there is no room to stage; to pageable
+    memory it waits until done. From host to host it waits for the stream and copies itself. Sources:
+    docs/semantics.md.
     """
     scope = current()
     runtime = scope.runtime
@@ -206,6 +209,8 @@ async def MemcpyAsync(
         stream = resolve(scope, stream)
     if type(count) is not int or not 0 <= count <= dest_max:
         _check_count(runtime, count, dest_max)
+    if kind not in _KINDS:
+        raise _no_kind(runtime, kind)
     # The first thing that `locate` looks at, written out: this is the hot path.
     if type(dst) is Buffer and count <= dst.nbytes and dst.allocation.freed is None:
         dst_allocation, dst_offset = dst.allocation, dst.offset
@@ -234,12 +239,15 @@ async def MemcpyAsync(
 async def Memcpy(dst: Memory, dest_max: int, src: Memory, count: int, kind: int) -> None:
     """Copy *count* bytes from *src* to *dst*, in the default stream, after all that precedes it there.
 
-    The host waits until it is done, with two exceptions that surprise: a copy inside the device is only queued, and one from pageable
-    memory is done for the host when it has been staged (measured: sync-memcpy-d2d, sync-memcpy-h2d-pageable).
+    The host waits until it is done, with two exceptions that surprise: a copy inside the device is only queued, and
+    one from pageable memory is done for the host when it has been staged (measured: sync-memcpy-d2d,
+    sync-memcpy-h2d-pageable).
     """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     _check_count(runtime, count, dest_max)
+    if kind not in _KINDS:
+        raise _no_kind(runtime, kind)
     dst_allocation, dst_offset = runtime.memory.locate(dst, count, "dst")
     src_allocation, src_offset = runtime.memory.locate(src, count, "src")
     route = _route(runtime, kind, dst_allocation, src_allocation)
@@ -294,7 +302,9 @@ async def MemsetAsync(dst: Memory, dest_max: int, value: int, count: int, stream
 
 
 async def Memset(dst: Memory, dest_max: int, value: int, count: int) -> None:
-    """Fill *count* bytes of *dst* in the default stream; the host waits only for pinned memory (measured: memset-busy)."""
+    """Fill *count* bytes of *dst* in the default stream; the host waits only for pinned memory (measured:
+    memset-busy).
+    """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     completion, pinned = await _fill(scope, scope.context.default, dst, dest_max, value, count, site)
@@ -520,14 +530,17 @@ def _route(runtime: Runtime, kind: int, dst: Allocation, src: Allocation) -> Lab
         raise _bad_route(runtime, kind, dst, src) from None
 
 
+def _no_kind(runtime: Runtime, kind: object) -> Exception:
+    return runtime.fail(
+        Kind.INVALID_COPY_DIRECTION, f"{kind!r} is no copy kind", "use a MemcpyKind, or MemcpyKind.DEFAULT"
+    )
+
+
 def _bad_route(runtime: Runtime, kind: object, dst: Allocation, src: Allocation) -> Exception:
     places = f"from {_PLACES[src.space]} memory {src!r} to {_PLACES[dst.space]} memory {dst!r}"
-    try:
-        name = MemcpyKind(kind).name  # type: ignore[arg-type]
-    except ValueError:
-        return runtime.fail(
-            Kind.INVALID_COPY_DIRECTION, f"{kind!r} is no copy kind", "use a MemcpyKind, or MemcpyKind.DEFAULT"
-        )
+    if kind not in _KINDS:
+        return _no_kind(runtime, kind)
+    name = MemcpyKind(kind).name
     return runtime.fail(
         Kind.INVALID_COPY_DIRECTION, f"{name} does not fit a copy {places}", "use MemcpyKind.DEFAULT, or the other kind"
     )

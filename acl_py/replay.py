@@ -386,8 +386,7 @@ def _spin(us: float, exclusive: bool) -> KernelFunction:
     def spin() -> None:
         """Touch nothing."""
 
-    made: KernelFunction = kernel(spin, cost=Cost(us=us), exclusive=exclusive)
-    return made
+    return kernel(cost=Cost(us=us), exclusive=exclusive)(spin)
 
 
 @cache
@@ -398,5 +397,4 @@ def _poke(address: int) -> KernelFunction:
         """Fault."""
         raise DeviceError(Kind.ILLEGAL_ADDRESS, f"a kernel wrote to {address:#x}, where the device has no memory")
 
-    made: KernelFunction = kernel(poke, cost=Cost(us=FAULT_US))
-    return made
+    return kernel(cost=Cost(us=FAULT_US))(poke)

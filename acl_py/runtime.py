@@ -1,7 +1,8 @@
 """The runtime: one simulation as its host sees it. The host clock, the current context of each task, and the way in.
 
-`Runtime.submit` is the only way in, a completion the only way out. A verb checks its arguments, waits for room if it must, and then
-queues without suspending, so that it has queued everything or nothing. All waiting goes through the bridge.
+`Runtime.submit` is the only way in, a completion the only way out. A verb checks its arguments, waits for room if it
+must, and then queues without suspending, so that it has queued everything or nothing. All waiting goes through the
+bridge.
 """
 
 import asyncio
@@ -88,6 +89,7 @@ class Runtime:
         self.launched = False
         self.launches: dict[Any, Any] = {}  # prepared work of launches: see kernels.py
         self.initialized = 0  # Init minus Finalize
+        self.simulation: object = None  # what its user holds: see simulation.py
         self.closed: str | None = None  # why no verb works any more
         log.listen(self.hooks)
         self._devices: dict[int, Device] = {}
@@ -167,6 +169,19 @@ class Runtime:
         synchronized = self.hooks.synchronized
         if synchronized is not None:
             synchronized(completion)
+
+    async def synchronize(self, name: str, completion: Completion, what: str, site: Site, context: Context) -> None:
+        """The whole of a verb that waits: its cost, the wait, its row in the trace even if the wait fails, and the
+        errors it finds.
+        """
+        enter = self.host_ns
+        self.pay(self.costs.sync)
+        try:
+            await self.wait(completion, what, site)
+        finally:
+            self.called(name, enter, site)
+        if context.error is not None:
+            raise self.lost(context)
 
     async def busy_until(self, completion: Completion, what: str, site: object) -> None:
         """Suspend until *completion*, in which the host itself takes part, is done: nobody needs to be woken for it."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from acl_py.bridge import Bridge
 from acl_py.devices import leaks_of
-from acl_py.runtime import Runtime, Scope, opened, scope_var
+from acl_py.runtime import Runtime, Scope, here, opened, scope_var
 from acl_py.sites import forget_tasks, note_tasks
 from acl_py.trace import Trace
 from acl_py.trace.summary import summarize
@@ -31,6 +31,7 @@ class Simulation:
 
     def __init__(self, runtime: Runtime, trace: Trace | None, loop: asyncio.AbstractEventLoop) -> None:
         self.runtime = runtime
+        runtime.simulation = self
         self._trace = trace
         self._loop = loop
         self._ended = False
@@ -80,6 +81,13 @@ class Simulation:
         self.runtime.close("the simulation was closed")
         forget_tasks(self._loop)
         opened[:] = [scope for scope in opened if scope.runtime is not self.runtime]
+
+
+def current_simulation() -> Simulation:
+    """The simulation that the verbs of the calling task go to."""
+    simulation = here().runtime.simulation
+    assert isinstance(simulation, Simulation), "a runtime of a blocking face has no simulation object"
+    return simulation
 
 
 def _begin(
@@ -138,9 +146,10 @@ async def simulate(
 ) -> AsyncIterator[Simulation]:
     """A simulation inside a running loop, for the calling task and those it makes.
 
-    *device* is a profile's name or the path of one; *rules* a name or a SyncRules, by default the profile's own. *workers* threads run
-    large kernels. With *host_time* "measured" the real time between calls counts as host time. *hang_after* real seconds, a
-    wait that only the outside could end is called a deadlock.
+    *device* is a profile's name or the path of one; *rules* a name or a SyncRules, by default the profile's own.
+      *workers* threads run
+    large kernels. With *host_time* "measured" the real time between calls counts as host time. *hang_after* real
+    seconds, a wait that only the outside could end is called a deadlock.
     """
     sim, scope = _begin(device, rules, workers, host_time, trace, seed, hang_after)
     token = scope_var.set(scope)
@@ -179,7 +188,9 @@ def run(
     seed: int = 0,
     hang_after: float | None = None,
 ) -> _T:
-    """Run the coroutine function *main* with *args* in a new simulation and return its value; options as in `simulate`."""
+    """Run the coroutine function *main* with *args* in a new simulation and return its value; options as in
+    `simulate`.
+    """
 
     async def whole() -> _T:
         async with simulate(

@@ -1,7 +1,7 @@
 """Call sites: the line of the user's program that made a call, cheap to take and readable later.
 
-A verb takes the frame that awaits it. Where that frame is not the user's (the verb is a task of its own, made by gather or
-create_task), the site is where the task was made: a task factory notes it, for verbs only.
+A verb takes the frame that awaits it. Where that frame is not the user's (the verb is a task of its own, made by
+gather or create_task), the site is where the task was made: a task factory notes it, for verbs only.
 """
 
 import asyncio

@@ -61,8 +61,8 @@ def resolve(scope: Scope, stream: StreamLike) -> Stream:
 async def CreateStream(*, nonblocking: bool = False, priority: int = 0) -> Stream:
     """Create a stream in the current context.
 
-    A *nonblocking* stream takes no part in the default-stream rule. A smaller *priority* is more urgent: its kernels get
-    the next free cores, at block boundaries.
+    A *nonblocking* stream takes no part in the default-stream rule. A smaller *priority* is more urgent: its kernels
+    get the next free cores, at block boundaries.
     """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
@@ -96,13 +96,9 @@ async def SynchronizeStream(stream: StreamLike = None) -> None:
         DeadlockError: it can never complete.
     """
     scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     found = resolve(scope, stream)
-    runtime.pay(runtime.costs.sync)
-    await runtime.wait(found.frontier(), f"SynchronizeStream({found.name})", site)
-    runtime.called("SynchronizeStream", enter, site)
-    if found.context.error is not None:
-        raise runtime.lost(found.context)
+    what = f"SynchronizeStream({found.name})"
+    await scope.runtime.synchronize("SynchronizeStream", found.frontier(), what, site_of(_getframe(1)), found.context)
 
 
 async def StreamQuery(stream: StreamLike = None) -> Status:
@@ -120,7 +116,9 @@ async def StreamQuery(stream: StreamLike = None) -> Status:
 
 
 async def answered(scope: Scope, known: Completion | None, what: str, site: Any) -> None:
-    """A query was answered: *known* is what it proved to be done. "Not yet" lets others run, and must not go on for ever."""
+    """A query was answered: *known* is what it proved to be done. "Not yet" lets others run, and must not go on for
+    ever.
+    """
     runtime = scope.runtime
     if known is None:
         runtime.bridge.poll_failed(f"{what} at {site}")

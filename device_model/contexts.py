@@ -13,11 +13,13 @@ if TYPE_CHECKING:
 
 
 class Context:
-    """A context of one device; made by `Device.create_context`. *primary* contexts come with the device and cannot be destroyed."""
+    """A context of one device; made by `Device.create_context`. *primary* contexts come with the device and cannot be
+    destroyed.
+    """
 
     __slots__ = (
-        "_ending", "default", "destroyed", "device", "error", "failed_ns", "failed_op", "id", "legacy", "made", "order", "per_thread", "primary",
-        "streams",
+        "_ending", "default", "destroyed", "device", "error", "failed_ns", "failed_op", "id", "legacy", "made",
+        "order", "per_thread", "primary", "streams",
     )  # fmt: skip
 
     def __init__(self, device: "Device", id_: int, *, primary: bool, made: object) -> None:
@@ -30,8 +32,9 @@ class Context:
         self.failed_ns: Nanoseconds = -1
         self.failed_op: Op | None = None
         self.order = LegacyOrder()
-        self.legacy: Stream = LegacyStream(self, device.queues(-1), self.order)
-        self.per_thread = Stream(self, 0, "per_thread", device.queues(-2), self.order, 0, None)
+        where = "" if primary else f" of context {id_}"
+        self.legacy: Stream = LegacyStream(self, f"legacy{where}", device.queues(-1), self.order)
+        self.per_thread = Stream(self, 0, f"per_thread{where}", device.queues(-2), self.order, 0, None)
         self.default = device.default_stream(self)  # what None means
         self.streams: dict[int, Stream] = {}  # by id, those not destroyed
         self._ending: list[Stream] = []  # destroyed, with work left

@@ -147,7 +147,7 @@ class Device:
 
     def finish(self, op: Op) -> None:
         """The time of *op* is over: let it take effect, then release who waits for it."""
-        now = op.end_ns = self.scheduler.now
+        op.end_ns = self.scheduler.now
         context = op.stream.context
         if context.error is not None and op.start_ns >= context.failed_ns:
             op.error = context.error

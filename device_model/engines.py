@@ -1,15 +1,16 @@
-"""The engines of a device: a copy engine per direction, the dispatcher of blocks, and the thread that runs host functions.
+"""The engines of a device: a copy engine per direction, the dispatcher of blocks, and the thread that runs host
+functions.
 
 What an engine does was found on an H200 (docs/accuracy.md has the evidence):
 
-* A copy engine serves several hardware queues. It drains one queue until its head is not ready, then turns to the next queue, in
-  cyclic order, whose head is. While both directions run, each takes a little longer.
-* The dispatcher has one list, ordered by (priority, arrival). Only its head may place blocks; when all blocks of the head are
-  placed, the next kernel fills what is left of the cores. So a kernel that waits for room holds back all behind it. An exclusive
-  block needs an empty core; others share the cores without exclusive blocks, each on the emptiest. A limited number of kernels is
-  resident at once.
-* Copies inside the device and fills run as kernels; they hold the head of the list until shortly before they end, for they use the memory of the
-  whole device.
+* A copy engine serves several hardware queues. It drains one queue until its head is not ready, then turns to the next
+  queue, in cyclic order, whose head is. While both directions run, each takes a little longer.
+* The dispatcher has one list, ordered by (priority, arrival). Only its head may place blocks; when all blocks of the
+  head are placed, the next kernel fills what is left of the cores. So a kernel that waits for room holds back all
+  behind it. An exclusive block needs an empty core; others share the cores without exclusive blocks, each on the
+  emptiest. A limited number of kernels is resident at once.
+* Copies inside the device and fills run as kernels; they hold the head of the list until shortly before they end, for
+  they use the memory of the whole device.
 * One thread runs the host functions of all streams, in the order in which they became ready.
 """
 
@@ -26,7 +27,9 @@ Finish = Callable[[Op], None]  # what the device does with an operation whose ti
 
 
 class _Engine:
-    """What is common to the engines: they list themselves for `Scheduler.settle` when they may have something to hand out."""
+    """What is common to the engines: they list themselves for `Scheduler.settle` when they may have something to hand
+    out.
+    """
 
     __slots__ = ("finish", "is_dirty", "name", "scheduler")
 
@@ -51,8 +54,8 @@ class CopyEngine(_Engine):
     """Moves bytes in one direction, one copy at a time."""
 
     __slots__ = (
-        "_end", "busy_ns", "duplex_bytes", "duplex_permille", "free_ns", "gap_ns", "opposite", "orders", "queues", "ready_heads", "running",
-        "time_of", "turn",
+        "_end", "busy_ns", "duplex_bytes", "duplex_permille", "free_ns", "gap_ns", "opposite", "orders", "queues",
+        "ready_heads", "running", "time_of", "turn",
     )  # fmt: skip
 
     def __init__(
@@ -127,9 +130,11 @@ class CopyEngine(_Engine):
         heappush(scheduler.heap, (end, scheduler.sequence, self._end, op))
 
     def _share(self, start: Nanoseconds, end: Nanoseconds) -> Nanoseconds:
-        """While both directions run, until the first is done, each takes longer: stretch both by the time they have in common.
+        """While both directions run, until the first is done, each takes longer: stretch both by the time they have in
+        common.
 
-        This is exact for shared bandwidth: whoever goes on afterwards is alone, until the next copy starts and shares again.
+        This is exact for shared bandwidth: whoever goes on afterwards is alone, until the next copy starts and shares
+        again.
         """
         opposite = self.opposite
         if opposite.running is None or opposite.running.nbytes < self.duplex_bytes:
@@ -158,8 +163,8 @@ class Dispatcher(_Engine):
     """Places the blocks of kernels on the AI cores (SMs)."""
 
     __slots__ = (
-        "_arrivals", "_end", "_held", "block_overhead_ns", "copy_time", "drain_ns", "fill_time", "list", "open_cores", "pinned_fill_time",
-        "resident", "resident_limit", "shared_blocks", "tail_ns",
+        "_arrivals", "_end", "_held", "block_overhead_ns", "copy_time", "drain_ns", "fill_time", "list", "open_cores",
+        "pinned_fill_time", "resident", "resident_limit", "shared_blocks", "tail_ns",
     )  # fmt: skip
 
     def __init__(
@@ -292,7 +297,7 @@ class Dispatcher(_Engine):
 
 
 class HostThread(_Engine):
-    """Runs host functions, one at a time, in the order in which they became ready; each stream has a queue of its own."""
+    """Runs host functions, one at a time, in the order in which they became ready; each stream has its own queue."""
 
     __slots__ = ("free_ns", "pause_ns", "ready", "running")
 

@@ -1,4 +1,4 @@
-"""Events: a record remembers what its stream had been given at that moment; waiting, querying and timing look at that."""
+"""Events: a record remembers what its stream was given up to then; waiting, querying and timing look at that."""
 
 from typing import TYPE_CHECKING
 

@@ -1,8 +1,8 @@
 """Observers: who watches a simulation without taking part in it.
 
-`Observer` is a class of methods that do nothing; override what you need. Whoever runs the simulation asks `Hooks`, where a method that
-no observer overrides is None: nothing is paid where nobody listens. Observers are called in the order in which they were added, at the
-simulated instant of what they are told. They must not call the runtime.
+`Observer` is a class of methods that do nothing; override what you need. Whoever runs the simulation asks `Hooks`,
+where a method that no observer overrides is None: nothing is paid where nobody listens. Observers are called in the
+order in which they were added, at the simulated instant of what they are told. They must not call the runtime.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,8 +25,9 @@ class Observer:
     def call(self, name: str, enter_ns: Nanoseconds, exit_ns: Nanoseconds, site: object) -> None:
         """A host call *name*, made at *site*, took the host from *enter_ns* to *exit_ns*.
 
-        Not told of the two calls that make up most programs when all they did was to queue an operation: MemcpyAsync and
-        LaunchKernel. There `op_queued` tells it all: the call went from `op.called_ns` to `op.queued_ns`, at `op.site`.
+        Not told of the two calls that make up most programs when all they did was to queue an operation: MemcpyAsync
+        and LaunchKernel. There `op_queued` tells it all: the call went from `op.called_ns` to `op.queued_ns`, at
+        `op.site`.
         """
 
     def op_queued(self, op: "Op") -> None:

@@ -1,14 +1,15 @@
 """What a host can ask a device to do: copies, fills, kernels and host functions.
 
-`Work` says what to do; an `Op` is one piece of work in a stream, and its own completion. It is queued when the host submits it, starts when
-an engine takes it, and ends when its bytes have moved: `Work.perform` runs at the simulated end. `blockers` counts the completions it
-still waits for: the operation before it in its stream, and what events and the default-stream rule add.
+`Work` says what to do; an `Op` is one piece of work in a stream, and its own completion. It is queued when the host
+submits it, starts when an engine takes it, and ends when its bytes have moved: `Work.perform` runs at the simulated
+end. `blockers` counts the completions it still waits for: the operation before it in its stream, and what events and
+the default-stream rule add.
 
-Event records and waits are no operations: they only say which completions count (events.py), take no time on any engine and no room in
-any queue.
+Event records and waits are no operations: they only say which completions count (events.py), take no time on any
+engine and no room in any queue.
 
-There is one class of operation, whatever the work, because the interpreter is three times as fast on attributes of objects that are all
-of one class; a launch that is repeated has one `Kernel` as its work.
+There is one class of operation, whatever the work, because the interpreter is three times as fast on attributes of
+objects that are all of one class; a launch that is repeated has one `Kernel` as its work.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,7 +38,9 @@ class Lane(IntEnum):
 
 
 class Label:
-    """What the trace calls a piece of work, and where it goes; made once, so that a row of the trace can be found by it."""
+    """What the trace calls a piece of work, and where it goes; made once, so that a row of the trace can be found by
+    it.
+    """
 
     __slots__ = ("kind", "lane", "name")
 
@@ -79,10 +82,11 @@ class Work:
 
 
 class Op(Completion):
-    """Work queued in a stream. Times are nanoseconds of simulated time; `start_ns` and `end_ns` are -1 while unknown."""
+    """Work queued in a stream. Times are simulated nanoseconds; `start_ns` and `end_ns` are -1 while unknown."""
 
     __slots__ = (
-        "blockers", "called_ns", "error", "lane", "left", "nbytes", "queue", "queued_ns", "ready_ns", "running", "site", "start_ns", "stream", "work",
+        "blockers", "called_ns", "error", "lane", "left", "nbytes", "queue", "queued_ns", "ready_ns", "running",
+        "site", "start_ns", "stream", "work",
     )  # fmt: skip
 
     work: Work
@@ -122,7 +126,7 @@ class Op(Completion):
         return f"<{self.work.label}{where}{at}>"
 
     def release(self, by: Completion) -> None:
-        """One of the completions this waits for is there; what crosses engines or streams takes a while to be noticed."""
+        """One of the completions waited for is there; what crosses engines or streams takes a while to be noticed."""
         queue = self.queue
         ready = by.end_ns + (queue.after_same if by.stream is self.stream else queue.after_other)[by.lane]
         if ready > self.ready_ns:
@@ -133,7 +137,9 @@ class Op(Completion):
 
 
 class Copy(Work):
-    """Copy *nbytes* from *src* to *dst* (H2D, D2H or D2D); `pitched` makes it rows: `(dst_pitch, src_pitch, width, height)`."""
+    """Copy *nbytes* from *src* to *dst* (H2D, D2H or D2D); `pitched` makes it rows: `(dst_pitch, src_pitch, width,
+    height)`.
+    """
 
     __slots__ = ("dst", "dst_offset", "label", "nbytes", "pitched", "src", "src_offset")
 
@@ -205,7 +211,8 @@ class Fill(Work):
 class Kernel(Work):
     """Run *blocks* blocks, each busy for *block_ns*; an *exclusive* block has an AI core (SM) to itself.
 
-    *body* does the real work, at the end, on the *nbytes* bytes that *read* and *written* tell of. A *serial* body touches more than
+    *body* does the real work, at the end, on the *nbytes* bytes that *read* and *written* tell of. A *serial* body
+      touches more than
     simulated memory.
     """
 

@@ -1,10 +1,12 @@
 """Device profiles: all numbers of a card, each with where it comes from.
 
-A profile is a TOML file. Every value is a table `{ value = ..., source = "..." }`; a source begins with "measured", "documented" or
-"assumed". `load("h200")` reads one of those that come with the package, `load("my/card.toml")` one of your own. What is missing,
-unknown, of the wrong type or out of range is refused with the name of the file and the field.
+A profile is a TOML file. Every value is a table `{ value = ..., source = "..." }`; a source begins with "measured",
+"documented" or "assumed". `load("h200")` reads one of those that come with the package, `load("my/card.toml")` one of
+your own. What is missing, unknown, of the wrong type or out of range is refused with the name of the file and the
+field.
 
-Times are nanoseconds, sizes are bytes. A `Curve` gives the time of a transfer by its size, linear between the given points.
+Times are nanoseconds, sizes are bytes. A `Curve` gives the time of a transfer by its size, linear between the given
+points.
 """
 
 import tomllib

@@ -1,7 +1,8 @@
-"""What synchronises with what, as data. `CUDA` and `CUDA_PER_THREAD` are two values of it; the engine asks, it never knows a vendor.
+"""What synchronises with what, as data. `CUDA` and `CUDA_PER_THREAD` are two values of it; the engine asks, it never
+knows a vendor.
 
-Each field is a row of docs/semantics.md, where the source of each answer stands: what an H200 did, or the documentation.
-Sizes, depths and costs are not here but in the profile.
+Each field is a row of docs/semantics.md, where the source of each answer stands: what an H200 did, or the
+documentation. Sizes, depths and costs are not here but in the profile.
 """
 
 from collections.abc import Mapping
@@ -28,7 +29,7 @@ class SyncCopy(Enum):
 class PageableCopy(Enum):
     """What an asynchronous copy from or to pageable host memory does."""
 
-    STAGED = "to the device: the host pays the staging and goes on while the staged bytes find room; back: the host waits until done"
+    STAGED = "the host pays the staging and goes on while there is room to stage; on the way back it waits until done"
 
 
 class HostToHost(Enum):

@@ -4,7 +4,8 @@ Time is an integer number of nanoseconds. Three rules make a run a function of i
 
 1. What happens is ordered by (time, sequence). The sequence is the issue number of an operation, or a number drawn from
    the same counter, so no two entries are equal and nothing depends on how a heap breaks ties.
-2. Within one instant all completions come first, in issue order, and what they release lines up at its engine in that order;
+2. Within one instant all completions come first, in issue order, and what they release lines up at its engine in that
+  order;
    only then do the engines hand out what is free. Else the order of callbacks would decide who gets an engine.
 3. Nothing is left half-done between two calls: `advance`, `run_until` and `run_to_wake` return with the device settled.
 """
@@ -28,7 +29,7 @@ class Waiter(Protocol):
 
 
 class Engine(Protocol):
-    """Something that hands out what is free once all completions of an instant are in; it lists itself as dirty, once."""
+    """Hands out what is free once all completions of an instant are in; it lists itself as dirty, once."""
 
     is_dirty: bool
 
@@ -118,7 +119,9 @@ class AllOf(Completion):
 
 
 class Process(Completion):
-    """A course of events written as a generator that yields the completions it waits for; done when the generator ends."""
+    """A course of events written as a generator that yields the completions it waits for; done when the generator
+    ends.
+    """
 
     __slots__ = ("_course", "_scheduler")
 
@@ -183,7 +186,9 @@ class Scheduler:
         timer.complete(self.now)
 
     def watch(self, completion: Completion, callback: Callable[[], bool]) -> None:
-        """Call *callback* when *completion* is done; it answers whether it woke somebody (a cancelled waiter is nobody)."""
+        """Call *callback* when *completion* is done; it answers whether it woke somebody (a cancelled waiter is
+        nobody).
+        """
         completion.add_waiter(_Watch(self, callback))
 
     def advance(self, until: Nanoseconds) -> None:

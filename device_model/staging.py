@@ -2,13 +2,14 @@
 
 The host thread does that copying, so these are courses of events that the host waits for (scheduler.Process):
 
-* to the device, up to 64 KB: one copy on the host into a ring of 4 MB, then an ordinary copy. The host waits only while the ring is full.
-* to the device, larger: chunks of 1 MB through two buffers. The host goes on when the last chunk has been staged, and so waits for
-  room as long as the stream does not take the chunks before.
+* to the device, up to 64 KB: one copy on the host into a ring of 4 MB, then an ordinary copy. The host waits only
+  while the ring is full.
+* to the device, larger: chunks of 1 MB through two buffers. The host goes on when the last chunk has been staged, and
+  so waits for room as long as the stream does not take the chunks before.
 * to the host: chunks into two buffers; the host copies each out when it has come, and goes on when all have.
 
-The source of a copy to the device is read when it is staged; who changes it after the call returned does no harm. All of it was found on
-an H200: see docs/accuracy.md, "pageable memory".
+The source of a copy to the device is read when it is staged; who changes it after the call returned does no harm. All
+of it was found on an H200: see docs/accuracy.md, "pageable memory".
 """
 
 from collections import deque
@@ -49,7 +50,9 @@ class Staging:
         self._buffers: deque[Op] = deque()  # the copies from the chunk buffers to the device
 
     def ring_room(self, nbytes: int) -> Completion:
-        """Done when the ring takes a small copy of *nbytes*; ask again when it is, for somebody else may have been faster."""
+        """Done when the ring takes a small copy of *nbytes*; ask again when it is, for somebody else may have been
+        faster.
+        """
         if self._ring_used + nbytes + self._copies.ring_overhead <= self._copies.ring_bytes or not self._ring_used:
             return NOTHING
         room = Completion()

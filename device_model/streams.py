@@ -1,14 +1,16 @@
 """Streams: operations of one stream run in the order in which they were queued.
 
-A stream keeps no list of its work. It knows its *tail*, the completion that the next operation has to wait for, and what else the
-next one must wait for (`pending`: event waits, the default-stream rule). Each operation stands in one of the device's hardware
-queues, which several streams share: a queue lets nobody pass, so an operation that waits holds back those of other streams behind
-it. These false dependencies are seen on the card (docs/semantics.md, "hardware queues").
+A stream keeps no list of its work. It knows its *tail*, the completion that the next operation has to wait for, and
+what else the next one must wait for (`pending`: event waits, the default-stream rule). Each operation stands in one of
+the device's hardware queues, which several streams share: a queue lets nobody pass, so an operation that waits holds
+back those of other streams behind it. These false dependencies are seen on the card (docs/semantics.md, "hardware
+queues").
 
-The default-stream rule costs a program that never uses the legacy stream one comparison per operation. `LegacyOrder` counts epochs:
-work of the legacy stream ends one. The first operation of a blocking stream in an epoch waits for the legacy work that began it
-(the rest follow by stream order) and notes the stream; the next legacy work waits for the tails of the streams noted. That is
-all of the rule, for what a blocking stream did in earlier epochs the legacy work between has waited for already.
+The default-stream rule costs a program that never uses the legacy stream one comparison per operation. `LegacyOrder`
+counts epochs: work of the legacy stream ends one. The first operation of a blocking stream in an epoch waits for the
+legacy work that began it (the rest follow by stream order) and notes the stream; the next legacy work waits for the
+tails of the streams noted. That is all of the rule, for what a blocking stream did in earlier epochs the legacy work
+between has waited for already.
 """
 
 from collections import deque
@@ -25,7 +27,8 @@ class Stream:
     """A queue of work on one device; made by `Context.create_stream`."""
 
     __slots__ = (
-        "context", "destroyed", "epoch", "id", "made", "name", "order", "pending", "priority", "queues", "scheduler", "tail",
+        "context", "destroyed", "epoch", "id", "made", "name", "order", "pending", "priority", "queues", "scheduler",
+        "tail",
     )  # fmt: skip
 
     def __init__(
@@ -142,12 +145,14 @@ class LegacyOrder:
 
 
 class LegacyStream(Stream):
-    """The legacy default stream: it waits for the blocking streams, and they wait for it; records and waits on it count as work."""
+    """The legacy default stream: it waits for the blocking streams, and they wait for it; records and waits on it
+    count as work.
+    """
 
     __slots__ = ("rule",)
 
-    def __init__(self, context: "Context", queues: "tuple[HardwareQueue, ...]", rule: LegacyOrder) -> None:
-        super().__init__(context, 0, "legacy", queues, None, 0, None)
+    def __init__(self, context: "Context", name: str, queues: "tuple[HardwareQueue, ...]", rule: LegacyOrder) -> None:
+        super().__init__(context, 0, name, queues, None, 0, None)
         self.rule = rule
 
     @property
@@ -192,8 +197,8 @@ class _Engine(Protocol):
 class HardwareQueue:
     """One in-order queue of an engine, of limited depth; nobody passes its head.
 
-    `after_same` and `after_other` are the nanoseconds that it takes to start an operation of this queue behind a completion
-    of each lane, in its own stream and in another.
+    `after_same` and `after_other` are the nanoseconds that it takes to start an operation of this queue behind a
+    completion of each lane, in its own stream and in another.
     """
 
     __slots__ = ("after_other", "after_same", "depth", "engine", "fifo", "index", "waiting")

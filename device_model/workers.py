@@ -1,13 +1,13 @@
 """The pool that runs the bodies of operations: what may overlap in real time, without a trace of it in any result.
 
-Bodies take effect at the simulated end of their operation, and ends are processed in order. A large body may go to a thread while
-the simulation goes on. Before another body runs, those in flight are joined
+Bodies take effect at the simulated end of their operation, and ends are processed in order. A large body may go to a
+thread while the simulation goes on. Before another body runs, those in flight are joined
 
 * with which it shares bytes, one of them writing;
 * that ended, in simulated time, before it started: it may have been ordered after them;
 
-and all are joined before control returns to host code. Bodies that neither share bytes nor are ordered cannot tell in which order they
-ran, so the result of any program is the same for every number of workers.
+and all are joined before control returns to host code. Bodies that neither share bytes nor are ordered cannot tell in
+which order they ran, so the result of any program is the same for every number of workers.
 
 A hand-over to a thread costs about 50 us, so small bodies run where they are.
 """

@@ -1,7 +1,7 @@
 """The recorder: every operation and every host call as one packed row each, decoded when somebody looks.
 
-A row of an operation takes 44 bytes, one of a call 20: times and sizes, and the number of what they have in common with other rows.
-Numbers are given as things come, so a trace is the same for every run, and holds no address.
+A row of an operation takes 44 bytes, one of a call 20: times and sizes, and the number of what they have in common
+with other rows. Numbers are given as things come, so a trace is the same for every run, and holds no address.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -59,7 +59,10 @@ class Trace(Observer):
         self._call_numbers: dict[tuple[str, object], int] = {}
 
     def __repr__(self) -> str:
-        return f"<Trace of {self._ops_end // _OP.size} operations and {self._calls_end // _CALL.size} calls>"
+        return f"<Trace of {len(self)} operations>"
+
+    def __len__(self) -> int:
+        return self._ops_end // _OP.size
 
     def op_ended(self, op: Op) -> None:
         """Note a row."""
@@ -111,9 +114,11 @@ class Trace(Observer):
             if called >= 0:
                 name, file, line = queuing[number]
                 calls.append(Call(name, called, queued, file, line))
-        for op in self._unfinished():
-            if op.called_ns >= 0:
-                calls.append(Call(verb_of(op), op.called_ns, op.queued_ns, *_place(op.site)))
+        calls += [
+            Call(verb_of(op), op.called_ns, op.queued_ns, *_place(op.site))
+            for op in self._unfinished()
+            if op.called_ns >= 0
+        ]
         calls.sort(key=lambda call: (call.exit_ns, call.enter_ns))
         return calls
 

@@ -26,5 +26,8 @@ def summarize(runtime: Runtime, trace: Trace | None, leaks: Sequence[str]) -> st
             )
         waits = [call.exit_ns - call.enter_ns for call in trace.calls if call.name in _WAITS]
         lines.append(f"  host: {len(trace.calls)} calls, {sum(waits) / 1000:,.1f} us in {len(waits)} synchronisations")
+    left = len(runtime.unfinished())
+    if left:
+        lines.append(f"  {left} operations were queued and have not ended: synchronise before the end to see them run")
     lines += [f"  leak: {leak}" for leak in leaks]
     return "\n".join(lines)

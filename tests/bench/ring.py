@@ -24,11 +24,13 @@ import acl_py
 from device_model.profile import load
 
 NBYTES = 4096
+DECODED = 100_000  # operations of which the records are looked at
 FLOATS = NBYTES // 4
 KERNEL_US = 5
 ONE = np.float32(1)
 
 PROFILE = load("h200")
+SUBMIT_NS = PROFILE.latency.submit_copy  # for kernels it is the same
 H2D_NS, D2H_NS = PROFILE.copies.h2d[NBYTES], PROFILE.copies.d2h[NBYTES]
 KERNEL_NS = KERNEL_US * 1000 + PROFILE.latency.block + PROFILE.latency.kernel_drain
 
@@ -42,6 +44,7 @@ class Result:
     streams: int
     seconds: float
     simulated_ns: int
+    mean_end_ns: float = 0  # of an operation, counted from the first call; 0: not known
     peak_kib: int = 0
 
     @property
@@ -65,18 +68,20 @@ def add_one(x: acl_py.InOut) -> None:
     np.add(x, ONE, out=x)
 
 
-async def ours(ops, count):
-    """The ring through the public API."""
+async def ours(ops, count, sharing):
+    """The ring through the public API; every *sharing* streams use the same memory (and then race)."""
     rounds = rounds_of(ops, count)
-    pinned = await acl_py.MallocHost(NBYTES * count)
-    hosts = [pinned[i * NBYTES : (i + 1) * NBYTES] for i in range(count)]
-    devices = [await acl_py.Malloc(NBYTES) for _ in range(count)]
+    owners = count // sharing
+    pinned = await acl_py.MallocHost(NBYTES * owners)
+    hosts = [pinned[i * NBYTES : (i + 1) * NBYTES] for i in range(owners)]
+    devices = [await acl_py.Malloc(NBYTES) for _ in range(owners)]
     for index, host in enumerate(hosts):
         host.numpy(np.float32)[:] = index % 7
     streams = [await acl_py.CreateStream() for _ in range(count)]
     events = [await acl_py.CreateEvent(timing=False) for _ in range(count)]
     arguments = [(acl_py.Array(device, np.float32),) for device in devices]
-    lanes = list(zip(streams, hosts, devices, arguments, events, strict=True))
+    memory = list(zip(hosts, devices, arguments, strict=True)) * sharing
+    lanes = [(stream, *own, event) for stream, own, event in zip(streams, memory, events, strict=True)]
     neighbours = list(zip(streams, events[-1:] + events[:-1], strict=True))
     to_device, to_host = acl_py.MemcpyKind.HOST_TO_DEVICE, acl_py.MemcpyKind.DEVICE_TO_HOST
     copy, launch, record, wait = acl_py.MemcpyAsync, acl_py.LaunchKernel, acl_py.RecordEvent, acl_py.StreamWaitEvent
@@ -95,16 +100,20 @@ async def ours(ops, count):
             await wait(stream, event)
     await acl_py.SynchronizeDevice()
     seconds = process_time() - begin
-    check([host.numpy(np.float32) for host in hosts], rounds)
+    if sharing == 1:
+        check([host.numpy(np.float32) for host in hosts], rounds)
     return Result("ours", 3 * count * rounds, count, seconds, runtime.host_ns - simulated)
 
 
-def run_ours(ops, streams, *, trace=False):
+def run_ours(ops, streams, *, trace=False, sharing=1):
     async def main():
         async with acl_py.simulate(trace=trace, workers=1) as sim:
-            result = await ours(ops, streams)
-            if trace:
-                assert len(sim.trace) == result.ops, f"{sim.trace!r} of {result.ops} operations"
+            result = await ours(ops, streams, sharing)
+            result.peak_kib = peak_kib()  # before the rows are decoded
+            if trace and ops <= DECODED:
+                ends = [op.end_ns for op in sim.trace.ops]
+                assert len(ends) == result.ops, f"{sim.trace!r} of {result.ops} operations"
+                result.mean_end_ns = sum(ends) / result.ops - (sim.now_ns - result.simulated_ns)
             return result
 
     return asyncio.run(main())
@@ -112,6 +121,10 @@ def run_ours(ops, streams, *, trace=False):
 
 def run_traced(ops, streams):
     return run_ours(ops, streams, trace=True)
+
+
+def run_sharing(ops, streams):
+    return run_ours(ops, streams, sharing=max(1, streams // 8))
 
 
 def run_asyncio(ops, streams):
@@ -129,6 +142,7 @@ def run_simpy(ops, streams):
 MODELS: dict[str, Callable[[int, int], Result]] = {
     "ours": run_ours,
     "ours traced": run_traced,
+    "ours, shared memory": run_sharing,  # eight buffers for all streams
     "asyncio": run_asyncio,
     "simpy": run_simpy,
 }
@@ -149,7 +163,7 @@ def main():
     model, ops, streams = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     result = MODELS[model](ops, streams)
     result.model = model
-    result.peak_kib = peak_kib()
+    result.peak_kib = result.peak_kib or peak_kib()
     print(json.dumps(asdict(result)))
 
 

@@ -1,0 +1,65 @@
+"""The public names: what is exported is documented, verbs are coroutines, aliases are aliases."""
+
+import inspect
+
+import pytest
+
+import acl_py
+
+VERBS = [name for name, thing in vars(acl_py).items() if inspect.iscoroutinefunction(thing)]
+EXPECTED = """
+    Init Finalize SetDevice GetDevice GetDeviceCount ResetDevice SynchronizeDevice
+    CreateContext DestroyContext SetCurrentContext GetCurrentContext
+    CreateStream DestroyStream SynchronizeStream StreamQuery StreamWaitEvent
+    CreateEvent DestroyEvent RecordEvent QueryEventStatus SynchronizeEvent EventElapsedTime
+    EventRecord EventQuery EventSynchronize
+    Malloc Free MallocHost FreeHost HostRegister HostUnregister MallocAsync FreeAsync GetMemInfo
+    Memcpy MemcpyAsync Memset MemsetAsync Memcpy2d Memcpy2dAsync
+    LaunchKernel LaunchHostFunc HostWork Sleep HostThread GetLastError PeekAtLastError
+""".split()
+
+
+def test_every_verb_is_there_and_no_other():
+    assert sorted(VERBS) == sorted(EXPECTED)
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_every_verb_says_what_it_does(name):
+    assert inspect.getdoc(getattr(acl_py, name))
+
+
+def test_the_other_spellings_are_the_same_functions():
+    assert acl_py.EventRecord is acl_py.RecordEvent
+    assert acl_py.EventQuery is acl_py.QueryEventStatus
+    assert acl_py.EventSynchronize is acl_py.SynchronizeEvent
+
+
+def test_copy_kinds_have_aclrts_values():
+    assert {kind.name: kind.value for kind in acl_py.MemcpyKind} == {
+        "HOST_TO_HOST": 0,
+        "HOST_TO_DEVICE": 1,
+        "DEVICE_TO_HOST": 2,
+        "DEVICE_TO_DEVICE": 3,
+        "DEFAULT": 4,
+        "HOST_TO_BUF_TO_DEVICE": 5,
+        "INNER_DEVICE_TO_DEVICE": 6,
+        "INTER_DEVICE_TO_DEVICE": 7,
+    }
+
+
+@pytest.mark.parametrize(
+    ("verb", "parameters"),
+    [
+        ("MemcpyAsync", "dst dest_max src count kind stream"),
+        ("Memcpy", "dst dest_max src count kind"),
+        ("MemsetAsync", "dst dest_max value count stream"),
+        ("Memset", "dst dest_max value count"),
+        ("Memcpy2dAsync", "dst dst_pitch src src_pitch width height kind stream"),
+        ("StreamWaitEvent", "stream event"),
+        ("RecordEvent", "event stream"),
+        ("EventElapsedTime", "start end"),
+        ("LaunchKernel", "kernel block_dim args stream"),
+    ],
+)
+def test_arguments_come_in_aclrts_order(verb, parameters):
+    assert " ".join(inspect.signature(getattr(acl_py, verb)).parameters) == parameters
