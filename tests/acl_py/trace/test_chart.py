@@ -63,7 +63,7 @@ def test_streams_share_lanes_where_there_are_too_many(traced):
 
 def test_streams_of_two_devices_stand_apart(traced):
     labels = [line.split("  ")[0] for line in chart.lanes(traced("two_devices_and_two_contexts")).splitlines()]
-    assert labels[1:4] == ["host", "0: cores", "1: cores"]
+    assert labels[1:6] == ["host", "0: legacy", "0: legacy of context 1", "0: cores", "1: cores"]
 
 
 def test_a_window_shows_what_is_in_it(traced):

@@ -121,12 +121,12 @@ def test_tasks_that_wait_at_the_same_time_have_lanes_of_their_own(traced):
     ]
 
 
-def test_streams_of_one_name_do_not_collide(traced):
+def test_default_streams_of_two_contexts_stand_apart(traced):
     names = lane_names(by_phase(chrome.events(traced("two_devices_and_two_contexts"))))
     assert list(names.values()) == [
         "host: calls",
         "device 0: cores legacy",
-        "device 0: cores legacy (2)",
+        "device 0: cores legacy of context 1",
         "device 1: cores legacy",
     ]
 
