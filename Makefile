@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet --editable '.[dev]'
+	$(BIN)/pip install --quiet --editable '.[dev,notebooks]'
 	touch $@
 
 demo: $(VENV)/ready

@@ -23,7 +23,7 @@ async def LaunchHostFunc(
     found = resolve(scope, stream)
     if not callable(function):
         raise TypeError(f"a host function must be callable, not {function!r}")
-    if us < 0:
+    if not us >= 0:
         raise ValueError(f"a host function cannot take {us} us")
     op = Op(HostFunction(function, tuple(args), round(us * 1000)), Lane.HOST, 0, site)
     runtime.submit(found, op, runtime.costs.host_function, runtime.profile.latency.host_function_start)

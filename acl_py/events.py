@@ -3,7 +3,7 @@
 from sys import _getframe
 
 from acl_py.errors import Kind
-from acl_py.runtime import Scope, current
+from acl_py.runtime import Scope, current, here, scope_var
 from acl_py.sites import site_of
 from acl_py.streams import Status, StreamLike, answered, check_event, resolve
 from device_model.events import Event as Event
@@ -27,7 +27,7 @@ async def DestroyEvent(event: Event) -> None:
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     check_event(scope, event)
     runtime.pay(runtime.costs.destroy_event)
-    event.destroyed = site
+    event.destroy(site)
     runtime.called("DestroyEvent", enter, site)
 
 
@@ -36,13 +36,15 @@ async def RecordEvent(event: Event, stream: StreamLike = None) -> Completion:
 
     Returns the completion of that work. On the legacy stream a record counts as work of the default stream.
     """
-    scope = current()
+    scope = scope_var.get() or here()  # current(), written out: this is the hot path
     runtime = scope.runtime
+    if scope.context.error is not None:
+        raise runtime.lost(scope.context)
     enter = runtime.host_ns
     site = site_of(_getframe(1))
-    if type(stream) is not Stream or stream.destroyed is not None:
+    if type(stream) is not Stream or stream.home is not scope.context:
         stream = resolve(scope, stream)
-    if type(event) is not Event or event.destroyed is not None:
+    if type(event) is not Event or event.home is not scope.context:
         check_event(scope, event)
     if event.context.device is not stream.context.device:
         raise runtime.fail(
@@ -70,8 +72,8 @@ async def QueryEventStatus(event: Event) -> Status:
     done = event.done
     await answered(scope, (event.work or NOTHING) if done else None, f"QueryEventStatus({event!r})", site)
     runtime.called("QueryEventStatus", enter, site)
-    if scope.context.error is not None:
-        raise runtime.lost(scope.context)
+    if event.context.error is not None:
+        raise runtime.lost(event.context)
     return Status.COMPLETE if done else Status.NOT_READY
 
 
@@ -81,7 +83,7 @@ async def SynchronizeEvent(event: Event) -> None:
     check_event(scope, event)
     what = f"SynchronizeEvent({event!r})"
     await scope.runtime.synchronize(
-        "SynchronizeEvent", event.work or NOTHING, what, site_of(_getframe(1)), scope.context
+        "SynchronizeEvent", event.work or NOTHING, what, site_of(_getframe(1)), event.context
     )
 
 
@@ -95,6 +97,12 @@ async def EventElapsedTime(start: Event, end: Event) -> float:
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     for event in (start, end):
         check_event(scope, event)
+    if start.context.device is not end.context.device:
+        raise runtime.fail(
+            Kind.INVALID_HANDLE,
+            f"{start!r} and {end!r} are of different devices, whose clocks have nothing to do with one another",
+            "take both times on one device",
+        )
     runtime.pay(runtime.costs.elapsed)
     try:
         for event in (start, end):

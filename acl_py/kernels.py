@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acl_py.errors import Kind
-from acl_py.runtime import Runtime, Scope, current
+from acl_py.runtime import Runtime, Scope, here, scope_var
 from acl_py.sites import site_of
 from acl_py.streams import StreamLike, resolve
 from device_model import memory as model
@@ -60,8 +60,7 @@ class Cost:
     """What a launch costs, as constants or functions of its arguments.
 
     *us* microseconds for each block; or *flops* and *bytes* for the launch, which takes the longer of computing and
-      moving on the share of
-    the cores that its blocks occupy. With none of them a launch moves the bytes of its arguments.
+    moving on the share of the cores that its blocks occupy. With none of them a launch moves the bytes of its arguments.
     """
 
     us: Amount | None = None
@@ -106,7 +105,7 @@ class Array:
     Make it once and launch with it often. Raises ValueError where it does not fit.
     """
 
-    __slots__ = ("_views", "buffer", "dtype", "nbytes", "shape")
+    __slots__ = ("_readable", "_writable", "buffer", "dtype", "nbytes", "shape")
 
     def __init__(
         self, buffer: Buffer, dtype: npt.DTypeLike = np.uint8, shape: int | Sequence[int] | None = None
@@ -115,6 +114,8 @@ class Array:
             raise TypeError(f"an Array is made of a buffer, as Malloc gives it, not of {buffer!r}")
         self.buffer = buffer
         self.dtype = np.dtype(dtype)
+        if self.dtype.hasobject or not self.dtype.itemsize:
+            raise ValueError(f"an Array of {self.dtype} is not possible: its items must be plain bytes of a fixed size")
         if shape is None:
             if buffer.nbytes % self.dtype.itemsize:
                 raise ValueError(f"{buffer!r} is no whole number of {self.dtype}")
@@ -125,7 +126,8 @@ class Array:
             raise ValueError(
                 f"{self.dtype} of shape {self.shape} takes {self.nbytes} bytes, and {buffer!r} has {buffer.nbytes}"
             )
-        self._views: tuple[npt.NDArray[Any], npt.NDArray[Any]] | None = None
+        self._readable: npt.NDArray[Any] | None = None
+        self._writable: npt.NDArray[Any] | None = None
 
     def __repr__(self) -> str:
         return f"Array({self.buffer!r}, {self.dtype}, {self.shape})"
@@ -147,50 +149,50 @@ class Array:
 
     def view(self, access: Access) -> npt.NDArray[Any]:
         """The array that a kernel gets."""
-        if self._views is None:
-            writable = model.array(self.buffer.allocation, self.buffer.offset, self.dtype, self.shape)
-            readable = writable.view()
-            readable.flags.writeable = False
-            self._views = readable, writable
-        return self._views[access is not Access.IN]
+        view = self._readable if access is Access.IN else self._writable
+        if view is None:
+            view = model.array(self.buffer.allocation, self.buffer.offset, self.dtype, self.shape)
+            if access is Access.IN:
+                view.flags.writeable = False
+                self._readable = view
+            else:
+                self._writable = view
+        return view
 
 
 class _Body:
     """The call, or the calls, of a kernel's function with one list of arguments."""
 
-    __slots__ = ("_arrays", "_blocks", "_function", "_outs", "_values")
+    __slots__ = ("_accesses", "_args", "_blocks", "_function", "_outs")
 
-    def __init__(self, function: Callable[..., object], blocks: int | None) -> None:
+    def __init__(
+        self,
+        function: Callable[..., object],
+        blocks: int | None,
+        args: Sequence[Any],
+        accesses: Sequence[Access],
+        outs: Sequence[Extent],
+    ) -> None:
         self._function = function
         self._blocks = blocks  # None: one call for all
-        self._values: list[Any] = []
-        self._arrays: list[tuple[int, Array, Access]] = []  # where in the values a view goes
-        self._outs: list[Extent] = []
-
-    def add(self, value: Any) -> None:
-        """The next argument is *value*."""
-        self._values.append(value)
-
-    def add_array(self, array: Array, access: Access, extent: Extent) -> None:
-        """The next argument is a view of *array*."""
-        self._arrays.append((len(self._values), array, access))
-        self._values.append(array)
-        if access is Access.OUT:
-            self._outs.append(extent)
+        self._args = args
+        self._accesses: Sequence[Access] | None = accesses  # None: the views are made
+        self._outs = outs
 
     def __call__(self) -> None:
-        if self._arrays:  # the first run: views exist only now, for they warm the memory
-            for index, array, access in self._arrays:
-                self._values[index] = array.view(access)
-            self._arrays = []
-        if self._outs:
-            for allocation, start, stop in self._outs:
-                model.poison(allocation, start, stop - start)
+        if self._accesses is not None:  # the first run: not earlier, for a view warms the memory
+            self._args = tuple(
+                arg.view(access) if isinstance(arg, Array) else arg
+                for arg, access in zip(self._args, self._accesses, strict=True)
+            )
+            self._accesses = None
+        for allocation, start, stop in self._outs:
+            model.poison(allocation, start, stop - start)
         if self._blocks is None:
-            self._function(*self._values)
+            self._function(*self._args)
         else:
             for block in range(self._blocks):
-                self._function(block, *self._values)
+                self._function(block, *self._args)
 
 
 class KernelFunction:
@@ -208,7 +210,7 @@ class KernelFunction:
         self._label = Label("kernel", Lane.COMPUTE, self.name)
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
-        self._accesses = _accesses(function, skip=1 if per_block else 0)
+        self._names, self._accesses = _accesses(function, skip=1 if per_block else 0)
 
     def __repr__(self) -> str:
         return f"<{'block ' if self.per_block else ''}kernel {self.name}>"
@@ -249,30 +251,33 @@ class KernelFunction:
         """The work, and whether it is the same each time: not with plain values, for 1, 1.0 and True are equal."""
         if len(args) != len(self._accesses):
             raise TypeError(f"{self!r} takes {len(self._accesses)} arguments, not {len(args)}")
-        body = _Body(self.function, blocks if self.per_block else None)
-        read: list[Extent] = []
-        written: list[Extent] = []
-        nbytes, repeats = 0, self.cost.is_constant
-        for arg, (name, access) in zip(args, self._accesses, strict=True):
+        values: list[Any] = []
+        extents: list[tuple[Extent, Access]] = []
+        for arg, name, access in zip(args, self._names, self._accesses, strict=True):
             array = self._as_array(runtime, name, arg)
             if array is None:
-                body.add(arg)
-                repeats = False
+                values.append(arg)
                 continue
+            values.append(array)
             buffer = array.buffer
             runtime.memory.locate(buffer, array.nbytes, name)  # alive?
-            extent = (buffer.allocation, buffer.offset, buffer.offset + array.nbytes)
-            body.add_array(array, access, extent)
-            nbytes += array.nbytes
-            if access is not Access.OUT:
-                read.append(extent)
-            if access is not Access.IN:
-                written.append(extent)
-        block_ns = self.cost.block_ns(runtime.profile, blocks, args, nbytes)
+            extents.append(((buffer.allocation, buffer.offset, buffer.offset + array.nbytes), access))
+        nbytes = sum(stop - start for (_, start, stop), _ in extents)
+        read = tuple(extent for extent, access in extents if access is not Access.OUT)
+        written = tuple(extent for extent, access in extents if access is not Access.IN)
+        outs = tuple(extent for extent, access in extents if access is Access.OUT)
         work = Kernel(
-            self._label, blocks, block_ns, body, read, written, nbytes, exclusive=self.exclusive, serial=self.serial
+            self._label,
+            blocks,
+            self.cost.block_ns(runtime.profile, blocks, values, nbytes),
+            _Body(self.function, blocks if self.per_block else None, values, self._accesses, outs),
+            read,
+            written,
+            nbytes,
+            exclusive=self.exclusive,
+            serial=self.serial,
         )
-        return work, repeats
+        return work, self.cost.is_constant and len(extents) == len(args)
 
     def _as_array(self, runtime: Runtime, name: str, arg: Any) -> Array | None:
         if isinstance(arg, Array):
@@ -291,7 +296,8 @@ class KernelFunction:
                     "the device reaches device and pinned memory only",
                 )
             return Array(arg)
-        if type(arg) is int and arg >= model.DEVICE_BASE:
+        # Other large integers are values: seeds, hashes.
+        if type(arg) is int and 0 <= arg - model.DEVICE_BASE < runtime.profile.devices * model.DEVICE_SPAN:
             allocation, offset = runtime.memory.locate(arg, 0, name)
             return Array(Buffer(allocation, offset, allocation.nbytes - offset))
         return None
@@ -339,19 +345,16 @@ async def LaunchKernel(
 
     Returns its completion. It computes at its simulated end; an exception in it is found at a later call.
     """
-    scope = current()
+    scope = scope_var.get() or here()  # current(), written out: this is the hot path
     runtime = scope.runtime
+    if scope.context.error is not None:
+        raise runtime.lost(scope.context)
     enter = runtime.host_ns
     site = site_of(_getframe(1))
-    if type(stream) is not Stream or stream.destroyed is not None:
-        stream = resolve(scope, stream)
-    if (
-        type(kernel) is not KernelFunction
-        or type(block_dim) is not int
-        or not 1 <= block_dim <= MAX_BLOCKS
-        or stream.context is not scope.context
-    ):
-        _check_launch(scope, kernel, block_dim, stream)
+    if type(stream) is not Stream or stream.home is not scope.context:
+        stream = _resolve(scope, kernel, stream)
+    if type(kernel) is not KernelFunction or type(block_dim) is not int or not 1 <= block_dim <= MAX_BLOCKS:
+        _check_launch(scope, kernel, block_dim)
     work = kernel.work(runtime, block_dim, tuple(args))
     op = Op(work, 0, work.nbytes, site, enter)
     queue = stream.queues[0]
@@ -365,7 +368,18 @@ async def LaunchKernel(
     return op
 
 
-def _check_launch(scope: Scope, kernel: object, block_dim: object, stream: Stream) -> None:
+def _resolve(scope: Scope, kernel: object, stream: StreamLike) -> Stream:
+    found = resolve(scope, stream)
+    if found.context.device is not scope.context.device:
+        raise scope.runtime.fail(
+            Kind.INVALID_HANDLE,
+            f"{kernel!r} on {found!r} while device {scope.context.device.ordinal} is current",
+            "SetDevice() to the device of the stream before launching",
+        )
+    return found
+
+
+def _check_launch(scope: Scope, kernel: object, block_dim: object) -> None:
     if not isinstance(kernel, KernelFunction):
         raise TypeError(f"a kernel must be made with @kernel or @block_kernel, not {kernel!r}")
     if type(block_dim) is not int:
@@ -374,22 +388,16 @@ def _check_launch(scope: Scope, kernel: object, block_dim: object, stream: Strea
         raise scope.runtime.fail(
             Kind.INVALID_LAUNCH, f"{kernel!r} with {block_dim} blocks", f"launch 1 to {MAX_BLOCKS} blocks"
         )
-    if stream.context.device is not scope.context.device:
-        raise scope.runtime.fail(
-            Kind.INVALID_HANDLE,
-            f"{kernel!r} on {stream!r} while device {scope.context.device.ordinal} is current",
-            "SetDevice() to the device of the stream before launching",
-        )
 
 
-def _accesses(function: Callable[..., object], skip: int) -> list[tuple[str, Access]]:
-    """Name and access of each parameter; one without an annotation of ours is read and written."""
+def _accesses(function: Callable[..., object], skip: int) -> tuple[tuple[str, ...], tuple[Access, ...]]:
+    """Names and accesses of the parameters; one without an annotation of ours is read and written."""
     code = function.__code__
     if code.co_flags & 0x0C or code.co_kwonlyargcount:
         raise TypeError(f"kernel {function.__name__} must have plain positional parameters")
     names = code.co_varnames[: code.co_argcount][skip:]
     hints = get_type_hints(function, include_extras=True)
-    return [(name, _access(hints.get(name))) for name in names]
+    return names, tuple(_access(hints.get(name)) for name in names)
 
 
 def _access(hint: Any) -> Access:

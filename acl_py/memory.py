@@ -4,20 +4,25 @@ Where a verb takes memory it takes a buffer, a part of one, an address, a NumPy 
 protocol; what is not pinned is pageable. What a copy does follows from where both ends are; `kind` must agree.
 """
 
+from asyncio import CancelledError
+from collections.abc import Callable, Sequence
 from enum import IntEnum
+from functools import partial
 from sys import _getframe
 from typing import Any
 
 from acl_py.errors import Kind
-from acl_py.runtime import Runtime, Scope, current
+from acl_py.runtime import Runtime, Scope, current, here, scope_var
 from acl_py.sites import Site, site_of
 from acl_py.streams import StreamLike, resolve
 from device_model import memory as model
+from device_model.device import Device
 from device_model.memory import Allocation, Origin, Space
 from device_model.memory import Buffer as Buffer
 from device_model.ops import D2D, D2H, H2D, Copy, Fill, Label, Op
-from device_model.scheduler import NOTHING, Completion
+from device_model.scheduler import NOTHING, AllOf, Completion
 from device_model.streams import Stream
+from device_model.workers import Workers
 
 Memory = Any  # a Buffer, an int, an ndarray, anything with the buffer protocol
 
@@ -67,7 +72,11 @@ async def Malloc(nbytes: int, policy: int = 0) -> Buffer:  # noqa: ARG001 - aclr
     """Allocate *nbytes* on the current device. Unwritten memory reads as poison. Does not wait for work."""
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
-    buffer = runtime.memory.malloc(scope.context.device.ordinal, nbytes, site)
+    ordinal = scope.context.device.ordinal
+    runtime.memory.check_size(nbytes, Origin.MALLOC)
+    if runtime.pools_in_use and not runtime.memory.has_room(ordinal, nbytes):
+        runtime.trim_pool(ordinal, 0)
+    buffer = runtime.memory.malloc(ordinal, nbytes, site)
     costs = runtime.costs
     runtime.pay(costs.malloc if nbytes < costs.large_bytes else costs.malloc_large)
     _tell_allocated(runtime, buffer.allocation)
@@ -76,16 +85,30 @@ async def Malloc(nbytes: int, policy: int = 0) -> Buffer:  # noqa: ARG001 - aclr
 
 
 async def Free(buffer: Memory) -> None:
-    """Free what Malloc gave; first the host waits until the device is idle (measured: free-busy)."""
+    """Free what Malloc gave; first the host waits until the device is idle (measured: free-busy).
+
+    Memory of MallocAsync goes back to its pool without a wait: all that uses it must be over. Free(None) does nothing,
+    as in CUDA. A Free that is cancelled while it waits frees all the same, once the device is idle.
+    """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
-    allocation = runtime.memory.root(buffer, "Free", Origin.MALLOC, Origin.POOL)
-    if allocation.origin is Origin.MALLOC:
-        await _idle(runtime, allocation.device, f"Free({allocation!r})", site)
     costs = runtime.costs
+    if buffer is None:
+        runtime.pay(costs.free)
+        runtime.called("Free", enter, site)
+        return
+    allocation = runtime.memory.root(buffer, "Free", Origin.MALLOC, Origin.POOL)
+
+    def free() -> None:
+        runtime.memory.free(buffer, site)
+        _tell_freed(runtime, allocation)
+
+    if allocation.origin is Origin.MALLOC:
+        await _idle(runtime, [runtime.device(allocation.device)], f"Free({allocation!r})", site, allocation, free)
+    else:
+        runtime.pools_in_use = True
     runtime.pay(costs.free if allocation.nbytes < costs.large_bytes else costs.free_large)
-    runtime.memory.free(buffer, site)
-    _tell_freed(runtime, allocation)
+    free()
     runtime.called("Free", enter, site)
 
 
@@ -101,14 +124,24 @@ async def MallocHost(nbytes: int) -> Buffer:
 
 
 async def FreeHost(buffer: Memory) -> None:
-    """Free what MallocHost gave; first the host waits until the device is idle (measured: free-host-busy)."""
+    """Free what MallocHost gave; first the host waits until all devices are idle (measured: free-host-busy). None and
+    cancellation as in Free.
+    """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    if buffer is None:
+        runtime.pay(_by_size(runtime.costs.free_host, 0))
+        runtime.called("FreeHost", enter, site)
+        return
     allocation = runtime.memory.root(buffer, "FreeHost", Origin.MALLOC_HOST)
-    await _idle(runtime, scope.context.device.ordinal, f"FreeHost({allocation!r})", site)
+
+    def free() -> None:
+        runtime.memory.free_host(buffer, site)
+        _tell_freed(runtime, allocation)
+
+    await _idle(runtime, runtime.devices, f"FreeHost({allocation!r})", site, allocation, free)
     runtime.pay(_by_size(runtime.costs.free_host, allocation.nbytes))
-    runtime.memory.free_host(buffer, site)
-    _tell_freed(runtime, allocation)
+    free()
     runtime.called("FreeHost", enter, site)
 
 
@@ -124,34 +157,45 @@ async def HostRegister(memory: Memory, nbytes: int | None = None) -> Buffer:
 
 
 async def HostUnregister(memory: Memory) -> None:
-    """End HostRegister; first the host waits until the device is idle (measured: host-register-busy)."""
+    """End HostRegister; first the host waits until all devices are idle (measured: host-register-busy). Cancellation
+    as in Free.
+    """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     allocation = runtime.memory.root(memory, "HostUnregister", Origin.REGISTERED)
-    await _idle(runtime, scope.context.device.ordinal, f"HostUnregister({allocation!r})", site)
+
+    def unregister() -> None:
+        runtime.memory.host_unregister(memory, site)
+        _tell_freed(runtime, allocation)
+
+    await _idle(runtime, runtime.devices, f"HostUnregister({allocation!r})", site, allocation, unregister)
     runtime.pay(_by_size(runtime.costs.unregister, allocation.nbytes))
-    runtime.memory.host_unregister(memory, site)
-    _tell_freed(runtime, allocation)
+    unregister()
     runtime.called("HostUnregister", enter, site)
 
 
 async def MallocAsync(nbytes: int, stream: StreamLike = None) -> Buffer:
     """Take *nbytes* from the device's stream-ordered pool; for work ordered behind what *stream* was given up to now.
 
-    A block given back in the same stream is used again at once, one whose FreeAsync has taken place as well; one that
-    was given back in another stream makes *stream* wait for that FreeAsync (the three reuse rules of the CUDA
-    programming guide).
+    The reuse rules of the CUDA programming guide: a block given back in the same stream is used again at once, and so
+    is one whose FreeAsync has taken place, or is what *stream* waits for before its next operation. Only when the
+    device has no room left is a block used whose FreeAsync is still to come in another stream: then *stream* waits for
+    that. What the pool does not use goes back to the device at the next synchronisation.
     """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     found = resolve(scope, stream)
-    pool = runtime.memory.pool(found.context.device.ordinal)
-
-    def rank(block: model.Block) -> int:
-        return 0 if block.stream is found else 1 if _completion(block.free_op).done else 2
-
+    runtime.memory.check_size(nbytes, Origin.POOL)
+    ordinal = found.context.device.ordinal
+    pool = runtime.memory.pool(ordinal)
+    rank: Callable[[model.Block], int | None] = partial(_rank, found)
+    if runtime.pools_in_use and not pool.has_room(nbytes, rank):
+        runtime.trim_pool(ordinal, 0)
+        if not pool.has_room(nbytes, rank):
+            rank = _rank_any
+    reserved = pool.reserved_current
     buffer, after = pool.take(nbytes, rank, site)
-    runtime.pay(runtime.costs.malloc_async)
+    runtime.pay(runtime.costs.malloc_async + (runtime.costs.pool_growth if pool.reserved_current > reserved else 0))
     if after is not None:
         found.wait(_completion(after))
     _tell_allocated(runtime, buffer.allocation)
@@ -169,10 +213,11 @@ async def FreeAsync(buffer: Memory, stream: StreamLike = None) -> Completion:
     found = resolve(scope, stream)
     allocation = runtime.memory.root(buffer, "FreeAsync", Origin.MALLOC, Origin.POOL)
     runtime.pay(runtime.costs.free_async)
+    runtime.pools_in_use = True
     behind = found.mark()
     runtime.memory.pool(allocation.device).give(buffer, found, None if behind.done else behind, site)
     if not behind.done:
-        behind.add_waiter(_Drop(allocation))
+        behind.add_waiter(_Drop(allocation, runtime.workers))
     _tell_freed(runtime, allocation)
     runtime.called("FreeAsync", enter, site)
     return behind
@@ -201,25 +246,27 @@ async def MemcpyAsync(
     memory it waits until done. From host to host it waits for the stream and copies itself. Sources:
     docs/semantics.md.
     """
-    scope = current()
+    scope = scope_var.get() or here()  # current(), written out: this is the hot path
     runtime = scope.runtime
+    if scope.context.error is not None:
+        raise runtime.lost(scope.context)
     enter = runtime.host_ns
     site = site_of(_getframe(1))
-    if type(stream) is not Stream or stream.destroyed is not None:
+    if type(stream) is not Stream or stream.home is not scope.context:
         stream = resolve(scope, stream)
     if type(count) is not int or not 0 <= count <= dest_max:
         _check_count(runtime, count, dest_max)
-    if kind not in _KINDS:
-        raise _no_kind(runtime, kind)
-    # The first thing that `locate` looks at, written out: this is the hot path.
-    if type(dst) is Buffer and count <= dst.nbytes and dst.allocation.freed is None:
-        dst_allocation, dst_offset = dst.allocation, dst.offset
+    if (
+        type(dst) is Buffer
+        and type(src) is Buffer
+        and count <= dst.nbytes
+        and count <= src.nbytes
+        and dst.allocation.freed is None
+        and src.allocation.freed is None
+    ):
+        dst_allocation, dst_offset, src_allocation, src_offset = dst.allocation, dst.offset, src.allocation, src.offset
     else:
-        dst_allocation, dst_offset = runtime.memory.locate(dst, count, "dst")
-    if type(src) is Buffer and count <= src.nbytes and src.allocation.freed is None:
-        src_allocation, src_offset = src.allocation, src.offset
-    else:
-        src_allocation, src_offset = runtime.memory.locate(src, count, "src")
+        dst_allocation, dst_offset, src_allocation, src_offset = _ends(runtime, dst, src, count, kind)
     route = _ASYNC.get((kind, dst_allocation.space, src_allocation.space))
     if route is None or not count:
         return await _copy_by_host(
@@ -246,10 +293,7 @@ async def Memcpy(dst: Memory, dest_max: int, src: Memory, count: int, kind: int)
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     _check_count(runtime, count, dest_max)
-    if kind not in _KINDS:
-        raise _no_kind(runtime, kind)
-    dst_allocation, dst_offset = runtime.memory.locate(dst, count, "dst")
-    src_allocation, src_offset = runtime.memory.locate(src, count, "src")
+    dst_allocation, dst_offset, src_allocation, src_offset = _ends(runtime, dst, src, count, kind)
     route = _route(runtime, kind, dst_allocation, src_allocation)
     await _copy_and_wait(scope, route, dst_allocation, dst_offset, src_allocation, src_offset, count, site)
     runtime.called("Memcpy", enter, site)
@@ -343,6 +387,8 @@ async def _copy_by_host(
     else:
         await _unstage(runtime, stream, dst, dst_offset, src, src_offset, count, site)
     runtime.called("MemcpyAsync", enter, site)
+    if stream.context.error is not None:
+        raise runtime.lost(stream.context)
     return completion
 
 
@@ -500,10 +546,44 @@ async def _until(runtime: Runtime, completion: Completion, what: str, site: Site
         await runtime.busy_until(completion, what, site)
 
 
-async def _idle(runtime: Runtime, ordinal: int, what: str, site: Site) -> None:
-    completion = runtime.device(ordinal).work()
-    if not completion.done:
+async def _idle(
+    runtime: Runtime,
+    devices: Sequence[Device],
+    what: str,
+    site: Site,
+    allocation: Allocation,
+    free: Callable[[], None],
+) -> None:
+    """Wait until *devices* are idle, so that the caller may *free* the *allocation*; who is cancelled leaves that
+    to them.
+    """
+    completion = devices[0].work() if len(devices) == 1 else AllOf([device.work() for device in devices])
+    if completion.done:
+        return
+    try:
         await runtime.wait(completion, what, site)
+    except CancelledError:
+        if completion.done:
+            free()
+        else:
+            completion.add_waiter(_Later(allocation, free))
+        raise
+    if allocation.freed is not None:
+        runtime.memory.root(model.Buffer(allocation, 0, allocation.nbytes), allocation.origin.ender, allocation.origin)
+
+
+class _Later:
+    """Does what a cancelled call was to do with an *allocation*, unless somebody else has done so."""
+
+    __slots__ = ("_allocation", "_free")
+
+    def __init__(self, allocation: Allocation, free: Callable[[], None]) -> None:
+        self._allocation = allocation
+        self._free = free
+
+    def release(self, by: Completion) -> None:  # noqa: ARG002 - it waits for one
+        if self._allocation.freed is None:
+            self._free()
 
 
 # --- what is checked
@@ -521,6 +601,14 @@ def _check_count(runtime: Runtime, count: object, dest_max: object) -> None:
             f"{count} bytes for a destination of {dest_max}",
             "count must lie between 0 and dest_max",
         )
+
+
+def _ends(
+    runtime: Runtime, dst: Memory, src: Memory, count: int, kind: object
+) -> tuple[Allocation, int, Allocation, int]:
+    if kind not in _KINDS:
+        raise _no_kind(runtime, kind)
+    return *runtime.memory.locate(dst, count, "dst"), *runtime.memory.locate(src, count, "src")
 
 
 def _route(runtime: Runtime, kind: int, dst: Allocation, src: Allocation) -> Label | None:
@@ -566,6 +654,31 @@ def _pitched(
     return route, work
 
 
+def _rank(stream: Stream, block: model.Block) -> int | None:
+    """How well *block* suits *stream* without any wait: its own, one that is free; None if it does not."""
+    if block.stream is stream:
+        return 0
+    free = _completion(block.free_op)
+    return 1 if free.done or any(_is_behind(each, free) for each in stream.pending) else None
+
+
+def _rank_any(block: model.Block) -> int:  # noqa: ARG001 - it asks nothing of it
+    """Any will do: the stream will wait for it."""
+    return 1
+
+
+def _is_behind(completion: Completion, free: Completion) -> bool:
+    """Does *completion* come no earlier than *free*, for sure?"""
+    if completion is free:
+        return True
+    return (
+        isinstance(completion, Op)
+        and isinstance(free, Op)
+        and completion.stream is free.stream
+        and completion.queued_ns > free.queued_ns
+    )
+
+
 def _completion(free_op: object) -> Completion:
     """A pool keeps what it was given with a block; here that is a completion, or None for none."""
     return free_op if isinstance(free_op, Completion) else NOTHING
@@ -574,12 +687,14 @@ def _completion(free_op: object) -> Completion:
 class _Drop:
     """Lets go of freed memory once the work that may still use it is done."""
 
-    __slots__ = ("allocation",)
+    __slots__ = ("allocation", "workers")
 
-    def __init__(self, allocation: Allocation) -> None:
+    def __init__(self, allocation: Allocation, workers: Workers) -> None:
         self.allocation = allocation
+        self.workers = workers
 
     def release(self, by: Completion) -> None:  # noqa: ARG002 - it waits for one
+        self.workers.join_all()  # a body that is over in simulated time may still run in a thread
         self.allocation.drop()
 
 

@@ -19,7 +19,7 @@ from acl_py.sites import Site
 from device_model.contexts import Context
 from device_model.device import Device
 from device_model.errors import DeviceError
-from device_model.memory import Memory
+from device_model.memory import Block, Buffer, Memory
 from device_model.observe import Hooks
 from device_model.ops import Op
 from device_model.profile import DeviceProfile
@@ -67,12 +67,9 @@ class Runtime:
         rules: SyncRules,
         *,
         workers: int | None = None,
-        host_time: str = "modelled",
         seed: int = 0,
         hang_after: float | None = None,
     ) -> None:
-        if host_time not in ("modelled", "measured"):
-            raise ValueError(f'host_time must be "modelled" or "measured", not {host_time!r}')
         self.profile = profile
         self.rules = rules
         self.costs = profile.host
@@ -91,9 +88,9 @@ class Runtime:
         self.initialized = 0  # Init minus Finalize
         self.simulation: object = None  # what its user holds: see simulation.py
         self.closed: str | None = None  # why no verb works any more
+        self.pools_in_use = False  # memory may lie unused in a stream-ordered pool
         log.listen(self.hooks)
         self._devices: dict[int, Device] = {}
-        self._lap_ns = perf_counter_ns() if host_time == "measured" else None
 
     def __repr__(self) -> str:
         return f"<Runtime {self.profile.name} rules={self.rules.name} host_ns={self.host_ns}>"
@@ -125,8 +122,6 @@ class Runtime:
 
     def pay(self, cost: Nanoseconds) -> None:
         """The host is busy for *cost*; the devices catch up."""
-        if self._lap_ns is not None:
-            cost += self._lap()
         scheduler = self.scheduler
         host = self.host_ns = self.host_ns + cost
         if scheduler.heap and scheduler.heap[0][0] <= host:
@@ -139,8 +134,6 @@ class Runtime:
     def submit(self, stream: Stream, op: Op, cost: Nanoseconds, latency_ns: Nanoseconds) -> None:
         """Pay *cost* and queue *op* in *stream*."""
         # pay(), written out: this is the hot path.
-        if self._lap_ns is not None:
-            cost += self._lap()
         scheduler = self.scheduler
         heap = scheduler.heap
         host = self.host_ns = self.host_ns + cost
@@ -148,9 +141,7 @@ class Runtime:
             scheduler.advance(host)
         else:
             scheduler.now = host
-        stream.submit(op, latency_ns)
-        if scheduler.dirty:
-            scheduler.settle()
+        stream.submit(op, host + latency_ns)
         if self.waiters:
             self.bridge.arm()
         queued = self.hooks.op_queued
@@ -163,8 +154,7 @@ class Runtime:
             await self.bridge.breathe()
         else:
             await self.bridge.wait(completion, Waiting(what, completion, site))
-            if self._lap_ns is not None:
-                self._lap_ns = perf_counter_ns()
+            self.skip_real_time()
             self.pay(self.costs.wake)
         synchronized = self.hooks.synchronized
         if synchronized is not None:
@@ -180,21 +170,54 @@ class Runtime:
             await self.wait(completion, what, site)
         finally:
             self.called(name, enter, site)
+        if self.pools_in_use:
+            self.trim_pool(context.device.ordinal)
         if context.error is not None:
             raise self.lost(context)
+
+    def trim_pool(self, ordinal: int, keep_bytes: int | None = None) -> None:
+        """Give what lies unused in the pool of a device back to it, but for *keep_bytes* (by default what the pool
+        wants to keep) and for what work that has not ended may still use.
+        """
+        pool = self.memory.pool(ordinal)
+        pool.trim(pool.release_threshold if keep_bytes is None else keep_bytes, _is_over)
+        self.pools_in_use = any(self.memory.pool(device.ordinal).is_holding for device in self.devices)
 
     async def busy_until(self, completion: Completion, what: str, site: object) -> None:
         """Suspend until *completion*, in which the host itself takes part, is done: nobody needs to be woken for it."""
         await self.bridge.wait(completion, Waiting(what, completion, site))
-        if self._lap_ns is not None:
-            self._lap_ns = perf_counter_ns()
+        self.skip_real_time()
         self.pay(0)
 
     async def room(self, queue: HardwareQueue, op: Op, stream: Stream, site: object) -> None:
-        """Suspend until *queue* takes one more operation."""
-        while len(queue.fifo) >= queue.depth:
-            what = f"queuing {op.work.label} on {stream.name} waits for room in its hardware queue"
-            await self.bridge.wait(queue.room(), Waiting(what, None, site))
+        """Suspend until *queue* takes one more operation, which the caller must queue at once; hosts are served in
+        order. What was true before the wait may not be any more.
+        """
+        what = f"queuing {op.work.label} on {stream.name} waits for room in its hardware queue"
+        room = queue.room()
+        try:
+            await self.bridge.wait(room, Waiting(what, None, site))
+            self.check_stream(stream)
+            self._check_memory(op)
+        except BaseException:
+            queue.arrive(room)
+            if room.done:
+                queue.give_up()
+            raise
+        queue.arrive(room)
+        self.skip_real_time()
+
+    def check_stream(self, stream: Stream) -> None:
+        """Refuse a stream that takes no more work."""
+        if stream.destroyed is not None:
+            raise self.fail(Kind.INVALID_HANDLE, f"{stream!r} takes no more work", "create one with CreateStream()")
+        if stream.context.error is not None:
+            raise self.lost(stream.context)
+
+    def _check_memory(self, op: Op) -> None:
+        for allocation, start, stop in (*op.work.reads(), *op.work.writes()):
+            if allocation.freed is not None:
+                self.memory.locate(Buffer(allocation, start, stop - start), stop - start, f"memory of {op!r}")
 
     def called(self, name: str, enter_ns: Nanoseconds, site: Site) -> None:
         """A call is over: tell who listens."""
@@ -202,13 +225,8 @@ class Runtime:
         if call is not None:
             call(name, enter_ns, self.host_ns, site)
 
-    def _lap(self) -> Nanoseconds:
-        """The real time since the last call (host_time="measured")."""
-        now = perf_counter_ns()
-        assert self._lap_ns is not None, "no real time is measured"
-        lap = now - self._lap_ns
-        self._lap_ns = now
-        return lap
+    def skip_real_time(self) -> None:
+        """A wait is over: the real time it took is not the host's."""
 
     # --- errors
 
@@ -228,7 +246,7 @@ class Runtime:
         error = self.fail(
             cause.kind,
             cause.what if op is None else f"{op!r} failed: {cause.what}",
-            cause.remedy or "the context is lost; ResetDevice() or a new simulation makes another",
+            f"{cause.remedy or 'the context is lost'}; ResetDevice() gives the device a new context",
         )
         error.__cause__ = cause.__cause__ or cause
         return error
@@ -240,7 +258,9 @@ class Runtime:
 
     def describe_hang(self) -> str:
         """Who waits for what."""
-        lines = ["nobody can run and nothing is scheduled on a device; waiting are:"]
+        held = "simulated time is held, so what is scheduled on a device cannot come"
+        why = held if self.scheduler.heap else "nothing is scheduled on a device"
+        lines = [f"nobody can run, and {why}; waiting are:"]
         lines += [f"  {waiting}, for {_story(waiting.completion)}" for waiting in self.waiters.values()]
         return "\n".join(lines if self.waiters else lines[:1])
 
@@ -258,6 +278,34 @@ class Runtime:
             for context in device.contexts:
                 context.error = error
                 context.failed_ns = self.scheduler.now
+
+
+class MeasuredRuntime(Runtime):
+    """A runtime whose host is also busy in the real time that passes between two calls."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._mark_ns = perf_counter_ns()
+
+    def pay(self, cost: Nanoseconds) -> None:
+        """The host is busy for *cost*, and was since the last call."""
+        super().pay(cost + self._lap())
+
+    def submit(self, stream: Stream, op: Op, cost: Nanoseconds, latency_ns: Nanoseconds) -> None:
+        """Pay *cost*, and the time since the last call, and queue *op* in *stream*."""
+        super().submit(stream, op, cost + self._lap(), latency_ns)
+
+    def skip_real_time(self) -> None:
+        """Begin to measure again."""
+        self._mark_ns = perf_counter_ns()
+
+    def _lap(self) -> Nanoseconds:
+        mark, self._mark_ns = self._mark_ns, perf_counter_ns()
+        return self._mark_ns - mark
+
+
+def _is_over(block: Block) -> bool:
+    return not isinstance(block.free_op, Completion) or block.free_op.done
 
 
 def _story(completion: Completion | None) -> str:
@@ -325,9 +373,15 @@ def change(scope: Scope, context: Context) -> None:
 
 async def _wait_for(completion: Completion) -> Completion:
     scope = here()
-    await scope.runtime.wait(completion, f"waits for {completion!r}", None)
-    if scope.context.error is not None:
-        raise scope.runtime.lost(scope.context)
+    runtime, stream = scope.runtime, completion.stream
+    if isinstance(stream, Stream) and stream.scheduler is not runtime.scheduler:
+        raise runtime.fail(
+            Kind.INVALID_HANDLE, f"{completion!r} belongs to another simulation", "await it in its own simulation"
+        )
+    await runtime.wait(completion, f"waits for {completion!r}", None)
+    context = stream.context if isinstance(stream, Stream) else scope.context
+    if context.error is not None:
+        raise runtime.lost(context)
     return completion
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from acl_py.bridge import Bridge
 from acl_py.devices import leaks_of
-from acl_py.runtime import Runtime, Scope, here, opened, scope_var
+from acl_py.runtime import SUCCESS, MeasuredRuntime, Runtime, Scope, here, last_error, opened, scope_var
 from acl_py.sites import forget_tasks, note_tasks
 from acl_py.trace import Trace
 from acl_py.trace.summary import summarize
@@ -24,6 +24,7 @@ from device_model.profile import DeviceProfile, load
 from device_model.rules import RULES, SyncRules
 
 _T = TypeVar("_T")
+_HOST_TIMES = {"modelled": Runtime, "measured": MeasuredRuntime}
 
 
 class Simulation:
@@ -126,7 +127,9 @@ def build(
         if rules not in RULES:
             raise ValueError(f"there are no rules {rules!r}; there are {', '.join(RULES)}")
         rules = RULES[rules]
-    runtime = Runtime(profile, rules, workers=workers, host_time=host_time, seed=seed, hang_after=hang_after)
+    if host_time not in _HOST_TIMES:
+        raise ValueError(f"host_time must be one of {', '.join(_HOST_TIMES)}, not {host_time!r}")
+    runtime = _HOST_TIMES[host_time](profile, rules, workers=workers, seed=seed, hang_after=hang_after)
     recorder = Trace(runtime.unfinished) if trace else None
     if recorder is not None:
         runtime.hooks.add(recorder)
@@ -152,11 +155,12 @@ async def simulate(
     seconds, a wait that only the outside could end is called a deadlock.
     """
     sim, scope = _begin(device, rules, workers, host_time, trace, seed, hang_after)
-    token = scope_var.set(scope)
+    token, error_token = scope_var.set(scope), last_error.set(SUCCESS)
     try:
         yield sim
     finally:
         scope_var.reset(token)
+        last_error.reset(error_token)
         sim.end()
 
 
@@ -173,6 +177,7 @@ def open(  # noqa: A001 - acl_py.open, as the mission names it
     """Begin a simulation that every task of the process finds, until `await sim.close()`; options as in `simulate`."""
     sim, scope = _begin(device, rules, workers, host_time, trace, seed, hang_after)
     opened.append(scope)
+    last_error.set(SUCCESS)
     return sim
 
 

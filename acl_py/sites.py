@@ -1,19 +1,27 @@
 """Call sites: the line of the user's program that made a call, cheap to take and readable later.
 
 A verb takes the frame that awaits it. Where that frame is not the user's (the verb is a task of its own, made by
-gather or create_task), the site is where the task was made: a task factory notes it, for verbs only.
+gather or create_task), the site is where the task was made: a task factory notes it, for tasks whose coroutine is not
+the user's own.
 """
 
 import asyncio
+import os
 import sys
+from functools import cache
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-_PACKAGE = str(Path(__file__).parent)
-_FOREIGN = (_PACKAGE, str(Path(asyncio.__file__).parent), "<frozen")
+_PACKAGE = str(Path(__file__).parent) + os.sep
+_FOREIGN = (_PACKAGE, str(Path(asyncio.__file__).parent) + os.sep, "<frozen")
 _FOREIGN_PARTS = ("/anyio/", "/uvloop/", "/concurrent/futures/", "/pytest_asyncio/", "/contextlib.py")
+
+
+@cache
+def _is_foreign(file: str) -> bool:
+    return file.startswith(_FOREIGN) or any(part in file for part in _FOREIGN_PARTS)
 
 
 class Site:
@@ -25,7 +33,7 @@ class Site:
         self.code = code
         self.lasti = lasti
         name = code.co_filename
-        self.foreign = name.startswith(_FOREIGN) or any(part in name for part in _FOREIGN_PARTS)
+        self.foreign = _is_foreign(name)
 
     @property
     def file(self) -> str:
@@ -96,30 +104,41 @@ def _at(frame: FrameType) -> Site:
 def note_tasks(loop: asyncio.AbstractEventLoop) -> None:
     """From now on remember where the tasks of *loop* were made that are nothing but a verb."""
     previous = loop.get_task_factory()
-    if getattr(previous, "notes_sites", False):
-        return
+    if isinstance(previous, _Factory):
+        previous.users += 1
+    else:
+        loop.set_task_factory(_Factory(previous))
 
-    def factory(loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> Any:
+
+class _Factory:
+    """A task factory that notes where a task was made and lets *previous* make it; several simulations share one."""
+
+    def __init__(self, previous: Any) -> None:
+        self.previous = previous
+        self.users = 1
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> Any:
         code = getattr(coro, "cr_code", None)
-        if code is None or not code.co_filename.startswith(_PACKAGE):
-            return asyncio.Task(coro, loop=loop, **options) if previous is None else previous(loop, coro, **options)
+        if code is None or not _is_foreign(code.co_filename):
+            return self._make(loop, coro, options)
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and _at(frame).foreign:
             frame = frame.f_back
-        task: asyncio.Task[Any] = (
-            asyncio.Task(coro, loop=loop, **options) if previous is None else previous(loop, coro, **options)  # type: ignore[assignment]
-        )
+        task: asyncio.Task[Any] = self._make(loop, coro, options)
         if frame is not None:
             _made[task] = _at(frame)
         return task
 
-    factory.notes_sites = True  # type: ignore[attr-defined]
-    factory.previous = previous  # type: ignore[attr-defined]
-    loop.set_task_factory(factory)
+    def _make(self, loop: asyncio.AbstractEventLoop, coro: Any, options: dict[str, Any]) -> Any:
+        if self.previous is None:
+            return asyncio.Task(coro, loop=loop, **options)
+        return self.previous(loop, coro, **options)
 
 
 def forget_tasks(loop: asyncio.AbstractEventLoop) -> None:
     """Give *loop* back the task factory that it had, unless somebody has set another."""
-    factory = loop.get_task_factory()
-    if getattr(factory, "notes_sites", False):
-        loop.set_task_factory(factory.previous)  # type: ignore[union-attr]
+    factory: object = loop.get_task_factory()
+    if isinstance(factory, _Factory):
+        factory.users -= 1
+        if not factory.users:
+            loop.set_task_factory(factory.previous)

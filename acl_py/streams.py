@@ -5,7 +5,7 @@ from sys import _getframe
 from typing import Any
 
 from acl_py.errors import Kind
-from acl_py.runtime import Scope, current
+from acl_py.runtime import Scope, current, here, scope_var
 from acl_py.sites import site_of
 from device_model.events import Event
 from device_model.scheduler import Completion
@@ -43,18 +43,13 @@ def resolve(scope: Scope, stream: StreamLike) -> Stream:
         return scope.context.per_thread
     if not isinstance(stream, Stream):
         raise TypeError(f"a stream must be what CreateStream() gave, None or PER_THREAD_STREAM, not {stream!r}")
-    if stream.destroyed is not None:
-        raise scope.runtime.fail(
-            Kind.INVALID_HANDLE, f"{stream!r} takes no more work", "create one with CreateStream()"
-        )
-    if stream.context.device.scheduler is not scope.runtime.scheduler:
+    if stream.scheduler is not scope.runtime.scheduler:
         raise scope.runtime.fail(
             Kind.INVALID_HANDLE,
             f"{stream!r} belongs to another simulation",
             "create streams in the simulation that uses them",
         )
-    if stream.context.error is not None:
-        raise scope.runtime.lost(stream.context)
+    scope.runtime.check_stream(stream)
     return stream
 
 
@@ -135,13 +130,15 @@ async def StreamWaitEvent(stream: StreamLike, event: Event) -> None:
     A record made later does not count, and an event never recorded has no effect (measured: wait-then-rerecord,
     wait-never-recorded).
     """
-    scope = current()
+    scope = scope_var.get() or here()  # current(), written out: this is the hot path
     runtime = scope.runtime
+    if scope.context.error is not None:
+        raise runtime.lost(scope.context)
     enter = runtime.host_ns
     site = site_of(_getframe(1))
-    if type(stream) is not Stream or stream.destroyed is not None:
+    if type(stream) is not Stream or stream.home is not scope.context:
         stream = resolve(scope, stream)
-    if type(event) is not Event or event.destroyed is not None:
+    if type(event) is not Event or event.home is not scope.context:
         check_event(scope, event)
     runtime.pay(runtime.costs.wait)
     work = event.work
@@ -159,11 +156,13 @@ def check_event(scope: Scope, event: object) -> None:
     """Refuse what is no event of this simulation, or none any more."""
     if not isinstance(event, Event):
         raise TypeError(f"an event must be what CreateEvent() gave, not {event!r}")
-    if event.destroyed is not None:
-        raise scope.runtime.fail(Kind.INVALID_HANDLE, f"{event!r} is gone", "create one with CreateEvent()")
     if event.context.device.scheduler is not scope.runtime.scheduler:
         raise scope.runtime.fail(
             Kind.INVALID_HANDLE,
             f"{event!r} belongs to another simulation",
             "create events in the simulation that uses them",
         )
+    if event.destroyed is not None:
+        raise scope.runtime.fail(Kind.INVALID_HANDLE, f"{event!r} is gone", "create one with CreateEvent()")
+    if event.context.error is not None:
+        raise scope.runtime.lost(event.context)

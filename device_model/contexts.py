@@ -1,15 +1,30 @@
 """Contexts: what belongs together on one device: its streams, its default streams, and how it failed."""
 
+from sys import maxsize
 from typing import TYPE_CHECKING
 
 from device_model.errors import DeviceError, Kind
 from device_model.events import Event
+from device_model.rules import DefaultStream
 from device_model.scheduler import AllOf, Completion, Nanoseconds
 from device_model.streams import LegacyOrder, LegacyStream, Stream
 
 if TYPE_CHECKING:
     from device_model.device import Device
     from device_model.ops import Op
+
+
+class _Farewell:
+    """A destroyed stream with work left is forgotten when that is done."""
+
+    __slots__ = ("context", "stream")
+
+    def __init__(self, context: "Context", stream: Stream) -> None:
+        self.context = context
+        self.stream = stream
+
+    def release(self, by: Completion) -> None:  # noqa: ARG002 - it waits for one
+        self.context.forget(self.stream)
 
 
 class Context:
@@ -35,9 +50,10 @@ class Context:
         where = "" if primary else f" of context {id_}"
         self.legacy: Stream = LegacyStream(self, f"legacy{where}", device.queues(-1), self.order)
         self.per_thread = Stream(self, 0, f"per_thread{where}", device.queues(-2), self.order, 0, None)
-        self.default = device.default_stream(self)  # what None means
+        legacy = device.rules.default_stream is DefaultStream.LEGACY
+        self.default = self.legacy if legacy else self.per_thread  # what None means
         self.streams: dict[int, Stream] = {}  # by id, those not destroyed
-        self._ending: list[Stream] = []  # destroyed, with work left
+        self._ending: dict[Stream, None] = {}  # destroyed, with work left, in order
 
     def __repr__(self) -> str:
         state = (
@@ -49,6 +65,11 @@ class Context:
         )
         kind = "primary context" if self.primary else f"context {self.id}"
         return f"<{kind} of device {self.device.ordinal}{state}>"
+
+    @property
+    def idle(self) -> bool:
+        """Has all work of all its streams completed?"""
+        return all(stream.idle for stream in self.everything())
 
     def create_stream(self, *, nonblocking: bool, priority: int, made: object) -> Stream:
         """A new stream; a *nonblocking* one is outside the default-stream rule."""
@@ -68,8 +89,18 @@ class Context:
     def destroy_stream(self, stream: Stream, site: object) -> None:
         """Its work completes; it takes no more."""
         stream.destroyed = site
+        stream.home = None
         del self.streams[stream.id]
-        self._ending.append(stream)
+        if stream.idle:
+            self.forget(stream)
+        else:
+            self._ending[stream] = None
+            stream.frontier().add_waiter(_Farewell(self, stream))
+
+    def forget(self, stream: Stream) -> None:
+        """Keep nothing of *stream*, which is destroyed and idle: programs may make and destroy them for ever."""
+        self._ending.pop(stream, None)
+        self.order.streams.pop(stream, None)
 
     def create_event(self, *, timing: bool, made: object) -> Event:
         """A new event."""
@@ -81,23 +112,31 @@ class Context:
 
     def everything(self) -> list[Stream]:
         """All its streams: the default ones, those created, and those destroyed that still have work."""
-        self._ending = [stream for stream in self._ending if not stream.idle]
         return [self.legacy, self.per_thread, *self.streams.values(), *self._ending]
 
     def destroy(self, site: object) -> None:
         """Its work completes; its streams and every later use of it are refused."""
-        self.destroyed = site
         for stream in list(self.streams.values()):
             self.destroy_stream(stream, site)
-
-    def abandon(self, site: object) -> None:
-        """What is queued has no effect any more."""
-        self.destroy(site)
         if self.error is None:
             self.error = DeviceError(
-                Kind.INVALID_CONTEXT, f"{self!r} was reset", "use the new primary context of the device"
+                Kind.INVALID_CONTEXT,
+                f"{self!r} was destroyed at {site}",
+                "make another current with SetCurrentContext() or SetDevice()",
             )
-            self.failed_ns = self.device.scheduler.now
+            self.failed_ns = maxsize  # never: what is queued takes place
+        self.destroyed = site
+
+    def abandon(self, site: object) -> None:
+        """What is queued, and even what is running, has no effect any more."""
+        self.failed_ns = 0
+        self.error = DeviceError(
+            Kind.INVALID_CONTEXT,
+            f"{self!r} was reset at {site}",
+            "make another current: SetDevice() takes the new primary context of the device",
+        )
+        self.failed_op = None
+        self.destroy(site)
 
     def fail(self, op: "Op", error: DeviceError) -> None:
         """*op* failed: the context is lost, what starts from now on has no effect."""

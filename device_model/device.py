@@ -1,6 +1,5 @@
 """One device, built from a profile: its engines, its hardware queues, its contexts."""
 
-from collections.abc import Sequence
 from sys import maxsize
 
 from device_model.contexts import Context
@@ -10,8 +9,8 @@ from device_model.memory import Memory
 from device_model.observe import Hooks
 from device_model.ops import Lane, Op
 from device_model.profile import DeviceProfile
-from device_model.rules import DefaultStream, SyncRules
-from device_model.scheduler import AllOf, Completion, Scheduler
+from device_model.rules import SyncRules
+from device_model.scheduler import AllOf, Completion, Nanoseconds, Scheduler
 from device_model.staging import Staging
 from device_model.streams import HardwareQueue, Stream
 from device_model.workers import INLINE_BYTES, Workers
@@ -37,6 +36,7 @@ class Device:
         self.memory = memory
         self.workers = workers
         self.hooks = hooks
+        self._flying = workers.flying  # bodies in threads
         self._streams = 0
         self._events = 0
         self._contexts = 0
@@ -86,6 +86,7 @@ class Device:
     def create_context(self, made: object) -> Context:
         """A context beside the primary one, with default streams of its own."""
         context = self._context(primary=False, made=made)
+        self.contexts = [each for each in self.contexts if each.destroyed is None or not each.idle]
         self.contexts.append(context)
         return context
 
@@ -101,10 +102,6 @@ class Device:
         self.memory.free_all(self.ordinal, site)
         self.primary = self._context(primary=True, made=site)
         self.contexts = [self.primary]
-
-    def default_stream(self, context: Context) -> Stream:
-        """What `None` means in *context* under the rules."""
-        return context.legacy if self.rules.default_stream is DefaultStream.LEGACY else context.per_thread
 
     def queues(self, index: int) -> tuple[HardwareQueue, ...]:
         """The queues of the stream with this index, one per lane: they go round in the order of creation (measured)."""
@@ -126,9 +123,9 @@ class Device:
         self._events += 1
         return self._events
 
-    def work(self, contexts: Sequence[Context] | None = None) -> Completion:
-        """The completion of everything queued on this device, or in these *contexts* of it."""
-        return AllOf([context.work() for context in (self.contexts if contexts is None else contexts)])
+    def work(self) -> Completion:
+        """The completion of everything queued on this device."""
+        return AllOf([context.work() for context in self.contexts])
 
     def unfinished(self) -> list[Op]:
         """The operations that have not ended, in the order in which they were queued."""
@@ -145,13 +142,13 @@ class Device:
                 found[op] = None
         return sorted(found, key=lambda op: op.queued_ns)
 
-    def finish(self, op: Op) -> None:
+    def finish(self, op: Op, now: Nanoseconds) -> None:
         """The time of *op* is over: let it take effect, then release who waits for it."""
-        op.end_ns = self.scheduler.now
+        op.end_ns = now
         context = op.stream.context
         if context.error is not None and op.start_ns >= context.failed_ns:
             op.error = context.error
-        elif op.nbytes < INLINE_BYTES and not self.workers.flying:
+        elif op.nbytes < INLINE_BYTES and not self._flying:
             try:
                 op.work.perform()
             except DeviceError as error:

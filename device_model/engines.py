@@ -23,7 +23,7 @@ from device_model.profile import Curve
 from device_model.scheduler import Nanoseconds, Scheduler
 from device_model.streams import HardwareQueue
 
-Finish = Callable[[Op], None]  # what the device does with an operation whose time is over
+Finish = Callable[[Op, Nanoseconds], None]  # what the device does with an operation whose time is over
 
 
 class _Engine:
@@ -54,8 +54,8 @@ class CopyEngine(_Engine):
     """Moves bytes in one direction, one copy at a time."""
 
     __slots__ = (
-        "_end", "busy_ns", "duplex_bytes", "duplex_permille", "free_ns", "gap_ns", "opposite", "orders", "queues",
-        "ready_heads", "running", "time_of", "turn",
+        "_end", "_latest", "busy_ns", "duplex_bytes", "duplex_permille", "free_ns", "gap_ns", "opposite", "orders",
+        "queues", "ready_heads", "running", "time_of", "turn",
     )  # fmt: skip
 
     def __init__(
@@ -90,24 +90,33 @@ class CopyEngine(_Engine):
         """Serve these queues from now on."""
         self.queues = tuple(queues)
         self.orders = tuple(self.queues[turn:] + self.queues[:turn] for turn in range(len(self.queues)))
+        self._latest = self.queues[0]  # the queue that got a ready head last: when only one has, mostly that one
 
-    def head_unblocked(self, queue: HardwareQueue) -> None:  # noqa: ARG002 - `grant` looks itself
-        """A queue has got a head that could start."""
+    def head_unblocked(self, queue: HardwareQueue) -> None:
+        """*queue* has got a head that could start."""
         self.ready_heads += 1
+        self._latest = queue
         if self.running is None and not self.is_dirty:  # mark(), written out here and below: this is the hot path
             self.is_dirty = True
             self.scheduler.dirty.append(self)
 
+    def offer(self, queue: HardwareQueue) -> None:
+        """The same, with the device settled."""
+        self.ready_heads += 1
+        self._latest = queue
+        if self.running is None:
+            self.grant()
+
     def grant(self) -> None:
         """Start the next copy: of the queue whose turn it is, else of the next that has a ready head."""
+        self.is_dirty = False
         if self.running is not None or not self.ready_heads:
             return
-        for queue in self.orders[self.turn]:
+        queue = self._latest
+        fifo = queue.fifo
+        if self.ready_heads > 1 or not fifo or fifo[0].blockers:
+            queue = self._choose()
             fifo = queue.fifo
-            if fifo and not fifo[0].blockers:
-                break
-        else:
-            raise AssertionError(f"{self!r} counts {self.ready_heads} ready heads and finds none")
         self.turn = queue.index
         op = fifo.popleft()
         if not fifo or fifo[0].blockers:
@@ -129,21 +138,29 @@ class CopyEngine(_Engine):
         scheduler.sequence += 1
         heappush(scheduler.heap, (end, scheduler.sequence, self._end, op))
 
+    def _choose(self) -> HardwareQueue:
+        for queue in self.orders[self.turn]:
+            if queue.fifo and not queue.fifo[0].blockers:
+                return queue
+        raise AssertionError(f"{self!r} counts {self.ready_heads} ready heads and finds none")
+
     def _share(self, start: Nanoseconds, end: Nanoseconds) -> Nanoseconds:
-        """While both directions run, until the first is done, each takes longer: stretch both by the time they have in
-        common.
+        """While both directions run, until the first is done, each takes longer: stretch both by what that costs them.
 
         This is exact for shared bandwidth: whoever goes on afterwards is alone, until the next copy starts and shares
-        again.
+        again. Of `both` nanoseconds side by side a copy that is p permille slower gets 1000 / (1000 + p) done.
         """
         opposite = self.opposite
-        if opposite.running is None or opposite.running.nbytes < self.duplex_bytes:
+        other = opposite.running
+        if other is None or other.nbytes < self.duplex_bytes:
             return end
-        common = min(end - start, opposite.busy_ns - start)
-        if common <= 0:
+        begin = max(start, other.start_ns)
+        mine, theirs = self.duplex_permille, opposite.duplex_permille
+        both = min((end - begin) * (1000 + mine), (opposite.busy_ns - begin) * (1000 + theirs)) // 1000
+        if both <= 0:
             return end
-        opposite.busy_ns += common * opposite.duplex_permille // 1000
-        return end + common * self.duplex_permille // 1000
+        opposite.busy_ns += both * theirs // (1000 + theirs)
+        return end + both * mine // (1000 + mine)
 
     def _ended(self, op: Op) -> None:
         """The running copy ends, unless the opposite engine has slowed it down meanwhile."""
@@ -153,7 +170,7 @@ class CopyEngine(_Engine):
             return
         self.running = None
         self.free_ns = now + self.gap_ns
-        self.finish(op)
+        self.finish(op, now)
         if self.ready_heads and not self.is_dirty:
             self.is_dirty = True
             self.scheduler.dirty.append(self)
@@ -184,7 +201,8 @@ class Dispatcher(_Engine):
         super().__init__(scheduler, "cores", finish)
         self.open_cores = cores  # those without an exclusive block on them
         self.shared_blocks = 0  # running blocks that share
-        self.resident = 0
+        self.resident = 0  # kernels, copies and fills that have all they need; one that still has blocks to place does
+        # not count, or kernels of higher priority would wait for its end and it for theirs
         self.resident_limit = resident_limit
         self.block_overhead_ns = block_overhead_ns  # what a block takes beyond its own work
         self.drain_ns = drain_ns  # from the end of the last block to the end of the kernel
@@ -202,6 +220,17 @@ class Dispatcher(_Engine):
 
     def head_unblocked(self, queue: HardwareQueue) -> None:
         """List the ready operations at the head of *queue*."""
+        self._collect(queue)
+        if not self.is_dirty:
+            self.is_dirty = True
+            self.scheduler.dirty.append(self)
+
+    def offer(self, queue: HardwareQueue) -> None:
+        """The same, with the device settled."""
+        self._collect(queue)
+        self.grant()
+
+    def _collect(self, queue: HardwareQueue) -> None:
         fifo = queue.fifo
         while fifo and not fifo[0].blockers:
             op = fifo.popleft()
@@ -209,12 +238,10 @@ class Dispatcher(_Engine):
                 queue.left()
             self._arrivals += 1
             heappush(self.list, (op.stream.priority, self._arrivals, op))
-        if not self.is_dirty:
-            self.is_dirty = True
-            self.scheduler.dirty.append(self)
 
     def grant(self) -> None:
         """Let the head of the list place its blocks, then the next, as long as the head could place all."""
+        self.is_dirty = False
         entries = self.list
         scheduler = self.scheduler
         while entries and not self._held:
@@ -223,7 +250,7 @@ class Dispatcher(_Engine):
             if op.start_ns < 0 and self.resident >= self.resident_limit:
                 return
             if type(work) is not Kernel:
-                self._begin(op)
+                op.start_ns = max(op.ready_ns, scheduler.now)
                 self._move(op, work)
             elif work.exclusive:
                 if not self._place(op, work):
@@ -231,17 +258,13 @@ class Dispatcher(_Engine):
             elif not self.open_cores:
                 return
             else:  # all blocks at once, so one entry on the heap is enough
-                self.resident += 1
                 self.shared_blocks += work.blocks
                 start = op.start_ns = op.ready_ns if op.ready_ns > scheduler.now else scheduler.now
                 end = start + work.block_ns + self.block_overhead_ns + self.drain_ns
                 scheduler.sequence += 1
                 heappush(scheduler.heap, (end, scheduler.sequence, self._end, op))
             heappop(entries)
-
-    def _begin(self, op: Op) -> None:
-        op.start_ns = max(op.ready_ns, self.scheduler.now)
-        self.resident += 1
+            self.resident += 1
 
     def _place(self, op: Op, kernel: Kernel) -> bool:
         """Place as many exclusive blocks as there are empty cores; were that all?"""
@@ -251,7 +274,7 @@ class Dispatcher(_Engine):
         if count <= 0:
             return False
         if op.start_ns < 0:
-            self._begin(op)
+            op.start_ns = max(op.ready_ns, self.scheduler.now)
         self.open_cores -= count
         op.left -= count
         op.running += count
@@ -277,7 +300,7 @@ class Dispatcher(_Engine):
         work = op.work
         if type(work) is Kernel and not work.exclusive:
             self.shared_blocks -= work.blocks
-        self.finish(op)
+        self.finish(op, self.scheduler.now)
         if self.list:
             self.mark()
 
@@ -318,8 +341,14 @@ class HostThread(_Engine):
             self.ready.append(fifo.popleft())
         self.mark()
 
+    def offer(self, queue: HardwareQueue) -> None:
+        """The same, with the device settled."""
+        self.head_unblocked(queue)
+        self.scheduler.settle()
+
     def grant(self) -> None:
         """Start the next function."""
+        self.is_dirty = False
         if self.running is None and self.ready:
             op = self.ready.popleft()
             work = op.work
@@ -332,5 +361,5 @@ class HostThread(_Engine):
         """The running function returns."""
         self.running = None
         self.free_ns = self.scheduler.now + self.pause_ns
-        self.finish(op)
+        self.finish(op, self.scheduler.now)
         self.mark()

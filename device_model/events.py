@@ -12,10 +12,11 @@ if TYPE_CHECKING:
 class Event:
     """A snapshot event (CUDA's): the last record counts, and who waited before keeps what the event stood for then."""
 
-    __slots__ = ("context", "destroyed", "id", "made", "recorded_ns", "timing", "work")
+    __slots__ = ("context", "destroyed", "home", "id", "made", "recorded_ns", "timing", "work")
 
     def __init__(self, context: "Context", id_: int, *, timing: bool, made: object) -> None:
         self.context = context
+        self.home: Context | None = context  # where it can be used without further questions; None once it is destroyed
         self.id = id_
         self.timing = timing
         self.made = made
@@ -37,6 +38,11 @@ class Event:
     def done(self) -> bool:
         """Is all that the last record stands for complete? So it is when there was no record."""
         return self.work is None or self.work.done
+
+    def destroy(self, site: object) -> None:
+        """It cannot be used any more; who waits for it goes on waiting."""
+        self.destroyed = site
+        self.home = None
 
     def record(self, stream: "Stream") -> Completion:
         """Stand for all that *stream* was given up to now."""

@@ -14,6 +14,7 @@ objects that are all of one class; a launch that is repeated has one `Kernel` as
 
 from collections.abc import Callable, Sequence
 from enum import IntEnum
+from functools import cache
 from typing import TYPE_CHECKING, ClassVar
 
 from device_model import memory
@@ -212,8 +213,7 @@ class Kernel(Work):
     """Run *blocks* blocks, each busy for *block_ns*; an *exclusive* block has an AI core (SM) to itself.
 
     *body* does the real work, at the end, on the *nbytes* bytes that *read* and *written* tell of. A *serial* body
-      touches more than
-    simulated memory.
+    touches more than simulated memory.
     """
 
     __slots__ = ("alone", "block_ns", "blocks", "body", "exclusive", "label", "nbytes", "read", "touched", "written")
@@ -231,13 +231,14 @@ class Kernel(Work):
         exclusive: bool,
         serial: bool,
     ) -> None:
+        assert blocks > 0, f"kernel {label} has no blocks"
         self.label = label
         self.blocks = blocks
         self.block_ns = block_ns
         self.body = body
         self.read = read
         self.written = written
-        self.touched = list(dict.fromkeys(extent[0] for extent in (*read, *written)))
+        self.touched = tuple(dict.fromkeys(extent[0] for extent in (*read, *written)))
         self.nbytes = nbytes
         self.exclusive = exclusive
         self.alone = serial  # type: ignore[misc]
@@ -267,6 +268,11 @@ class Kernel(Work):
         return self.written
 
 
+@cache
+def _host_label(name: str) -> Label:
+    return Label("host_function", Lane.HOST, name)
+
+
 class HostFunction(Work):
     """Call *function* on the host-function thread, which is busy for *duration_ns*."""
 
@@ -275,7 +281,7 @@ class HostFunction(Work):
     alone = True
 
     def __init__(self, function: Callable[..., object], args: Sequence[object], duration_ns: Nanoseconds) -> None:
-        self.label = Label("host_function", Lane.HOST, getattr(function, "__name__", "host function"))
+        self.label = _host_label(getattr(function, "__name__", "host function"))
         self.function = function
         self.args = args
         self.duration_ns = duration_ns

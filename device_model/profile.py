@@ -18,9 +18,13 @@ from importlib import resources
 from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
+from device_model.rules import RULES
 from device_model.scheduler import Nanoseconds
+
+# A number of things of which there must be one; other numbers may be 0.
+Count = Annotated[int, "1 or more"]
 
 _SOURCES = ("measured", "documented", "assumed")
 _MEMO = 4096  # sizes that a curve remembers
@@ -53,6 +57,9 @@ class Curve(dict[int, Nanoseconds]):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Curve) and self.points == other.points
+
+    def __ne__(self, other: object) -> bool:  # a dict has one of its own
+        return not self == other
 
     def __missing__(self, nbytes: int) -> Nanoseconds:
         if len(self) >= _MEMO:
@@ -89,6 +96,7 @@ class HostCosts:
     register: int
     unregister: int
     malloc_async: int
+    pool_growth: int  # more, when the pool has to grow for it
     free_async: int
     create_stream: int
     destroy_stream: int
@@ -122,27 +130,27 @@ class Latencies:
 class Cores:
     """The AI cores (SMs) and what they reach together."""
 
-    count: int
-    resident_kernels: int
-    flops: int  # per second, all cores, single precision
-    bytes_per_second: int  # of device memory
+    count: Count
+    resident_kernels: Count
+    flops: Count  # per second, all cores, single precision
+    bytes_per_second: Count  # of device memory
 
 
 @dataclass(frozen=True)
 class Queues:
     """Hardware queues: how many per kind, and how many operations each holds that have not started."""
 
-    compute: int
-    copy: int  # of each direction
-    depth: int
+    compute: Count
+    copy: Count  # of each direction
+    depth: Count
 
 
 @dataclass(frozen=True)
 class Memory:
     """Device memory."""
 
-    bytes: int
-    alignment: int
+    bytes: Count
+    alignment: Count
 
 
 @dataclass(frozen=True)
@@ -161,8 +169,8 @@ class Copies:
     pageable_small: Curve  # what such a copy costs the host
     ring_bytes: int  # outstanding small copies, beyond which the host waits
     ring_overhead: int  # what each takes in the ring beyond its bytes
-    stage_chunk: int  # larger ones are staged in chunks of this size
-    stage_buffers: int  # into so many buffers
+    stage_chunk: Count  # larger ones are staged in chunks of this size
+    stage_buffers: Count  # into so many buffers
     stage_fixed: int
     stage: Curve  # what staging costs the host in all, by the size of the copy
     unstage_fixed: int  # per chunk, on the way back
@@ -180,7 +188,7 @@ class DeviceProfile:
     name: str
     description: str
     rules: str
-    devices: int
+    devices: Count
     host: HostCosts
     latency: Latencies
     cores: Cores
@@ -229,17 +237,20 @@ def parse(text: str, file: str) -> DeviceProfile:
         raise ProfileError(f"{file} is not TOML: {error}") from error
     sources: dict[str, str] = {}
     profile: DeviceProfile = _read(DeviceProfile, document, file, "", sources)
+    if profile.rules not in RULES:
+        raise ProfileError(f"{file}: rules must be one of {', '.join(RULES)}, not {profile.rules!r}")
     return profile
 
 
 def _read(type_: type[Any], table: object, file: str, prefix: str, sources: dict[str, str]) -> Any:
+    what = prefix.rstrip(".") or "a profile"
     if not isinstance(table, dict):
-        raise ProfileError(f"{file}: {prefix or 'the document'} must be a table")
-    hints = get_type_hints(type_)
+        raise ProfileError(f"{file}: {what} must be a table, not {table!r}")
+    hints = get_type_hints(type_, include_extras=True)
     wanted = [each.name for each in fields(type_) if each.name != "sources"]
     for name in table:
         if name not in wanted:
-            raise ProfileError(f"{file}: {prefix}{name} is unknown; {prefix or 'a profile '}has {', '.join(wanted)}")
+            raise ProfileError(f"{file}: {prefix}{name} is unknown; {what} has {', '.join(wanted)}")
     values: dict[str, Any] = {}
     for name in wanted:
         full = prefix + name
@@ -272,10 +283,19 @@ def _value(hint: type[Any], entry: object, file: str, full: str, sources: dict[s
     sources[full] = source
     value = entry["value"]
     if hint is Curve:
-        try:
-            return Curve([(int(size), int(time)) for size, time in value])
-        except (TypeError, ValueError) as error:
-            raise ProfileError(f"{file}: {full} must be a list of [bytes, ns]: {error}") from error
-    if type(value) is not int or value < 0:
-        raise ProfileError(f"{file}: {full} must be a whole number, 0 or more, not {value!r}")
+        return _curve(value, file, full)
+    least = 1 if hint == Count else 0
+    if type(value) is not int or value < least:
+        raise ProfileError(f"{file}: {full} must be a whole number, {least} or more, not {value!r}")
     return value
+
+
+def _curve(value: object, file: str, full: str) -> Curve:
+    if not isinstance(value, list) or not all(
+        isinstance(point, list) and [type(number) for number in point] == [int, int] for point in value
+    ):
+        raise ProfileError(f"{file}: {full} must be a list of [bytes, ns] in whole numbers, not {value!r}")
+    try:
+        return Curve([(size, time) for size, time in value])
+    except ValueError as error:
+        raise ProfileError(f"{file}: {full}: {error}") from error

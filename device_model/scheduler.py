@@ -2,10 +2,9 @@
 
 Time is an integer number of nanoseconds. Three rules make a run a function of its program alone:
 
-1. What happens is ordered by (time, sequence). The sequence is the issue number of an operation, or a number drawn from
-   the same counter, so no two entries are equal and nothing depends on how a heap breaks ties.
-2. Within one instant all completions come first, in issue order, and what they release lines up at its engine in that
-  order;
+1. What happens is ordered by (time, sequence). The sequence is a number drawn when an entry is made, so no two entries
+   are equal and nothing depends on how a heap breaks ties.
+2. Within one instant all completions come first, in that order, and what they release lines up at its engine likewise;
    only then do the engines hand out what is free. Else the order of callbacks would decide who gets an engine.
 3. Nothing is left half-done between two calls: `advance`, `run_until` and `run_to_wake` return with the device settled.
 """
@@ -31,10 +30,10 @@ class Waiter(Protocol):
 class Engine(Protocol):
     """Hands out what is free once all completions of an instant are in; it lists itself as dirty, once."""
 
-    is_dirty: bool
+    is_dirty: bool  # listed
 
     def grant(self) -> None:
-        """Start what can start."""
+        """Be listed no more, and start what can start."""
 
 
 class Completion:
@@ -111,11 +110,25 @@ class AllOf(Completion):
             self.end_ns = latest
 
     def release(self, by: Completion) -> None:
-        """One less is missing."""
+        """One less is missing; the last completes this, and all that only waited for this."""
+        if not self._is_last(by):
+            return
+        complete = [self]
+        for each in complete:  # a loop, since a chain of them (records that wait for records) has no limit
+            waiters, each.waiters = each.waiters, None
+            Completion.complete(each, by.end_ns)
+            for waiter in waiters or ():
+                if not isinstance(waiter, AllOf):
+                    waiter.release(each)
+                elif waiter._is_last(each):
+                    complete.append(waiter)
+
+    def _is_last(self, by: Completion) -> bool:
         self.missing -= 1
-        if not self.missing:
-            self.lane = by.lane  # type: ignore[misc]
-            self.complete(by.end_ns)
+        if self.missing:
+            return False
+        self.lane = by.lane  # type: ignore[misc]
+        return True
 
 
 class Process(Completion):
@@ -194,16 +207,19 @@ class Scheduler:
     def advance(self, until: Nanoseconds) -> None:
         """Let everything happen that is due up to and including *until*; the clock then stands there."""
         heap = self.heap
+        dirty = self.dirty
         while heap and heap[0][0] <= until:
-            # step(), written out: this is the hot path.
+            # step() and settle(), written out: this is the hot path.
             now, _, action, subject = heappop(heap)
             self.now = now
             action(subject)
             while heap and heap[0][0] == now:
                 _, _, action, subject = heappop(heap)
                 action(subject)
-            if self.dirty:
-                self.settle()
+            if dirty:
+                for engine in dirty:
+                    engine.grant()
+                dirty.clear()
         self.now = until
         if self.before_return is not None:
             self.before_return()
@@ -250,6 +266,5 @@ class Scheduler:
         """Let the engines hand out what is free, until nothing more moves at this instant."""
         dirty = self.dirty
         for engine in dirty:  # grows while engines release others
-            engine.is_dirty = False
             engine.grant()
         dirty.clear()

@@ -47,7 +47,7 @@ class Staging:
         self._latency_ns = profile.latency.submit_copy
         self._ring_used = 0
         self._ring_waiting: deque[Completion] = deque()
-        self._buffers: deque[Op] = deque()  # the copies from the chunk buffers to the device
+        self._buffers: deque[Op] = deque()  # the copies for which the chunk buffers are in use, some not yet queued
 
     def ring_room(self, nbytes: int) -> Completion:
         """Done when the ring takes a small copy of *nbytes*; ask again when it is, for somebody else may have been
@@ -118,17 +118,16 @@ class Staging:
             size = min(copies.stage_chunk, nbytes - done)
             while len(self._buffers) >= copies.stage_buffers:
                 yield self._buffers[0]
-                if self._buffers and self._buffers[0].done:
+                if self._buffers[0].done:  # else somebody else was faster
                     self._buffers.popleft()
-            yield self._after(whole * size // nbytes)
-            op = Op(
-                Copy(H2D, dst, dst_offset + done, memory.snapshot(src, src_offset + done, size), 0, size),
-                H2D.lane,
-                size,
-                site,
-            )
+            copy = Copy(H2D, dst, dst_offset + done, src, src_offset + done, size)
+            op = Op(copy, H2D.lane, size, site)
             self._buffers.append(op)
-            stream.submit(op, self._latency_ns)
+            yield self._after(whole * size // nbytes)
+            if self._scheduler.before_return is not None:
+                self._scheduler.before_return()  # the host reads: no body may still be writing
+            copy.src, copy.src_offset = memory.snapshot(src, src_offset + done, size), 0
+            stream.submit(op, self._scheduler.now + self._latency_ns, within=True)
 
     def _to_host(
         self,
@@ -147,7 +146,7 @@ class Staging:
             while asked < nbytes and len(coming) < copies.stage_buffers:
                 size = min(copies.stage_chunk, nbytes - asked)
                 op = Op(Copy(D2H, dst, dst_offset + asked, src, src_offset + asked, size), D2H.lane, size, site)
-                stream.submit(op, self._latency_ns)
+                stream.submit(op, self._scheduler.now + self._latency_ns, within=True)
                 coming.append(op)
                 asked += size
             first = coming[0]

@@ -27,8 +27,8 @@ class Stream:
     """A queue of work on one device; made by `Context.create_stream`."""
 
     __slots__ = (
-        "context", "destroyed", "epoch", "id", "made", "name", "order", "pending", "priority", "queues", "scheduler",
-        "tail",
+        "context", "destroyed", "epoch", "home", "id", "made", "name", "order", "pending", "priority", "queues",
+        "scheduler", "tail",
     )  # fmt: skip
 
     def __init__(
@@ -42,6 +42,7 @@ class Stream:
         made: object,
     ) -> None:
         self.context = context
+        self.home: Context | None = context  # where it takes work; None once it is destroyed
         self.scheduler = context.device.scheduler
         self.id = id_
         self.name = name
@@ -51,7 +52,7 @@ class Stream:
         self.made = made
         self.destroyed: object = None  # the line that destroyed it
         self.tail: Completion = NOTHING
-        self.pending: list[Completion] = []
+        self.pending: dict[Completion, None] = {}  # ordered, and quick to ask
         self.epoch = 0  # the last epoch of the order in which this stream got work
 
     def __repr__(self) -> str:
@@ -64,14 +65,18 @@ class Stream:
         """Has all of its work completed?"""
         return self.tail.done and (not self.pending or all(completion.done for completion in self.pending))
 
-    def submit(self, op: Op, latency_ns: int) -> None:
-        """Queue *op* behind the work of this stream; it can start *latency_ns* from now at the earliest."""
+    def submit(self, op: Op, ready_ns: Nanoseconds, *, within: bool = False) -> None:
+        """Queue *op* behind the work of this stream; it can start at *ready_ns* at the earliest.
+
+        *within* an instant its engine looks at it when all completions are in; a host finds the device settled, and the
+        engine looks at once.
+        """
         order = self.order
         if order is not None and self.epoch != order.epoch:
             order.enter(self)
         op.stream = self
-        now = op.queued_ns = self.scheduler.now
-        op.ready_ns = now + latency_ns
+        op.queued_ns = self.scheduler.now
+        op.ready_ns = ready_ns
         tail = self.tail
         if not tail.done:
             op.blockers = 1
@@ -90,7 +95,10 @@ class Stream:
         fifo = queue.fifo
         fifo.append(op)
         if not op.blockers and fifo[0] is op:
-            queue.engine.head_unblocked(queue)
+            if within:
+                queue.engine.head_unblocked(queue)
+            else:
+                queue.engine.offer(queue)
 
     def frontier(self) -> Completion:
         """The completion of all that was queued here up to now."""
@@ -114,10 +122,11 @@ class Stream:
             order.enter(self)
         if not completion.done:
             pending = self.pending
-            if len(pending) > 8:  # waits without work between them must not pile up
-                pending[:] = [each for each in pending if not each.done]
-            if completion not in pending:
-                pending.append(completion)
+            size = len(pending)
+            if size >= 8 and not size & (size - 1):  # when it has doubled: waits without work must not pile up
+                for each in [each for each in pending if each.done]:
+                    del pending[each]
+            pending[completion] = None
 
 
 class LegacyOrder:
@@ -128,14 +137,14 @@ class LegacyOrder:
     def __init__(self) -> None:
         self.epoch = 1
         self.barrier: Completion = NOTHING  # the legacy work that began this epoch
-        self.streams: list[Stream] = []  # the blocking streams that got work in this epoch
+        self.streams: dict[Stream, None] = {}  # the blocking streams that got work in this epoch, in order
 
     def enter(self, stream: Stream) -> None:
         """*stream* gets its first work of this epoch."""
         stream.epoch = self.epoch
-        self.streams.append(stream)
+        self.streams[stream] = None
         if not self.barrier.done:
-            stream.pending.append(self.barrier)
+            stream.pending[self.barrier] = None
 
     def close(self, barrier: Completion) -> None:
         """Legacy work, *barrier*, ends the epoch."""
@@ -160,10 +169,10 @@ class LegacyStream(Stream):
         """Has all of its work, and all of the blocking streams', completed?"""
         return super().idle and all(stream.idle for stream in self.rule.streams)
 
-    def submit(self, op: Op, latency_ns: int) -> None:
+    def submit(self, op: Op, ready_ns: Nanoseconds, *, within: bool = False) -> None:
         """Queue *op* behind all blocking streams."""
         self._gather()
-        super().submit(op, latency_ns)
+        super().submit(op, ready_ns, within=within)
         self.rule.close(op)
 
     def frontier(self) -> Completion:
@@ -185,13 +194,14 @@ class LegacyStream(Stream):
     def _gather(self) -> None:
         for stream in self.rule.streams:
             if not stream.idle:
-                self.pending.append(stream.frontier())
+                self.pending[stream.frontier()] = None
 
 
 class _Engine(Protocol):
     scheduler: Scheduler
 
     def head_unblocked(self, queue: "HardwareQueue") -> None: ...
+    def offer(self, queue: "HardwareQueue") -> None: ...
 
 
 class HardwareQueue:
@@ -213,24 +223,35 @@ class HardwareQueue:
     ) -> None:
         self.engine = engine
         self.index = index
-        self.depth = depth
+        self.depth = depth  # less the places that are kept for hosts on their way
         self.after_same = after_same
         self.after_other = after_other
         self.fifo: deque[Op] = deque()
-        self.waiting: deque[Completion] = deque()  # hosts that wait for room
+        self.waiting: list[Completion] = []  # hosts that wait for room, the longest waiting first
 
     def __repr__(self) -> str:
         return f"<HardwareQueue {self.index} of {self.engine!r} holding {len(self.fifo)} of {self.depth}>"
 
     def left(self) -> None:
-        """The engine took the head: a host that waits for room may go on."""
+        """A place is free: the host that has waited longest gets it. It is kept for it, so that nobody is faster."""
         if len(self.fifo) < self.depth:
-            self.waiting.popleft().complete(self.engine.scheduler.now)
+            self.depth -= 1
+            self.waiting.pop(0).complete(self.engine.scheduler.now)
 
     def room(self) -> Completion:
-        """Done when there is room for one more operation; ask again then, for somebody else may have been faster."""
-        if len(self.fifo) < self.depth:
-            return NOTHING
+        """Line up for room; done when there is a place. Then, or when it gives up, the host has to call `arrive`."""
         room = Completion()
         self.waiting.append(room)
         return room
+
+    def arrive(self, room: Completion) -> None:
+        """The host for which *room* was no longer waits; it must take its place at once, or `give_up`."""
+        if room.done:
+            self.depth += 1
+        else:
+            self.waiting.remove(room)
+
+    def give_up(self) -> None:
+        """A place is not taken: it goes to the next."""
+        if self.waiting:
+            self.left()

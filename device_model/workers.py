@@ -5,9 +5,11 @@ thread while the simulation goes on. Before another body runs, those in flight a
 
 * with which it shares bytes, one of them writing;
 * that ended, in simulated time, before it started: it may have been ordered after them;
+* that ended before one of those, so that failures are found in the order of the operations;
 
 and all are joined before control returns to host code. Bodies that neither share bytes nor are ordered cannot tell in
-which order they ran, so the result of any program is the same for every number of workers.
+which order they ran, so the result of any program is the same for every number of workers. What a failure keeps from
+running it does, too: a body that started after it is told only then whether it may run.
 
 A hand-over to a thread costs about 50 us, so small bodies run where they are.
 """
@@ -45,20 +47,27 @@ class Workers:
         """Run the body of *op*, now or in a thread; `join_all` comes before anybody can tell the difference."""
         if self.flying:
             self._join_before(op)
+            context = op.stream.context
+            if context.error is not None and op.start_ns >= context.failed_ns:  # one of those joined just now failed
+                op.error = context.error
+                return
         if self.count == 1 or op.nbytes < INLINE_BYTES or op.work.alone:
-            _settle(op, _perform(op))
+            error = _perform(op)
+            if error is not None:
+                self.join_all()
+            _settle(op, error)
             return
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.count, thread_name_prefix="acl_py-worker")
         if len(self.flying) >= self.count:
-            self._join(0)
+            self._join()
         self.flying.append((op, self._pool.submit(_perform, op)))
         self._scheduler.before_return = self.join_all
 
     def join_all(self) -> None:
         """Wait for all bodies in flight, in the order of their operations."""
         while self.flying:
-            self._join(0)
+            self._join()
         self._scheduler.before_return = None
 
     def close(self) -> None:
@@ -68,21 +77,21 @@ class Workers:
             self._pool.shutdown()
             self._pool = None
 
-    def _join(self, index: int) -> None:
-        op, future = self.flying.pop(index)
+    def _join(self) -> None:
+        op, future = self.flying.pop(0)
         _settle(op, future.result())
 
     def _join_before(self, op: Op) -> None:
         if op.work.alone:
             self.join_all()
             return
-        index = 0
-        while index < len(self.flying):
-            other = self.flying[index][0]
+        flying = self.flying
+        for last in reversed(range(len(flying))):
+            other = flying[last][0]
             if other.end_ns <= op.start_ns or _share(op.work, other.work):
-                self._join(index)
-            else:
-                index += 1
+                for _ in range(last + 1):
+                    self._join()
+                return
 
 
 def _share(one: Work, other: Work) -> bool:

@@ -108,6 +108,16 @@ class Pool:
         """The blocks that could be taken again, the longest unused first."""
         return tuple(self._unused)
 
+    @property
+    def is_holding(self) -> bool:
+        """Whether `trim` could give something back, now or later."""
+        return bool(self._unused or self._leaving)
+
+    def has_room(self, nbytes: int, order: Callable[[Block], int | None]) -> bool:
+        """Whether `take` would find a block or room for one."""
+        size = self._size(nbytes)
+        return self._choose(size, order) is not None or self._arena.has_room(size)
+
     def take(
         self, nbytes: int, order: Callable[[Block], int | None], made: object = None
     ) -> tuple[Buffer, object | None]:

@@ -63,6 +63,10 @@ class Memory(Directory):
         self._arena(device)
         return self._pools[device]
 
+    def has_room(self, device: int, nbytes: int) -> bool:
+        """Whether *nbytes* are left on *device*."""
+        return self._arena(device).has_room(nbytes)
+
     def free_bytes(self, device: int) -> int:
         """Return how much of *device* is left."""
         return self._arena(device).free
@@ -175,6 +179,8 @@ class Memory(Directory):
 
     def check_size(self, nbytes: int, origin: Origin) -> None:
         """Refuse sizes that no allocation can have."""
+        if not isinstance(nbytes, int) or isinstance(nbytes, bool):
+            raise TypeError(f"{origin.maker} takes a number of bytes, an int, not {nbytes!r}")
         if nbytes <= 0:
             raise self.fail(Kind.INVALID_VALUE, f"{origin.maker} of {nbytes} bytes", "ask for 1 byte or more")
 

@@ -4,7 +4,7 @@ from statistics import median
 
 from tests.bench.measure import fresh, interleaved, ratio, say, show, spread, target
 
-SMALL, LARGE, WIDE = 100_000, 1_000_000, 300_000
+SMALL, LARGE = 100_000, 1_000_000
 STREAMS, MANY_STREAMS = 8, 10_000
 MIB = 1024
 
@@ -18,7 +18,7 @@ def main():
 def _against_peers():
     """Both sizes; returns the runs of the large one, whose memory is of interest, too."""
     models = ("ours", "ours traced", "asyncio", "simpy")
-    small = interleaved({model: (model, SMALL, STREAMS) for model in models}, 5, fresh)
+    small = interleaved({model: (model, SMALL, STREAMS) for model in models}, 7, fresh)
     _dispatch_table(small, SMALL)
     large = interleaved({model: (model, LARGE, STREAMS) for model in models}, 2, fresh)
     _dispatch_table(large, LARGE)
@@ -46,8 +46,8 @@ def _dispatch_table(results, ops):
         rows,
     )
     added = median(traced - bare for traced, bare in zip(us["ours traced"], us["ours"], strict=True))
-    say(f"  ours : simpy    {target(ratio(seconds['ours'], seconds['simpy']), 0.25)}")
-    say(f"  ours : asyncio  {target(ratio(seconds['ours'], seconds['asyncio']), 0.33)}")
+    say(f"  ours : simpy    {target(ratio(seconds['ours'], seconds['simpy']), 0.25, form='{:.3f}')}")
+    say(f"  ours : asyncio  {target(ratio(seconds['ours'], seconds['asyncio']), 0.33, form='{:.3f}')}")
     say(f"  tracing adds    {target(added, 0.6)} us per operation, host calls included\n")
 
 
@@ -58,19 +58,19 @@ def _streams():
         f"{MANY_STREAMS:,} streams, eight buffers for all",
     )
     configurations = {
-        few: ("ours", WIDE, STREAMS),
-        many: ("ours", WIDE, MANY_STREAMS),
-        shared: ("ours, shared memory", WIDE, MANY_STREAMS),
+        few: ("ours", LARGE, STREAMS),
+        many: ("ours", LARGE, MANY_STREAMS),
+        shared: ("ours, shared memory", LARGE, MANY_STREAMS),
     }
-    results = interleaved(configurations, 5, fresh)
+    results = interleaved(configurations, 3, fresh)
     us = {name: [result.us_per_op for result in runs] for name, runs in results.items()}
     show(
-        f"Streams: {WIDE:,} operations, tracing off, 5 runs in turn",
+        f"Streams: {LARGE:,} operations, tracing off, 3 runs in turn",
         ("", "us per operation"),
         [(name, spread(runs)) for name, runs in us.items()],
     )
     say(f"  {MANY_STREAMS:,} : {STREAMS}                 {target(ratio(us[many], us[few]), 1.3)}")
-    say(f"  the same, eight buffers    {target(ratio(us[shared], us[few]), 1.3)}: the rest is memory, not streams\n")
+    say(f"  the same, eight buffers    {target(ratio(us[shared], us[few]), 1.3)}: the rest is buffers, launches\n")
 
 
 def _memory(large):

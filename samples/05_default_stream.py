@@ -1,0 +1,48 @@
+"""Shows: the default stream under CUDA's rules is a barrier.
+
+Scenario: two kernels in streams of their own, and between them a small one that somebody forgot to give a stream, as a
+library might. It goes to the default stream, `None`, which waits for all earlier work of the other streams, and they
+wait for it: what could run side by side runs one after another. The mending is to name a stream.
+"""
+
+import asyncio
+
+import acl_py
+from acl_py import Cost
+from acl_py.trace import chart
+
+
+@acl_py.kernel(cost=Cost(us=100))
+def left():
+    pass
+
+
+@acl_py.kernel(cost=Cost(us=20))
+def log():
+    pass
+
+
+@acl_py.kernel(cost=Cost(us=100))
+def right():
+    pass
+
+
+async def three_kernels(title, *, name_a_stream):
+    async with acl_py.simulate(device="h200") as sim:
+        one, other, third = [await acl_py.CreateStream() for _ in range(3)]
+        await left[8, one]()
+        await log[8, third if name_a_stream else None]()
+        await right[8, other]()
+        await acl_py.SynchronizeDevice()
+        start, end = min(op.start_ns for op in sim.trace.ops), max(op.end_ns for op in sim.trace.ops)
+        print(f"{title}: {(end - start) / 1000:.1f} us")
+        print(chart.lanes(sim.trace, width=80))
+
+
+async def main():
+    await three_kernels("a kernel in the default stream", name_a_stream=False)
+    print()
+    await three_kernels("the same in a stream of its own", name_a_stream=True)
+
+
+asyncio.run(main())

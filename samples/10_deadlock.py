@@ -1,0 +1,48 @@
+"""Shows: a program that can never go on is an error with a report, at once, instead of a silence.
+
+Scenario: a worker computes, and a publisher sends the result over the network. It holds simulated time still meanwhile,
+so that the real delay of the network does not count, but begins one line too early: it waits for the worker, the worker
+waits for the device, and the device for time to pass. The report says who waits for what, queued where, and who holds
+time. With the hold around the sending only, all is well.
+"""
+
+import asyncio
+
+import acl_py
+from acl_py import Cost
+
+
+@acl_py.kernel(cost=Cost(us=50))
+def compute():
+    pass
+
+
+async def worker(ready):
+    stream = await acl_py.CreateStream()
+    await compute[8, stream]()
+    try:
+        await acl_py.SynchronizeStream(stream)
+    except acl_py.DeadlockError as error:
+        print(error, *error.__notes__, sep="\n")
+    ready.set()
+
+
+async def publisher(sim, ready, *, too_early):
+    if not too_early:
+        await ready.wait()
+    with sim.hold():
+        await ready.wait()
+        await asyncio.sleep(0.01)  # stands for a request over the network
+    print(f"sent at {sim.now_ns / 1000:.1f} us")
+
+
+async def main():
+    for too_early in (True, False):
+        print("\nholding time while waiting for the worker" if too_early else "\nholding time for the send only")
+        async with acl_py.simulate(device="h200") as sim, asyncio.TaskGroup() as group:
+            ready = asyncio.Event()
+            group.create_task(worker(ready), name="worker")
+            group.create_task(publisher(sim, ready, too_early=too_early), name="publisher")
+
+
+asyncio.run(main())

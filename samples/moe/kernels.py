@@ -1,0 +1,61 @@
+"""The layer's kernels. Blocks have a core each, so that kernels side by side share the device and do not multiply it.
+
+A launch is priced for the shapes of its arguments: rows that no token fills cost as much as others.
+"""
+
+import numpy as np
+
+import acl_py as acl
+from acl_py import Cost, In, Out
+
+ALL, ONE = 36, 12  # blocks, for all tokens and for one expert's: 36 + 8 x 12 fill the 132 cores of an H200
+
+
+@acl.kernel(cost=Cost(flops=lambda tokens, weights, *_: 2 * tokens.size * weights.shape[1]), exclusive=True)
+def gate(tokens: In, weights: In, chosen: Out, share: Out):
+    """The *chosen* experts of each token, best first, and the *share* of the output that each of them has."""
+    scores = tokens @ weights
+    odds = np.exp(scores - scores.max(axis=1, keepdims=True))
+    chosen[:] = np.argsort(-odds, axis=1, kind="stable")[:, : chosen.shape[1]]
+    best = np.take_along_axis(odds, chosen, axis=1)
+    share[:] = best / best.sum(axis=1, keepdims=True)
+
+
+@acl.kernel(exclusive=True)
+def route(chosen: In, row: Out, source: Out, count: Out):
+    """Give each choice a *row* of its expert, or -1 if all are taken; note which token is the *source* of which row."""
+    tokens, top_k = chosen.shape
+    experts, rows = source.shape
+    wanted = chosen.T.ravel()  # first choices first
+    is_wanted = wanted[:, None] == np.arange(experts)
+    place = np.take_along_axis(is_wanted.cumsum(axis=0) - 1, wanted[:, None], axis=1)[:, 0]
+    fits = place < rows
+    row[:] = np.where(fits, place, -1).reshape(top_k, tokens).T
+    source[:] = -1
+    source[wanted[fits], place[fits]] = np.tile(np.arange(tokens), top_k)[fits]
+    count[:] = np.minimum(is_wanted.sum(axis=0), rows)
+
+
+@acl.kernel(cost=Cost(bytes=lambda _tokens, _source, rows: 2 * rows.nbytes), exclusive=True)
+def dispatch(tokens: In, source: In, rows: Out):
+    """Gather the tokens of one expert, or of all of them; rows without a token are zero."""
+    rows[:] = np.where(source[..., None] >= 0, tokens[source], 0)
+
+
+@acl.kernel(
+    cost=Cost(
+        flops=lambda rows, up, down, _: 2 * len(rows) * (up.size + down.size),
+        bytes=lambda *args: sum(arg.nbytes for arg in args),
+    ),
+    exclusive=True,
+)
+def feed_forward(rows: In, up: In, down: In, results: Out):
+    """One expert."""
+    np.matmul(np.maximum(rows @ up, 0), down, out=results)
+
+
+@acl.kernel(cost=Cost(bytes=lambda *args: (args[1].shape[1] + 1) * args[-1].nbytes), exclusive=True)
+def combine(results: In, chosen: In, row: In, share: In, output: Out):
+    """Mix the *results* of each token's experts; a choice that was dropped adds nothing."""
+    found = np.where(row[..., None] >= 0, results[chosen, row], 0)
+    output[:] = np.einsum("tk,tko->to", share, found)

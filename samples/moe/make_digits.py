@@ -1,0 +1,14 @@
+"""How digits.npz was made: scikit-learn's copy of the UCI digits, 1,797 images of 8 x 8 pixels from 0 to 16, as bytes.
+
+Needs scikit-learn, which nothing else here does: `pip install scikit-learn`, then `python samples/moe/make_digits.py`.
+"""
+
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import load_digits
+
+if __name__ == "__main__":
+    digits = load_digits()
+    here = Path(__file__).parent
+    np.savez_compressed(here / "digits.npz", images=digits.data.astype(np.uint8), labels=digits.target.astype(np.uint8))

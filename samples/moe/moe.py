@@ -1,0 +1,71 @@
+"""Shows: a mixture-of-experts layer with a stream for each expert, and what it takes for that to pay.
+
+Scenario: batches of tokens go through a gate, two experts each out of eight, and are mixed again. Experts take what
+comes (dropless), or a fixed number of rows and no more (drop-pad). Three versions launch the same kernels (versions.py)
+and are compared with plain NumPy (layer.py): first on scikit-learn's digits, a layer so small that the host's calls are
+all that takes time, then on one that gives the device something to do. With host syncs between the stages the streams
+cost more than they gain; with events between them the host has nothing to wait for until the end. It then never learns
+how many tokens an expert got, and launches each for as many rows as there could be: dropless pays for that in cores.
+"""
+
+import asyncio
+
+import numpy as np
+from layer import HELD_OUT, digits, forward, random_layer, trained
+from versions import VERSIONS, Job, Outcome
+
+from acl_py.trace import chart
+
+
+def reference(job: Job) -> np.ndarray:
+    return np.concatenate([forward(job.layer, job.tokens[part], job.capacity) for part in job.parts])
+
+
+def compare(job: Job, labels: np.ndarray | None = None) -> Outcome:
+    """Run all versions of *job*; print their times and, against *labels*, their accuracy."""
+    expected = reference(job)
+    mode = "dropless" if job.capacity is None else f"drop-pad, {job.capacity} rows for each expert"
+    print(f"  {mode}{f', accuracy in NumPy {accuracy(expected, labels)}' if labels is not None else ''}")
+    outcomes = {name: asyncio.run(version(job)) for name, version in VERSIONS.items()}
+    for name, outcome in outcomes.items():
+        np.testing.assert_allclose(outcome.output, expected, rtol=1e-4, atol=1e-4)
+        speedup = outcomes["naive"].ns / outcome.ns
+        print(f"    {name:11} {outcome.ns / 1000:7,.0f} us, {speedup:.2f} x naive", end="")
+        print(f", accuracy {accuracy(outcome.output, labels)}" if labels is not None else "")
+    return outcome
+
+
+def accuracy(output: np.ndarray, labels: np.ndarray) -> str:
+    """How many of the digits that were held out from training are told right."""
+    return f"{np.mean((output.argmax(axis=1) == labels)[HELD_OUT]):.1%}"
+
+
+def jobs() -> dict[str, list[Job]]:
+    """The digits and the wide layer, each in both modes."""
+    rng = np.random.default_rng(0)
+    wide = random_layer(rng, width=256, hidden=1024, outputs=256, experts=8, top_k=2)
+    sizes = {
+        "digits": (trained(), digits()[0], 256),
+        "a wide layer": (wide, rng.standard_normal((4096, 256), np.float32), 512),
+    }
+    return {
+        name: [Job(layer, tokens, batch, capacity) for capacity in (None, layer.capacity(batch, factor=1))]
+        for name, (layer, tokens, batch) in sizes.items()
+    }
+
+
+def main() -> None:
+    labels = digits()[1]
+    for name, both in jobs().items():
+        job = both[0]
+        _, width, hidden = job.layer.up.shape
+        print(f"{name}: {len(job.tokens):,} tokens of {width}, {job.batch} at a time; {hidden} wide inside an expert")
+        for job in both:
+            outcome = compare(job, labels if name == "digits" else None)
+        print()
+    print("the last of them, pipelined; streams 1 to 3 carry batches, the others are experts:")
+    print(chart.lanes(outcome.sim.trace, since_ns=outcome.sim.now_ns - outcome.ns))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,250 @@
+"""Three ways to take batches of tokens through a mixture-of-experts layer. They launch the same kernels.
+
+`synchronous` waits for each copy, in one stream. `naive` is what one gets by porting it call by call: each expert has a
+stream, and the host waits between the stages, because it always did, or to learn how many tokens an expert got.
+`pipelined` lets streams wait for one another instead.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+from kernels import ALL, ONE, combine, dispatch, feed_forward, gate, route
+from layer import Floats, Layer
+
+import acl_py as acl
+from acl_py import Array, MemcpyKind, Stream
+
+LANES = 3  # batches in flight
+
+
+@dataclass(frozen=True)
+class Job:
+    """Take *tokens* through *layer*, *batch* at a time, *capacity* of them at most to each expert; None is dropless."""
+
+    layer: Layer
+    tokens: Floats
+    batch: int
+    capacity: int | None = None
+
+    @property
+    def parts(self) -> Iterator[slice]:
+        return (slice(at, at + self.batch) for at in range(0, len(self.tokens), self.batch))
+
+    @property
+    def rows(self) -> int:
+        """Room for each expert: dropless, all tokens of a batch may come to one."""
+        return self.batch if self.capacity is None else self.capacity
+
+    def create_output(self) -> Floats:
+        return np.empty((len(self.tokens), self.layer.down.shape[2]), np.float32)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    output: Floats
+    ns: int
+    sim: acl.Simulation
+
+
+# --- device memory
+
+
+async def device_array(dtype: npt.DTypeLike, *shape: int) -> Array:
+    return Array(await acl.Malloc(prod(shape) * np.dtype(dtype).itemsize), dtype, shape)
+
+
+async def like(array: npt.NDArray) -> Array:
+    return await device_array(array.dtype, *array.shape)
+
+
+def first(array: Array, n: int) -> Array:
+    """The first *n* of *array*."""
+    return Array(array.buffer, array.dtype, (n, *array.shape[1:]))
+
+
+def item(array: Array, i: int) -> Array:
+    """Number *i* of *array*."""
+    size = array.nbytes // len(array)
+    return Array(array.buffer[i * size : (i + 1) * size], array.dtype, array.shape[1:])
+
+
+@dataclass(frozen=True)
+class Lane:
+    """What one batch needs on its way: a stream, and memory on the device."""
+
+    stream: Stream
+    tokens: Array
+    chosen: Array
+    share: Array
+    row: Array
+    source: Array
+    count: Array
+    rows: Array
+    results: Array
+    output: Array
+
+    def cut(self, n: int) -> "Lane":
+        """The same for a batch of *n* tokens."""
+        names = "tokens", "chosen", "share", "row", "output"
+        return replace(self, **{name: first(getattr(self, name), n) for name in names})
+
+    def expert(self, i: int, rows: int) -> tuple[Array, Array, Array]:
+        """The first *rows* rows of expert *i*: where they come from, what goes in, what comes out."""
+        source, before, after = (first(item(array, i), rows) for array in (self.source, self.rows, self.results))
+        return source, before, after
+
+
+async def create_lane(job: Job) -> Lane:
+    layer, tokens, rows = job.layer, job.batch, job.rows
+    _, width, _ = layer.up.shape
+    _, _, outputs = layer.down.shape
+    return Lane(
+        stream=await acl.CreateStream(),
+        tokens=await device_array(np.float32, tokens, width),
+        chosen=await device_array(np.int32, tokens, layer.top_k),
+        share=await device_array(np.float32, tokens, layer.top_k),
+        row=await device_array(np.int32, tokens, layer.top_k),
+        source=await device_array(np.int32, layer.experts, rows),
+        count=await device_array(np.int32, layer.experts),
+        rows=await device_array(np.float32, layer.experts, rows, width),
+        results=await device_array(np.float32, layer.experts, rows, outputs),
+        output=await device_array(np.float32, tokens, outputs),
+    )
+
+
+# --- copies
+
+
+async def put(device: Array, host: npt.NDArray) -> None:
+    await acl.Memcpy(device.buffer, device.nbytes, host, host.nbytes, MemcpyKind.HOST_TO_DEVICE)
+
+
+async def get(host: npt.NDArray, device: Array) -> None:
+    await acl.Memcpy(host, host.nbytes, device.buffer, device.nbytes, MemcpyKind.DEVICE_TO_HOST)
+
+
+async def queue_put(device: Array, host: npt.NDArray, stream: Stream) -> None:
+    await acl.MemcpyAsync(device.buffer, device.nbytes, host, host.nbytes, MemcpyKind.HOST_TO_DEVICE, stream)
+
+
+async def queue_get(host: npt.NDArray, device: Array, stream: Stream) -> None:
+    await acl.MemcpyAsync(host, host.nbytes, device.buffer, device.nbytes, MemcpyKind.DEVICE_TO_HOST, stream)
+
+
+# --- the versions
+
+
+async def synchronous(job: Job) -> Outcome:
+    """One stream, pageable memory, and a host that waits for each copy."""
+    layer, output = job.layer, job.create_output()
+    async with acl.simulate(device="h200") as sim:
+        lane = await create_lane(job)
+        weights, up, down = await like(layer.gate), await like(layer.up), await like(layer.down)
+        start = sim.now_ns
+        await put(weights, layer.gate)
+        await put(up, layer.up)
+        await put(down, layer.down)
+        for part in job.parts:
+            tokens = job.tokens[part]
+            batch = lane.cut(len(tokens))
+            await put(batch.tokens, tokens)
+            await gate[ALL](batch.tokens, weights, batch.chosen, batch.share)
+            await route[ALL](batch.chosen, batch.row, batch.source, batch.count)
+            counts = np.full(layer.experts, job.rows, np.int32)
+            if job.capacity is None:
+                await get(counts, batch.count)
+            for i, count in enumerate(counts):
+                source, rows, results = batch.expert(i, int(count))
+                await dispatch[ONE](batch.tokens, source, rows)
+                await feed_forward[ONE](rows, item(up, i), item(down, i), results)
+            await combine[ALL](batch.results, batch.chosen, batch.row, batch.share, batch.output)
+            await get(output[part], batch.output)
+        return Outcome(output, sim.now_ns - start, sim)
+
+
+async def naive(job: Job) -> Outcome:
+    """A stream for each expert, pinned memory, and the host waits for every stage."""
+    layer, output = job.layer, job.create_output()
+    counts = np.full(layer.experts, job.rows, np.int32)
+    async with acl.simulate(device="h200") as sim:
+        for array in (layer.gate, layer.up, layer.down, job.tokens, output, counts):
+            await acl.HostRegister(array)
+        lane = await create_lane(job)
+        weights, up, down = await like(layer.gate), await like(layer.up), await like(layer.down)
+        streams = [await acl.CreateStream() for _ in range(layer.experts)]
+        start = sim.now_ns
+        await queue_put(weights, layer.gate, lane.stream)
+        for i, stream in enumerate(streams):
+            await queue_put(item(up, i), layer.up[i], stream)
+            await queue_put(item(down, i), layer.down[i], stream)
+        await acl.SynchronizeDevice()
+        for part in job.parts:
+            tokens = job.tokens[part]
+            batch = lane.cut(len(tokens))
+            await queue_put(batch.tokens, tokens, lane.stream)
+            await gate[ALL, lane.stream](batch.tokens, weights, batch.chosen, batch.share)
+            await route[ALL, lane.stream](batch.chosen, batch.row, batch.source, batch.count)
+            if job.capacity is None:
+                await queue_get(counts, batch.count, lane.stream)
+            await acl.SynchronizeStream(lane.stream)
+            experts = [batch.expert(i, int(count)) for i, count in enumerate(counts)]
+            for (source, rows, _), stream in zip(experts, streams, strict=True):
+                await dispatch[ONE, stream](batch.tokens, source, rows)
+            for stream in streams:
+                await acl.SynchronizeStream(stream)
+            for i, ((_, rows, results), stream) in enumerate(zip(experts, streams, strict=True)):
+                await feed_forward[ONE, stream](rows, item(up, i), item(down, i), results)
+            for stream in streams:
+                await acl.SynchronizeStream(stream)
+            await combine[ALL, lane.stream](batch.results, batch.chosen, batch.row, batch.share, batch.output)
+            await queue_get(output[part], batch.output, lane.stream)
+            await acl.SynchronizeStream(lane.stream)
+        return Outcome(output, sim.now_ns - start, sim)
+
+
+async def pipelined(job: Job) -> Outcome:
+    """A stream for each batch in flight and for each expert, events between them, and one wait at the end.
+
+    Nobody asks how many tokens an expert got: launches are for as many rows as there could be, and one dispatches all.
+    """
+    layer, output = job.layer, job.create_output()
+    async with acl.simulate(device="h200") as sim:
+        for array in (layer.gate, layer.up, layer.down, job.tokens, output):
+            await acl.HostRegister(array)
+        lanes = [await create_lane(job) for _ in range(LANES)]
+        weights, up, down = await like(layer.gate), await like(layer.up), await like(layer.down)
+        streams = [await acl.CreateStream() for _ in range(layer.experts)]
+        # A wait keeps what it found recorded, so one event of a kind will do for all batches.
+        loaded, routed, computed = [await acl.CreateEvent(timing=False) for _ in range(3)]
+        start = sim.now_ns
+        await queue_put(weights, layer.gate, lanes[0].stream)
+        await acl.RecordEvent(loaded, lanes[0].stream)
+        for lane in lanes[1:]:
+            await acl.StreamWaitEvent(lane.stream, loaded)
+        for i, stream in enumerate(streams):  # each expert waits for its own weights, and nobody else does
+            await queue_put(item(up, i), layer.up[i], stream)
+            await queue_put(item(down, i), layer.down[i], stream)
+        for number, part in enumerate(job.parts):
+            tokens = job.tokens[part]
+            batch = lanes[number % LANES].cut(len(tokens))
+            await queue_put(batch.tokens, tokens, batch.stream)
+            await gate[ALL, batch.stream](batch.tokens, weights, batch.chosen, batch.share)
+            await route[ALL, batch.stream](batch.chosen, batch.row, batch.source, batch.count)
+            await dispatch[ALL, batch.stream](batch.tokens, batch.source, batch.rows)
+            await acl.RecordEvent(routed, batch.stream)
+            for i, stream in enumerate(streams):
+                await acl.StreamWaitEvent(stream, routed)
+                rows, results = item(batch.rows, i), item(batch.results, i)
+                await feed_forward[ONE, stream](rows, item(up, i), item(down, i), results)
+                await acl.RecordEvent(computed, stream)
+                await acl.StreamWaitEvent(batch.stream, computed)
+            await combine[ALL, batch.stream](batch.results, batch.chosen, batch.row, batch.share, batch.output)
+            await queue_get(output[part], batch.output, batch.stream)
+        await acl.SynchronizeDevice()
+        return Outcome(output, sim.now_ns - start, sim)
+
+
+VERSIONS = {"synchronous": synchronous, "naive": naive, "pipelined": pipelined}

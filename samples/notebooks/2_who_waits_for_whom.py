@@ -1,0 +1,326 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 2 The default stream: who waits for whom
+#
+# "The default stream synchronises with everything", people say. There are four kinds of stream:
+#
+# | | made by | |
+# | --- | --- | --- |
+# | **legacy** | nobody: it is there | the default stream, where `None` or no stream at all leads to |
+# | **blocking** | `CreateStream()` | what one gets without asking |
+# | **per-thread** | nobody: it is there | the default stream of a program compiled for it |
+# | **non-blocking** | `CreateStream(nonblocking=True)` | |
+#
+# *The question:* a kernel is queued in a stream of one kind, then another kernel in a stream of another kind. Does the
+# second wait for the first? That makes sixteen answers.
+
+# %%
+import json
+from pathlib import Path
+
+import numpy as np
+import timeline
+
+import acl_py
+from acl_py import Array, Cost
+
+# %% [markdown]
+# ## Your prediction
+#
+# Rows are the stream of the first kernel, columns that of the second: `w` for "waits", `-` for "runs beside it". (Two
+# blocking streams are two different ones, and so are two non-blocking ones; there is only one of each of the others.)
+
+# %%
+prediction = """
+               legacy   blocking   per-thread   non-blocking
+legacy           ?         ?           ?             ?
+blocking         ?         ?           ?             ?
+per-thread       ?         ?           ?             ?
+non-blocking     ?         ?           ?             ?
+"""
+
+
+# %% [markdown]
+# ## The run
+#
+# Two kernels of 100 us, small enough for the cores to run them side by side, and the trace says whether they did.
+
+
+# %%
+@acl_py.kernel(cost=Cost(us=100))
+def first():
+    pass
+
+
+@acl_py.kernel(cost=Cost(us=100))
+def second():
+    pass
+
+
+async def stream_of(kind):
+    if kind == "legacy":
+        return acl_py.LEGACY_STREAM
+    if kind == "per-thread":
+        return acl_py.PER_THREAD_STREAM
+    return await acl_py.CreateStream(nonblocking=kind == "non-blocking")
+
+
+async def waits(one, other):
+    """Does a kernel in a stream of kind *other* wait for an earlier one in a stream of kind *one*?"""
+    sim = acl_py.open(device="h200")
+    streams = await stream_of(one), await stream_of(other)
+    await first[8, streams[0]]()
+    await second[8, streams[1]]()
+    await acl_py.SynchronizeDevice()
+    await sim.close()
+    ran = {op.name: op for op in sim.trace.ops}
+    return ran["second"].start_ns >= ran["first"].end_ns
+
+
+kinds = ["legacy", "blocking", "per-thread", "non-blocking"]
+answers = {(one, other): await waits(one, other) for one in kinds for other in kinds}
+timeline.matrix(answers, prediction)
+
+# %% [markdown]
+# Not with everything, then. Three sentences say all of it:
+#
+# 1. **A stream is a queue:** what is in the same stream waits (the diagonal of legacy and per-thread).
+# 2. **The legacy stream is a barrier to blocking streams,** in both directions: its work waits for all their earlier
+#    work, and their later work waits for it. The per-thread stream counts as one of them.
+# 3. **Nothing else waits for anything.** Non-blocking streams are outside the rule, and that is all their name means:
+#    no stream ever blocks the host.
+#
+# Does a card do the same? These programs were run on an NVIDIA H200 (tests/conformance/data/semantics.json; all of
+# them are in docs/semantics.md). Each queues kernels of 3 ms; the card's clock says when they ran.
+
+# %%
+measured = {each["id"]: each for each in json.loads(Path("../../tests/conformance/data/semantics.json").read_text())}
+
+
+def waits_on_the_card(program, one, other):
+    ran = measured[program]["observed"]["device"]
+    return ran[other]["start_us"] >= ran[one]["end_us"]
+
+
+seen = [
+    ("legacy-serialises", "a", "0", "blocking", "legacy"),
+    ("legacy-serialises", "0", "b", "legacy", "blocking"),
+    ("per-thread-vs-legacy", "t", "0", "per-thread", "legacy"),
+    ("per-thread-vs-legacy", "0", "t2", "legacy", "per-thread"),
+    ("legacy-nonblocking", "0", "n", "legacy", "non-blocking"),
+    ("legacy-after-nonblocking", "n", "0", "non-blocking", "legacy"),
+    ("independent-streams-overlap", "a", "b", "blocking", "blocking"),
+    ("per-thread-overlaps", "a", "t", "blocking", "per-thread"),
+    ("per-thread-overlaps", "t", "b", "per-thread", "blocking"),
+    ("two-kernels-per-thread", "t", "n", "per-thread", "non-blocking"),
+    ("nonblocking-vs-all", "a", "n", "blocking", "non-blocking"),
+]
+for program, one, other, kind, other_kind in seen:
+    card, ours = waits_on_the_card(program, one, other), answers[kind, other_kind]
+    says, agree = "waits" if card else "runs beside it", "as here" if card == ours else "NOT AS HERE"
+    print(f"{kind:12} then {other_kind:12}  the card: {says:14}  {agree}   ({program})")
+
+# %% [markdown]
+# ## What that does to a program
+#
+# Two kernels in streams of their own, and between them a small one that somebody, a library perhaps, launched without
+# a stream. It needs neither of them, and they do not need it.
+
+
+# %%
+@acl_py.kernel(cost=Cost(us=100))
+def left():
+    pass
+
+
+@acl_py.kernel(cost=Cost(us=20))
+def log():
+    pass
+
+
+@acl_py.kernel(cost=Cost(us=100))
+def right():
+    pass
+
+
+async def three(*, rules="cuda", nonblocking=False, log_stream=False):
+    sim = acl_py.open(device="h200", rules=rules)
+    one, other = [await acl_py.CreateStream(nonblocking=nonblocking) for _ in range(2)]
+    await left[8, one]()
+    await log[8, await acl_py.CreateStream() if log_stream else None]()
+    await right[8, other]()
+    await acl_py.SynchronizeDevice()
+    await sim.close()
+    return sim.trace
+
+
+timeline.show(
+    {
+        "blocking streams, and one kernel without a stream": await three(),
+        "way out 1: give it a stream": await three(log_stream=True),
+        "way out 2: non-blocking streams": await three(nonblocking=True),
+        "way out 3: no stream means the per-thread one (rules cuda_per_thread)": await three(rules="cuda_per_thread"),
+    }
+)
+
+# %% [markdown]
+# Way 3 needs no change to the program: CUDA has a compiler flag for it, a simulation `rules="cuda_per_thread"`. Ways 2
+# and 3 are not free of charge: an order on which the program relied without knowing is gone, too. See exercise 2.
+#
+# ## What else is work of the default stream
+#
+# Kernels are not the only thing that goes there. Predict for each of these calls, made between two kernels of 1 ms in
+# blocking streams: does the second kernel wait for the first?
+
+
+# %%
+@acl_py.kernel(cost=Cost(us=1_000))
+def long():
+    pass
+
+
+async def is_barrier(between):
+    """Do two kernels in blocking streams run one after another with *between* queued between them?"""
+    sim = acl_py.open(device="h200")
+    one, other = [await acl_py.CreateStream() for _ in range(2)]
+    buffer, event = await acl_py.Malloc(1024), await acl_py.CreateEvent()
+    await long[8, one]()
+    await between(buffer, event)
+    await long[8, other]()
+    await acl_py.SynchronizeDevice()
+    await sim.close()
+    ran = [op for op in sim.trace.ops if op.name == "long"]
+    return ran[1].start_ns >= ran[0].end_ns
+
+
+calls = {
+    "Memset(buffer)": lambda buffer, _: acl_py.Memset(buffer, 1024, 0, 1024),
+    "Malloc()": lambda *_: acl_py.Malloc(1024),
+    "Free(buffer)": lambda buffer, _: acl_py.Free(buffer),
+    "RecordEvent(event)": lambda _, event: acl_py.RecordEvent(event),
+    "RecordEvent(event, PER_THREAD_STREAM)": lambda _, event: acl_py.RecordEvent(event, acl_py.PER_THREAD_STREAM),
+    "StreamQuery()": lambda *_: acl_py.StreamQuery(),
+    "SynchronizeStream()": lambda *_: acl_py.SynchronizeStream(),
+    "LaunchHostFunc(None, function)": lambda *_: acl_py.LaunchHostFunc(None, lambda: None),
+}
+for name, call in calls.items():
+    print(f"{name:38} {'one after another' if await is_barrier(call) else 'side by side'}")
+
+# %% [markdown]
+# * A **record** on the default stream is a barrier, though it runs nothing. Hardly anybody expects that; the card does
+#   it (`legacy-event-only`: 6,074 us for two kernels of 3 ms). To time something, record in the stream that does it.
+# * **Memset and Memcpy** take no stream, so they are work of the default stream. Use `MemsetAsync`, `MemcpyAsync`.
+# * **Free** and **SynchronizeStream()** are different: there the *host* waits, and so comes late with the second
+#   kernel.
+#
+# ## Exercises
+#
+# **1.** Make `mine` take less than 130 us: both kernels, and `buffer` filled with ones in the end.
+
+
+# %% tags=["exercise"]
+async def mine(buffer, one, other):
+    await left[8, one]()
+    await acl_py.Memset(buffer, 1024, 1, 1024)
+    await right[8, other]()
+
+
+async def check_1(program):
+    """Run *program* on two blocking streams: how long does it take, and is the buffer full of ones?"""
+    sim = acl_py.open(device="h200")
+    buffer, one, other = await acl_py.Malloc(1024), await acl_py.CreateStream(), await acl_py.CreateStream()
+    start = sim.now_ns
+    await program(buffer, one, other)
+    await acl_py.SynchronizeDevice()
+    us = (sim.now_ns - start) / 1000
+    found = np.empty(1024, np.uint8)
+    await acl_py.Memcpy(found, 1024, buffer, 1024, acl_py.MemcpyKind.DEVICE_TO_HOST)
+    await sim.close()
+    print("solved:" if us < 130 and (found == 1).all() else "not yet:", f"{us:.0f} us, ones: {(found == 1).all()}")
+
+
+await check_1(mine)
+
+
+# %% tags=["solution"] jupyter={"source_hidden": true}
+async def solution_1(buffer, one, other):
+    await left[8, one]()
+    await right[8, other]()
+    await acl_py.MemsetAsync(buffer, 1024, 1, 1024, one)  # or first of all, or in a stream of its own
+
+
+await check_1(solution_1)
+
+# %% [markdown]
+# **2.** `library` fills `x`, and knows nothing of streams. Its author of course relied on the barrier. Your streams
+# are now non-blocking, and `use` comes too early. Mend it with two calls, without making the host or `left` wait: the
+# result must be 7, and `left` must run beside `fill`.
+
+
+# %% tags=["exercise"]
+@acl_py.kernel(cost=Cost(us=100))
+def fill(x: acl_py.InOut):
+    x[:] = 7
+
+
+@acl_py.kernel(cost=Cost(us=20))
+def use(x: acl_py.In, result: acl_py.Out):
+    result[:] = x
+
+
+async def library(x):
+    await fill[8](Array(x))
+
+
+async def mine(x, result, one, other):
+    await library(x)
+    await left[8, one]()
+    await use[8, other](Array(x), Array(result))
+
+
+async def check_2(program):
+    """Run *program* on two non-blocking streams: the result, and did anybody wait who need not?"""
+    sim = acl_py.open(device="h200")
+    x, result = await acl_py.Malloc(1024), await acl_py.Malloc(1024)
+    one, other = [await acl_py.CreateStream(nonblocking=True) for _ in range(2)]
+    await acl_py.Memset(x, 1024, 0, 1024)
+    await acl_py.SynchronizeDevice()
+    start = sim.now_ns
+    await program(x, result, one, other)
+    host_us = (sim.now_ns - start) / 1000
+    await acl_py.SynchronizeDevice()
+    found = np.empty(1024, np.uint8)
+    await acl_py.Memcpy(found, 1024, result, 1024, acl_py.MemcpyKind.DEVICE_TO_HOST)
+    await sim.close()
+    ran = {op.name: op for op in sim.trace.ops}
+    beside = ran["left"].start_ns < ran["fill"].end_ns
+    well = found[0] == 7 and beside and host_us < 50
+    print(
+        "solved:" if well else "not yet:",
+        f"result {found[0]}, host free after {host_us:.0f} us, left beside fill: {beside}",
+    )
+
+
+await check_2(mine)
+
+
+# %% tags=["solution"] jupyter={"source_hidden": true}
+async def solution_2(x, result, one, other):
+    await library(x)
+    filled = await acl_py.CreateEvent(timing=False)
+    await acl_py.RecordEvent(filled)  # in the default stream, where the library works
+    await acl_py.StreamWaitEvent(other, filled)
+    await left[8, one]()
+    await use[8, other](Array(x), Array(result))
+
+
+await check_2(solution_2)

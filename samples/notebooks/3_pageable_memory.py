@@ -1,0 +1,288 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 3 Pageable memory: when async is not
+#
+# A copy engine can read **pinned** memory, which the operating system promises not to move: `MallocHost`. Ordinary
+# memory, such as a NumPy array's, is **pageable**: out of the engine's reach. `MemcpyAsync` takes both.
+#
+# *The folklore:* "from pageable memory, MemcpyAsync becomes synchronous". *The documentation:* it "may first
+# synchronise with the stream", says the page "API synchronization behavior" of CUDA's runtime manual; older guides,
+# that copies of up to 64 KB are asynchronous.
+#
+# *The question:* a kernel of 3 ms runs in a stream, and behind it the host queues a copy from pageable memory. From
+# which size on does the call last until the kernel is over?
+
+# %%
+import json
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import timeline
+
+import acl_py
+from acl_py import Cost, MemcpyKind
+
+KB, MB = 1 << 10, 1 << 20
+SIZES = {"16k": 16 * KB, "64k": 64 * KB, "64k+4": 64 * KB + 4, "1m": MB, "2m": 2 * MB, "16m": 16 * MB, "32m": 32 * MB}
+
+# %% [markdown]
+# ## Your prediction
+#
+# The smallest of these sizes at which the host has to wait for the kernel.
+
+# %%
+prediction = "?"
+
+
+# %% [markdown]
+# ## The run
+
+
+# %%
+@acl_py.kernel(cost=Cost(us=3_000))
+def busy():
+    pass
+
+
+async def call_us(nbytes, *, pinned, to_host=False):
+    """How long a copy of *nbytes* behind a kernel of 3 ms keeps the host, in microseconds; and the simulation."""
+    sim = acl_py.open(device="h200")
+    stream, device = await acl_py.CreateStream(), await acl_py.Malloc(nbytes)
+    host = await acl_py.MallocHost(nbytes) if pinned else np.zeros(nbytes, np.uint8)
+    await busy[1, stream]()
+    start = sim.now_ns
+    if to_host:
+        await acl_py.MemcpyAsync(host, nbytes, device, nbytes, MemcpyKind.DEVICE_TO_HOST, stream)
+    else:
+        await acl_py.MemcpyAsync(device, nbytes, host, nbytes, MemcpyKind.HOST_TO_DEVICE, stream)
+    us = (sim.now_ns - start) / 1000
+    await acl_py.SynchronizeDevice()
+    await sim.close()
+    return us, sim
+
+
+ours = {size: (await call_us(nbytes, pinned=False))[0] for size, nbytes in SIZES.items()}
+pinned = {size: (await call_us(nbytes, pinned=True))[0] for size, nbytes in SIZES.items()}
+
+# %% [markdown]
+# The same programs were run on an NVIDIA H200 (CUDA 13.0, driver 580; medians of 9 runs). What it did lies in
+# tests/conformance/data/semantics.json, and is read from there:
+
+# %%
+measured = {each["id"]: each for each in json.loads(Path("../../tests/conformance/data/semantics.json").read_text())}
+
+
+def on_the_card(program):
+    """How long the copy of *program* kept the host, in microseconds: its second call, behind the kernel's launch."""
+    return measured[program]["observed"]["host"][1]["cost_us"]
+
+
+card = {size: on_the_card(f"h2d-g-{size}-busy") for size in SIZES}
+
+print(f"{'bytes':10} {'pinned':>10} {'pageable':>10} {'the card':>10}   us")
+for size in SIZES:
+    print(f"{size:10} {pinned[size]:10,.1f} {ours[size]:10,.1f} {card[size]:10,.1f}")
+print("the first that waits:", next(size for size in SIZES if ours[size] > 3_000), "  your prediction:", prediction)
+
+# %%
+figure, ax = plt.subplots(figsize=(7, 3.6), dpi=110, layout="constrained")
+nbytes = list(SIZES.values())
+ax.loglog(nbytes, list(card.values()), "o", mfc="none", ms=9, mec="black", label="pageable, the card")
+ax.loglog(nbytes, list(ours.values()), "x-", color="black", lw=0.8, label="pageable, here")
+ax.loglog(nbytes, list(pinned.values()), "s:", color="black", ms=4, lw=0.8, label="pinned, here")
+ax.axhline(3_000, color="0.5", lw=0.8, ls="--")
+ax.text(nbytes[0], 3_300, "the kernel ends", fontsize=8, color="0.3")
+ax.set_xticks([16 * KB, 64 * KB, MB, 2 * MB, 16 * MB, 32 * MB], ["16 KB", "64 KB", "1 MB", "2", "16", "32 MB"])
+ax.minorticks_off()
+ax.set_ylabel("the call keeps the host for, us", fontsize=9)
+ax.set_ylim(2, 12_000)
+ax.legend(frameon=False, fontsize=8, loc="center left")
+ax.spines[["top", "right"]].set_visible(False)
+plt.show()
+
+# %% [markdown]
+# Up to 2 MB the folklore is wrong: the call takes longer than from pinned memory, but it does not wait. At 16 MB it is
+# right. And 64 KB, the documented limit, is none for waiting: four bytes more are even a little cheaper.
+#
+# ## Why
+#
+# Look at what the host and the engine do, at 2 and at 16 MB:
+
+# %%
+_, two = await call_us(2 * MB, pinned=False)
+_, sixteen = await call_us(16 * MB, pinned=False)
+timeline.show({"2 MB, pageable": two.trace, "16 MB, pageable": sixteen.trace})
+
+# %% [markdown]
+# Somebody has to bring the bytes where the engine can reach them, and that is the host: it **stages** them, it copies
+# them into pinned buffers of the runtime.
+#
+# * Up to 64 KB there is a ring of 4 MB for that. The host copies, queues, and goes on.
+# * What is larger goes in chunks of 1 MB through **two buffers**. Two chunks fit, behind whatever kernel. For the
+#   third a buffer must become free, so the first chunk must have been copied, so the kernel must be over: the host
+#   waits.
+#
+# (The picture shows as held both what the host waits and what it needs to stage: some 55 us for each chunk. That is
+# also why there are gaps between the chunks of 16 MB: the engine is faster than the host.)
+#
+# Nothing becomes synchronous, then; a queue of limited room is full. That also explains what looks odd otherwise:
+
+# %%
+elsewhere = on_the_card("h2d-pageable-other-busy")
+print(f"1 MB in another stream than the busy one: {elsewhere:.1f} us on the card")
+for size in ("1m", "32m"):
+    us, _ = await call_us(SIZES[size], pinned=False, to_host=True)
+    print(f"{size:>3} to pageable memory: {us:7,.0f} us, on the card {on_the_card(f'd2h-g-{size}-busy'):7,.0f} us")
+
+# %% [markdown]
+# **Back to the host** there is no such luck: the host has to copy out of the staging buffers what the device has not
+# yet written. It waits for the stream and for the copy, whatever the size.
+#
+# ## The price of pinned memory
+#
+# Pinned memory is read later, when the stream comes to it. So the buffer belongs to the device until then. Pageable
+# memory has been read when the call returns:
+
+
+# %%
+async def overwrite(*, pinned):
+    """Queue a copy behind a kernel, overwrite its source at once, and see what arrives."""
+    sim = acl_py.open(device="h200")
+    stream, device, arrived = await acl_py.CreateStream(), await acl_py.Malloc(MB), await acl_py.MallocHost(MB)
+    host = await acl_py.MallocHost(MB) if pinned else np.zeros(MB, np.uint8)
+    numbers = host.numpy() if pinned else host
+    numbers[:] = 1
+    await busy[1, stream]()
+    await acl_py.MemcpyAsync(device, MB, host, MB, MemcpyKind.HOST_TO_DEVICE, stream)
+    numbers[:] = 2
+    await acl_py.MemcpyAsync(arrived, MB, device, MB, MemcpyKind.DEVICE_TO_HOST, stream)
+    await acl_py.SynchronizeStream(stream)
+    await sim.close()
+    return arrived.numpy()[0]
+
+
+print("written 1, queued, written 2; arrived from pageable memory", await overwrite(pinned=False))
+print("written 1, queued, written 2; arrived from pinned memory  ", await overwrite(pinned=True))
+
+# %% [markdown]
+# And pinning costs: 0.4 ms per MB here as on the card (`malloc-host-busy` in docs/semantics.md). Pin once, and keep
+# it.
+#
+# **To take home:** if the host must not wait, pin. If it may, pageable memory is simple and safe. Do not build on the
+# 2 MB: they are what a card did, and nothing that is promised.
+#
+# ## Exercises
+#
+# **1.** Copies of 64 KB go through the ring of 4 MB. Behind a kernel of 3 ms, the how-manieth is the first that waits?
+# The obvious answer, 65, is wrong. Write `mine` so that it finds out; it gets the function `copy`, which does one copy
+# and returns how many microseconds it kept the host.
+
+
+# %% tags=["exercise"]
+async def mine(copy):
+    return 65
+
+
+async def check_1(find):
+    """Let *find* find the first copy that waits."""
+    sim = acl_py.open(device="h200")
+    stream, device, host = await acl_py.CreateStream(), await acl_py.Malloc(64 * KB), np.zeros(64 * KB, np.uint8)
+    await busy[1, stream]()
+
+    async def copy():
+        start = sim.now_ns
+        await acl_py.MemcpyAsync(device, 64 * KB, host, 64 * KB, MemcpyKind.HOST_TO_DEVICE, stream)
+        return (sim.now_ns - start) / 1000
+
+    found = await find(copy)
+    await sim.close()
+    print("solved:" if found == 63 else "not yet:", found)
+
+
+await check_1(mine)
+
+
+# %% tags=["solution"] jupyter={"source_hidden": true}
+async def solution_1(copy):
+    number = 1
+    while await copy() < 100:
+        number += 1
+    return number  # 63: each takes 1.5 KB of the ring in addition to its bytes, and the card does the same
+
+
+await check_1(solution_1)
+
+# %% [markdown]
+# **2.** A program trains on batches of 8 MB that arrive in one and the same NumPy array; `train` overwrites it as soon
+# as `upload` returns. Straight from the array, the host is held in every upload until the step before is over, and
+# stages while the device has nothing to do. Let it stage the next batch while the device computes: four steps must
+# take less than 3,800 us, and the right batches must arrive. `copy_by_host` copies an array to pinned memory, as the
+# host would, and takes its time for it. There are two pinned buffers, and an event for each of them.
+
+
+# %% tags=["exercise"]
+NBYTES = 8 * MB
+
+
+@acl_py.kernel(cost=Cost(us=600))
+def step(batch: acl_py.In, total: acl_py.InOut):
+    total += batch[0]
+
+
+async def copy_by_host(target, array):
+    """Copy *array* to the pinned buffer *target*, at 20 GB/s."""
+    await acl_py.HostWork(us=array.nbytes / 20e3)
+    target.numpy()[:] = array
+
+
+async def mine(number, array, device, stream, pinned, events):
+    await acl_py.MemcpyAsync(device, NBYTES, array, NBYTES, MemcpyKind.HOST_TO_DEVICE, stream)
+
+
+async def train(upload):
+    """Train for four steps with *upload*; print how that went."""
+    sim = acl_py.open(device="h200")
+    stream, device, total = await acl_py.CreateStream(), await acl_py.Malloc(NBYTES), await acl_py.Malloc(8)
+    pinned, events = [await acl_py.MallocHost(NBYTES) for _ in "ab"], [await acl_py.CreateEvent() for _ in "ab"]
+    await acl_py.Memset(total, 8, 0, 8)
+    await acl_py.SynchronizeDevice()
+    array, batches, found = np.empty(NBYTES, np.uint8), (1, 10, 100, 200), await acl_py.MallocHost(8)
+    start = sim.now_ns
+    for number, batch in enumerate(batches):
+        array[:] = batch
+        await upload(number, array, device, stream, pinned, events)
+        await step[8, stream](acl_py.Array(device), acl_py.Array(total, np.int64))
+    await acl_py.MemcpyAsync(found, 8, total, 8, MemcpyKind.DEVICE_TO_HOST, stream)
+    await acl_py.SynchronizeDevice()
+    us, right = (sim.now_ns - start) / 1000, found.numpy(np.int64)[0] == sum(batches)
+    await sim.close()
+    print("solved:" if right and us < 3_800 else "not yet:", f"{us:,.0f} us, the right batches: {right}")
+    return sim.trace, start
+
+
+straight, start = await train(mine)
+
+
+# %% tags=["solution"] jupyter={"source_hidden": true}
+async def solution_2(number, array, device, stream, pinned, events):
+    buffer, copied = pinned[number % 2], events[number % 2]
+    await acl_py.SynchronizeEvent(
+        copied
+    )  # has the device read what was in this buffer? (at first: nothing to wait for)
+    await copy_by_host(buffer, array)
+    await acl_py.MemcpyAsync(device, NBYTES, buffer, NBYTES, MemcpyKind.HOST_TO_DEVICE, stream)
+    await acl_py.RecordEvent(copied, stream)
+
+
+staged, _ = await train(solution_2)
+timeline.show({"straight from the array": straight, "through two pinned buffers": staged}, since_ns=start)

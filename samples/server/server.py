@@ -1,0 +1,278 @@
+"""Shows: a server in anyio on simulated time: dynamic batches over several streams, and clients that give up.
+
+Scenario: requests arrive at random, each with a vector for a small network. A worker has a stream. It takes what is
+waiting, up to a full batch, and serves it while others queue: the busier the server, the larger the batches, with no
+timer to tune. Clients lose patience. Who gives up in the queue costs nothing, for the worker passes over it; what is on
+the device is computed, and thrown away. Compared are one request at a time, batches, and batches over several streams,
+for the same clients. All times are simulated, so the percentiles are the same on every run; each answer is compared
+with NumPy's.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from math import inf
+
+import anyio
+import numpy as np
+import numpy.typing as npt
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+import acl_py as acl
+from acl_py import Array, Cost, In, MemcpyKind, Out
+
+Floats = npt.NDArray[np.float32]
+
+LAYERS = 8
+BLOCKS = 4  # the layers are small and come one after another, so most cores of the device are left to others
+HOST_US = 1  # what the host does for each request: parse it, send the answer
+
+
+@acl.kernel(
+    cost=Cost(
+        flops=lambda x, up, down, _: LAYERS * 2 * len(x) * (up.size + down.size),
+        bytes=lambda x, up, down, y: LAYERS * (up.nbytes + down.nbytes + x.nbytes + y.nbytes),
+    ),
+    exclusive=True,
+)
+def network(x: In, up: In, down: In, y: Out):
+    """The same layer, some times over."""
+    y[:] = x
+    for _ in range(LAYERS):
+        y += np.maximum(y @ up, 0) @ down
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How the server works."""
+
+    title: str
+    batch: int = 1
+    streams: int = 1
+
+
+@dataclass(frozen=True)
+class Load:
+    """Who comes, with which of *vectors*, and for which network."""
+
+    vectors: Floats
+    every_us: float  # on average
+    patience_us: tuple[float, float]
+    up: Floats
+    down: Floats
+
+
+@dataclass(eq=False, repr=False)
+class Request:
+    vector: Floats
+    came_ns: int
+    answered: anyio.Event = field(default_factory=anyio.Event)
+    answer: Floats | None = None
+    latency_us: float | None = None
+    is_started: bool = False
+    is_abandoned: bool = False
+
+
+Queue = MemoryObjectReceiveStream[Request]
+
+
+@dataclass(repr=False)
+class Report:
+    """What came of the requests."""
+
+    requests: list[Request] = field(default_factory=list)
+    batches: list[int] = field(default_factory=list)
+    ns: int = 0
+
+    @property
+    def answers_per_ms(self) -> float:
+        return sum(not request.is_abandoned for request in self.requests) / (self.ns / 1e6)
+
+    @property
+    def percentiles_us(self) -> tuple[float, float, float]:
+        """The 50th, 90th and 99th of the latencies of those who waited for the answer."""
+        p50, p90, p99 = np.percentile([r.latency_us for r in self.requests if not r.is_abandoned], (50, 90, 99))
+        return p50, p90, p99
+
+    def abandoned(self, *, is_started: bool) -> int:
+        """How many gave up after the device had started, or before."""
+        return sum(request.is_abandoned and request.is_started is is_started for request in self.requests)
+
+
+# --- the server
+
+
+@dataclass(frozen=True)
+class Worker:
+    """Serves batch after batch in a stream of its own, with memory of its own for the largest of them."""
+
+    stream: acl.Stream
+    questions: acl.Buffer
+    x: acl.Buffer
+    y: acl.Buffer
+    answers: acl.Buffer
+
+    @classmethod
+    async def create(cls, nbytes: int) -> "Worker":
+        return cls(
+            stream=await acl.CreateStream(),
+            questions=await acl.MallocHost(nbytes),
+            x=await acl.Malloc(nbytes),
+            y=await acl.Malloc(nbytes),
+            answers=await acl.MallocHost(nbytes),
+        )
+
+    async def serve(self, batch: list[Request], up: Array, down: Array) -> None:
+        """Answer a batch of requests."""
+        shape = len(batch), len(up)
+        x, y = Array(self.x, np.float32, shape), Array(self.y, np.float32, shape)
+        for request, question in zip(batch, self.questions.numpy(np.float32, shape), strict=True):
+            request.is_started = True
+            question[:] = request.vector
+        await acl.HostWork(HOST_US * len(batch))
+        await acl.MemcpyAsync(self.x, x.nbytes, self.questions, x.nbytes, MemcpyKind.HOST_TO_DEVICE, self.stream)
+        await network[BLOCKS, self.stream](x, up, down, y)
+        await acl.MemcpyAsync(self.answers, y.nbytes, self.y, y.nbytes, MemcpyKind.DEVICE_TO_HOST, self.stream)
+        await acl.SynchronizeStream(self.stream)
+        for request, answer in zip(batch, self.answers.numpy(np.float32, shape), strict=True):
+            if not request.is_abandoned:
+                request.answer = answer.copy()
+                request.answered.set()
+
+
+async def work(worker: Worker, limit: int, up: Array, down: Array, queue: Queue, report: Report) -> None:
+    """Serve what waits in the queue, up to *limit* at a time, until nothing can come any more."""
+    async for first in queue:
+        if batch := fill(first, queue, limit):
+            report.batches.append(len(batch))
+            await worker.serve(batch, up, down)
+
+
+def fill(first: Request, queue: Queue, limit: int) -> list[Request]:
+    """A batch of *first* and what else waits, without those that nobody wants any more."""
+    batch = [] if first.is_abandoned else [first]
+    with suppress(anyio.WouldBlock, anyio.EndOfStream):
+        while len(batch) < limit:
+            request = queue.receive_nowait()
+            if not request.is_abandoned:
+                batch.append(request)
+    return batch
+
+
+# --- the clients
+
+
+async def arrive(sim: acl.Simulation, load: Load, queue: MemoryObjectSendStream[Request], report: Report) -> None:
+    """Let the clients come, however busy the server is, and wait until the last one has gone."""
+    start_ns = came_ns = sim.now_ns
+    async with queue, anyio.create_task_group() as clients:
+        for vector in load.vectors:
+            came_ns += round(1000 * sim.rng.exponential(load.every_us))
+            if came_ns > sim.now_ns:  # else the host was busy, and they have come meanwhile
+                await acl.Sleep((came_ns - sim.now_ns) / 1000)
+            request = Request(vector, came_ns)
+            report.requests.append(request)
+            clients.start_soon(ask, sim, request, sim.rng.uniform(*load.patience_us), queue)
+    report.ns = sim.now_ns - start_ns
+
+
+async def ask(
+    sim: acl.Simulation, request: Request, patience_us: float, queue: MemoryObjectSendStream[Request]
+) -> None:
+    """One client: ask, and wait for the answer, but not for ever."""
+    async with move_on_after(patience_us):
+        await queue.send(request)
+        await request.answered.wait()
+    request.is_abandoned = request.answer is None
+    request.latency_us = (sim.now_ns - request.came_ns) / 1000
+
+
+@asynccontextmanager
+async def move_on_after(us: float) -> AsyncIterator[None]:
+    """Cancel what is inside after *us* microseconds of simulated time; anyio's own counts real seconds."""
+
+    async def give_up() -> None:
+        await acl.Sleep(us)
+        group.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(give_up)
+        yield
+        group.cancel_scope.cancel()
+
+
+# --- both
+
+
+async def simulate(policy: Policy, load: Load) -> Report:
+    """Let the clients of *load* meet a server that follows *policy*."""
+    report = Report()
+    send, receive = anyio.create_memory_object_stream[Request](inf)
+    async with acl.simulate(device="h200") as sim:
+        up, down = await put(load.up), await put(load.down)
+        workers = [await Worker.create(policy.batch * load.vectors[0].nbytes) for _ in range(policy.streams)]
+        async with receive, anyio.create_task_group() as group:
+            for worker in workers:
+                group.start_soon(work, worker, policy.batch, up, down, receive, report)
+            await arrive(sim, load, send, report)
+    return report
+
+
+async def put(host: Floats) -> Array:
+    """A copy of *host* on the device."""
+    device = await acl.Malloc(host.nbytes)
+    await acl.Memcpy(device, host.nbytes, host, host.nbytes, MemcpyKind.HOST_TO_DEVICE)
+    return Array(device, host.dtype, host.shape)
+
+
+def reference(load: Load) -> npt.NDArray[np.float64]:
+    """The answers, from plain NumPy and in float64."""
+    y = load.vectors.astype(np.float64)
+    for _ in range(LAYERS):
+        y += np.maximum(y @ load.up, 0) @ load.down
+    return y
+
+
+POLICIES = (
+    Policy("one at a time, one stream"),
+    Policy("batches of up to 32, one stream", batch=32),
+    Policy("batches of up to 32, four streams", batch=32, streams=4),
+)
+
+
+def random_load(
+    seed: int, clients: int, width: int, hidden: int, every_us: float, patience_us: tuple[float, float]
+) -> Load:
+    rng = np.random.default_rng(seed)
+    vectors = rng.standard_normal((clients, width), np.float32)
+    up = rng.standard_normal((width, hidden), np.float32) / np.float32(np.sqrt(width))
+    down = rng.standard_normal((hidden, width), np.float32) / np.float32(np.sqrt(hidden))
+    return Load(vectors, every_us, patience_us, up, down)
+
+
+def usual_load() -> Load:
+    return random_load(0, clients=1000, width=256, hidden=1024, every_us=4, patience_us=(300, 1500))
+
+
+def main() -> None:
+    load = usual_load()
+    expected = reference(load)
+    shortest, longest = load.patience_us
+    print(
+        f"{len(load.vectors):,} clients, one every {load.every_us} us, with patience for {shortest:,} to {longest:,} us"
+    )
+    print()
+    print("                                    answers  gave up in  while  requests   latency in us")
+    print("                                     per ms   the queue  served  a batch    p50   p90   p99")
+    for policy in POLICIES:
+        report = anyio.run(simulate, policy, load)
+        for request, answer in zip(report.requests, expected, strict=True):
+            if request.answer is not None:
+                np.testing.assert_allclose(request.answer, answer, rtol=1e-4, atol=1e-4)
+        print(f"{policy.title:34} {report.answers_per_ms:8.1f} {report.abandoned(is_started=False):11}", end=" ")
+        print(f"{report.abandoned(is_started=True):7} {np.mean(report.batches):9.1f}", end=" ")
+        print(*(f"{us:5,.0f}" for us in report.percentiles_us))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,506 @@
+"""Copies and fills through the verbs: what they move, when, who waits, and what they refuse. Pageable memory has its
+own file.
+"""
+
+import asyncio
+
+import numpy as np
+import pytest
+from histories import busy, calls, history, misused, refused, tiny
+
+import acl_py
+from acl_py import (
+    CreateStream,
+    DestroyStream,
+    Kind,
+    LaunchKernel,
+    Malloc,
+    MallocHost,
+    Memcpy,
+    Memcpy2d,
+    Memcpy2dAsync,
+    MemcpyAsync,
+    MemcpyKind,
+    Memset,
+    MemsetAsync,
+    SynchronizeDevice,
+    SynchronizeStream,
+    current_simulation,
+)
+
+H2H, H2D, D2H, D2D = MemcpyKind.HOST_TO_HOST, MemcpyKind.HOST_TO_DEVICE, MemcpyKind.DEVICE_TO_HOST, MemcpyKind(3)
+A = busy("A", 50)
+
+
+async def _pinned(values):
+    buffer = await MallocHost(len(values))
+    buffer.numpy()[:] = np.frombuffer(bytes(values), np.uint8)
+    return buffer
+
+
+@tiny
+async def test_bytes_go_there_and_back():
+    sim, stream = current_simulation(), await CreateStream()
+    src, x, y, dst = await _pinned(range(200)), await Malloc(200), await Malloc(200), await MallocHost(200)
+    begin = sim.now_ns
+    await MemcpyAsync(x, 200, src, 200, H2D, stream)
+    await MemcpyAsync(y, 200, x, 200, D2D, stream)
+    await MemcpyAsync(dst, 200, y, 200, D2H, stream)
+    await SynchronizeStream(stream)
+    assert dst.numpy().tolist() == list(range(200))
+    assert history(sim, begin) == [("h2d", 1_000, 1_200), ("d2d", 2_000, 2_200), ("d2h", 3_000, 3_200)]
+    assert [(op.kind, op.engine, op.stream, op.bytes) for op in sim.trace.ops] == [
+        ("h2d", "H2D", "stream 1", 200),
+        ("d2d", "cores", "stream 1", 200),
+        ("d2h", "D2H", "stream 1", 200),
+    ]
+
+
+@tiny
+async def test_a_pinned_source_that_is_changed_after_the_call_is_copied_changed():
+    stream = await CreateStream()
+    src, x, dst = await _pinned(b"before"), await Malloc(6), await MallocHost(6)
+    await LaunchKernel(A, 1, (), stream)
+    await MemcpyAsync(x, 6, src, 6, H2D, stream)
+    src.numpy()[:] = np.frombuffer(b"after!", np.uint8)
+    await MemcpyAsync(dst, 6, x, 6, D2H, stream)
+    await SynchronizeStream(stream)
+    assert dst.numpy().tobytes() == b"after!"
+
+
+@tiny
+async def test_a_copy_that_is_over_is_not_changed_any_more():
+    """At the end of each call the device has caught up with the host: the copy ended during the second call."""
+    src, x, dst = await _pinned(b"before"), await Malloc(6), await MallocHost(6)
+    await MemcpyAsync(x, 6, src, 6, H2D)
+    await acl_py.StreamQuery()
+    src.numpy()[:] = np.frombuffer(b"after!", np.uint8)
+    await Memcpy(dst, 6, x, 6, D2H)
+    assert dst.numpy().tobytes() == b"before"
+
+
+@tiny
+async def test_what_comes_to_pinned_memory_is_there_at_the_simulated_end():
+    stream, x, dst = await CreateStream(), await Malloc(5_000), await _pinned(bytes(5_000))
+    await MemsetAsync(x, 5_000, 9, 5_000, stream)
+    copy = await MemcpyAsync(dst, 5_000, x, 5_000, D2H, stream)
+    seen = []
+    for _ in range(3):
+        await acl_py.HostWork(3)
+        seen.append((int(dst.numpy()[0]), int(dst.numpy()[-1]), copy.done))
+    assert seen == [(0, 0, False), (0, 0, False), (9, 9, True)]
+
+
+@tiny
+async def test_both_directions_and_the_cores_work_at_once_and_one_direction_in_turn():
+    sim, streams = current_simulation(), [await CreateStream() for _ in range(4)]
+    host, x, y = await MallocHost(20_000), await Malloc(20_000), await Malloc(10_000)
+    begin = sim.now_ns
+    await MemcpyAsync(x, 10_000, host, 10_000, H2D, streams[0])
+    await MemcpyAsync(x + 10_000, 10_000, host, 10_000, H2D, streams[1])
+    await MemcpyAsync(host + 10_000, 10_000, y, 10_000, D2H, streams[2])
+    await LaunchKernel(A, 1, (), streams[3])
+    await SynchronizeDevice()
+    assert history(sim, begin) == [
+        ("h2d", 1_000, 11_000),
+        ("d2h", 3_000, 13_000),
+        ("A", 4_000, 54_000),
+        ("h2d", 11_000, 21_000),
+    ]
+
+
+@tiny
+async def test_a_copy_is_its_own_completion():
+    sim, x, host = current_simulation(), await Malloc(4_000), await MallocHost(4_000)
+    begin = sim.now_ns
+    copy = await MemcpyAsync(x, 4_000, host, 4_000, H2D)
+    assert (sim.now_ns - begin, copy.done) == (1_000, False)
+    assert await copy is copy
+    assert (sim.now_ns - begin, copy.done, copy.end_ns - begin) == (7_000, True, 5_000)
+    await asyncio.gather(copy, copy)
+    assert sim.now_ns - begin == 7_000
+
+
+@pytest.mark.parametrize(
+    ("to", "source", "waits"), [("device", "pinned", True), ("pinned", "device", True), ("device", "device", False)]
+)
+@tiny
+async def test_the_copy_that_waits_waits_except_inside_the_device(to, source, waits):
+    sim, n = current_simulation(), await CreateStream(nonblocking=True)
+    make = {"device": Malloc, "pinned": MallocHost}
+    dst, src, a = await make[to](4_000), await make[source](4_000), await CreateStream()
+    begin = sim.now_ns
+    await LaunchKernel(busy("other", 90), 1, (), n)
+    await LaunchKernel(A, 1, (), a)
+    await Memcpy(dst, 4_000, src, 4_000, MemcpyKind.DEFAULT)
+    assert calls(sim, begin)[-1] == ("Memcpy", 2_000, 58_000 if waits else 3_000)
+    await SynchronizeDevice()
+    assert history(sim, begin)[2][1:] == (52_000, 56_000)  # behind A, in the default stream; not behind the other
+
+
+@tiny
+async def test_the_copy_from_host_to_host_is_done_by_the_host_once_the_stream_is_done():
+    sim, a = current_simulation(), await CreateStream()
+    src, dst = await _pinned(b"text"), await MallocHost(4)
+    begin = sim.now_ns
+    await LaunchKernel(A, 1, (), a)
+    await MemcpyAsync(dst, 4, src, 4, H2H, a)
+    assert dst.numpy().tobytes() == b"text"
+    assert calls(sim, begin)[-1] == ("MemcpyAsync", 1_000, 52_004)
+    await LaunchKernel(A, 1, (), a)
+    array = np.zeros(4, np.uint8)
+    await Memcpy(array, 4, dst, 4, H2H)
+    assert calls(sim, begin)[-1] == ("Memcpy", 53_004, 104_008)
+    assert array.tobytes() == b"text"
+    assert [name for name, *_ in history(sim, begin)] == ["A", "A"]
+
+
+@pytest.mark.parametrize("verb", ["Memcpy", "MemcpyAsync", "Memset", "MemsetAsync", "Memcpy2d"])
+@tiny
+async def test_no_bytes_are_no_work_and_no_wait(verb):
+    """A call with nothing to move pays for itself and queues nothing, whatever goes on."""
+    sim, x, host = current_simulation(), await Malloc(8), await MallocHost(8)
+    await LaunchKernel(A, 1)
+    begin = sim.now_ns
+    match verb:
+        case "Memcpy":
+            await Memcpy(x, 8, host, 0, H2D)
+        case "MemcpyAsync":
+            assert (await MemcpyAsync(x, 0, host, 0, H2D)).done
+        case "Memset":
+            await Memset(x, 8, 1, 0)
+        case "MemsetAsync":
+            assert (await MemsetAsync(x, 8, 1, 0)).done
+        case "Memcpy2d":
+            await Memcpy2d(x, 8, host, 8, 0, 3, H2D)
+    assert calls(sim, begin) == [(verb, 0, 1_000)]
+    await SynchronizeDevice()
+    assert [name for name, *_ in history(sim)] == ["A"]
+
+
+@tiny
+async def test_fills_set_bytes_and_only_pinned_memory_makes_the_host_wait():
+    sim, x, host = current_simulation(), await Malloc(3_000), await MallocHost(3_000)
+    begin = sim.now_ns
+    await Memset(x, 3_000, 0x1FF, 3_000)
+    await Memset(x + 1_000, 2_000, 7, 1_000)
+    await Memset(host, 3_000, 1, 2_000)
+    assert calls(sim, begin) == [("Memset", 0, 1_000), ("Memset", 1_000, 2_000), ("Memset", 2_000, 9_000)]
+    assert history(sim, begin) == [("fill", 1_000, 4_000), ("fill", 4_000, 5_000), ("fill", 5_000, 7_000)]
+    assert set(host.numpy()[:2_000].tolist()) == {1}
+    await Memcpy(host, 3_000, x, 3_000, D2H)
+    assert [set(part.tolist()) for part in np.split(host.numpy(), 3)] == [{255}, {7}, {255}]
+
+
+@tiny
+async def test_pitched_copies_move_rows():
+    stream = await CreateStream()
+    src = await _pinned(range(48))
+    x, dst = await Malloc(64), await MallocHost(30)
+    dst.numpy()[:] = 0
+    await MemsetAsync(x, 64, 255, 64, stream)
+    await Memcpy2dAsync(x + 1, 16, src, 12, 10, 4, H2D, stream)
+    await Memcpy2dAsync(dst, 10, x + 2, 16, 9, 3, D2H, stream)
+    await SynchronizeStream(stream)
+    rows = src.numpy(shape=(4, 12))
+    assert dst.numpy(shape=(3, 10)).tolist() == [[*row[1:10].tolist(), 0] for row in rows[:3]]
+    back = np.zeros((4, 16), np.uint8)
+    await Memcpy(back, 64, x, 64, D2H)
+    assert back[:, 0].tolist() == [255] * 4
+    assert (back[:, 1:11] == rows[:, :10]).all()
+    assert (back[:, 11:] == 255).all()
+
+
+@tiny
+async def test_pitched_copies_wait_as_plain_ones_do():
+    sim, x, y, host = current_simulation(), await Malloc(100), await Malloc(100), await MallocHost(100)
+    array = np.arange(100, dtype=np.uint8).reshape(10, 10)
+    begin = sim.now_ns
+    await Memcpy2d(x, 10, host, 10, 10, 10, H2D)
+    await Memcpy2d(y, 10, x, 10, 10, 10, D2D)
+    await Memcpy2d(y, 10, array, 10, 5, 10, H2D)
+    await Memcpy2d(array, 10, y, 10, 10, 10, D2H)
+    await Memcpy2d(host, 10, array, 10, 10, 10, H2H)
+    assert [call for call in calls(sim, begin) if call[0] == "Memcpy2d"][:2] == [
+        ("Memcpy2d", 0, 3_100),
+        ("Memcpy2d", 3_100, 4_100),
+    ]
+    assert (host.numpy(shape=(10, 10)) == array).all()
+    assert array[:, :5].tolist() == [list(range(10 * row, 10 * row + 5)) for row in range(10)]
+
+
+@tiny
+async def test_kind_must_fit_where_both_ends_are():
+    x, host, array = await Malloc(64), await MallocHost(64), np.zeros(64, np.uint8)
+    made = x.allocation.made, host.allocation.made
+    for dst, src, kind, *parts in (
+        (x, host, D2H, "DEVICE_TO_HOST does not fit a copy from pinned host memory", *made),
+        (host, x, H2D, "HOST_TO_DEVICE does not fit a copy from device memory", *made),
+        (x, x, H2D, "from device memory", "to device memory"),
+        (host, array, D2D, "DEVICE_TO_DEVICE does not fit a copy from pageable host memory"),
+        (x, host, 99, "99 is no copy kind", "MemcpyKind"),
+        (x, host, -1, "-1 is no copy kind"),
+        (x, host, None, "None is no copy kind"),
+    ):
+        for verb in (Memcpy, MemcpyAsync):
+            with refused(Kind.INVALID_COPY_DIRECTION, *parts):
+                await verb(dst, 64, src, 64, kind)
+        if kind != 99:
+            with refused(Kind.INVALID_COPY_DIRECTION, parts[0]):
+                await Memcpy2d(dst, 8, src, 8, 8, 8, kind)
+    for kind in (MemcpyKind.DEFAULT, MemcpyKind.HOST_TO_BUF_TO_DEVICE, 1):
+        await Memcpy(x, 64, host, 64, kind)
+    for kind in (MemcpyKind.DEFAULT, MemcpyKind.INNER_DEVICE_TO_DEVICE, MemcpyKind.INTER_DEVICE_TO_DEVICE):
+        await Memcpy(x, 32, x + 32, 32, kind)
+
+
+@pytest.mark.parametrize("verb", [Memcpy, MemcpyAsync])
+@tiny
+async def test_counts_are_held_against_the_room_and_both_ends(verb):
+    x, host = await Malloc(64), await MallocHost(32)
+    made = x.allocation.made, host.allocation.made
+    for dst, dest_max, src, count, *parts in (
+        (x, 16, host, 17, "17 bytes for a destination of 16", "between 0 and dest_max"),
+        (x, 16, host, -1, "-1 bytes for a destination of 16"),
+        (x, -1, host, 0, "0 bytes for a destination of -1"),
+        (x, 1 << 70, host, 1 << 70, "dst is", made[0], "which has 64 bytes"),
+        (x, 64, host, 33, "src is", made[1], "which has 32 bytes, not 33"),
+        (x + 60, 64, host, 5, "dst is", made[0], "at 60 of", "which has 4 bytes, not 5"),
+        (x.address + 60, 64, host, 5, "dst is", made[0], "which has 4 bytes, not 5"),
+        (x, 64, host.address + 30, 3, "src is", made[1], "which has 2 bytes, not 3"),
+    ):
+        with refused(Kind.INVALID_VALUE, *parts):
+            await verb(dst, dest_max, src, count, H2D)
+    for count in (1.0, None, "8", True):
+        with misused(TypeError, "count must be an int"):
+            await verb(x, 64, host, count, H2D)
+    for dest_max in (None, "64"):
+        with pytest.raises(TypeError):
+            await verb(x, dest_max, host, 8, H2D)
+
+
+@tiny
+async def test_what_is_no_memory_is_refused():
+    x, host = await Malloc(64), await MallocHost(64)
+    end = x.address + 64
+    for dst, src, kind, *parts in (
+        (None, host, Kind.INVALID_VALUE, "dst is None, which is no memory"),
+        (x, None, Kind.INVALID_VALUE, "src is None, which is no memory"),
+        (x, object(), Kind.INVALID_VALUE, "src is a object, which is no memory"),
+        (x, 1.5, Kind.INVALID_VALUE, "src is a float, which is no memory"),
+        (0, host, Kind.INVALID_ADDRESS, "dst is NULL"),
+        (x, 12345, Kind.INVALID_ADDRESS, "src is a host address", "pass the array itself"),
+        (end, host, Kind.INVALID_ADDRESS, f"dst is 0x{end:x}, right at the end of", x.allocation.made),
+        (end + 16, host, Kind.INVALID_ADDRESS, "16 bytes past the end of", x.allocation.made),
+        (x, np.zeros((8, 16))[:, ::2], Kind.INVALID_VALUE, "not contiguous"),
+        (x, np.array([object()] * 8), Kind.INVALID_VALUE, "references, not values"),
+    ):
+        for verb in (Memcpy, MemcpyAsync):
+            with refused(kind, *parts):
+                await verb(dst, 8, src, 8, MemcpyKind.DEFAULT)
+    frozen = np.zeros(8, np.uint8)
+    frozen.flags.writeable = False
+    with refused(Kind.INVALID_VALUE, "read-only"):
+        await Memcpy(frozen, 8, x, 8, D2H)
+    await Memcpy(x, 8, frozen, 8, H2D)
+    await Memcpy(x, 8, b"bytes-ok", 8, H2D)
+    with refused(Kind.INVALID_VALUE, "read-only"):
+        await Memcpy(b"bytes-no", 8, x, 8, D2H)
+
+
+@tiny
+async def test_fills_refuse_what_cannot_be_filled():
+    x, array = await Malloc(64), np.zeros(64, np.uint8)
+    for verb in (Memset, MemsetAsync):
+        with refused(Kind.INVALID_VALUE, "a fill of pageable host memory", "NumPy's fill"):
+            await verb(array, 64, 0, 64)
+        with refused(Kind.INVALID_VALUE, "65 bytes for a destination of 64"):
+            await verb(x, 64, 0, 65)
+        with refused(Kind.INVALID_VALUE, x.allocation.made, "which has 64 bytes, not 65"):
+            await verb(x, 65, 0, 65)
+        with refused(Kind.INVALID_VALUE, "-1 bytes"):
+            await verb(x, 64, 0, -1)
+        for value in ("0", None, 1.0):
+            with misused(TypeError, "the value of a fill must be an int"):
+                await verb(x, 64, value, 64)
+
+
+@tiny
+async def test_pitches_are_checked():
+    x, host = await Malloc(64), await MallocHost(64)
+    for args, part in (
+        ((x, 4, host, 8, 8, 2), "rows of 8 bytes, 2 of them, at pitches of 4 and 8"),
+        ((x, 8, host, 8, -1, 2), "rows of -1 bytes"),
+        ((x, 8, host, 8, 8, -2), "-2 of them"),
+        ((x, 8, host, 8, 8, 9), "which has 64 bytes, not 72"),
+        ((x, 16, host, 8, 8, 5), "which has 64 bytes, not 72"),
+        ((x, 8, host, 1 << 60, 8, 2), "which has 64 bytes"),
+    ):
+        for verb in (Memcpy2d, Memcpy2dAsync):
+            with refused(Kind.INVALID_VALUE, part):
+                await verb(*args, H2D)
+    with misused(TypeError, "width must be an int, not 8.0"):
+        await Memcpy2d(x, 8, host, 8, 8.0, 8, H2D)
+
+
+@tiny
+async def test_overlapping_ranges_of_one_buffer_come_out_as_if_copied_away_first():
+    x, host = await Malloc(8), await _pinned(b"abcdefgh")
+    await Memcpy(x, 8, host, 8, H2D)
+    await Memcpy(x + 2, 6, x, 6, D2D)
+    await Memcpy(host, 8, x, 8, D2H)
+    assert host.numpy().tobytes() == b"ababcdef"
+
+
+# --- back-pressure: a hardware queue of the tiny device holds 16 operations that have not started
+
+
+@tiny
+async def test_a_full_queue_blocks_the_call_until_an_operation_starts():
+    sim, a = current_simulation(), await CreateStream()
+    begin = sim.now_ns
+    for _ in range(20):
+        await LaunchKernel(A, 1, (), a)
+    exits = [end for _, _, end in calls(sim, begin)]
+    assert exits == [*range(1_000, 18_000, 1_000), 52_000, 102_000, 152_000]
+    await SynchronizeDevice()
+    assert [start for _, start, _ in history(sim, begin)] == [1_000 + 50_000 * i for i in range(20)]
+
+
+@tiny
+async def test_records_and_waits_take_no_room_and_other_queues_have_their_own():
+    sim, a, b, event = current_simulation(), await CreateStream(), await CreateStream(), await acl_py.CreateEvent()
+    for _ in range(17):
+        await LaunchKernel(A, 1, (), a)
+    x, host = await Malloc(8), await MallocHost(8)
+    begin = sim.now_ns
+    for _ in range(40):
+        await acl_py.RecordEvent(event, a)
+        await acl_py.StreamWaitEvent(b, event)
+    await LaunchKernel(A, 1, (), b)
+    await MemcpyAsync(x, 8, host, 8, H2D, a)
+    assert sim.now_ns - begin == 82_000
+
+
+@tiny
+async def test_streams_that_share_a_hardware_queue_share_its_room():
+    sim, streams = current_simulation(), [await CreateStream() for _ in range(5)]
+    first, other, fifth = streams[0], streams[1], streams[4]  # there are 4 queues
+    begin = sim.now_ns
+    for _ in range(17):
+        await LaunchKernel(A, 1, (), first)
+    await LaunchKernel(A, 1, (), other)
+    await LaunchKernel(A, 1, (), fifth)
+    assert [end for *_, end in calls(sim, begin)][-2:] == [18_000, 52_000]
+
+
+@tiny
+async def test_hosts_that_wait_for_room_are_served_in_order_and_nobody_is_faster():
+    sim, a, other = current_simulation(), await CreateStream(), await CreateStream()
+    begin, order = sim.now_ns, []
+
+    async def launch(name):
+        await LaunchKernel(busy(name, 50), 1, (), a)
+        order.append((name, sim.now_ns - begin))
+
+    async def watch():
+        """Is told at the instant at which there is room again, just before who waits for it."""
+        await SynchronizeStream(other)
+        await launch("late")
+
+    await LaunchKernel(busy("brief", 51), 1, (), other)
+    for i in range(17):
+        await launch(f"{i}")
+    del order[:]
+    await asyncio.gather(*(launch(f"w{i}") for i in range(3)), watch())
+    assert order == [("w0", 55_000), ("w1", 103_000), ("w2", 153_000), ("late", 203_000)]
+    await SynchronizeDevice()
+    names = [name for name, *_ in history(sim, begin) if name != "brief"]
+    assert names == [*map(str, range(17)), "w0", "w1", "w2", "late"]
+
+
+@tiny
+async def test_a_host_that_gives_up_waiting_for_room_leaves_it_to_the_next():
+    sim, a = current_simulation(), await CreateStream()
+    begin = sim.now_ns
+    for _ in range(17):
+        await LaunchKernel(A, 1, (), a)
+    tasks = [asyncio.create_task(LaunchKernel(busy(f"w{i}", 1), 1, (), a)) for i in range(20)]
+    await asyncio.sleep(0)
+    for task in tasks[:19]:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert [task.cancelled() for task in tasks] == [True] * 19 + [False]
+    assert calls(sim, begin)[-1] == ("LaunchKernel", 17_000, 52_000)
+    await SynchronizeDevice()
+    assert history(sim, begin)[-1] == ("w19", 851_000, 852_000)
+
+
+@tiny
+async def test_a_host_that_gives_up_when_it_already_has_its_place_leaves_that_to_the_next():
+    sim, a = current_simulation(), await CreateStream()
+    begin = sim.now_ns
+    for _ in range(17):
+        await LaunchKernel(A, 1, (), a)
+    tasks = [asyncio.create_task(LaunchKernel(busy(f"w{i}", 1), 1, (), a)) for i in range(2)]
+
+    async def cancel():
+        await acl_py.Sleep(30)
+        await acl_py.HostWork(10)  # at its end there is room, and the first has been told
+        tasks[0].cancel()
+
+    await asyncio.gather(*tasks, cancel(), return_exceptions=True)
+    assert tasks[0].cancelled()
+    assert calls(sim, begin)[-1] == ("LaunchKernel", 17_000, 58_000)
+
+
+@tiny
+async def test_a_stream_that_is_destroyed_while_a_call_waits_for_room_takes_nothing_more():
+    sim, a = current_simulation(), await CreateStream()
+    for _ in range(17):
+        await LaunchKernel(A, 1, (), a)
+    x, host = await Malloc(8), await MallocHost(8)
+    copy = asyncio.create_task(LaunchKernel(busy("late", 1), 1, (), a))
+    await asyncio.sleep(0)
+    await DestroyStream(a)
+    with pytest.raises(acl_py.AclError, match="takes no more work; create one with CreateStream") as caught:
+        await copy
+    assert caught.value.kind is Kind.INVALID_HANDLE
+    await SynchronizeDevice()
+    assert [name for name, *_ in history(sim)] == ["A"] * 17
+    del x, host
+
+
+@tiny
+async def test_memory_that_is_freed_while_a_call_waits_for_room_is_refused():
+    sim, a = current_simulation(), await CreateStream()
+    x, y = await Malloc(8), await acl_py.MallocAsync(8, a)
+    for _ in range(17):
+        await LaunchKernel(A, 1, (), a)
+    copies = [
+        asyncio.create_task(MemcpyAsync(x, 8, y, 8, D2D, a)),
+        asyncio.create_task(LaunchKernel(busy("late", 1), 1, (), a)),
+    ]
+    await asyncio.sleep(0)
+    await acl_py.FreeAsync(y, a)
+    late = (await asyncio.gather(*copies, return_exceptions=True))[0]
+    assert late.kind is Kind.INVALID_ADDRESS
+    assert f"made at {y.allocation.made}, freed at {y.allocation.freed}" in str(late)
+    await SynchronizeDevice()
+    assert [name for name, *_ in history(sim)] == ["A"] * 17 + ["late"]
+
+
+@tiny
+async def test_a_context_that_fails_while_a_call_waits_for_room_refuses_it():
+    a = await CreateStream()
+
+    @acl_py.kernel(cost=acl_py.Cost(us=50))
+    def broken():
+        raise ZeroDivisionError
+
+    for _ in range(17):
+        await LaunchKernel(broken, 1, (), a)
+    with pytest.raises(acl_py.AclError) as caught:
+        await LaunchKernel(A, 1, (), a)
+    assert caught.value.kind is Kind.LAUNCH_FAILURE
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)

@@ -1,0 +1,69 @@
+"""The same program gives the same trace and bytes, bit for bit: on each loop, with any number of workers, everywhere."""
+
+import os
+import subprocess
+import sys
+from functools import cache, partial
+from pathlib import Path
+
+import pytest
+import racy
+
+RUN = Path(racy.__file__)
+
+
+@cache
+def reference(program):
+    return racy.everything(program, workers=1)
+
+
+@pytest.mark.parametrize("uvloop", [False, True])
+@pytest.mark.parametrize("workers", [1, 2, 4])
+@pytest.mark.parametrize("program", racy.PROGRAMS)
+def test_loops_and_workers_change_nothing(program, workers, uvloop):
+    value, ops, calls = racy.everything(program, workers=workers, uvloop=uvloop)
+    expected_value, expected_ops, expected_calls = reference(program)
+    assert ops == expected_ops
+    assert calls == expected_calls
+    assert value == expected_value
+
+
+def test_other_processes_change_nothing():
+    """Other hash seeds, other addresses."""
+    runs = []
+    for seed, loop in (("0", "asyncio"), ("1", "asyncio"), ("77", "uvloop")):
+        environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": str(RUN.parents[2])}
+        command = [sys.executable, str(RUN), loop]
+        runs.append(subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True))
+    outputs = [run.communicate()[0] for run in runs]
+    assert [run.returncode for run in runs] == [0, 0, 0]
+    assert outputs[0] == outputs[1] == outputs[2]
+    here = "".join(f"{each.__name__} {racy.digest(repr(reference(each)).encode())}\n" for each in racy.PROGRAMS)
+    assert outputs[0] == here
+
+
+@pytest.mark.parametrize("uvloop", [False, True])
+def test_one_task_may_yield_as_often_as_it_likes(uvloop):
+    plain = racy.everything(partial(racy.racy, racy.SMALL, 200), workers=1)
+    for yields in (1, 2, 7):
+        assert racy.everything(partial(racy.racy, racy.SMALL, 200, yields), workers=1, uvloop=uvloop) == plain
+
+
+def test_the_programs_are_worth_comparing():
+    """They race, fail, use threads, and no two of them do the same."""
+    for program in racy.PROGRAMS:
+        _, ops, calls = reference(program)
+        assert len(ops) >= 12
+        assert any(op.bytes == racy.LARGE for op in ops)
+        assert any(a.start_ns < b.start_ns < a.end_ns for a in ops for b in ops if a.stream != b.stream)
+        assert len({op.name for op in ops}) >= 3
+        assert calls
+    assert "as planned" in reference(racy.failing)[0][0][0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(30))
+def test_many_random_programs(seed):
+    expected = racy.everything(racy.racy, workers=1, seed=seed)
+    for workers in (2, 4):
+        assert racy.everything(racy.racy, workers=workers, seed=seed, uvloop=workers == 4) == expected

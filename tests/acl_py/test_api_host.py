@@ -1,0 +1,186 @@
+"""The host: work, sleep, threads, holding time still, real time."""
+
+import asyncio
+import threading
+from itertools import pairwise
+
+import pytest
+from histories import busy, calls, misused, tiny
+
+import acl_py
+from acl_py import (
+    CreateStream,
+    HostThread,
+    HostWork,
+    LaunchKernel,
+    Sleep,
+    Status,
+    StreamQuery,
+    SynchronizeDevice,
+    SynchronizeStream,
+    current_simulation,
+)
+
+A = busy("A", 50)
+
+
+@tiny
+async def test_work_keeps_the_host_and_the_device_goes_on():
+    sim, a = current_simulation(), await CreateStream()
+    begin = sim.now_ns
+    launch = await LaunchKernel(A, 1, (), a)
+    await HostWork(49.5)
+    assert not launch.done
+    await HostWork(0.5)
+    assert (launch.done, launch.end_ns - begin) == (True, 51_000)
+    await HostWork(0)
+    assert calls(sim, begin) == [
+        ("LaunchKernel", 0, 1_000),
+        ("HostWork", 1_000, 50_500),
+        ("HostWork", 50_500, 51_000),
+        ("HostWork", 51_000, 51_000),
+    ]
+
+
+@tiny
+async def test_sleepers_wake_in_the_order_of_their_times():
+    sim = current_simulation()
+    begin, woken = sim.now_ns, []
+
+    async def sleep(us):
+        await Sleep(us)
+        woken.append((us, sim.now_ns - begin))
+
+    await asyncio.gather(*map(sleep, (30, 10, 20, 10)))
+    assert woken == [(10, 10_000), (10, 10_000), (20, 20_000), (30, 30_000)]
+
+
+@tiny
+async def test_a_sleeper_wakes_no_earlier_than_the_host_is_free():
+    sim = current_simulation()
+    begin, woken = sim.now_ns, []
+
+    async def sleep():
+        await Sleep(10)
+        woken.append(sim.now_ns - begin)
+
+    await asyncio.gather(sleep(), HostWork(70))
+    assert woken == [70_000]
+
+
+@tiny
+async def test_a_poll_moves_time_on_by_itself():
+    sim, a = current_simulation(), await CreateStream()
+    begin = sim.now_ns
+    await LaunchKernel(A, 1, (), a)
+    polls = 0
+    while await StreamQuery(a) is Status.NOT_READY:
+        polls += 1
+    assert (polls, sim.now_ns - begin) == (71, 1_000 + 72 * 700)
+
+
+@tiny
+async def test_times_that_cannot_be():
+    for verb in (HostWork, Sleep):
+        for us in (-1, float("nan")):
+            with misused(ValueError, f"a host cannot work or sleep for {us!r} us"):
+                await verb(us)
+        with misused(TypeError, "'>=' not supported"):
+            await verb("5")
+        with misused(OverflowError, "infinity"):
+            await verb(float("inf"))
+
+
+@tiny
+async def test_a_thread_takes_no_simulated_time_and_time_waits_for_it():
+    sim, a = current_simulation(), await CreateStream()
+    begin = sim.now_ns
+    go = threading.Event()
+
+    def compute(x, *, y):
+        assert go.wait(20)
+        return x + y, sim.now_ns - begin
+
+    async def device():
+        await LaunchKernel(A, 1, (), a)
+        waiter = asyncio.ensure_future(SynchronizeStream(a))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not waiter.done()
+        go.set()
+        await waiter
+        return sim.now_ns - begin
+
+    results = await asyncio.gather(HostThread(compute, 1, y=2), device())
+    assert results == [(3, 1_300), 53_000]
+
+
+@tiny
+async def test_what_a_thread_raises_comes_through():
+    with pytest.raises(ZeroDivisionError):
+        await HostThread(lambda: 1 / 0)
+    await LaunchKernel(A, 1)
+    await SynchronizeDevice()
+
+
+@tiny
+async def test_hold_keeps_the_device_from_running_ahead():
+    sim, a = current_simulation(), await CreateStream()
+    begin = sim.now_ns
+    await LaunchKernel(A, 1, (), a)
+
+    async def waiter():
+        await SynchronizeStream(a)
+        return sim.now_ns - begin
+
+    task = asyncio.create_task(waiter())
+    with sim.hold():
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert (task.done(), sim.now_ns - begin) == (False, 1_300)
+        await HostWork(5)
+        with pytest.raises(RuntimeError, match="a device wait inside `with hold"):
+            await SynchronizeStream(a)
+    assert await task == 53_000
+
+
+def test_measured_host_time_adds_the_real_time_between_calls():
+    async def program():
+        sim = current_simulation()
+        times = [sim.now_ns]
+        for _ in range(3):
+            for _ in range(2_000):
+                pass
+            await HostWork(1)
+            times.append(sim.now_ns)
+        await LaunchKernel(A, 1)
+        await SynchronizeDevice()
+        return times
+
+    times = acl_py.run(program, device="tiny", host_time="measured")
+    assert all(later - earlier > 1_000 for earlier, later in pairwise(times))
+    assert acl_py.run(program, device="tiny") == [0, 1_000, 2_000, 3_000]
+
+
+def test_measured_host_time_does_not_count_what_a_wait_takes_in_real_time():
+    @acl_py.kernel(cost=acl_py.Cost(us=1), serial=True)
+    def slow():
+        for _ in range(300_000):
+            pass
+
+    async def program():
+        sim = current_simulation()
+        await LaunchKernel(slow, 1)
+        before = sim.now_ns
+        await SynchronizeDevice()
+        return sim.now_ns - before
+
+    assert acl_py.run(program, device="tiny", host_time="measured") < 2_000_000
+
+
+def test_other_kinds_of_host_time_are_refused():
+    async def program():
+        pass
+
+    with pytest.raises(ValueError, match=r"host_time must be .*measured.*, not 'real'"):
+        acl_py.run(program, device="tiny", host_time="real")

@@ -1,0 +1,338 @@
+"""Kernels through the verbs: arguments and what they declare, blocks, costs, misuse."""
+
+import asyncio
+
+import numpy as np
+import pytest
+from histories import busy, history, misused, refused, tiny
+
+import acl_py
+from acl_py import (
+    Array,
+    Cost,
+    CreateStream,
+    Free,
+    In,
+    InOut,
+    Kind,
+    LaunchKernel,
+    Malloc,
+    MallocHost,
+    Memcpy,
+    MemcpyKind,
+    Out,
+    SetDevice,
+    SynchronizeDevice,
+    SynchronizeStream,
+    block_kernel,
+    current_simulation,
+    kernel,
+)
+
+POISON = b"\xfb\x7f"
+
+
+async def _device(array):
+    buffer = await Malloc(array.nbytes)
+    await Memcpy(buffer, array.nbytes, array, array.nbytes, MemcpyKind.HOST_TO_DEVICE)
+    return buffer
+
+
+async def _read(buffer, dtype=np.uint8):
+    result = np.zeros(buffer.nbytes // np.dtype(dtype).itemsize, dtype)
+    await Memcpy(result, buffer.nbytes, buffer, buffer.nbytes, MemcpyKind.DEVICE_TO_HOST)
+    return result.tolist()
+
+
+@tiny
+async def test_arguments_arrive_as_they_are_declared():
+    seen = []
+
+    @kernel(serial=True)
+    def look(x: In, y: Out, z: InOut, bare, number, text):
+        seen.append([(a.dtype.name, a.shape, a.flags.writeable) for a in (x, y, z, bare)])
+        seen.append((x.tolist(), y.tobytes(), z.tolist(), bare.tolist(), number, text))
+        y[:2] = 5
+        z += 1
+
+    x = await _device(np.arange(4, dtype=np.float32))
+    y, z, bare = await _device(np.ones(8, np.uint8)), await _device(np.arange(4, dtype=np.int16)), await Malloc(3)
+    await acl_py.Memset(bare, 3, 1, 3)
+    await look[1](
+        Array(x, np.float32, (2, 2)), Array(y, np.uint8, 4), Array(z, np.int16), bare + 1, 7, "text"
+    )  # fmt: skip
+    await SynchronizeDevice()
+    assert seen == [
+        [("float32", (2, 2), False), ("uint8", (4,), True), ("int16", (4,), True), ("uint8", (2,), True)],
+        ([[0.0, 1.0], [2.0, 3.0]], POISON * 2, [0, 1, 2, 3], [1, 1], 7, "text"),
+    ]
+    assert await _read(y) == [5, 5, *POISON, 1, 1, 1, 1]
+    assert await _read(z, np.int16) == [1, 2, 3, 4]
+
+
+@tiny
+async def test_writing_to_what_is_only_read_fails_the_kernel():
+    @kernel
+    def bad(x: In):
+        x[:] = 1
+
+    x = await _device(np.zeros(4, np.uint8))
+    await bad[1](x)
+    with pytest.raises(acl_py.AclError, match="kernel bad raised ValueError: assignment destination is read-only"):
+        await SynchronizeDevice()
+
+
+@tiny
+async def test_a_bare_address_reaches_to_the_end_of_its_allocation():
+    @kernel
+    def add(x):
+        x += 1
+
+    x = await _device(np.zeros(6, np.uint8))
+    await add[1](x.address + 2)
+    assert await _read(x) == [0, 0, 1, 1, 1, 1]
+
+
+@tiny
+async def test_large_integers_that_are_no_addresses_are_values():
+    seen = []
+
+    @kernel(serial=True)
+    def look(seed, small):
+        seen.append((seed, small))
+
+    await look[1](0xDEADBEEFCAFEBABE, -1)
+    await SynchronizeDevice()
+    assert seen == [(0xDEADBEEFCAFEBABE, -1)]
+    with refused(Kind.INVALID_ADDRESS, "seed is 0x1000000000000000"):
+        await look[1](1 << 60, 0)
+
+
+@tiny
+async def test_pinned_memory_is_an_argument_and_numpy_arrays_are_not():
+    @kernel
+    def add(x):
+        x += 1
+
+    host = await MallocHost(4)
+    host.numpy()[:] = 1
+    await add[1](host)
+    await SynchronizeDevice()
+    assert host.numpy().tolist() == [2] * 4
+    with refused(
+        Kind.INVALID_ADDRESS, "argument x of <kernel add> is a NumPy array", "copy it to a buffer of Malloc()"
+    ):
+        await add[1](np.zeros(4))
+
+
+@tiny
+async def test_a_kernel_computes_at_its_end():
+    host = await MallocHost(4)
+    host.numpy()[:] = 0
+
+    @kernel(cost=Cost(us=10))
+    def add(x):
+        x += 1
+
+    await add[1](host)
+    host.numpy()[:] = 5
+    await acl_py.HostWork(9)
+    assert host.numpy().tolist() == [5] * 4
+    await acl_py.HostWork(1)
+    assert host.numpy().tolist() == [6] * 4
+
+
+@tiny
+async def test_a_block_kernel_is_called_once_per_block_with_its_index():
+    @block_kernel(cost=Cost(us=1))
+    def square(block, x: In, y: Out):
+        y[block] = x[block] ** 2
+
+    x, y = await _device(np.arange(6, dtype=np.int64)), await Malloc(48)
+    await square[6](Array(x, np.int64), Array(y, np.int64))
+    assert await _read(y, np.int64) == [0, 1, 4, 9, 16, 25]
+
+
+@tiny
+async def test_exclusive_blocks_come_in_waves_and_leftover_cores_go_to_the_next_kernel():
+    sim, streams = current_simulation(), [await CreateStream() for _ in range(3)]
+    first, second, third = (
+        block_kernel(cost=Cost(us=10), exclusive=True)(_named(name)) for name in ("first", "second", "third")
+    )
+    begin = sim.now_ns
+    await LaunchKernel(first, 6, (), streams[0])  # on 4 cores: 4, then 2
+    await LaunchKernel(second, 2, (), streams[1])  # the 2 left over
+    await LaunchKernel(third, 4, (), streams[2])
+    await SynchronizeDevice()
+    assert history(sim, begin) == [
+        ("first", 1_000, 21_000),
+        ("second", 11_000, 21_000),
+        ("third", 21_000, 31_000),
+    ]
+
+
+@tiny
+async def test_blocks_that_share_run_at_once_and_at_most_8_kernels_are_resident():
+    sim, streams = current_simulation(), [await CreateStream() for _ in range(10)]
+    begin = sim.now_ns
+    for i, stream in enumerate(streams):
+        await LaunchKernel(busy(f"k{i}", 50), 1_000, (), stream)
+    await SynchronizeDevice()
+    assert [start for _, start, _ in history(sim, begin)] == [*range(1_000, 9_000, 1_000), 51_000, 52_000]
+
+
+def _named(name):
+    def work(block):
+        pass
+
+    work.__name__ = name
+    return work
+
+
+@pytest.mark.parametrize(
+    ("cost", "blocks", "ns"),
+    [
+        (Cost(us=2.5), 9, 2_500),
+        (Cost(flops=4_000), 4, 1_000),  # 4 GFLOP/s on all 4 cores
+        (Cost(flops=4_000), 1, 4_000),  # on one
+        (Cost(bytes=500), 8, 500),  # 1 GB/s
+        (Cost(flops=4_000, bytes=3_000), 4, 3_000),
+        (Cost(us=lambda x, n: n / 2), 1, 1_500),
+        (Cost(bytes=lambda x, n: x.size * n), 4, 300),
+        (None, 4, 100),  # the bytes of its arguments
+        (Cost(us=0), 1, 0),
+    ],
+)
+@tiny
+async def test_costs(cost, blocks, ns):
+    @kernel(cost=cost)
+    def k(x: In, n):
+        pass
+
+    sim, x = current_simulation(), await Malloc(100)
+    begin = sim.now_ns
+    await k[blocks](x, 3)
+    await SynchronizeDevice()
+    assert history(sim, begin) == [("k", 1_000, 1_000 + ns)]
+
+
+@tiny
+async def test_a_cost_that_depends_on_values_is_asked_at_each_launch():
+    sim = current_simulation()
+    durations = iter([1, 2, 3])
+    x = await Malloc(8)
+    k = kernel(cost=Cost(us=lambda x: next(durations)))(lambda x: None)
+    for _ in range(3):
+        await k[1](x)
+    await SynchronizeDevice()
+    assert [end - start for _, start, end in history(sim)] == [1_000, 2_000, 3_000]
+
+
+@tiny
+async def test_costs_that_cannot_be():
+    for wrong in (lambda: Cost(us=1, flops=1), lambda: Cost(us=1, bytes=1)):
+        with pytest.raises(ValueError, match="either us per block, or flops and bytes per launch"):
+            wrong()
+    for name in ("us", "flops", "bytes"):
+        with pytest.raises(ValueError, match=f"{name} must be 0 or more, not -1"):
+            Cost(**{name: -1})
+    with pytest.raises(ValueError, match="not nan"):
+        Cost(us=float("nan"))
+    k = kernel(cost=Cost(us=lambda: -1))(lambda: None)
+    with misused(ValueError, "the cost function for us gave -1; it must give 0 or more"):
+        await k[1]()
+    broken = kernel(cost=Cost(us=lambda: 1 / 0))(lambda: None)
+    with misused(ZeroDivisionError, "division by zero"):
+        await broken[1]()
+
+
+@tiny
+async def test_launches_are_refused_before_anything_happens():
+    k = kernel(lambda x: None)
+    x = await Malloc(64)
+    for blocks in (0, -1, 2**31):
+        with refused(Kind.INVALID_LAUNCH, f"<kernel <lambda>> with {blocks} blocks", "launch 1 to 2147483647 blocks"):
+            await LaunchKernel(k, blocks, (x,))
+    for blocks in (1.0, "1", None, True):
+        with misused(TypeError, "block_dim must be an int"):
+            await LaunchKernel(k, blocks, (x,))
+    with misused(TypeError, "takes 1 arguments, not 2"):
+        await k[1](x, x)
+    with misused(TypeError, "a kernel must be made with @kernel"):
+        await LaunchKernel(print, 1, ())
+    with misused(TypeError, "is launched, not called: await <lambda>"):
+        k(x)
+    await LaunchKernel(k, 2**31 - 1, (x,))
+
+
+@tiny
+async def test_a_stream_of_another_device_is_refused():
+    there = await CreateStream()
+    await SetDevice(1)
+    with refused(Kind.INVALID_HANDLE, f"made at {there.made}", "while device 1 is current", "SetDevice()"):
+        await LaunchKernel(busy("A", 1), 1, (), there)
+
+
+def test_kernels_take_plain_positional_parameters():
+    for function in (lambda *args: None, lambda **options: None, lambda *, x: None):
+        with pytest.raises(TypeError, match="must have plain positional parameters"):
+            kernel(function)
+
+
+@tiny
+async def test_arrays_that_do_not_fit():
+    x = await Malloc(10)
+    for wrong, match in (
+        (lambda: Array(x, np.float32), "no whole number of float32"),
+        (lambda: Array(x, np.float32, 3), "takes 12 bytes, and <Buffer device 10 B .* has 10"),
+        (lambda: Array(x, np.uint8, (2, -3)), "shape"),
+        (lambda: Array(x, object), "plain bytes"),
+        (lambda: Array(x, "S"), "plain bytes"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            wrong()
+    for thing in (np.zeros(4), 5, None):
+        with pytest.raises(TypeError, match="an Array is made of a buffer"):
+            Array(thing)
+
+
+@tiny
+async def test_an_array_may_be_used_for_many_launches_and_only_while_its_memory_lives():
+    @kernel
+    def add(x: InOut, n):
+        x += n
+
+    buffer = await _device(np.zeros(4, np.int32))
+    array = Array(buffer, np.int32)
+    for n in range(5):
+        await add[1](array, n)
+    assert await _read(buffer, np.int32) == [10] * 4
+    await Free(buffer)
+    with refused(
+        Kind.INVALID_ADDRESS, f"x is <Buffer device 16 B allocation 1 made at {buffer.allocation.made}, freed"
+    ):
+        await add[1](array, 1)
+
+
+@tiny
+async def test_tasks_may_launch_one_kernel_at_once():
+    @kernel(cost=Cost(us=5))
+    def add(x, n):
+        x += n
+
+    buffers = [await _device(np.zeros(2, np.uint8)) for _ in range(4)]
+    streams = [await CreateStream() for _ in range(4)]
+    await asyncio.gather(*(add[1, s](b, i) for i, (b, s) in enumerate(zip(buffers, streams, strict=True))))
+    assert [await _read(buffer) for buffer in buffers] == [[i, i] for i in range(4)]
+
+
+@tiny
+async def test_a_launch_is_its_own_completion():
+    sim, stream = current_simulation(), await CreateStream()
+    begin = sim.now_ns
+    launch = await busy("A", 10)[1, stream]()
+    await busy("B", 10)[1, stream]()
+    await launch
+    assert (sim.now_ns - begin, launch.done, launch.end_ns - begin) == (13_000, True, 11_000)
+    assert repr(launch).startswith("<A on stream 1 submitted at test_api_kernels.py:")
+    await SynchronizeStream(stream)

@@ -1,0 +1,293 @@
+"""Simulations: run, simulate, open; one in another; what remains of them."""
+
+import asyncio
+from pathlib import Path
+
+import numpy as np
+import pytest
+import uvloop
+from histories import busy, calls, history, tiny
+
+import acl_py
+from acl_py import (
+    CreateStream,
+    GetDevice,
+    Kind,
+    LaunchKernel,
+    Malloc,
+    SetDevice,
+    SynchronizeDevice,
+    SynchronizeStream,
+    current_simulation,
+    open,  # noqa: A004
+)
+
+A = busy("A", 10)
+
+
+def test_run_gives_the_arguments_to_the_program_and_its_value_back():
+    async def program(x, y):
+        return x + y, current_simulation().now_ns
+
+    assert acl_py.run(program, 1, 2, device="tiny") == (3, 0)
+
+
+@pytest.mark.parametrize("on_uvloop", [False, True])
+def test_run_uses_the_loop_that_is_asked_for(on_uvloop):
+    async def program():
+        await LaunchKernel(A, 1)
+        await SynchronizeDevice()
+        return isinstance(asyncio.get_running_loop(), uvloop.Loop), current_simulation().now_ns
+
+    assert acl_py.run(program, device="tiny", uvloop=on_uvloop) == (on_uvloop, 13_000)
+
+
+def test_what_a_program_raises_comes_through_and_the_simulation_ends():
+    seen = []
+
+    async def program():
+        seen.append(current_simulation())
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        acl_py.run(program, device="tiny")
+    assert seen[0].runtime.closed == "the simulation was closed"
+
+
+def test_options_are_checked_before_anything_runs():
+    async def program():
+        raise AssertionError("must not run")
+
+    for options, error, match in (
+        ({"device": "h300"}, acl_py.ProfileError, "there is no profile 'h300'; there are h200, tiny"),
+        ({"device": "nowhere/at_all.toml"}, acl_py.ProfileError, "cannot read the profile"),
+        ({"rules": "opencl"}, ValueError, "there are no rules 'opencl'; there are cuda, cuda_per_thread"),
+        ({"workers": 0}, ValueError, "workers must be 1 or more, not 0"),
+        ({"workers": -2}, ValueError, "workers must be 1 or more, not -2"),
+    ):
+        with pytest.raises(error, match=match):
+            acl_py.run(program, **({"device": "tiny"} | options))
+
+
+def test_a_profile_may_be_given_by_path_and_rules_as_a_value(tmp_path):
+    text = (Path(acl_py.__file__).parents[1] / "device_model/profiles/tiny.toml").read_text()
+    file = tmp_path / "mine.toml"
+    file.write_text(text.replace("launch = { value = 1000", "launch = { value = 7"))
+
+    async def program():
+        await LaunchKernel(A, 1)
+        sim = current_simulation()
+        return sim.now_ns, sim.runtime.rules.name
+
+    rules = current_rules("cuda_per_thread")
+    assert acl_py.run(program, device=file, rules=rules) == (7, "cuda_per_thread")
+    assert acl_py.run(program, device=str(file)) == (7, "cuda")
+
+
+def current_rules(name):
+    async def program():
+        return current_simulation().runtime.rules
+
+    return acl_py.run(program, device="tiny", rules=name)
+
+
+async def test_simulate_is_for_the_calling_task_and_those_it_makes():
+    async with acl_py.simulate(device="tiny") as sim:
+        assert current_simulation() is sim
+        assert await asyncio.create_task(_sim()) is sim
+        late = asyncio.create_task(_late(asyncio.current_task()))
+    with pytest.raises(acl_py.AclError, match="no simulation is running here"):
+        await SynchronizeDevice()
+    late.cancel()
+    assert sim.trace.ops == []
+
+
+async def _sim():
+    return current_simulation()
+
+
+async def _late(task):
+    await asyncio.sleep(3600)
+
+
+async def test_a_simulation_that_has_ended_refuses_its_tasks():
+    over = asyncio.Event()
+
+    async def child():
+        await over.wait()
+        await LaunchKernel(A, 1)
+
+    async with acl_py.simulate(device="tiny"):
+        task = asyncio.create_task(child())
+    over.set()
+    with pytest.raises(acl_py.AclError, match="the simulation was closed; start a new simulation") as caught:
+        await task
+    assert caught.value.kind is Kind.FINALIZED
+
+
+async def test_open_is_for_everybody_until_it_is_closed():
+    sim = open(device="tiny", seed=5)
+    try:
+        assert current_simulation() is sim
+        await SetDevice(1)
+        assert await asyncio.create_task(GetDevice()) == 1
+        await LaunchKernel(A, 1)
+        await SynchronizeDevice()
+        assert history(sim) == [("A", 4_000 - 1_000, 13_000)]
+    finally:
+        await sim.close()
+    await sim.close()  # once more does no harm
+    with pytest.raises(acl_py.AclError, match="no simulation is running here"):
+        await SynchronizeDevice()
+    assert [call.name for call in sim.trace.calls] == ["SetDevice", "GetDevice", "LaunchKernel", "SynchronizeDevice"]
+
+
+async def test_the_last_one_opened_counts_and_closing_it_brings_back_the_one_before():
+    first = open(device="tiny")
+    second = open(device="tiny")
+    await LaunchKernel(A, 1)
+    await second.close()
+    await SynchronizeDevice()
+    await first.close()
+    assert [call.name for call in first.trace.calls] == ["SynchronizeDevice"]
+    assert [call.name for call in second.trace.calls] == ["LaunchKernel"]
+
+
+async def test_a_simulation_inside_another_has_its_own_time_and_leaves_the_outer_as_it_was():
+    async with acl_py.simulate(device="tiny") as outer:
+        stream = await CreateStream()
+        await LaunchKernel(A, 1, (), stream)
+        async with acl_py.simulate(device="tiny", rules="cuda_per_thread") as inner:
+            await LaunchKernel(A, 1)
+            await SynchronizeDevice()
+            assert (inner.now_ns, outer.now_ns) == (13_000, 2_000)
+        assert current_simulation() is outer
+        await SynchronizeStream(stream)
+    assert history(outer) == [("A", 2_000, 12_000)]
+    assert history(inner) == [("A", 1_000, 11_000)]
+
+
+async def test_two_simulations_side_by_side_do_not_disturb_each_other():
+    async def program(times):
+        async with acl_py.simulate(device="tiny") as sim:
+            for _ in range(times):
+                await LaunchKernel(A, 1)
+                await SynchronizeDevice()
+            return sim.now_ns
+
+    assert await asyncio.gather(program(1), program(3), program(2)) == [13_000, 39_000, 26_000]
+
+
+def test_the_seed_decides_the_programs_own_chance():
+    async def program():
+        return current_simulation().rng.integers(1 << 30, size=3).tolist()
+
+    one, again, other = (acl_py.run(program, device="tiny", seed=seed) for seed in (1, 1, 2))
+    assert one == again != other
+
+
+@tiny(trace=False)
+async def test_without_a_trace():
+    sim = current_simulation()
+    await LaunchKernel(A, 1)
+    await SynchronizeDevice()
+    with pytest.raises(RuntimeError, match="trace=False"):
+        _ = sim.trace
+    assert sim.report().startswith("tiny, rules cuda: 13.0 us of simulated time")
+
+
+@tiny
+async def test_the_report_tells_time_engines_waits_leaks_and_what_did_not_end():
+    sim = current_simulation()
+    x, host = await Malloc(1_000), await acl_py.MallocHost(1_000)
+    await acl_py.MemcpyAsync(x, 1_000, host, 1_000, acl_py.MemcpyKind.HOST_TO_DEVICE)
+    await SynchronizeDevice()
+    await LaunchKernel(busy("long", 1_000), 1)
+    assert sim.report().splitlines() == [
+        "tiny, rules cuda: 6.0 us of simulated time",
+        "  H2D of device 0: 1 operations, 1.0 us (17 % of the time), 1,000 bytes",
+        "  host: 5 calls, 3.0 us in 1 synchronisations",
+        "  1 operations were queued and have not ended: synchronise before the end to see them run",
+        f"  leak: <Allocation device 1000 B allocation 1 made at {x.allocation.made}> was never freed",
+        f"  leak: <Allocation pinned 1000 B allocation 2 made at {host.allocation.made}> was never freed",
+    ]
+
+
+@tiny
+async def test_the_trace_has_every_call_with_its_line():
+    sim = current_simulation()
+    await LaunchKernel(A, 1)
+    await SynchronizeDevice()
+    [launch, wait] = sim.trace.calls
+    assert (launch.name, launch.enter_ns, launch.exit_ns) == ("LaunchKernel", 0, 1_000)
+    assert (wait.name, wait.enter_ns, wait.exit_ns) == ("SynchronizeDevice", 1_000, 13_000)
+    assert {Path(call.file).name for call in (launch, wait)} == {"test_api_simulation.py"}
+    assert wait.line == launch.line + 1
+
+
+@tiny
+async def test_observers_listen_from_when_they_are_added():
+    class Ears(acl_py.Observer):
+        def __init__(self):
+            self.heard = []
+
+        def call(self, name, enter_ns, exit_ns, site):
+            self.heard.append(name)
+
+        def op_queued(self, op):
+            self.heard.append(f"queued {op.work.label}")
+
+        def op_ended(self, op):
+            self.heard.append(f"ended {op.work.label} at {op.end_ns}")
+
+        def recorded(self, event, stream):
+            self.heard.append(f"recorded on {stream.name}")
+
+        def waited(self, stream, event):
+            self.heard.append(f"waited on {stream.name}")
+
+        def synchronized(self, completion):
+            self.heard.append(f"synchronized {completion.done}")
+
+        def allocated(self, allocation):
+            self.heard.append(f"allocated {allocation.nbytes}")
+
+        def freed(self, allocation):
+            self.heard.append(f"freed {allocation.nbytes}")
+
+    sim, event = current_simulation(), await acl_py.CreateEvent()
+    ears = Ears()
+    sim.observe(ears)
+    x = await Malloc(8)
+    await LaunchKernel(A, 1)
+    await acl_py.RecordEvent(event)
+    await acl_py.StreamWaitEvent(None, event)
+    await SynchronizeDevice()
+    await acl_py.Free(x)
+    assert ears.heard == [
+        "allocated 8",
+        "Malloc",
+        "queued A",
+        "recorded on legacy",
+        "RecordEvent",
+        "waited on legacy",
+        "StreamWaitEvent",
+        "ended A at 13000",
+        "synchronized True",
+        "SynchronizeDevice",
+        "freed 8",
+        "Free",
+    ]
+
+
+def test_the_h200_profile_runs_too():
+    async def program():
+        x, host = await Malloc(1 << 20), await acl_py.MallocHost(1 << 20)
+        host.numpy(np.float32)[:] = 1
+        await acl_py.MemcpyAsync(x, 1 << 20, host, 1 << 20, acl_py.MemcpyKind.HOST_TO_DEVICE)
+        result = np.zeros(1 << 18, np.float32)
+        await acl_py.Memcpy(result, 1 << 20, x, 1 << 20, acl_py.MemcpyKind.DEVICE_TO_HOST)
+        await acl_py.Free(x)
+        return result.sum(), len(calls(current_simulation()))
+
+    assert acl_py.run(program) == (1 << 18, 5)

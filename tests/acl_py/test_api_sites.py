@@ -1,0 +1,197 @@
+"""Sites: an error, an operation and a call name the user's line, however the verb was run; on asyncio and uvloop."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+from histories import busy, calls
+
+import acl_py
+from acl_py import CreateStream, LaunchKernel, Malloc, SynchronizeDevice, current_simulation, kernel
+
+A = busy("A", 1)
+
+
+@kernel(cost=acl_py.Cost(us=1))
+def broken():
+    raise ZeroDivisionError
+
+
+def here(offset=0):
+    """The line of the caller, as a site would say it."""
+    frame = sys._getframe(1)
+    return f"{Path(__file__).name}:{frame.f_lineno + offset}"
+
+
+async def _awaited():
+    return here(), await LaunchKernel(A, 1)
+
+
+async def _indexed():
+    return here(), await A[1, None]()
+
+
+async def _gathered():
+    return here(), (await asyncio.gather(SynchronizeDevice(), LaunchKernel(A, 1)))[1]
+
+
+async def _made_a_task():
+    return here(), await asyncio.create_task(LaunchKernel(A, 1))
+
+
+async def _made_a_future():
+    return here(), await asyncio.ensure_future(A[1, None]())
+
+
+async def _in_a_group():
+    async with asyncio.TaskGroup() as group:
+        line, task = here(1), None
+        task = group.create_task(LaunchKernel(A, 1))
+    return line, task.result()
+
+
+async def _with_a_timeout():
+    return here(), await asyncio.wait_for(LaunchKernel(A, 1), 5)
+
+
+async def _shielded():
+    return here(), await asyncio.shield(LaunchKernel(A, 1))
+
+
+async def _through_a_helper():
+    async def helper():
+        return here(), await LaunchKernel(A, 1)
+
+    return await asyncio.create_task(helper())
+
+
+WAYS = (
+    _awaited, _indexed, _gathered, _made_a_task, _made_a_future, _in_a_group, _with_a_timeout, _shielded,
+    _through_a_helper,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("uvloop", [False, True])
+@pytest.mark.parametrize("way", WAYS)
+def test_an_operation_names_the_line(way, uvloop):
+    async def program():
+        line, op = await way()
+        return line, str(op.site)
+
+    line, site = acl_py.run(program, device="tiny", uvloop=uvloop)
+    assert site == line
+
+
+@pytest.mark.parametrize("uvloop", [False, True])
+def test_an_error_names_the_line_whose_work_failed(uvloop):
+    async def program():
+        stream = await CreateStream()
+        line = here(1)
+        await asyncio.gather(LaunchKernel(broken, 1, (), stream), LaunchKernel(A, 1, (), stream))
+        with pytest.raises(acl_py.AclError, match=f"<broken on stream 1 submitted at {line}> failed"):
+            await SynchronizeDevice()
+
+    acl_py.run(program, device="tiny", uvloop=uvloop)
+
+
+@pytest.mark.parametrize("uvloop", [False, True])
+def test_calls_and_memory_name_the_line_of_the_task_that_was_made(uvloop):
+    async def program():
+        sim, line = current_simulation(), here(1)
+        [one, two] = await asyncio.gather(Malloc(8), Malloc(8))
+        assert [str(x.allocation.made) for x in (one, two)] == [line, line]
+        assert [f"{Path(call.file).name}:{call.line}" for call in sim.trace.calls] == [line, line]
+
+    acl_py.run(program, device="tiny", uvloop=uvloop)
+
+
+@pytest.mark.parametrize("backend", [{}, {"use_uvloop": True}])
+def test_in_a_task_group_of_anyio(backend):
+    lines = []
+
+    async def program():
+        async with acl_py.simulate(device="tiny") as sim:
+            async with anyio.create_task_group() as group:
+                lines.append(here(1))
+                group.start_soon(Malloc, 8)
+            assert [f"{Path(call.file).name}:{call.line}" for call in sim.trace.calls] == lines
+
+    anyio.run(program, backend_options=backend)
+
+
+async def test_the_task_factory_of_the_loop_is_given_back():
+    loop = asyncio.get_running_loop()
+    made = []
+
+    def mine(loop, coro, **options):
+        made.append(coro)
+        return asyncio.Task(coro, loop=loop, **options)
+
+    for factory in (None, mine):
+        loop.set_task_factory(factory)
+        async with acl_py.simulate(device="tiny"):
+            line = here(1)
+            buffer = await asyncio.create_task(Malloc(8))
+            assert str(buffer.allocation.made) == line
+        assert loop.get_task_factory() is factory
+    assert len(made) == 1
+    loop.set_task_factory(None)
+
+
+async def test_an_inner_or_overlapping_simulation_does_not_take_it_away_from_another():
+    loop = asyncio.get_running_loop()
+    async with acl_py.simulate(device="tiny"):
+        async with acl_py.simulate(device="tiny"):
+            pass
+        line = here(1)
+        buffer = await asyncio.create_task(Malloc(8))
+        assert str(buffer.allocation.made) == line
+        other = acl_py.open(device="tiny")
+    assert loop.get_task_factory() is not None
+    line = here(1)
+    buffer = await asyncio.create_task(Malloc(8))
+    assert str(buffer.allocation.made) == line
+    await other.close()
+    assert loop.get_task_factory() is None
+
+
+async def test_a_factory_that_was_set_meanwhile_is_left_alone():
+    loop = asyncio.get_running_loop()
+
+    def mine(loop, coro, **options):
+        return asyncio.Task(coro, loop=loop, **options)
+
+    async with acl_py.simulate(device="tiny"):
+        loop.set_task_factory(mine)
+    assert loop.get_task_factory() is mine
+    loop.set_task_factory(None)
+
+
+def test_each_line_of_a_loop_of_calls_is_told_apart():
+    async def program():
+        sim = current_simulation()
+        first = here(2)
+        for _ in range(3):
+            await LaunchKernel(A, 1)
+            await SynchronizeDevice()
+        lines = [f"{Path(call.file).name}:{call.line}" for call in sim.trace.calls]
+        return first, lines, len(calls(sim))
+
+    first, lines, count = acl_py.run(program, device="tiny")
+    assert (lines[0], len(set(lines)), count) == (first, 2, 6)
+
+
+def test_lines_of_a_call_that_spans_several():
+    async def program():
+        line = here(1)
+        op = await LaunchKernel(
+            A,
+            1,
+            (),
+        )
+        return line, str(op.site)
+
+    line, site = acl_py.run(program, device="tiny")
+    assert site == line

@@ -1,0 +1,186 @@
+"""Profiles: the numbers of a card, each with its source, and what is refused."""
+
+import re
+from dataclasses import fields, is_dataclass
+from importlib import resources
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from device_model.profile import Curve, DeviceProfile, ProfileError, load, names, parse
+
+TINY = (resources.files("device_model") / "profiles" / "tiny.toml").read_text(encoding="utf-8")
+
+
+def numbers(record, prefix=""):
+    """The dotted names of all values."""
+    for field in fields(record):
+        value = getattr(record, field.name)
+        if is_dataclass(value):
+            yield from numbers(value, f"{prefix}{field.name}.")
+        elif not isinstance(value, str) and field.name != "sources":
+            yield prefix + field.name
+
+
+# --- what is there
+
+
+def test_the_shipped_profiles():
+    assert {"h200", "tiny"} <= set(names())
+    assert names() == sorted(names())
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_number_of_a_shipped_profile_has_a_source(name):
+    profile = load(name)
+    assert profile.name == name
+    assert set(profile.sources) == set(numbers(profile))
+    for source in profile.sources.values():
+        assert re.match(r"(measured|documented|assumed): \S", source)
+
+
+def test_a_profile_is_read_once_and_cannot_be_changed():
+    assert load("tiny") is load("tiny")
+    assert load(load("tiny")) is load("tiny")
+    with pytest.raises(AttributeError):
+        load("tiny").name = "mine"
+    with pytest.raises(TypeError):
+        load("tiny").sources["devices"] = "measured: by me"
+
+
+def test_a_file_of_ones_own_by_path(tmp_path):
+    file = tmp_path / "card.toml"
+    file.write_text(TINY.replace('name = "tiny"', 'name = "card"').replace("value = 700", "value = 701"))
+    for path in (file, str(file)):
+        profile = load(path)
+        assert isinstance(profile, DeviceProfile)
+        assert (profile.name, profile.host.query) == ("card", 701)
+    assert load(file) == load(file) != load("tiny")
+
+
+def test_what_is_not_there():
+    with pytest.raises(ProfileError, match=r"^there is no profile 'h201'; there are .*h200.*, or give the path of a"):
+        load("h201")
+    with pytest.raises(ProfileError, match=r"^cannot read the profile no/such.toml: No such file or directory$"):
+        load("no/such.toml")
+
+
+# --- what is refused, with the name of the file and of the field
+
+GAP = 'copy_gap = { value = 0, source = "assumed: a round number" }'
+COUNT = 'count = { value = 4, source = "assumed: a round number" }'
+CURVE = "value = [[0, 0], [1000000, 1000000]]"
+H2D = f'h2d = {{ {CURVE}, source = "assumed: a round number" }}'
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('name = "tiny"', "name = ", r"my\.toml is not TOML: Invalid value \(at line 2"),
+        ('name = "tiny"', "", r"my\.toml: name is missing"),
+        ('name = "tiny"', "name = 3", r"my\.toml: name must be a text, not 3"),
+        ('rules = "cuda"', 'rules = "opencl"', r"my\.toml: rules must be one of cuda, cuda_per_thread.*, not 'opencl'"),
+        ('rules = "cuda"', 'rules = ""', r"my\.toml: rules must be a text, not ''"),
+        ('name = "tiny"', 'name = "tiny"\ncolour = 1', r"my\.toml: colour is unknown; a profile has name, description"),
+        ("[latency]", "[latencies]", r"my\.toml: latencies is unknown; a profile has .*latency"),
+        ("[latency]", "[other]\n[latency]", r"my\.toml: other is unknown"),
+        (GAP, "", r"my\.toml: latency\.copy_gap is missing"),
+        (GAP, GAP + '\nlag = { value = 0, source = "assumed" }', r"my\.toml: latency\.lag is unknown; latency has sub"),
+        (GAP, "copy_gap = 0", r"my\.toml: latency\.copy_gap must be \{ value = ..., source = \"...\" \}, not 0"),
+        (GAP, "copy_gap = { value = 0 }", r"my\.toml: latency\.copy_gap must be \{ value = ..., source"),
+        (GAP, GAP.replace("}", ", unit = 1 }"), r"my\.toml: latency\.copy_gap must be \{ value = ..., source"),
+        (GAP, GAP.replace("assumed", "guessed"), r"my\.toml: latency\.copy_gap\.source must begin with measured, doc"),
+        (GAP, 'copy_gap = { value = 0, source = "" }', r"my\.toml: latency\.copy_gap\.source must be a text, not ''"),
+        (GAP, GAP.replace("0,", "-1,"), r"my\.toml: latency\.copy_gap must be a whole number, 0 or more, not -1"),
+        (GAP, GAP.replace("0,", "1.5,"), r"my\.toml: latency\.copy_gap must be a whole number, 0 or more, not 1\.5"),
+        (GAP, GAP.replace("0,", "true,"), r"my\.toml: latency\.copy_gap must be a whole number, 0 or more, not True"),
+        (GAP, GAP.replace("0,", '"0",'), r"my\.toml: latency\.copy_gap must be a whole number, 0 or more, not '0'"),
+        (COUNT, COUNT.replace("4,", "0,"), r"my\.toml: cores\.count must be a whole number, 1 or more, not 0"),
+        (H2D, H2D.replace(CURVE, "value = 5"), r"my\.toml: copies\.h2d must be a list of \[bytes, ns\] in whole"),
+        (H2D, H2D.replace(CURVE, "value = [5, 6]"), r"my\.toml: copies\.h2d must be a list of \[bytes, ns\]"),
+        (H2D, H2D.replace(CURVE, "value = [[0, 0, 0], [1, 1, 1]]"), r"my\.toml: copies\.h2d must be a list of"),
+        (H2D, H2D.replace(CURVE, "value = [[0, 0], [1.5, 2]]"), r"my\.toml: copies\.h2d must be a list of .* whole"),
+        (H2D, H2D.replace(CURVE, "value = [[0, 0]]"), r"my\.toml: copies\.h2d: a curve needs two points or more"),
+        (H2D, H2D.replace(CURVE, "value = [[1, 0], [1, 5]]"), r"my\.toml: copies\.h2d: the sizes of a curve must incr"),
+        (H2D, H2D.replace(CURVE, "value = [[0, 0], [1, -5]]"), r"my\.toml: copies\.h2d: sizes and times of a curve m"),
+    ],
+)
+def test_a_profile_that_cannot_be_used(tmp_path, monkeypatch, old, new, message):
+    assert TINY.count(old) == 1
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my.toml").write_text(TINY.replace(old, new))
+    with pytest.raises(ProfileError, match=f"^{message}"):
+        load("my.toml")
+
+
+def test_a_table_must_be_a_table():
+    text = re.sub(r"\[memory\]\n.*\n.*\n", "", TINY).replace('rules = "cuda"', 'rules = "cuda"\nmemory = 5')
+    with pytest.raises(ProfileError, match=r"^my\.toml: memory must be a table, not 5$"):
+        parse(text, "my.toml")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "devices", "cores.count", "cores.resident_kernels", "cores.flops", "cores.bytes_per_second", "queues.compute",
+        "queues.copy", "queues.depth", "memory.bytes", "memory.alignment", "copies.stage_chunk", "copies.stage_buffers",
+    ],
+)  # fmt: skip
+def test_there_must_be_one_of_it(name):
+    """A device without cores or queues would divide by zero, or wait for ever."""
+    table, _, field = name.rpartition(".")
+    start = TINY.index(f"[{table}]") if table else 0
+    text = TINY[:start] + re.sub(rf"(?m)^{field} = {{ value = \d+", f"{field} = {{ value = 0", TINY[start:], count=1)
+    with pytest.raises(ProfileError, match=rf"^my\.toml: {name} must be a whole number, 1 or more, not 0$"):
+        parse(text, "my.toml")
+
+
+# --- curves
+
+
+def test_a_curve_is_straight_between_its_points_and_beyond_the_last():
+    curve = Curve([(0, 100), (1000, 1100), (2000, 5100)])
+    assert [curve[size] for size in (0, 1, 500, 1000, 1001, 1500, 2000, 3000)] == [
+        100, 101, 600, 1100, 1104, 3100, 5100, 9100,
+    ]  # fmt: skip
+
+
+def test_a_curve_goes_on_below_its_first_point_but_never_below_zero():
+    curve = Curve([(1000, 100), (2000, 300)])
+    assert [curve[size] for size in (900, 500, 0)] == [80, 0, 0]
+
+
+def test_times_are_whole_numbers_rounded_down():
+    assert [Curve([(0, 0), (3, 1)])[size] for size in (0, 1, 2, 3, 4, 6)] == [0, 0, 0, 1, 1, 2]
+
+
+points = st.lists(st.tuples(st.integers(0, 10**9), st.integers(0, 10**9)), min_size=2, unique_by=lambda p: p[0])
+
+
+@settings(deadline=None)
+@given(points.map(sorted), st.integers(0, 2 * 10**9))
+def test_a_curve_goes_through_its_points_and_stays_between_neighbours(points, size):
+    curve = Curve(points)
+    assert [curve[nbytes] for nbytes, _ in points] == [time for _, time in points]
+    for (x0, y0), (x1, y1) in pairwise(points):
+        if x0 <= size <= x1:
+            assert min(y0, y1) <= curve[size] <= max(y0, y1)
+
+
+def test_a_curve_remembers_some_sizes_and_forgets_them_when_there_are_too_many():
+    curve = Curve([(0, 0), (1000, 2000)])
+    for size in range(10_000):
+        assert curve[size] == 2 * size
+    assert len(curve) <= 4096
+
+
+def test_curves_are_equal_by_their_points_whatever_they_remember():
+    one, two = Curve([(0, 0), (1, 1)]), Curve([(0, 0), (1, 1)])
+    assert one[5] == 5
+    assert one == two
+    assert not one != two  # noqa: SIM202 - a dict has an operator of its own for this
+    assert one != Curve([(0, 0), (1, 2)])
+    assert one != {5: 5}
+    assert repr(one) == "Curve([(0, 0), (1, 1)])"

@@ -1,0 +1,147 @@
+"""Hardware queues: streams share them, nobody passes the head, and a full one makes the host wait."""
+
+from rig import Rig, tiny
+
+
+def test_streams_go_round_over_the_queues(rig):
+    streams = [rig.stream() for _ in range(9)]
+    for lane in range(3):
+        numbers = [stream.queues[lane].index for stream in streams]
+        assert numbers == [0, 1, 2, 3, 0, 1, 2, 3, 0]
+    assert len({id(stream.queues[3]) for stream in streams}) == 9  # each has its own for host functions
+    assert [stream.queues[0].index for stream in (rig.legacy, rig.context.per_thread)] == [3, 2]
+
+
+def test_a_head_that_waits_holds_back_other_streams_of_its_queue(rig):
+    streams = [rig.stream() for _ in range(5)]
+    slow = rig.kernel(streams[1], 1000)
+    streams[0].wait(slow)
+    rig.h2d(streams[0], 100)
+    rig.h2d(streams[4], 100)  # the same queue: a false dependency
+    rig.h2d(streams[2], 100)
+    rig.d2h(streams[4], 100)  # not before the copy in front of it, though its own queue is free
+    assert rig.run() == [
+        ("h2d", 3, 0, 100), ("kernel", 2, 0, 1000), ("h2d", 1, 1000, 1100), ("h2d", 5, 1100, 1200),
+        ("d2h", 5, 1200, 1300),
+    ]  # fmt: skip
+
+
+def test_an_operation_that_becomes_ready_behind_a_waiting_head_goes_on_waiting(rig):
+    streams = [rig.stream() for _ in range(5)]
+    streams[0].wait(rig.kernel(streams[1], 1000))
+    streams[4].wait(rig.kernel(streams[2], 10))
+    rig.h2d(streams[0], 100)
+    rig.h2d(streams[4], 100)
+    assert rig.run() == [
+        ("kernel", 3, 0, 10), ("kernel", 2, 0, 1000), ("h2d", 1, 1000, 1100), ("h2d", 5, 1100, 1200),
+    ]  # fmt: skip
+
+
+def test_kernels_have_false_dependencies_too(rig):
+    streams = [rig.stream() for _ in range(5)]
+    streams[0].wait(rig.h2d(streams[1], 1000))
+    rig.kernel(streams[0], 10)
+    rig.kernel(streams[4], 10)
+    assert rig.run() == [("h2d", 2, 0, 1000), ("kernel", 1, 1000, 1010), ("kernel", 5, 1000, 1010)]
+
+
+def test_with_a_queue_for_each_stream_there_are_none():
+    rig = Rig(tiny(queues={"copy": 5}))
+    streams = [rig.stream() for _ in range(5)]
+    streams[0].wait(rig.kernel(streams[1], 1000))
+    rig.h2d(streams[0], 100)
+    rig.h2d(streams[4], 100)
+    assert rig.run() == [("h2d", 5, 0, 100), ("kernel", 2, 0, 1000), ("h2d", 1, 1000, 1100)]
+
+
+def test_a_kernel_leaves_its_queue_when_it_is_ready_and_lines_up_for_cores(rig):
+    streams = [rig.stream() for _ in range(5)]
+    rig.kernel(streams[1], 100, blocks=4, exclusive=True)
+    rig.kernel(streams[0], 10, blocks=4, exclusive=True)
+    rig.kernel(streams[4], 10)
+    assert [len(stream.queues[0].fifo) for stream in streams[:2]] == [0, 0]
+    assert rig.run()[1:] == [("kernel", 1, 100, 110), ("kernel", 5, 110, 120)]
+
+
+def full(rig, count):
+    """A stream with a running copy of 100 bytes and *count* more in its queue."""
+    stream = rig.stream()
+    for _ in range(count + 1):
+        rig.h2d(stream, 100)
+    return stream
+
+
+class Host:
+    """Lines up for room in *queue* and, when there is, takes it with a copy."""
+
+    def __init__(self, rig, name, stream, notes, *, gives_up=False):
+        self.rig, self.name, self.stream, self.notes, self.gives_up = rig, name, stream, notes, gives_up
+        self.queue = stream.queues[1]
+        self.room = self.queue.room()
+        rig.scheduler.watch(self.room, lambda: True)
+
+    def go_on(self):
+        if self.room.done:
+            self.notes.append((self.name, self.rig.now))
+            self.queue.arrive(self.room)
+            if self.gives_up:
+                self.queue.give_up()
+            else:
+                self.rig.h2d(self.stream, 100)
+
+
+def run(rig, hosts):
+    while hosts and rig.scheduler.run_to_wake(10**6):
+        for host in list(hosts):
+            host.go_on()
+            if host.room.done:
+                hosts.remove(host)
+
+
+def test_records_and_waits_take_no_room(rig):
+    stream = full(rig, 3)
+    for _ in range(50):
+        rig.event().record(stream)
+        stream.wait(stream.tail)
+    assert repr(stream.queues[1]).endswith("holding 3 of 16>")
+
+
+def test_hosts_get_room_in_the_order_in_which_they_asked():
+    rig = Rig(tiny(queues={"depth": 2}))
+    stream, notes = full(rig, 2), []
+    run(rig, [Host(rig, name, stream, notes) for name in "abc"])
+    assert notes == [("a", 100), ("b", 200), ("c", 300)]
+
+
+def test_a_place_that_is_not_taken_goes_to_the_next():
+    """With a queue of one place nothing else would ever wake the others."""
+    rig = Rig(tiny(queues={"depth": 1}))
+    stream, notes = full(rig, 1), []
+    gone = Host(rig, "gone", stream, notes)
+    hosts = [Host(rig, "a", stream, notes, gives_up=True), Host(rig, "b", stream, notes), Host(rig, "c", stream, notes)]
+    gone.queue.arrive(gone.room)  # cancelled while it waited
+    run(rig, hosts)
+    assert notes == [("a", 100), ("b", 100), ("c", 200)]
+    rig.run()
+    assert (rig.now, stream.queues[1].depth) == (400, 1)
+
+
+def test_there_is_no_room_while_staged_copies_overfill_the_queue():
+    """Chunks of pageable memory do not ask for room."""
+    rig = Rig(tiny(queues={"depth": 2}))
+    stream, notes = full(rig, 4), []
+    run(rig, [Host(rig, "a", stream, notes)])
+    assert notes == [("a", 300)]  # four are queued, then three, two, one
+
+
+def test_a_kernel_that_is_listed_makes_room(rig):
+    stream = rig.stream()
+    rig.kernel(stream, 100)
+    for _ in range(16):
+        rig.kernel(stream, 100)
+    queue = stream.queues[0]
+    room = queue.room()
+    rig.advance(99)
+    assert (room.done, len(queue.fifo)) == (False, 16)
+    rig.advance(100)
+    assert (room.done, len(queue.fifo)) == (True, 15)

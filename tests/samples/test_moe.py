@@ -1,0 +1,51 @@
+"""The mixture of experts: right in all versions and modes, and worth its pipeline."""
+
+import asyncio
+
+import numpy as np
+import pytest
+from layer import HELD_OUT, digits, forward, random_layer, trained
+from moe import jobs, reference
+from versions import VERSIONS, Job, naive, pipelined
+
+
+def random_job(seed):
+    rng = np.random.default_rng(seed)
+    experts = int(rng.integers(1, 10))
+    width, hidden, outputs = rng.integers(1, 48, 3)
+    layer = random_layer(rng, width, hidden, outputs, experts, top_k=int(rng.integers(1, experts + 1)))
+    tokens = rng.standard_normal((rng.integers(1, 200), width), np.float32)
+    batch = int(rng.integers(1, len(tokens) + 1))
+    return Job(layer, tokens, max(batch, len(tokens) // 8), None)
+
+
+@pytest.mark.parametrize("version", VERSIONS.values(), ids=VERSIONS)
+@pytest.mark.parametrize("mode", ["dropless", "drop-pad"])
+@pytest.mark.parametrize("seed", range(20))
+def test_random_layers_compute_what_numpy_does(seed, mode, version):
+    job = random_job(seed)
+    if mode == "drop-pad":
+        job = Job(job.layer, job.tokens, job.batch, job.layer.capacity(job.batch, factor=0.5 + seed / 20))
+    np.testing.assert_allclose(asyncio.run(version(job)).output, reference(job), rtol=1e-4, atol=1e-4)
+
+
+def test_what_finds_no_room_is_dropped_first_choices_last():
+    layer = random_layer(np.random.default_rng(0), width=4, hidden=4, outputs=4, experts=3, top_k=2)
+    tokens = np.random.default_rng(1).standard_normal((10, 4), np.float32)
+    assert not np.allclose(forward(layer, tokens, capacity=1), forward(layer, tokens))
+    np.testing.assert_array_equal(forward(layer, tokens, capacity=20), forward(layer, tokens))
+    assert np.count_nonzero(forward(layer, tokens, capacity=1).any(axis=1)) <= 3
+
+
+@pytest.mark.parametrize("name", jobs())
+@pytest.mark.parametrize("mode", [0, 1], ids=["dropless", "drop-pad"])
+def test_the_pipeline_is_worth_it(name, mode):
+    job = jobs()[name][mode]
+    assert asyncio.run(naive(job)).ns >= 1.5 * asyncio.run(pipelined(job)).ns
+
+
+def test_digits_are_told_as_well_on_the_device_as_in_numpy():
+    job = jobs()["digits"][0]
+    told = asyncio.run(pipelined(job)).output.argmax(axis=1)
+    np.testing.assert_array_equal(told, forward(trained(), digits()[0]).argmax(axis=1))
+    assert np.mean(told[HELD_OUT] == digits()[1][HELD_OUT]) > 0.95

@@ -1,0 +1,103 @@
+"""The notebooks run from a clean kernel; exercises are unsolved as they are given, and the solutions solve them."""
+
+import ast
+import re
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parent.parent.parent / "samples" / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("[0-9]_*.py"))
+PARTS = ("*The question:*", "## Your prediction", "## The run", "timeline.show(", "## Exercises")
+
+for_each_notebook = pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.stem)
+
+
+@for_each_notebook
+def test_a_notebook_asks_lets_predict_runs_draws_and_sets_exercises(notebook):
+    text = notebook.read_text(encoding="utf-8")
+    places = [text.find(part) for part in PARTS]
+    assert all(place >= 0 for place in places), f"of {PARTS}, some are not in it: {places}"
+    assert all(one < other for one, other in pairwise(places))
+
+
+@for_each_notebook
+def test_every_exercise_of_a_notebook_has_a_folded_solution(notebook):
+    cells = re.findall(r"^# %%(.*)$", notebook.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    kinds = [kind for cell in cells for kind in re.findall(r'tags=\["(exercise|solution)"\]', cell)]
+    assert kinds == ["exercise", "solution"] * (len(kinds) // 2)
+    assert all('"source_hidden": true' in cell for cell in cells if '"solution"' in cell)
+
+
+@for_each_notebook
+def test_a_notebook_is_python_that_may_await_anywhere(notebook):
+    compile(notebook.read_text(encoding="utf-8"), notebook.name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
+
+@pytest.mark.slow
+@for_each_notebook
+def test_a_notebook_runs_from_a_clean_kernel_and_its_solutions_solve_the_exercises(notebook, tmp_path, monkeypatch):
+    for variable in ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "MPLCONFIGDIR"):  # nobody's own settings
+        monkeypatch.setenv(variable, str(tmp_path))
+    cells = executed(notebook).cells
+    said = [(tag, printed(cell)) for cell in cells for tag in cell.metadata.get("tags", ())]
+    assert [text for tag, text in said if tag == "exercise" and not text.startswith("not yet")] == []
+    assert [text for tag, text in said if tag == "solution" and not text.startswith("solved")] == []
+    pictures = [output for cell in cells for output in cell.get("outputs", ()) if "image/png" in output.get("data", ())]
+    assert len(pictures) >= 2
+
+
+def executed(notebook):
+    """*notebook* after all of its cells were run in a kernel of their own, in its folder, as in Jupyter."""
+    jupytext = pytest.importorskip("jupytext", reason="pip install -e '.[notebooks]'")
+    nbclient = pytest.importorskip("nbclient", reason="pip install -e '.[notebooks]'")
+    pytest.importorskip("ipykernel", reason="pip install -e '.[notebooks]'")
+    cells = jupytext.read(notebook)
+    nbclient.NotebookClient(
+        cells, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(FOLDER)}}
+    ).execute()
+    return cells
+
+
+def printed(cell):
+    return "".join(output.text for output in cell.outputs if output.output_type == "stream")
+
+
+@pytest.fixture
+def timeline(monkeypatch):
+    pytest.importorskip("matplotlib", reason="pip install -e '.[notebooks]'").use("agg")
+    monkeypatch.syspath_prepend(FOLDER)
+    yield pytest.importorskip("timeline")
+    sys.modules.pop("timeline")
+
+
+def test_a_timeline_tells_kinds_of_work_apart_without_colours(timeline):
+    looks = [look for _, look in timeline.STYLES.values()]
+    assert all(look["facecolor"] == "white" or float(look["facecolor"]) for look in looks), "greys only"
+    assert len({tuple(sorted(look.items())) for look in looks}) == len(looks)
+
+
+def test_what_overlaps_in_a_row_of_a_timeline_is_drawn_one_below_the_other(timeline):
+    boxes = [timeline.Box(start, end, "kernel", "") for start, end in [(0, 10), (5, 15), (10, 20), (30, 40)]]
+    places = [(level, levels) for _, level, levels in timeline._stacked(boxes)]
+    assert places == [(0, 2), (1, 2), (0, 2), (0, 1)]
+
+
+def test_calls_that_follow_one_another_are_one_box_of_a_timeline(timeline):
+    boxes = [timeline.Box(0, 3, "call", "a"), timeline.Box(3, 5, "call", "b"), timeline.Box(5, 9, "held", "c")]
+    assert timeline._together(boxes) == [timeline.Box(0, 5, "call", "2 calls"), timeline.Box(5, 9, "held", "c")]
+
+
+def test_a_prediction_counts_where_it_says_something(timeline):
+    table = """
+             legacy   blocking
+    legacy     w         ?
+    blocking   -         -
+    """
+    assert timeline._guesses(["legacy", "blocking"], table) == {
+        ("legacy", "legacy"): True,
+        ("blocking", "legacy"): False,
+        ("blocking", "blocking"): False,
+    }
