@@ -9,6 +9,10 @@ The verbs are aclrt's without the prefix, all of them coroutines. Layers, each o
     device_model                     the device: no asyncio, no wall clock
 """
 
+from acl_py.arrays import Array as Array
+from acl_py.arrays import In as In
+from acl_py.arrays import InOut as InOut
+from acl_py.arrays import Out as Out
 from acl_py.callbacks import LaunchHostFunc as LaunchHostFunc
 from acl_py.devices import Context as Context
 from acl_py.devices import CreateContext as CreateContext
@@ -41,12 +45,8 @@ from acl_py.host import HostThread as HostThread
 from acl_py.host import HostWork as HostWork
 from acl_py.host import PeekAtLastError as PeekAtLastError
 from acl_py.host import Sleep as Sleep
-from acl_py.kernels import Array as Array
 from acl_py.kernels import Cost as Cost
-from acl_py.kernels import In as In
-from acl_py.kernels import InOut as InOut
 from acl_py.kernels import LaunchKernel as LaunchKernel
-from acl_py.kernels import Out as Out
 from acl_py.kernels import block_kernel as block_kernel
 from acl_py.kernels import kernel as kernel
 from acl_py.memory import Buffer as Buffer

@@ -16,15 +16,17 @@ annotated.
 
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from functools import partial
-from math import prod
 from sys import _getframe
 from typing import Annotated, Any, get_args, get_origin, get_type_hints, overload
 
 import numpy as np
-import numpy.typing as npt
 
+from acl_py.arrays import Access as Access
+from acl_py.arrays import Array as Array
+from acl_py.arrays import In as In
+from acl_py.arrays import InOut as InOut
+from acl_py.arrays import Out as Out
 from acl_py.errors import Kind
 from acl_py.runtime import Runtime, Scope, here, scope_var
 from acl_py.sites import site_of
@@ -40,18 +42,6 @@ MAX_BLOCKS = 2**31 - 1
 _MAX_LAUNCHES = 1 << 16  # launches that a simulation remembers
 
 
-class Access(Enum):
-    """What a kernel does with an argument."""
-
-    IN = "read"
-    OUT = "fully overwritten"
-    IN_OUT = "read and written"
-
-
-In = Annotated[npt.NDArray[Any], Access.IN]
-Out = Annotated[npt.NDArray[Any], Access.OUT]
-InOut = Annotated[npt.NDArray[Any], Access.IN_OUT]
-
 Amount = float | Callable[..., float]
 
 
@@ -60,7 +50,8 @@ class Cost:
     """What a launch costs, as constants or functions of its arguments.
 
     *us* microseconds for each block; or *flops* and *bytes* for the launch, which takes the longer of computing and
-    moving on the share of the cores that its blocks occupy. With none of them a launch moves the bytes of its arguments.
+    moving, on the share of the cores that its blocks occupy. Without *us* and *bytes* it moves the bytes of its
+    arguments.
     """
 
     us: Amount | None = None
@@ -80,16 +71,18 @@ class Cost:
         """Does every launch with the same arguments cost the same, whatever they hold?"""
         return not any(callable(amount) for amount in (self.us, self.flops, self.bytes))
 
-    def block_ns(self, profile: DeviceProfile, blocks: int, args: Sequence[Any], touched: int) -> int:
+    def block_ns(
+        self, profile: DeviceProfile, blocks: int, args: Sequence[Any], touched: int, *, exclusive: bool
+    ) -> int:
         """Nanoseconds for each of *blocks* blocks; *touched* bytes are what the arguments declare."""
         if self.us is not None:
             return round(_amount("us", self.us, args) * 1000)
         cores = profile.cores
-        share = min(blocks, cores.count) / cores.count
-        nothing = self.flops is None and self.bytes is None
         flops = 0 if self.flops is None else _amount("flops", self.flops, args)
-        nbytes = touched if nothing else 0 if self.bytes is None else _amount("bytes", self.bytes, args)
-        return round(max(flops / cores.flops, nbytes / cores.bytes_per_second) / share * 1e9)
+        nbytes = touched if self.bytes is None else _amount("bytes", self.bytes, args)
+        whole = max(flops / cores.flops, nbytes / cores.bytes_per_second)  # on all cores
+        # Exclusive blocks come in waves, and each does its part; shared ones all run at once.
+        return round(whole * cores.count / (blocks if exclusive else min(blocks, cores.count)) * 1e9)
 
 
 def _amount(name: str, amount: Amount, args: Sequence[Any]) -> float:
@@ -97,67 +90,6 @@ def _amount(name: str, amount: Amount, args: Sequence[Any]) -> float:
     if not value >= 0:
         raise ValueError(f"the cost function for {name} gave {value!r}; it must give 0 or more")
     return value
-
-
-class Array:
-    """Device memory as a kernel sees it: *buffer* with a *dtype* and a *shape* (by default one-dimensional, all of it).
-
-    Make it once and launch with it often. Raises ValueError where it does not fit.
-    """
-
-    __slots__ = ("_readable", "_writable", "buffer", "dtype", "nbytes", "shape")
-
-    def __init__(
-        self, buffer: Buffer, dtype: npt.DTypeLike = np.uint8, shape: int | Sequence[int] | None = None
-    ) -> None:
-        if not isinstance(buffer, Buffer):
-            raise TypeError(f"an Array is made of a buffer, as Malloc gives it, not of {buffer!r}")
-        self.buffer = buffer
-        self.dtype = np.dtype(dtype)
-        if self.dtype.hasobject or not self.dtype.itemsize:
-            raise ValueError(f"an Array of {self.dtype} is not possible: its items must be plain bytes of a fixed size")
-        if shape is None:
-            if buffer.nbytes % self.dtype.itemsize:
-                raise ValueError(f"{buffer!r} is no whole number of {self.dtype}")
-            shape = buffer.nbytes // self.dtype.itemsize
-        self.shape: tuple[int, ...] = (shape,) if isinstance(shape, int) else tuple(shape)
-        self.nbytes = prod(self.shape) * self.dtype.itemsize
-        if any(length < 0 for length in self.shape) or self.nbytes > buffer.nbytes:
-            raise ValueError(
-                f"{self.dtype} of shape {self.shape} takes {self.nbytes} bytes, and {buffer!r} has {buffer.nbytes}"
-            )
-        self._readable: npt.NDArray[Any] | None = None
-        self._writable: npt.NDArray[Any] | None = None
-
-    def __repr__(self) -> str:
-        return f"Array({self.buffer!r}, {self.dtype}, {self.shape})"
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return prod(self.shape)
-
-    @property
-    def ndim(self) -> int:
-        """The number of dimensions."""
-        return len(self.shape)
-
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("an Array without dimensions has no length")
-        return self.shape[0]
-
-    def view(self, access: Access) -> npt.NDArray[Any]:
-        """The array that a kernel gets."""
-        view = self._readable if access is Access.IN else self._writable
-        if view is None:
-            view = model.array(self.buffer.allocation, self.buffer.offset, self.dtype, self.shape)
-            if access is Access.IN:
-                view.flags.writeable = False
-                self._readable = view
-            else:
-                self._writable = view
-        return view
 
 
 class _Body:
@@ -199,12 +131,13 @@ class KernelFunction:
     """A Python function made a kernel; launch it with LaunchKernel, or `await k[blocks, stream](*args)`."""
 
     def __init__(
-        self, function: Callable[..., object], *, cost: Cost, per_block: bool, exclusive: bool, serial: bool
+        self, function: Callable[..., object], *, cost: Cost, per_block: bool, exclusive: bool | None, serial: bool
     ) -> None:
         self.function = function
         self.cost = cost
         self.per_block = per_block
-        self.exclusive = exclusive
+        # Who is priced by work occupies the cores that do it, else two such kernels would have the device twice.
+        self.exclusive = cost.us is None if exclusive is None else exclusive
         self.serial = serial
         self.name = function.__name__
         self._label = Label("kernel", Lane.COMPUTE, self.name)
@@ -269,7 +202,7 @@ class KernelFunction:
         work = Kernel(
             self._label,
             blocks,
-            self.cost.block_ns(runtime.profile, blocks, values, nbytes),
+            self.cost.block_ns(runtime.profile, blocks, values, nbytes, exclusive=self.exclusive),
             _Body(self.function, blocks if self.per_block else None, values, self._accesses, outs),
             read,
             written,
@@ -310,15 +243,15 @@ _Function = Callable[..., object]
 def kernel(function: _Function) -> KernelFunction: ...
 @overload
 def kernel(
-    *, cost: Cost | None = None, exclusive: bool = False, serial: bool = False
+    *, cost: Cost | None = None, exclusive: bool | None = None, serial: bool = False
 ) -> Callable[[_Function], KernelFunction]: ...
 def kernel(
-    function: _Function | None = None, *, cost: Cost | None = None, exclusive: bool = False, serial: bool = False
+    function: _Function | None = None, *, cost: Cost | None = None, exclusive: bool | None = None, serial: bool = False
 ) -> KernelFunction | Callable[[_Function], KernelFunction]:
     """Make a function over whole arrays a kernel.
 
-    An *exclusive* block has an AI core (SM) to itself. A *serial* kernel touches Python state besides its arguments,
-    so it runs beside no other.
+    An *exclusive* block has an AI core (SM) to itself; by default that is so where the cost is not given in *us*. A
+    *serial* kernel touches Python state besides its arguments, so it runs beside no other.
     """
     make = partial(KernelFunction, cost=cost or Cost(), per_block=False, exclusive=exclusive, serial=serial)
     return make if function is None else make(function)
@@ -328,10 +261,10 @@ def kernel(
 def block_kernel(function: _Function) -> KernelFunction: ...
 @overload
 def block_kernel(
-    *, cost: Cost | None = None, exclusive: bool = False, serial: bool = False
+    *, cost: Cost | None = None, exclusive: bool | None = None, serial: bool = False
 ) -> Callable[[_Function], KernelFunction]: ...
 def block_kernel(
-    function: _Function | None = None, *, cost: Cost | None = None, exclusive: bool = False, serial: bool = False
+    function: _Function | None = None, *, cost: Cost | None = None, exclusive: bool | None = None, serial: bool = False
 ) -> KernelFunction | Callable[[_Function], KernelFunction]:
     """Make a function a kernel that is called once per block, with the index of the block before the arguments."""
     make = partial(KernelFunction, cost=cost or Cost(), per_block=True, exclusive=exclusive, serial=serial)

@@ -2,6 +2,9 @@
 
 Where a verb takes memory it takes a buffer, a part of one, an address, a NumPy array or anything with the buffer
 protocol; what is not pinned is pageable. What a copy does follows from where both ends are; `kind` must agree.
+
+A copy or fill of no bytes is checked and pays for the call, but is no work: nothing is queued, nobody waits, and no
+other work is held back by it. Free(None) and FreeHost(None) do nothing, as in CUDA; elsewhere None is no memory.
 """
 
 from asyncio import CancelledError
@@ -11,6 +14,7 @@ from functools import partial
 from sys import _getframe
 from typing import Any
 
+from acl_py.arrays import Array
 from acl_py.errors import Kind
 from acl_py.runtime import Runtime, Scope, current, here, scope_var
 from acl_py.sites import Site, site_of
@@ -20,11 +24,11 @@ from device_model.device import Device
 from device_model.memory import Allocation, Origin, Space
 from device_model.memory import Buffer as Buffer
 from device_model.ops import D2D, D2H, H2D, Copy, Fill, Label, Op
-from device_model.scheduler import NOTHING, AllOf, Completion
+from device_model.scheduler import NOTHING, AllOf, Completion, Nanoseconds
 from device_model.streams import Stream
 from device_model.workers import Workers
 
-Memory = Any  # a Buffer, an int, an ndarray, anything with the buffer protocol
+Memory = Any  # a Buffer, an Array, an int, an ndarray, anything with the buffer protocol
 
 
 class MemcpyKind(IntEnum):
@@ -98,18 +102,13 @@ async def Free(buffer: Memory) -> None:
         runtime.called("Free", enter, site)
         return
     allocation = runtime.memory.root(buffer, "Free", Origin.MALLOC, Origin.POOL)
-
-    def free() -> None:
-        runtime.memory.free(buffer, site)
-        _tell_freed(runtime, allocation)
-
-    if allocation.origin is Origin.MALLOC:
-        await _idle(runtime, [runtime.device(allocation.device)], f"Free({allocation!r})", site, allocation, free)
-    else:
+    cost = costs.free if allocation.nbytes < costs.large_bytes else costs.free_large
+    if allocation.origin is Origin.POOL:
         runtime.pools_in_use = True
-    runtime.pay(costs.free if allocation.nbytes < costs.large_bytes else costs.free_large)
-    free()
-    runtime.called("Free", enter, site)
+        devices = []
+    else:
+        devices = [runtime.device(allocation.device)]
+    await _end(scope, "Free", allocation, devices, cost, runtime.memory.free, site)
 
 
 async def MallocHost(nbytes: int) -> Buffer:
@@ -134,15 +133,8 @@ async def FreeHost(buffer: Memory) -> None:
         runtime.called("FreeHost", enter, site)
         return
     allocation = runtime.memory.root(buffer, "FreeHost", Origin.MALLOC_HOST)
-
-    def free() -> None:
-        runtime.memory.free_host(buffer, site)
-        _tell_freed(runtime, allocation)
-
-    await _idle(runtime, runtime.devices, f"FreeHost({allocation!r})", site, allocation, free)
-    runtime.pay(_by_size(runtime.costs.free_host, allocation.nbytes))
-    free()
-    runtime.called("FreeHost", enter, site)
+    cost = _by_size(runtime.costs.free_host, allocation.nbytes)
+    await _end(scope, "FreeHost", allocation, runtime.devices, cost, runtime.memory.free_host, site)
 
 
 async def HostRegister(memory: Memory, nbytes: int | None = None) -> Buffer:
@@ -161,17 +153,10 @@ async def HostUnregister(memory: Memory) -> None:
     as in Free.
     """
     scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    runtime, site = scope.runtime, site_of(_getframe(1))
     allocation = runtime.memory.root(memory, "HostUnregister", Origin.REGISTERED)
-
-    def unregister() -> None:
-        runtime.memory.host_unregister(memory, site)
-        _tell_freed(runtime, allocation)
-
-    await _idle(runtime, runtime.devices, f"HostUnregister({allocation!r})", site, allocation, unregister)
-    runtime.pay(_by_size(runtime.costs.unregister, allocation.nbytes))
-    unregister()
-    runtime.called("HostUnregister", enter, site)
+    cost = _by_size(runtime.costs.unregister, allocation.nbytes)
+    await _end(scope, "HostUnregister", allocation, runtime.devices, cost, runtime.memory.host_unregister, site)
 
 
 async def MallocAsync(nbytes: int, stream: StreamLike = None) -> Buffer:
@@ -528,7 +513,7 @@ async def _fill(
     _check_count(runtime, count, dest_max)
     if not isinstance(value, int):
         raise TypeError(f"the value of a fill must be an int, not {value!r}")
-    allocation, offset = runtime.memory.locate(dst, count, "dst")
+    allocation, offset = _locate(runtime, dst, count, "dst")
     if allocation.space is Space.PAGEABLE:
         raise runtime.fail(
             Kind.INVALID_VALUE, "a fill of pageable host memory", "use device or pinned memory, or NumPy's fill"
@@ -546,30 +531,42 @@ async def _until(runtime: Runtime, completion: Completion, what: str, site: Site
         await runtime.busy_until(completion, what, site)
 
 
-async def _idle(
-    runtime: Runtime,
-    devices: Sequence[Device],
-    what: str,
-    site: Site,
+async def _end(
+    scope: Scope,
+    name: str,
     allocation: Allocation,
-    free: Callable[[], None],
+    devices: Sequence[Device],
+    cost: Nanoseconds,
+    verb: Callable[[object, object], None],
+    site: Site,
 ) -> None:
-    """Wait until *devices* are idle, so that the caller may *free* the *allocation*; who is cancelled leaves that
-    to them.
-    """
-    completion = devices[0].work() if len(devices) == 1 else AllOf([device.work() for device in devices])
-    if completion.done:
-        return
+    """End the life of *allocation* by *verb* once *devices* are idle; who is cancelled meanwhile leaves it to them."""
+    runtime = scope.runtime
+    enter = runtime.host_ns
+    buffer = model.Buffer(allocation, 0, allocation.nbytes)
+
+    def end() -> None:
+        verb(buffer, site)
+        _tell_freed(runtime, allocation)
+
+    completion = AllOf([device.work() for device in devices])
     try:
-        await runtime.wait(completion, what, site)
+        if not completion.done:
+            await runtime.wait(completion, f"{name}({buffer!r})", site)
+            runtime.memory.root(buffer, name, allocation.origin)  # nobody else has ended it meanwhile?
+            if scope.context.error is not None:
+                raise runtime.lost(scope.context)
+        runtime.pay(cost)
+        end()
     except CancelledError:
+        later = _Later(allocation, end)
         if completion.done:
-            free()
+            later.release(completion)
         else:
-            completion.add_waiter(_Later(allocation, free))
+            completion.add_waiter(later)
         raise
-    if allocation.freed is not None:
-        runtime.memory.root(model.Buffer(allocation, 0, allocation.nbytes), allocation.origin.ender, allocation.origin)
+    finally:
+        runtime.called(name, enter, site)
 
 
 class _Later:
@@ -603,12 +600,16 @@ def _check_count(runtime: Runtime, count: object, dest_max: object) -> None:
         )
 
 
+def _locate(runtime: Runtime, thing: Memory, nbytes: int, role: str) -> tuple[Allocation, int]:
+    return runtime.memory.locate(thing.buffer if isinstance(thing, Array) else thing, nbytes, role)
+
+
 def _ends(
     runtime: Runtime, dst: Memory, src: Memory, count: int, kind: object
 ) -> tuple[Allocation, int, Allocation, int]:
     if kind not in _KINDS:
         raise _no_kind(runtime, kind)
-    return *runtime.memory.locate(dst, count, "dst"), *runtime.memory.locate(src, count, "src")
+    return *_locate(runtime, dst, count, "dst"), *_locate(runtime, src, count, "src")
 
 
 def _route(runtime: Runtime, kind: int, dst: Allocation, src: Allocation) -> Label | None:
@@ -646,8 +647,8 @@ def _pitched(
             f"rows of {width} bytes, {height} of them, at pitches of {dst_pitch} and {src_pitch}",
             "width must be positive and no larger than either pitch",
         )
-    dst_allocation, dst_offset = runtime.memory.locate(dst, model.pitched_bytes(dst_pitch, width, height), "dst")
-    src_allocation, src_offset = runtime.memory.locate(src, model.pitched_bytes(src_pitch, width, height), "src")
+    dst_allocation, dst_offset = _locate(runtime, dst, model.pitched_bytes(dst_pitch, width, height), "dst")
+    src_allocation, src_offset = _locate(runtime, src, model.pitched_bytes(src_pitch, width, height), "src")
     route = _route(runtime, kind, dst_allocation, src_allocation)
     work = Copy(route or D2D, dst_allocation, dst_offset, src_allocation, src_offset, width * height)
     work.pitched = (dst_pitch, src_pitch, width, height)

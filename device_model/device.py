@@ -12,7 +12,7 @@ from device_model.profile import DeviceProfile
 from device_model.rules import SyncRules
 from device_model.scheduler import AllOf, Completion, Nanoseconds, Scheduler
 from device_model.staging import Staging
-from device_model.streams import HardwareQueue, Stream
+from device_model.streams import HardwareQueue
 from device_model.workers import INLINE_BYTES, Workers
 
 

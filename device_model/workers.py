@@ -31,7 +31,7 @@ def default_workers() -> int:
 
 
 class Workers:
-    """Runs bodies, at most *count* at once; *failed* is told of each that raises."""
+    """Runs bodies, at most *count* at once; one that raises fails its context when it is joined."""
 
     __slots__ = ("_pool", "_scheduler", "count", "flying")
 
@@ -54,7 +54,7 @@ class Workers:
         if self.count == 1 or op.nbytes < INLINE_BYTES or op.work.alone:
             error = _perform(op)
             if error is not None:
-                self.join_all()
+                self.join_all()  # one in flight, which ended earlier, may have failed too: it counts
             _settle(op, error)
             return
         if self._pool is None:

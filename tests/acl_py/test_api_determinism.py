@@ -1,4 +1,4 @@
-"""The same program gives the same trace and bytes, bit for bit: on each loop, with any number of workers, everywhere."""
+"""The same program gives the same trace and bytes, bit for bit, on each loop and with any number of workers."""
 
 import os
 import subprocess

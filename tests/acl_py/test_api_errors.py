@@ -117,16 +117,22 @@ async def test_what_starts_after_a_failure_has_no_effect_and_what_ran_beside_it_
     assert host.numpy().tolist() == [1, 0, 1]
 
 
-@pytest.mark.parametrize("how", ["sync copy", "device", "query", "event", "await", "pageable", "other stream"])
+@pytest.mark.parametrize(
+    "how", ["free", "free host", "sync copy", "device", "query", "event", "await", "pageable", "other stream"]
+)
 @tiny
 async def test_any_later_call_finds_it(how):
-    a, b, x = await CreateStream(), await CreateStream(), await Malloc(8)
+    a, b, x, host = await CreateStream(), await CreateStream(), await Malloc(8), await MallocHost(8)
     event = await CreateEvent()
     launch = await LaunchKernel(broken, 1, (), a)
     await acl_py.RecordEvent(event, a)
 
     async def later():
         match how:
+            case "free":
+                await acl_py.Free(x)
+            case "free host":
+                await acl_py.FreeHost(host)
             case "sync copy":
                 await Memcpy(bytearray(8), 8, x, 8, MemcpyKind.DEVICE_TO_HOST)
             case "device":
@@ -147,6 +153,7 @@ async def test_any_later_call_finds_it(how):
     with pytest.raises(acl_py.AclError) as caught:
         await later()
     assert caught.value.kind is Kind.LAUNCH_FAILURE
+    assert x.allocation.freed is host.allocation.freed is None
 
 
 @tiny

@@ -336,3 +336,47 @@ async def test_a_launch_is_its_own_completion():
     assert (sim.now_ns - begin, launch.done, launch.end_ns - begin) == (13_000, True, 11_000)
     assert repr(launch).startswith("<A on stream 1 submitted at test_api_kernels.py:")
     await SynchronizeStream(stream)
+
+
+async def test_parts_of_an_array_are_arrays_over_parts_of_its_buffer():
+    async with acl_py.simulate(device="tiny"):
+        device = await acl_py.Malloc(4 * 3 * 4)
+        host = np.arange(12, dtype=np.float32).reshape(4, 3)
+        whole = Array(device, np.float32, (4, 3))
+        assert (whole.size, whole.ndim, len(whole)) == (12, 2, 4)
+        await acl_py.Memcpy(whole, whole.nbytes, host, host.nbytes, acl_py.MemcpyKind.HOST_TO_DEVICE)
+        for part, expected in [
+            (whole[1], host[1]),
+            (whole[-1], host[-1]),
+            (whole[1:3], host[1:3]),
+            (whole[4:], host[4:]),
+        ]:
+            back = np.zeros_like(expected)
+            await acl_py.Memcpy(back, back.nbytes, part, part.nbytes, acl_py.MemcpyKind.DEVICE_TO_HOST)
+            assert part.shape == expected.shape
+            assert (back == expected).all()
+        with pytest.raises(IndexError, match=r"^4 lies outside Array\("):
+            whole[4]
+        with pytest.raises(IndexError, match="in one piece"):
+            whole[::2]
+
+
+async def test_exclusive_blocks_of_a_launch_share_its_work_and_two_launches_share_the_cores():
+    """tiny does 4 GFLOP/s on 4 cores: 4,000 flops take 1,000 ns on all of them, however many blocks there are."""
+
+    @acl_py.kernel(cost=acl_py.Cost(flops=4000, bytes=0))
+    def compute():
+        pass
+
+    async with acl_py.simulate(device="tiny") as sim:
+        first, second = await acl_py.CreateStream(), await acl_py.CreateStream()
+        for blocks in (1, 4, 8):
+            await compute[blocks, first]()
+            await acl_py.SynchronizeStream(first)
+        await acl_py.HostWork(1)
+        await compute[4, first]()
+        await compute[4, second]()
+        await acl_py.SynchronizeDevice()
+        assert [op.end_ns - op.start_ns for op in sim.trace.ops[:3]] == [4000, 1000, 1000]
+        one, other = sim.trace.ops[3:]
+        assert (one.end_ns - one.start_ns, other.start_ns - one.end_ns) == (1000, 0)

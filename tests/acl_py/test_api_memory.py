@@ -315,3 +315,17 @@ async def test_finalize_lists_what_was_not_freed():
         f"<Allocation registered 64 B allocation 3 made at {registered.allocation.made}> was never freed",
         f"<Allocation device 64 B allocation 4 made at {pooled.allocation.made}> was never freed",
     ]
+
+
+@tiny
+async def test_a_cancelled_free_does_not_free_what_another_has_freed_meanwhile():
+    buffer = await Malloc(64)
+    await LaunchKernel(A, 1)
+    cancelled, other = asyncio.ensure_future(Free(buffer)), asyncio.ensure_future(Free(buffer))
+    await asyncio.sleep(0)
+    cancelled.cancel()
+    results = await asyncio.gather(cancelled, other, return_exceptions=True)
+    assert isinstance(results[0], asyncio.CancelledError)
+    await SynchronizeDevice()
+    assert buffer.allocation.freed is not None
+    assert await GetMemInfo() == (ALL, ALL)

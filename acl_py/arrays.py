@@ -1,0 +1,108 @@
+"""Arrays: device memory with a dtype and a shape, and what a kernel does with it."""
+
+import operator
+from collections.abc import Sequence
+from enum import Enum
+from math import prod
+from typing import Annotated, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from device_model import memory as model
+from device_model.memory import Buffer
+
+
+class Access(Enum):
+    """What a kernel does with an argument."""
+
+    IN = "read"
+    OUT = "fully overwritten"
+    IN_OUT = "read and written"
+
+
+In = Annotated[npt.NDArray[Any], Access.IN]
+Out = Annotated[npt.NDArray[Any], Access.OUT]
+InOut = Annotated[npt.NDArray[Any], Access.IN_OUT]
+
+
+class Array:
+    """Device memory as a kernel sees it: *buffer* with a *dtype* and a *shape* (by default one-dimensional, all of it).
+
+    Make it once and launch with it often. `a[i]` and `a[i:j]` are parts of it; copies and fills take it for its buffer.
+    Raises ValueError where it does not fit.
+    """
+
+    __slots__ = ("_readable", "_writable", "buffer", "dtype", "nbytes", "shape")
+
+    def __init__(
+        self, buffer: Buffer, dtype: npt.DTypeLike = np.uint8, shape: int | Sequence[int] | None = None
+    ) -> None:
+        if not isinstance(buffer, Buffer):
+            raise TypeError(f"an Array is made of a buffer, as Malloc gives it, not of {buffer!r}")
+        self.buffer = buffer
+        self.dtype = np.dtype(dtype)
+        if self.dtype.hasobject or not self.dtype.itemsize:
+            raise ValueError(f"an Array of {self.dtype} is not possible: its items must be plain bytes of a fixed size")
+        if shape is None:
+            if buffer.nbytes % self.dtype.itemsize:
+                raise ValueError(f"{buffer!r} is no whole number of {self.dtype}")
+            shape = buffer.nbytes // self.dtype.itemsize
+        self.shape: tuple[int, ...] = (shape,) if isinstance(shape, int) else tuple(shape)
+        self.nbytes = prod(self.shape) * self.dtype.itemsize
+        if any(length < 0 for length in self.shape) or self.nbytes > buffer.nbytes:
+            raise ValueError(
+                f"{self.dtype} of shape {self.shape} takes {self.nbytes} bytes, and {buffer!r} has {buffer.nbytes}"
+            )
+        self._readable: npt.NDArray[Any] | None = None
+        self._writable: npt.NDArray[Any] | None = None
+
+    def __repr__(self) -> str:
+        return f"Array({self.buffer!r}, {self.dtype}, {self.shape})"
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return prod(self.shape)
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    def __getitem__(self, index: int | slice) -> "Array":
+        """A part along the first dimension: `a[2]` without that dimension, `a[2:5]` with it."""
+        if not self.shape:
+            raise IndexError(f"{self!r} has no dimension to take a part of")
+        length, inner = self.shape[0], self.shape[1:]
+        row = prod(inner) * self.dtype.itemsize
+        if isinstance(index, slice):
+            start, stop, step = index.indices(length)
+            if step != 1:
+                raise IndexError(f"a part of {self!r} must be in one piece, not every {step}th")
+            stop = max(start, stop)
+            return Array(self.buffer[start * row : stop * row], self.dtype, (stop - start, *inner))
+        start = operator.index(index)
+        start += length if start < 0 else 0
+        if not 0 <= start < length:
+            raise IndexError(f"{index} lies outside {self!r}")
+        return Array(self.buffer[start * row : (start + 1) * row], self.dtype, inner)
+
+    __iter__ = None  # a kernel's argument is one thing; go through it with indices
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("an Array without dimensions has no length")
+        return self.shape[0]
+
+    def view(self, access: Access) -> npt.NDArray[Any]:
+        """The array that a kernel gets."""
+        view = self._readable if access is Access.IN else self._writable
+        if view is None:
+            view = model.array(self.buffer.allocation, self.buffer.offset, self.dtype, self.shape)
+            if access is Access.IN:
+                view.flags.writeable = False
+                self._readable = view
+            else:
+                self._writable = view
+        return view
