@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 import acl_py as acl
-from acl_py import Array, Cost, Event, In, InOut, MemcpyKind, Out, Stream
+from acl_py import Array, Cost, Event, In, InOut, MemcpyKind, Out
 from acl_py.trace import chart
 
 Floats = npt.NDArray[np.float32]
@@ -28,17 +28,12 @@ SLOTS = 4  # chunks in flight
 # --- the stages
 
 
-def moved(*args):
-    """Bytes, if each argument is read or written once."""
-    return sum(arg.nbytes for arg in args if isinstance(arg, Array))
-
-
 def product(x, weights, *_):
     """Flops of a product with *weights*."""
     return 2 * x.size * weights.shape[1]
 
 
-@acl.kernel(cost=Cost(flops=product, bytes=moved), exclusive=True)
+@acl.kernel(cost=Cost(flops=product))
 def project(x: In, weights: In, q: Out, k: Out, v: Out):
     """Queries, keys and values: (sequences, heads, length, width of a head) each."""
     sequences, heads, length, width = q.shape
@@ -46,7 +41,7 @@ def project(x: In, weights: In, q: Out, k: Out, v: Out):
     q[:], k[:], v[:] = together.transpose(2, 0, 3, 1, 4)
 
 
-@acl.kernel(cost=Cost(flops=lambda q, _k, _causal, scores: 2 * scores.size * q.shape[-1], bytes=moved), exclusive=True)
+@acl.kernel(cost=Cost(flops=lambda q, _k, _causal, scores: 2 * scores.size * q.shape[-1]))
 def score(q: In, k: In, causal, scores: Out):
     """How much each position looks at each other: if *causal*, not at later ones."""
     np.matmul(q / np.sqrt(np.float32(q.shape[-1])), k.swapaxes(-1, -2), out=scores)
@@ -55,7 +50,7 @@ def score(q: In, k: In, causal, scores: Out):
         scores[..., np.triu(np.ones((length, length), bool), k=1)] = -np.inf
 
 
-@acl.kernel(cost=Cost(flops=lambda scores: 5 * scores.size, bytes=lambda scores: 2 * scores.nbytes), exclusive=True)
+@acl.kernel(cost=Cost(flops=lambda scores: 5 * scores.size, bytes=lambda scores: 2 * scores.nbytes))
 def softmax(scores: InOut):
     """In place, over the last axis."""
     scores -= scores.max(axis=-1, keepdims=True)
@@ -63,13 +58,13 @@ def softmax(scores: InOut):
     scores /= scores.sum(axis=-1, keepdims=True)
 
 
-@acl.kernel(cost=Cost(flops=lambda shares, v, _: 2 * shares.size * v.shape[-1], bytes=moved), exclusive=True)
+@acl.kernel(cost=Cost(flops=lambda shares, v, _: 2 * shares.size * v.shape[-1]))
 def mix(shares: In, v: In, mixed: Out):
     """The values, mixed as the shares say, the heads side by side again."""
     mixed[:] = (shares @ v).swapaxes(1, 2).reshape(mixed.shape)
 
 
-@acl.kernel(cost=Cost(flops=product, bytes=moved), exclusive=True)
+@acl.kernel(cost=Cost(flops=product))
 def finish(mixed: In, weights: In, y: Out):
     """The projection of the output."""
     np.matmul(mixed, weights, out=y)
@@ -130,10 +125,7 @@ class Slot:
     def cut(self, sequences: int) -> "Slot":
         """The same for a chunk of so many *sequences*."""
         arrays = {name: thing for name, thing in vars(self).items() if isinstance(thing, Array)}
-        return replace(
-            self,
-            **{name: Array(a.buffer, a.dtype, (sequences, *a.shape[1:])) for name, a in arrays.items()},
-        )
+        return replace(self, **{name: array[:sequences] for name, array in arrays.items()})
 
     def stages(self, into: Array, out: Array, causal: bool):
         """The kernels, with their arguments."""
@@ -169,16 +161,8 @@ async def device_array(*shape: int) -> Array:
 async def put(host: Floats) -> Array:
     """A copy of *host* on the device."""
     array = await device_array(*host.shape)
-    await acl.Memcpy(array.buffer, array.nbytes, host, host.nbytes, MemcpyKind.HOST_TO_DEVICE)
+    await acl.Memcpy(array, array.nbytes, host, host.nbytes, MemcpyKind.HOST_TO_DEVICE)
     return array
-
-
-async def upload(device: Array, host: Floats, stream: Stream | None) -> None:
-    await acl.MemcpyAsync(device.buffer, device.nbytes, host, host.nbytes, MemcpyKind.HOST_TO_DEVICE, stream)
-
-
-async def download(host: Floats, device: Array, stream: Stream | None) -> None:
-    await acl.MemcpyAsync(host, host.nbytes, device.buffer, device.nbytes, MemcpyKind.DEVICE_TO_HOST, stream)
 
 
 # --- the versions
@@ -192,10 +176,10 @@ async def synchronous(job: Job) -> Outcome:
         for part in job.parts:
             x = job.x[part]
             chunk = slot.cut(len(x))
-            await acl.Memcpy(chunk.x.buffer, x.nbytes, x, x.nbytes, MemcpyKind.HOST_TO_DEVICE)
+            await acl.Memcpy(chunk.x, x.nbytes, x, x.nbytes, MemcpyKind.HOST_TO_DEVICE)
             for kernel, args in chunk.stages(into, out, job.causal):
                 await kernel[BLOCKS](*args)
-            await acl.Memcpy(y[part], x.nbytes, chunk.y.buffer, x.nbytes, MemcpyKind.DEVICE_TO_HOST)
+            await acl.Memcpy(y[part], x.nbytes, chunk.y, x.nbytes, MemcpyKind.DEVICE_TO_HOST)
         return Outcome(y, sim.now_ns - start, sim)
 
 
@@ -208,11 +192,12 @@ async def naive(job: Job) -> Outcome:
         stream = await acl.CreateStream()
         start = sim.now_ns
         for part in job.parts:
-            chunk = slot.cut(len(job.x[part]))
-            await upload(chunk.x, job.x[part], stream)
+            x = job.x[part]
+            chunk = slot.cut(len(x))
+            await acl.MemcpyAsync(chunk.x, x.nbytes, x, x.nbytes, MemcpyKind.HOST_TO_DEVICE, stream)
             for kernel, args in chunk.stages(into, out, job.causal):
                 await kernel[BLOCKS, stream](*args)
-            await download(y[part], chunk.y, stream)
+            await acl.MemcpyAsync(y[part], x.nbytes, chunk.y, x.nbytes, MemcpyKind.DEVICE_TO_HOST, stream)
         await acl.SynchronizeStream(stream)
         return Outcome(y, sim.now_ns - start, sim)
 
@@ -226,16 +211,17 @@ async def pipelined(job: Job) -> Outcome:
         first, *streams, last = [await acl.CreateStream() for _ in range(7)]
         start = sim.now_ns
         for number, part in enumerate(job.parts):
-            chunk = slots[number % SLOTS].cut(len(job.x[part]))
+            x = job.x[part]
+            chunk = slots[number % SLOTS].cut(len(x))
             await acl.StreamWaitEvent(first, chunk.done)  # of the chunk that was in this slot before
-            await upload(chunk.x, job.x[part], first)
+            await acl.MemcpyAsync(chunk.x, x.nbytes, x, x.nbytes, MemcpyKind.HOST_TO_DEVICE, first)
             await acl.RecordEvent(chunk.done, first)
             for (kernel, args), stream in zip(chunk.stages(into, out, job.causal), streams, strict=True):
                 await acl.StreamWaitEvent(stream, chunk.done)
                 await kernel[BLOCKS, stream](*args)
                 await acl.RecordEvent(chunk.done, stream)
             await acl.StreamWaitEvent(last, chunk.done)
-            await download(y[part], chunk.y, last)
+            await acl.MemcpyAsync(y[part], x.nbytes, chunk.y, x.nbytes, MemcpyKind.DEVICE_TO_HOST, last)
             await acl.RecordEvent(chunk.done, last)
         await acl.SynchronizeDevice()
         return Outcome(y, sim.now_ns - start, sim)

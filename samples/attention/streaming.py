@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 import acl_py as acl
-from acl_py import Array, Cost, Event, In, InOut, MemcpyKind, Out, Stream
+from acl_py import Array, Cost, Event, In, InOut, MemcpyKind, Out
 from acl_py.trace import chart
 
 Floats = npt.NDArray[np.float32]
@@ -24,18 +24,13 @@ Floats = npt.NDArray[np.float32]
 BLOCKS = 132  # one for each core of an H200
 
 
-def moved(*args):
-    """Bytes, if each argument is read or written once."""
-    return sum(arg.nbytes for arg in args if isinstance(arg, Array))
-
-
-@acl.kernel(exclusive=True)
+@acl.kernel
 def begin(largest: Out, total: Out, mixed: Out):
     """Nothing seen yet."""
     largest[:], total[:], mixed[:] = -np.inf, 0, 0
 
 
-@acl.kernel(cost=Cost(flops=lambda q, k, *_: 4 * q.size * len(k), bytes=moved), exclusive=True)
+@acl.kernel(cost=Cost(flops=lambda q, k, *_: 4 * q.size * len(k)))
 def attend(q: In, k: In, v: In, lead, largest: InOut, total: InOut, mixed: InOut):
     """Let the queries see some keys and values; query *i* sees the first `lead + i` of them, or all if *lead* is None.
 
@@ -53,7 +48,7 @@ def attend(q: In, k: In, v: In, lead, largest: InOut, total: InOut, mixed: InOut
     mixed[:] = mixed * scale[..., None] + shares @ v.transpose(1, 0, 2)
 
 
-@acl.kernel(exclusive=True)
+@acl.kernel
 def finish(total: In, mixed: InOut):
     """Shares add up to one."""
     mixed /= total[..., None]
@@ -125,10 +120,6 @@ class Slot:
     ready: Event
     free: Event
 
-    def cut(self, keys: int) -> tuple[Array, Array]:
-        k, v = (Array(array.buffer, array.dtype, (keys, *array.shape[1:])) for array in (self.k, self.v))
-        return k, v
-
 
 async def device_array(*shape: int) -> Array:
     return Array(await acl.Malloc(4 * int(np.prod(shape))), np.float32, shape)
@@ -143,7 +134,7 @@ async def create_state(job: Job) -> State:
         total=await device_array(*by_query),
         mixed=await device_array(*job.q.shape),
     )
-    await acl.Memcpy(state.q.buffer, job.q.nbytes, job.q, job.q.nbytes, MemcpyKind.HOST_TO_DEVICE)
+    await acl.Memcpy(state.q, job.q.nbytes, job.q, job.q.nbytes, MemcpyKind.HOST_TO_DEVICE)
     return state
 
 
@@ -152,10 +143,6 @@ async def create_slot(job: Job) -> Slot:
     k, v = [await device_array(job.chunk, heads, width) for _ in "kv"]
     ready, free = [await acl.CreateEvent(timing=False) for _ in range(2)]
     return Slot(k, v, ready, free)
-
-
-async def upload(device: Array, host: Floats, stream: Stream) -> None:
-    await acl.MemcpyAsync(device.buffer, device.nbytes, host, host.nbytes, MemcpyKind.HOST_TO_DEVICE, stream)
 
 
 # --- the versions
@@ -168,12 +155,13 @@ async def synchronous(job: Job) -> Outcome:
         start = sim.now_ns
         await begin[BLOCKS](*state.seen)
         for part in job.parts:
-            k, v = slot.cut(len(job.k[part]))
-            await acl.Memcpy(k.buffer, k.nbytes, job.k[part], k.nbytes, MemcpyKind.HOST_TO_DEVICE)
-            await acl.Memcpy(v.buffer, v.nbytes, job.v[part], v.nbytes, MemcpyKind.HOST_TO_DEVICE)
+            keys, values = job.k[part], job.v[part]
+            k, v = slot.k[: len(keys)], slot.v[: len(keys)]
+            await acl.Memcpy(k, k.nbytes, keys, k.nbytes, MemcpyKind.HOST_TO_DEVICE)
+            await acl.Memcpy(v, v.nbytes, values, v.nbytes, MemcpyKind.HOST_TO_DEVICE)
             await attend[BLOCKS](state.q, k, v, job.lead(part), *state.seen)
         await finish[BLOCKS](state.total, state.mixed)
-        await acl.Memcpy(mixed, mixed.nbytes, state.mixed.buffer, mixed.nbytes, MemcpyKind.DEVICE_TO_HOST)
+        await acl.Memcpy(mixed, mixed.nbytes, state.mixed, mixed.nbytes, MemcpyKind.DEVICE_TO_HOST)
         return Outcome(mixed, sim.now_ns - start, sim)
 
 
@@ -187,12 +175,13 @@ async def naive(job: Job) -> Outcome:
         start = sim.now_ns
         await begin[BLOCKS, stream](*state.seen)
         for part in job.parts:
-            k, v = slot.cut(len(job.k[part]))
-            await upload(k, job.k[part], stream)
-            await upload(v, job.v[part], stream)
+            keys, values = job.k[part], job.v[part]
+            k, v = slot.k[: len(keys)], slot.v[: len(keys)]
+            await acl.MemcpyAsync(k, k.nbytes, keys, k.nbytes, MemcpyKind.HOST_TO_DEVICE, stream)
+            await acl.MemcpyAsync(v, v.nbytes, values, v.nbytes, MemcpyKind.HOST_TO_DEVICE, stream)
             await attend[BLOCKS, stream](state.q, k, v, job.lead(part), *state.seen)
         await finish[BLOCKS, stream](state.total, state.mixed)
-        await acl.MemcpyAsync(mixed, mixed.nbytes, state.mixed.buffer, mixed.nbytes, MemcpyKind.DEVICE_TO_HOST, stream)
+        await acl.MemcpyAsync(mixed, mixed.nbytes, state.mixed, mixed.nbytes, MemcpyKind.DEVICE_TO_HOST, stream)
         await acl.SynchronizeStream(stream)
         return Outcome(mixed, sim.now_ns - start, sim)
 
@@ -208,16 +197,17 @@ async def double_buffered(job: Job) -> Outcome:
         await begin[BLOCKS, kernels](*state.seen)
         for number, part in enumerate(job.parts):
             slot = slots[number % 2]
-            k, v = slot.cut(len(job.k[part]))
+            keys, values = job.k[part], job.v[part]
+            k, v = slot.k[: len(keys)], slot.v[: len(keys)]
             await acl.StreamWaitEvent(copies, slot.free)  # the first time it was never recorded: no wait
-            await upload(k, job.k[part], copies)
-            await upload(v, job.v[part], copies)
+            await acl.MemcpyAsync(k, k.nbytes, keys, k.nbytes, MemcpyKind.HOST_TO_DEVICE, copies)
+            await acl.MemcpyAsync(v, v.nbytes, values, v.nbytes, MemcpyKind.HOST_TO_DEVICE, copies)
             await acl.RecordEvent(slot.ready, copies)
             await acl.StreamWaitEvent(kernels, slot.ready)
             await attend[BLOCKS, kernels](state.q, k, v, job.lead(part), *state.seen)
             await acl.RecordEvent(slot.free, kernels)
         await finish[BLOCKS, kernels](state.total, state.mixed)
-        await acl.MemcpyAsync(mixed, mixed.nbytes, state.mixed.buffer, mixed.nbytes, MemcpyKind.DEVICE_TO_HOST, kernels)
+        await acl.MemcpyAsync(mixed, mixed.nbytes, state.mixed, mixed.nbytes, MemcpyKind.DEVICE_TO_HOST, kernels)
         await acl.SynchronizeStream(kernels)
         return Outcome(mixed, sim.now_ns - start, sim)
 

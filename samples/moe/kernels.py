@@ -1,6 +1,7 @@
-"""The layer's kernels. Blocks have a core each, so that kernels side by side share the device and do not multiply it.
+"""The layer's kernels. Priced by their work, they share the cores when they run side by side, and do not multiply them.
 
-A launch is priced for the shapes of its arguments: rows that no token fills cost as much as others.
+A launch is priced for the shapes of its arguments: rows that no token fills cost as much as others. It moves the bytes
+of its arguments, unless it only picks some of them.
 """
 
 import numpy as np
@@ -11,7 +12,7 @@ from acl_py import Cost, In, Out
 ALL, ONE = 36, 12  # blocks, for all tokens and for one expert's: 36 + 8 x 12 fill the 132 cores of an H200
 
 
-@acl.kernel(cost=Cost(flops=lambda tokens, weights, *_: 2 * tokens.size * weights.shape[1]), exclusive=True)
+@acl.kernel(cost=Cost(flops=lambda tokens, weights, *_: 2 * tokens.size * weights.shape[1]))
 def gate(tokens: In, weights: In, chosen: Out, share: Out):
     """The *chosen* experts of each token, best first, and the *share* of the output that each of them has."""
     scores = tokens @ weights
@@ -21,7 +22,7 @@ def gate(tokens: In, weights: In, chosen: Out, share: Out):
     share[:] = best / best.sum(axis=1, keepdims=True)
 
 
-@acl.kernel(exclusive=True)
+@acl.kernel
 def route(chosen: In, row: Out, source: Out, count: Out):
     """Give each choice a *row* of its expert, or -1 if all are taken; note which token is the *source* of which row."""
     tokens, top_k = chosen.shape
@@ -36,25 +37,19 @@ def route(chosen: In, row: Out, source: Out, count: Out):
     count[:] = np.minimum(is_wanted.sum(axis=0), rows)
 
 
-@acl.kernel(cost=Cost(bytes=lambda _tokens, _source, rows: 2 * rows.nbytes), exclusive=True)
+@acl.kernel(cost=Cost(bytes=lambda _tokens, _source, rows: 2 * rows.nbytes))
 def dispatch(tokens: In, source: In, rows: Out):
     """Gather the tokens of one expert, or of all of them; rows without a token are zero."""
     rows[:] = np.where(source[..., None] >= 0, tokens[source], 0)
 
 
-@acl.kernel(
-    cost=Cost(
-        flops=lambda rows, up, down, _: 2 * len(rows) * (up.size + down.size),
-        bytes=lambda *args: sum(arg.nbytes for arg in args),
-    ),
-    exclusive=True,
-)
+@acl.kernel(cost=Cost(flops=lambda rows, up, down, _: 2 * len(rows) * (up.size + down.size)))
 def feed_forward(rows: In, up: In, down: In, results: Out):
     """One expert."""
     np.matmul(np.maximum(rows @ up, 0), down, out=results)
 
 
-@acl.kernel(cost=Cost(bytes=lambda *args: (args[1].shape[1] + 1) * args[-1].nbytes), exclusive=True)
+@acl.kernel(cost=Cost(bytes=lambda _results, chosen, _row, _share, output: (chosen.shape[1] + 1) * output.nbytes))
 def combine(results: In, chosen: In, row: In, share: In, output: Out):
     """Mix the *results* of each token's experts; a choice that was dropped adds nothing."""
     found = np.where(row[..., None] >= 0, results[chosen, row], 0)

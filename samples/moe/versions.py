@@ -60,17 +60,6 @@ async def like(array: npt.NDArray) -> Array:
     return await device_array(array.dtype, *array.shape)
 
 
-def first(array: Array, n: int) -> Array:
-    """The first *n* of *array*."""
-    return Array(array.buffer, array.dtype, (n, *array.shape[1:]))
-
-
-def item(array: Array, i: int) -> Array:
-    """Number *i* of *array*."""
-    size = array.nbytes // len(array)
-    return Array(array.buffer[i * size : (i + 1) * size], array.dtype, array.shape[1:])
-
-
 @dataclass(frozen=True)
 class Lane:
     """What one batch needs on its way: a stream, and memory on the device."""
@@ -89,12 +78,7 @@ class Lane:
     def cut(self, n: int) -> "Lane":
         """The same for a batch of *n* tokens."""
         names = "tokens", "chosen", "share", "row", "output"
-        return replace(self, **{name: first(getattr(self, name), n) for name in names})
-
-    def expert(self, i: int, rows: int) -> tuple[Array, Array, Array]:
-        """The first *rows* rows of expert *i*: where they come from, what goes in, what comes out."""
-        source, before, after = (first(item(array, i), rows) for array in (self.source, self.rows, self.results))
-        return source, before, after
+        return replace(self, **{name: getattr(self, name)[:n] for name in names})
 
 
 async def create_lane(job: Job) -> Lane:
@@ -118,20 +102,13 @@ async def create_lane(job: Job) -> Lane:
 # --- copies
 
 
-async def put(device: Array, host: npt.NDArray) -> None:
-    await acl.Memcpy(device.buffer, device.nbytes, host, host.nbytes, MemcpyKind.HOST_TO_DEVICE)
+async def copy(dst: Array | npt.NDArray, src: Array | npt.NDArray) -> None:
+    """All of it, and wait for it."""
+    await acl.Memcpy(dst, dst.nbytes, src, src.nbytes, MemcpyKind.DEFAULT)
 
 
-async def get(host: npt.NDArray, device: Array) -> None:
-    await acl.Memcpy(host, host.nbytes, device.buffer, device.nbytes, MemcpyKind.DEVICE_TO_HOST)
-
-
-async def queue_put(device: Array, host: npt.NDArray, stream: Stream) -> None:
-    await acl.MemcpyAsync(device.buffer, device.nbytes, host, host.nbytes, MemcpyKind.HOST_TO_DEVICE, stream)
-
-
-async def queue_get(host: npt.NDArray, device: Array, stream: Stream) -> None:
-    await acl.MemcpyAsync(host, host.nbytes, device.buffer, device.nbytes, MemcpyKind.DEVICE_TO_HOST, stream)
+async def queue_copy(dst: Array | npt.NDArray, src: Array | npt.NDArray, stream: Stream) -> None:
+    await acl.MemcpyAsync(dst, dst.nbytes, src, src.nbytes, MemcpyKind.DEFAULT, stream)
 
 
 # --- the versions
@@ -144,24 +121,24 @@ async def synchronous(job: Job) -> Outcome:
         lane = await create_lane(job)
         weights, up, down = await like(layer.gate), await like(layer.up), await like(layer.down)
         start = sim.now_ns
-        await put(weights, layer.gate)
-        await put(up, layer.up)
-        await put(down, layer.down)
+        await copy(weights, layer.gate)
+        await copy(up, layer.up)
+        await copy(down, layer.down)
         for part in job.parts:
             tokens = job.tokens[part]
             batch = lane.cut(len(tokens))
-            await put(batch.tokens, tokens)
+            await copy(batch.tokens, tokens)
             await gate[ALL](batch.tokens, weights, batch.chosen, batch.share)
             await route[ALL](batch.chosen, batch.row, batch.source, batch.count)
             counts = np.full(layer.experts, job.rows, np.int32)
             if job.capacity is None:
-                await get(counts, batch.count)
+                await copy(counts, batch.count)
             for i, count in enumerate(counts):
-                source, rows, results = batch.expert(i, int(count))
-                await dispatch[ONE](batch.tokens, source, rows)
-                await feed_forward[ONE](rows, item(up, i), item(down, i), results)
+                rows, results = batch.rows[i][:count], batch.results[i][:count]
+                await dispatch[ONE](batch.tokens, batch.source[i][:count], rows)
+                await feed_forward[ONE](rows, up[i], down[i], results)
             await combine[ALL](batch.results, batch.chosen, batch.row, batch.share, batch.output)
-            await get(output[part], batch.output)
+            await copy(output[part], batch.output)
         return Outcome(output, sim.now_ns - start, sim)
 
 
@@ -176,31 +153,30 @@ async def naive(job: Job) -> Outcome:
         weights, up, down = await like(layer.gate), await like(layer.up), await like(layer.down)
         streams = [await acl.CreateStream() for _ in range(layer.experts)]
         start = sim.now_ns
-        await queue_put(weights, layer.gate, lane.stream)
+        await queue_copy(weights, layer.gate, lane.stream)
         for i, stream in enumerate(streams):
-            await queue_put(item(up, i), layer.up[i], stream)
-            await queue_put(item(down, i), layer.down[i], stream)
+            await queue_copy(up[i], layer.up[i], stream)
+            await queue_copy(down[i], layer.down[i], stream)
         await acl.SynchronizeDevice()
         for part in job.parts:
             tokens = job.tokens[part]
             batch = lane.cut(len(tokens))
-            await queue_put(batch.tokens, tokens, lane.stream)
+            await queue_copy(batch.tokens, tokens, lane.stream)
             await gate[ALL, lane.stream](batch.tokens, weights, batch.chosen, batch.share)
             await route[ALL, lane.stream](batch.chosen, batch.row, batch.source, batch.count)
             if job.capacity is None:
-                await queue_get(counts, batch.count, lane.stream)
+                await queue_copy(counts, batch.count, lane.stream)
             await acl.SynchronizeStream(lane.stream)
-            experts = [batch.expert(i, int(count)) for i, count in enumerate(counts)]
-            for (source, rows, _), stream in zip(experts, streams, strict=True):
-                await dispatch[ONE, stream](batch.tokens, source, rows)
+            for i, (stream, count) in enumerate(zip(streams, counts, strict=True)):
+                await dispatch[ONE, stream](batch.tokens, batch.source[i][:count], batch.rows[i][:count])
             for stream in streams:
                 await acl.SynchronizeStream(stream)
-            for i, ((_, rows, results), stream) in enumerate(zip(experts, streams, strict=True)):
-                await feed_forward[ONE, stream](rows, item(up, i), item(down, i), results)
+            for i, (stream, count) in enumerate(zip(streams, counts, strict=True)):
+                await feed_forward[ONE, stream](batch.rows[i][:count], up[i], down[i], batch.results[i][:count])
             for stream in streams:
                 await acl.SynchronizeStream(stream)
             await combine[ALL, lane.stream](batch.results, batch.chosen, batch.row, batch.share, batch.output)
-            await queue_get(output[part], batch.output, lane.stream)
+            await queue_copy(output[part], batch.output, lane.stream)
             await acl.SynchronizeStream(lane.stream)
         return Outcome(output, sim.now_ns - start, sim)
 
@@ -220,29 +196,28 @@ async def pipelined(job: Job) -> Outcome:
         # A wait keeps what it found recorded, so one event of a kind will do for all batches.
         loaded, routed, computed = [await acl.CreateEvent(timing=False) for _ in range(3)]
         start = sim.now_ns
-        await queue_put(weights, layer.gate, lanes[0].stream)
+        await queue_copy(weights, layer.gate, lanes[0].stream)
         await acl.RecordEvent(loaded, lanes[0].stream)
         for lane in lanes[1:]:
             await acl.StreamWaitEvent(lane.stream, loaded)
         for i, stream in enumerate(streams):  # each expert waits for its own weights, and nobody else does
-            await queue_put(item(up, i), layer.up[i], stream)
-            await queue_put(item(down, i), layer.down[i], stream)
+            await queue_copy(up[i], layer.up[i], stream)
+            await queue_copy(down[i], layer.down[i], stream)
         for number, part in enumerate(job.parts):
             tokens = job.tokens[part]
             batch = lanes[number % LANES].cut(len(tokens))
-            await queue_put(batch.tokens, tokens, batch.stream)
+            await queue_copy(batch.tokens, tokens, batch.stream)
             await gate[ALL, batch.stream](batch.tokens, weights, batch.chosen, batch.share)
             await route[ALL, batch.stream](batch.chosen, batch.row, batch.source, batch.count)
             await dispatch[ALL, batch.stream](batch.tokens, batch.source, batch.rows)
             await acl.RecordEvent(routed, batch.stream)
             for i, stream in enumerate(streams):
                 await acl.StreamWaitEvent(stream, routed)
-                rows, results = item(batch.rows, i), item(batch.results, i)
-                await feed_forward[ONE, stream](rows, item(up, i), item(down, i), results)
+                await feed_forward[ONE, stream](batch.rows[i], up[i], down[i], batch.results[i])
                 await acl.RecordEvent(computed, stream)
                 await acl.StreamWaitEvent(batch.stream, computed)
             await combine[ALL, batch.stream](batch.results, batch.chosen, batch.row, batch.share, batch.output)
-            await queue_get(output[part], batch.output, batch.stream)
+            await queue_copy(output[part], batch.output, batch.stream)
         await acl.SynchronizeDevice()
         return Outcome(output, sim.now_ns - start, sim)
 

@@ -11,7 +11,7 @@ with NumPy's.
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from math import inf
+from math import inf, prod
 
 import anyio
 import numpy as np
@@ -33,7 +33,6 @@ HOST_US = 1  # what the host does for each request: parse it, send the answer
         flops=lambda x, up, down, _: LAYERS * 2 * len(x) * (up.size + down.size),
         bytes=lambda x, up, down, y: LAYERS * (up.nbytes + down.nbytes + x.nbytes + y.nbytes),
     ),
-    exclusive=True,
 )
 def network(x: In, up: In, down: In, y: Out):
     """The same layer, some times over."""
@@ -107,34 +106,34 @@ class Worker:
     """Serves batch after batch in a stream of its own, with memory of its own for the largest of them."""
 
     stream: acl.Stream
-    questions: acl.Buffer
-    x: acl.Buffer
-    y: acl.Buffer
-    answers: acl.Buffer
+    questions: Floats
+    x: Array
+    y: Array
+    answers: Floats
 
     @classmethod
-    async def create(cls, nbytes: int) -> "Worker":
+    async def create(cls, *shape: int) -> "Worker":
+        nbytes = 4 * prod(shape)
         return cls(
             stream=await acl.CreateStream(),
-            questions=await acl.MallocHost(nbytes),
-            x=await acl.Malloc(nbytes),
-            y=await acl.Malloc(nbytes),
-            answers=await acl.MallocHost(nbytes),
+            questions=(await acl.MallocHost(nbytes)).numpy(np.float32, shape),
+            x=Array(await acl.Malloc(nbytes), np.float32, shape),
+            y=Array(await acl.Malloc(nbytes), np.float32, shape),
+            answers=(await acl.MallocHost(nbytes)).numpy(np.float32, shape),
         )
 
     async def serve(self, batch: list[Request], up: Array, down: Array) -> None:
         """Answer a batch of requests."""
-        shape = len(batch), len(up)
-        x, y = Array(self.x, np.float32, shape), Array(self.y, np.float32, shape)
-        for request, question in zip(batch, self.questions.numpy(np.float32, shape), strict=True):
+        questions, x, y, answers = (each[: len(batch)] for each in (self.questions, self.x, self.y, self.answers))
+        for request, question in zip(batch, questions, strict=True):
             request.is_started = True
             question[:] = request.vector
         await acl.HostWork(HOST_US * len(batch))
-        await acl.MemcpyAsync(self.x, x.nbytes, self.questions, x.nbytes, MemcpyKind.HOST_TO_DEVICE, self.stream)
+        await acl.MemcpyAsync(x, x.nbytes, questions, x.nbytes, MemcpyKind.HOST_TO_DEVICE, self.stream)
         await network[BLOCKS, self.stream](x, up, down, y)
-        await acl.MemcpyAsync(self.answers, y.nbytes, self.y, y.nbytes, MemcpyKind.DEVICE_TO_HOST, self.stream)
+        await acl.MemcpyAsync(answers, y.nbytes, y, y.nbytes, MemcpyKind.DEVICE_TO_HOST, self.stream)
         await acl.SynchronizeStream(self.stream)
-        for request, answer in zip(batch, self.answers.numpy(np.float32, shape), strict=True):
+        for request, answer in zip(batch, answers, strict=True):
             if not request.is_abandoned:
                 request.answer = answer.copy()
                 request.answered.set()
@@ -210,7 +209,7 @@ async def simulate(policy: Policy, load: Load) -> Report:
     send, receive = anyio.create_memory_object_stream[Request](inf)
     async with acl.simulate(device="h200") as sim:
         up, down = await put(load.up), await put(load.down)
-        workers = [await Worker.create(policy.batch * load.vectors[0].nbytes) for _ in range(policy.streams)]
+        workers = [await Worker.create(policy.batch, len(load.up)) for _ in range(policy.streams)]
         async with receive, anyio.create_task_group() as group:
             for worker in workers:
                 group.start_soon(work, worker, policy.batch, up, down, receive, report)
@@ -220,9 +219,9 @@ async def simulate(policy: Policy, load: Load) -> Report:
 
 async def put(host: Floats) -> Array:
     """A copy of *host* on the device."""
-    device = await acl.Malloc(host.nbytes)
-    await acl.Memcpy(device, host.nbytes, host, host.nbytes, MemcpyKind.HOST_TO_DEVICE)
-    return Array(device, host.dtype, host.shape)
+    device = Array(await acl.Malloc(host.nbytes), host.dtype, host.shape)
+    await acl.Memcpy(device, device.nbytes, host, host.nbytes, MemcpyKind.HOST_TO_DEVICE)
+    return device
 
 
 def reference(load: Load) -> npt.NDArray[np.float64]:
