@@ -2,7 +2,9 @@
 
 Scenario: each of four steps needs a temporary buffer. With Malloc and Free the host has to wait in every Free until the
 device is idle, and the device then waits for the host. MallocAsync and FreeAsync are in the order of the stream, as if
-they were queued there: the host runs ahead, and all steps get the same block from the pool, one after another.
+they were queued there: the host runs ahead, and all steps get the same block from the pool, one after another. The
+first MallocAsync is dear, since the pool has to grow for it; that is why the first step begins late. From the second on
+the block is there.
 """
 
 import asyncio

@@ -1,12 +1,23 @@
-"""The example in the README prints what the README says. `python tests/test_readme.py` writes that anew."""
+"""What the README shows is what happens: the output of its example, the times of the apps, the timeline.
+
+`python tests/test_readme.py` writes output and times anew, `python samples/notebooks/readme_picture.py` the timeline.
+"""
 
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
+APPS = {  # the rows of two versions in an app's output
+    "samples/moe/moe": ("naive", "pipelined"),
+    "samples/attention/five_stages": ("naive", "pipelined"),
+    "samples/attention/streaming": ("naive", "double-buffered"),
+    "samples/server/server": ("batches of up to 32, one stream", "batches of up to 32, four streams"),
+}
 EXAMPLE = re.compile(r"```python\n(?P<program>.*?)```\n\n```text\n(?P<output>.*?)```", re.DOTALL)
 
 
@@ -28,6 +39,38 @@ def test_the_example_prints_what_the_readme_says():
     assert output_of(example()["program"]) == example()["output"]
 
 
+def with_times(readme: str) -> str:
+    """The *readme* with the last two cells of the row of each app as its output has them."""
+    for app, versions in APPS.items():
+        output = (ROOT / app).with_suffix(".out").read_text(encoding="utf-8")
+        cells = [time(output, version) for version in versions]
+        row = re.compile(rf"^(\| \[.*\]\({app}\.py\) \| .* )\| .* \| .* \|$", re.MULTILINE)
+        readme, found = row.subn(rf"\1| {cells[0]} | {cells[1]} |", readme)
+        assert found == 1, f"the README has {found} rows for {app}"
+    return readme
+
+
+def time(output: str, version: str) -> str:
+    """What *version* took in the last case of an *output*; a server has a rate instead."""
+    number, unit = re.findall(rf"^ *{version} +([\d,.]+)( us)?", output, re.MULTILINE)[-1]
+    return number + (unit or " answers per ms")
+
+
+def test_the_times_of_the_apps_are_those_of_their_outputs():
+    text = README.read_text(encoding="utf-8")
+    assert with_times(text) == text
+
+
+def test_the_timeline_shows_what_happens_now(monkeypatch):
+    pytest.importorskip("matplotlib", reason="pip install -e '.[notebooks]'").use("agg")
+    monkeypatch.syspath_prepend(ROOT / "samples" / "notebooks")
+    import readme_picture
+    from PIL import Image  # matplotlib brings it
+
+    with Image.open(readme_picture.PICTURE) as image:
+        assert image.text["Description"] == readme_picture.in_words(readme_picture.outcomes())
+
+
 def test_links_to_files_lead_somewhere():
     for page in (README, ROOT / "CONTRIBUTING.md", ROOT / "docs" / "design.md"):
         prose = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
@@ -38,4 +81,5 @@ def test_links_to_files_lead_somewhere():
 if __name__ == "__main__":
     text = README.read_text(encoding="utf-8")
     begin, end = example().span("output")
-    README.write_text(text[:begin] + output_of(example()["program"]) + text[end:], encoding="utf-8")
+    text = text[:begin] + output_of(example()["program"]) + text[end:]
+    README.write_text(with_times(text), encoding="utf-8")

@@ -6,7 +6,8 @@ with other rows. Numbers are given as things come, so a trace is the same for ev
 
 from collections.abc import Callable, Iterable, Iterator
 from struct import Struct
-from typing import NamedTuple
+from struct import error as no_room
+from typing import NamedTuple, TypeVar
 
 from acl_py.sites import Site
 from device_model.observe import Observer
@@ -16,6 +17,8 @@ from device_model.streams import Stream
 _OP = Struct("<Iqqqqq")  # number; called, queued, start, end; bytes
 _CALL = Struct("<Iqq")  # number; enter, exit
 _OP_SIZE, _CALL_SIZE = _OP.size, _CALL.size
+_pack_op, _pack_call = _OP.pack_into, _CALL.pack_into
+_K = TypeVar("_K")
 _GROWTH = 1 << 14  # rows by which a table grows
 
 ENGINES = {"h2d": "H2D", "d2h": "D2H", "d2d": "cores", "fill": "cores", "kernel": "cores", "host_function": "host"}
@@ -46,6 +49,16 @@ class Call(NamedTuple):
     line: int
 
 
+class _Numbers(dict[_K, int]):
+    """Numbers for things, from 0, in the order in which they come."""
+
+    __slots__ = ()
+
+    def __missing__(self, key: _K) -> int:
+        number = self[key] = len(self)
+        return number
+
+
 class Trace(Observer):
     """All operations and calls of a simulation; `ops` and `calls` are lists of records, in order of their end."""
 
@@ -53,10 +66,10 @@ class Trace(Observer):
         self._unfinished = unfinished  # operations that have not ended: their calls are told of nowhere else
         self._ops = bytearray(_OP.size * _GROWTH)
         self._ops_end = 0
-        self._op_numbers: dict[tuple[Stream, object, Label], int] = {}
+        self._op_numbers: _Numbers[tuple[Stream, object, Label]] = _Numbers()
         self._calls = bytearray(_CALL.size * _GROWTH)
         self._calls_end = 0
-        self._call_numbers: dict[tuple[str, object], int] = {}
+        self._call_numbers: _Numbers[tuple[str, object]] = _Numbers()
 
     def __repr__(self) -> str:
         return f"<Trace of {len(self)} operations>"
@@ -67,25 +80,23 @@ class Trace(Observer):
     def op_ended(self, op: Op) -> None:
         """Note a row."""
         end = self._ops_end
-        if end == len(self._ops):
-            self._ops.extend(bytes(_OP.size * _GROWTH))
-        key = (op.stream, op.site, op.work.label)
-        number = self._op_numbers.get(key)
-        if number is None:
-            number = self._op_numbers[key] = len(self._op_numbers)
-        _OP.pack_into(self._ops, end, number, op.called_ns, op.queued_ns, op.start_ns, op.end_ns, op.nbytes)
+        number = self._op_numbers[op.stream, op.site, op.work.label]
+        try:
+            _pack_op(self._ops, end, number, op.called_ns, op.queued_ns, op.start_ns, op.end_ns, op.nbytes)
+        except no_room:  # no room: asking beforehand would cost more, a million times
+            self._ops.extend(bytes(_OP_SIZE * _GROWTH))
+            _pack_op(self._ops, end, number, op.called_ns, op.queued_ns, op.start_ns, op.end_ns, op.nbytes)
         self._ops_end = end + _OP_SIZE
 
     def call(self, name: str, enter_ns: int, exit_ns: int, site: object) -> None:
         """Note a row."""
         end = self._calls_end
-        if end == len(self._calls):
-            self._calls.extend(bytes(_CALL.size * _GROWTH))
-        key = (name, site)
-        number = self._call_numbers.get(key)
-        if number is None:
-            number = self._call_numbers[key] = len(self._call_numbers)
-        _CALL.pack_into(self._calls, end, number, enter_ns, exit_ns)
+        number = self._call_numbers[name, site]
+        try:
+            _pack_call(self._calls, end, number, enter_ns, exit_ns)
+        except no_room:
+            self._calls.extend(bytes(_CALL_SIZE * _GROWTH))
+            _pack_call(self._calls, end, number, enter_ns, exit_ns)
         self._calls_end = end + _CALL_SIZE
 
     @property

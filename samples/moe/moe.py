@@ -4,8 +4,9 @@ Scenario: batches of tokens go through a gate, two experts each out of eight, an
 comes (dropless), or a fixed number of rows and no more (drop-pad). Three versions launch the same kernels (versions.py)
 and are compared with plain NumPy (layer.py): first on scikit-learn's digits, a layer so small that the host's calls are
 all that takes time, then on one that gives the device something to do. With host syncs between the stages the streams
-cost more than they gain; with events between them the host has nothing to wait for until the end. It then never learns
-how many tokens an expert got, and launches each for as many rows as there could be: dropless pays for that in cores.
+cost the small layer more than they gain; with events between them the host has nothing to wait for until the end. It
+then never learns how many tokens an expert got, and launches each for as many rows as there could be: dropless pays for
+that in cores.
 """
 
 import asyncio

@@ -103,7 +103,7 @@ async def create_lane(job: Job) -> Lane:
 
 
 async def copy(dst: Array | npt.NDArray, src: Array | npt.NDArray) -> None:
-    """All of it, and wait for it."""
+    """Copy all of *src*, and wait for it."""
     await acl.Memcpy(dst, dst.nbytes, src, src.nbytes, MemcpyKind.DEFAULT)
 
 

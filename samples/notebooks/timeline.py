@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from acl_py.trace import Trace
@@ -48,7 +49,13 @@ def show(traces: Mapping[str, Trace], *, rows: str = "streams", since_ns: int | 
 
     Time 0 is *since_ns*, by default the first call that queued something.
     """
-    pictures = [(title, *_rows(trace, rows, since_ns)) for title, trace in traces.items()]
+    draw(traces, rows=rows, since_ns=dict.fromkeys(traces, since_ns))
+    plt.show()
+
+
+def draw(traces: Mapping[str, Trace], *, rows: str, since_ns: Mapping[str, int | None]) -> Figure:
+    """What `show` shows, with a time 0 for each."""
+    pictures = [(title, *_rows(trace, rows, since_ns[title])) for title, trace in traces.items()]
     span_us = max((box.end - start) / 1000 for _, start, lanes in pictures for boxes in lanes.values() for box in boxes)
     heights = [len(lanes) for _, _, lanes in pictures]
     size = WIDTH, ROW * sum(heights) + 0.42 * len(pictures) + 0.5
@@ -68,7 +75,7 @@ def show(traces: Mapping[str, Trace], *, rows: str = "streams", since_ns: int | 
     figure.legend(
         handles=keys, loc="outside lower center", ncols=len(keys), fontsize=8, frameon=False, handlelength=2.4
     )
-    plt.show()
+    return figure
 
 
 def _rows(trace: Trace, rows: str, since_ns: int | None) -> tuple[int, dict[str, list[Box]]]:

@@ -161,8 +161,9 @@ def fill(first: Request, queue: Queue, limit: int) -> list[Request]:
 # --- the clients
 
 
-async def arrive(sim: acl.Simulation, load: Load, queue: MemoryObjectSendStream[Request], report: Report) -> None:
+async def arrive(load: Load, queue: MemoryObjectSendStream[Request], report: Report) -> None:
     """Let the clients come, however busy the server is, and wait until the last one has gone."""
+    sim = acl.current_simulation()
     start_ns = came_ns = sim.now_ns
     async with queue, anyio.create_task_group() as clients:
         for vector in load.vectors:
@@ -171,19 +172,17 @@ async def arrive(sim: acl.Simulation, load: Load, queue: MemoryObjectSendStream[
                 await acl.Sleep((came_ns - sim.now_ns) / 1000)
             request = Request(vector, came_ns)
             report.requests.append(request)
-            clients.start_soon(ask, sim, request, sim.rng.uniform(*load.patience_us), queue)
+            clients.start_soon(ask, request, sim.rng.uniform(*load.patience_us), queue)
     report.ns = sim.now_ns - start_ns
 
 
-async def ask(
-    sim: acl.Simulation, request: Request, patience_us: float, queue: MemoryObjectSendStream[Request]
-) -> None:
+async def ask(request: Request, patience_us: float, queue: MemoryObjectSendStream[Request]) -> None:
     """One client: ask, and wait for the answer, but not for ever."""
     async with move_on_after(patience_us):
         await queue.send(request)
         await request.answered.wait()
     request.is_abandoned = request.answer is None
-    request.latency_us = (sim.now_ns - request.came_ns) / 1000
+    request.latency_us = (acl.current_simulation().now_ns - request.came_ns) / 1000
 
 
 @asynccontextmanager
@@ -207,13 +206,13 @@ async def simulate(policy: Policy, load: Load) -> Report:
     """Let the clients of *load* meet a server that follows *policy*."""
     report = Report()
     send, receive = anyio.create_memory_object_stream[Request](inf)
-    async with acl.simulate(device="h200") as sim:
+    async with acl.simulate(device="h200"):
         up, down = await put(load.up), await put(load.down)
         workers = [await Worker.create(policy.batch, len(load.up)) for _ in range(policy.streams)]
         async with receive, anyio.create_task_group() as group:
             for worker in workers:
                 group.start_soon(work, worker, policy.batch, up, down, receive, report)
-            await arrive(sim, load, send, report)
+            await arrive(load, send, report)
     return report
 
 
