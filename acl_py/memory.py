@@ -23,7 +23,7 @@ from device_model import memory as model
 from device_model.device import Device
 from device_model.memory import Allocation, Origin, Space
 from device_model.memory import Buffer as Buffer
-from device_model.ops import D2D, D2H, H2D, Copy, Fill, Label, Op
+from device_model.ops import D2D, D2H, H2D, Copy, Fill, Label, Op, PitchedCopy
 from device_model.scheduler import NOTHING, AllOf, Completion, Nanoseconds
 from device_model.streams import Stream
 from device_model.workers import Workers
@@ -249,7 +249,10 @@ async def MemcpyAsync(
         and dst.allocation.freed is None
         and src.allocation.freed is None
     ):
-        dst_allocation, dst_offset, src_allocation, src_offset = dst.allocation, dst.offset, src.allocation, src.offset
+        dst_allocation = dst.allocation
+        dst_offset = dst.offset
+        src_allocation = src.allocation
+        src_offset = src.offset
     else:
         dst_allocation, dst_offset, src_allocation, src_offset = _ends(runtime, dst, src, count, kind)
     route = _ASYNC.get((kind, dst_allocation.space, src_allocation.space))
@@ -650,8 +653,9 @@ def _pitched(
     dst_allocation, dst_offset = _locate(runtime, dst, model.pitched_bytes(dst_pitch, width, height), "dst")
     src_allocation, src_offset = _locate(runtime, src, model.pitched_bytes(src_pitch, width, height), "src")
     route = _route(runtime, kind, dst_allocation, src_allocation)
-    work = Copy(route or D2D, dst_allocation, dst_offset, src_allocation, src_offset, width * height)
-    work.pitched = (dst_pitch, src_pitch, width, height)
+    work = PitchedCopy(
+        route or D2D, dst_allocation, dst_offset, dst_pitch, src_allocation, src_offset, src_pitch, width, height
+    )
     return route, work
 
 

@@ -138,11 +138,9 @@ class Op(Completion):
 
 
 class Copy(Work):
-    """Copy *nbytes* from *src* to *dst* (H2D, D2H or D2D); `pitched` makes it rows: `(dst_pitch, src_pitch, width,
-    height)`.
-    """
+    """Copy *nbytes* from *src* to *dst*: H2D, D2H or D2D."""
 
-    __slots__ = ("dst", "dst_offset", "label", "nbytes", "pitched", "src", "src_offset")
+    __slots__ = ("dst", "dst_offset", "label", "nbytes", "src", "src_offset")
 
     def __init__(
         self, label: Label, dst: Allocation, dst_offset: int, src: Allocation, src_offset: int, nbytes: int
@@ -153,37 +151,78 @@ class Copy(Work):
         self.src = src
         self.src_offset = src_offset
         self.nbytes = nbytes
-        self.pitched: tuple[int, int, int, int] | None = None
 
     def perform(self) -> None:
         """Move the bytes."""
         dst, src = self.dst, self.src
         if dst.cold is not None or src.cold is not None:  # only then can they be gone
-            _check(self.label.kind, "destination", dst)
-            _check(self.label.kind, "source", src)
-        elif self.nbytes < memory.LARGE and self.pitched is None:
+            self._check()
+        elif self.nbytes < memory.LARGE:
             # memory.copy(), written out: this is the hot path.
             start, offset, nbytes = self.dst_offset, self.src_offset, self.nbytes
             dst.view[start : start + nbytes] = src.view[offset : offset + nbytes]
             return
-        if self.pitched is None:
-            memory.copy(dst, self.dst_offset, src, self.src_offset, self.nbytes)
-        else:
-            dst_pitch, src_pitch, width, height = self.pitched
-            memory.copy2d(dst, self.dst_offset, dst_pitch, src, self.src_offset, src_pitch, width, height)
+        memory.copy(dst, self.dst_offset, src, self.src_offset, self.nbytes)
 
     def reads(self) -> Sequence[Extent]:
-        """The source; of a pitched copy everything from its first to its last byte."""
-        return ((self.src, self.src_offset, self.src_offset + self._span(1)),)
+        """The source."""
+        return ((self.src, self.src_offset, self.src_offset + self.nbytes),)
+
+    def writes(self) -> Sequence[Extent]:
+        """The destination."""
+        return ((self.dst, self.dst_offset, self.dst_offset + self.nbytes),)
+
+    def _check(self) -> None:
+        _check(self.label.kind, "destination", self.dst)
+        _check(self.label.kind, "source", self.src)
+
+
+class PitchedCopy(Copy):
+    """Copy *height* rows of *width* bytes whose beginnings lie a pitch apart."""
+
+    __slots__ = ("dst_pitch", "height", "src_pitch", "width")
+
+    def __init__(
+        self,
+        label: Label,
+        dst: Allocation,
+        dst_offset: int,
+        dst_pitch: int,
+        src: Allocation,
+        src_offset: int,
+        src_pitch: int,
+        width: int,
+        height: int,
+    ) -> None:
+        super().__init__(label, dst, dst_offset, src, src_offset, width * height)
+        self.dst_pitch = dst_pitch
+        self.src_pitch = src_pitch
+        self.width = width
+        self.height = height
+
+    def perform(self) -> None:
+        """Move the rows."""
+        self._check()
+        memory.copy2d(
+            self.dst,
+            self.dst_offset,
+            self.dst_pitch,
+            self.src,
+            self.src_offset,
+            self.src_pitch,
+            self.width,
+            self.height,
+        )
+
+    def reads(self) -> Sequence[Extent]:
+        """The source, everything from its first to its last byte."""
+        span = memory.pitched_bytes(self.src_pitch, self.width, self.height)
+        return ((self.src, self.src_offset, self.src_offset + span),)
 
     def writes(self) -> Sequence[Extent]:
         """The destination, likewise."""
-        return ((self.dst, self.dst_offset, self.dst_offset + self._span(0)),)
-
-    def _span(self, side: int) -> int:
-        if self.pitched is None:
-            return self.nbytes
-        return memory.pitched_bytes(self.pitched[side], *self.pitched[2:])
+        span = memory.pitched_bytes(self.dst_pitch, self.width, self.height)
+        return ((self.dst, self.dst_offset, self.dst_offset + span),)
 
 
 class Fill(Work):

@@ -2,7 +2,8 @@
 knows a vendor.
 
 Each field is a row of docs/semantics.md, where the source of each answer stands: what an H200 did, or the
-documentation. Sizes, depths and costs are not here but in the profile.
+documentation. Sizes, depths and costs are not here but in the profile. A question with one answer so far says
+what the engine does; the other answers come with the rules that give them (ACL).
 """
 
 from collections.abc import Mapping

@@ -5,7 +5,7 @@ import pytest
 from rig import whole
 
 from device_model.memory import POISON, array
-from device_model.ops import D2D, H2D, Copy, Fill, HostFunction, Kernel, Label, Lane
+from device_model.ops import D2D, H2D, Copy, Fill, HostFunction, Kernel, Label, Lane, PitchedCopy
 
 
 def bytes_of(allocation):
@@ -26,8 +26,7 @@ def test_a_copy_reads_its_source_and_writes_its_destination(rig):
 
 def test_a_copy_of_rows_touches_everything_from_its_first_byte_to_its_last(rig):
     dst, src = rig.on_device(100), rig.on_device(100)
-    copy = Copy(D2D, dst, 1, src, 2, 3 * 4)
-    copy.pitched = (10, 20, 3, 4)  # pitches; 4 rows of 3 bytes
+    copy = PitchedCopy(D2D, dst, 1, 10, src, 2, 20, width=3, height=4)
     assert (copy.reads(), copy.writes()) == (((src, 2, 2 + 63),), ((dst, 1, 1 + 33),))
     bytes_of(src)[:] = np.arange(100)
     bytes_of(dst)[:] = 255
