@@ -4,7 +4,7 @@ The verbs are aclrt's without the prefix, all of them coroutines. Layers, each o
 
     cli, programs                    the command line, stream programs
     simulation                       run, simulate, open
-    devices memory streams events kernels callbacks host     the verbs, one noun each
+    devices memory copies streams events kernels callbacks host     the verbs, one noun each
     runtime, bridge, blocking, trace
     device_model                     the device: no asyncio, no wall clock
 """
@@ -14,6 +14,13 @@ from acl_py.arrays import In as In
 from acl_py.arrays import InOut as InOut
 from acl_py.arrays import Out as Out
 from acl_py.callbacks import LaunchHostFunc as LaunchHostFunc
+from acl_py.copies import Memcpy as Memcpy
+from acl_py.copies import Memcpy2d as Memcpy2d
+from acl_py.copies import Memcpy2dAsync as Memcpy2dAsync
+from acl_py.copies import MemcpyAsync as MemcpyAsync
+from acl_py.copies import MemcpyKind as MemcpyKind
+from acl_py.copies import Memset as Memset
+from acl_py.copies import MemsetAsync as MemsetAsync
 from acl_py.devices import Context as Context
 from acl_py.devices import CreateContext as CreateContext
 from acl_py.devices import DestroyContext as DestroyContext
@@ -59,13 +66,6 @@ from acl_py.memory import HostUnregister as HostUnregister
 from acl_py.memory import Malloc as Malloc
 from acl_py.memory import MallocAsync as MallocAsync
 from acl_py.memory import MallocHost as MallocHost
-from acl_py.memory import Memcpy as Memcpy
-from acl_py.memory import Memcpy2d as Memcpy2d
-from acl_py.memory import Memcpy2dAsync as Memcpy2dAsync
-from acl_py.memory import MemcpyAsync as MemcpyAsync
-from acl_py.memory import MemcpyKind as MemcpyKind
-from acl_py.memory import Memset as Memset
-from acl_py.memory import MemsetAsync as MemsetAsync
 from acl_py.simulation import Simulation as Simulation
 from acl_py.simulation import current_simulation as current_simulation
 from acl_py.simulation import open as open  # noqa: A004 - acl_py.open is the name

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import acl_py.memory as mem
-from acl_py import devices, events, host, streams
+from acl_py import copies, devices, events, host, streams
 from acl_py.blocking import BlockingBridge, finish
 from acl_py.callbacks import LaunchHostFunc
 from acl_py.errors import AclError, DeviceError, Kind
@@ -239,22 +239,22 @@ class _Player:
         self, dst: str, src: str, bytes: int, dst_off: int, src_off: int, stream: str  # noqa: A002 - the format's name
     ) -> Completion:  # fmt: skip
         to, room, source = self._ends(dst, dst_off, src, src_off)
-        return await mem.MemcpyAsync(to, room, source, bytes, mem.MemcpyKind.DEFAULT, self.streams[stream])
+        return await copies.MemcpyAsync(to, room, source, bytes, copies.MemcpyKind.DEFAULT, self.streams[stream])
 
     async def memcpy(
         self, dst: str, src: str, bytes: int, dst_off: int, src_off: int, stream: str | None  # noqa: A002, ARG002
     ) -> None:  # fmt: skip
         to, room, source = self._ends(dst, dst_off, src, src_off)
-        await mem.Memcpy(to, room, source, bytes, mem.MemcpyKind.DEFAULT)
+        await copies.Memcpy(to, room, source, bytes, copies.MemcpyKind.DEFAULT)
 
     async def memset_async(self, dst: str, bytes: int, value: int, stream: str) -> Completion:  # noqa: A002
-        return await mem.MemsetAsync(self.memory[dst], _size(self.memory[dst]), value, bytes, self.streams[stream])
+        return await copies.MemsetAsync(self.memory[dst], _size(self.memory[dst]), value, bytes, self.streams[stream])
 
     async def memset(self, dst: str, bytes: int, value: int, stream: str | None) -> None:  # noqa: A002, ARG002
-        await mem.Memset(self.memory[dst], _size(self.memory[dst]), value, bytes)
+        await copies.Memset(self.memory[dst], _size(self.memory[dst]), value, bytes)
 
     async def memcpy_async_bad(self, dst_addr: int, src_addr: int, bytes: int, kind: int, stream: str) -> Completion:  # noqa: A002
-        return await mem.MemcpyAsync(dst_addr, bytes, src_addr, bytes, kind, self.streams[stream])
+        return await copies.MemcpyAsync(dst_addr, bytes, src_addr, bytes, kind, self.streams[stream])
 
     async def record(self, event: str, stream: str) -> Completion:
         return await events.RecordEvent(self.events[event], self.streams[stream])
