@@ -4,57 +4,28 @@ What a copy does follows from where both ends are; `kind` must agree. A copy or 
 for the call, but is no work: nothing is queued, nobody waits, and no other work is held back by it.
 """
 
-from enum import IntEnum
 from sys import _getframe
 
 from acl_py.arrays import Array
 from acl_py.errors import Kind
 from acl_py.memory import Memory
+from acl_py.routes import FITTING, KINDS
+from acl_py.routes import MemcpyKind as MemcpyKind
 from acl_py.runtime import Runtime, Scope, current, here, scope_var
 from acl_py.sites import Site, site_of
 from acl_py.streams import StreamLike, resolve
 from device_model import memory as model
 from device_model.memory import Allocation, Buffer, Space
-from device_model.ops import D2D, D2H, H2D, Copy, Fill, Label, Op, PitchedCopy
+from device_model.ops import D2D, H2D, BlindCopy, Copy, Fill, Label, Op, PitchedCopy
+from device_model.rules import CopyKind, HostToHost, PageableCopy, SyncCopy
 from device_model.scheduler import NOTHING, Completion
 from device_model.streams import Stream
 
-
-class MemcpyKind(IntEnum):
-    """aclrtMemcpyKind, with its values."""
-
-    HOST_TO_HOST = 0
-    HOST_TO_DEVICE = 1
-    DEVICE_TO_HOST = 2
-    DEVICE_TO_DEVICE = 3
-    DEFAULT = 4  # by where the addresses are
-    HOST_TO_BUF_TO_DEVICE = 5
-    INNER_DEVICE_TO_DEVICE = 6
-    INTER_DEVICE_TO_DEVICE = 7
-
-
-_HOST = (Space.PINNED, Space.PAGEABLE)
-# (kind, where dst is, where src is) -> the direction; None: host to host, which the host does itself.
-_ROUTES: dict[tuple[int, int, int], Label | None] = {}
-for _host in _HOST:
-    for _kind in (MemcpyKind.HOST_TO_DEVICE, MemcpyKind.HOST_TO_BUF_TO_DEVICE, MemcpyKind.DEFAULT):
-        _ROUTES[_kind, Space.DEVICE, _host] = H2D
-    for _kind in (MemcpyKind.DEVICE_TO_HOST, MemcpyKind.DEFAULT):
-        _ROUTES[_kind, _host, Space.DEVICE] = D2H
-    for _kind in (MemcpyKind.HOST_TO_HOST, MemcpyKind.DEFAULT):
-        for _other in _HOST:
-            _ROUTES[_kind, _host, _other] = None
-for _kind in (
-    MemcpyKind.DEVICE_TO_DEVICE,
-    MemcpyKind.INNER_DEVICE_TO_DEVICE,
-    MemcpyKind.INTER_DEVICE_TO_DEVICE,
-    MemcpyKind.DEFAULT,
-):
-    _ROUTES[_kind, Space.DEVICE, Space.DEVICE] = D2D
-_KINDS = frozenset(int(_kind) for _kind in MemcpyKind)
-# Those of them in which the host takes no part: only these are asynchronous.
-_ASYNC = {key: route for key, route in _ROUTES.items() if route is not None and Space.PAGEABLE not in key[1:]}
 _PLACES = {Space.DEVICE: "device", Space.PINNED: "pinned host", Space.PAGEABLE: "pageable host"}
+_ANY_KIND = MemcpyKind.DEFAULT
+# With these, a copy between two host addresses of which one is pageable stays one from host to host; with the others
+# the runtime finds the pageable end, and copies synchronously.
+_MEANS_HOST_TO_HOST = (MemcpyKind.HOST_TO_HOST, MemcpyKind.DEFAULT)
 
 
 async def MemcpyAsync(
@@ -91,7 +62,7 @@ async def MemcpyAsync(
         src_offset = src.offset
     else:
         dst_allocation, dst_offset, src_allocation, src_offset = _ends(runtime, dst, src, count, kind)
-    route = _ASYNC.get((kind, dst_allocation.space, src_allocation.space))
+    route = runtime.async_routes.get((kind, dst_allocation.space, src_allocation.space))
     if route is None or not count:
         return await _copy_by_host(
             scope, stream, kind, dst_allocation, dst_offset, src_allocation, src_offset, count, site, enter
@@ -108,18 +79,26 @@ async def MemcpyAsync(
 
 
 async def Memcpy(dst: Memory, dest_max: int, src: Memory, count: int, kind: int) -> None:
-    """Copy *count* bytes from *src* to *dst*, in the default stream, after all that precedes it there.
+    """Copy *count* bytes from *src* to *dst*.
 
-    The host waits until it is done, with two exceptions that surprise: a copy inside the device is only queued, and
-    one from pageable memory is done for the host when it has been staged (measured: sync-memcpy-d2d,
-    sync-memcpy-h2d-pageable).
+    Under CUDA's rules in the default stream, after all that precedes it there. The host waits until it is done, with
+    two exceptions that surprise: a copy inside the device is only queued, and one from pageable memory is done for the
+    host when it has been staged (measured: sync-memcpy-d2d, sync-memcpy-h2d-pageable). Under ACL's rules at once and
+    outside all streams, so not after what is queued; done on return; *kind* does not count.
     """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     _check_count(runtime, count, dest_max)
-    dst_allocation, dst_offset, src_allocation, src_offset = _ends(runtime, dst, src, count, kind)
-    route = _route(runtime, kind, dst_allocation, src_allocation)
-    await _copy_and_wait(scope, route, dst_allocation, dst_offset, src_allocation, src_offset, count, site)
+    outside = runtime.rules.sync_copy is SyncCopy.OUTSIDE
+    if outside and not count:
+        runtime.pay(runtime.costs.copy)
+    elif outside:
+        dst_allocation, dst_offset, src_allocation, src_offset = _ends(runtime, dst, src, count, _ANY_KIND)
+        await _copy_outside(scope, dst_allocation, dst_offset, src_allocation, src_offset, count, "Memcpy()", site)
+    else:
+        dst_allocation, dst_offset, src_allocation, src_offset = _ends(runtime, dst, src, count, kind)
+        route = _route(runtime, kind, dst_allocation, src_allocation)
+        await _copy_and_wait(scope, route, dst_allocation, dst_offset, src_allocation, src_offset, count, site)
     runtime.called("Memcpy", enter, site)
     if scope.context.error is not None:
         raise runtime.lost(scope.context)
@@ -140,6 +119,8 @@ async def Memcpy2dAsync(
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     found = resolve(scope, stream)
     route, work = _pitched(runtime, dst, dst_pitch, src, src_pitch, width, height, kind)
+    if route is None and runtime.rules.host_to_host is HostToHost.REFUSED:
+        raise _no_host_to_host(runtime, work.dst, work.src)
     completion = await _copy_rows(runtime, found, route, work, site)
     runtime.called("Memcpy2dAsync", enter, site)
     return completion
@@ -148,13 +129,18 @@ async def Memcpy2dAsync(
 async def Memcpy2d(
     dst: Memory, dst_pitch: int, src: Memory, src_pitch: int, width: int, height: int, kind: int
 ) -> None:
-    """Copy *height* rows of *width* bytes in the default stream and wait for it, except inside the device."""
+    """Copy *height* rows of *width* bytes in the default stream and wait for it, except inside the device; under ACL's
+    rules outside all streams, and always wait for it.
+    """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
-    route, work = _pitched(runtime, dst, dst_pitch, src, src_pitch, width, height, kind)
-    completion = await _copy_rows(runtime, scope.context.default, route, work, site)
-    if route is not D2D:
+    outside = runtime.rules.sync_copy is SyncCopy.OUTSIDE
+    route, work = _pitched(runtime, dst, dst_pitch, src, src_pitch, width, height, _ANY_KIND if outside else kind)
+    completion = await _copy_rows(runtime, _sync_stream(scope), route, work, site)
+    if outside or route is not D2D:
         await runtime.wait(completion, "Memcpy2d()", site)
+    if isinstance(completion, Op) and completion.error is not None:
+        raise runtime.told(completion.error)
     runtime.called("Memcpy2d", enter, site)
     if scope.context.error is not None:
         raise runtime.lost(scope.context)
@@ -171,13 +157,15 @@ async def MemsetAsync(dst: Memory, dest_max: int, value: int, count: int, stream
 
 async def Memset(dst: Memory, dest_max: int, value: int, count: int) -> None:
     """Fill *count* bytes of *dst* in the default stream; the host waits only for pinned memory (measured:
-    memset-busy).
+    memset-busy). Under ACL's rules at once and outside all streams, done on return, also of pageable memory.
     """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
-    completion, pinned = await _fill(scope, scope.context.default, dst, dest_max, value, count, site)
-    if pinned:
-        await runtime.wait(completion, "Memset() of pinned memory", site)
+    completion, pinned = await _fill(scope, _sync_stream(scope), dst, dest_max, value, count, site)
+    if pinned or runtime.rules.sync_copy is SyncCopy.OUTSIDE:
+        await runtime.wait(completion, "Memset()", site)
+    if isinstance(completion, Op) and completion.error is not None:
+        raise runtime.told(completion.error)
     runtime.called("Memset", enter, site)
     if scope.context.error is not None:
         raise runtime.lost(scope.context)
@@ -199,11 +187,25 @@ async def _copy_by_host(
     enter: int,
 ) -> Completion:
     """The asynchronous copies in which the host takes part."""
-    runtime = scope.runtime
-    route = _route(runtime, kind, dst, src)
+    runtime, rules = scope.runtime, scope.runtime.rules
     completion: Completion = NOTHING
-    if not count:
+    same = dst is src and dst_offset == src_offset and rules.copy_kind is CopyKind.CORRECTED
+    if same or (not count and rules.copy_kind is CopyKind.CORRECTED):
+        route = None
+    else:
+        route = _route(runtime, kind, dst, src)
+        if route is None and rules.host_to_host is HostToHost.REFUSED and kind in _MEANS_HOST_TO_HOST:
+            raise _no_host_to_host(runtime, dst, src)
+    if same or not count:
         runtime.pay(runtime.costs.copy)
+    elif rules.pageable_copy is PageableCopy.SYNCHRONOUS:
+        if kind == MemcpyKind.DEVICE_TO_DEVICE:  # which hides that one end is pageable: the device finds out
+            label = route or D2D
+            work = BlindCopy(label, dst, dst_offset, src, src_offset, count)
+            completion = await _queue(runtime, stream, work, site)
+        else:
+            await _until(runtime, stream.frontier(), f"a copy of pageable memory waits for {stream.name}", site)
+            await _copy_outside(scope, dst, dst_offset, src, src_offset, count, "MemcpyAsync()", site)
     elif route is None:
         await _host_to_host(runtime, stream, dst, dst_offset, src, src_offset, count, site)
     elif route is H2D:
@@ -214,6 +216,32 @@ async def _copy_by_host(
     if stream.context.error is not None:
         raise runtime.lost(stream.context)
     return completion
+
+
+async def _copy_outside(
+    scope: Scope,
+    dst: Allocation,
+    dst_offset: int,
+    src: Allocation,
+    src_offset: int,
+    count: int,
+    name: str,
+    site: Site,
+) -> None:
+    """A copy at once, outside all streams; the host waits until it is done."""
+    runtime = scope.runtime
+    if dst is src and dst_offset == src_offset:
+        runtime.pay(runtime.costs.copy)
+        return
+    route = FITTING[_ANY_KIND, dst.space, src.space]
+    if route is None:
+        runtime.pay(runtime.profile.copies.host_to_host[count])
+        model.copy(dst, dst_offset, src, src_offset, count)
+        return
+    op = await _queue(runtime, scope.context.outside, Copy(route, dst, dst_offset, src, src_offset, count), site)
+    await runtime.wait(op, f"{name} outside the streams", site)
+    if op.error is not None:
+        raise runtime.told(op.error)
 
 
 async def _copy_and_wait(
@@ -314,6 +342,11 @@ async def _copy_rows(runtime: Runtime, stream: Stream, route: Label | None, work
         runtime.pay(copies.host_to_host[work.nbytes])
         work.perform()
         return NOTHING
+    if Space.PAGEABLE in (src.space, dst.space) and runtime.rules.pageable_copy is PageableCopy.SYNCHRONOUS:
+        await _until(runtime, stream.frontier(), f"a copy of pageable memory waits for {stream.name}", site)
+        op = await _queue(runtime, stream.context.outside, work, site)
+        await runtime.wait(op, "a pitched copy outside the streams", site)
+        return op
     if src.space is Space.PAGEABLE:
         runtime.pay(copies.stage_fixed + copies.stage[work.nbytes])
         _, start, stop = work.reads()[0]
@@ -353,6 +386,11 @@ async def _fill(
     if not isinstance(value, int):
         raise TypeError(f"the value of a fill must be an int, not {value!r}")
     allocation, offset = _locate(runtime, dst, count, "dst")
+    if allocation.space is Space.PAGEABLE and runtime.rules.sync_copy is SyncCopy.OUTSIDE:
+        await _until(runtime, stream.frontier(), f"a fill of pageable memory waits for {stream.name}", site)
+        runtime.pay(runtime.profile.copies.host_to_host[count])
+        model.fill(allocation, offset, value & 0xFF, count)
+        return NOTHING, False
     if allocation.space is Space.PAGEABLE:
         raise runtime.fail(
             Kind.INVALID_VALUE, "a fill of pageable host memory", "use device or pinned memory, or NumPy's fill"
@@ -362,6 +400,11 @@ async def _fill(
         return NOTHING, False
     work = Fill(allocation, offset, value & 0xFF, count)
     return await _queue(runtime, stream, work, site), work.pinned
+
+
+def _sync_stream(scope: Scope) -> Stream:
+    """Where copies and fills are queued that name no stream."""
+    return scope.context.outside if scope.runtime.rules.sync_copy is SyncCopy.OUTSIDE else scope.context.default
 
 
 async def _until(runtime: Runtime, completion: Completion, what: str, site: Site) -> None:
@@ -394,14 +437,14 @@ def _locate(runtime: Runtime, thing: Memory, nbytes: int, role: str) -> tuple[Al
 def _ends(
     runtime: Runtime, dst: Memory, src: Memory, count: int, kind: object
 ) -> tuple[Allocation, int, Allocation, int]:
-    if kind not in _KINDS:
+    if kind not in KINDS:
         raise _no_kind(runtime, kind)
     return *_locate(runtime, dst, count, "dst"), *_locate(runtime, src, count, "src")
 
 
 def _route(runtime: Runtime, kind: int, dst: Allocation, src: Allocation) -> Label | None:
     try:
-        return _ROUTES[kind, dst.space, src.space]
+        return runtime.routes[kind, dst.space, src.space]
     except (KeyError, TypeError):
         raise _bad_route(runtime, kind, dst, src) from None
 
@@ -412,9 +455,17 @@ def _no_kind(runtime: Runtime, kind: object) -> Exception:
     )
 
 
+def _no_host_to_host(runtime: Runtime, dst: Allocation, src: Allocation) -> Exception:
+    return runtime.fail(
+        Kind.NOT_SUPPORTED,
+        f"an asynchronous copy from {_PLACES[src.space]} memory {src!r} to {_PLACES[dst.space]} memory {dst!r}",
+        "use Memcpy(), or copy on the host",
+    )
+
+
 def _bad_route(runtime: Runtime, kind: object, dst: Allocation, src: Allocation) -> Exception:
     places = f"from {_PLACES[src.space]} memory {src!r} to {_PLACES[dst.space]} memory {dst!r}"
-    if kind not in _KINDS:
+    if kind not in KINDS:
         return _no_kind(runtime, kind)
     name = MemcpyKind(kind).name
     return runtime.fail(

@@ -4,16 +4,25 @@ from sys import _getframe
 
 from acl_py.errors import Kind
 from acl_py.runtime import Runtime, Scope, change, current, here
-from acl_py.sites import site_of
+from acl_py.sites import Site, site_of
 from device_model.contexts import Context as Context
+from device_model.device import Device
+from device_model.rules import ContextGone, DeviceSync, Reset
+from device_model.rules import Init as InitRule
 from device_model.scheduler import AllOf
 
 
 async def Init() -> None:
-    """Begin to use the runtime. Optional: a simulation is ready when it starts. Counted, as in aclrt."""
+    """Begin to use the runtime. Optional: a simulation is ready when it starts. Counted; under ACL's rules a second one
+    is refused, without harm.
+    """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     runtime.pay(runtime.costs.other)
+    if runtime.initialized and runtime.rules.init is InitRule.ONCE:
+        raise runtime.fail(
+            Kind.ALREADY_INITIALIZED, "Init() when the runtime is initialised already", "ignore this, or call it once"
+        )
     runtime.initialized += 1
     runtime.called("Init", enter, site)
 
@@ -43,12 +52,15 @@ def leaks_of(runtime: Runtime) -> list[str]:
 
 
 async def SetDevice(device: int) -> None:
-    """Make the primary context of *device* current for the calling task and those it makes later."""
+    """Make the primary context of *device* current for the calling task and those it makes later. ResetDevice counts
+    how often this was called, under ACL's rules.
+    """
     scope = here()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
-    context = runtime.device(device).primary
+    found = runtime.device(device)
     runtime.pay(runtime.costs.set_device)
-    change(scope, context)
+    found.uses += 1
+    change(scope, found.primary)
     runtime.called("SetDevice", enter, site)
 
 
@@ -56,6 +68,8 @@ async def GetDevice() -> int:
     """The number of the current device."""
     scope = here()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    if scope.context.destroyed is not None and runtime.rules.context_gone is ContextGone.NONE:
+        raise runtime.lost(scope.context)
     runtime.pay(runtime.costs.other)
     runtime.called("GetDevice", enter, site)
     return scope.context.device.ordinal
@@ -73,20 +87,40 @@ async def GetDeviceCount() -> int:
 async def ResetDevice(device: int) -> None:
     """Destroy all contexts of *device* and free its memory, at once; what is still queued has no effect any more.
 
-    It leaves a fresh primary context, so it also mends a device whose work has failed.
+    It leaves a fresh primary context, so it also mends a device whose work has failed. Under ACL's rules it takes back
+    one SetDevice; the last one waits for the work of the primary context, and then no context is current.
     """
     scope = here()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    runtime, site = scope.runtime, site_of(_getframe(1))
     found = runtime.device(device)
+    if runtime.rules.reset is Reset.COUNTED and not found.uses:
+        raise runtime.fail(Kind.INVALID_DEVICE, f"{found!r} is not in use", "SetDevice() comes before ResetDevice()")
+    await _reset(scope, "ResetDevice", found, max(found.uses - 1, 0), site)
+
+
+async def ResetDeviceForce(device: int) -> None:
+    """ResetDevice, however often SetDevice was called."""
+    scope = here()
+    await _reset(scope, "ResetDeviceForce", scope.runtime.device(device), 0, site_of(_getframe(1)))
+
+
+async def _reset(scope: Scope, name: str, device: Device, uses: int, site: Site) -> None:
+    runtime, enter = scope.runtime, scope.runtime.host_ns
     runtime.pay(runtime.costs.other)
-    found.reset(site)
-    if scope.context.device is found:
-        change(scope, found.primary)
-    runtime.called("ResetDevice", enter, site)
+    counted = runtime.rules.reset is Reset.COUNTED
+    if not (counted and uses):
+        if counted:
+            await runtime.wait(device.primary.work(), f"{name}({device.ordinal})", site)
+        device.reset(site)
+        if scope.context.device is device and runtime.rules.context_gone is ContextGone.PRIMARY:
+            change(scope, device.primary)
+    device.uses = uses
+    runtime.called(name, enter, site)
 
 
 async def SynchronizeDevice() -> None:
-    """Wait until all work of the current device has completed, whichever stream it is in.
+    """Wait until all work of the current device has completed, whichever stream it is in; under ACL's rules, that of
+    the current context.
 
     Raises:
         AclError: the work of the context failed.
@@ -95,7 +129,13 @@ async def SynchronizeDevice() -> None:
     scope = current()
     device = scope.context.device
     what = f"SynchronizeDevice() of {device!r}"
-    await scope.runtime.synchronize("SynchronizeDevice", device.work(), what, site_of(_getframe(1)), scope.context)
+    whole = scope.runtime.rules.device_sync is DeviceSync.DEVICE
+    completion = device.work() if whole else scope.context.work()
+    contexts = device.contexts if whole else [scope.context]
+    streams = [stream for context in contexts for stream in context.everything()]
+    await scope.runtime.synchronize(
+        "SynchronizeDevice", completion, what, site_of(_getframe(1)), scope.context, streams
+    )
 
 
 async def CreateContext(device: int) -> Context:
@@ -112,7 +152,7 @@ async def CreateContext(device: int) -> Context:
 
 async def DestroyContext(context: Context) -> None:
     """Destroy *context*; its work completes, its streams and events are gone. If it is current, the device's primary
-    one becomes so.
+    one becomes so; under ACL's rules none is then.
     """
     scope = here()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
@@ -121,7 +161,7 @@ async def DestroyContext(context: Context) -> None:
         raise runtime.fail(Kind.INVALID_CONTEXT, f"{context!r} comes with its device", "use ResetDevice()")
     runtime.pay(runtime.costs.other)
     context.destroy(site)
-    if scope.context is context:
+    if scope.context is context and runtime.rules.context_gone is ContextGone.PRIMARY:
         change(scope, context.device.primary)
     runtime.called("DestroyContext", enter, site)
 

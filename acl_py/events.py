@@ -1,23 +1,89 @@
 """Events: snapshots of a stream's work, to wait for, to ask about and to take times from."""
 
+from enum import IntFlag
 from sys import _getframe
 
 from acl_py.errors import Kind
 from acl_py.runtime import Scope, current, here, scope_var
-from acl_py.sites import site_of
+from acl_py.sites import Site, site_of
 from acl_py.streams import Status, StreamLike, answered, check_event, resolve
+from device_model.events import CountedEvent, FlagEvent
 from device_model.events import Event as Event
+from device_model.rules import EventClass
 from device_model.scheduler import NOTHING, Completion
 from device_model.streams import Stream
 
 
+class EventFlag(IntFlag):
+    """aclrtEvent's flags, with their values."""
+
+    SYNC = 0x1  # streams can wait for it
+    CAPTURE_STREAM_PROGRESS = 0x2
+    TIME_LINE = 0x8  # it has times
+    DEVICE_USE_ONLY = 0x10
+    EXTERNAL = 0x20
+    IPC = 0x40
+
+
+_HERE = EventFlag.SYNC | EventFlag.CAPTURE_STREAM_PROGRESS | EventFlag.TIME_LINE
+
+
 async def CreateEvent(*, timing: bool = True) -> Event:
-    """Create an event in the current context; without *timing* it cannot be used for EventElapsedTime."""
+    """Create an event in the current context; without *timing* it cannot be used for EventElapsedTime.
+
+    Under CUDA's rules waiting for it before any record has no effect; under ACL's that is refused.
+    """
     scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    return _create(scope, "CreateEvent", None, bool(timing), True, site_of(_getframe(1)))
+
+
+async def CreateEventWithFlag(flag: int) -> Event:
+    """Create a level-flag event: a record sets it, ResetEvent clears it, and a wait lasts until it is set, be that by a
+    record that is still to come. *flag* is EventFlag.SYNC, with TIME_LINE to have times. Only under ACL's rules.
+    """
+    return _create_with(current(), "CreateEventWithFlag", EventClass.FLAG, flag, site_of(_getframe(1)))
+
+
+async def CreateEventExWithFlag(flag: int) -> Event:
+    """Create a snapshot event, which behaves as CUDA's; *flag* as for CreateEventWithFlag. Only under ACL's rules."""
+    return _create_with(current(), "CreateEventExWithFlag", EventClass.SNAPSHOT, flag, site_of(_getframe(1)))
+
+
+def _create_with(scope: Scope, name: str, class_: EventClass, flag: int, site: Site) -> Event:
+    runtime = scope.runtime
+    if len(runtime.rules.events) == 1:
+        raise runtime.fail(
+            Kind.NOT_SUPPORTED,
+            f"{name}() under rules {runtime.rules.name}, which have one class of events",
+            "use CreateEvent(), or rules='acl'",
+        )
+    if type(flag) is not int and not isinstance(flag, EventFlag):
+        raise TypeError(f"flag must be an EventFlag, not {flag!r}")
+    if not 0 < flag < 0x80 or flag & 0x4 or flag & EventFlag.DEVICE_USE_ONLY:
+        raise runtime.fail(
+            Kind.INVALID_VALUE, f"{flag:#x} makes no event for a host", "use EventFlag.SYNC, with TIME_LINE for times"
+        )
+    if flag & ~_HERE:
+        raise runtime.fail(
+            Kind.NOT_SUPPORTED, f"{EventFlag(flag)!r} needs graphs or other processes", "use SYNC and TIME_LINE only"
+        )
+    return _create(scope, name, class_, bool(flag & EventFlag.TIME_LINE), bool(flag & EventFlag.SYNC), site)
+
+
+def _create(scope: Scope, name: str, class_: EventClass | None, timing: bool, waitable: bool, site: Site) -> Event:
+    runtime, enter = scope.runtime, scope.runtime.host_ns
+    ids = scope.context.device.event_ids
+    if class_ is EventClass.FLAG:
+        if not ids.left:
+            raise runtime.fail(
+                Kind.NO_EVENT_LEFT,
+                f"all {ids.limit} events of {scope.context.device!r} are in use",
+                "destroy those that are not needed, or wait for records that are pending",
+            )
+        ids.take()
     runtime.pay(runtime.costs.create_event)
-    event = scope.context.create_event(timing=bool(timing), made=site)
-    runtime.called("CreateEvent", enter, site)
+    event = scope.context.create_event(class_, timing=timing, waitable=waitable, made=site)
+    runtime.called(name, enter, site)
     return event
 
 
@@ -28,6 +94,8 @@ async def DestroyEvent(event: Event) -> None:
     check_event(scope, event)
     runtime.pay(runtime.costs.destroy_event)
     event.destroy(site)
+    if event.class_ is EventClass.FLAG:  # the others give their ids back when their records are over
+        event.context.device.event_ids.give(runtime.scheduler.now)
     runtime.called("DestroyEvent", enter, site)
 
 
@@ -52,6 +120,8 @@ async def RecordEvent(event: Event, stream: StreamLike = None) -> Completion:
             f"{event!r} and {stream!r} are of different devices",
             "record an event on a stream of its own device",
         )
+    if type(event) is not Event:
+        await _get_ready(scope, event, stream, site)
     runtime.pay(runtime.costs.record)
     completion = event.record(stream)
     hooks = runtime.hooks
@@ -63,13 +133,72 @@ async def RecordEvent(event: Event, stream: StreamLike = None) -> Completion:
     return completion
 
 
+async def _get_ready(scope: Scope, event: Event, stream: Stream, site: Site) -> None:
+    """The next record of *event* needs an id, which it has until it is over: wait until one is left."""
+    while isinstance(event, CountedEvent) and not event.ids.left:
+        await scope.runtime.busy_until(event.ids.room(), f"RecordEvent({event!r}) waits for an event id", site)
+        scope.runtime.check_stream(stream)
+        check_event(scope, event)
+
+
+async def ResetEvent(event: Event, stream: StreamLike = None) -> Completion:
+    """Clear the flag of *event* when *stream* comes to it; use the stream that waits for it, behind the wait.
+
+    With two waiters an early reset makes the other one wait for ever. Only for events of CreateEventWithFlag; for those
+    of CreateEvent under ACL's rules the documentation leaves open what it does, and here it does nothing.
+    """
+    scope = current()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    found = resolve(scope, stream)
+    check_event(scope, event)
+    if event.class_ is EventClass.SNAPSHOT or not event.waitable:
+        raise runtime.fail(
+            Kind.NOT_SUPPORTED,
+            f"{event!r} has no flag to clear",
+            "events of CreateEventWithFlag(EventFlag.SYNC) have one, under rules='acl'",
+        )
+    runtime.pay(runtime.costs.record)
+    completion = event.reset(found, site) if isinstance(event, FlagEvent) else found.mark()
+    runtime.called("ResetEvent", enter, site)
+    return completion
+
+
+async def QueryEventWaitStatus(event: Event) -> Status:
+    """Are all waits of streams for *event* over? Also when there was none. Not for snapshot events."""
+    scope = current()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    check_event(scope, event)
+    if event.class_ is EventClass.SNAPSHOT:
+        raise runtime.fail(Kind.NOT_SUPPORTED, f"{event!r} does not count its waits", "ask QueryEventStatus()")
+    runtime.pay(runtime.costs.query)
+    done = not event.waits
+    await answered(scope, NOTHING if done else None, f"QueryEventWaitStatus({event!r})", site)
+    runtime.called("QueryEventWaitStatus", enter, site)
+    return Status.COMPLETE if done else Status.NOT_READY
+
+
+async def GetEventTimestamp(event: Event) -> int:
+    """When the last record of *event* took place, in whole microseconds of simulated time."""
+    scope = current()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    check_event(scope, event)
+    runtime.pay(runtime.costs.elapsed)
+    try:
+        _check_time(scope, event)
+    finally:
+        runtime.called("GetEventTimestamp", enter, site)
+    return event.timestamp_ns() // 1000
+
+
 async def QueryEventStatus(event: Event) -> Status:
-    """Has the last record of *event* completed? If there was none: yes."""
+    """Has the last record of *event* completed? If there was none: yes, but no for the classes of events whose waits
+    need one.
+    """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     check_event(scope, event)
     runtime.pay(runtime.costs.query)
-    done = event.done
+    done = event.done and (event.work is not None or event.class_ is EventClass.SNAPSHOT)
     await answered(scope, (event.work or NOTHING) if done else None, f"QueryEventStatus({event!r})", site)
     runtime.called("QueryEventStatus", enter, site)
     if event.context.error is not None:
@@ -83,7 +212,12 @@ async def SynchronizeEvent(event: Event) -> None:
     check_event(scope, event)
     what = f"SynchronizeEvent({event!r})"
     await scope.runtime.synchronize(
-        "SynchronizeEvent", event.work or NOTHING, what, site_of(_getframe(1)), event.context
+        "SynchronizeEvent",
+        event.work or NOTHING,
+        what,
+        site_of(_getframe(1)),
+        event.context,
+        () if event.stream is None else (event.stream,),
     )
 
 
@@ -122,7 +256,7 @@ def _check_time(scope: Scope, event: Event) -> None:
             Kind.NOT_RECORDED, f"{event!r} has no time", "record it on a stream with RecordEvent() first"
         )
     if not event.work.done:
-        raise scope.runtime.fail(Kind.NOT_READY, f"{event!r} has no time yet", "synchronise with it before asking")
+        raise scope.runtime.fail(Kind.NO_TIME_YET, f"{event!r} has no time yet", "synchronise with it before asking")
 
 
 EventRecord = RecordEvent

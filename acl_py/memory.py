@@ -19,6 +19,7 @@ from device_model.device import Device
 from device_model.memory import Allocation, Origin
 from device_model.memory import Buffer as Buffer
 from device_model.ops import Op
+from device_model.rules import Release
 from device_model.scheduler import NOTHING, AllOf, Completion, Nanoseconds
 from device_model.streams import Stream
 from device_model.workers import Workers
@@ -45,7 +46,8 @@ async def Malloc(nbytes: int, policy: int = 0) -> Buffer:  # noqa: ARG001 - aclr
 
 
 async def Free(buffer: Memory) -> None:
-    """Free what Malloc gave; first the host waits until the device is idle (measured: free-busy).
+    """Free what Malloc gave; first the host waits until the device is idle (measured: free-busy). Under ACL's rules it
+    is gone at once, and work that still uses it fails.
 
     Memory of MallocAsync goes back to its pool without a wait: all that uses it must be over. Free(None) does nothing,
     as in CUDA. A Free that is cancelled while it waits frees all the same, once the device is idle.
@@ -59,11 +61,11 @@ async def Free(buffer: Memory) -> None:
         return
     allocation = runtime.memory.root(buffer, "Free", Origin.MALLOC, Origin.POOL)
     cost = costs.free if allocation.nbytes < costs.large_bytes else costs.free_large
+    devices: list[Device] = []
     if allocation.origin is Origin.POOL:
         runtime.pools_in_use = True
-        devices = []
     else:
-        devices = [runtime.device(allocation.device)]
+        devices.append(runtime.device(allocation.device))
     await _end(scope, "Free", allocation, devices, cost, runtime.memory.free, site)
 
 
@@ -186,7 +188,9 @@ async def _end(
     verb: Callable[[object, object], None],
     site: Site,
 ) -> None:
-    """End the life of *allocation* by *verb* once *devices* are idle; who is cancelled meanwhile leaves it to them."""
+    """End the life of *allocation* by *verb*, once *devices* are idle if the rules say so; who is cancelled meanwhile
+    leaves it to them.
+    """
     runtime = scope.runtime
     enter = runtime.host_ns
     buffer = model.Buffer(allocation, 0, allocation.nbytes)
@@ -195,7 +199,8 @@ async def _end(
         verb(buffer, site)
         _tell_freed(runtime, allocation)
 
-    completion = AllOf([device.work() for device in devices])
+    waits = runtime.rules.release is Release.WAITS_FOR_DEVICE
+    completion = AllOf([device.work() for device in devices] if waits else ())
     try:
         if not completion.done:
             await runtime.wait(completion, f"{name}({buffer!r})", site)

@@ -6,7 +6,7 @@ bridge.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Iterable
 from contextvars import ContextVar
 from time import perf_counter_ns
 from typing import Any, Protocol
@@ -15,6 +15,7 @@ import numpy as np
 
 from acl_py import log
 from acl_py.errors import AclError, DeadlockError, Kind
+from acl_py.routes import asynchronous, routes_of
 from acl_py.sites import Site
 from device_model.contexts import Context
 from device_model.device import Device
@@ -28,7 +29,7 @@ from device_model.scheduler import Completion, Nanoseconds, Scheduler
 from device_model.streams import HardwareQueue, Stream
 from device_model.workers import Workers
 
-SUCCESS = Code(0, "cudaSuccess")
+SUCCESS = Code(0, "success")
 
 
 class Waiting:
@@ -76,6 +77,8 @@ class Runtime:
         self.copy_latency = profile.latency.submit_copy
         self.kernel_latency = profile.latency.submit_kernel
         self.hang_after = hang_after
+        self.routes = routes_of(rules.copy_kind)
+        self.async_routes = asynchronous(self.routes)
         self.scheduler = Scheduler()
         self.hooks = Hooks()
         self.workers = Workers(self.scheduler, workers)
@@ -88,6 +91,8 @@ class Runtime:
         self.initialized = 0  # Init minus Finalize
         self.simulation: object = None  # what its user holds: see simulation.py
         self.closed: str | None = None  # why no verb works any more
+        self.op_wait_ns: Nanoseconds = 0  # how long a stream may wait for an event, a notify or a value; 0: for ever
+        self.op_execute_ns: Nanoseconds = 0  # how long a kernel may run; 0: as long as it takes
         self.pools_in_use = False  # memory may lie unused in a stream-ordered pool
         log.listen(self.hooks)
         self._devices: dict[int, Device] = {}
@@ -160,9 +165,11 @@ class Runtime:
         if synchronized is not None:
             synchronized(completion)
 
-    async def synchronize(self, name: str, completion: Completion, what: str, site: Site, context: Context) -> None:
+    async def synchronize(
+        self, name: str, completion: Completion, what: str, site: Site, context: Context, streams: Iterable[Stream]
+    ) -> None:
         """The whole of a verb that waits: its cost, the wait, its row in the trace even if the wait fails, and the
-        errors it finds.
+        errors it finds: those of *context* and of *streams*.
         """
         enter = self.host_ns
         self.pay(self.costs.sync)
@@ -174,6 +181,7 @@ class Runtime:
             self.trim_pool(context.device.ordinal)
         if context.error is not None:
             raise self.lost(context)
+        self.check_failures(context, streams)
 
     def trim_pool(self, ordinal: int, keep_bytes: int | None = None) -> None:
         """Give what lies unused in the pool of a device back to it, but for *keep_bytes* (by default what the pool
@@ -206,6 +214,18 @@ class Runtime:
             raise
         queue.arrive(room)
         self.skip_real_time()
+
+    def check_failures(self, context: Context, streams: Iterable[Stream]) -> None:
+        """Tell of the first failure that *streams* remember, and let them forget it."""
+        error = context.take_errors(streams)
+        if error is not None:
+            raise self.told(error)
+
+    def told(self, error: DeviceError) -> AclError:
+        """The failure of one piece of work, for the call that finds it."""
+        told = self.fail(error.kind, error.what, error.remedy)
+        told.__cause__ = error.__cause__ or error
+        return told
 
     def check_stream(self, stream: Stream) -> None:
         """Refuse a stream that takes no more work."""
@@ -382,6 +402,8 @@ async def _wait_for(completion: Completion) -> Completion:
     context = stream.context if isinstance(stream, Stream) else scope.context
     if context.error is not None:
         raise runtime.lost(context)
+    if isinstance(completion, Op) and completion.error is not None:
+        raise runtime.told(completion.error)
     return completion
 
 

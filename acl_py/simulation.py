@@ -106,6 +106,7 @@ def _begin(
     )
     runtime.bridge = Bridge(runtime)
     note_tasks(loop)
+    runtime.device(0).uses = 1
     return Simulation(runtime, recorder, loop), Scope(runtime, runtime.device(0).primary)
 
 

@@ -5,9 +5,10 @@ from sys import _getframe
 from typing import Any
 
 from acl_py.errors import Kind
-from acl_py.runtime import Scope, current, here, scope_var
-from acl_py.sites import site_of
+from acl_py.runtime import Runtime, Scope, current, here, scope_var
+from acl_py.sites import Site, site_of
 from device_model.events import Event
+from device_model.rules import Destroy, EventClass, ForeignStream
 from device_model.scheduler import Completion
 from device_model.streams import Stream as Stream
 
@@ -37,10 +38,15 @@ def resolve(scope: Scope, stream: StreamLike) -> Stream:
     """The stream that *stream* means in *scope*; checked."""
     if stream is None:
         return scope.context.default
-    if stream is LEGACY_STREAM:
-        return scope.context.legacy
-    if stream is PER_THREAD_STREAM:
-        return scope.context.per_thread
+    if isinstance(stream, NamedStream):
+        named = scope.context.legacy if stream is LEGACY_STREAM else scope.context.per_thread
+        if named is None:
+            raise scope.runtime.fail(
+                Kind.NOT_SUPPORTED,
+                f"rules {scope.runtime.rules.name} have no such thing as {stream.value}",
+                "use None, the default stream",
+            )
+        return named
     if not isinstance(stream, Stream):
         raise TypeError(f"a stream must be what CreateStream() gave, None or PER_THREAD_STREAM, not {stream!r}")
     if stream.scheduler is not scope.runtime.scheduler:
@@ -50,6 +56,12 @@ def resolve(scope: Scope, stream: StreamLike) -> Stream:
             "create streams in the simulation that uses them",
         )
     scope.runtime.check_stream(stream)
+    if stream.context is not scope.context and scope.runtime.rules.foreign_stream is ForeignStream.REFUSED:
+        raise scope.runtime.fail(
+            Kind.FOREIGN_STREAM,
+            f"{stream!r} belongs to {stream.context!r}, and {scope.context!r} is current",
+            "SetCurrentContext() to its context first",
+        )
     return stream
 
 
@@ -63,6 +75,13 @@ async def CreateStream(*, nonblocking: bool = False, priority: int = 0) -> Strea
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     if type(priority) is not int:
         raise TypeError(f"priority must be an int, not {priority!r}")
+    ids = scope.context.device.stream_ids
+    if not ids.left:
+        raise runtime.fail(
+            Kind.NO_STREAM_LEFT,
+            f"all {ids.limit} streams of {scope.context.device!r} are in use",
+            "destroy those that are not needed, or share them",
+        )
     runtime.pay(runtime.costs.create_stream)
     stream = scope.context.create_stream(nonblocking=bool(nonblocking), priority=priority, made=site)
     runtime.called("CreateStream", enter, site)
@@ -70,7 +89,9 @@ async def CreateStream(*, nonblocking: bool = False, priority: int = 0) -> Strea
 
 
 async def DestroyStream(stream: Stream) -> None:
-    """Destroy *stream*; what is queued in it completes (measured: destroy-stream-busy)."""
+    """Destroy *stream*; what is queued in it completes. Under CUDA's rules the host does not wait for that (measured:
+    destroy-stream-busy), under ACL's it does.
+    """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     found = resolve(scope, stream)
@@ -79,6 +100,9 @@ async def DestroyStream(stream: Stream) -> None:
             Kind.INVALID_HANDLE, f"{found!r} is a default stream", "only what CreateStream() gave can be destroyed"
         )
     runtime.pay(runtime.costs.destroy_stream)
+    if runtime.rules.destroy is Destroy.WAITS:
+        await runtime.wait(found.frontier(), f"DestroyStream({found.name})", site)
+        runtime.check_stream(found)  # nobody else has destroyed it meanwhile?
     found.context.destroy_stream(found, site)
     runtime.called("DestroyStream", enter, site)
 
@@ -93,7 +117,9 @@ async def SynchronizeStream(stream: StreamLike = None) -> None:
     scope = current()
     found = resolve(scope, stream)
     what = f"SynchronizeStream({found.name})"
-    await scope.runtime.synchronize("SynchronizeStream", found.frontier(), what, site_of(_getframe(1)), found.context)
+    await scope.runtime.synchronize(
+        "SynchronizeStream", found.frontier(), what, site_of(_getframe(1)), found.context, (found,)
+    )
 
 
 async def StreamQuery(stream: StreamLike = None) -> Status:
@@ -142,7 +168,9 @@ async def StreamWaitEvent(stream: StreamLike, event: Event) -> None:
         check_event(scope, event)
     runtime.pay(runtime.costs.wait)
     work = event.work
-    if work is not None:
+    if type(event) is not Event:
+        _hold_back(runtime, stream, event, site)
+    elif work is not None:
         stream.wait(work)
     hooks = runtime.hooks
     if hooks.waited is not None:
@@ -150,6 +178,22 @@ async def StreamWaitEvent(stream: StreamLike, event: Event) -> None:
     call = runtime.hooks.call
     if call is not None:
         call("StreamWaitEvent", enter, runtime.host_ns, site)
+
+
+def _hold_back(runtime: Runtime, stream: Stream, event: Event, site: Site) -> None:
+    """What the classes of events differ in."""
+    if not event.waitable:
+        raise runtime.fail(
+            Kind.NOT_SUPPORTED, f"{event!r} was created without SYNC", "create it with EventFlag.SYNC to wait for it"
+        )
+    if event.work is None and event.class_ is EventClass.RECORDED:
+        raise runtime.fail(
+            Kind.WAIT_WITHOUT_RECORD,
+            f"{event!r} has nothing to wait for",
+            "record it first, or create it with CreateEventExWithFlag(), whose events need no record",
+        )
+    event.hold_back(stream, site, runtime.op_wait_ns)
+    runtime.scheduler.settle()
 
 
 def check_event(scope: Scope, event: object) -> None:

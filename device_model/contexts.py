@@ -1,17 +1,27 @@
 """Contexts: what belongs together on one device: its streams, its default streams, and how it failed."""
 
+from collections.abc import Iterable
 from sys import maxsize
 from typing import TYPE_CHECKING
 
 from device_model.errors import DeviceError, Kind
-from device_model.events import Event
-from device_model.rules import DefaultStream
+from device_model.events import CountedEvent, Event, FlagEvent, RecordedEvent
+from device_model.rules import DefaultStream, EventClass, KernelFailure
 from device_model.scheduler import AllOf, Completion, Nanoseconds
-from device_model.streams import LegacyOrder, LegacyStream, Stream
+from device_model.streams import LegacyOrder, LegacyStream, Stream, UnorderedStream
 
 if TYPE_CHECKING:
     from device_model.device import Device
     from device_model.ops import Op
+
+_FIRST = -maxsize  # more urgent than any stream
+_EVENTS = {each.class_: each for each in (CountedEvent, RecordedEvent, FlagEvent)}  # where there are several classes
+
+
+def _told_of(op: "Op", error: DeviceError) -> DeviceError:
+    told = DeviceError(error.kind, f"{op!r} failed: {error.what}", error.remedy)
+    told.__cause__ = error.__cause__ or error
+    return told
 
 
 class _Farewell:
@@ -34,7 +44,7 @@ class Context:
 
     __slots__ = (
         "_ending", "default", "destroyed", "device", "error", "failed_ns", "failed_op", "id", "legacy", "made",
-        "order", "per_thread", "primary", "streams",
+        "order", "outside", "per_thread", "primary", "streams",
     )  # fmt: skip
 
     def __init__(self, device: "Device", id_: int, *, primary: bool, made: object) -> None:
@@ -46,12 +56,21 @@ class Context:
         self.error: DeviceError | None = None  # sticky: all later work and calls fail with it
         self.failed_ns: Nanoseconds = -1
         self.failed_op: Op | None = None
-        self.order = LegacyOrder()
         where = "" if primary else f" of context {id_}"
-        self.legacy: Stream = LegacyStream(self, f"legacy{where}", device.queues(-1), self.order)
-        self.per_thread = Stream(self, 0, f"per_thread{where}", device.queues(-2), self.order, 0, None)
-        legacy = device.rules.default_stream is DefaultStream.LEGACY
-        self.default = self.legacy if legacy else self.per_thread  # what None means
+        # Under the default-stream rule there are two default streams, without it one.
+        self.order: LegacyOrder | None = None
+        self.legacy: Stream | None = None
+        self.per_thread: Stream | None = None
+        self.default: Stream  # what None means
+        if device.rules.default_stream is DefaultStream.INDEPENDENT:
+            self.default = Stream(self, 0, f"default{where}", device.queues(-1), None, 0, None)
+        else:
+            self.order = LegacyOrder()
+            self.legacy = LegacyStream(self, f"legacy{where}", device.queues(-1), self.order)
+            self.per_thread = Stream(self, 0, f"per_thread{where}", device.queues(-2), self.order, 0, None)
+            legacy = device.rules.default_stream is DefaultStream.LEGACY
+            self.default = self.legacy if legacy else self.per_thread
+        self.outside: Stream = UnorderedStream(self, 0, f"no stream{where}", device.outside, None, _FIRST, None)
         self.streams: dict[int, Stream] = {}  # by id, those not destroyed
         self._ending: dict[Stream, None] = {}  # destroyed, with work left, in order
 
@@ -84,6 +103,7 @@ class Context:
             made,
         )
         self.streams[stream.id] = stream
+        self.device.stream_ids.take()
         return stream
 
     def destroy_stream(self, stream: Stream, site: object) -> None:
@@ -91,6 +111,7 @@ class Context:
         stream.destroyed = site
         stream.home = None
         del self.streams[stream.id]
+        self.device.stream_ids.give(self.device.scheduler.now)
         if stream.idle:
             self.forget(stream)
         else:
@@ -100,11 +121,18 @@ class Context:
     def forget(self, stream: Stream) -> None:
         """Keep nothing of *stream*, which is destroyed and idle: programs may make and destroy them for ever."""
         self._ending.pop(stream, None)
-        self.order.streams.pop(stream, None)
+        if self.order is not None:
+            self.order.streams.pop(stream, None)
 
-    def create_event(self, *, timing: bool, made: object) -> Event:
-        """A new event."""
-        return Event(self, self.device.next_event(), timing=timing, made=made)
+    def create_event(
+        self, class_: EventClass | None = None, *, timing: bool, made: object, waitable: bool = True
+    ) -> Event:
+        """A new event of that class, by default the first of the rules; only a *waitable* one can be waited for by
+        streams, and reset.
+        """
+        classes = self.device.rules.events
+        make = Event if len(classes) == 1 else _EVENTS[class_ or classes[0]]
+        return make(self, self.device.next_event(), timing=timing, made=made, waitable=waitable)
 
     def work(self) -> Completion:
         """The completion of everything queued in any stream of this context, also of destroyed ones."""
@@ -112,7 +140,8 @@ class Context:
 
     def everything(self) -> list[Stream]:
         """All its streams: the default ones, those created, and those destroyed that still have work."""
-        return [self.legacy, self.per_thread, *self.streams.values(), *self._ending]
+        defaults = [self.default] if self.legacy is None or self.per_thread is None else [self.legacy, self.per_thread]
+        return [*defaults, *self.streams.values(), *self._ending]
 
     def destroy(self, site: object) -> None:
         """Its work completes; its streams and every later use of it are refused."""
@@ -139,12 +168,29 @@ class Context:
         self.destroy(site)
 
     def fail(self, op: "Op", error: DeviceError) -> None:
-        """*op* failed: the context is lost, what starts from now on has no effect."""
+        """*op* failed."""
         op.error = error
-        if self.error is None:
-            self.error = error
-            self.failed_ns = op.end_ns
-            self.failed_op = op
+        self.remember(op.stream, error, op)
         hooks = self.device.hooks
         if hooks.failed is not None:
             hooks.failed(op, error)
+
+    def remember(self, stream: Stream, error: DeviceError, op: "Op | None" = None) -> None:
+        """Work of *stream* failed. Either the context is lost, and what starts from now on has no effect, or the stream
+        remembers it for who asks next; the rules say which, and whether the stream stops on failure.
+        """
+        if self.device.rules.kernel_failure is KernelFailure.PER_STREAM and not stream.stops_on_failure:
+            if stream.error is None:
+                stream.error = error if op is None else _told_of(op, error)
+        elif self.error is None:
+            self.error = error
+            self.failed_ns = self.device.scheduler.now if op is None else op.end_ns
+            self.failed_op = op
+
+    def take_errors(self, streams: "Iterable[Stream]") -> DeviceError | None:
+        """The first failure that *streams* remember, if any; they forget theirs."""
+        first: DeviceError | None = None
+        for stream in streams:
+            first = first or stream.error
+            stream.error = None
+        return first

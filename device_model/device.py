@@ -1,5 +1,6 @@
 """One device, built from a profile: its engines, its hardware queues, its contexts."""
 
+from collections import deque
 from sys import maxsize
 
 from device_model.contexts import Context
@@ -7,13 +8,48 @@ from device_model.engines import CopyEngine, Dispatcher, HostThread
 from device_model.errors import DeviceError
 from device_model.memory import Memory
 from device_model.observe import Hooks
-from device_model.ops import Lane, Op
+from device_model.ops import Lane, Op, dropped
 from device_model.profile import DeviceProfile
 from device_model.rules import SyncRules
-from device_model.scheduler import AllOf, Completion, Nanoseconds, Scheduler
+from device_model.scheduler import NOTHING, AllOf, Completion, Nanoseconds, Scheduler
 from device_model.staging import Staging
-from device_model.streams import HardwareQueue
+from device_model.streams import HardwareQueue, Stream
 from device_model.workers import INLINE_BYTES, Workers
+
+
+class Ids:
+    """What there is a limited number of on a device: so many are *left* of *limit*."""
+
+    __slots__ = ("_waiting", "left", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.left = limit
+        self._waiting: deque[Completion] = deque()
+
+    def __repr__(self) -> str:
+        return f"<Ids {self.left} of {self.limit} left>"
+
+    def take(self) -> None:
+        """One less is left."""
+        assert self.left > 0, f"{self!r}: the caller has to ask first"
+        self.left -= 1
+
+    def give(self, now: Nanoseconds) -> None:
+        """One more is left; who has waited longest may look."""
+        self.left += 1
+        if self._waiting:
+            self._waiting.popleft().complete(now)
+
+    def room(self) -> Completion:
+        """Done when one may be left; look again then, for somebody else may have been faster."""
+        room = Completion()
+        self._waiting.append(room)
+        return room
+
+    def release(self, by: Completion) -> None:
+        """What held one is done."""
+        self.give(by.end_ns)
 
 
 class Device:
@@ -40,6 +76,7 @@ class Device:
         self._streams = 0
         self._events = 0
         self._contexts = 0
+        self.uses = 0  # SetDevice minus ResetDevice
         latency, copies, queues = profile.latency, profile.copies, profile.queues
         self.h2d = CopyEngine(
             scheduler, "H2D", copies.h2d, latency.copy_gap, copies.duplex_bytes, copies.duplex_h2d_permille, self.finish
@@ -74,8 +111,19 @@ class Device:
         ]
         self._h2d = [HardwareQueue(self.h2d, i, depth, from_h2d, from_h2d) for i in range(queues.copy)]
         self._d2h = [HardwareQueue(self.d2h, i, depth, from_d2h, from_d2h) for i in range(queues.copy)]
-        self.h2d.serve(self._h2d)
-        self.d2h.serve(self._d2h)
+        # Copies and fills outside all streams: in queues of their own, before the others.
+        outside = {
+            Lane.COMPUTE: HardwareQueue(self.cores, -1, maxsize, compute_same, compute_other),
+            Lane.H2D: HardwareQueue(self.h2d, -1, maxsize, from_h2d, from_h2d),
+            Lane.D2H: HardwareQueue(self.d2h, -1, maxsize, from_d2h, from_d2h),
+            Lane.HOST: HardwareQueue(self.host_thread, -1, maxsize, self._after_host, self._after_host),
+        }
+        self.outside = tuple(outside[lane] for lane in Lane)
+        self.h2d.serve(self._h2d, [outside[Lane.H2D]])
+        self.d2h.serve(self._d2h, [outside[Lane.D2H]])
+        self.stream_ids = Ids(profile.limits.streams)
+        self.event_ids = Ids(profile.limits.events)
+        self.notify_ids = Ids(profile.limits.notifies)
         self.staging = Staging(scheduler, profile)
         self.primary = self._context(primary=True, made=None)
         self.contexts: list[Context] = [self.primary]
@@ -141,6 +189,32 @@ class Device:
             if isinstance(op, Op) and not op.done and op.stream.context.device is self:
                 found[op] = None
         return sorted(found, key=lambda op: op.queued_ns)
+
+    def abort(self, stream: Stream, error: DeviceError) -> None:
+        """Drop what is queued in *stream*, and stop what runs: its end is now and without effect, but its engine is
+        busy until it would have ended. Who asks the stream next is told *error*.
+        """
+        now = self.scheduler.now
+        ops = [op for op in self.unfinished() if op.stream is stream]
+        if not ops and not stream.steps:
+            return
+        stream.error = error
+        for op in reversed(ops):  # so that nobody moves up who is dropped next
+            if op.start_ns < 0:
+                op.queue.engine.drop(op)
+                op.blockers = maxsize  # what it waits for may come, and must not find it
+        stream.tail = NOTHING
+        stream.pending.clear()
+        for step in list(stream.steps):
+            step.stop()
+        for op in ops:
+            op.work = dropped(op.work)
+            op.error = error
+            op.done, op.end_ns = True, now
+            waiters, op.waiters = op.waiters, None
+            for waiter in waiters or ():
+                waiter.release(op)
+        self.scheduler.settle()
 
     def finish(self, op: Op, now: Nanoseconds) -> None:
         """The time of *op* is over: let it take effect, then release who waits for it."""

@@ -16,7 +16,7 @@ What an engine does was found on an H200 (docs/accuracy.md has the evidence):
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 from device_model.ops import Fill, HostFunction, Kernel, Op, Work
 from device_model.profile import Curve
@@ -41,6 +41,10 @@ class _Engine:
 
     def grant(self) -> None:
         """Start what can start."""
+        raise NotImplementedError  # pragma: no cover - each engine has its own
+
+    def drop(self, op: Op) -> None:
+        """*op*, which has not started, never will."""
         raise NotImplementedError  # pragma: no cover - each engine has its own
 
     def mark(self) -> None:
@@ -86,10 +90,12 @@ class CopyEngine(_Engine):
     def __repr__(self) -> str:
         return f"<CopyEngine {self.name} running={self.running!r}>"
 
-    def serve(self, queues: Sequence[HardwareQueue]) -> None:
-        """Serve these queues from now on."""
-        self.queues = tuple(queues)
-        self.orders = tuple(self.queues[turn:] + self.queues[:turn] for turn in range(len(self.queues)))
+    def serve(self, queues: Sequence[HardwareQueue], urgent: Sequence[HardwareQueue] = ()) -> None:
+        """Serve these queues from now on, the *urgent* ones before the others."""
+        self.queues = (*queues, *urgent)
+        rest = tuple(queues)
+        turns = [(*urgent, *rest[turn:], *rest[:turn]) for turn in range(len(rest))]
+        self.orders = (*turns, *(turns[0] for _ in urgent))
         self._latest = self.queues[0]  # the queue that got a ready head last: when only one has, mostly that one
 
     def head_unblocked(self, queue: HardwareQueue) -> None:
@@ -137,6 +143,12 @@ class CopyEngine(_Engine):
         self.busy_ns = end
         scheduler.sequence += 1
         heappush(scheduler.heap, (end, scheduler.sequence, self._end, op))
+
+    def drop(self, op: Op) -> None:
+        """It stands in its queue."""
+        if not op.blockers and op.queue.fifo[0] is op:
+            self.ready_heads -= 1
+        op.queue.drop(op)
 
     def _choose(self) -> HardwareQueue:
         for queue in self.orders[self.turn]:
@@ -266,6 +278,15 @@ class Dispatcher(_Engine):
             heappop(entries)
             self.resident += 1
 
+    def drop(self, op: Op) -> None:
+        """It stands in its queue, or is listed."""
+        if op in op.queue.fifo:
+            op.queue.drop(op)
+        else:
+            self.list = [entry for entry in self.list if entry[2] is not op]
+            heapify(self.list)
+            self.mark()
+
     def _place(self, op: Op, kernel: Kernel) -> bool:
         """Place as many exclusive blocks as there are empty cores; were that all?"""
         if op.start_ns < 0:
@@ -345,6 +366,13 @@ class HostThread(_Engine):
         """The same, with the device settled."""
         self.head_unblocked(queue)
         self.scheduler.settle()
+
+    def drop(self, op: Op) -> None:
+        """It stands in its queue, or is ready."""
+        if op in op.queue.fifo:
+            op.queue.drop(op)
+        else:
+            self.ready.remove(op)
 
     def grant(self) -> None:
         """Start the next function."""

@@ -1,28 +1,44 @@
-"""Events: a record remembers what its stream was given up to then; waiting, querying and timing look at that."""
+"""Events: a record remembers what its stream was given up to then; waiting, querying and timing look at that.
 
-from typing import TYPE_CHECKING
+There are three classes (rules.EventClass). A snapshot event is CUDA's, and the one that CreateEventExWithFlag makes
+under ACL. A recorded event, which CreateEvent makes there, is the same but for a wait without a record. A flag event
+(CreateEventWithFlag) is a level: a record sets it when the stream comes to it, a reset clears it, and a wait lasts
+until it is set, whichever record does that: one made later, or one that is long past.
+"""
 
-from device_model.scheduler import Completion, Nanoseconds
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, ClassVar
+
+from device_model.errors import DeviceError, Kind
+from device_model.rules import EventClass
+from device_model.scheduler import Completion, FirstOf, Nanoseconds
 
 if TYPE_CHECKING:
     from device_model.contexts import Context
+    from device_model.device import Ids
     from device_model.streams import Stream
 
 
 class Event:
     """A snapshot event (CUDA's): the last record counts, and who waited before keeps what the event stood for then."""
 
-    __slots__ = ("context", "destroyed", "home", "id", "made", "recorded_ns", "timing", "work")
+    __slots__ = (
+        "context", "destroyed", "home", "id", "made", "recorded_ns", "stream", "timing", "waitable", "waits", "work",
+    )  # fmt: skip
+    class_: ClassVar[EventClass] = EventClass.SNAPSHOT
 
-    def __init__(self, context: "Context", id_: int, *, timing: bool, made: object) -> None:
+    def __init__(self, context: "Context", id_: int, *, timing: bool, made: object, waitable: bool = True) -> None:
         self.context = context
         self.home: Context | None = context  # where it can be used without further questions; None once it is destroyed
         self.id = id_
         self.timing = timing
+        self.waitable = waitable
         self.made = made
         self.destroyed: object = None  # the line that destroyed it
         self.work: Completion | None = None  # what the last record stands for
+        self.stream: Stream | None = None  # where that was
         self.recorded_ns: Nanoseconds = -1
+        self.waits = 0  # waits of streams for it that are not over; counted for the classes whose rules ask
 
     def __repr__(self) -> str:
         if self.destroyed is not None:
@@ -47,11 +63,116 @@ class Event:
     def record(self, stream: "Stream") -> Completion:
         """Stand for all that *stream* was given up to now."""
         self.work = stream.mark()
+        self.stream = stream
         self.recorded_ns = stream.scheduler.now
         return self.work
+
+    def hold_back(self, stream: "Stream", site: object, limit_ns: Nanoseconds) -> None:
+        """Let what is queued in *stream* from now on wait for this event, *limit_ns* at the longest; 0 is no limit."""
+        if self.work is None or self.work.done:
+            return
+        if limit_ns:
+            stream.step(f"wait for {self!r}", site, within(stream, self.work, limit_ns, f"{self!r}"))
+        else:
+            stream.wait(self.work)
 
     def timestamp_ns(self) -> Nanoseconds:
         """When the record took place on the device: it was made, and what it stands for had completed."""
         assert self.work is not None, f"{self!r} has no time"
         assert self.work.done, f"{self!r} has no time yet"
         return max(self.recorded_ns, self.work.end_ns)
+
+
+class CountedEvent(Event):
+    """A snapshot event of which each record has one of the device's event ids until it is over."""
+
+    __slots__ = ()
+
+    @property
+    def ids(self) -> "Ids":
+        """The ids of its device; the caller sees to it that one is left."""
+        return self.context.device.event_ids
+
+    def record(self, stream: "Stream") -> Completion:
+        """Stand for all that *stream* was given up to now."""
+        work = super().record(stream)
+        if not work.done:
+            self.ids.take()
+            work.add_waiter(self.ids)
+        return work
+
+
+class RecordedEvent(CountedEvent):
+    """A snapshot event for which nobody can wait before it was recorded: the host is told so."""
+
+    __slots__ = ()
+    class_ = EventClass.RECORDED
+
+
+class FlagEvent(Event):
+    """A level flag."""
+
+    __slots__ = ("_raised", "is_set")
+    class_ = EventClass.FLAG
+
+    def __init__(self, context: "Context", id_: int, *, timing: bool, made: object, waitable: bool = True) -> None:
+        super().__init__(context, id_, timing=timing, made=made, waitable=waitable)
+        self.is_set = False
+        self._raised = Completion()  # done when it is set next
+
+    def record(self, stream: "Stream") -> Completion:
+        """Be set when *stream* comes to it."""
+        self.work = stream.step(f"record of {self!r}", None, self._set(stream))
+        self.stream = stream
+        self.recorded_ns = stream.scheduler.now
+        stream.scheduler.settle()
+        return self.work
+
+    def reset(self, stream: "Stream", site: object) -> Completion:
+        """Be cleared when *stream* comes to it."""
+        step = stream.step(f"reset of {self!r}", site, self._clear())
+        stream.scheduler.settle()
+        return step
+
+    def hold_back(self, stream: "Stream", site: object, limit_ns: Nanoseconds) -> None:
+        """Let what is queued in *stream* from now on wait until the flag is set."""
+        self.waits += 1
+        stream.step(f"wait for {self!r}", site, self._wait(stream, limit_ns))
+
+    def _set(self, stream: "Stream") -> Iterator[Completion]:
+        self.is_set = True
+        raised, self._raised = self._raised, Completion()
+        raised.complete(stream.scheduler.now)
+        yield from ()
+
+    def _clear(self) -> Iterator[Completion]:
+        self.is_set = False
+        yield from ()
+
+    def _wait(self, stream: "Stream", limit_ns: Nanoseconds) -> Iterator[Completion]:
+        end_ns = stream.scheduler.now + limit_ns
+        while not self.is_set:
+            if limit_ns:
+                left_ns = end_ns - stream.scheduler.now
+                yield from within(stream, self._raised, left_ns, f"{self!r}")
+                if stream.scheduler.now >= end_ns:
+                    break
+            else:
+                yield self._raised
+        self.waits -= 1
+
+
+def within(stream: "Stream", completion: Completion, limit_ns: Nanoseconds, what: str) -> Iterator[Completion]:
+    """Wait for *completion*, *limit_ns* at the longest; then it is a failure of *stream*, which goes on."""
+    now = stream.scheduler.now
+    either = FirstOf((completion, stream.scheduler.timer(now + limit_ns)))
+    yield either
+    if either.first is not completion:
+        stream.context.remember(
+            stream,
+            DeviceError(
+                Kind.OP_WAIT_TIMEOUT,
+                f"{stream!r} has waited {limit_ns / 1e9:g} s for {what}",
+                "see that what it waits for is done, or allow more with SetOpWaitTimeOut()",
+            ),
+        )

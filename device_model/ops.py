@@ -337,6 +337,54 @@ class HostFunction(Work):
             ) from error
 
 
+class BlindCopy(Copy):
+    """A copy whose kind hides that one of its ends is pageable host memory, which the device cannot reach."""
+
+    __slots__ = ()
+
+    def perform(self) -> None:
+        """Fail."""
+        raise DeviceError(
+            Kind.ILLEGAL_ADDRESS,
+            f"{self.label.kind} reached for pageable host memory: from {self.src!r} to {self.dst!r}",
+            "tell the true kind of the copy, or MemcpyKind.DEFAULT, or use pinned memory",
+        )
+
+
+class Dropped(Work):
+    """What was aborted: as it looks in a trace, without effect."""
+
+    __slots__ = ("label", "nbytes")
+
+    def __init__(self, work: Work) -> None:
+        self.label = work.label
+        self.nbytes = work.nbytes
+
+    def perform(self) -> None:
+        """Do nothing."""
+
+
+def dropped(work: Work) -> Work:
+    """*work* without its effect; to the engine that has begun it, the same."""
+    if isinstance(work, Kernel):
+        return Kernel(
+            work.label,
+            work.blocks,
+            work.block_ns,
+            _nothing,
+            (),
+            (),
+            work.nbytes,
+            exclusive=work.exclusive,
+            serial=False,
+        )
+    return Dropped(work)
+
+
+def _nothing() -> None:
+    pass
+
+
 def _check(what: str, role: str, allocation: Allocation) -> None:
     if allocation.is_dropped:
         raise DeviceError(

@@ -146,6 +146,15 @@ class Queues:
 
 
 @dataclass(frozen=True)
+class Limits:
+    """How many of what there can be at once on one device."""
+
+    streams: Count  # besides the default ones
+    events: Count  # ids; which events hold one is a matter of the rules
+    notifies: Count
+
+
+@dataclass(frozen=True)
 class Memory:
     """Device memory."""
 
@@ -193,6 +202,7 @@ class DeviceProfile:
     latency: Latencies
     cores: Cores
     queues: Queues
+    limits: Limits
     memory: Memory
     copies: Copies
     sources: Mapping[str, str] = field(repr=False, compare=False)

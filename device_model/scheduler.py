@@ -9,7 +9,7 @@ Time is an integer number of nanoseconds. Three rules make a run a function of i
 3. Nothing is left half-done between two calls: `advance`, `run_until` and `run_to_wake` return with the device settled.
 """
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from typing import Any, ClassVar, Protocol
 
@@ -150,7 +150,35 @@ class Process(Completion):
             if not completion.done:
                 completion.add_waiter(self)
                 return
-        self.complete(self._scheduler.now)
+        if not self.done:
+            self.complete(self._scheduler.now)
+
+    def stop(self) -> None:
+        """Be done now, whatever was to come."""
+        self._course = iter(())
+        self.release(self)
+
+
+class FirstOf(Completion):
+    """Done when one of several completions is; `first` is that one."""
+
+    __slots__ = ("first",)
+
+    def __init__(self, completions: Sequence[Completion]) -> None:
+        super().__init__()
+        self.first: Completion | None = None
+        for completion in completions:
+            if completion.done:
+                self.first, self.done, self.end_ns = completion, True, completion.end_ns
+                return
+        for completion in completions:
+            completion.add_waiter(self)
+
+    def release(self, by: Completion) -> None:
+        """The first counts."""
+        if self.first is None:
+            self.first = by
+            self.complete(by.end_ns)
 
 
 class _Watch:

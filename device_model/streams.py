@@ -14,10 +14,13 @@ between has waited for already.
 """
 
 from collections import deque
+from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
+from device_model.errors import DeviceError
 from device_model.ops import Op
-from device_model.scheduler import NOTHING, AllOf, Completion, Nanoseconds, Scheduler
+from device_model.scheduler import NOTHING, AllOf, Completion, Nanoseconds, Process, Scheduler
 
 if TYPE_CHECKING:
     from device_model.contexts import Context
@@ -27,8 +30,8 @@ class Stream:
     """A queue of work on one device; made by `Context.create_stream`."""
 
     __slots__ = (
-        "context", "destroyed", "epoch", "home", "id", "made", "name", "order", "pending", "priority", "queues",
-        "scheduler", "tail",
+        "context", "destroyed", "epoch", "error", "home", "id", "made", "name", "order", "pending", "priority",
+        "queues", "scheduler", "steps", "stops_on_failure", "tail",
     )  # fmt: skip
 
     def __init__(
@@ -51,8 +54,11 @@ class Stream:
         self.priority = priority  # smaller is more urgent
         self.made = made
         self.destroyed: object = None  # the line that destroyed it
+        self.error: DeviceError | None = None  # the failure of its work that nobody has been told of yet
+        self.stops_on_failure = False
         self.tail: Completion = NOTHING
         self.pending: dict[Completion, None] = {}  # ordered, and quick to ask
+        self.steps: dict[Step, None] = {}  # those that are not over, in order
         self.epoch = 0  # the last epoch of the order in which this stream got work
 
     def __repr__(self) -> str:
@@ -128,6 +134,51 @@ class Stream:
                     del pending[each]
             pending[completion] = None
 
+    def step(self, what: str, site: object, course: Iterator[Completion]) -> "Step":
+        """Let *course*, which takes no time on any engine, have its turn behind the work of this stream, and what is
+        queued from now on wait for its end.
+        """
+        self.tail = step = Step(self, what, site, course)
+        if not step.done:
+            self.steps[step] = None
+        return step
+
+
+class Step(Process):
+    """What a stream does itself in its turn: set a flag, wait until one is set, hand a callback to its subscriber."""
+
+    __slots__ = ("site", "stream", "what")
+
+    stream: Stream
+
+    def __init__(self, stream: Stream, what: str, site: object, course: Iterator[Completion]) -> None:
+        self.stream = stream
+        self.what = what
+        self.site = site
+        super().__init__(stream.scheduler, chain((stream.mark(),), course))
+
+    def __repr__(self) -> str:
+        at = f" submitted at {self.site}" if self.site is not None else ""
+        return f"<{self.what} on {self.stream.name}{at}>"
+
+    def complete(self, now: Nanoseconds) -> None:
+        """It has had its turn."""
+        self.stream.steps.pop(self, None)
+        super().complete(now)
+
+
+class UnorderedStream(Stream):
+    """No stream for users: where copies and fills are queued that take their turn at an engine and wait for nothing
+    else.
+    """
+
+    __slots__ = ()
+
+    def submit(self, op: Op, ready_ns: Nanoseconds, *, within: bool = False) -> None:
+        """Queue *op* behind nothing."""
+        self.tail = NOTHING
+        super().submit(op, ready_ns, within=within)
+
 
 class LegacyOrder:
     """The default-stream rule of one context: see the head of this file."""
@@ -202,6 +253,7 @@ class _Engine(Protocol):
 
     def head_unblocked(self, queue: "HardwareQueue") -> None: ...
     def offer(self, queue: "HardwareQueue") -> None: ...
+    def drop(self, op: Op) -> None: ...
 
 
 class HardwareQueue:
@@ -243,6 +295,16 @@ class HardwareQueue:
         room = Completion()
         self.waiting.append(room)
         return room
+
+    def drop(self, op: Op) -> None:
+        """*op* never starts: who stands behind it moves up."""
+        fifo = self.fifo
+        was_head = fifo[0] is op
+        fifo.remove(op)
+        if self.waiting:
+            self.left()
+        if was_head and fifo and not fifo[0].blockers:
+            self.engine.head_unblocked(self)
 
     def arrive(self, room: Completion) -> None:
         """The host for which *room* was no longer waits; it must take its place at once, or `give_up`."""

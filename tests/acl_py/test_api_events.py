@@ -155,7 +155,7 @@ async def test_elapsed_time_of_what_has_no_time_is_refused():
         ((never, done), Kind.NOT_RECORDED, f"<Event 1 made at {never.made} never recorded> has no time"),
         ((done, never), Kind.NOT_RECORDED, "RecordEvent()"),
         ((done, mute), Kind.NO_TIMING, "created without timing; create it with CreateEvent(timing=True)"),
-        ((done, pending), Kind.NOT_READY, f"<Event 2 made at {pending.made} pending> has no time yet"),
+        ((done, pending), Kind.NO_TIME_YET, f"<Event 2 made at {pending.made} pending> has no time yet"),
     ):
         begin = sim.now_ns
         with pytest.raises(acl_py.AclError) as caught:

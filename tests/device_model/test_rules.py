@@ -7,46 +7,75 @@ from rig import Rig
 
 from device_model.errors import DeviceError, Kind
 from device_model.rules import (
+    ACL,
     CUDA,
     CUDA_PER_THREAD,
     RULES,
+    ContextGone,
+    CopyKind,
     DefaultStream,
     Destroy,
     DeviceSync,
+    EventClass,
+    ForeignStream,
     HostToHost,
+    Init,
     KernelFailure,
     PageableCopy,
     Release,
+    Reset,
     SyncCopy,
-    Unrecorded,
 )
 
-ROWS = {
+CUDA_ROWS = {
     "sync_copy": SyncCopy.IN_DEFAULT_STREAM,
     "pageable_copy": PageableCopy.STAGED,
     "host_to_host": HostToHost.WAITS,
+    "copy_kind": CopyKind.MUST_FIT,
     "release": Release.WAITS_FOR_DEVICE,
     "destroy": Destroy.WORK_COMPLETES,
+    "reset": Reset.ABANDONS,
+    "context_gone": ContextGone.PRIMARY,
     "device_sync": DeviceSync.DEVICE,
-    "unrecorded": Unrecorded.NO_EFFECT,
+    "foreign_stream": ForeignStream.ALLOWED,
+    "events": (EventClass.SNAPSHOT,),
     "kernel_failure": KernelFailure.STICKY,
+    "init": Init.COUNTED,
+}
+ACL_ROWS = {
+    "sync_copy": SyncCopy.OUTSIDE,
+    "pageable_copy": PageableCopy.SYNCHRONOUS,
+    "host_to_host": HostToHost.REFUSED,
+    "copy_kind": CopyKind.CORRECTED,
+    "release": Release.IMMEDIATE,
+    "destroy": Destroy.WAITS,
+    "reset": Reset.COUNTED,
+    "context_gone": ContextGone.NONE,
+    "device_sync": DeviceSync.CONTEXT,
+    "foreign_stream": ForeignStream.REFUSED,
+    "events": (EventClass.RECORDED, EventClass.FLAG, EventClass.SNAPSHOT),
+    "kernel_failure": KernelFailure.PER_STREAM,
+    "init": Init.ONCE,
 }
 
 
 @pytest.mark.parametrize(
-    ("rules", "name", "default_stream"),
-    [(CUDA, "cuda", DefaultStream.LEGACY), (CUDA_PER_THREAD, "cuda_per_thread", DefaultStream.PER_THREAD)],
+    ("rules", "name", "default_stream", "expected"),
+    [
+        (CUDA, "cuda", DefaultStream.LEGACY, CUDA_ROWS),
+        (CUDA_PER_THREAD, "cuda_per_thread", DefaultStream.PER_THREAD, CUDA_ROWS),
+        (ACL, "acl", DefaultStream.INDEPENDENT, ACL_ROWS),
+    ],
 )
-def test_the_rows(rules, name, default_stream):
+def test_the_rows(rules, name, default_stream, expected):
     rows = {field.name: getattr(rules, field.name) for field in fields(rules)}
-    codes = rows.pop("codes")
-    assert rows == {"name": name, "default_stream": default_stream, **ROWS}
-    assert codes is CUDA.codes
+    del rows["codes"]
+    assert rows == {"name": name, "default_stream": default_stream, **expected}
     assert repr(rules) == f"<SyncRules {name}>"
 
 
 def test_rules_are_found_by_name_and_cannot_be_changed():
-    assert dict(RULES) == {"cuda": CUDA, "cuda_per_thread": CUDA_PER_THREAD}
+    assert dict(RULES) == {"cuda": CUDA, "cuda_per_thread": CUDA_PER_THREAD, "acl": ACL}
     with pytest.raises(FrozenInstanceError):
         CUDA.name = "mine"
     with pytest.raises(TypeError):
@@ -58,12 +87,13 @@ def test_every_kind_of_failure_has_a_code(rules):
     assert set(rules.codes) == set(Kind)
     for code in rules.codes.values():
         assert code.value > 0
-        assert code.name.startswith("cudaError")
+        assert code.name.startswith("ACL_ERROR" if rules is ACL else "cudaError")
 
 
-def test_one_number_has_one_name():
+@pytest.mark.parametrize("rules", RULES.values(), ids=repr)
+def test_one_number_has_one_name(rules):
     names = {}
-    for code in CUDA.codes.values():
+    for code in rules.codes.values():
         assert names.setdefault(code.value, code.name) == code.name
 
 

@@ -1,0 +1,82 @@
+"""Where a copy leads: by its kind and by where both ends are."""
+
+from enum import IntEnum
+
+from device_model.memory import Space
+from device_model.ops import D2D, D2H, H2D, Label
+from device_model.rules import CopyKind
+
+
+class MemcpyKind(IntEnum):
+    """aclrtMemcpyKind, with its values."""
+
+    HOST_TO_HOST = 0
+    HOST_TO_DEVICE = 1
+    DEVICE_TO_HOST = 2
+    DEVICE_TO_DEVICE = 3
+    DEFAULT = 4  # by where the addresses are
+    HOST_TO_BUF_TO_DEVICE = 5
+    INNER_DEVICE_TO_DEVICE = 6
+    INTER_DEVICE_TO_DEVICE = 7
+
+
+_HOST = (Space.PINNED, Space.PAGEABLE)
+KINDS = frozenset(int(_kind) for _kind in MemcpyKind)
+# By (kind, where dst is, where src is): the direction; None: host to host.
+Routes = dict[tuple[int, int, int], Label | None]
+
+
+def _fitting() -> Routes:
+    """The kinds that say what is so, and DEFAULT."""
+    kinds = MemcpyKind
+    routes: Routes = {}
+    for host in _HOST:
+        for kind in (kinds.HOST_TO_DEVICE, kinds.HOST_TO_BUF_TO_DEVICE, kinds.DEFAULT):
+            routes[kind, Space.DEVICE, host] = H2D
+        for kind in (kinds.DEVICE_TO_HOST, kinds.DEFAULT):
+            routes[kind, host, Space.DEVICE] = D2H
+        for kind in (kinds.HOST_TO_HOST, kinds.DEFAULT):
+            for other in _HOST:
+                routes[kind, host, other] = None
+    for kind in (kinds.DEVICE_TO_DEVICE, kinds.INNER_DEVICE_TO_DEVICE, kinds.INTER_DEVICE_TO_DEVICE, kinds.DEFAULT):
+        routes[kind, Space.DEVICE, Space.DEVICE] = D2D
+    return routes
+
+
+def _corrected() -> Routes:
+    """The table of ACL's asynchronous copies: where no end is pageable the kind does not count; where one is, some
+    kinds are accepted (documented: aclrtMemcpyAsync; and read in CANN's runtime, 1.17).
+    """
+    kinds = MemcpyKind
+    device, pinned, pageable = Space.DEVICE, Space.PINNED, Space.PAGEABLE
+    routes: Routes = {}
+    for kind in kinds:
+        routes[kind, device, pinned] = H2D
+        routes[kind, pinned, device] = D2H
+        routes[kind, device, device] = D2D
+        routes[kind, pinned, pinned] = None
+    for kind in (kinds.HOST_TO_DEVICE, kinds.DEVICE_TO_DEVICE, kinds.DEFAULT):
+        routes[kind, device, pageable] = H2D
+    for kind in (kinds.DEVICE_TO_HOST, kinds.DEVICE_TO_DEVICE, kinds.DEFAULT):
+        routes[kind, pageable, device] = D2H
+    for kind in (kinds.HOST_TO_HOST, kinds.HOST_TO_DEVICE, kinds.DEFAULT):
+        routes[kind, pageable, pinned] = None
+    for kind in (kinds.HOST_TO_HOST, kinds.DEVICE_TO_HOST, kinds.DEFAULT):
+        routes[kind, pinned, pageable] = None
+    for kind in (kinds.HOST_TO_HOST, kinds.HOST_TO_DEVICE, kinds.DEVICE_TO_HOST, kinds.DEVICE_TO_DEVICE, kinds.DEFAULT):
+        routes[kind, pageable, pageable] = None
+    return routes
+
+
+FITTING = _fitting()
+_CORRECTED = _corrected()
+
+
+def routes_of(rule: CopyKind) -> Routes:
+    """The kinds that *rule* accepts for each pair of places, and where they lead."""
+    return FITTING if rule is CopyKind.MUST_FIT else _CORRECTED
+
+
+def asynchronous(routes: Routes) -> dict[tuple[int, int, int], Label]:
+    """Those of *routes* in which the host takes no part."""
+    return {key: route for key, route in routes.items() if route is not None and Space.PAGEABLE not in key[1:]}
