@@ -1,13 +1,32 @@
-"""Host functions: Python functions that take their turn in a stream."""
+"""Host functions and callbacks: Python functions that take their turn in a stream.
 
-from collections.abc import Callable, Sequence
+A host function (CUDA's) runs on a thread of the runtime. A callback (ACL's) runs where its stream's subscriber asks for
+it: in the task or thread that is in ProcessReport.
+"""
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from enum import IntEnum
+from inspect import isawaitable
 from sys import _getframe
+from typing import Any
 
-from acl_py.runtime import current
+from acl_py.errors import Kind
+from acl_py.runtime import Runtime, current, here
+from acl_py.signals import check_signals
 from acl_py.sites import site_of
 from acl_py.streams import StreamLike, resolve
 from device_model.ops import HostFunction, Lane, Op
-from device_model.scheduler import Completion
+from device_model.scheduler import Completion, FirstOf
+
+
+class CallbackBlock(IntEnum):
+    """aclrtCallbackBlockType, with its values."""
+
+    NO_BLOCK = 0  # what is queued behind the callback does not wait for it
+    BLOCK = 1
 
 
 async def LaunchHostFunc(
@@ -16,7 +35,8 @@ async def LaunchHostFunc(
     """Queue a call of *function* with *args* in *stream*; what is queued behind it waits for its end.
 
     The functions of all streams run on one thread, one at a time, each for *us* microseconds of simulated time. They
-    must not call the runtime. One that raises is a failure of its stream's context.
+    must not call the runtime. One that raises is a failure of its stream's context. Under ACL's rules a stream that has
+    a subscriber takes callbacks only.
     """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
@@ -25,7 +45,186 @@ async def LaunchHostFunc(
         raise TypeError(f"a host function must be callable, not {function!r}")
     if not us >= 0:
         raise ValueError(f"a host function cannot take {us} us")
+    if found in runtime.subscribers:
+        raise runtime.fail(
+            Kind.STREAM_SUBSCRIBED, f"{found!r} has a subscriber", "use LaunchCallback(), or another stream"
+        )
     op = Op(HostFunction(function, tuple(args), round(us * 1000)), Lane.HOST, 0, site)
     runtime.submit(found, op, runtime.costs.host_function, runtime.profile.latency.host_function_start)
     runtime.called("LaunchHostFunc", enter, site)
     return op
+
+
+class Subscriber:
+    """Who runs the callbacks of some streams: a task, or a thread. Callbacks that have had their turn line up here."""
+
+    __slots__ = ("arrived", "ready", "who")
+
+    def __init__(self, who: object) -> None:
+        self.who = who
+        self.ready: deque[_Callback] = deque()
+        self.arrived = Completion()  # done when there is one more
+
+    def line_up(self, callback: "_Callback", now: int) -> None:
+        """The stream has come to *callback*."""
+        self.ready.append(callback)
+        arrived, self.arrived = self.arrived, Completion()
+        arrived.complete(now)
+
+
+class _Callback:
+    """A call that waits for its subscriber."""
+
+    __slots__ = ("function", "over", "user_data")
+
+    def __init__(self, function: Callable[[Any], object], user_data: object) -> None:
+        self.function = function
+        self.user_data = user_data
+        self.over = Completion()
+
+
+async def SubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream: StreamLike = None) -> None:
+    """Let *subscriber* run the callbacks of *stream*: a task, a thread by its number, or None for the calling task.
+
+    It has to call ProcessReport. A stream has one subscriber; the streams of a subscriber must be of one device.
+    """
+    scope = current()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    check_signals(runtime, "SubscribeReport")
+    found = resolve(scope, stream)
+    who = _who(subscriber)
+    if found in runtime.subscribers:
+        raise runtime.fail(
+            Kind.STREAM_SUBSCRIBED,
+            f"{found!r} has a subscriber: {runtime.subscribers[found].who!r}",
+            "UnsubscribeReport() that one first",
+        )
+    others = [(stream, each) for stream, each in runtime.subscribers.items() if each.who == who]
+    for other, _ in others:
+        if other.context.device is not found.context.device:
+            raise runtime.fail(
+                Kind.NOT_A_SUBSCRIBER,
+                f"{who!r} has subscribed to {other!r}, which is of another device than {found!r}",
+                "use one subscriber for each device",
+            )
+    runtime.pay(runtime.costs.other)
+    runtime.subscribers[found] = others[0][1] if others else Subscriber(who)
+    runtime.called("SubscribeReport", enter, site)
+
+
+async def UnsubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream: StreamLike = None) -> None:
+    """End SubscribeReport."""
+    scope = current()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    check_signals(runtime, "UnsubscribeReport")
+    found = resolve(scope, stream)
+    known = runtime.subscribers.get(found)
+    if known is None or known.who != _who(subscriber):
+        raise runtime.fail(
+            Kind.NOT_A_SUBSCRIBER, f"{_who(subscriber)!r} has not subscribed to {found!r}", "SubscribeReport() first"
+        )
+    runtime.pay(runtime.costs.other)
+    del runtime.subscribers[found]
+    runtime.called("UnsubscribeReport", enter, site)
+
+
+async def LaunchCallback(
+    function: Callable[[Any], object], user_data: object, block: int, stream: StreamLike = None
+) -> Completion:
+    """Queue a call of *function* with *user_data* in *stream*, whose subscriber will make it, in ProcessReport.
+
+    With CallbackBlock.BLOCK what is queued behind it waits for its end. A coroutine function is awaited. What it raises
+    comes out of ProcessReport. It may call verbs, though the vendor advises against all that wait.
+    """
+    scope = current()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    check_signals(runtime, "LaunchCallback")
+    found = resolve(scope, stream)
+    if not callable(function):
+        raise TypeError(f"a callback must be callable, not {function!r}")
+    if block not in tuple(CallbackBlock):
+        raise runtime.fail(Kind.INVALID_VALUE, f"block type {block!r}", "use CallbackBlock.BLOCK or NO_BLOCK")
+    subscriber = runtime.subscribers.get(found)
+    if subscriber is None:
+        raise runtime.fail(
+            Kind.NO_SUBSCRIBER, f"{found!r} has nobody to run its callbacks", "SubscribeReport() for it first"
+        )
+    runtime.pay(runtime.costs.host_function)
+    callback = _Callback(function, user_data)
+    what = f"callback {getattr(function, '__name__', function)!s}"
+    completion = found.step(what, site, _turn(runtime, subscriber, callback, blocking=block == CallbackBlock.BLOCK))
+    runtime.scheduler.settle()
+    runtime.called("LaunchCallback", enter, site)
+    return completion
+
+
+def _turn(runtime: Runtime, subscriber: Subscriber, callback: _Callback, *, blocking: bool) -> Iterator[Completion]:
+    subscriber.line_up(callback, runtime.scheduler.now)
+    if blocking:
+        yield callback.over
+
+
+async def ProcessReport(timeout: int) -> None:
+    """Run the next callback of the calling task's, or thread's, streams; wait for one for *timeout* milliseconds of
+    simulated time, or for ever if that is -1.
+
+    Raises:
+        AclError: none came in time; the caller has not subscribed to any stream.
+    """
+    scope = here()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    check_signals(runtime, "ProcessReport")
+    if type(timeout) is not int or not (timeout == -1 or timeout > 0):
+        raise runtime.fail(Kind.NULL_POINTER, f"timeout {timeout!r}", "it is in milliseconds: -1, or more than 0")
+    subscriber = _subscriber(runtime)
+    if subscriber is None:
+        raise runtime.fail(
+            Kind.NOT_A_SUBSCRIBER, f"{_who(None)!r} has not subscribed to any stream", "SubscribeReport() first"
+        )
+    runtime.pay(runtime.costs.other)
+    try:
+        await _wait_for_callback(runtime, subscriber, timeout, site)
+        if not subscriber.ready:
+            raise runtime.fail(
+                Kind.REPORT_TIMEOUT,
+                f"no callback came in {timeout} ms",
+                "wait longer, or see what its stream waits for",
+            )
+        await _run(runtime, subscriber.ready.popleft())
+    finally:
+        runtime.called("ProcessReport", enter, site)
+
+
+async def _wait_for_callback(runtime: Runtime, subscriber: Subscriber, timeout: int, site: Any) -> None:
+    what = f"ProcessReport({timeout})"
+    end_ns = runtime.host_ns + timeout * 10**6
+    timer = runtime.scheduler.timer(end_ns) if timeout > 0 else None
+    while not subscriber.ready and not (timer is not None and timer.done):
+        arrived = subscriber.arrived
+        await runtime.wait(arrived if timer is None else FirstOf((arrived, timer)), what, site)
+
+
+async def _run(runtime: Runtime, callback: _Callback) -> None:
+    try:
+        result = callback.function(callback.user_data)
+        if isawaitable(result):
+            await result
+    finally:
+        callback.over.complete(runtime.scheduler.now)
+        runtime.scheduler.settle()
+        runtime.pay(0)
+
+
+def _subscriber(runtime: Runtime) -> Subscriber | None:
+    callers = (_who(None), threading.get_ident())
+    return next((each for each in runtime.subscribers.values() if each.who in callers), None)
+
+
+def _who(subscriber: object) -> object:
+    if subscriber is not None:
+        return subscriber
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        task = None
+    return threading.get_ident() if task is None else task

@@ -60,8 +60,12 @@ async def MemcpyAsync(
         dst_offset = dst.offset
         src_allocation = src.allocation
         src_offset = src.offset
-    else:
+    elif count or runtime.rules.copy_kind is CopyKind.MUST_FIT:
         dst_allocation, dst_offset, src_allocation, src_offset = _ends(runtime, dst, src, count, kind)
+    else:  # then nobody looks at the addresses
+        runtime.pay(runtime.costs.copy)
+        runtime.called("MemcpyAsync", enter, site)
+        return NOTHING
     route = runtime.async_routes.get((kind, dst_allocation.space, src_allocation.space))
     if route is None or not count:
         return await _copy_by_host(
@@ -76,6 +80,13 @@ async def MemcpyAsync(
     else:
         runtime.submit(stream, op, runtime.costs.copy, runtime.copy_latency)
     return op
+
+
+async def MemcpyAsyncWithCondition(
+    dst: Memory, dest_max: int, src: Memory, count: int, kind: int, stream: StreamLike = None
+) -> Completion:
+    """MemcpyAsync; what else aclrt's function of this name does is not documented."""
+    return await MemcpyAsync(dst, dest_max, src, count, kind, stream)
 
 
 async def Memcpy(dst: Memory, dest_max: int, src: Memory, count: int, kind: int) -> None:
@@ -190,11 +201,13 @@ async def _copy_by_host(
     runtime, rules = scope.runtime, scope.runtime.rules
     completion: Completion = NOTHING
     same = dst is src and dst_offset == src_offset and rules.copy_kind is CopyKind.CORRECTED
-    if same or (not count and rules.copy_kind is CopyKind.CORRECTED):
+    if same:
         route = None
     else:
         route = _route(runtime, kind, dst, src)
-        if route is None and rules.host_to_host is HostToHost.REFUSED and kind in _MEANS_HOST_TO_HOST:
+        pageable = Space.PAGEABLE in (dst.space, src.space)
+        meant = not pageable or kind in _MEANS_HOST_TO_HOST
+        if route is None and rules.host_to_host is HostToHost.REFUSED and meant:
             raise _no_host_to_host(runtime, dst, src)
     if same or not count:
         runtime.pay(runtime.costs.copy)

@@ -6,7 +6,7 @@ from sys import _getframe
 from acl_py.errors import Kind
 from acl_py.runtime import Scope, current, here, scope_var
 from acl_py.sites import Site, site_of
-from acl_py.streams import Status, StreamLike, answered, check_event, resolve
+from acl_py.streams import Status, StreamLike, answered, check_bound, check_event, resolve
 from device_model.events import CountedEvent, FlagEvent
 from device_model.events import Event as Event
 from device_model.rules import EventClass
@@ -135,6 +135,7 @@ async def RecordEvent(event: Event, stream: StreamLike = None) -> Completion:
 
 async def _get_ready(scope: Scope, event: Event, stream: Stream, site: Site) -> None:
     """The next record of *event* needs an id, which it has until it is over: wait until one is left."""
+    check_bound(scope.runtime, stream, event)
     while isinstance(event, CountedEvent) and not event.ids.left:
         await scope.runtime.busy_until(event.ids.room(), f"RecordEvent({event!r}) waits for an event id", site)
         scope.runtime.check_stream(stream)
@@ -249,7 +250,9 @@ async def EventElapsedTime(start: Event, end: Event) -> float:
 def _check_time(scope: Scope, event: Event) -> None:
     if not event.timing:
         raise scope.runtime.fail(
-            Kind.NO_TIMING, f"{event!r} was created without timing", "create it with CreateEvent(timing=True)"
+            Kind.NO_TIMING,
+            f"{event!r} was created without timing",
+            "create it with CreateEvent(timing=True), or EventFlag.TIME_LINE",
         )
     if event.work is None:
         raise scope.runtime.fail(

@@ -32,6 +32,7 @@ from acl_py.runtime import Runtime, Scope, here, scope_var
 from acl_py.sites import site_of
 from acl_py.streams import StreamLike, resolve
 from device_model import memory as model
+from device_model.errors import DeviceError
 from device_model.memory import Buffer, Space
 from device_model.ops import Extent, Kernel, Label, Lane, Op
 from device_model.profile import DeviceProfile
@@ -199,11 +200,17 @@ class KernelFunction:
         read = tuple(extent for extent, access in extents if access is not Access.OUT)
         written = tuple(extent for extent, access in extents if access is not Access.IN)
         outs = tuple(extent for extent, access in extents if access is Access.OUT)
+        block_ns = self.cost.block_ns(runtime.profile, blocks, values, nbytes, exclusive=self.exclusive)
+        body: Callable[[], None] = _Body(
+            self.function, blocks if self.per_block else None, values, self._accesses, outs
+        )
+        if 0 < runtime.op_execute_ns < block_ns:
+            block_ns, body = runtime.op_execute_ns, partial(_run_out_of_time, self, block_ns)
         work = Kernel(
             self._label,
             blocks,
-            self.cost.block_ns(runtime.profile, blocks, values, nbytes, exclusive=self.exclusive),
-            _Body(self.function, blocks if self.per_block else None, values, self._accesses, outs),
+            block_ns,
+            body,
             read,
             written,
             nbytes,
@@ -234,6 +241,14 @@ class KernelFunction:
             allocation, offset = runtime.memory.locate(arg, 0, name)
             return Array(Buffer(allocation, offset, allocation.nbytes - offset))
         return None
+
+
+def _run_out_of_time(kernel: KernelFunction, block_ns: int) -> None:
+    raise DeviceError(
+        Kind.OP_EXECUTE_TIMEOUT,
+        f"{kernel!r} would have run {block_ns / 1e9:g} s, longer than SetOpExecuteTimeOut() allows",
+        "split its work, or allow more",
+    )
 
 
 _Function = Callable[..., object]

@@ -21,7 +21,7 @@ from device_model.contexts import Context
 from device_model.device import Device
 from device_model.errors import DeviceError
 from device_model.memory import Block, Buffer, Memory
-from device_model.observe import Hooks
+from device_model.observe import Hooks, Observer
 from device_model.ops import Op
 from device_model.profile import DeviceProfile
 from device_model.rules import CUDA, Code, SyncRules
@@ -93,6 +93,8 @@ class Runtime:
         self.closed: str | None = None  # why no verb works any more
         self.op_wait_ns: Nanoseconds = 0  # how long a stream may wait for an event, a notify or a value; 0: for ever
         self.op_execute_ns: Nanoseconds = 0  # how long a kernel may run; 0: as long as it takes
+        self.teller: Observer | None = None  # tells of failed tasks: see failures.py
+        self.subscribers: dict[Stream, Any] = {}  # who runs the callbacks of a stream: see callbacks.py
         self.pools_in_use = False  # memory may lie unused in a stream-ordered pool
         log.listen(self.hooks)
         self._devices: dict[int, Device] = {}
@@ -201,6 +203,8 @@ class Runtime:
         """Suspend until *queue* takes one more operation, which the caller must queue at once; hosts are served in
         order. What was true before the wait may not be any more.
         """
+        if stream.bound:
+            raise self.fail(Kind.STREAM_FULL, f"{stream!r} takes no more work", "it waits for a model to run it")
         what = f"queuing {op.work.label} on {stream.name} waits for room in its hardware queue"
         room = queue.room()
         try:

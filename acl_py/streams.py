@@ -1,15 +1,15 @@
 """Streams: make and destroy them, wait for them, let them wait for events."""
 
-from enum import Enum
+from enum import Enum, IntFlag
 from sys import _getframe
 from typing import Any
 
-from acl_py.errors import Kind
+from acl_py.errors import DeviceError, Kind
 from acl_py.runtime import Runtime, Scope, current, here, scope_var
 from acl_py.sites import Site, site_of
 from device_model.events import Event
 from device_model.rules import Destroy, EventClass, ForeignStream
-from device_model.scheduler import Completion
+from device_model.scheduler import NOTHING, Completion
 from device_model.streams import Stream as Stream
 
 
@@ -26,6 +26,20 @@ class NamedStream(Enum):
     LEGACY = "the legacy default stream"
     PER_THREAD = "the per-thread default stream"
 
+
+class StreamFlag(IntFlag):
+    """aclrt's stream flags, with their values."""
+
+    FAST_LAUNCH = 0x1
+    FAST_SYNC = 0x2
+    PERSISTENT = 0x4
+    HUGE = 0x8
+    CPU_SCHEDULE = 0x10
+    DEVICE_USE_ONLY = 0x20
+
+
+_STREAM_FLAGS = 0x3F
+_BOUND = StreamFlag.PERSISTENT | StreamFlag.CPU_SCHEDULE | StreamFlag.DEVICE_USE_ONLY
 
 LEGACY_STREAM = NamedStream.LEGACY
 PER_THREAD_STREAM = NamedStream.PER_THREAD
@@ -72,9 +86,35 @@ async def CreateStream(*, nonblocking: bool = False, priority: int = 0) -> Strea
     get the next free cores, at block boundaries.
     """
     scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    site = site_of(_getframe(1))
     if type(priority) is not int:
         raise TypeError(f"priority must be an int, not {priority!r}")
+    return _create(scope, "CreateStream", bool(nonblocking), priority, False, site)
+
+
+async def CreateStreamWithConfig(priority: int, flag: int) -> Stream:
+    """Create a stream with aclrt's configuration; only under ACL's rules.
+
+    *priority* is clamped to 0, the most urgent, to 7. *flag* adds StreamFlag's: FAST_LAUNCH and FAST_SYNC cost nothing
+    here and gain nothing. The work of PERSISTENT, CPU_SCHEDULE and DEVICE_USE_ONLY streams waits for a model to run it;
+    a host that synchronises with such a stream does not wait.
+    """
+    scope = current()
+    runtime, site = scope.runtime, site_of(_getframe(1))
+    if EventClass.FLAG not in runtime.rules.events:
+        raise runtime.fail(
+            Kind.NOT_SUPPORTED, f"CreateStreamWithConfig() under rules {runtime.rules.name}", "use CreateStream()"
+        )
+    for name, value in (("priority", priority), ("flag", flag)):
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise TypeError(f"{name} must be an int, not {value!r}")
+    if flag < 0 or flag & ~_STREAM_FLAGS:
+        raise runtime.fail(Kind.INVALID_VALUE, f"stream flag {flag:#x}", f"use {list(StreamFlag)}")
+    return _create(scope, "CreateStreamWithConfig", True, min(max(priority, 0), 7), bool(flag & _BOUND), site)
+
+
+def _create(scope: Scope, name: str, nonblocking: bool, priority: int, bound: bool, site: Site) -> Stream:
+    runtime, enter = scope.runtime, scope.runtime.host_ns
     ids = scope.context.device.stream_ids
     if not ids.left:
         raise runtime.fail(
@@ -83,9 +123,18 @@ async def CreateStream(*, nonblocking: bool = False, priority: int = 0) -> Strea
             "destroy those that are not needed, or share them",
         )
     runtime.pay(runtime.costs.create_stream)
-    stream = scope.context.create_stream(nonblocking=bool(nonblocking), priority=priority, made=site)
-    runtime.called("CreateStream", enter, site)
+    stream = scope.context.create_stream(nonblocking=nonblocking, priority=priority, made=site, bound=bound)
+    runtime.called(name, enter, site)
     return stream
+
+
+async def GetStreamAvailableNum() -> int:
+    """How many more streams the current device has."""
+    scope = current()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    runtime.pay(runtime.costs.other)
+    runtime.called("GetStreamAvailableNum", enter, site)
+    return scope.context.device.stream_ids.left
 
 
 async def DestroyStream(stream: Stream) -> None:
@@ -94,17 +143,50 @@ async def DestroyStream(stream: Stream) -> None:
     """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
-    found = resolve(scope, stream)
-    if found.id not in found.context.streams:
-        raise runtime.fail(
-            Kind.INVALID_HANDLE, f"{found!r} is a default stream", "only what CreateStream() gave can be destroyed"
-        )
+    found = _destroyable(scope, stream)
     runtime.pay(runtime.costs.destroy_stream)
-    if runtime.rules.destroy is Destroy.WAITS:
+    if runtime.rules.destroy is Destroy.WAITS and not found.bound:
         await runtime.wait(found.frontier(), f"DestroyStream({found.name})", site)
         runtime.check_stream(found)  # nobody else has destroyed it meanwhile?
     found.context.destroy_stream(found, site)
     runtime.called("DestroyStream", enter, site)
+
+
+def _destroyable(scope: Scope, stream: StreamLike) -> Stream:
+    found = resolve(scope, stream)
+    if found.id not in found.context.streams:
+        raise scope.runtime.fail(
+            Kind.DEFAULT_STREAM, f"{found!r} is a default stream", "only what CreateStream() gave can be destroyed"
+        )
+    return found
+
+
+async def DestroyStreamForce(stream: Stream) -> None:
+    """Destroy *stream* and drop what is queued in it; the host does not wait."""
+    scope = current()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    found = _destroyable(scope, stream)
+    runtime.pay(runtime.costs.destroy_stream)
+    found.context.device.abort(found, _aborted(found, site))
+    found.context.destroy_stream(found, site)
+    runtime.called("DestroyStreamForce", enter, site)
+
+
+async def StreamAbort(stream: Stream) -> None:
+    """Drop what is queued in *stream* and stop what runs; who synchronises with it next is told so.
+
+    Streams that wait for events of its dropped work go on: here an event of dropped work counts as reached.
+    """
+    scope = current()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    found = resolve(scope, stream)
+    runtime.pay(runtime.costs.other)
+    found.context.device.abort(found, _aborted(found, site))
+    runtime.called("StreamAbort", enter, site)
+
+
+def _aborted(stream: Stream, site: Site) -> DeviceError:
+    return DeviceError(Kind.STREAM_ABORTED, f"{stream!r} was aborted at {site}", "queue its work again if it is needed")
 
 
 async def SynchronizeStream(stream: StreamLike = None) -> None:
@@ -118,8 +200,12 @@ async def SynchronizeStream(stream: StreamLike = None) -> None:
     found = resolve(scope, stream)
     what = f"SynchronizeStream({found.name})"
     await scope.runtime.synchronize(
-        "SynchronizeStream", found.frontier(), what, site_of(_getframe(1)), found.context, (found,)
+        "SynchronizeStream", _wait_of(found), what, site_of(_getframe(1)), found.context, (found,)
     )
+
+
+def _wait_of(stream: Stream) -> Completion:
+    return NOTHING if stream.bound else stream.frontier()
 
 
 async def StreamQuery(stream: StreamLike = None) -> Status:
@@ -128,7 +214,7 @@ async def StreamQuery(stream: StreamLike = None) -> Status:
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     found = resolve(scope, stream)
     runtime.pay(runtime.costs.query)
-    idle = found.idle
+    idle = found.idle or found.bound
     await answered(scope, None if not idle else found.tail, f"StreamQuery({found.name})", site)
     runtime.called("StreamQuery", enter, site)
     if found.context.error is not None:
@@ -166,10 +252,12 @@ async def StreamWaitEvent(stream: StreamLike, event: Event) -> None:
         stream = resolve(scope, stream)
     if type(event) is not Event or event.home is not scope.context:
         check_event(scope, event)
+        _check_wait(runtime, stream, event)
     runtime.pay(runtime.costs.wait)
     work = event.work
     if type(event) is not Event:
-        _hold_back(runtime, stream, event, site)
+        event.hold_back(stream, site, runtime.op_wait_ns)
+        runtime.scheduler.settle()
     elif work is not None:
         stream.wait(work)
     hooks = runtime.hooks
@@ -180,8 +268,9 @@ async def StreamWaitEvent(stream: StreamLike, event: Event) -> None:
         call("StreamWaitEvent", enter, runtime.host_ns, site)
 
 
-def _hold_back(runtime: Runtime, stream: Stream, event: Event, site: Site) -> None:
+def _check_wait(runtime: Runtime, stream: Stream, event: Event) -> None:
     """What the classes of events differ in."""
+    check_bound(runtime, stream, event)
     if not event.waitable:
         raise runtime.fail(
             Kind.NOT_SUPPORTED, f"{event!r} was created without SYNC", "create it with EventFlag.SYNC to wait for it"
@@ -192,8 +281,16 @@ def _hold_back(runtime: Runtime, stream: Stream, event: Event, site: Site) -> No
             f"{event!r} has nothing to wait for",
             "record it first, or create it with CreateEventExWithFlag(), whose events need no record",
         )
-    event.hold_back(stream, site, runtime.op_wait_ns)
-    runtime.scheduler.settle()
+
+
+def check_bound(runtime: Runtime, stream: Stream, event: Event) -> None:
+    """Refuse what streams that wait for a model cannot use."""
+    if stream.bound and event.class_ is not EventClass.FLAG:
+        raise runtime.fail(
+            Kind.NOT_SUPPORTED,
+            f"{event!r} on {stream!r}, whose work waits for a model",
+            "use an event of CreateEventWithFlag(), which has a flag of its own",
+        )
 
 
 def check_event(scope: Scope, event: object) -> None:

@@ -88,20 +88,25 @@ class Context:
     @property
     def idle(self) -> bool:
         """Has all work of all its streams completed?"""
-        return all(stream.idle for stream in self.everything())
+        return all(stream.idle for stream in self.everything() if not stream.bound)
 
-    def create_stream(self, *, nonblocking: bool, priority: int, made: object) -> Stream:
-        """A new stream; a *nonblocking* one is outside the default-stream rule."""
+    def create_stream(self, *, nonblocking: bool, priority: int, made: object, bound: bool = False) -> Stream:
+        """A new stream; a *nonblocking* one is outside the default-stream rule. The work of a *bound* one waits for a
+        model to run it, and hosts do not wait for it.
+        """
         index = self.device.next_stream()
         stream = Stream(
             self,
             index + 1,
             f"stream {index + 1}",
-            self.device.queues(index),
+            self.device.private_queues(index) if bound else self.device.queues(index),
             None if nonblocking else self.order,
             priority,
             made,
         )
+        if bound:
+            stream.bound = True
+            stream.tail = Completion()
         self.streams[stream.id] = stream
         self.device.stream_ids.take()
         return stream
@@ -112,7 +117,7 @@ class Context:
         stream.home = None
         del self.streams[stream.id]
         self.device.stream_ids.give(self.device.scheduler.now)
-        if stream.idle:
+        if stream.idle or stream.bound:
             self.forget(stream)
         else:
             self._ending[stream] = None
@@ -136,7 +141,7 @@ class Context:
 
     def work(self) -> Completion:
         """The completion of everything queued in any stream of this context, also of destroyed ones."""
-        return AllOf([stream.frontier() for stream in self.everything()])
+        return AllOf([stream.frontier() for stream in self.everything() if not stream.bound])
 
     def everything(self) -> list[Stream]:
         """All its streams: the default ones, those created, and those destroyed that still have work."""

@@ -12,6 +12,7 @@ from device_model.ops import Lane, Op, dropped
 from device_model.profile import DeviceProfile
 from device_model.rules import SyncRules
 from device_model.scheduler import NOTHING, AllOf, Completion, Nanoseconds, Scheduler
+from device_model.signals import Notify, Words
 from device_model.staging import Staging
 from device_model.streams import HardwareQueue, Stream
 from device_model.workers import INLINE_BYTES, Workers
@@ -111,19 +112,21 @@ class Device:
         ]
         self._h2d = [HardwareQueue(self.h2d, i, depth, from_h2d, from_h2d) for i in range(queues.copy)]
         self._d2h = [HardwareQueue(self.d2h, i, depth, from_d2h, from_d2h) for i in range(queues.copy)]
-        # Copies and fills outside all streams: in queues of their own, before the others.
-        outside = {
-            Lane.COMPUTE: HardwareQueue(self.cores, -1, maxsize, compute_same, compute_other),
-            Lane.H2D: HardwareQueue(self.h2d, -1, maxsize, from_h2d, from_h2d),
-            Lane.D2H: HardwareQueue(self.d2h, -1, maxsize, from_d2h, from_d2h),
-            Lane.HOST: HardwareQueue(self.host_thread, -1, maxsize, self._after_host, self._after_host),
+        self._depth = depth
+        self._after = {
+            Lane.COMPUTE: (compute_same, compute_other),
+            Lane.H2D: (from_h2d,) * 2,
+            Lane.D2H: (from_d2h,) * 2,
         }
-        self.outside = tuple(outside[lane] for lane in Lane)
-        self.h2d.serve(self._h2d, [outside[Lane.H2D]])
-        self.d2h.serve(self._d2h, [outside[Lane.D2H]])
+        # Copies and fills outside all streams: in queues of their own, before the others.
+        self.outside = self.private_queues(-1)
+        self.h2d.serve(self._h2d, [self.outside[Lane.H2D]])
+        self.d2h.serve(self._d2h, [self.outside[Lane.D2H]])
         self.stream_ids = Ids(profile.limits.streams)
         self.event_ids = Ids(profile.limits.events)
         self.notify_ids = Ids(profile.limits.notifies)
+        self.words = Words(self)
+        self._notifies = 0
         self.staging = Staging(scheduler, profile)
         self.primary = self._context(primary=True, made=None)
         self.contexts: list[Context] = [self.primary]
@@ -161,10 +164,26 @@ class Device:
         }
         return tuple(queues[lane] for lane in Lane)
 
+    def private_queues(self, index: int) -> tuple[HardwareQueue, ...]:
+        """Queues that no stream shares."""
+        depth, after = self._depth, self._after
+        return (
+            HardwareQueue(self.cores, index, depth, *after[Lane.COMPUTE]),
+            HardwareQueue(self.h2d, index, depth, *after[Lane.H2D]),
+            HardwareQueue(self.d2h, index, depth, *after[Lane.D2H]),
+            HardwareQueue(self.host_thread, index, maxsize, self._after_host, self._after_host),
+        )
+
     def next_stream(self) -> int:
         """The index of the next stream."""
         self._streams += 1
         return self._streams - 1
+
+    def create_notify(self, made: object) -> Notify:
+        """A new notify; one must be left."""
+        self.notify_ids.take()
+        self._notifies += 1
+        return Notify(self, self._notifies, made)
 
     def next_event(self) -> int:
         """The number of the next event."""

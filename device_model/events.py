@@ -108,6 +108,17 @@ class RecordedEvent(CountedEvent):
     __slots__ = ()
     class_ = EventClass.RECORDED
 
+    def hold_back(self, stream: "Stream", site: object, limit_ns: Nanoseconds) -> None:
+        """Count the wait, too."""
+        super().hold_back(stream, site, limit_ns)
+        if self.work is not None and not self.work.done:
+            self.waits += 1
+            self.work.add_waiter(self)
+
+    def release(self, by: Completion) -> None:  # noqa: ARG002 - each wait is for one
+        """A wait is over."""
+        self.waits -= 1
+
 
 class FlagEvent(Event):
     """A level flag."""

@@ -30,7 +30,7 @@ class Stream:
     """A queue of work on one device; made by `Context.create_stream`."""
 
     __slots__ = (
-        "context", "destroyed", "epoch", "error", "home", "id", "made", "name", "order", "pending", "priority",
+        "bound", "context", "destroyed", "epoch", "error", "home", "id", "made", "name", "order", "pending", "priority",
         "queues", "scheduler", "steps", "stops_on_failure", "tail",
     )  # fmt: skip
 
@@ -56,6 +56,7 @@ class Stream:
         self.destroyed: object = None  # the line that destroyed it
         self.error: DeviceError | None = None  # the failure of its work that nobody has been told of yet
         self.stops_on_failure = False
+        self.bound = False  # its work waits for a model to run it, and hosts do not wait for it
         self.tail: Completion = NOTHING
         self.pending: dict[Completion, None] = {}  # ordered, and quick to ask
         self.steps: dict[Step, None] = {}  # those that are not over, in order

@@ -14,7 +14,7 @@ FORBIDDEN = {"asyncio", "acl_py", "anyio", "uvloop", "time", "datetime", "random
 FLOORS = [
     ("arrays", "errors", "routes", "sites", "log", "bridge", "hang", "blocking"),
     ("runtime",),
-    ("streams", "events", "devices", "memory", "copies", "kernels", "callbacks", "host"),
+    ("streams", "events", "devices", "memory", "copies", "kernels", "signals", "failures", "callbacks", "host"),
     ("simulation",),
     ("programs", "replay", "demo"),
     ("cli", "__main__"),

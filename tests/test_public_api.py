@@ -15,6 +15,11 @@ EXPECTED = """
     EventRecord EventQuery EventSynchronize
     Malloc Free MallocHost FreeHost HostRegister HostUnregister MallocAsync FreeAsync GetMemInfo
     Memcpy MemcpyAsync Memset MemsetAsync Memcpy2d Memcpy2dAsync
+    ResetDeviceForce CreateStreamWithConfig DestroyStreamForce GetStreamAvailableNum StreamAbort
+    CreateEventWithFlag CreateEventExWithFlag ResetEvent QueryEventWaitStatus GetEventTimestamp
+    MemcpyAsyncWithCondition SubscribeReport UnsubscribeReport LaunchCallback ProcessReport
+    CreateNotify DestroyNotify RecordNotify WaitAndResetNotify ResetNotifies ValueWrite ValueWait
+    SetStreamFailureMode SetOpWaitTimeOut SetOpExecuteTimeOut SetExceptionInfoCallback
     LaunchKernel LaunchHostFunc HostWork Sleep HostThread GetLastError PeekAtLastError
 """.split()
 

@@ -46,9 +46,8 @@ class Stories:
         remedy = "pass a buffer, or an address inside one that is alive"
         if address < DEVICE_BASE:
             remedy += "; for pageable memory pass the array itself"
-        return self._fail(
-            Kind.INVALID_ADDRESS, f"{role} is {address_text(address)}, {self.whereabouts(address)}", remedy
-        )
+        kind = Kind.INVALID_ADDRESS if address else Kind.NULL_POINTER
+        return self._fail(kind, f"{role} is {address_text(address)}, {self.whereabouts(address)}", remedy)
 
     def of_size(self, subject: str, has: int, nbytes: int) -> DeviceError:
         """Refuse a size that is negative or more than there is."""

@@ -288,7 +288,7 @@ async def test_what_is_no_memory_is_refused():
         (x, None, Kind.INVALID_VALUE, "src is None, which is no memory"),
         (x, object(), Kind.INVALID_VALUE, "src is a object, which is no memory"),
         (x, 1.5, Kind.INVALID_VALUE, "src is a float, which is no memory"),
-        (0, host, Kind.INVALID_ADDRESS, "dst is NULL"),
+        (0, host, Kind.NULL_POINTER, "dst is NULL"),
         (x, 12345, Kind.INVALID_ADDRESS, "src is a host address", "pass the array itself"),
         (end, host, Kind.INVALID_ADDRESS, f"dst is 0x{end:x}, right at the end of", x.allocation.made),
         (end + 16, host, Kind.INVALID_ADDRESS, "16 bytes past the end of", x.allocation.made),

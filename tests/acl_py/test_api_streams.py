@@ -239,7 +239,7 @@ async def test_legacy_work_waits_for_what_is_left_in_a_destroyed_stream():
 @pytest.mark.parametrize("stream", [None, LEGACY_STREAM, PER_THREAD_STREAM])
 @tiny
 async def test_default_streams_cannot_be_destroyed(stream):
-    with refused(Kind.INVALID_HANDLE, "is a default stream", "CreateStream()"):
+    with refused(Kind.DEFAULT_STREAM, "is a default stream", "CreateStream()"):
         await DestroyStream(stream)
 
 

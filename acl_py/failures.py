@@ -1,0 +1,111 @@
+"""What becomes of work that fails or takes too long, and who is told. Only under ACL's rules."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from sys import _getframe
+
+from acl_py.errors import DeviceError, Kind
+from acl_py.runtime import Runtime, current, here
+from acl_py.sites import Site, site_of
+from acl_py.streams import StreamLike, resolve
+from device_model.observe import Observer
+from device_model.ops import Op
+from device_model.rules import KernelFailure
+from device_model.streams import Stream
+
+
+class FailureMode(IntEnum):
+    """aclrt's failure modes of a stream, with their values."""
+
+    CONTINUE = 0  # later work runs; the next synchronisation tells of the failure
+    STOP = 1  # nothing more runs in the whole context, and every call that touches it fails
+
+
+async def SetStreamFailureMode(stream: StreamLike, mode: int) -> None:
+    """Say what a failure of work of *stream* does. Once it stops on failure, that stays so."""
+    scope = current()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    _check_rules(runtime, "SetStreamFailureMode")
+    found = resolve(scope, stream)
+    if mode not in tuple(FailureMode):
+        raise runtime.fail(Kind.INVALID_VALUE, f"failure mode {mode!r}", f"use one of {list(FailureMode)}")
+    if found.stops_on_failure and mode == FailureMode.CONTINUE:
+        raise runtime.fail(
+            Kind.NOT_SUPPORTED, f"{found!r} stops on failure, which cannot be taken back", "create another stream"
+        )
+    runtime.pay(runtime.costs.other)
+    found.stops_on_failure = mode == FailureMode.STOP
+    runtime.called("SetStreamFailureMode", enter, site)
+
+
+async def SetOpWaitTimeOut(seconds: int) -> None:
+    """Limit how long a stream waits for an event, a notify or a value: the waits of all streams that are queued from
+    now on. 0, as at first, is no limit. A wait that is over tells the next synchronisation of its stream.
+    """
+    await _set_limit("SetOpWaitTimeOut", "op_wait_ns", seconds, site_of(_getframe(1)))
+
+
+async def SetOpExecuteTimeOut(seconds: int) -> None:
+    """Limit how long a kernel that is launched from now on may run; one that would run longer fails after that time. 0,
+    as at first, is no limit.
+    """
+    await _set_limit("SetOpExecuteTimeOut", "op_execute_ns", seconds, site_of(_getframe(1)))
+
+
+async def _set_limit(name: str, attribute: str, seconds: int, site: Site) -> None:
+    scope = here()
+    runtime, enter = scope.runtime, scope.runtime.host_ns
+    _check_rules(runtime, name)
+    if type(seconds) is not int or seconds < 0:
+        raise runtime.fail(Kind.INVALID_VALUE, f"{seconds!r} seconds", "use a whole number, 0 or more")
+    runtime.pay(runtime.costs.other)
+    setattr(runtime, attribute, seconds * 10**9)
+    runtime.launches.clear()  # prepared under the old limit
+    runtime.called(name, enter, site)
+
+
+@dataclass(frozen=True, slots=True)
+class ExceptionInfo:
+    """A failed task: which operation of which stream and device, its code and what was wrong."""
+
+    op: Op
+    stream: Stream
+    device: int
+    code: int
+    what: str
+
+
+class _Teller(Observer):
+    def __init__(self, runtime: Runtime, callback: Callable[[ExceptionInfo], object]) -> None:
+        self._runtime = runtime
+        self._callback = callback
+
+    def failed(self, op: Op, error: DeviceError) -> None:
+        code = self._runtime.rules.codes[error.kind].value
+        self._callback(ExceptionInfo(op, op.stream, op.stream.context.device.ordinal, code, error.what))
+
+
+async def SetExceptionInfoCallback(callback: Callable[[ExceptionInfo], object] | None) -> None:
+    """Let *callback* be told of each task that fails, at that instant; it must not call verbs. The last one set counts,
+    and None ends it.
+    """
+    scope = here()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    if callback is not None and not callable(callback):
+        raise TypeError(f"an exception callback must be callable or None, not {callback!r}")
+    runtime.pay(runtime.costs.other)
+    if runtime.teller is not None:
+        runtime.hooks.remove(runtime.teller)
+        runtime.teller = None
+    if callback is not None:
+        runtime.teller = _Teller(runtime, callback)
+        runtime.hooks.add(runtime.teller)
+    runtime.called("SetExceptionInfoCallback", enter, site)
+
+
+def _check_rules(runtime: Runtime, name: str) -> None:
+    if runtime.rules.kernel_failure is not KernelFailure.PER_STREAM:
+        raise runtime.fail(
+            Kind.NOT_SUPPORTED, f"{name}() under rules {runtime.rules.name}", "a failure there is the whole context's"
+        )

@@ -1,0 +1,159 @@
+"""Signals between streams that are no events: notifies, and words of device memory.
+
+A notify is a binary semaphore: a record sets it, a wait lasts until it is set and clears it, so one record lets one
+wait pass, and two records before a wait count once. It may be of another device than the stream that records or waits.
+
+A word is eight bytes of device memory, read as an unsigned number. A stream can write one in its turn, and wait until
+one compares as wanted with a value; it looks at the word whenever work on the device may have changed it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from enum import IntEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from device_model import memory
+from device_model.events import within
+from device_model.memory import Allocation
+from device_model.observe import Observer
+from device_model.scheduler import Completion, Nanoseconds
+
+if TYPE_CHECKING:
+    from device_model.device import Device
+    from device_model.ops import Op
+    from device_model.streams import Stream
+
+
+class Notify:
+    """A binary semaphore, made on one device."""
+
+    __slots__ = ("_raised", "destroyed", "device", "id", "is_set", "made")
+
+    def __init__(self, device: "Device", id_: int, made: object) -> None:
+        self.device = device
+        self.id = id_
+        self.made = made
+        self.destroyed: object = None  # the line that destroyed it
+        self.is_set = False
+        self._raised = Completion()  # done when it is set next
+
+    def __repr__(self) -> str:
+        made = f" made at {self.made}" if self.made is not None else ""
+        gone = f" destroyed at {self.destroyed}" if self.destroyed is not None else ""
+        return f"<Notify {self.id} of device {self.device.ordinal}{made}{gone}>"
+
+    def record(self, stream: "Stream", site: object) -> Completion:
+        """Be set when *stream* comes to it."""
+        return stream.step(f"record of {self!r}", site, self._set(stream))
+
+    def wait(self, stream: "Stream", site: object, limit_ns: Nanoseconds) -> Completion:
+        """Let *stream* wait until it is set, *limit_ns* at the longest (0: for ever), and then clear it."""
+        return stream.step(f"wait for {self!r}", site, self._wait(stream, limit_ns))
+
+    def reset(self) -> None:
+        """Be cleared, at once."""
+        self.is_set = False
+
+    def _set(self, stream: "Stream") -> Iterator[Completion]:
+        self.is_set = True
+        raised, self._raised = self._raised, Completion()
+        raised.complete(stream.scheduler.now)
+        yield from ()
+
+    def _wait(self, stream: "Stream", limit_ns: Nanoseconds) -> Iterator[Completion]:
+        end_ns = stream.scheduler.now + limit_ns
+        while not self.is_set:
+            if not limit_ns:
+                yield self._raised
+            elif stream.scheduler.now >= end_ns:
+                return
+            else:
+                yield from within(stream, self._raised, end_ns - stream.scheduler.now, repr(self))
+        self.is_set = False
+
+
+class Compare(IntEnum):
+    """How a word compares with the value that a stream waits for; the values are aclrtValueWait's flags."""
+
+    GEQ = 0  # the word is no smaller
+    EQ = 1
+    AND = 2  # they have a bit in common
+    NOR = 3  # there is a bit that is 0 in both
+
+
+_MASK = (1 << 64) - 1
+_COMPARE: Mapping[Compare, Callable[[int, int], bool]] = MappingProxyType(
+    {
+        Compare.GEQ: lambda word, value: (word - value) & _MASK < 1 << 63,  # cyclic, so that counters may wrap
+        Compare.EQ: lambda word, value: word == value,
+        Compare.AND: lambda word, value: bool(word & value),
+        Compare.NOR: lambda word, value: bool(~(word | value) & _MASK),
+    }
+)
+
+
+class Words(Observer):
+    """Who waits for words of one device's memory. It listens only while somebody does."""
+
+    def __init__(self, device: "Device") -> None:
+        self._device = device
+        self._changed = Completion()
+        self._waits = 0
+
+    def write(self, stream: "Stream", site: object, allocation: Allocation, offset: int, value: int) -> Completion:
+        """Write *value* when *stream* comes to it."""
+        what = f"write of {value} at {offset} of {allocation!r}"
+        return stream.step(what, site, self._write(allocation, offset, value))
+
+    def wait(
+        self, stream: "Stream", site: object, allocation: Allocation, offset: int, value: int, how: Compare,
+        limit_ns: Nanoseconds,
+    ) -> Completion:  # fmt: skip
+        """Let *stream* wait until the word compares with *value* as *how* says, for *limit_ns* (0: no limit)."""
+        what = f"wait for the word at {offset} of {allocation!r} {how.name} {value}"
+        return stream.step(what, site, self._wait(stream, what, allocation, offset, value, how, limit_ns))
+
+    def op_ended(self, op: "Op") -> None:
+        """It may have written a word: look again, once all that ends at this instant has."""
+        if op.work.writes():
+            self._look()
+
+    def _look(self) -> None:
+        changed, self._changed = self._changed, Completion()
+        changed.complete(self._device.scheduler.now)
+
+    def _write(self, allocation: Allocation, offset: int, value: int) -> Iterator[Completion]:
+        self._word(allocation, offset)[0] = value
+        self._look()
+        yield from ()
+
+    def _wait(
+        self, stream: "Stream", what: str, allocation: Allocation, offset: int, value: int, how: Compare,
+        limit_ns: Nanoseconds,
+    ) -> Iterator[Completion]:  # fmt: skip
+        compare = _COMPARE[how]
+        end_ns = stream.scheduler.now + limit_ns
+        self._listen(1)
+        while not compare(int(self._word(allocation, offset)[0]), value):
+            if not limit_ns:
+                yield self._changed
+            elif stream.scheduler.now >= end_ns:
+                break
+            else:
+                yield from within(stream, self._changed, end_ns - stream.scheduler.now, what)
+        self._listen(-1)
+
+    def _word(self, allocation: Allocation, offset: int) -> npt.NDArray[np.uint64]:
+        self._device.workers.join_all()  # a body that is over in simulated time may still run in a thread
+        return memory.array(allocation, offset, np.dtype("<u8"), 1)
+
+    def _listen(self, more: int) -> None:
+        hooks = self._device.hooks
+        if not self._waits:
+            hooks.add(self)
+        self._waits += more
+        if not self._waits:
+            hooks.remove(self)
