@@ -9,9 +9,10 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from acl_py import demo
+from acl_py.portability import differences
 from acl_py.programs import Program, ProgramError, load
 from acl_py.replay import Replay, replay
 from acl_py.trace import chart, chrome
@@ -36,7 +37,13 @@ def replay_command(
         list[Path], typer.Argument(help="JSON files of stream programs; docs/programs.md has the format.")
     ],
     device: Device = "h200",
-    rules: Annotated[str | None, typer.Option(help="What synchronises with what; by default the device's own.")] = None,
+    rules: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What synchronises with what; by default the device's own. Given twice: what the program does "
+            "differently under each."
+        ),
+    ] = None,
     json_out: Annotated[Path | None, typer.Option("--json", help="Write all times to this file.")] = None,
     trace_out: Annotated[
         Path | None, typer.Option("--trace", help="Write a Chrome trace of a single program to this file.")
@@ -46,7 +53,13 @@ def replay_command(
 
     A program that cannot run is reported, the others run; the exit code is 1 then.
     """
-    card, order = _profile(device), _rules(rules)
+    card, orders = _profile(device), [_rules(name) for name in rules or ()]
+    if len(orders) > 1:
+        if json_out is not None or trace_out is not None:
+            raise typer.BadParameter("--json and --trace show one run: give --rules once")
+        _compare(_programs(files), orders, card)
+        return
+    order = orders[0] if orders else None
     runs: list[Replay] = []
     failed = False
     for program in _programs(files):
@@ -108,9 +121,7 @@ def _profile(device: str) -> DeviceProfile:
         raise typer.BadParameter(str(error)) from error
 
 
-def _rules(name: str | None) -> SyncRules | None:
-    if name is None:
-        return None
+def _rules(name: str) -> SyncRules:
     if name not in RULES:
         raise typer.BadParameter(f"there are no rules {name!r}; there are {', '.join(RULES)}")
     return RULES[name]
@@ -138,6 +149,30 @@ def _show(runs: Sequence[Replay]) -> None:
         console.print(_comparison(runs))
 
 
+def _compare(programs: Sequence[Program | ProgramError], rules: Sequence[SyncRules], card: DeviceProfile) -> None:
+    """The portability view."""
+    console = _console()
+    failed = False
+    for program in programs:
+        try:
+            if isinstance(program, ProgramError):
+                raise program
+            found = differences(program, rules, card)
+        except ProgramError as error:
+            failed = True
+            _complain(str(error))
+            continue
+        if not found:
+            console.print(f"{escape(program.id)}: no difference", highlight=False)
+            continue
+        table = Table("what", "where", *(each.name for each in rules), title=escape(program.id), title_justify="left")
+        for each in found:
+            table.add_row(each.what, escape(each.where), *(escape(each.under[rule.name]) for rule in rules))
+        console.print(table)
+    if failed:
+        raise typer.Exit(1)
+
+
 def _comparison(runs: Sequence[Replay]) -> Table:
     table = Table("program")
     for heading in ("calls", "operations", "H2D us", "D2H us", "cores us", "makespan us"):
@@ -154,35 +189,27 @@ _ENGINES = ("H2D", "D2H", "cores")
 
 # What `acl-py devices` shows of each: what it is, the dotted name of the value, its unit.
 _MAIN = {
-    "AI cores (SMs)": ("cores.count", ""),
-    "device memory": ("memory.bytes", "GB"),
-    "its bandwidth": ("cores.bytes_per_second", "GB/s"),
-    "pinned, host to device": ("copies.h2d", "GB/s"),
-    "pinned, device to host": ("copies.d2h", "GB/s"),
-    "a launch costs the host": ("host.launch", "us"),
-    "an asynchronous copy": ("host.copy", "us"),
-    "an event record": ("host.record", "us"),
-    "from a completion to the host": ("host.wake", "us"),
-    "from one engine to another": ("latency.engines", "us"),
-    "hardware queues, compute": ("queues.compute", ""),
-    "hardware queues, each copy direction": ("queues.copy", ""),
-    "their depth": ("queues.depth", ""),
-    "resident kernels": ("cores.resident_kernels", ""),
+    "cores": ("cores.count", ""),
+    "memory GB": ("memory.bytes", "GB"),
+    "its GB/s": ("cores.bytes_per_second", "GB/s"),
+    "h2d GB/s": ("copies.h2d", "GB/s"),
+    "launch us": ("host.launch", "us"),
+    "copy us": ("host.copy", "us"),
+    "wake us": ("host.wake", "us"),
 }
 _UNITS = {"": 1, "us": 1e3, "GB": 1e9, "GB/s": 1e9}
 
 
 def _summary(cards: Sequence[DeviceProfile]) -> Table:
-    table = Table("", *(card.name for card in cards))
-    table.add_row("what it is", *(escape(card.description) for card in cards))
-    table.add_row("rules", *(card.rules for card in cards), end_section=True)
-    for what, (name, unit) in _MAIN.items():
-        cells = [f"{_number(_value(card, name), unit)}, {_origin(card.sources[name])}" for card in cards]
-        table.add_row(what, *cells)
-    table.add_section()
-    for origin in ("measured", "documented", "assumed"):
-        counts = [sum(_origin(source) == origin for source in card.sources.values()) for card in cards]
-        table.add_row(f"values {origin}", *map(str, counts))
+    table = Table(Column("device", no_wrap=True), "rules", caption_justify="left")
+    for heading in (*_MAIN, "measured", "documented", "assumed"):
+        table.add_column(heading, justify="right")
+    for card in cards:
+        cells = [_number(_value(card, name), unit) for name, unit in _MAIN.values()]
+        origins = [_origin(source) for source in card.sources.values()]
+        counts = [str(origins.count(origin)) for origin in ("measured", "documented", "assumed")]
+        table.add_row(card.name, card.rules, *cells, *counts)
+    table.caption = "\n".join(f"{card.name}: {escape(card.description)}" for card in cards)
     return table
 
 
@@ -215,4 +242,4 @@ def _number(value: Any, unit: str) -> str:
         (size, time), (larger, longer) = value.points[-2:]
         value = 1e9 * (larger - size) / max(1, longer - time)
     scaled = value / _UNITS[unit]
-    return f"{scaled:,.1f} {unit}" if unit else f"{scaled:,.0f}"
+    return f"{scaled:,.1f}" if unit else f"{scaled:,.0f}"

@@ -107,7 +107,7 @@ def _replay(program: Program, device: str | Path | DeviceProfile, rules: str | S
     scope_var.set(Scope(runtime, runtime.device(0).primary))
     last_error.set(SUCCESS)
     try:
-        player = _Player(program, runtime)
+        player = Player(program, runtime)
         calls = [player.play(step) for step in program.steps]
         end = player.end()
         return Replay(program, player.host_calls(calls), player.device_times(calls, trace), end, trace)
@@ -116,7 +116,7 @@ def _replay(program: Program, device: str | Path | DeviceProfile, rules: str | S
 
 
 @dataclass(frozen=True, slots=True)
-class _Played:
+class Played:
     """One step as it was run; *answer* is what the verb gave."""
 
     step: Step
@@ -138,7 +138,7 @@ class _LightWorkers(Workers):
         work.nbytes = nbytes
 
 
-class _Player:
+class Player:
     """Makes the calls of one program. Its coroutines are named after the ops and take their fields."""
 
     def __init__(self, program: Program, runtime: Runtime) -> None:
@@ -146,7 +146,11 @@ class _Player:
         self.not_ready = runtime.rules.codes[Kind.NOT_READY].value
         # A call that failed has made nothing: its name stands for a null address, or for a handle that is none.
         self.memory: defaultdict[str, mem.Memory] = defaultdict(int)
-        self.streams: defaultdict[str, Any] = defaultdict(lambda: streams.LEGACY_STREAM)
+        has_legacy = runtime.device(0).primary.legacy is not None
+        default = (
+            streams.LEGACY_STREAM if has_legacy else None
+        )  # of programs: what their language calls the default one
+        self.streams: defaultdict[str, Any] = defaultdict(lambda: default)
         self.events: defaultdict[str, Any] = defaultdict(lambda: None)
         self.streams["per_thread"] = streams.PER_THREAD_STREAM
         # What is there before the first call has cost no time: it is made in the model, not by calls.
@@ -161,7 +165,7 @@ class _Player:
         for name, options in program.events.items():
             self.events[name] = context.create_event(timing=options["timing"], made=program.id)
 
-    def play(self, step: Step) -> _Played:
+    def play(self, step: Step) -> Played:
         """Make one call."""
         runtime = self.runtime
         runtime.pay(GAP_NS)
@@ -178,7 +182,7 @@ class _Player:
             ret = self.not_ready
         elif step.op in ("get_last_error", "peek_error"):
             ret = answer
-        return _Played(step, enter, runtime.host_ns, ret, answer)
+        return Played(step, enter, runtime.host_ns, ret, answer)
 
     def end(self) -> float:
         """Synchronise the device once more: the makespan."""
@@ -190,37 +194,39 @@ class _Player:
                 raise AssertionError(f"a device that is well refused to synchronise: {error}") from error
         return _us(self.runtime.host_ns)
 
-    def host_calls(self, calls: list[_Played]) -> list[HostCall]:
+    def host_calls(self, calls: list[Played]) -> list[HostCall]:
         """The host's side, when all is over."""
         return [
             HostCall(call.step.index, _us(call.enter_ns), _us(call.exit_ns), call.ret, _extra(call.answer))
             for call in calls
         ]
 
-    def device_times(self, calls: list[_Played], trace: Trace) -> dict[str, DeviceTime]:
+    def device_times(self, calls: list[Played], trace: Trace) -> dict[str, DeviceTime]:
         """The device's side: each named step with the operations that were queued during its call."""
+        spans = self.spans(calls, trace)
+        first = min((start for start, _, _ in spans.values()), default=0)
+        return {
+            id_: DeviceTime((start - first) / 1000, (end - first) / 1000, engine)
+            for id_, (start, end, engine) in (
+                (call.step.id, spans[call.step.index]) for call in calls if call.step.index in spans
+            )
+            if id_ is not None
+        }
+
+    def spans(self, calls: list[Played], trace: Trace) -> dict[int, tuple[int, int, str]]:
+        """Start, end and engine of what each step had done on the device, or on the host in its stead."""
         ops = sorted(trace.ops, key=lambda op: op.queued_ns)
         queued = [op.queued_ns for op in ops]
-        times: dict[str, tuple[int, int, str]] = {}
-        starts: list[int] = []
+        spans: dict[int, tuple[int, int, str]] = {}
         for call in calls:
             if call.step.op not in _ON_DEVICE or call.ret:
                 continue
             own = ops[bisect_left(queued, call.enter_ns) : bisect_right(queued, call.exit_ns)]
             if own:
-                start, end, engine = min(op.start_ns for op in own), max(op.end_ns for op in own), own[0].engine
+                spans[call.step.index] = min(op.start_ns for op in own), max(op.end_ns for op in own), own[0].engine
             elif self._is_by_host(call.step):  # the card's trace shows it as one operation as long as the call
-                start, end, engine = call.enter_ns, call.exit_ns, "host"
-            else:
-                continue
-            starts.append(start)
-            if call.step.id is not None:
-                times[call.step.id] = start, end, engine
-        first = min(starts, default=0)
-        return {
-            id_: DeviceTime((start - first) / 1000, (end - first) / 1000, engine)
-            for id_, (start, end, engine) in times.items()
-        }
+                spans[call.step.index] = call.enter_ns, call.exit_ns, "host"
+        return spans
 
     def _is_by_host(self, step: Step) -> bool:
         if step.op not in ("memcpy", "memcpy_async") or not step.fields["bytes"]:

@@ -16,7 +16,7 @@ FLOORS = [
     ("runtime",),
     ("streams", "events", "devices", "memory", "copies", "kernels", "signals", "failures", "callbacks", "host"),
     ("simulation",),
-    ("programs", "replay", "demo"),
+    ("programs", "replay", "portability", "demo"),
     ("cli", "__main__"),
 ]
 

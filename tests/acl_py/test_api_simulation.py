@@ -59,9 +59,9 @@ def test_options_are_checked_before_anything_runs():
         raise AssertionError("must not run")
 
     for options, error, match in (
-        ({"device": "h300"}, acl_py.ProfileError, "there is no profile 'h300'; there are h200, tiny"),
+        ({"device": "h300"}, acl_py.ProfileError, "there is no profile 'h300'; there are ascend310p3, "),
         ({"device": "nowhere/at_all.toml"}, acl_py.ProfileError, "cannot read the profile"),
-        ({"rules": "opencl"}, ValueError, "there are no rules 'opencl'; there are cuda, cuda_per_thread"),
+        ({"rules": "opencl"}, ValueError, "there are no rules 'opencl'; there are cuda, cuda_per_thread, acl"),
         ({"workers": 0}, ValueError, "workers must be 1 or more, not 0"),
         ({"workers": -2}, ValueError, "workers must be 1 or more, not -2"),
     ):

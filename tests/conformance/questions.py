@@ -14,9 +14,13 @@ sys.path.insert(0, str(HERE))  # pytest knows `criteria` by its bare name
 
 from criteria import is_capture, measured, replayed, wrong_codes, wrong_overlaps, wrong_waits  # noqa: E402
 
+from acl_py.portability import differences  # noqa: E402
+from acl_py.programs import parse  # noqa: E402
+from device_model.rules import ACL, CUDA  # noqa: E402
+
 PAGE = HERE.parent.parent / "docs" / "semantics.md"
 OFF = 0.1, 20  # times that differ by more than this share, and by more than so many us, get a mark
-HEADING = "| question | folklore | documentation | the card | us |\n| --- | --- | --- | --- | --- |"
+HEADING = "| question | folklore | documentation | the card | us | us, `acl` |\n| --- | --- | --- | --- | --- | --- |"
 
 
 def page():
@@ -35,7 +39,24 @@ def page():
 def _row(document, folklore, documented, card, call=None):
     there, here = _codes(document) if is_capture(document) else _times(document, call)
     card = "; ".join(part for part in (card, there) if part)
-    return f"| {document['question']} (`{document['id']}`) | {folklore} | {documented} | {card} | {here} |"
+    question = f"{document['question']} (`{document['id']}`)"
+    return f"| {question} | {folklore} | {documented} | {card} | {here} | {_under_acl(document)} |"
+
+
+def _under_acl(document):
+    """What the program does differently under the other rules, in short."""
+    if is_capture(document):
+        return "not supported yet"
+    phrases = {}
+    for each in differences(parse(document), (CUDA, ACL)):
+        op, text = each.where.split(" returned")[0].split()[-1 if each.what == "hang" else 2], each.under["acl"]
+        if each.what == "code":
+            phrases[f"{op} {text}"] = None
+        elif each.what == "wait":
+            phrases[f"{op} does not wait" if text == "none of these" else f"{op} waits"] = None
+        else:
+            phrases[{"order": "another order", "result": "other bytes", "hang": "hangs"}[each.what]] = None
+    return ", ".join(phrases) or "the same"
 
 
 def _codes(document):

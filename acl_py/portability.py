@@ -1,0 +1,227 @@
+"""What a stream program does differently under other rules: `acl-py replay --rules cuda --rules acl FILE`.
+
+The program runs once under each, on the same card, with every buffer holding bytes of its own. Compared are what each
+call returned, which work had ended when it returned, the order of all work on the device, and what the first MiB of
+each buffer holds: of those of the host after each call that synchronises, of all of them at the end.
+"""
+
+from collections.abc import Sequence
+from contextvars import copy_context
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from acl_py.blocking import BlockingBridge
+from acl_py.errors import DeadlockError
+from acl_py.programs import Program, Step
+from acl_py.replay import Played, Player
+from acl_py.runtime import SUCCESS, Runtime, Scope, last_error, scope_var
+from acl_py.simulation import build
+from device_model import memory as model
+from device_model.memory import Space
+from device_model.profile import DeviceProfile
+from device_model.rules import SyncRules
+from device_model.workers import Workers
+
+_LOOK = 1 << 20  # bytes of a buffer, from its beginning, that are looked at
+_MOST = 4  # runs of equal bytes that are told of
+_SYNCHRONISING = ("memcpy", "memset", "sync_stream", "sync_event", "sync_device", "free", "free_host")
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing that differs: *what* (a code, a wait, an order, a result, a hang), where, and how it is under each
+    rules.
+    """
+
+    what: str
+    where: str
+    under: dict[str, str]
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.where}: " + "; ".join(f"{rules}: {text}" for rules, text in self.under.items())
+
+
+@dataclass(slots=True)
+class _Run:
+    rules: str
+    calls: list[Played]
+    spans: dict[int, tuple[int, int, str]]
+    seen: dict[int, dict[str, str]]  # what buffers of the host held when that step had returned
+    final: dict[str, str]
+    hang: str | None
+
+
+def differences(
+    program: Program, rules: Sequence[SyncRules], device: str | Path | DeviceProfile = "h200"
+) -> list[Difference]:
+    """Run *program* under each of *rules* and tell what differs."""
+    runs = [copy_context().run(_run, program, each, device) for each in rules]
+    found = [*_codes(program, runs), *_waits(program, runs), *_orders(program, runs), *_results(program, runs)]
+    if any(run.hang for run in runs):
+        found.insert(0, Difference("hang", program.id, {run.rules: run.hang or "runs to its end" for run in runs}))
+    return found
+
+
+def name_of(step: Step) -> str:
+    """A step as people find it: its place and what it is."""
+    label = f" {step.id}" if step.id is not None else ""
+    return f"step {step.index} {step.op}{label}"
+
+
+class _Watched(Player):
+    """Fills the buffers, and looks at them."""
+
+    def __init__(self, program: Program, runtime: Runtime) -> None:
+        super().__init__(program, runtime)
+        for number, buffer in enumerate(self.memory.values()):
+            if isinstance(buffer, np.ndarray):
+                buffer[:_LOOK] = number + 1
+            else:
+                model.fill(buffer.allocation, 0, number + 1, min(buffer.nbytes, _LOOK))
+        self.seen: dict[int, dict[str, str]] = {}
+
+    def play(self, step: Step) -> Played:
+        played = super().play(step)
+        if step.op in _SYNCHRONISING:
+            self.seen[step.index] = self.contents(host_only=True)
+        return played
+
+    def contents(self, *, host_only: bool) -> dict[str, str]:
+        """What each buffer holds that is alive."""
+        self.runtime.workers.join_all()
+        contents = {}
+        for name, buffer in self.memory.items():
+            if isinstance(buffer, int):
+                continue
+            if isinstance(buffer, np.ndarray):
+                view = buffer.data[:_LOOK]
+            elif buffer.allocation.freed is not None or (host_only and buffer.allocation.space is Space.DEVICE):
+                continue
+            else:
+                nbytes = min(buffer.nbytes, _LOOK)
+                model.warm(buffer.allocation, 0, nbytes)
+                view = buffer.allocation.view[:nbytes]
+            contents[name] = _described(view)
+        return contents
+
+
+def _described(view: memoryview) -> str:
+    """The bytes of a buffer in words: how many of which value, as far as there is room."""
+    values = np.frombuffer(view, np.uint8)
+    ends = np.flatnonzero(np.diff(values)) + 1
+    starts = [0, *ends[:_MOST].tolist()]
+    stops = [*ends[:_MOST].tolist(), len(values)]
+    runs = [
+        f"{stop - start:,} bytes of {values[start]}" for start, stop in zip(starts, stops, strict=True) if stop > start
+    ]
+    return ", ".join(runs[:_MOST]) + (", ..." if len(ends) >= _MOST else "")
+
+
+def _run(program: Program, rules: SyncRules, device: str | Path | DeviceProfile) -> _Run:
+    runtime, trace = build(device, rules)
+    assert trace is not None, "build() records unless told otherwise"
+    runtime.bridge = BlockingBridge(runtime)
+    runtime.workers = Workers(runtime.scheduler, 1)
+    runtime.device(0).uses = 1
+    scope_var.set(Scope(runtime, runtime.device(0).primary))
+    last_error.set(SUCCESS)
+    try:
+        player = _Watched(program, runtime)
+        calls: list[Played] = []
+        hang = None
+        try:
+            calls.extend(map(player.play, program.steps))  # as far as it gets
+            player.end()
+        except DeadlockError as error:
+            hang = f"hangs: {str(error).splitlines()[0]}"
+        spans = player.spans(calls, trace)
+        return _Run(rules.name, calls, spans, player.seen, player.contents(host_only=False), hang)
+    finally:
+        runtime.close("the comparison is over")
+
+
+def _codes(program: Program, runs: Sequence[_Run]) -> list[Difference]:
+    found = []
+    for index, step in enumerate(program.steps):
+        codes = {run.rules: run.calls[index].ret for run in runs if index < len(run.calls)}
+        well = {code == 0 for code in codes.values()}
+        if len(well) > 1:  # each vendor has numbers of its own: what counts is whether it failed
+            found.append(Difference("code", name_of(step), {rules: str(code) for rules, code in codes.items()}))
+    return found
+
+
+def _waits(program: Program, runs: Sequence[_Run]) -> list[Difference]:
+    """Which work had ended when a call returned."""
+    found = []
+    for index, step in enumerate(program.steps):
+        if any(index >= len(run.calls) or run.calls[index].ret for run in runs):
+            continue
+        earlier = [each for each in program.steps[: index + 1] if all(each.index in run.spans for run in runs)]
+        over = {
+            run.rules: [each for each in earlier if run.spans[each.index][1] <= run.calls[index].exit_ns]
+            for run in runs
+        }
+        first = next(iter(over.values()))
+        if any(each != first for each in over.values()):
+            common = [each for each in earlier if all(each in steps for steps in over.values())]
+            texts = {
+                rules: ", ".join(name_of(each) for each in steps if each not in common) or "none of these"
+                for rules, steps in over.items()
+            }
+            found.append(Difference("wait", f"{name_of(step)} returned after the end of", texts))
+    return _only_changes(found)
+
+
+def _only_changes(found: list[Difference]) -> list[Difference]:
+    """What was so at the last call, too, is no news."""
+    kept: list[Difference] = []
+    last: dict[str, str] = {}
+    for each in found:
+        if each.under != last:
+            kept.append(each)
+        last = each.under
+    return kept
+
+
+def _orders(program: Program, runs: Sequence[_Run]) -> list[Difference]:
+    """For each piece of work: how it lies to those queued before it."""
+    common = [step for step in program.steps if all(step.index in run.spans for run in runs)]
+    found = []
+    for place, step in enumerate(common):
+        for other in common[:place]:
+            relations = {run.rules: _relation(run.spans[step.index], run.spans[other.index]) for run in runs}
+            if len(set(relations.values())) > 1:
+                texts = {rules: f"{relation} {name_of(other)}" for rules, relation in relations.items()}
+                found.append(Difference("order", name_of(step), texts))
+    return found
+
+
+def _relation(span: tuple[int, int, str], other: tuple[int, int, str]) -> str:
+    if span[0] >= other[1]:
+        return "after"
+    return "before" if span[1] <= other[0] else "overlaps"
+
+
+def _results(program: Program, runs: Sequence[_Run]) -> list[Difference]:
+    found = []
+    for step in program.steps:
+        seen = [run.seen.get(step.index, {}) for run in runs]
+        found += _contents(f"after {name_of(step)}", runs, seen)
+    # The last look is at all buffers; what was reported for a host buffer and stayed so is told once.
+    found += _contents("at the end", runs, [run.final for run in runs])
+    return _only_changes(found)
+
+
+def _contents(where: str, runs: Sequence[_Run], contents: Sequence[dict[str, str]]) -> list[Difference]:
+    names = [name for name in contents[0] if all(name in each for each in contents)]
+    differing = [name for name in names if len({each[name] for each in contents}) > 1]
+    return [
+        Difference(
+            "result",
+            f"buffer {name} {where}",
+            {run.rules: f"holds {each[name]}" for run, each in zip(runs, contents, strict=True)},
+        )
+        for name in differing
+    ]
