@@ -40,6 +40,7 @@ from acl_py.devices import ResetDeviceForce as ResetDeviceForce
 from acl_py.devices import SetCurrentContext as SetCurrentContext
 from acl_py.devices import SetDevice as SetDevice
 from acl_py.devices import SynchronizeDevice as SynchronizeDevice
+from acl_py.devices import SynchronizeDeviceWithTimeout as SynchronizeDeviceWithTimeout
 from acl_py.errors import AclError as AclError
 from acl_py.errors import DeadlockError as DeadlockError
 from acl_py.errors import Kind as Kind
@@ -60,6 +61,7 @@ from acl_py.events import QueryEventWaitStatus as QueryEventWaitStatus
 from acl_py.events import RecordEvent as RecordEvent
 from acl_py.events import ResetEvent as ResetEvent
 from acl_py.events import SynchronizeEvent as SynchronizeEvent
+from acl_py.events import SynchronizeEventWithTimeout as SynchronizeEventWithTimeout
 from acl_py.failures import ExceptionInfo as ExceptionInfo
 from acl_py.failures import FailureMode as FailureMode
 from acl_py.failures import SetExceptionInfoCallback as SetExceptionInfoCallback
@@ -113,6 +115,7 @@ from acl_py.streams import StreamFlag as StreamFlag
 from acl_py.streams import StreamQuery as StreamQuery
 from acl_py.streams import StreamWaitEvent as StreamWaitEvent
 from acl_py.streams import SynchronizeStream as SynchronizeStream
+from acl_py.streams import SynchronizeStreamWithTimeout as SynchronizeStreamWithTimeout
 from device_model.observe import Observer as Observer
 from device_model.profile import DeviceProfile as DeviceProfile
 from device_model.rules import SyncRules as SyncRules

@@ -3,8 +3,9 @@
 from sys import _getframe
 
 from acl_py.errors import Kind
-from acl_py.runtime import Runtime, Scope, change, current, here
+from acl_py.runtime import Limit, Runtime, Scope, change, current, here
 from acl_py.sites import Site, site_of
+from acl_py.streams import limit_of
 from device_model.contexts import Context as Context
 from device_model.device import Device
 from device_model.rules import ContextGone, DeviceSync, Reset
@@ -123,19 +124,29 @@ async def SynchronizeDevice() -> None:
     the current context.
 
     Raises:
-        AclError: the work of the context failed.
+        AclError: the work of the context failed; under ACL's rules, that of one of its streams.
         DeadlockError: it can never complete.
     """
+    await _synchronize(current(), "SynchronizeDevice", None, site_of(_getframe(1)))
+
+
+async def SynchronizeDeviceWithTimeout(timeout: int) -> None:
+    """SynchronizeDevice for *timeout* milliseconds of simulated time at the longest, or for ever if that is -1; see
+    SynchronizeStreamWithTimeout.
+    """
     scope = current()
+    limit = limit_of(scope.runtime, timeout, Kind.STREAM_TIMEOUT)
+    await _synchronize(scope, "SynchronizeDeviceWithTimeout", limit, site_of(_getframe(1)))
+
+
+async def _synchronize(scope: Scope, name: str, limit: Limit | None, site: Site) -> None:
     device = scope.context.device
-    what = f"SynchronizeDevice() of {device!r}"
     whole = scope.runtime.rules.device_sync is DeviceSync.DEVICE
     completion = device.work() if whole else scope.context.work()
     contexts = device.contexts if whole else [scope.context]
     streams = [stream for context in contexts for stream in context.everything()]
-    await scope.runtime.synchronize(
-        "SynchronizeDevice", completion, what, site_of(_getframe(1)), scope.context, streams
-    )
+    what = f"{name}() of {device!r}"
+    await scope.runtime.synchronize(name, completion, what, site, scope.context, streams, limit)
 
 
 async def CreateContext(device: int) -> Context:

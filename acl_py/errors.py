@@ -38,4 +38,11 @@ class AclError(DeviceError):
 class DeadlockError(RuntimeError):
     """Nothing can ever end this wait: no host task can run, nothing is scheduled on a device, nothing outside can
     help.
+
+    Attributes: *chain*, what this waiter waits for, what that waits for in turn, and so on, a line each; the message
+    has those of all waiters.
     """
+
+    def __init__(self, what: str, chain: tuple[str, ...] = ()) -> None:
+        super().__init__(what)
+        self.chain = chain

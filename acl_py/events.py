@@ -4,9 +4,9 @@ from enum import IntFlag
 from sys import _getframe
 
 from acl_py.errors import Kind
-from acl_py.runtime import Scope, current, here, scope_var
+from acl_py.runtime import Limit, Scope, current, here, scope_var
 from acl_py.sites import Site, site_of
-from acl_py.streams import Status, StreamLike, answered, check_bound, check_event, resolve
+from acl_py.streams import Status, StreamLike, answered, check_bound, check_event, limit_of, resolve
 from device_model.events import CountedEvent, FlagEvent
 from device_model.events import Event as Event
 from device_model.rules import EventClass
@@ -123,7 +123,7 @@ async def RecordEvent(event: Event, stream: StreamLike = None) -> Completion:
     if type(event) is not Event:
         await _get_ready(scope, event, stream, site)
     runtime.pay(runtime.costs.record)
-    completion = event.record(stream)
+    completion = event.record(stream, site)
     hooks = runtime.hooks
     if hooks.recorded is not None:
         hooks.recorded(event, stream)
@@ -209,17 +209,23 @@ async def QueryEventStatus(event: Event) -> Status:
 
 async def SynchronizeEvent(event: Event) -> None:
     """Wait until the last record of *event* has completed; if there was none, for nothing."""
+    await _synchronize(current(), "SynchronizeEvent", event, None, site_of(_getframe(1)))
+
+
+async def SynchronizeEventWithTimeout(event: Event, timeout: int) -> None:
+    """SynchronizeEvent for *timeout* milliseconds of simulated time at the longest, or for ever if that is -1; see
+    SynchronizeStreamWithTimeout.
+    """
     scope = current()
+    limit = limit_of(scope.runtime, timeout, Kind.EVENT_TIMEOUT)
+    await _synchronize(scope, "SynchronizeEventWithTimeout", event, limit, site_of(_getframe(1)))
+
+
+async def _synchronize(scope: Scope, name: str, event: Event, limit: Limit | None, site: Site) -> None:
     check_event(scope, event)
-    what = f"SynchronizeEvent({event!r})"
-    await scope.runtime.synchronize(
-        "SynchronizeEvent",
-        event.work or NOTHING,
-        what,
-        site_of(_getframe(1)),
-        event.context,
-        () if event.stream is None else (event.stream,),
-    )
+    streams = () if event.stream is None else (event.stream,)
+    what = f"{name}({event!r})"
+    await scope.runtime.synchronize(name, event.work or NOTHING, what, site, event.context, streams, limit)
 
 
 async def EventElapsedTime(start: Event, end: Event) -> float:

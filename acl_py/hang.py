@@ -19,6 +19,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from concurrent.futures import thread as pool
 from contextvars import Context
+from pathlib import Path
 from types import CoroutineType, FrameType
 from typing import Any, Protocol
 from weakref import WeakSet, WeakValueDictionary
@@ -29,6 +30,7 @@ _ANYIO = "anyio._backends._asyncio"
 _ANYIO_MEETINGS = frozenset(
     {"__aexit__", "acquire"}
 )  # a task group's end, a lock, a semaphore; its events are asyncio's
+_LOOPS = ("asyncio", "anyio", "acl_py")
 _POLLING = ("acl_py.bridge", "breathe")
 _FAR_AWAY_S = 3600.0
 
@@ -245,6 +247,30 @@ def _waits_inside(task: asyncio.Task[Any], waits: Container[Future]) -> bool:
     return all(future is not None and _is_inside(future, waits) for future in awaited)
 
 
+def meetings(waits: Container[Future]) -> Iterator[str]:
+    """The tasks of the running loop that wait for one another, with the line where they do."""
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    for task in sorted(asyncio.all_tasks(loop), key=lambda task: task.get_name()):
+        waiter: Future | None = task._fut_waiter  # type: ignore[attr-defined]
+        if waiter is None or waiter.done() or waiter in waits:
+            continue
+        frames = list(_frames(task))
+        ours = next(
+            (each for each in reversed(frames) if not each.f_globals.get("__name__", "").startswith(_LOOPS)), None
+        )
+        if ours is not None:
+            where = f"{Path(ours.f_code.co_filename).name}:{ours.f_lineno}"
+            yield f"task {task.get_name()}: in {frames[-1].f_code.co_qualname} at {where}, for another task"
+
+
+def _module(frame: FrameType) -> str:
+    name: str = frame.f_globals.get("__name__", "")
+    return name
+
+
 def _is_inside(future: Future, waits: Container[Future]) -> bool:
     if future in waits or hasattr(future, "get_coro"):  # a task; isinstance would miss the pure-Python ones
         return True
@@ -254,7 +280,15 @@ def _is_inside(future: Future, waits: Container[Future]) -> bool:
 
 def _innermost_frame(task: asyncio.Task[Any]) -> FrameType | None:
     frame: FrameType | None = None
+    for frame in _frames(task):  # noqa: B007 - the last one
+        pass
+    return frame
+
+
+def _frames(task: asyncio.Task[Any]) -> Iterator[FrameType]:
+    """From the task's first frame to its innermost."""
     coroutine: object = task.get_coro()
     while isinstance(coroutine, CoroutineType):
-        frame, coroutine = coroutine.cr_frame, coroutine.cr_await
-    return frame
+        if coroutine.cr_frame is not None:
+            yield coroutine.cr_frame
+        coroutine = coroutine.cr_await

@@ -6,17 +6,19 @@ bridge.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Generator, Iterable
+from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
 from contextvars import ContextVar
 from time import perf_counter_ns
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from acl_py import log
 from acl_py.errors import AclError, DeadlockError, Kind
+from acl_py.hang import meetings
 from acl_py.routes import asynchronous, routes_of
 from acl_py.sites import Site
+from device_model.chains import Chains
 from device_model.contexts import Context
 from device_model.device import Device
 from device_model.errors import DeviceError
@@ -25,11 +27,18 @@ from device_model.observe import Hooks, Observer
 from device_model.ops import Op
 from device_model.profile import DeviceProfile
 from device_model.rules import CUDA, Code, SyncRules
-from device_model.scheduler import Completion, Nanoseconds, Scheduler
+from device_model.scheduler import Completion, FirstOf, Nanoseconds, Scheduler
 from device_model.streams import HardwareQueue, Stream
 from device_model.workers import Workers
 
 SUCCESS = Code(0, "success")
+
+
+class Limit(NamedTuple):
+    """How long a wait may last, and how it fails then."""
+
+    ns: Nanoseconds
+    kind: Kind
 
 
 class Waiting:
@@ -168,15 +177,25 @@ class Runtime:
             synchronized(completion)
 
     async def synchronize(
-        self, name: str, completion: Completion, what: str, site: Site, context: Context, streams: Iterable[Stream]
+        self,
+        name: str,
+        completion: Completion,
+        what: str,
+        site: Site,
+        context: Context,
+        streams: Iterable[Stream],
+        limit: "Limit | None" = None,
     ) -> None:
         """The whole of a verb that waits: its cost, the wait, its row in the trace even if the wait fails, and the
-        errors it finds: those of *context* and of *streams*.
+        errors it finds: those of *context* and of *streams*. With a *limit* it waits no longer than that.
         """
         enter = self.host_ns
         self.pay(self.costs.sync)
         try:
-            await self.wait(completion, what, site)
+            if limit is None:
+                await self.wait(completion, what, site)
+            else:
+                await self._wait_within(limit, completion, what, site)
         finally:
             self.called(name, enter, site)
         if self.pools_in_use:
@@ -184,6 +203,25 @@ class Runtime:
         if context.error is not None:
             raise self.lost(context)
         self.check_failures(context, streams)
+
+    async def _wait_within(self, limit: "Limit", completion: Completion, what: str, site: Site) -> None:
+        if completion.done:
+            await self.wait(completion, what, site)
+            return
+        timer = self.scheduler.timer(self.host_ns + limit.ns)
+        either = FirstOf((completion, timer))
+        try:
+            await self.wait(either, what, site)
+        finally:
+            either.let_go()
+            self.scheduler.cancel(timer)
+        if not completion.done:
+            chain = "".join(f"\n  {line}" for line in Chains(self.devices).of(completion))
+            raise self.fail(
+                limit.kind,
+                f"{what} has waited {limit.ns / 1e6:g} ms",
+                f"the work goes on: wait again, or longer; what it waits for:{chain}",
+            )
 
     def trim_pool(self, ordinal: int, keep_bytes: int | None = None) -> None:
         """Give what lies unused in the pool of a device back to it, but for *keep_bytes* (by default what the pool
@@ -278,15 +316,22 @@ class Runtime:
     def deadlock(self, waiting: Waiting | None) -> DeadlockError:
         """The error for one waiter of a program that hangs."""
         head = f"{waiting} can never end" if waiting is not None else "this poll can never end"
-        return DeadlockError(f"{head}\n{self.describe_hang()}")
+        chain = self._chain(waiting, Chains(self.devices)) if isinstance(waiting, Waiting) else []
+        return DeadlockError(f"{head}\n{self.describe_hang()}\n{_remedy(chain)}", tuple(chain))
 
     def describe_hang(self) -> str:
         """Who waits for what."""
         held = "simulated time is held, so what is scheduled on a device cannot come"
         why = held if self.scheduler.heap else "nothing is scheduled on a device"
         lines = [f"nobody can run, and {why}; waiting are:"]
-        lines += [f"  {waiting}, for {_story(waiting.completion)}" for waiting in self.waiters.values()]
-        return "\n".join(lines if self.waiters else lines[:1])
+        chains = Chains(self.devices)
+        for waiting in self.waiters.values():
+            lines += [f"  {waiting}", *(f"    {line}" for line in self._chain(waiting, chains))]
+        lines += [f"  {meeting}" for meeting in meetings(self.waiters)]
+        return "\n".join(lines if len(lines) > 1 else lines[:1])
+
+    def _chain(self, waiting: Waiting, chains: Chains) -> list[str]:
+        return ["for room"] if waiting.completion is None else chains.of(waiting.completion)
 
     def close(self, why: str) -> None:
         """The simulation ends."""
@@ -332,8 +377,25 @@ def _is_over(block: Block) -> bool:
     return not isinstance(block.free_op, Completion) or block.free_op.done
 
 
-def _story(completion: Completion | None) -> str:
-    return "room" if completion is None else repr(completion)
+def _remedy(chain: Sequence[str]) -> str:
+    last = chain[-1] if chain else ""
+    for sign, remedy in _REMEDIES:
+        if sign in last:
+            return f"to break it: {remedy}"
+    return (
+        "to break it: let one of them go on, or give its wait a limit (SynchronizeStreamWithTimeout, asyncio.timeout)"
+    )
+
+
+_REMEDIES = (
+    ("goes round", "take one of these waits out, or queue what it waits for earlier, or elsewhere"),
+    ("fault rule", "remove the fault rule, or ResetDevice()"),
+    ("wait for Event", "record that event, in a stream that does not wait itself"),
+    ("wait for Notify", "record that notify, in a stream that does not wait itself"),
+    ("wait for the word", "write that word, from a stream that does not wait itself"),
+    ("callback", "let the stream's subscriber call ProcessReport()"),
+    ("for room", "let work of that hardware queue end: it waits for something that only this task would do"),
+)
 
 
 def _task_name() -> str:

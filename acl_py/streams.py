@@ -5,7 +5,7 @@ from sys import _getframe
 from typing import Any
 
 from acl_py.errors import DeviceError, Kind
-from acl_py.runtime import Runtime, Scope, current, here, scope_var
+from acl_py.runtime import Limit, Runtime, Scope, current, here, scope_var
 from acl_py.sites import Site, site_of
 from device_model.events import Event
 from device_model.rules import Destroy, EventClass, ForeignStream
@@ -193,15 +193,37 @@ async def SynchronizeStream(stream: StreamLike = None) -> None:
     """Wait until all work queued in *stream* has completed; of the legacy stream, also that of all blocking streams.
 
     Raises:
-        AclError: the work of the context failed.
+        AclError: the work of the context failed; under ACL's rules, that of the stream.
         DeadlockError: it can never complete.
     """
+    await _synchronize(current(), "SynchronizeStream", stream, None, site_of(_getframe(1)))
+
+
+async def SynchronizeStreamWithTimeout(stream: StreamLike, timeout: int) -> None:
+    """SynchronizeStream for *timeout* milliseconds of simulated time at the longest, or for ever if that is -1.
+
+    Raises:
+        AclError: also when the time is over; the work goes on. CUDA has no such call, so its rules say what a query
+            would: not ready.
+    """
     scope = current()
+    limit = limit_of(scope.runtime, timeout, Kind.STREAM_TIMEOUT)
+    await _synchronize(scope, "SynchronizeStreamWithTimeout", stream, limit, site_of(_getframe(1)))
+
+
+async def _synchronize(scope: Scope, name: str, stream: StreamLike, limit: Limit | None, site: Site) -> None:
     found = resolve(scope, stream)
-    what = f"SynchronizeStream({found.name})"
-    await scope.runtime.synchronize(
-        "SynchronizeStream", _wait_of(found), what, site_of(_getframe(1)), found.context, (found,)
-    )
+    what = f"{name}({found.name})"
+    await scope.runtime.synchronize(name, _wait_of(found), what, site, found.context, (found,), limit)
+
+
+def limit_of(runtime: Runtime, timeout: int, kind: Kind) -> Limit | None:
+    """The limit that *timeout* milliseconds mean."""
+    if type(timeout) is not int:
+        raise TypeError(f"timeout must be a whole number of milliseconds, not {timeout!r}")
+    if timeout == 0 or timeout < -1:
+        raise runtime.fail(Kind.INVALID_VALUE, f"a time-out of {timeout} ms", "use -1 to wait for ever, or more than 0")
+    return None if timeout == -1 else Limit(timeout * 10**6, kind)
 
 
 def _wait_of(stream: Stream) -> Completion:

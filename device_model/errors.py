@@ -23,6 +23,8 @@ class Kind(Enum):
     NO_STREAM_LEFT = "the device has no stream left"
     NO_EVENT_LEFT = "the device has no event left"
     NO_NOTIFY_LEFT = "the device has no notify left"
+    STREAM_TIMEOUT = "the work did not end in time"
+    EVENT_TIMEOUT = "the event's record did not take place in time"
     REPORT_TIMEOUT = "no callback came in time"
     OP_WAIT_TIMEOUT = "a stream waited too long for an event, a notify or a value"
     OP_EXECUTE_TIMEOUT = "a kernel ran too long"

@@ -40,6 +40,11 @@ class Event:
         self.recorded_ns: Nanoseconds = -1
         self.waits = 0  # waits of streams for it that are not over; counted for the classes whose rules ask
 
+    @property
+    def name(self) -> str:
+        """What it is called in stories, whatever its state."""
+        return f"Event {self.id}" + (f" made at {self.made}" if self.made is not None else "")
+
     def __repr__(self) -> str:
         if self.destroyed is not None:
             state = f" destroyed at {self.destroyed}"
@@ -47,8 +52,7 @@ class Event:
             state = " never recorded"
         else:
             state = "" if self.work.done else " pending"
-        made = f" made at {self.made}" if self.made is not None else ""
-        return f"<Event {self.id}{made}{state}>"
+        return f"<{self.name}{state}>"
 
     @property
     def done(self) -> bool:
@@ -60,7 +64,7 @@ class Event:
         self.destroyed = site
         self.home = None
 
-    def record(self, stream: "Stream") -> Completion:
+    def record(self, stream: "Stream", site: object = None) -> Completion:  # noqa: ARG002 - for those that are steps
         """Stand for all that *stream* was given up to now."""
         self.work = stream.mark()
         self.stream = stream
@@ -72,7 +76,7 @@ class Event:
         if self.work is None or self.work.done:
             return
         if limit_ns:
-            stream.step(f"wait for {self!r}", site, within(stream, self.work, limit_ns, f"{self!r}"))
+            stream.step(f"wait for {self.name}", site, within(stream, self.work, limit_ns, self.name))
         else:
             stream.wait(self.work)
 
@@ -93,9 +97,9 @@ class CountedEvent(Event):
         """The ids of its device; the caller sees to it that one is left."""
         return self.context.device.event_ids
 
-    def record(self, stream: "Stream") -> Completion:
+    def record(self, stream: "Stream", site: object = None) -> Completion:
         """Stand for all that *stream* was given up to now."""
-        work = super().record(stream)
+        work = super().record(stream, site)
         if not work.done:
             self.ids.take()
             work.add_waiter(self.ids)
@@ -131,9 +135,9 @@ class FlagEvent(Event):
         self.is_set = False
         self._raised = Completion()  # done when it is set next
 
-    def record(self, stream: "Stream") -> Completion:
+    def record(self, stream: "Stream", site: object = None) -> Completion:
         """Be set when *stream* comes to it."""
-        self.work = stream.step(f"record of {self!r}", None, self._set(stream))
+        self.work = stream.step(f"record of {self.name}", site, self._set(stream))
         self.stream = stream
         self.recorded_ns = stream.scheduler.now
         stream.scheduler.settle()
@@ -141,14 +145,14 @@ class FlagEvent(Event):
 
     def reset(self, stream: "Stream", site: object) -> Completion:
         """Be cleared when *stream* comes to it."""
-        step = stream.step(f"reset of {self!r}", site, self._clear())
+        step = stream.step(f"reset of {self.name}", site, self._clear())
         stream.scheduler.settle()
         return step
 
     def hold_back(self, stream: "Stream", site: object, limit_ns: Nanoseconds) -> None:
         """Let what is queued in *stream* from now on wait until the flag is set."""
         self.waits += 1
-        stream.step(f"wait for {self!r}", site, self._wait(stream, limit_ns))
+        stream.step(f"wait for {self.name}", site, self._wait(stream, limit_ns), lambda: self.work)
 
     def _set(self, stream: "Stream") -> Iterator[Completion]:
         self.is_set = True
@@ -165,7 +169,7 @@ class FlagEvent(Event):
         while not self.is_set:
             if limit_ns:
                 left_ns = end_ns - stream.scheduler.now
-                yield from within(stream, self._raised, left_ns, f"{self!r}")
+                yield from within(stream, self._raised, left_ns, self.name)
                 if stream.scheduler.now >= end_ns:
                     break
             else:

@@ -171,6 +171,8 @@ _CUDA_CODES = MappingProxyType(
         Kind.NO_TIMING: Code(400, "cudaErrorInvalidResourceHandle"),
         Kind.NOT_READY: Code(600, "cudaErrorNotReady"),
         Kind.NO_TIME_YET: Code(600, "cudaErrorNotReady"),
+        Kind.STREAM_TIMEOUT: Code(600, "cudaErrorNotReady"),  # CUDA has no such calls: this is what a query would say
+        Kind.EVENT_TIMEOUT: Code(600, "cudaErrorNotReady"),
         Kind.ILLEGAL_ADDRESS: Code(700, "cudaErrorIllegalAddress"),
         Kind.ALREADY_REGISTERED: Code(712, "cudaErrorHostMemoryAlreadyRegistered"),
         Kind.NOT_REGISTERED: Code(713, "cudaErrorHostMemoryNotRegistered"),
@@ -248,6 +250,8 @@ _ACL_CODES = MappingProxyType(
         Kind.REPORT_TIMEOUT: Code(507012, "ACL_ERROR_RT_REPORT_TIMEOUT"),
         Kind.OP_EXECUTE_TIMEOUT: Code(507034, "ACL_ERROR_RT_VECTOR_CORE_TIMEOUT"),
         Kind.LAUNCH_FAILURE: Code(507035, "ACL_ERROR_RT_VECTOR_CORE_EXCEPTION"),
+        Kind.STREAM_TIMEOUT: Code(507046, "ACL_ERROR_RT_STREAM_SYNC_TIMEOUT"),
+        Kind.EVENT_TIMEOUT: Code(507047, "ACL_ERROR_RT_EVENT_SYNC_TIMEOUT"),
         Kind.ILLEGAL_ADDRESS: Code(507053, "ACL_ERROR_RT_DEVICE_MEM_ERROR"),
         Kind.HOST_FUNCTION_FAILURE: Code(507018, "ACL_ERROR_RT_AICPU_EXCEPTION"),
         Kind.UNKNOWN: Code(507899, "ACL_ERROR_RT_DRV_INTERNAL_ERROR"),

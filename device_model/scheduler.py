@@ -10,7 +10,7 @@ Time is an integer number of nanoseconds. Three rules make a run a function of i
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Any, ClassVar, Protocol
 
 Nanoseconds = int
@@ -136,10 +136,11 @@ class Process(Completion):
     ends.
     """
 
-    __slots__ = ("_course", "_scheduler")
+    __slots__ = ("_course", "_scheduler", "waiting")
 
     def __init__(self, scheduler: "Scheduler", course: Iterator[Completion]) -> None:
         super().__init__()
+        self.waiting: Completion | None = None  # what for
         self._scheduler = scheduler
         self._course = course
         self.release(self)
@@ -148,6 +149,7 @@ class Process(Completion):
         """Go on until the next completion that is still to come."""
         for completion in self._course:
             if not completion.done:
+                self.waiting = completion
                 completion.add_waiter(self)
                 return
         if not self.done:
@@ -156,17 +158,20 @@ class Process(Completion):
     def stop(self) -> None:
         """Be done now, whatever was to come."""
         self._course = iter(())
+        if self.waiting is not None and self.waiting.waiters is not None:
+            self.waiting.waiters.remove(self)
         self.release(self)
 
 
 class FirstOf(Completion):
     """Done when one of several completions is; `first` is that one."""
 
-    __slots__ = ("first",)
+    __slots__ = ("_completions", "first")
 
     def __init__(self, completions: Sequence[Completion]) -> None:
         super().__init__()
         self.first: Completion | None = None
+        self._completions = completions
         for completion in completions:
             if completion.done:
                 self.first, self.done, self.end_ns = completion, True, completion.end_ns
@@ -175,10 +180,17 @@ class FirstOf(Completion):
             completion.add_waiter(self)
 
     def release(self, by: Completion) -> None:
-        """The first counts."""
+        """The first counts; the others need not know of this any more."""
         if self.first is None:
             self.first = by
+            self.let_go()
             self.complete(by.end_ns)
+
+    def let_go(self) -> None:
+        """Wait for none of them any more."""
+        for completion in self._completions:
+            if not completion.done and completion.waiters is not None and self in completion.waiters:
+                completion.waiters.remove(self)
 
 
 class _Watch:
@@ -222,6 +234,12 @@ class Scheduler:
         timer = Completion()
         self.at(time, self._ring, timer)
         return timer
+
+    def cancel(self, timer: Completion) -> None:
+        """Forget *timer*, if it has not rung: time is not to go on for its sake."""
+        if not timer.done:
+            self.heap[:] = [entry for entry in self.heap if entry[3] is not timer]
+            heapify(self.heap)
 
     def _ring(self, timer: Completion) -> None:
         timer.complete(self.now)

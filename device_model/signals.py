@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class Notify:
     """A binary semaphore, made on one device."""
 
-    __slots__ = ("_raised", "destroyed", "device", "id", "is_set", "made")
+    __slots__ = ("_raised", "_record", "destroyed", "device", "id", "is_set", "made")
 
     def __init__(self, device: "Device", id_: int, made: object) -> None:
         self.device = device
@@ -39,19 +39,26 @@ class Notify:
         self.destroyed: object = None  # the line that destroyed it
         self.is_set = False
         self._raised = Completion()  # done when it is set next
+        self._record: Completion | None = None  # the last record
+
+    @property
+    def name(self) -> str:
+        """What it is called in stories, whatever its state."""
+        made = f" made at {self.made}" if self.made is not None else ""
+        return f"Notify {self.id} of device {self.device.ordinal}{made}"
 
     def __repr__(self) -> str:
-        made = f" made at {self.made}" if self.made is not None else ""
         gone = f" destroyed at {self.destroyed}" if self.destroyed is not None else ""
-        return f"<Notify {self.id} of device {self.device.ordinal}{made}{gone}>"
+        return f"<{self.name}{gone}>"
 
     def record(self, stream: "Stream", site: object) -> Completion:
         """Be set when *stream* comes to it."""
-        return stream.step(f"record of {self!r}", site, self._set(stream))
+        self._record = stream.step(f"record of {self.name}", site, self._set(stream))
+        return self._record
 
     def wait(self, stream: "Stream", site: object, limit_ns: Nanoseconds) -> Completion:
         """Let *stream* wait until it is set, *limit_ns* at the longest (0: for ever), and then clear it."""
-        return stream.step(f"wait for {self!r}", site, self._wait(stream, limit_ns))
+        return stream.step(f"wait for {self.name}", site, self._wait(stream, limit_ns), lambda: self._record)
 
     def reset(self) -> None:
         """Be cleared, at once."""
@@ -71,7 +78,7 @@ class Notify:
             elif stream.scheduler.now >= end_ns:
                 return
             else:
-                yield from within(stream, self._raised, end_ns - stream.scheduler.now, repr(self))
+                yield from within(stream, self._raised, end_ns - stream.scheduler.now, self.name)
         self.is_set = False
 
 

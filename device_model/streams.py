@@ -14,7 +14,7 @@ between has waited for already.
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
@@ -135,11 +135,17 @@ class Stream:
                     del pending[each]
             pending[completion] = None
 
-    def step(self, what: str, site: object, course: Iterator[Completion]) -> "Step":
+    def step(
+        self,
+        what: str,
+        site: object,
+        course: Iterator[Completion],
+        hope: Callable[[], Completion | None] | None = None,
+    ) -> "Step":
         """Let *course*, which takes no time on any engine, have its turn behind the work of this stream, and what is
-        queued from now on wait for its end.
+        queued from now on wait for its end. If it waits for a signal, *hope* says which queued work would give it.
         """
-        self.tail = step = Step(self, what, site, course)
+        self.tail = step = Step(self, what, site, course, hope)
         if not step.done:
             self.steps[step] = None
         return step
@@ -148,12 +154,20 @@ class Stream:
 class Step(Process):
     """What a stream does itself in its turn: set a flag, wait until one is set, hand a callback to its subscriber."""
 
-    __slots__ = ("site", "stream", "what")
+    __slots__ = ("hope", "site", "stream", "what")
 
     stream: Stream
 
-    def __init__(self, stream: Stream, what: str, site: object, course: Iterator[Completion]) -> None:
+    def __init__(
+        self,
+        stream: Stream,
+        what: str,
+        site: object,
+        course: Iterator[Completion],
+        hope: Callable[[], Completion | None] | None,
+    ) -> None:
         self.stream = stream
+        self.hope = hope
         self.what = what
         self.site = site
         super().__init__(stream.scheduler, chain((stream.mark(),), course))

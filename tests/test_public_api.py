@@ -15,6 +15,7 @@ EXPECTED = """
     EventRecord EventQuery EventSynchronize
     Malloc Free MallocHost FreeHost HostRegister HostUnregister MallocAsync FreeAsync GetMemInfo
     Memcpy MemcpyAsync Memset MemsetAsync Memcpy2d Memcpy2dAsync
+    SynchronizeStreamWithTimeout SynchronizeEventWithTimeout SynchronizeDeviceWithTimeout
     ResetDeviceForce CreateStreamWithConfig DestroyStreamForce GetStreamAvailableNum StreamAbort
     CreateEventWithFlag CreateEventExWithFlag ResetEvent QueryEventWaitStatus GetEventTimestamp
     MemcpyAsyncWithCondition SubscribeReport UnsubscribeReport LaunchCallback ProcessReport

@@ -1,0 +1,85 @@
+"""Synchronisation with a limit, in simulated time."""
+
+import pytest
+from histories import busy, refused, tiny
+
+import acl_py
+from acl_py import (
+    AclError,
+    CreateEvent,
+    CreateStream,
+    Kind,
+    LaunchKernel,
+    RecordEvent,
+    SynchronizeDeviceWithTimeout,
+    SynchronizeEventWithTimeout,
+    SynchronizeStream,
+    SynchronizeStreamWithTimeout,
+    current_simulation,
+)
+
+LONG = busy("long", 10_000)
+
+
+async def started():
+    stream, event = await CreateStream(), await CreateEvent()
+    work = await LaunchKernel(LONG, 1, (), stream)
+    await RecordEvent(event, stream)
+    return stream, event, work
+
+
+def verbs(stream, event):
+    return {
+        "stream": (SynchronizeStreamWithTimeout, stream),
+        "event": (SynchronizeEventWithTimeout, event),
+        "device": (SynchronizeDeviceWithTimeout,),
+    }
+
+
+@pytest.mark.parametrize("which", ["stream", "event", "device"])
+@pytest.mark.parametrize(("rules", "codes"), [("cuda", (600, 600)), ("acl", (507046, 507047))])
+def test_when_the_time_is_over_the_call_fails_and_the_work_goes_on(which, rules, codes):
+    async def main():
+        sim = current_simulation()
+        stream, event, work = await started()
+        verb, *args = verbs(stream, event)[which]
+        begin = sim.now_ns
+        with pytest.raises(AclError, match="has waited 2 ms; the work goes on") as caught:
+            await verb(*args, 2)
+        assert caught.value.code == codes[which == "event"]
+        assert (sim.now_ns - begin, work.done) == (2_000_000 + 300 + 2_000, False)
+        assert f"<long on stream 1 submitted at {work.site}> is running" in str(caught.value)
+        await verb(*args, 9)
+        assert (work.done, sim.now_ns) == (True, work.end_ns + 2_000)
+
+    acl_py.run(main, device="tiny", rules=rules)
+
+
+@pytest.mark.parametrize("which", ["stream", "event", "device"])
+@tiny
+async def test_minus_one_waits_for_ever_and_others_are_refused(which):
+    stream, event, work = await started()
+    verb, *args = verbs(stream, event)[which]
+    for timeout in (0, -2):
+        with refused(Kind.INVALID_VALUE, f"a time-out of {timeout} ms"):
+            await verb(*args, timeout)
+    with pytest.raises(TypeError, match="whole number of milliseconds"):
+        await verb(*args, 1.5)
+    await verb(*args, -1)
+    assert work.done
+
+
+@tiny
+async def test_nothing_is_left_of_a_limit():
+    """No timer keeps time going, and no waiter stays behind."""
+    sim, (stream, event, work) = current_simulation(), await started()
+    for _ in range(3):
+        with pytest.raises(AclError):
+            await SynchronizeStreamWithTimeout(stream, 1)
+    assert len(sim.runtime.scheduler.heap) == 1  # the kernel
+    assert not work.waiters
+    await SynchronizeStreamWithTimeout(stream, 1_000)
+    assert sim.runtime.scheduler.heap == []
+    await SynchronizeStream(stream)
+    assert sim.now_ns < 20_000_000
+    assert event.done
