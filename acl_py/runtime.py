@@ -317,7 +317,7 @@ class Runtime:
         """The error for one waiter of a program that hangs."""
         head = f"{waiting} can never end" if waiting is not None else "this poll can never end"
         chain = self._chain(waiting, Chains(self.devices)) if isinstance(waiting, Waiting) else []
-        return DeadlockError(f"{head}\n{self.describe_hang()}\n{_remedy(chain)}", tuple(chain))
+        return DeadlockError(f"{head}\n{self.describe_hang()}\n{self._remedy(chain)}", tuple(chain))
 
     def describe_hang(self) -> str:
         """Who waits for what."""
@@ -329,6 +329,15 @@ class Runtime:
             lines += [f"  {waiting}", *(f"    {line}" for line in self._chain(waiting, chains))]
         lines += [f"  {meeting}" for meeting in meetings(self.waiters)]
         return "\n".join(lines if len(lines) > 1 else lines[:1])
+
+    def _remedy(self, chain: Sequence[str]) -> str:
+        if self.scheduler.heap:
+            return "to break it: leave the hold() before anybody has to wait for the device"
+        last = chain[-1] if chain else ""
+        for sign, remedy in _REMEDIES:
+            if sign in last:
+                return f"to break it: {remedy}"
+        return "to break it: let one of them go on, or limit its wait (SynchronizeStreamWithTimeout, asyncio.timeout)"
 
     def _chain(self, waiting: Waiting, chains: Chains) -> list[str]:
         return ["for room"] if waiting.completion is None else chains.of(waiting.completion)
@@ -375,16 +384,6 @@ class MeasuredRuntime(Runtime):
 
 def _is_over(block: Block) -> bool:
     return not isinstance(block.free_op, Completion) or block.free_op.done
-
-
-def _remedy(chain: Sequence[str]) -> str:
-    last = chain[-1] if chain else ""
-    for sign, remedy in _REMEDIES:
-        if sign in last:
-            return f"to break it: {remedy}"
-    return (
-        "to break it: let one of them go on, or give its wait a limit (SynchronizeStreamWithTimeout, asyncio.timeout)"
-    )
 
 
 _REMEDIES = (
