@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
-from acl_py import demo
+from acl_py import codes, demo, faults
+from acl_py.faults import Fault, FaultError
 from acl_py.portability import differences
 from acl_py.programs import Program, ProgramError, load
 from acl_py.replay import Replay, replay
@@ -44,6 +45,12 @@ def replay_command(
             "differently under each."
         ),
     ] = None,
+    fault: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A fault rule, as in 'fail call=Malloc nth=3'; may be given several times. See docs/faults.md."
+        ),
+    ] = None,
     json_out: Annotated[Path | None, typer.Option("--json", help="Write all times to this file.")] = None,
     trace_out: Annotated[
         Path | None, typer.Option("--trace", help="Write a Chrome trace of a single program to this file.")
@@ -54,9 +61,12 @@ def replay_command(
     A program that cannot run is reported, the others run; the exit code is 1 then.
     """
     card, orders = _profile(device), [_rules(name) for name in rules or ()]
+    injected = [_fault(text) for text in fault or ()]
     if len(orders) > 1:
         if json_out is not None or trace_out is not None:
             raise typer.BadParameter("--json and --trace show one run: give --rules once")
+        if injected:
+            raise typer.BadParameter("--fault is for one run: give --rules once")
         _compare(_programs(files), orders, card)
         return
     order = orders[0] if orders else None
@@ -66,7 +76,7 @@ def replay_command(
         try:
             if isinstance(program, ProgramError):
                 raise program
-            runs.append(replay(program, device=card, rules=order))
+            runs.append(replay(program, device=card, rules=order, faults=injected))
         except ProgramError as error:
             failed = True
             _complain(str(error))
@@ -121,10 +131,46 @@ def _profile(device: str) -> DeviceProfile:
         raise typer.BadParameter(str(error)) from error
 
 
+def _fault(text: str) -> Fault:
+    try:
+        return faults.parse(text)
+    except FaultError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
 def _rules(name: str) -> SyncRules:
     if name not in RULES:
         raise typer.BadParameter(f"there are no rules {name!r}; there are {', '.join(RULES)}")
     return RULES[name]
+
+
+@app.command("explain-error")
+def explain_error_command(
+    code: Annotated[
+        str, typer.Argument(help="A number (107002, 700) or a name (cudaErrorIllegalAddress, CONTEXT_NULL).")
+    ],
+) -> None:
+    """Say what an error code of ACL or CUDA means, what brings it about in a simulation, and what to do."""
+    entries = codes.find(code)
+    if not entries:
+        _complain(f"there is no code {code}; near it: {', '.join(codes.near(code)) or 'nothing'}")
+        raise typer.Exit(2)
+    console = _console()
+    for entry in entries:
+        console.print(f"[bold]{entry.number}[/bold]  {entry.name}  ({_VENDORS[entry.vendor]})", highlight=False)
+        kinds = entry.kinds()
+        if not kinds:
+            console.print(
+                f"  {escape(entry.meaning)}\n  No simulation gives this code, unless a fault rule does.",
+                highlight=False,
+            )
+        for kind in kinds:
+            advice = codes.ADVICE[kind]
+            text = f"  {kind.value}\n    comes from: {advice.cause}\n    what to do: {advice.remedy}"
+            console.print(escape(text), highlight=False, soft_wrap=True)
+
+
+_VENDORS = {"acl": "ACL, aclError", "cuda": "CUDA, cudaError_t"}
 
 
 # --- what is shown

@@ -11,7 +11,7 @@ from acl_py.errors import Kind
 from acl_py.memory import Memory
 from acl_py.routes import FITTING, KINDS
 from acl_py.routes import MemcpyKind as MemcpyKind
-from acl_py.runtime import Runtime, Scope, current, here, scope_var
+from acl_py.runtime import Runtime, Scope, current, found, scope_var
 from acl_py.sites import Site, site_of
 from acl_py.streams import StreamLike, resolve
 from device_model import memory as model
@@ -38,10 +38,10 @@ async def MemcpyAsync(
     memory it waits until done. From host to host it waits for the stream and copies itself. Sources:
     docs/semantics.md.
     """
-    scope = scope_var.get() or here()  # current(), written out: this is the hot path
+    scope = scope_var.get() or found()  # current(), written out: this is the hot path
     runtime = scope.runtime
-    if scope.context.error is not None:
-        raise runtime.lost(scope.context)
+    if scope.context.alert:
+        runtime.heed(scope.context, "MemcpyAsync")
     enter = runtime.host_ns
     site = site_of(_getframe(1))
     if type(stream) is not Stream or stream.home is not scope.context:

@@ -4,7 +4,7 @@ from enum import IntFlag
 from sys import _getframe
 
 from acl_py.errors import Kind
-from acl_py.runtime import Limit, Scope, current, here, scope_var
+from acl_py.runtime import Limit, Scope, current, found, scope_var
 from acl_py.sites import Site, site_of
 from acl_py.streams import Status, StreamLike, answered, check_bound, check_event, limit_of, resolve
 from device_model.events import CountedEvent, FlagEvent
@@ -104,10 +104,10 @@ async def RecordEvent(event: Event, stream: StreamLike = None) -> Completion:
 
     Returns the completion of that work. On the legacy stream a record counts as work of the default stream.
     """
-    scope = scope_var.get() or here()  # current(), written out: this is the hot path
+    scope = scope_var.get() or found()  # current(), written out: this is the hot path
     runtime = scope.runtime
-    if scope.context.error is not None:
-        raise runtime.lost(scope.context)
+    if scope.context.alert:
+        runtime.heed(scope.context, "RecordEvent")
     enter = runtime.host_ns
     site = site_of(_getframe(1))
     if type(stream) is not Stream or stream.home is not scope.context:

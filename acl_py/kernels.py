@@ -28,7 +28,7 @@ from acl_py.arrays import In as In
 from acl_py.arrays import InOut as InOut
 from acl_py.arrays import Out as Out
 from acl_py.errors import Kind
-from acl_py.runtime import Runtime, Scope, here, scope_var
+from acl_py.runtime import Runtime, Scope, found, scope_var
 from acl_py.sites import site_of
 from acl_py.streams import StreamLike, resolve
 from device_model import memory as model
@@ -293,10 +293,10 @@ async def LaunchKernel(
 
     Returns its completion. It computes at its simulated end; an exception in it is found at a later call.
     """
-    scope = scope_var.get() or here()  # current(), written out: this is the hot path
+    scope = scope_var.get() or found()  # current(), written out: this is the hot path
     runtime = scope.runtime
-    if scope.context.error is not None:
-        raise runtime.lost(scope.context)
+    if scope.context.alert:
+        runtime.heed(scope.context, "LaunchKernel")
     enter = runtime.host_ns
     site = site_of(_getframe(1))
     if type(stream) is not Stream or stream.home is not scope.context:

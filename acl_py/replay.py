@@ -7,7 +7,7 @@ how long it took until a fault was seen.
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import cache
@@ -21,6 +21,7 @@ from acl_py import copies, devices, events, host, streams
 from acl_py.blocking import BlockingBridge, finish
 from acl_py.callbacks import LaunchHostFunc
 from acl_py.errors import AclError, DeviceError, Kind
+from acl_py.faults import Fault
 from acl_py.kernels import Cost, KernelFunction, LaunchKernel, kernel
 from acl_py.programs import Program, Step
 from acl_py.runtime import SUCCESS, Runtime, Scope, last_error, scope_var
@@ -93,13 +94,16 @@ def replay(
     *,
     device: str | Path | DeviceProfile = "h200",
     rules: str | SyncRules | None = None,
+    faults: Sequence[Fault] = (),
 ) -> Replay:
-    """Run *program* on a fresh simulation of *device* under *rules* (by default the device's own)."""
+    """Run *program* on a fresh simulation of *device* under *rules* (by default the device's own), with *faults*."""
     # In a context of its own: the current device and the last error of the caller are not the program's.
-    return copy_context().run(_replay, program, device, rules)
+    return copy_context().run(_replay, program, device, rules, faults)
 
 
-def _replay(program: Program, device: str | Path | DeviceProfile, rules: str | SyncRules | None) -> Replay:
+def _replay(
+    program: Program, device: str | Path | DeviceProfile, rules: str | SyncRules | None, faults: Sequence[Fault]
+) -> Replay:
     runtime, trace = build(device, rules)
     assert trace is not None, "build() records unless told otherwise"
     runtime.bridge = BlockingBridge(runtime)
@@ -108,6 +112,8 @@ def _replay(program: Program, device: str | Path | DeviceProfile, rules: str | S
     last_error.set(SUCCESS)
     try:
         player = Player(program, runtime)
+        for fault in faults:
+            fault.install(runtime)
         calls = [player.play(step) for step in program.steps]
         end = player.end()
         return Replay(program, player.host_calls(calls), player.device_times(calls, trace), end, trace)

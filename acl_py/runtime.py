@@ -8,12 +8,15 @@ bridge.
 import asyncio
 from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
 from contextvars import ContextVar
+from functools import partial
+from sys import _getframe
 from time import perf_counter_ns
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from acl_py import log
+from acl_py.codes import named_code
 from acl_py.errors import AclError, DeadlockError, Kind
 from acl_py.hang import meetings
 from acl_py.routes import asynchronous, routes_of
@@ -22,12 +25,14 @@ from device_model.chains import Chains
 from device_model.contexts import Context
 from device_model.device import Device
 from device_model.errors import DeviceError
+from device_model.faults import Faults, Hung, Rule, Verdict, corrupting, failing, slower
 from device_model.memory import Block, Buffer, Memory
 from device_model.observe import Hooks, Observer
 from device_model.ops import Op
 from device_model.profile import DeviceProfile
 from device_model.rules import CUDA, Code, SyncRules
 from device_model.scheduler import Completion, FirstOf, Nanoseconds, Scheduler
+from device_model.staging import submit_within
 from device_model.streams import HardwareQueue, Stream
 from device_model.workers import Workers
 
@@ -104,6 +109,8 @@ class Runtime:
         self.op_execute_ns: Nanoseconds = 0  # how long a kernel may run; 0: as long as it takes
         self.teller: Observer | None = None  # tells of failed tasks: see failures.py
         self.subscribers: dict[Stream, Any] = {}  # who runs the callbacks of a stream: see callbacks.py
+        self.faults: Faults | None = None  # the fault rules in force
+        self.hung: list[Hung] = []  # what they let hang
         self.pools_in_use = False  # memory may lie unused in a stream-ordered pool
         log.listen(self.hooks)
         self._devices: dict[int, Device] = {}
@@ -123,6 +130,8 @@ class Runtime:
                 )
             device = Device(ordinal, self.profile, self.rules, self.scheduler, self.memory, self.workers, self.hooks)
             self._devices[ordinal] = device
+            if self.faults is not None:
+                self.watch_faults()
         return device
 
     @property
@@ -216,7 +225,7 @@ class Runtime:
             either.let_go()
             self.scheduler.cancel(timer)
         if not completion.done:
-            chain = "".join(f"\n  {line}" for line in Chains(self.devices).of(completion))
+            chain = "".join(f"\n  {line}" for line in Chains(self.devices, self.hung).of(completion))
             raise self.fail(
                 limit.kind,
                 f"{what} has waited {limit.ns / 1e6:g} ms",
@@ -265,7 +274,7 @@ class Runtime:
 
     def told(self, error: DeviceError) -> AclError:
         """The failure of one piece of work, for the call that finds it."""
-        told = self.fail(error.kind, error.what, error.remedy)
+        told = self.fail(error.kind, error.what, error.remedy, code=_code_of(error))
         told.__cause__ = error.__cause__ or error
         return told
 
@@ -290,13 +299,96 @@ class Runtime:
     def skip_real_time(self) -> None:
         """A wait is over: the real time it took is not the host's."""
 
+    # --- faults
+
+    def install(self, rule: Rule) -> None:
+        """Let *rule* be in force."""
+        if self.faults is None:
+            self.faults = Faults()
+            self.submit = partial(_submit_with_faults, self, self.faults, self.submit)  # type: ignore[method-assign]
+            self.watch_faults()
+        self.faults.rules.append(rule)
+
+    def uninstall(self, rule: Rule) -> None:
+        """Let it be in force no longer; what it has struck stays struck."""
+        assert self.faults is not None, f"{rule!r} is not in force"
+        self.faults.rules.remove(rule)
+        if not self.faults.rules:
+            self.faults = None
+            del self.submit  # the class has one that asks nobody
+            self.watch_faults()
+
+    def watch_faults(self) -> None:
+        """Let the devices look at the rules, if there are any."""
+        faults = self.faults
+        for device in self._devices.values():
+            device.watch_calls(alert=faults is not None)
+            device.staging.submit = submit_within if faults is None else partial(_stage_with_faults, self, faults)
+
+    def heed(self, context: Context, name: str) -> None:
+        """A call of *name* is about to begin in *context*, which has failed, or fault rules are in force."""
+        if context.error is not None:
+            raise self.lost(context)
+        if self.faults is not None:
+            self.heed_rules(self.faults, name)
+
+    def heed_rules(self, faults: Faults, name: str) -> None:
+        """A call of *name* is about to begin."""
+        rule = faults.of_call(name, self.host_ns)
+        if rule is None:
+            return
+        if self.hooks.fault is not None:
+            self.hooks.fault(rule, name)
+        if rule.verdict is Verdict.DELAY:
+            self.pay(rule.delay_ns)
+            return
+        if rule.verdict is Verdict.LOSE:
+            self.lose_device(rule)
+        raise self.fail(rule.kind, f"{name}() failed", f"injected by {rule!r}", code=rule.code)
+
+    def strike(self, rule: Rule, stream: Stream, op: Op) -> Nanoseconds:
+        """Let *rule* have its way with *op*, which is about to be queued in *stream*: how much later it may start."""
+        if self.hooks.fault is not None:
+            self.hooks.fault(rule, op)
+        if rule.verdict is Verdict.DELAY:
+            return rule.delay_ns
+        if rule.verdict is Verdict.HANG:
+            self.hung.append(Hung(rule, stream))
+            stream.wait(self.hung[-1])
+        elif rule.verdict is Verdict.CORRUPT:
+            op.work = corrupting(op.work)
+        elif rule.verdict is Verdict.SLOW:
+            op.work = slower(op.work, rule.factor)
+        else:
+            what, why = f"{op.work.label} failed", f"injected by {rule!r}"
+            op.work = failing(op.work, InjectedError(rule.kind, what, why, rule.code))
+            if rule.verdict is Verdict.LOSE:
+                self.lose_device(rule)
+        return 0
+
+    def lose_device(self, rule: Rule) -> None:
+        """The devices are lost: all calls that touch them fail from now on."""
+        for device in self._devices.values():
+            for context in device.contexts:
+                if context.error is None:
+                    context.lose(InjectedError(rule.kind, f"{device!r} is lost", f"injected by {rule!r}", rule.code))
+                    context.failed_ns = self.scheduler.now
+
+    def end_hangs(self, device: Device) -> None:
+        """*device* was reset: nothing hangs there any more."""
+        for hung in self.hung:
+            if hung.where.context.device is device and not hung.done:
+                hung.complete(self.scheduler.now)
+        self.hung = [hung for hung in self.hung if not hung.done]
+        self.scheduler.settle()
+
     # --- errors
 
-    def fail(self, kind: Kind, what: str, remedy: str) -> AclError:
-        """The error for a failing call, remembered as the last error of the task."""
-        error = AclError(kind, self.rules.codes[kind], what, remedy)
-        last_error.set(self.rules.codes[kind])
-        return error
+    def fail(self, kind: Kind, what: str, remedy: str, *, code: int | None = None) -> AclError:
+        """The error for a failing call, remembered as the last error of the task; *code* instead of the rules' own."""
+        named = self.rules.codes[kind] if code is None else named_code(code)
+        last_error.set(named)
+        return AclError(kind, named, what, remedy)
 
     def lost(self, context: Context) -> AclError:
         """The sticky error of *context*, for one more call."""
@@ -309,6 +401,7 @@ class Runtime:
             cause.kind,
             cause.what if op is None else f"{op!r} failed: {cause.what}",
             f"{cause.remedy or 'the context is lost'}; ResetDevice() gives the device a new context",
+            code=_code_of(cause),
         )
         error.__cause__ = cause.__cause__ or cause
         return error
@@ -316,7 +409,7 @@ class Runtime:
     def deadlock(self, waiting: Waiting | None) -> DeadlockError:
         """The error for one waiter of a program that hangs."""
         head = f"{waiting} can never end" if waiting is not None else "this poll can never end"
-        chain = self._chain(waiting, Chains(self.devices)) if isinstance(waiting, Waiting) else []
+        chain = self._chain(waiting, Chains(self.devices, self.hung)) if isinstance(waiting, Waiting) else []
         return DeadlockError(f"{head}\n{self.describe_hang()}\n{self._remedy(chain)}", tuple(chain))
 
     def describe_hang(self) -> str:
@@ -324,7 +417,7 @@ class Runtime:
         held = "simulated time is held, so what is scheduled on a device cannot come"
         why = held if self.scheduler.heap else "nothing is scheduled on a device"
         lines = [f"nobody can run, and {why}; waiting are:"]
-        chains = Chains(self.devices)
+        chains = Chains(self.devices, self.hung)
         for waiting in self.waiters.values():
             lines += [f"  {waiting}", *(f"    {line}" for line in self._chain(waiting, chains))]
         lines += [f"  {meeting}" for meeting in meetings(self.waiters)]
@@ -354,7 +447,7 @@ class Runtime:
         error = DeviceError(Kind.FINALIZED, self.closed, "start a new simulation")
         for device in self._devices.values():
             for context in device.contexts:
-                context.error = error
+                context.lose(error)
                 context.failed_ns = self.scheduler.now
 
 
@@ -405,6 +498,39 @@ def _task_name() -> str:
     return "the program" if task is None else f"task {task.get_name()}"
 
 
+class InjectedError(DeviceError):
+    """What a fault rule made fail; *code*, if not None, is instead of the rules' own."""
+
+    def __init__(self, kind: Kind, what: str, remedy: str, code: int | None) -> None:
+        super().__init__(kind, what, remedy)
+        self.code = code
+
+
+def _code_of(error: DeviceError) -> int | None:
+    for each in (error, error.__cause__):
+        if isinstance(each, InjectedError):
+            return each.code
+    return None
+
+
+def _submit_with_faults(
+    runtime: Runtime,
+    faults: Faults,
+    submit: Callable[[Stream, Op, Nanoseconds, Nanoseconds], None],
+    stream: Stream,
+    op: Op,
+    cost: Nanoseconds,
+    latency_ns: Nanoseconds,
+) -> None:
+    rule = faults.of_op(op, stream, runtime.host_ns)
+    submit(stream, op, cost, latency_ns + (0 if rule is None else runtime.strike(rule, stream, op)))
+
+
+def _stage_with_faults(runtime: Runtime, faults: Faults, stream: Stream, op: Op, ready_ns: Nanoseconds) -> None:
+    rule = faults.of_op(op, stream, runtime.scheduler.now)
+    submit_within(stream, op, ready_ns + (0 if rule is None else runtime.strike(rule, stream, op)))
+
+
 class Scope:
     """What a task sees: its runtime, and the context that is current. Never changed, only replaced."""
 
@@ -420,7 +546,7 @@ last_error: ContextVar[Code] = ContextVar("acl_pylast_error", default=SUCCESS)
 opened: list[Scope] = []  # opened with open(), found by tasks that inherited no scope; the last counts
 
 
-def here() -> Scope:
+def found() -> Scope:
     """The scope of the calling task."""
     scope = scope_var.get()
     if scope is None:
@@ -437,13 +563,21 @@ def here() -> Scope:
     return scope
 
 
+def here() -> Scope:
+    """The scope of the calling task, for a verb that works without a context, too."""
+    scope = found()
+    if scope.runtime.faults is not None:
+        scope.runtime.heed_rules(scope.runtime.faults, _getframe(1).f_code.co_name)
+    return scope
+
+
 def current() -> Scope:
     """The scope of the calling task, for a verb that touches the device: the context must be well."""
     scope = scope_var.get()
     if scope is None:
-        scope = here()
-    if scope.context.error is not None:
-        raise scope.runtime.lost(scope.context)
+        scope = found()
+    if scope.context.alert:
+        scope.runtime.heed(scope.context, _getframe(1).f_code.co_name)
     return scope
 
 
@@ -457,7 +591,7 @@ def change(scope: Scope, context: Context) -> None:
 
 
 async def _wait_for(completion: Completion) -> Completion:
-    scope = here()
+    scope = found()
     runtime, stream = scope.runtime, completion.stream
     if isinstance(stream, Stream) and stream.scheduler is not runtime.scheduler:
         raise runtime.fail(

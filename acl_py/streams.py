@@ -5,7 +5,7 @@ from sys import _getframe
 from typing import Any
 
 from acl_py.errors import DeviceError, Kind
-from acl_py.runtime import Limit, Runtime, Scope, current, here, scope_var
+from acl_py.runtime import Limit, Runtime, Scope, current, found, scope_var
 from acl_py.sites import Site, site_of
 from device_model.events import Event
 from device_model.rules import Destroy, EventClass, ForeignStream
@@ -203,8 +203,7 @@ async def SynchronizeStreamWithTimeout(stream: StreamLike, timeout: int) -> None
     """SynchronizeStream for *timeout* milliseconds of simulated time at the longest, or for ever if that is -1.
 
     Raises:
-        AclError: also when the time is over; the work goes on. CUDA has no such call, so its rules say what a query
-            would: not ready.
+        AclError: also when the time is over; the work goes on. CUDA has no such call; its rules say cudaErrorTimeout.
     """
     scope = current()
     limit = limit_of(scope.runtime, timeout, Kind.STREAM_TIMEOUT)
@@ -264,10 +263,10 @@ async def StreamWaitEvent(stream: StreamLike, event: Event) -> None:
     A record made later does not count, and an event never recorded has no effect (measured: wait-then-rerecord,
     wait-never-recorded).
     """
-    scope = scope_var.get() or here()  # current(), written out: this is the hot path
+    scope = scope_var.get() or found()  # current(), written out: this is the hot path
     runtime = scope.runtime
-    if scope.context.error is not None:
-        raise runtime.lost(scope.context)
+    if scope.context.alert:
+        runtime.heed(scope.context, "StreamWaitEvent")
     enter = runtime.host_ns
     site = site_of(_getframe(1))
     if type(stream) is not Stream or stream.home is not scope.context:

@@ -16,9 +16,10 @@ _LONGEST = 20  # links that are told of
 class Chains:
     """Who waits for whom, as it is now. A completion knows only who waits for it; this looks the other way."""
 
-    def __init__(self, devices: "Iterable[Device]") -> None:
+    def __init__(self, devices: "Iterable[Device]", more: Iterable[Completion] = ()) -> None:
+        """What the streams of *devices* do; *more* completions are known to be waited for."""
         self._causes: dict[object, list[Completion]] = {}
-        todo: list[Completion] = []
+        todo: list[Completion] = list(more)
         for device in devices:
             todo += device.unfinished()
             for stream in (stream for context in device.contexts for stream in context.everything()):

@@ -43,7 +43,7 @@ class Context:
     """
 
     __slots__ = (
-        "_ending", "default", "destroyed", "device", "error", "failed_ns", "failed_op", "id", "legacy", "made",
+        "_ending", "alert", "default", "destroyed", "device", "error", "failed_ns", "failed_op", "id", "legacy", "made",
         "order", "outside", "per_thread", "primary", "streams",
     )  # fmt: skip
 
@@ -53,6 +53,7 @@ class Context:
         self.primary = primary
         self.made = made
         self.destroyed: object = None  # the line that destroyed it
+        self.alert = False  # calls are to look before they begin: it has failed, or fault rules are in force
         self.error: DeviceError | None = None  # sticky: all later work and calls fail with it
         self.failed_ns: Nanoseconds = -1
         self.failed_op: Op | None = None
@@ -153,10 +154,12 @@ class Context:
         for stream in list(self.streams.values()):
             self.destroy_stream(stream, site)
         if self.error is None:
-            self.error = DeviceError(
-                Kind.INVALID_CONTEXT,
-                f"{self!r} was destroyed at {site}",
-                "make another current with SetCurrentContext() or SetDevice()",
+            self.lose(
+                DeviceError(
+                    Kind.INVALID_CONTEXT,
+                    f"{self!r} was destroyed at {site}",
+                    "make another current with SetCurrentContext() or SetDevice()",
+                )
             )
             self.failed_ns = maxsize  # never: what is queued takes place
         self.destroyed = site
@@ -164,13 +167,20 @@ class Context:
     def abandon(self, site: object) -> None:
         """What is queued, and even what is running, has no effect any more."""
         self.failed_ns = 0
-        self.error = DeviceError(
-            Kind.INVALID_CONTEXT,
-            f"{self!r} was reset at {site}",
-            "make another current: SetDevice() takes the new primary context of the device",
+        self.lose(
+            DeviceError(
+                Kind.INVALID_CONTEXT,
+                f"{self!r} was reset at {site}",
+                "make another current: SetDevice() takes the new primary context of the device",
+            )
         )
         self.failed_op = None
         self.destroy(site)
+
+    def lose(self, error: DeviceError) -> None:
+        """From now on every call that touches it fails with *error*."""
+        self.error = error
+        self.alert = True
 
     def fail(self, op: "Op", error: DeviceError) -> None:
         """*op* failed."""
@@ -188,7 +198,7 @@ class Context:
             if stream.error is None:
                 stream.error = error if op is None else _told_of(op, error)
         elif self.error is None:
-            self.error = error
+            self.lose(error)
             self.failed_ns = self.device.scheduler.now if op is None else op.end_ns
             self.failed_op = op
 

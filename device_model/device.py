@@ -77,6 +77,7 @@ class Device:
         self._streams = 0
         self._events = 0
         self._contexts = 0
+        self.alert = False  # calls are to look at the fault rules before they begin
         self.uses = 0  # SetDevice minus ResetDevice
         latency, copies, queues = profile.latency, profile.copies, profile.queues
         self.h2d = CopyEngine(
@@ -143,6 +144,7 @@ class Device:
 
     def _context(self, *, primary: bool, made: object) -> Context:
         context = Context(self, self._contexts, primary=primary, made=made)
+        context.alert = self.alert
         self._contexts += 1
         return context
 
@@ -208,6 +210,12 @@ class Device:
             if isinstance(op, Op) and not op.done and op.stream.context.device is self:
                 found[op] = None
         return sorted(found, key=lambda op: op.queued_ns)
+
+    def watch_calls(self, *, alert: bool) -> None:
+        """Let calls look at the fault rules before they begin, or not."""
+        self.alert = alert
+        for context in self.contexts:
+            context.alert = alert or context.error is not None
 
     def abort(self, stream: Stream, error: DeviceError) -> None:
         """Drop what is queued in *stream*, and stop what runs: its end is now and without effect, but its engine is

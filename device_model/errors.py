@@ -46,6 +46,8 @@ class Kind(Enum):
     ILLEGAL_ADDRESS = "device work touched memory it must not touch"
     LAUNCH_FAILURE = "a kernel raised an exception"
     HOST_FUNCTION_FAILURE = "a host function raised an exception"
+    ECC_ERROR = "device memory has an error that cannot be corrected"
+    DEVICE_LOST = "the device does not answer any more"
     UNKNOWN = "the device failed"
 
 

@@ -13,6 +13,7 @@ from device_model.scheduler import Nanoseconds
 if TYPE_CHECKING:
     from device_model.errors import DeviceError
     from device_model.events import Event
+    from device_model.faults import Rule
     from device_model.memory import Allocation
     from device_model.ops import Op
     from device_model.scheduler import Completion
@@ -51,6 +52,9 @@ class Observer:
     def freed(self, allocation: "Allocation") -> None:
         """Memory was freed or unregistered."""
 
+    def fault(self, rule: "Rule", subject: "Op | str") -> None:
+        """A fault rule struck: an operation that is about to be queued, or a call, by its name."""
+
     def failed(self, op: "Op", error: "DeviceError") -> None:
         """*op* failed with *error*."""
 
@@ -63,6 +67,7 @@ class Hooks:
         "allocated",
         "call",
         "failed",
+        "fault",
         "freed",
         "op_ended",
         "op_queued",
@@ -79,6 +84,7 @@ class Hooks:
     synchronized: "Callable[[Completion], None] | None"
     allocated: "Callable[[Allocation], None] | None"
     freed: "Callable[[Allocation], None] | None"
+    fault: "Callable[[Rule, Op | str], None] | None"
     failed: "Callable[[Op, DeviceError], None] | None"
 
     def __init__(self) -> None:

@@ -329,6 +329,8 @@ class HostFunction(Work):
         """Call it."""
         try:
             self.function(*self.args)
+        except DeviceError:
+            raise
         except Exception as error:
             raise DeviceError(
                 Kind.HOST_FUNCTION_FAILURE,

@@ -171,8 +171,9 @@ _CUDA_CODES = MappingProxyType(
         Kind.NO_TIMING: Code(400, "cudaErrorInvalidResourceHandle"),
         Kind.NOT_READY: Code(600, "cudaErrorNotReady"),
         Kind.NO_TIME_YET: Code(600, "cudaErrorNotReady"),
-        Kind.STREAM_TIMEOUT: Code(600, "cudaErrorNotReady"),  # CUDA has no such calls: this is what a query would say
-        Kind.EVENT_TIMEOUT: Code(600, "cudaErrorNotReady"),
+        Kind.STREAM_TIMEOUT: Code(909, "cudaErrorTimeout"),
+        Kind.EVENT_TIMEOUT: Code(909, "cudaErrorTimeout"),
+        Kind.ECC_ERROR: Code(214, "cudaErrorECCUncorrectable"),
         Kind.ILLEGAL_ADDRESS: Code(700, "cudaErrorIllegalAddress"),
         Kind.ALREADY_REGISTERED: Code(712, "cudaErrorHostMemoryAlreadyRegistered"),
         Kind.NOT_REGISTERED: Code(713, "cudaErrorHostMemoryNotRegistered"),
@@ -185,10 +186,11 @@ _CUDA_CODES = MappingProxyType(
         Kind.NO_SUBSCRIBER: Code(801, "cudaErrorNotSupported"),
         Kind.NOT_A_SUBSCRIBER: Code(801, "cudaErrorNotSupported"),
         Kind.REPORT_TIMEOUT: Code(801, "cudaErrorNotSupported"),
-        Kind.OP_WAIT_TIMEOUT: Code(801, "cudaErrorNotSupported"),
+        Kind.OP_WAIT_TIMEOUT: Code(909, "cudaErrorTimeout"),
         Kind.STREAM_FULL: Code(801, "cudaErrorNotSupported"),
         Kind.STREAM_ABORTED: Code(801, "cudaErrorNotSupported"),
         Kind.HOST_FUNCTION_FAILURE: Code(999, "cudaErrorUnknown"),
+        Kind.DEVICE_LOST: Code(999, "cudaErrorUnknown"),
         Kind.UNKNOWN: Code(999, "cudaErrorUnknown"),
     }
 )
@@ -253,6 +255,8 @@ _ACL_CODES = MappingProxyType(
         Kind.STREAM_TIMEOUT: Code(507046, "ACL_ERROR_RT_STREAM_SYNC_TIMEOUT"),
         Kind.EVENT_TIMEOUT: Code(507047, "ACL_ERROR_RT_EVENT_SYNC_TIMEOUT"),
         Kind.ILLEGAL_ADDRESS: Code(507053, "ACL_ERROR_RT_DEVICE_MEM_ERROR"),
+        Kind.ECC_ERROR: Code(507054, "ACL_ERROR_RT_HBM_MULTI_BIT_ECC_ERROR"),
+        Kind.DEVICE_LOST: Code(507010, "ACL_ERROR_RT_LOST_HEARTBEAT"),
         Kind.HOST_FUNCTION_FAILURE: Code(507018, "ACL_ERROR_RT_AICPU_EXCEPTION"),
         Kind.UNKNOWN: Code(507899, "ACL_ERROR_RT_DRV_INTERNAL_ERROR"),
         Kind.ALREADY_REGISTERED: Code(507910, "ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED"),

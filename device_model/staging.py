@@ -23,6 +23,11 @@ from device_model.scheduler import NOTHING, Completion, Nanoseconds, Process, Sc
 from device_model.streams import Stream
 
 
+def submit_within(stream: Stream, op: Op, ready_ns: Nanoseconds) -> None:
+    """Queue *op*, within an instant."""
+    stream.submit(op, ready_ns, within=True)
+
+
 class _RingPart:
     """A part of the ring, free again when the copy from it is done."""
 
@@ -39,12 +44,13 @@ class _RingPart:
 class Staging:
     """The pinned buffers through which one device's driver moves pageable memory."""
 
-    __slots__ = ("_buffers", "_copies", "_latency_ns", "_ring_used", "_ring_waiting", "_scheduler")
+    __slots__ = ("_buffers", "_copies", "_latency_ns", "_ring_used", "_ring_waiting", "_scheduler", "submit")
 
     def __init__(self, scheduler: Scheduler, profile: DeviceProfile) -> None:
         self._scheduler = scheduler
         self._copies = profile.copies
         self._latency_ns = profile.latency.submit_copy
+        self.submit = submit_within  # how chunks are queued
         self._ring_used = 0
         self._ring_waiting: deque[Completion] = deque()
         self._buffers: deque[Op] = deque()  # the copies for which the chunk buffers are in use, some not yet queued
@@ -127,7 +133,7 @@ class Staging:
             if self._scheduler.before_return is not None:
                 self._scheduler.before_return()  # the host reads: no body may still be writing
             copy.src, copy.src_offset = memory.snapshot(src, src_offset + done, size), 0
-            stream.submit(op, self._scheduler.now + self._latency_ns, within=True)
+            self.submit(stream, op, self._scheduler.now + self._latency_ns)
 
     def _to_host(
         self,
@@ -146,7 +152,7 @@ class Staging:
             while asked < nbytes and len(coming) < copies.stage_buffers:
                 size = min(copies.stage_chunk, nbytes - asked)
                 op = Op(Copy(D2H, dst, dst_offset + asked, src, src_offset + asked, size), D2H.lane, size, site)
-                stream.submit(op, self._scheduler.now + self._latency_ns, within=True)
+                self.submit(stream, op, self._scheduler.now + self._latency_ns)
                 coming.append(op)
                 asked += size
             first = coming[0]

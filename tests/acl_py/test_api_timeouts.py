@@ -37,7 +37,7 @@ def verbs(stream, event):
 
 
 @pytest.mark.parametrize("which", ["stream", "event", "device"])
-@pytest.mark.parametrize(("rules", "codes"), [("cuda", (600, 600)), ("acl", (507046, 507047))])
+@pytest.mark.parametrize(("rules", "codes"), [("cuda", (909, 909)), ("acl", (507046, 507047))])
 def test_when_the_time_is_over_the_call_fails_and_the_work_goes_on(which, rules, codes):
     async def main():
         sim = current_simulation()

@@ -1,0 +1,160 @@
+"""The error codes of both vendors: numbers, names, and what they mean here.
+
+All of CANN's and CUDA's stand in codes.tsv. What a simulation can give is explained from the rules: which kinds of
+failure have that code, what brings them about, and what to do.
+"""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from functools import cache
+from importlib import resources
+from types import MappingProxyType
+from typing import NamedTuple
+
+from device_model.errors import Kind
+from device_model.rules import RULES, Code
+
+
+class Entry(NamedTuple):
+    """One code of one vendor."""
+
+    number: int
+    vendor: str  # "acl" or "cuda"
+    name: str
+    meaning: str
+
+    def kinds(self) -> list[Kind]:
+        """The kinds of failure for which a simulation gives this code."""
+        rules = RULES[self.vendor]
+        return [kind for kind, code in rules.codes.items() if code.value == self.number and code.name == self.name]
+
+
+@cache
+def table() -> list[Entry]:
+    """All codes, ACL's before CUDA's, by number."""
+    text = (resources.files("acl_py") / "codes.tsv").read_text(encoding="utf-8")
+    rows = (line.split("\t") for line in text.splitlines() if not line.startswith("#"))
+    return [Entry(int(number), vendor, name, meaning) for number, vendor, name, meaning in rows]
+
+
+def named_code(number: int) -> Code:
+    """The code with this number, of whichever vendor has it."""
+    return next(
+        (Code(entry.number, entry.name) for entry in table() if entry.number == number), Code(number, "unknown error")
+    )
+
+
+def find(what: str) -> list[Entry]:
+    """The codes that *what* may mean: a number, or a name in full or without its prefix, in any case."""
+    if what.lstrip("-").isdigit():
+        return [entry for entry in table() if entry.number == int(what)]
+    return [entry for entry in table() if what.lower() in _spellings(entry)]
+
+
+def near(what: str) -> list[str]:
+    """Codes that look like *what*."""
+    if what.lstrip("-").isdigit():
+        by_distance = sorted(table(), key=lambda entry: abs(entry.number - int(what)))
+        return [f"{entry.number} {entry.name}" for entry in by_distance[:3]]
+    names = {spelling: entry for entry in table() for spelling in _spellings(entry)}
+    found = dict.fromkeys(names[each] for each in get_close_matches(what.lower(), names, 5, 0.6))
+    return [f"{entry.number} {entry.name}" for entry in found]
+
+
+def _spellings(entry: Entry) -> tuple[str, ...]:
+    name = entry.name.lower()
+    bare = name.removeprefix("cudaerror").removeprefix("acl_error_rt_").removeprefix("acl_error_")
+    return name, bare, f"rt_{bare}"
+
+
+class Advice(NamedTuple):
+    """What brings a kind of failure about in a simulation, and what to do about it."""
+
+    cause: str
+    remedy: str
+
+
+ADVICE: Mapping[Kind, Advice] = MappingProxyType(
+    {
+        Kind.INVALID_VALUE: Advice(
+            "a size, count, flag or memory that the call cannot take", "the message names it; pass what it asks for"
+        ),
+        Kind.OUT_OF_MEMORY: Advice(
+            "Malloc, MallocHost or MallocAsync beyond what is free", "free what is not needed; GetMemInfo() tells"
+        ),
+        Kind.NOT_INITIALIZED: Advice(
+            "a verb outside acl_py.run(), simulate() and open(), or Finalize() without Init()", "start a simulation"
+        ),
+        Kind.ALREADY_INITIALIZED: Advice("a second Init() under ACL's rules", "ignore it: nothing has changed"),
+        Kind.FINALIZED: Advice("a verb after the last Finalize(), or after the simulation's end", "start a new one"),
+        Kind.INVALID_DEVICE: Advice(
+            "a device number that the profile has not, or ResetDevice() without SetDevice()",
+            "count with GetDeviceCount()",
+        ),
+        Kind.INVALID_CONTEXT: Advice(
+            "the current context was destroyed or its device reset; a thread has set none",
+            "SetDevice() or SetCurrentContext() in that thread or task",
+        ),
+        Kind.INVALID_HANDLE: Advice(
+            "a stream, event or notify that was destroyed, or of another simulation",
+            "the message says where it was made and destroyed; create one",
+        ),
+        Kind.DEFAULT_STREAM: Advice("DestroyStream(None)", "leave it: it goes with its context"),
+        Kind.FOREIGN_STREAM: Advice(
+            "a stream of one context used while another is current, under ACL's rules", "SetCurrentContext() first"
+        ),
+        Kind.STREAM_SUBSCRIBED: Advice("a second SubscribeReport() for a stream", "UnsubscribeReport() the first"),
+        Kind.NO_SUBSCRIBER: Advice("LaunchCallback() on a stream without subscriber", "SubscribeReport() first"),
+        Kind.NOT_A_SUBSCRIBER: Advice("ProcessReport() by who has not subscribed", "SubscribeReport() in that thread"),
+        Kind.NO_STREAM_LEFT: Advice("more streams than the card has", "destroy some: GetStreamAvailableNum() counts"),
+        Kind.NO_EVENT_LEFT: Advice("more event ids than the card has", "destroy events, or wait for their records"),
+        Kind.NO_NOTIFY_LEFT: Advice("more notifies than the card has", "destroy some"),
+        Kind.STREAM_TIMEOUT: Advice(
+            "SynchronizeStreamWithTimeout or SynchronizeDeviceWithTimeout gave up; the work goes on",
+            "the message tells what the work waits for",
+        ),
+        Kind.EVENT_TIMEOUT: Advice(
+            "SynchronizeEventWithTimeout gave up; the work goes on", "the message tells what the work waits for"
+        ),
+        Kind.REPORT_TIMEOUT: Advice("ProcessReport() found no callback in time", "wait longer, or for ever with -1"),
+        Kind.OP_WAIT_TIMEOUT: Advice(
+            "a stream waited longer than SetOpWaitTimeOut() or the wait itself allows",
+            "see that what it waits for is recorded or written",
+        ),
+        Kind.OP_EXECUTE_TIMEOUT: Advice("a kernel longer than SetOpExecuteTimeOut() allows", "split it, or allow more"),
+        Kind.STREAM_FULL: Advice("too much work on a stream that waits for its model", "run the model"),
+        Kind.STREAM_ABORTED: Advice("StreamAbort() or DestroyStreamForce() dropped its work", "queue it again"),
+        Kind.INVALID_COPY_DIRECTION: Advice(
+            "the kind of a copy does not fit where the addresses are", "use MemcpyKind.DEFAULT"
+        ),
+        Kind.NULL_POINTER: Advice("address 0, or a time-out of 0 for ProcessReport()", "pass a buffer that is alive"),
+        Kind.INVALID_ADDRESS: Advice(
+            "an address that belongs to no allocation, or to one that was freed or is too small",
+            "the message tells the nearest one, who made it and where it was freed",
+        ),
+        Kind.INVALID_LAUNCH: Advice("0 blocks, or more than the device can count", "launch 1 to 2**31 - 1"),
+        Kind.NOT_READY: Advice("a query of work that has not ended", "ask again, or synchronise"),
+        Kind.NOT_RECORDED: Advice("EventElapsedTime() of an event never recorded", "record both events"),
+        Kind.WAIT_WITHOUT_RECORD: Advice(
+            "StreamWaitEvent() for an event of CreateEvent() that was never recorded, under ACL's rules",
+            "record it first, or create it with CreateEventExWithFlag()",
+        ),
+        Kind.NO_TIMING: Advice("EventElapsedTime() of an event made without timing", "CreateEvent(timing=True)"),
+        Kind.NO_TIME_YET: Advice("EventElapsedTime() before the record took place", "synchronise with the event first"),
+        Kind.ALREADY_REGISTERED: Advice("HostRegister() of memory that is registered", "HostUnregister() it first"),
+        Kind.NOT_REGISTERED: Advice("HostUnregister() of memory that is not registered", "pass what was registered"),
+        Kind.NOT_PERMITTED: Advice(
+            "a kernel or a host function called a verb", "hand the work to a task: set an event, and let the task call"
+        ),
+        Kind.NOT_SUPPORTED: Advice("something that the rules in force have not", "the message names what they have"),
+        Kind.ILLEGAL_ADDRESS: Advice(
+            "work on the device used memory that was freed before it ran, or that no device reaches",
+            "synchronise before Free(), or use FreeAsync() in the same stream",
+        ),
+        Kind.LAUNCH_FAILURE: Advice("a kernel raised an exception", "it is the cause of the error: mend the kernel"),
+        Kind.HOST_FUNCTION_FAILURE: Advice("a host function raised an exception", "it is the cause: mend the function"),
+        Kind.ECC_ERROR: Advice("a fault rule injected it", "remove the rule, or reset the device"),
+        Kind.DEVICE_LOST: Advice("a fault rule injected it", "remove the rule, and reset the device"),
+        Kind.UNKNOWN: Advice("a fault rule injected it", "remove the rule"),
+    }
+)

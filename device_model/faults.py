@@ -1,0 +1,201 @@
+"""Fault rules: what is to misbehave, and when.
+
+A rule has selectors and a verdict. It looks either at calls, by their names, or at operations, by their kind, their
+name and their stream; `nth` and `every` count what it selects. Rules are asked in the order in which they were made,
+and the first verdict wins; one that was asked and did not strike has counted all the same. Nothing is drawn by chance
+but from the generator of the simulation, so a run with faults is as repeatable as one without.
+"""
+
+import copy
+from collections.abc import Callable, Iterator
+from enum import Enum
+from fnmatch import fnmatchcase
+from functools import cache
+from typing import Any
+
+from device_model import memory
+from device_model.errors import DeviceError, Kind
+from device_model.ops import Kernel, Op, Work
+from device_model.scheduler import Completion, Nanoseconds
+from device_model.streams import Stream
+
+
+class Verdict(Enum):
+    """What becomes of a call or an operation that a rule strikes."""
+
+    FAIL = "it fails"
+    DELAY = "it takes longer: a call on the host, an operation before it moves anything"
+    HANG = "it never starts, so it never ends"
+    CORRUPT = "it ends well, with wrong bytes"
+    SLOW = "its blocks take so many times as long"
+    LOSE = "its device is lost: it fails, and so does all that follows"
+
+
+class Rule:
+    """A fault rule; `seen` and `struck` say how often it matched and how often it struck."""
+
+    def __init__(
+        self,
+        verdict: Verdict,
+        text: str,
+        made: object,
+        *,
+        call: str | None = None,
+        op: str | None = None,
+        name: str | None = None,
+        stream: str | None = None,
+        touching: tuple[Any, int, int] | None = None,
+        nth: int | None = None,
+        every: int | None = None,
+        since_ns: Nanoseconds = 0,
+        until_ns: Nanoseconds | None = None,
+        chance: Callable[[], bool] | None = None,
+        when: Callable[[], bool] | None = None,
+        kind: Kind = Kind.UNKNOWN,
+        code: int | None = None,
+        delay_ns: Nanoseconds = 0,
+        factor: float = 1.0,
+    ) -> None:
+        self.verdict = verdict
+        self.text = text
+        self.made = made
+        self.call = call
+        self.op = op
+        self.name = name
+        self.stream = stream
+        self.touching = touching
+        self.nth = nth
+        self.every = every
+        self.since_ns = since_ns
+        self.until_ns = until_ns
+        self.chance = chance
+        self.when = when
+        self.kind = kind
+        self.code = code
+        self.delay_ns = delay_ns
+        self.factor = factor
+        self.seen = 0
+        self.struck = 0
+
+    def __repr__(self) -> str:
+        return f"fault rule {self.text} made at {self.made}"
+
+    def strikes_call(self, name: str, now: Nanoseconds) -> bool:
+        """Does it strike this call of *name*?"""
+        return self.call is not None and fnmatchcase(name, self.call) and self._counts(now)
+
+    def strikes_op(self, op: Op, stream: Stream, now: Nanoseconds) -> bool:
+        """Does it strike *op*, which is about to be queued in *stream*?"""
+        label = op.work.label
+        return (
+            self.op is not None
+            and fnmatchcase(label.kind, self.op)
+            and (self.name is None or fnmatchcase(label.name, self.name))
+            and (self.stream is None or fnmatchcase(stream.name, self.stream))
+            and (self.touching is None or self._touches(op.work))
+            and self._counts(now)
+        )
+
+    def _touches(self, work: Work) -> bool:
+        assert self.touching is not None, "asked only then"
+        allocation, first, last = self.touching
+        extents = (*work.reads(), *work.writes())
+        return any(each is allocation and start < last and first < stop for each, start, stop in extents)
+
+    def _counts(self, now: Nanoseconds) -> bool:
+        if now < self.since_ns or (self.until_ns is not None and now >= self.until_ns):
+            return False
+        if self.when is not None and not self.when():
+            return False
+        self.seen += 1
+        if self.nth is not None and self.seen != self.nth:
+            return False
+        if self.every is not None and self.seen % self.every:
+            return False
+        if self.chance is not None and not self.chance():
+            return False
+        self.struck += 1
+        return True
+
+
+class Faults:
+    """The rules in force, in the order in which they were made."""
+
+    def __init__(self) -> None:
+        self.rules: list[Rule] = []
+
+    def of_call(self, name: str, now: Nanoseconds) -> Rule | None:
+        """The first rule that strikes this call."""
+        return next((rule for rule in self.rules if rule.strikes_call(name, now)), None)
+
+    def of_op(self, op: Op, stream: Stream, now: Nanoseconds) -> Rule | None:
+        """The first rule that strikes this operation."""
+        return next((rule for rule in self.rules if rule.strikes_op(op, stream, now)), None)
+
+
+class Hung(Completion):
+    """What an operation waits for that a rule lets hang; done when its device is reset."""
+
+    __slots__ = ("rule", "where")
+
+    def __init__(self, rule: Rule, where: Stream) -> None:
+        super().__init__()
+        self.rule = rule
+        self.where = where  # the stream that waits for it
+
+    def __repr__(self) -> str:
+        return f"<the end of a hang, injected by {self.rule!r}>"
+
+
+def failing(work: Work, error: DeviceError) -> Work:
+    """*work* that takes its time and then fails with *error*."""
+
+    def fail() -> None:
+        raise error
+
+    return _replaced(work, fail)
+
+
+def slower(work: Work, factor: float) -> Work:
+    """A kernel whose blocks take *factor* times as long; other work as it is."""
+    if type(work) is not Kernel:
+        return work
+    replaced = copy.copy(work)
+    replaced.block_ns = round(work.block_ns * factor)
+    return replaced
+
+
+def corrupting(work: Work) -> Work:
+    """*work* that leaves one wrong byte, in the middle of each range that it writes."""
+
+    def corrupt() -> None:
+        work.perform()
+        for allocation, start, stop in work.writes():
+            cell = memory.array(allocation, (start + stop) // 2, "u1", 1)
+            cell ^= 0xFF
+
+    return _replaced(work, corrupt)
+
+
+def _replaced(work: Work, perform: Callable[[], None]) -> Work:
+    if type(work) is Kernel:  # engines ask for the very class
+        replaced = copy.copy(work)
+        replaced.body = perform
+        return replaced
+    variant = _variant(type(work))  # type: ignore[arg-type]  # classes can be hashed
+    twin: Work = variant.__new__(variant)
+    for name in _slots(type(work)):
+        setattr(twin, name, getattr(work, name))
+    twin.instead = perform  # type: ignore[attr-defined]
+    return twin
+
+
+@cache
+def _variant(kind: Any) -> Any:
+    """A class like *kind* that does something instead."""
+    return type(kind.__name__, (kind,), {"__slots__": ("instead",), "perform": lambda self: self.instead()})
+
+
+def _slots(kind: type[Work]) -> Iterator[str]:
+    for each in kind.__mro__:
+        yield from getattr(each, "__slots__", ())

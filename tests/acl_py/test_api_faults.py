@@ -1,0 +1,390 @@
+"""Fault rules through the API: what they strike, what the error says, and that they leave no trace when they end."""
+
+import asyncio
+import re
+
+import numpy as np
+import pytest
+from histories import busy, calls, history, state, tiny
+
+import acl_py
+from acl_py import (
+    AclError,
+    CreateStream,
+    DeadlockError,
+    Free,
+    GetMemInfo,
+    HostWork,
+    Kind,
+    LaunchHostFunc,
+    LaunchKernel,
+    Malloc,
+    MallocHost,
+    Memcpy,
+    MemcpyAsync,
+    MemcpyKind,
+    MemsetAsync,
+    Observer,
+    ResetDevice,
+    SetDevice,
+    SynchronizeDevice,
+    SynchronizeStream,
+    SynchronizeStreamWithTimeout,
+    current_simulation,
+    faults,
+)
+
+A, B = busy("A", 10), busy("B", 10)
+N = 4096
+
+
+async def failure(verb, *args):
+    with pytest.raises(AclError) as caught:
+        await verb(*args)
+    return caught.value
+
+
+# --- calls
+
+
+@tiny
+async def test_the_nth_call_of_a_kind_fails_and_changes_nothing():
+    sim = current_simulation()
+    with sim.fault(faults.fail(call="Malloc", nth=2, kind=Kind.OUT_OF_MEMORY)) as rule:
+        await Malloc(64)
+        before = state(sim)
+        error = await failure(Malloc, 64)
+        assert state(sim) == before
+        await Malloc(64)
+    assert (error.kind, error.code, rule.seen, rule.struck) == (Kind.OUT_OF_MEMORY, 2, 3, 1)
+    assert re.search(
+        r"Malloc\(\) failed; injected by fault rule fail\(call='Malloc', nth=2\) made at test_.*:\d+", str(error)
+    )
+
+
+@tiny
+async def test_a_code_of_either_vendor_may_be_given():
+    with current_simulation().fault(faults.fail(call="Create*", code=507899)):
+        error = await failure(CreateStream)
+    assert (error.code, error.name) == (507899, "ACL_ERROR_RT_DRV_INTERNAL_ERROR")
+    assert await acl_py.GetLastError() == 507899
+
+
+@pytest.mark.parametrize(
+    "verb", ["MemcpyAsync", "LaunchKernel", "RecordEvent", "StreamWaitEvent", "SetDevice", "HostWork"]
+)
+@tiny
+async def test_every_kind_of_verb_can_be_struck(verb):
+    sim = current_simulation()
+    device, host, event = await Malloc(N), await MallocHost(N), await acl_py.CreateEvent()
+    args = {
+        "MemcpyAsync": (device, N, host, N, MemcpyKind.DEFAULT), "LaunchKernel": (A, 1), "RecordEvent": (event,),
+        "StreamWaitEvent": (None, event), "SetDevice": (0,), "HostWork": (5,),
+    }[verb]  # fmt: skip
+    with sim.fault(faults.fail(call=verb)) as rule:
+        before = state(sim)
+        assert verb in str(await failure(getattr(acl_py, verb), *args))
+        assert (state(sim), rule.struck) == (before, 1)
+    await getattr(acl_py, verb)(*args)
+    await SynchronizeDevice()
+
+
+@tiny
+async def test_a_call_that_is_delayed_takes_longer():
+    sim = current_simulation()
+    begin = sim.now_ns
+    with sim.fault(faults.delay(5, call="LaunchKernel")):
+        await LaunchKernel(A, 1)
+    assert sim.now_ns - begin == 6_000
+
+
+@tiny
+async def test_out_of_memory_beyond_so_many_bytes():
+    sim = current_simulation()
+    first = await Malloc(1 << 20)
+    free = (await GetMemInfo())[0]
+    with sim.fault(faults.out_of_memory(beyond=1 << 20)):
+        assert (await failure(Malloc, 64)).kind is Kind.OUT_OF_MEMORY
+        assert (await GetMemInfo())[0] == free
+        await Free(first)
+        await Malloc(64)
+
+
+# --- operations
+
+
+@tiny
+async def test_an_operation_that_fails_is_a_failure_of_its_context():
+    sim, stream = current_simulation(), await CreateStream()
+    begin = sim.now_ns
+    with sim.fault(faults.fail(op="kernel", name="B")):
+        await LaunchKernel(A, 1, (), stream)
+        await LaunchKernel(B, 1, (), stream)
+        error = await failure(SynchronizeStream, stream)
+    assert ("B failed" in str(error), "fail(op='kernel', name='B') made at" in str(error)) == (True, True)
+    assert history(sim, begin) == [("A", 1_000, 11_000), ("B", 11_000, 21_000)]
+    assert (await failure(LaunchKernel, A, 1)).kind is Kind.UNKNOWN  # sticky, as a real failure
+    await ResetDevice(0)
+    await LaunchKernel(A, 1)
+    await SynchronizeDevice()
+
+
+@pytest.mark.parametrize("op", ["h2d", "d2h", "d2d", "fill", "kernel", "host_function"])
+@tiny(rules="acl")
+async def test_every_kind_of_operation_can_fail_with_any_kind_of_failure(op):
+    stream, device, host = await CreateStream(), await Malloc(N), await MallocHost(N)
+
+    async def queue():
+        ends = {"h2d": (device, host), "d2h": (host, device), "d2d": (device + 64, device)}.get(op)
+        if ends:
+            await MemcpyAsync(ends[0], 64, ends[1], 64, MemcpyKind.DEFAULT, stream)
+        elif op == "fill":
+            await MemsetAsync(device, N, 1, N, stream)
+        elif op == "kernel":
+            await LaunchKernel(A, 1, (), stream)
+        else:
+            await LaunchHostFunc(stream, lambda: None, us=1)
+
+    for kind in (Kind.ECC_ERROR, Kind.LAUNCH_FAILURE, Kind.ILLEGAL_ADDRESS):
+        with current_simulation().fault(faults.fail(op=op, kind=kind)) as rule:
+            await queue()
+            error = await failure(SynchronizeStream, stream)
+        assert (error.kind, rule.struck, repr(rule) in str(error)) == (kind, 1, True)
+    await queue()
+    await SynchronizeStream(stream)
+
+
+@tiny
+async def test_an_operation_that_is_delayed_starts_later():
+    sim, stream = current_simulation(), await CreateStream()
+    begin = sim.now_ns
+    with sim.fault(faults.delay(7, op="kernel", every=2)):
+        for _ in range(2):
+            await LaunchKernel(A, 1, (), stream)
+    await SynchronizeStream(stream)
+    assert history(sim, begin) == [("A", 1_000, 11_000), ("A", 11_000, 21_000)]  # it had to wait anyway
+    begin = sim.now_ns
+    with sim.fault(faults.delay(7, op="kernel", stream=stream.name)):
+        await LaunchKernel(A, 1, (), stream)
+    await SynchronizeStream(stream)
+    assert history(sim, begin) == [("A", 8_000, 18_000)]
+
+
+@tiny
+async def test_a_hang_is_a_deadlock_that_names_the_rule_or_a_time_out():
+    sim, stream, other = current_simulation(), await CreateStream(), await CreateStream()
+    with sim.fault(faults.hang(op="kernel", nth=1)) as rule:
+        await LaunchKernel(A, 1, (), stream)
+    with pytest.raises(DeadlockError) as caught:
+        await SynchronizeStream(stream)
+    assert repr(rule) in caught.value.chain[-1]
+    assert "remove the fault rule, or ResetDevice()" in str(caught.value)
+    assert repr(rule) in str(await failure(SynchronizeStreamWithTimeout, stream, 1))
+    await LaunchKernel(B, 1, (), other)
+    await SynchronizeStream(other)
+    await ResetDevice(0)
+    for _ in range(sim.runtime.profile.queues.compute):  # no hardware queue is blocked any more
+        await LaunchKernel(A, 1, (), await CreateStream())
+    await SynchronizeDevice()
+
+
+@tiny
+async def test_a_corrupted_copy_leaves_one_wrong_byte():
+    sim, device, host = current_simulation(), await Malloc(N), await MallocHost(N)
+    host.numpy()[:] = 7
+    with sim.fault(faults.corrupt(op="h2d")):
+        await MemcpyAsync(device, N, host, N, MemcpyKind.DEFAULT)
+        await SynchronizeDevice()
+    out = np.zeros(N, np.uint8)
+    await Memcpy(out, N, device, N, MemcpyKind.DEFAULT)
+    assert np.flatnonzero(out != 7).tolist() == [N // 2]
+    assert out[N // 2] == 7 ^ 0xFF
+
+
+@tiny(rules="acl")
+async def test_an_ecc_error_strikes_who_touches_the_memory():
+    sim, stream, bad, good = current_simulation(), await CreateStream(), await Malloc(N), await Malloc(N)
+    with sim.fault(faults.ecc_error(bad[64:128])):
+        for memory in (good, bad[:64], bad[128:]):
+            await MemsetAsync(memory, memory.nbytes, 1, memory.nbytes, stream)
+        await SynchronizeStream(stream)
+        await MemsetAsync(bad, N, 1, 65, stream)
+        error = await failure(SynchronizeStream, stream)
+    assert (error.kind, error.code) == (Kind.ECC_ERROR, 507054)
+
+
+@pytest.mark.parametrize("rules", ["cuda", "acl"])
+def test_a_lost_device_fails_everything_until_it_is_reset(rules):
+    async def main():
+        sim = current_simulation()
+        with sim.fault(faults.lose_device(op="kernel", nth=2)) as rule:
+            await LaunchKernel(A, 1)
+            await LaunchKernel(A, 1)
+            for verb, args in ((LaunchKernel, (A, 1)), (SynchronizeDevice, ()), (Malloc, (64,))):
+                error = await failure(verb, *args)
+                assert (error.kind, repr(rule) in str(error)) == (Kind.DEVICE_LOST, True)
+        await ResetDevice(0)
+        await SetDevice(0)
+        await LaunchKernel(A, 1)
+        await SynchronizeDevice()
+
+    acl_py.run(main, device="tiny", rules=rules)
+
+
+@pytest.mark.parametrize(
+    ("engine", "expected"),
+    [("H2D", (8_192, 4_096, 10_000)), ("D2H", (4_096, 8_192, 10_000)), ("cores", (4_096, 4_096, 20_000))],
+)
+@tiny
+async def test_a_slow_engine(engine, expected):
+    sim, device, host = current_simulation(), await Malloc(N), await MallocHost(N)
+
+    async def durations():
+        begin = sim.now_ns
+        await MemcpyAsync(device, N, host, N, MemcpyKind.DEFAULT)
+        await MemcpyAsync(host, N, device, N, MemcpyKind.DEFAULT)
+        await LaunchKernel(A, 1)
+        await SynchronizeDevice()
+        return tuple(end - start for _, start, end in history(sim, begin))
+
+    with sim.fault(faults.slow(engine, 2)):
+        assert await durations() == expected
+    assert await durations() == (4_096, 4_096, 10_000)
+
+
+@tiny
+async def test_the_chunks_of_staged_copies_are_operations_too():
+    sim, device = current_simulation(), await Malloc(1 << 16)
+    with sim.fault(faults.fail(op="h2d", nth=3, kind=Kind.ECC_ERROR)) as rule:
+        error = await failure(Memcpy, device, 1 << 16, np.zeros(1 << 16, np.uint8), 1 << 16, MemcpyKind.DEFAULT)
+    assert (error.kind, rule.struck) == (Kind.ECC_ERROR, 1)
+
+
+# --- rules
+
+
+@tiny
+async def test_the_first_verdict_wins_and_all_asked_have_counted():
+    sim = current_simulation()
+    first, second = faults.fail(call="Malloc", nth=2, code=1), faults.fail(call="Malloc", nth=2, code=2)
+    with sim.fault(first), sim.fault(second) as rule:
+        await Malloc(64)
+        assert (await failure(Malloc, 64)).code == 1
+        assert (rule.seen, rule.struck) == (1, 0)
+        assert (await failure(Malloc, 64)).code == 2  # its own second one
+
+
+@tiny
+async def test_times_bound_a_rule():
+    sim = current_simulation()
+    now = sim.now_ns / 1000
+    with sim.fault(faults.fail(call="CreateStream", since_us=now + 10, until_us=now + 20)) as rule:
+        await CreateStream()
+        await HostWork(10)
+        await failure(CreateStream)
+        await HostWork(10)
+        await CreateStream()
+    assert rule.struck == 1
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_chance_is_the_simulations_own(seed):
+    def run():
+        async def main():
+            struck = []
+            with current_simulation().fault(faults.fail(call="CreateStream", chance=0.5)) as rule:
+                for _ in range(20):
+                    try:
+                        await CreateStream()
+                    except AclError:
+                        struck.append(rule.seen)
+            return struck
+
+        return acl_py.run(main, device="tiny", seed=seed)
+
+    assert run() == run()
+    assert 0 < len(run()) < 20
+
+
+@tiny
+async def test_rules_end_with_their_block_and_nothing_is_left():
+    sim = current_simulation()
+
+    async def times():
+        begin = sim.now_ns
+        await LaunchKernel(A, 1)
+        await SynchronizeDevice()
+        return calls(sim, begin), history(sim, begin)
+
+    before = await times()
+    with (
+        pytest.raises(ZeroDivisionError),
+        sim.fault(faults.fail(call="Free"), faults.delay(1, op="d2h"), faults.slow("D2H", 3)),
+    ):
+        raise ZeroDivisionError
+    assert await times() == before
+    assert (sim.runtime.faults, "submit" in vars(sim.runtime)) == (None, False)
+
+
+@tiny
+async def test_observers_are_told():
+    told = []
+
+    class Watch(Observer):
+        def fault(self, rule, subject):
+            told.append((rule.text, str(subject)))
+
+    sim = current_simulation()
+    sim.observe(Watch())
+    with sim.fault(faults.fail(call="Malloc"), faults.delay(1, op="kernel")):
+        await failure(Malloc, 64)
+        await LaunchKernel(A, 1)
+    assert told[0] == ("fail(call='Malloc')", "Malloc")
+    assert (told[1][0], told[1][1].startswith("<A")) == ("delay(op='kernel')", True)
+
+
+@tiny
+async def test_tasks_are_struck_in_the_order_of_their_calls():
+    async def allocate():
+        try:
+            await Malloc(64)
+        except AclError:
+            return "struck"
+        return "well"
+
+    with current_simulation().fault(faults.fail(call="Malloc", every=2)):
+        assert await asyncio.gather(*(allocate() for _ in range(4))) == ["well", "struck", "well", "struck"]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: faults.fail(nth=1), "must look at calls"),
+        (lambda: faults.fail(call="Malloc", op="h2d"), "not at both"),
+        (lambda: faults.fail(call="Malloc", name="A"), "name and stream are of operations"),
+        (lambda: faults.fail(call="Malloc", nth=0), "nth must be a whole number"),
+        (lambda: faults.fail(call="Malloc", nht=1), "there is no nht; there are call, op"),
+        (lambda: faults.fail(call="Malloc", kind="OOPS"), "there is no kind of failure 'OOPS'"),
+        (lambda: faults.fail(op="h2d", chance=2), "chance must lie between"),
+        (lambda: faults.hang(call="Malloc"), "only an operation can do that"),
+        (lambda: faults.corrupt(call="Malloc"), "only an operation can do that"),
+        (lambda: faults.delay(-1, op="h2d"), "us must be 0 or more"),
+        (lambda: faults.slow("H2", 2), "must be H2D, D2H or cores"),
+        (lambda: faults.slow("H2D", 0), "factor must be more than 0"),
+        (lambda: faults.ecc_error(12), "memory must be a buffer"),
+        (lambda: faults.parse("explode now"), "begin with one of fail, delay, hang"),
+        (lambda: faults.parse("fail Malloc"), "'Malloc' must be name=value"),
+        (lambda: faults.parse("delay op=h2d"), "us"),
+    ],
+)
+def test_rules_that_cannot_be_are_refused(make, message):
+    with pytest.raises(faults.FaultError, match=message):
+        make()
+
+
+def test_rules_can_be_written():
+    assert repr(faults.parse("fail call=Malloc nth=3 kind=OUT_OF_MEMORY")) == "<Fault fail(call='Malloc', nth=3)>"
+    assert (
+        repr(faults.parse("delay us=2.5 op=kernel name='my kernel'")) == "<Fault delay(op='kernel', name='my kernel')>"
+    )
+    assert repr(faults.parse("slow engine=H2D factor=2")) == "<Fault slow(engine='H2D', factor=2)>"
