@@ -55,6 +55,7 @@ from acl_py.events import EventFlag as EventFlag
 from acl_py.events import EventQuery as EventQuery
 from acl_py.events import EventRecord as EventRecord
 from acl_py.events import EventSynchronize as EventSynchronize
+from acl_py.events import GetEventAvailNum as GetEventAvailNum
 from acl_py.events import GetEventTimestamp as GetEventTimestamp
 from acl_py.events import QueryEventStatus as QueryEventStatus
 from acl_py.events import QueryEventWaitStatus as QueryEventWaitStatus
@@ -81,6 +82,8 @@ from acl_py.memory import Buffer as Buffer
 from acl_py.memory import Free as Free
 from acl_py.memory import FreeAsync as FreeAsync
 from acl_py.memory import FreeHost as FreeHost
+from acl_py.memory import FreeHostWithDevSync as FreeHostWithDevSync
+from acl_py.memory import FreeWithDevSync as FreeWithDevSync
 from acl_py.memory import GetMemInfo as GetMemInfo
 from acl_py.memory import HostRegister as HostRegister
 from acl_py.memory import HostUnregister as HostUnregister

@@ -155,6 +155,12 @@ async def CreateContext(device: int) -> Context:
     scope = here()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     found = runtime.device(device)
+    if not found.stream_ids.left:
+        raise runtime.fail(
+            Kind.NO_STREAM_LEFT,
+            f"all {found.stream_ids.limit} streams of {found!r} are in use, and a context needs one",
+            "destroy those that are not needed",
+        )
     runtime.pay(runtime.costs.other)
     context = found.create_context(site)
     change(scope, context)

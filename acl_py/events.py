@@ -191,6 +191,15 @@ async def GetEventTimestamp(event: Event) -> int:
     return event.timestamp_ns() // 1000
 
 
+async def GetEventAvailNum() -> int:
+    """How many more event ids the current device has."""
+    scope = current()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    runtime.pay(runtime.costs.other)
+    runtime.called("GetEventAvailNum", enter, site)
+    return scope.context.device.event_ids.left
+
+
 async def QueryEventStatus(event: Event) -> Status:
     """Has the last record of *event* completed? If there was none: yes, but no for the classes of events whose waits
     need one.

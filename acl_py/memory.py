@@ -69,6 +69,16 @@ async def Free(buffer: Memory) -> None:
     await _end(scope, "Free", allocation, devices, cost, runtime.memory.free, site)
 
 
+async def FreeWithDevSync(buffer: Memory) -> None:
+    """Free, after the host has waited until the device is idle, whatever the rules say (aclrtFreeWithDevSync)."""
+    scope = current()
+    runtime, site = scope.runtime, site_of(_getframe(1))
+    allocation = runtime.memory.root(buffer, "FreeWithDevSync", Origin.MALLOC)
+    devices = [runtime.device(allocation.device)]
+    cost = runtime.costs.free if allocation.nbytes < runtime.costs.large_bytes else runtime.costs.free_large
+    await _end(scope, "FreeWithDevSync", allocation, devices, cost, runtime.memory.free, site, waits=True)
+
+
 async def MallocHost(nbytes: int) -> Buffer:
     """Allocate *nbytes* of pinned host memory. `.numpy()` gives a writable view. Does not wait for work."""
     scope = current()
@@ -93,6 +103,16 @@ async def FreeHost(buffer: Memory) -> None:
     allocation = runtime.memory.root(buffer, "FreeHost", Origin.MALLOC_HOST)
     cost = _by_size(runtime.costs.free_host, allocation.nbytes)
     await _end(scope, "FreeHost", allocation, runtime.devices, cost, runtime.memory.free_host, site)
+
+
+async def FreeHostWithDevSync(buffer: Memory) -> None:
+    """FreeHost, after the host has waited until all devices are idle, whatever the rules say."""
+    scope = current()
+    runtime, site = scope.runtime, site_of(_getframe(1))
+    allocation = runtime.memory.root(buffer, "FreeHostWithDevSync", Origin.MALLOC_HOST)
+    cost = _by_size(runtime.costs.free_host, allocation.nbytes)
+    verb = runtime.memory.free_host
+    await _end(scope, "FreeHostWithDevSync", allocation, runtime.devices, cost, verb, site, waits=True)
 
 
 async def HostRegister(memory: Memory, nbytes: int | None = None) -> Buffer:
@@ -187,9 +207,11 @@ async def _end(
     cost: Nanoseconds,
     verb: Callable[[object, object], None],
     site: Site,
+    *,
+    waits: bool = False,
 ) -> None:
-    """End the life of *allocation* by *verb*, once *devices* are idle if the rules say so; who is cancelled meanwhile
-    leaves it to them.
+    """End the life of *allocation* by *verb*; once *devices* are idle if the rules, or *waits*, say so. Who is
+    cancelled meanwhile leaves it to them.
     """
     runtime = scope.runtime
     enter = runtime.host_ns
@@ -199,7 +221,7 @@ async def _end(
         verb(buffer, site)
         _tell_freed(runtime, allocation)
 
-    waits = runtime.rules.release is Release.WAITS_FOR_DEVICE
+    waits = waits or runtime.rules.release is Release.WAITS_FOR_DEVICE
     completion = AllOf([device.work() for device in devices] if waits else ())
     try:
         if not completion.done:

@@ -65,6 +65,7 @@ class Context:
         self.default: Stream  # what None means
         if device.rules.default_stream is DefaultStream.INDEPENDENT:
             self.default = Stream(self, 0, f"default{where}", device.queues(-1), None, 0, None)
+            device.stream_ids.take()  # it counts among the streams of the card
         else:
             self.order = LegacyOrder()
             self.legacy = LegacyStream(self, f"legacy{where}", device.queues(-1), self.order)
@@ -153,6 +154,8 @@ class Context:
         """Its work completes; its streams and every later use of it are refused."""
         for stream in list(self.streams.values()):
             self.destroy_stream(stream, site)
+        if self.legacy is None and self.destroyed is None:
+            self.device.stream_ids.give(self.device.scheduler.now)
         if self.error is None:
             self.lose(
                 DeviceError(

@@ -391,6 +391,6 @@ def _check(what: str, role: str, allocation: Allocation) -> None:
     if allocation.is_dropped:
         raise DeviceError(
             Kind.ILLEGAL_ADDRESS,
-            f"{what} found its {role} {allocation!r} freed at {allocation.freed} before it ran",
+            f"{what} found that its {role} {allocation!r} was gone before it ran",
             "free memory only after the work that uses it: synchronise first, or use FreeAsync in the same stream",
         )

@@ -16,6 +16,7 @@ EXPECTED = """
     Malloc Free MallocHost FreeHost HostRegister HostUnregister MallocAsync FreeAsync GetMemInfo
     Memcpy MemcpyAsync Memset MemsetAsync Memcpy2d Memcpy2dAsync
     SynchronizeStreamWithTimeout SynchronizeEventWithTimeout SynchronizeDeviceWithTimeout
+    FreeWithDevSync FreeHostWithDevSync GetEventAvailNum
     ResetDeviceForce CreateStreamWithConfig DestroyStreamForce GetStreamAvailableNum StreamAbort
     CreateEventWithFlag CreateEventExWithFlag ResetEvent QueryEventWaitStatus GetEventTimestamp
     MemcpyAsyncWithCondition SubscribeReport UnsubscribeReport LaunchCallback ProcessReport

@@ -345,8 +345,8 @@ def test_work_on_memory_that_was_freed_too_early_fails(rig):
     rig.memory.free(buffer, "a.py:2")
     rig.run()
     assert rig.context.error.kind is Kind.ILLEGAL_ADDRESS
-    assert "h2d found its destination" in str(rig.context.error)
-    assert "freed at a.py:2 before it ran; free memory only after" in str(rig.context.error)
+    assert "h2d found that its destination" in str(rig.context.error)
+    assert "freed at a.py:2> was gone before it ran; free memory only after" in str(rig.context.error)
 
 
 def test_a_kernel_may_fail_with_an_error_of_the_devices_own(rig):

@@ -9,6 +9,8 @@ from acl_py import (
     CreateStream,
     Free,
     FreeHost,
+    FreeHostWithDevSync,
+    FreeWithDevSync,
     HostRegister,
     Kind,
     LaunchKernel,
@@ -190,6 +192,18 @@ async def test_what_does_not_synchronise():
         assert sim.now_ns - begin < 10_000, name
     assert (long.done, in_default.done) == (False, False)
     await SynchronizeDevice()
+
+
+@pytest.mark.parametrize(("make", "free"), [(Malloc, FreeWithDevSync), (MallocHost, FreeHostWithDevSync)])
+@acl
+async def test_the_frees_that_do_wait_say_so(make, free):
+    sim, memory = current_simulation(), await make(N)
+    begin = sim.now_ns
+    work = await LaunchKernel(busy("long", 100), 1)
+    await free(memory)
+    assert (work.done, sim.now_ns - begin > 100_000) == (True, True)
+    with pytest.raises(AclError):
+        await free(memory)
 
 
 @acl

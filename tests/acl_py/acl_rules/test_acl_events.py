@@ -20,6 +20,7 @@ from acl_py import (
     DestroyEvent,
     EventElapsedTime,
     EventFlag,
+    GetEventAvailNum,
     GetEventTimestamp,
     HostWork,
     Kind,
@@ -405,7 +406,9 @@ def test_class_b_holds_an_id_while_it_lives():
         with refused(Kind.NO_EVENT_LEFT, "all 2 events") as caught:
             await make("B")
         assert caught.value.code == 207007
+        assert await GetEventAvailNum() == 0
         await DestroyEvent(first)
+        assert await GetEventAvailNum() == 1
         await make("B")
 
     acl_py.run(main, device=few_events(2), rules="acl")

@@ -1,0 +1,56 @@
+"""Shows: the same calls under CUDA's rules and under ACL's.
+
+Scenario: a kernel fills a buffer, and the host copies the result back with the copy that waits. Under CUDA's rules that copy
+is work of the default stream, which waits for the kernel's stream: the result is there. Under ACL's it is outside all
+streams and happens at once: the host reads what the buffer held before. Then the buffer is freed while a second kernel is
+to write it: CUDA's free waits, ACL's does not, and the kernel finds its memory gone. Two calls mend the program for both.
+"""
+
+import asyncio
+
+import numpy as np
+
+import acl_py
+from acl_py import Cost, MemcpyKind
+
+N = 1 << 20
+
+
+@acl_py.kernel(cost=Cost(us=200))
+def fill_with_sevens(out: acl_py.Out):
+    out[:] = 7
+
+
+async def program(*, portable):
+    stream = await acl_py.CreateStream()
+    buffer, host = await acl_py.Malloc(N), np.zeros(N, np.uint8)
+    await acl_py.Memset(buffer, N, 1, N)
+    await acl_py.SynchronizeDevice()
+
+    await fill_with_sevens[8, stream](acl_py.Array(buffer, np.uint8))
+    if portable:
+        await acl_py.SynchronizeStream(stream)
+    await acl_py.Memcpy(host, N, buffer, N, MemcpyKind.DEVICE_TO_HOST)
+    print(f"  read {host[0]}", end="")
+
+    await fill_with_sevens[8, stream](acl_py.Array(buffer, np.uint8))
+    if portable:
+        await acl_py.SynchronizeStream(stream)
+    await acl_py.Free(buffer)
+    try:
+        await acl_py.SynchronizeStream(stream)
+        print(", and the second kernel is done")
+    except acl_py.AclError as error:
+        print(f", then {error}")
+
+
+async def main():
+    for portable in (False, True):
+        print("\nwith a synchronisation before each of them" if portable else "as it was written")
+        for rules in ("cuda", "acl"):
+            print(f" {rules}:", end="")
+            async with acl_py.simulate(device="h200", rules=rules):
+                await program(portable=portable)
+
+
+asyncio.run(main())
