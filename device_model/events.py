@@ -9,9 +9,9 @@ until it is set, whichever record does that: one made later, or one that is long
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar
 
-from device_model.errors import DeviceError, Kind
+from device_model.levels import Level, within
 from device_model.rules import EventClass
-from device_model.scheduler import Completion, FirstOf, Nanoseconds
+from device_model.scheduler import Completion, Nanoseconds
 
 if TYPE_CHECKING:
     from device_model.contexts import Context
@@ -127,17 +127,16 @@ class RecordedEvent(CountedEvent):
 class FlagEvent(Event):
     """A level flag."""
 
-    __slots__ = ("_raised", "is_set")
+    __slots__ = ("level",)
     class_ = EventClass.FLAG
 
     def __init__(self, context: "Context", id_: int, *, timing: bool, made: object, waitable: bool = True) -> None:
         super().__init__(context, id_, timing=timing, made=made, waitable=waitable)
-        self.is_set = False
-        self._raised = Completion()  # done when it is set next
+        self.level = Level()
 
     def record(self, stream: "Stream", site: object = None) -> Completion:
         """Be set when *stream* comes to it."""
-        self.work = stream.step(f"record of {self.name}", site, self._set(stream))
+        self.work = stream.step(f"record of {self.name}", site, self.level.raising(stream.scheduler))
         self.stream = stream
         self.recorded_ns = stream.scheduler.now
         stream.scheduler.settle()
@@ -145,7 +144,7 @@ class FlagEvent(Event):
 
     def reset(self, stream: "Stream", site: object) -> Completion:
         """Be cleared when *stream* comes to it."""
-        step = stream.step(f"reset of {self.name}", site, self._clear())
+        step = stream.step(f"reset of {self.name}", site, self.level.clearing())
         stream.scheduler.settle()
         return step
 
@@ -154,40 +153,6 @@ class FlagEvent(Event):
         self.waits += 1
         stream.step(f"wait for {self.name}", site, self._wait(stream, limit_ns), lambda: self.work)
 
-    def _set(self, stream: "Stream") -> Iterator[Completion]:
-        self.is_set = True
-        raised, self._raised = self._raised, Completion()
-        raised.complete(stream.scheduler.now)
-        yield from ()
-
-    def _clear(self) -> Iterator[Completion]:
-        self.is_set = False
-        yield from ()
-
     def _wait(self, stream: "Stream", limit_ns: Nanoseconds) -> Iterator[Completion]:
-        end_ns = stream.scheduler.now + limit_ns
-        while not self.is_set:
-            if limit_ns:
-                left_ns = end_ns - stream.scheduler.now
-                yield from within(stream, self._raised, left_ns, self.name)
-                if stream.scheduler.now >= end_ns:
-                    break
-            else:
-                yield self._raised
+        yield from self.level.until_set(stream, limit_ns, self.name)
         self.waits -= 1
-
-
-def within(stream: "Stream", completion: Completion, limit_ns: Nanoseconds, what: str) -> Iterator[Completion]:
-    """Wait for *completion*, *limit_ns* at the longest; then it is a failure of *stream*, which goes on."""
-    now = stream.scheduler.now
-    either = FirstOf((completion, stream.scheduler.timer(now + limit_ns)))
-    yield either
-    if either.first is not completion:
-        stream.context.remember(
-            stream,
-            DeviceError(
-                Kind.OP_WAIT_TIMEOUT,
-                f"{stream!r} has waited {limit_ns / 1e9:g} s for {what}",
-                "see that what it waits for is done, or allow more with SetOpWaitTimeOut()",
-            ),
-        )

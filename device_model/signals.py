@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from device_model import memory
-from device_model.events import within
+from device_model.levels import Level, until
 from device_model.memory import Allocation
 from device_model.observe import Observer
 from device_model.scheduler import Completion, Nanoseconds
@@ -30,15 +30,14 @@ if TYPE_CHECKING:
 class Notify:
     """A binary semaphore, made on one device."""
 
-    __slots__ = ("_raised", "_record", "destroyed", "device", "id", "is_set", "made")
+    __slots__ = ("_record", "destroyed", "device", "id", "level", "made")
 
     def __init__(self, device: "Device", id_: int, made: object) -> None:
         self.device = device
         self.id = id_
         self.made = made
         self.destroyed: object = None  # the line that destroyed it
-        self.is_set = False
-        self._raised = Completion()  # done when it is set next
+        self.level = Level()
         self._record: Completion | None = None  # the last record
 
     @property
@@ -53,7 +52,7 @@ class Notify:
 
     def record(self, stream: "Stream", site: object) -> Completion:
         """Be set when *stream* comes to it."""
-        self._record = stream.step(f"record of {self.name}", site, self._set(stream))
+        self._record = stream.step(f"record of {self.name}", site, self.level.raising(stream.scheduler))
         return self._record
 
     def wait(self, stream: "Stream", site: object, limit_ns: Nanoseconds) -> Completion:
@@ -62,24 +61,11 @@ class Notify:
 
     def reset(self) -> None:
         """Be cleared, at once."""
-        self.is_set = False
-
-    def _set(self, stream: "Stream") -> Iterator[Completion]:
-        self.is_set = True
-        raised, self._raised = self._raised, Completion()
-        raised.complete(stream.scheduler.now)
-        yield from ()
+        self.level.is_set = False
 
     def _wait(self, stream: "Stream", limit_ns: Nanoseconds) -> Iterator[Completion]:
-        end_ns = stream.scheduler.now + limit_ns
-        while not self.is_set:
-            if not limit_ns:
-                yield self._raised
-            elif stream.scheduler.now >= end_ns:
-                return
-            else:
-                yield from within(stream, self._raised, end_ns - stream.scheduler.now, self.name)
-        self.is_set = False
+        if (yield from self.level.until_set(stream, limit_ns, self.name)):
+            self.level.is_set = False
 
 
 class Compare(IntEnum):
@@ -142,15 +128,14 @@ class Words(Observer):
         limit_ns: Nanoseconds,
     ) -> Iterator[Completion]:  # fmt: skip
         compare = _COMPARE[how]
-        end_ns = stream.scheduler.now + limit_ns
         self._listen(1)
-        while not compare(int(self._word(allocation, offset)[0]), value):
-            if not limit_ns:
-                yield self._changed
-            elif stream.scheduler.now >= end_ns:
-                break
-            else:
-                yield from within(stream, self._changed, end_ns - stream.scheduler.now, what)
+        yield from until(
+            lambda: compare(int(self._word(allocation, offset)[0]), value),
+            lambda: self._changed,
+            stream,
+            limit_ns,
+            what,
+        )
         self._listen(-1)
 
     def _word(self, allocation: Allocation, offset: int) -> npt.NDArray[np.uint64]:

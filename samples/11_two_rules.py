@@ -1,9 +1,10 @@
 """Shows: the same calls under CUDA's rules and under ACL's.
 
-Scenario: a kernel fills a buffer, and the host copies the result back with the copy that waits. Under CUDA's rules that copy
-is work of the default stream, which waits for the kernel's stream: the result is there. Under ACL's it is outside all
-streams and happens at once: the host reads what the buffer held before. Then the buffer is freed while a second kernel is
-to write it: CUDA's free waits, ACL's does not, and the kernel finds its memory gone. Two calls mend the program for both.
+Scenario: a kernel fills a buffer, and the host copies the result back with the copy that waits. Under CUDA's rules that
+copy is work of the default stream, which waits for the kernel's stream: the result is there. Under ACL's it is outside
+all streams and happens at once: the host reads what the buffer held before. Then the buffer is freed while a second
+kernel is to write it: CUDA's free waits, ACL's does not, and the kernel finds its memory gone. Two calls mend the
+program for both.
 """
 
 import asyncio
