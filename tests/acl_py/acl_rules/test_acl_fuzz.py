@@ -1,0 +1,136 @@
+"""Random programs under ACL's rules: whatever waits for whatever, nothing is lost, and an abort frees everything."""
+
+from contextlib import suppress
+
+import pytest
+from histories import busy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import acl_py
+from acl_py import (
+    AclError,
+    CreateEvent,
+    CreateEventExWithFlag,
+    CreateEventWithFlag,
+    CreateNotify,
+    CreateStream,
+    DeadlockError,
+    EventFlag,
+    LaunchKernel,
+    Malloc,
+    MallocHost,
+    MemcpyAsync,
+    MemcpyKind,
+    Memset,
+    RecordEvent,
+    RecordNotify,
+    ResetEvent,
+    StreamAbort,
+    StreamWaitEvent,
+    SynchronizeDevice,
+    SynchronizeStreamWithTimeout,
+    ValueWait,
+    ValueWrite,
+    WaitAndResetNotify,
+    current_simulation,
+)
+
+STREAMS, EVENTS = 3, 3
+WORK = [busy("short", 3), busy("long", 400)]
+
+stream, event, small = st.integers(0, STREAMS - 1), st.integers(0, EVENTS - 1), st.integers(0, 3)
+STEP = st.one_of(
+    st.tuples(st.just("launch"), stream, st.integers(0, 1)),
+    st.tuples(st.just("copy"), stream, st.booleans()),
+    st.tuples(st.just("record"), stream, event),
+    st.tuples(st.just("wait"), stream, event),
+    st.tuples(st.just("reset"), stream, event),
+    st.tuples(st.just("notify"), stream),
+    st.tuples(st.just("await_notify"), stream),
+    st.tuples(st.just("write"), stream, small),
+    st.tuples(st.just("await_word"), stream, small),
+    st.tuples(st.just("abort"), stream),
+    st.tuples(st.just("sync"), stream),
+)
+
+
+def copy(dst, src, stream):
+    return MemcpyAsync(dst, 32, src, 32, MemcpyKind.DEFAULT, stream)
+
+
+async def play(steps):
+    """The codes of the calls; at the end everything is aborted, and nothing may be left."""
+    sim = current_simulation()
+    device = sim.runtime.device(0)
+    streams = [await CreateStream() for _ in range(STREAMS)]
+    flags = EventFlag.SYNC | EventFlag.TIME_LINE
+    events = [await CreateEvent(), await CreateEventWithFlag(flags), await CreateEventExWithFlag(flags)]
+    notify, word, host = await CreateNotify(), await Malloc(64), await MallocHost(64)
+    await Memset(word, 64, 0, 64)
+    verbs = {
+        "launch": lambda s, k: LaunchKernel(WORK[k], 1, (), streams[s]),
+        "copy": lambda s, up: copy(*((word + 32, host) if up else (host, word + 32)), streams[s]),
+        "record": lambda s, e: RecordEvent(events[e], streams[s]),
+        "wait": lambda s, e: StreamWaitEvent(streams[s], events[e]),
+        "reset": lambda s, e: ResetEvent(events[e], streams[s]),
+        "notify": lambda s: RecordNotify(notify, streams[s]),
+        "await_notify": lambda s: WaitAndResetNotify(notify, streams[s]),
+        "write": lambda s, v: ValueWrite(word, v, 0, streams[s]),
+        "await_word": lambda s, v: ValueWait(word, v, 1, streams[s]),
+        "abort": lambda s: StreamAbort(streams[s]),
+        "sync": lambda s: SynchronizeStreamWithTimeout(streams[s], 1),
+    }  # fmt: skip
+    codes = []
+    for name, *args in steps:
+        try:
+            await verbs[name](*args)
+            codes.append(0)
+        except AclError as error:
+            codes.append(error.code)
+        except DeadlockError as error:
+            codes.append(f"dead after {len(error.chain)} links")
+    for each in streams:
+        await StreamAbort(each)
+        assert each.idle
+        assert not each.steps
+    with suppress(AclError):  # told of the aborts
+        await SynchronizeDevice()
+    await acl_py.HostWork(1_000_000)  # what ran when it was aborted has left its engine
+    await SynchronizeDevice()
+    assert sim.runtime.unfinished() == []
+    assert sim.runtime.scheduler.heap == []
+    assert device.event_ids.left == device.event_ids.limit - 1  # class B holds one while it lives
+    for queue in (*device._compute, *device._h2d, *device._d2h):
+        assert (list(queue.fifo), queue.waiting, queue.depth) == ([], [], sim.runtime.profile.queues.depth)
+    cores = device.cores
+    assert (cores.open_cores, cores.shared_blocks, cores.resident, cores.list) == (
+        sim.runtime.profile.cores.count,
+        0,
+        0,
+        [],
+    )
+    assert (device.h2d.ready_heads, device.d2h.ready_heads) == (0, 0)
+    after = await LaunchKernel(WORK[0], 1, (), streams[0])
+    await after
+    return codes, [(op.name, op.stream, op.start_ns, op.end_ns) for op in sim.trace.ops]
+
+
+def check(steps):
+    def run():
+        return acl_py.run(lambda: play(steps), device="tiny", rules="acl", workers=1)
+
+    assert run() == run()
+
+
+@given(st.lists(STEP, max_size=25))
+@settings(max_examples=150, deadline=None)
+def test_random_programs_leave_nothing_behind(steps):
+    check(steps)
+
+
+@pytest.mark.slow
+@given(st.lists(STEP, max_size=60))
+@settings(max_examples=3_000, deadline=None)
+def test_many_random_programs_leave_nothing_behind(steps):
+    check(steps)
