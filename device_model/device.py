@@ -222,9 +222,9 @@ class Device:
         busy until it would have ended. Who asks the stream next is told *error*.
         """
         now = self.scheduler.now
-        ops = [op for op in self.unfinished() if op.stream is stream]
-        if not ops and not stream.steps:
+        if stream.idle:
             return
+        ops = [op for op in self.unfinished() if op.stream is stream]
         stream.error = error
         for op in reversed(ops):  # so that nobody moves up who is dropped next
             if op.start_ns < 0:

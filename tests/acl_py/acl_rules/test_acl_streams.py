@@ -170,6 +170,18 @@ async def test_an_abort_frees_the_hardware_queue_that_its_waiting_work_blocked()
     assert [name for name, *_ in history(sim)] == ["B"]
 
 
+@acl
+async def test_an_abort_drops_waits_that_no_work_stands_behind():
+    a, b, event = await CreateStream(), await CreateStream(), await CreateEvent()
+    await LaunchKernel(busy("long", 100), 1, (), a)
+    await RecordEvent(event, a)
+    await StreamWaitEvent(b, event)
+    await StreamAbort(b)
+    assert b.idle
+    with pytest.raises(AclError, match="was aborted"):
+        await SynchronizeStream(b)
+
+
 @pytest.mark.parametrize("flag", [StreamFlag.PERSISTENT, StreamFlag.CPU_SCHEDULE, StreamFlag.DEVICE_USE_ONLY])
 @acl
 async def test_nobody_waits_for_a_stream_that_waits_for_its_model(flag):
