@@ -145,11 +145,14 @@ async def DestroyStream(stream: Stream) -> None:
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     found = _destroyable(scope, stream)
     runtime.pay(runtime.costs.destroy_stream)
-    if runtime.rules.destroy is Destroy.WAITS and not found.bound:
-        await runtime.wait(found.frontier(), f"DestroyStream({found.name})", site)
-        runtime.check_stream(found)  # nobody else has destroyed it meanwhile?
-    found.context.destroy_stream(found, site)
-    runtime.called("DestroyStream", enter, site)
+    try:
+        if runtime.rules.destroy is Destroy.WAITS and not found.bound:
+            await runtime.wait(found.frontier(), f"DestroyStream({found.name})", site)
+            runtime.check_stream(found)  # nobody else has destroyed it meanwhile?
+    finally:  # who is cancelled does not wait, and that is all
+        if found.destroyed is None:
+            found.context.destroy_stream(found, site)
+        runtime.called("DestroyStream", enter, site)
 
 
 def _destroyable(scope: Scope, stream: StreamLike) -> Stream:
