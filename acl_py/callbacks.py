@@ -9,7 +9,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
-from inspect import isawaitable
+from inspect import isawaitable, iscoroutinefunction
 from sys import _getframe
 from typing import Any
 
@@ -43,6 +43,10 @@ async def LaunchHostFunc(
     found = resolve(scope, stream)
     if not callable(function):
         raise TypeError(f"a host function must be callable, not {function!r}")
+    if iscoroutinefunction(function):
+        raise TypeError(
+            f"a host function runs without a loop: {function!r} is a coroutine function, so let a task do it"
+        )
     if not us >= 0:
         raise ValueError(f"a host function cannot take {us} us")
     if found in runtime.subscribers:
@@ -96,7 +100,7 @@ async def SubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream: 
     if found in runtime.subscribers:
         raise runtime.fail(
             Kind.STREAM_SUBSCRIBED,
-            f"{found!r} has a subscriber: {runtime.subscribers[found].who!r}",
+            f"{found!r} has a subscriber: {_called(runtime.subscribers[found].who)}",
             "UnsubscribeReport() that one first",
         )
     others = [(stream, each) for stream, each in runtime.subscribers.items() if each.who == who]
@@ -104,7 +108,7 @@ async def SubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream: 
         if other.context.device is not found.context.device:
             raise runtime.fail(
                 Kind.NOT_A_SUBSCRIBER,
-                f"{who!r} has subscribed to {other!r}, which is of another device than {found!r}",
+                f"{_called(who)} has subscribed to {other!r}, which is of another device than {found!r}",
                 "use one subscriber for each device",
             )
     runtime.pay(runtime.costs.other)
@@ -121,7 +125,9 @@ async def UnsubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream
     known = runtime.subscribers.get(found)
     if known is None or known.who != _who(subscriber):
         raise runtime.fail(
-            Kind.NOT_A_SUBSCRIBER, f"{_who(subscriber)!r} has not subscribed to {found!r}", "SubscribeReport() first"
+            Kind.NOT_A_SUBSCRIBER,
+            f"{_called(_who(subscriber))} has not subscribed to {found!r}",
+            "SubscribeReport() first",
         )
     runtime.pay(runtime.costs.other)
     del runtime.subscribers[found]
@@ -179,7 +185,7 @@ async def ProcessReport(timeout: int) -> None:
     subscriber = _subscriber(runtime)
     if subscriber is None:
         raise runtime.fail(
-            Kind.NOT_A_SUBSCRIBER, f"{_who(None)!r} has not subscribed to any stream", "SubscribeReport() first"
+            Kind.NOT_A_SUBSCRIBER, f"{_called(_who(None))} has not subscribed to any stream", "SubscribeReport() first"
         )
     runtime.pay(runtime.costs.other)
     try:
@@ -218,6 +224,10 @@ async def _run(runtime: Runtime, callback: _Callback) -> None:
 def _subscriber(runtime: Runtime) -> Subscriber | None:
     callers = (_who(None), threading.get_ident())
     return next((each for each in runtime.subscribers.values() if each.who in callers), None)
+
+
+def _called(who: object) -> str:
+    return f"task {who.get_name()}" if isinstance(who, asyncio.Task) else f"thread {who}"
 
 
 def _who(subscriber: object) -> object:

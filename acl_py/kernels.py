@@ -17,6 +17,7 @@ annotated.
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from functools import partial
+from inspect import iscoroutinefunction
 from sys import _getframe
 from typing import Annotated, Any, get_args, get_origin, get_type_hints, overload
 
@@ -343,6 +344,8 @@ def _accesses(function: Callable[..., object], skip: int) -> tuple[tuple[str, ..
     code = function.__code__
     if code.co_flags & 0x0C or code.co_kwonlyargcount:
         raise TypeError(f"kernel {function.__name__} must have plain positional parameters")
+    if iscoroutinefunction(function):
+        raise TypeError(f"kernel {function.__name__} is a coroutine function, and on a device there is no loop")
     names = code.co_varnames[: code.co_argcount][skip:]
     hints = get_type_hints(function, include_extras=True)
     return names, tuple(_access(hints.get(name)) for name in names)

@@ -327,6 +327,12 @@ class Runtime:
 
     def heed(self, context: Context, name: str) -> None:
         """A call of *name* is about to begin in *context*, which has failed, or fault rules are in force."""
+        if context.device.calling is not None:
+            raise self.fail(
+                Kind.NOT_PERMITTED,
+                f"{name}() inside host function {context.device.calling!r}",
+                "a host function must not call the runtime: let it tell a task, and the task call",
+            )
         if context.error is not None:
             raise self.lost(context)
         if self.faults is not None:

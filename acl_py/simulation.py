@@ -228,6 +228,8 @@ def run(
         ):
             return await main(*args)
 
+    if asyncio._get_running_loop() is not None:
+        raise RuntimeError("acl_py.run() inside a running event loop; use `async with acl_py.simulate()` there")
     with asyncio.Runner(loop_factory=_uvloop_factory() if uvloop else None) as runner:
         return runner.run(whole())
 

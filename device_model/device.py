@@ -77,6 +77,7 @@ class Device:
         self._streams = 0
         self._events = 0
         self._contexts = 0
+        self.calling: Op | None = None  # the host function that runs just now
         self.alert = False  # calls are to look at the fault rules before they begin
         self.uses = 0  # SetDevice minus ResetDevice
         latency, copies, queues = profile.latency, profile.copies, profile.queues

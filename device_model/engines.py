@@ -389,5 +389,12 @@ class HostThread(_Engine):
         """The running function returns."""
         self.running = None
         self.free_ns = self.scheduler.now + self.pause_ns
-        self.finish(op, self.scheduler.now)
+        context = op.stream.context
+        context.device.calling = op  # calls that it makes are refused
+        context.alert, before = True, context.alert
+        try:
+            self.finish(op, self.scheduler.now)
+        finally:
+            context.device.calling = None
+            context.alert = before or context.error is not None
         self.mark()

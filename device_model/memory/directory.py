@@ -11,7 +11,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from device_model.errors import Fail, Kind
+from device_model.errors import DeviceError, Fail, Kind
 from device_model.memory import host
 from device_model.memory.addresses import AddressMap, Graveyard, whole
 from device_model.memory.allocation import Allocation, Buffer, Origin, Space
@@ -46,6 +46,8 @@ class Directory:
         """
         if type(thing) is Buffer:
             allocation = thing.allocation
+            if allocation.fail is not self.fail:
+                raise self._foreign(thing, role)
             if allocation.freed is None and 0 <= nbytes <= thing.nbytes:
                 return allocation, thing.offset
             raise self._stories.of_buffer(thing, nbytes, role)
@@ -66,6 +68,13 @@ class Directory:
         if isinstance(thing, SupportsIndex):
             return self.locate(operator.index(thing), nbytes, role, write=write)
         raise self._stories.of_type(thing, role)
+
+    def _foreign(self, buffer: Buffer, role: str) -> DeviceError:
+        return self.fail(
+            Kind.INVALID_ADDRESS,
+            f"{role} is {buffer!r}, which belongs to another simulation",
+            "allocate memory in the simulation that uses it",
+        )
 
     def _locate_array(self, array: npt.NDArray[Any], nbytes: int, role: str, write: bool) -> tuple[Allocation, int]:
         self._check_array(array, role, write)
@@ -158,6 +167,8 @@ class Directory:
     def _named(self, thing: object, verb: str, kind: Kind) -> tuple[Allocation, int]:
         """Find the allocation that the caller of *verb* means, alive or not long dead."""
         if isinstance(thing, Buffer):
+            if thing.allocation.fail is not self.fail:
+                raise self._foreign(thing, f"the argument of {verb}")
             return thing.allocation, thing.offset
         address = host.as_address(thing)
         if address is None:

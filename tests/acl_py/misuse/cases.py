@@ -1,0 +1,720 @@
+"""The cases: code that fails, the kind of failure, and what the message must tell.
+
+Each case runs in a simulation of its own, with the names of `PRELUDE` at hand. Its last line is the misuse; lines
+before it are well. A kind is one of `Kind`, or an exception class where Python's own are right.
+"""
+
+import asyncio
+from dataclasses import dataclass
+
+import numpy as np
+
+import acl_py
+from acl_py import Kind
+
+PRELUDE = """\
+stream, event = await CreateStream(), await CreateEvent()
+buffer, pinned, array = await Malloc(4096), await MallocHost(4096), np.zeros(4096, np.uint8)
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    noun: str
+    title: str
+    code: str
+    kind: object
+    parts: tuple[str, ...]
+    rules: str = "cuda"
+
+    @property
+    def before(self):
+        return self.code.strip().splitlines()[:-1]
+
+    @property
+    def misuse(self):
+        return self.code.strip().splitlines()[-1]
+
+
+CASES: list[Case] = []
+
+
+def case(noun, title, code, kind, *parts, rules="cuda"):
+    CASES.append(Case(noun, title, code, kind, parts, rules))
+
+
+@acl_py.kernel(cost=acl_py.Cost(us=10))
+def work():
+    """A kernel without arguments."""
+
+
+@acl_py.kernel(cost=acl_py.Cost(us=10))
+def double(x: acl_py.InOut):
+    x *= 2
+
+
+@acl_py.kernel(cost=acl_py.Cost(us=10))
+def broken():
+    raise ZeroDivisionError("a bug in the kernel")
+
+
+def bad_function():
+    raise KeyError("a bug in the function")
+
+
+NAMES = {name: getattr(acl_py, name) for name in dir(acl_py) if not name.startswith("_")} | {
+    "np": np, "asyncio": asyncio, "acl_py": acl_py, "work": work, "double": double, "broken": broken,
+    "bad_function": bad_function, "DEFAULT": acl_py.MemcpyKind.DEFAULT, "H2D": acl_py.MemcpyKind.HOST_TO_DEVICE,
+    "D2H": acl_py.MemcpyKind.DEVICE_TO_HOST,
+}  # fmt: skip
+
+# --- streams
+
+case(
+    "streams",
+    "A destroyed stream",
+    "await DestroyStream(stream)\nawait LaunchKernel(work, 1, (), stream)",
+    Kind.INVALID_HANDLE,
+    "made at",
+    "destroyed at",
+    "CreateStream()",
+)
+case(
+    "streams",
+    "Destroyed twice",
+    "await DestroyStream(stream)\nawait DestroyStream(stream)",
+    Kind.INVALID_HANDLE,
+    "made at",
+    "destroyed at",
+)
+case(
+    "streams",
+    "A wait for a destroyed stream",
+    "await DestroyStream(stream)\nawait SynchronizeStream(stream)",
+    Kind.INVALID_HANDLE,
+    "destroyed at",
+)
+case(
+    "streams",
+    "A query of a destroyed stream",
+    "await DestroyStream(stream)\nawait StreamQuery(stream)",
+    Kind.INVALID_HANDLE,
+    "destroyed at",
+)
+case("streams", "The default stream destroyed", "await DestroyStream(None)", Kind.DEFAULT_STREAM, "default stream")
+case("streams", "Something else for a stream", "await SynchronizeStream(7)", TypeError, "CreateStream()", "7")
+case("streams", "A stream that was not awaited", "await SynchronizeStream(CreateStream)", TypeError, "CreateStream()")
+case("streams", "A priority that is no number", "await CreateStream(priority='high')", TypeError, "priority", "'high'")
+case(
+    "streams",
+    "A stream of a destroyed context",
+    "context = await CreateContext(0)\nmine = await CreateStream()\nawait DestroyContext(context)\n"
+    "await LaunchKernel(work, 1, (), mine)",
+    Kind.INVALID_HANDLE,
+    "destroyed at",
+)
+case(
+    "streams",
+    "A stream of a device that was reset",
+    "await ResetDevice(0)\nawait LaunchKernel(work, 1, (), stream)",
+    Kind.INVALID_HANDLE,
+    "destroyed at",
+)
+case(
+    "streams",
+    "A launch on a stream of another device",
+    "await SetDevice(1)\nawait LaunchKernel(work, 1, (), stream)",
+    Kind.INVALID_HANDLE,
+    "device 1",
+    "SetDevice()",
+)
+case(
+    "streams",
+    "A stream of another context, under ACL's rules",
+    "await CreateContext(0)\nawait LaunchKernel(work, 1, (), stream)",
+    Kind.FOREIGN_STREAM,
+    "SetCurrentContext()",
+    rules="acl",
+)
+case(
+    "streams",
+    "CUDA's default streams, under ACL's rules",
+    "await SynchronizeStream(LEGACY_STREAM)",
+    Kind.NOT_SUPPORTED,
+    "use None",
+    rules="acl",
+)
+case(
+    "streams",
+    "ACL's configuration, under CUDA's rules",
+    "await CreateStreamWithConfig(0, 1)",
+    Kind.NOT_SUPPORTED,
+    "CreateStream()",
+)
+case(
+    "streams",
+    "Flags that there are not",
+    "await CreateStreamWithConfig(0, 64)",
+    Kind.INVALID_VALUE,
+    "0x40",
+    rules="acl",
+)
+case(
+    "streams",
+    "A failure mode that there is not",
+    "await SetStreamFailureMode(stream, 2)",
+    Kind.INVALID_VALUE,
+    "failure mode 2",
+    rules="acl",
+)
+case(
+    "streams",
+    "Stop on failure taken back",
+    "await SetStreamFailureMode(stream, FailureMode.STOP)\nawait SetStreamFailureMode(stream, FailureMode.CONTINUE)",
+    Kind.NOT_SUPPORTED,
+    "cannot be taken back",
+    rules="acl",
+)
+case(
+    "streams",
+    "A failure mode, under CUDA's rules",
+    "await SetStreamFailureMode(stream, 1)",
+    Kind.NOT_SUPPORTED,
+    "whole context",
+)
+case("streams", "A time-out of nothing", "await SynchronizeStreamWithTimeout(stream, 0)", Kind.INVALID_VALUE, "-1")
+case("streams", "A time-out in fractions", "await SynchronizeStreamWithTimeout(stream, 0.5)", TypeError, "milliseconds")
+
+# --- events
+
+case(
+    "events",
+    "A destroyed event recorded",
+    "await DestroyEvent(event)\nawait RecordEvent(event, stream)",
+    Kind.INVALID_HANDLE,
+    "made at",
+    "destroyed at",
+    "CreateEvent()",
+)
+case(
+    "events",
+    "A destroyed event waited for",
+    "await DestroyEvent(event)\nawait StreamWaitEvent(stream, event)",
+    Kind.INVALID_HANDLE,
+    "destroyed at",
+)
+case(
+    "events",
+    "A destroyed event queried",
+    "await DestroyEvent(event)\nawait QueryEventStatus(event)",
+    Kind.INVALID_HANDLE,
+    "destroyed at",
+)
+case(
+    "events",
+    "Destroyed twice",
+    "await DestroyEvent(event)\nawait DestroyEvent(event)",
+    Kind.INVALID_HANDLE,
+    "destroyed at",
+)
+case("events", "Stream and event the wrong way round", "await RecordEvent(stream, event)", TypeError, "stream")
+case("events", "And the other way", "await StreamWaitEvent(event, stream)", TypeError, "stream")
+case("events", "Something else for an event", "await SynchronizeEvent(None)", TypeError, "CreateEvent()", "None")
+case(
+    "events",
+    "The time of an event never recorded",
+    "end = await CreateEvent()\nawait RecordEvent(end)\nawait EventElapsedTime(event, end)",
+    Kind.NOT_RECORDED,
+    "RecordEvent()",
+)
+case(
+    "events",
+    "The time of an event made without timing",
+    "mute = await CreateEvent(timing=False)\nawait RecordEvent(mute)\nawait EventElapsedTime(mute, mute)",
+    Kind.NO_TIMING,
+    "timing=True",
+)
+case(
+    "events",
+    "The time of a record that has not taken place",
+    "await LaunchKernel(work, 1, (), stream)\nawait RecordEvent(event, stream)\nawait EventElapsedTime(event, event)",
+    Kind.NO_TIME_YET,
+    "synchronise",
+)
+case(
+    "events",
+    "Times of two devices",
+    "await SetDevice(1)\nother = await CreateEvent()\nawait EventElapsedTime(event, other)",
+    Kind.INVALID_HANDLE,
+    "different devices",
+)
+case(
+    "events",
+    "A record on a stream of another device",
+    "await SetDevice(1)\nother = await CreateEvent()\nawait RecordEvent(other, stream)",
+    Kind.INVALID_HANDLE,
+    "different devices",
+)
+case(
+    "events",
+    "A wait without a record, under ACL's rules",
+    "await StreamWaitEvent(stream, event)",
+    Kind.WAIT_WITHOUT_RECORD,
+    "CreateEventExWithFlag()",
+    rules="acl",
+)
+case("events", "Flags of no event", "await CreateEventWithFlag(0)", Kind.INVALID_VALUE, "EventFlag.SYNC", rules="acl")
+case(
+    "events",
+    "An event for other processes",
+    "await CreateEventWithFlag(EventFlag.SYNC | EventFlag.IPC)",
+    Kind.NOT_SUPPORTED,
+    "SYNC and TIME_LINE",
+    rules="acl",
+)
+case(
+    "events",
+    "A wait for an event without SYNC",
+    "quiet = await CreateEventWithFlag(EventFlag.TIME_LINE)\nawait StreamWaitEvent(stream, quiet)",
+    Kind.NOT_SUPPORTED,
+    "EventFlag.SYNC",
+    rules="acl",
+)
+case(
+    "events",
+    "A reset of a snapshot event",
+    "await ResetEvent(event, stream)",
+    Kind.NOT_SUPPORTED,
+    "CreateEventWithFlag",
+)
+case("events", "ACL's classes, under CUDA's rules", "await CreateEventWithFlag(1)", Kind.NOT_SUPPORTED, "CreateEvent()")
+
+# --- memory
+
+case("memory", "No bytes", "await Malloc(0)", Kind.INVALID_VALUE, "0 bytes")
+case("memory", "Fewer than none", "await Malloc(-1)", Kind.INVALID_VALUE, "-1 bytes")
+case("memory", "More than there is", "await Malloc(1 << 50)", Kind.OUT_OF_MEMORY, "free", "largest holders")
+case("memory", "A size that is no int", "await Malloc(1e6)", TypeError, "int", "1000000.0")
+case("memory", "A truth for a size", "await Malloc(True)", TypeError, "True")
+case("memory", "A NumPy integer for a size", "await Malloc(np.int64(64))", TypeError, "int")
+case("memory", "Pinned memory of no bytes", "await MallocHost(0)", Kind.INVALID_VALUE, "0 bytes")
+case("memory", "Freed twice", "await Free(buffer)\nawait Free(buffer)", Kind.INVALID_ADDRESS, "made at", "freed at")
+case("memory", "A part freed", "await Free(buffer[64:])", Kind.INVALID_ADDRESS, "64 bytes inside", "Malloc()")
+case("memory", "Pinned memory freed as device memory", "await Free(pinned)", Kind.INVALID_ADDRESS, "FreeHost()")
+case("memory", "Device memory freed as pinned memory", "await FreeHost(buffer)", Kind.INVALID_ADDRESS, "Free()")
+case("memory", "An array freed", "await Free(array)", Kind.INVALID_ADDRESS, "Free")
+case("memory", "An address that nobody has", "await Free(12345)", Kind.INVALID_ADDRESS, "Free of")
+case(
+    "memory",
+    "Registered twice",
+    "await HostRegister(array)\nawait HostRegister(array)",
+    Kind.ALREADY_REGISTERED,
+    "HostUnregister()",
+)
+case(
+    "memory",
+    "Unregistered without a registration",
+    "await HostUnregister(array)",
+    Kind.NOT_REGISTERED,
+    "HostUnregister of",
+)
+case("memory", "Device memory registered", "await HostRegister(buffer)", Kind.INVALID_ADDRESS, "host memory")
+case(
+    "memory",
+    "A read-only array registered",
+    "array.flags.writeable = False\nawait HostRegister(array)",
+    Kind.INVALID_VALUE,
+    "read-only",
+)
+case("memory", "NumPy's view of device memory", "buffer.numpy()", Kind.INVALID_VALUE, "copy it to the host first")
+case("memory", "A view of freed memory", "await FreeHost(pinned)\npinned.numpy()", Kind.INVALID_ADDRESS, "freed at")
+case("memory", "A dtype that does not fit", "pinned[:7].numpy(np.float32)", Kind.INVALID_VALUE, "float32")
+case("memory", "A slice outside", "buffer[4000:5000]", IndexError, "stay within 0 to 4096")
+case("memory", "An index instead of a slice", "buffer[3]", TypeError, "slices in bytes")
+case(
+    "memory",
+    "A stream for MallocAsync that is gone",
+    "await DestroyStream(stream)\nawait MallocAsync(64, stream)",
+    Kind.INVALID_HANDLE,
+    "destroyed at",
+)
+case(
+    "memory",
+    "Given back twice",
+    "part = await MallocAsync(64)\nawait FreeAsync(part)\nawait FreeAsync(part)",
+    Kind.INVALID_ADDRESS,
+    "freed at",
+)
+case("memory", "Pinned memory given to the pool", "await FreeAsync(pinned)", Kind.INVALID_ADDRESS, "FreeHost()")
+
+# --- copies and fills
+
+case(
+    "copies",
+    "More than the destination holds",
+    "await Memcpy(buffer, 100, array, 200, H2D)",
+    Kind.INVALID_VALUE,
+    "200",
+    "100",
+)
+case(
+    "copies",
+    "More than the destination really has",
+    "await Memcpy(buffer, 9999, np.zeros(9999, 'u1'), 9999, H2D)",
+    Kind.INVALID_VALUE,
+    "4.0 KiB",
+)
+case(
+    "copies",
+    "More than the source has",
+    "await Memcpy(pinned, 4096, buffer[4000:], 200, D2H)",
+    Kind.INVALID_VALUE,
+    "96 B",
+)
+case("copies", "A negative count", "await MemcpyAsync(buffer, 64, pinned, -1, H2D, stream)", Kind.INVALID_VALUE, "-1")
+case("copies", "A count that is no int", "await MemcpyAsync(buffer, 64, pinned, 1.0, H2D, stream)", TypeError, "count")
+case("copies", "A kind that there is not", "await Memcpy(buffer, 64, pinned, 64, 9)", Kind.INVALID_COPY_DIRECTION, "9")
+case(
+    "copies",
+    "A kind that does not fit",
+    "await Memcpy(buffer, 64, pinned, 64, D2H)",
+    Kind.INVALID_COPY_DIRECTION,
+    "DEVICE_TO_HOST",
+    "MemcpyKind.DEFAULT",
+)
+case(
+    "copies",
+    "From freed memory",
+    "await Free(buffer)\nawait Memcpy(pinned, 64, buffer, 64, D2H)",
+    Kind.INVALID_ADDRESS,
+    "made at",
+    "freed at",
+)
+case(
+    "copies",
+    "To freed pinned memory",
+    "await FreeHost(pinned)\nawait MemcpyAsync(pinned, 64, buffer, 64, D2H, stream)",
+    Kind.INVALID_ADDRESS,
+    "freed at",
+)
+case(
+    "copies",
+    "To a view of freed pinned memory",
+    "view = pinned.numpy()\nawait FreeHost(pinned)\nawait Memcpy(view, 64, buffer, 64, D2H)",
+    Kind.INVALID_ADDRESS,
+    "freed at",
+)
+case("copies", "From nowhere", "await Memcpy(buffer, 64, 0, 64, H2D)", Kind.NULL_POINTER, "NULL")
+case("copies", "From nothing", "await Memcpy(buffer, 64, None, 64, H2D)", Kind.INVALID_VALUE, "no memory")
+case(
+    "copies",
+    "From an address right behind",
+    "await Memcpy(pinned, 64, buffer.address + 4096, 64, D2H)",
+    Kind.INVALID_ADDRESS,
+    "right at the end of",
+)
+case(
+    "copies",
+    "From every other value",
+    "await Memcpy(buffer, 64, array[::2], 64, H2D)",
+    Kind.INVALID_VALUE,
+    "not contiguous",
+)
+case("copies", "To immutable bytes", "await Memcpy(b'x' * 64, 64, buffer, 64, D2H)", Kind.INVALID_VALUE, "read-only")
+case(
+    "copies",
+    "Of Python objects",
+    "await Memcpy(buffer, 64, np.array([object()] * 8), 64, H2D)",
+    Kind.INVALID_VALUE,
+    "references",
+)
+case(
+    "copies",
+    "Rows wider than their pitch",
+    "await Memcpy2d(buffer, 32, array, 64, 64, 4, H2D)",
+    Kind.INVALID_VALUE,
+    "pitch",
+)
+case(
+    "copies",
+    "More rows than there are",
+    "await Memcpy2d(buffer, 64, array, 64, 64, 100, H2D)",
+    Kind.INVALID_VALUE,
+    "6400",
+)
+case("copies", "A fill of pageable memory", "await Memset(array, 64, 0, 64)", Kind.INVALID_VALUE, "NumPy's fill")
+case("copies", "A fill with a fraction", "await Memset(buffer, 64, 0.5, 64)", TypeError, "0.5")
+case(
+    "copies", "A fill beyond the end", "await MemsetAsync(buffer[4090:], 64, 0, 64, stream)", Kind.INVALID_VALUE, "6 B"
+)
+case(
+    "copies",
+    "Host to host without waiting, under ACL's rules",
+    "await MemcpyAsync(pinned, 64, pinned[64:], 64, DEFAULT, stream)",
+    Kind.NOT_SUPPORTED,
+    "use Memcpy()",
+    rules="acl",
+)
+
+# --- kernels and host functions
+
+case("kernels", "No blocks", "await LaunchKernel(work, 0, (), stream)", Kind.INVALID_LAUNCH, "0 blocks")
+case("kernels", "Too many blocks", "await LaunchKernel(work, 1 << 40, (), stream)", Kind.INVALID_LAUNCH, "2147483647")
+case("kernels", "Blocks that are no int", "await LaunchKernel(work, 1.5, (), stream)", TypeError, "block_dim")
+case("kernels", "A plain function", "await LaunchKernel(print, 1, (), stream)", TypeError, "@kernel")
+case("kernels", "A kernel that is called", "work()", TypeError, "launched, not called")
+case("kernels", "Too few arguments", "await LaunchKernel(double, 1, (), stream)", TypeError, "1 arguments, not 0")
+case("kernels", "Too many arguments", "await LaunchKernel(work, 1, (buffer,), stream)", TypeError, "0 arguments, not 1")
+case(
+    "kernels",
+    "An array of the host",
+    "await LaunchKernel(double, 1, (array,), stream)",
+    Kind.INVALID_ADDRESS,
+    "NumPy array",
+    "Malloc()",
+)
+case(
+    "kernels",
+    "Freed memory",
+    "await Free(buffer)\nawait LaunchKernel(double, 1, (buffer,), stream)",
+    Kind.INVALID_ADDRESS,
+    "freed at",
+)
+case("kernels", "A kernel with variable arguments", "kernel(lambda *args: None)", TypeError, "plain positional")
+case("kernels", "A coroutine for a kernel", "kernel(asyncio.sleep)", TypeError, "coroutine function")
+case("kernels", "A cost of two sorts", "Cost(us=1, flops=2)", ValueError, "either us per block")
+case("kernels", "A negative cost", "Cost(us=-1)", ValueError, "us must be 0 or more")
+case(
+    "kernels",
+    "A kernel that raises",
+    "await LaunchKernel(broken, 1, (), stream)\nawait SynchronizeStream(stream)",
+    Kind.LAUNCH_FAILURE,
+    "submitted at",
+    "a bug in the kernel",
+    "ResetDevice()",
+)
+case(
+    "kernels",
+    "A call after that",
+    "await LaunchKernel(broken, 1, (), stream)\nawait HostWork(50)\nawait Malloc(64)",
+    Kind.LAUNCH_FAILURE,
+    "broken",
+    "ResetDevice()",
+)
+case(
+    "host functions", "Something that cannot be called", "await LaunchHostFunc(stream, 42)", TypeError, "callable", "42"
+)
+case(
+    "host functions",
+    "A coroutine function",
+    "await LaunchHostFunc(stream, asyncio.sleep)",
+    TypeError,
+    "coroutine function",
+)
+case("host functions", "A negative duration", "await LaunchHostFunc(stream, print, us=-1)", ValueError, "-1 us")
+case(
+    "host functions",
+    "One that raises",
+    "await LaunchHostFunc(stream, bad_function)\nawait SynchronizeStream(stream)",
+    Kind.HOST_FUNCTION_FAILURE,
+    "bad_function",
+    "a bug in the function",
+)
+case(
+    "host functions",
+    "One that calls the runtime",
+    "await LaunchHostFunc(stream, lambda: SynchronizeStream(stream).send(None))\nawait SynchronizeStream(stream)",
+    Kind.NOT_PERMITTED,
+    "SynchronizeStream()",
+    "host function",
+)
+case(
+    "host functions",
+    "A callback without a subscriber",
+    "await LaunchCallback(print, None, 1, stream)",
+    Kind.NO_SUBSCRIBER,
+    "SubscribeReport()",
+    rules="acl",
+)
+case(
+    "host functions",
+    "A second subscriber",
+    "await SubscribeReport(None, stream)\nawait SubscribeReport(None, stream)",
+    Kind.STREAM_SUBSCRIBED,
+    "UnsubscribeReport()",
+    rules="acl",
+)
+case(
+    "host functions",
+    "A report for nobody",
+    "await ProcessReport(10)",
+    Kind.NOT_A_SUBSCRIBER,
+    "SubscribeReport()",
+    rules="acl",
+)
+case(
+    "host functions",
+    "A report that does not come",
+    "await SubscribeReport(None, stream)\nawait ProcessReport(10)",
+    Kind.REPORT_TIMEOUT,
+    "10 ms",
+    rules="acl",
+)
+
+# --- devices, contexts, beginning and end
+
+case("devices", "A device that there is not", "await SetDevice(99)", Kind.INVALID_DEVICE, "99", "devices 0 to")
+case("devices", "A device by name", "await SetDevice('0')", Kind.INVALID_DEVICE, "'0'")
+case("devices", "A negative device", "await SetDevice(-1)", Kind.INVALID_DEVICE, "-1")
+case(
+    "devices",
+    "The primary context destroyed",
+    "context = await GetCurrentContext()\nawait DestroyContext(context)",
+    Kind.INVALID_CONTEXT,
+    "ResetDevice()",
+)
+case(
+    "devices",
+    "A context destroyed twice",
+    "context = await CreateContext(0)\nawait DestroyContext(context)\nawait DestroyContext(context)",
+    Kind.INVALID_CONTEXT,
+    "gone",
+)
+case("devices", "Something else for a context", "await SetCurrentContext(0)", TypeError, "CreateContext()")
+case(
+    "devices",
+    "No context, under ACL's rules",
+    "context = await CreateContext(0)\nawait DestroyContext(context)\nawait CreateStream()",
+    Kind.INVALID_CONTEXT,
+    "SetCurrentContext()",
+    rules="acl",
+)
+case(
+    "devices",
+    "Reset once too often, under ACL's rules",
+    "await ResetDevice(0)\nawait ResetDevice(0)",
+    Kind.INVALID_DEVICE,
+    "SetDevice()",
+    rules="acl",
+)
+case("devices", "Finalize without Init", "await Finalize()", Kind.NOT_INITIALIZED, "Init()")
+case(
+    "devices",
+    "Init a second time, under ACL's rules",
+    "await Init()\nawait Init()",
+    Kind.ALREADY_INITIALIZED,
+    "ignore",
+    rules="acl",
+)
+case(
+    "devices",
+    "A verb after Finalize",
+    "await Init()\nawait Finalize()\nawait CreateStream()",
+    Kind.FINALIZED,
+    "finalised at",
+)
+case("devices", "Negative work of the host", "await HostWork(-5)", ValueError, "-5")
+case("devices", "Sleep for no number", "await Sleep(float('nan'))", ValueError, "nan")
+
+# --- notifies and words
+
+case("signals", "A notify, under CUDA's rules", "await CreateNotify()", Kind.NOT_SUPPORTED, "use events")
+case(
+    "signals",
+    "A destroyed notify",
+    "notify = await CreateNotify()\nawait DestroyNotify(notify)\nawait RecordNotify(notify, stream)",
+    Kind.INVALID_HANDLE,
+    "destroyed at",
+    rules="acl",
+)
+case(
+    "signals",
+    "Something else for a notify",
+    "await RecordNotify(event, stream)",
+    TypeError,
+    "CreateNotify()",
+    rules="acl",
+)
+case(
+    "signals",
+    "A word at an odd address",
+    "await ValueWrite(buffer + 4, 1, 0, stream)",
+    Kind.INVALID_ADDRESS,
+    "multiple of 8",
+    rules="acl",
+)
+case(
+    "signals",
+    "A word of host memory",
+    "await ValueWait(pinned, 1, 0, stream)",
+    Kind.INVALID_ADDRESS,
+    "device memory",
+    rules="acl",
+)
+case(
+    "signals",
+    "A comparison that there is not",
+    "await ValueWait(buffer, 1, 7, stream)",
+    Kind.INVALID_VALUE,
+    "flag 7",
+    rules="acl",
+)
+
+# --- simulations
+
+case("simulations", "A run inside a run", "acl_py.run(CreateStream)", RuntimeError, "running event loop", "simulate()")
+case(
+    "simulations",
+    "A profile that there is not",
+    "async with acl_py.simulate(device='h300'): pass",
+    acl_py.ProfileError,
+    "h300",
+    "h200",
+)
+case(
+    "simulations",
+    "Rules that there are not",
+    "async with acl_py.simulate(rules='opencl'): pass",
+    ValueError,
+    "opencl",
+    "cuda",
+)
+case(
+    "simulations", "No workers", "async with acl_py.simulate(workers=0): pass", ValueError, "workers must be 1 or more"
+)
+case(
+    "simulations",
+    "A host time that there is not",
+    "async with acl_py.simulate(host_time='real'): pass",
+    ValueError,
+    "'real'",
+)
+case(
+    "simulations",
+    "A stream of another simulation",
+    "async with acl_py.simulate(device='tiny'): theirs = await CreateStream()\nawait SynchronizeStream(theirs)",
+    Kind.INVALID_HANDLE,
+    "another simulation",
+)
+case(
+    "simulations",
+    "An event of another simulation",
+    "async with acl_py.simulate(device='tiny'): theirs = await CreateEvent()\nawait RecordEvent(theirs, stream)",
+    Kind.INVALID_HANDLE,
+    "another simulation",
+)
+case(
+    "simulations",
+    "A buffer that has outlived its simulation",
+    "async with acl_py.simulate(device='tiny'): theirs = await Malloc(64)\nawait Memcpy(pinned, 64, theirs, 64, D2H)",
+    Kind.INVALID_ADDRESS,
+    "another simulation",
+)
+case(
+    "simulations",
+    "A wait for work of another simulation",
+    "async with acl_py.simulate(device='tiny'): theirs = await LaunchKernel(work, 1)\nawait theirs",
+    Kind.INVALID_HANDLE,
+    "another simulation",
+)
+case("simulations", "A fault rule that looks at nothing", "acl_py.faults.fail(nth=1)", ValueError, "call=...", "op=...")

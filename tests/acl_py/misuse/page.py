@@ -1,0 +1,58 @@
+"""docs/errors.md: every case with its message, and all codes."""
+
+import re
+from itertools import groupby
+
+from acl_py import AclError, Kind, codes
+from device_model.rules import ACL, CUDA
+from tests.acl_py.misuse.cases import CASES, PRELUDE
+from tests.acl_py.misuse.run import run
+
+HEAD = f"""\
+# Errors
+
+What a mistake looks like from outside: {len(CASES)} of them, each with what is called and what it says. Where a message
+names a place in the program it is a line of `example.py`, whose first two are
+
+```python
+{PRELUDE.strip()}
+```
+
+on a device with a few megabytes, under CUDA's rules if nothing else is said. A call that fails changes nothing, and the
+runtime can be used afterwards; where the device itself has failed, after `ResetDevice()`. This page is printed by
+`python -m tests.acl_py.misuse`, and a test holds it to that. `acl-py explain-error CODE` explains a code.
+"""
+
+TAIL = """\
+## All codes
+
+Those that a simulation can give, without fault rules; `acl-py explain-error` knows the other {others}, too.
+
+| code | CUDA | ACL | what is wrong |
+| --- | --- | --- | --- |
+"""
+
+
+def page():
+    parts = [HEAD]
+    for noun, cases in groupby(CASES, key=lambda case: case.noun):
+        parts.append(f"## {noun.capitalize()}\n")
+        for case in cases:
+            rules = ", under ACL's rules" if case.rules == "acl" and "ACL" not in case.title else ""
+            parts.append(
+                f"**{case.title}{rules}**\n\n```python\n{case.code.strip()}\n```\n\n> {_told(run(case).error)}\n"
+            )
+    rows = [_row(kind, CUDA.codes[kind], ACL.codes[kind]) for kind in Kind]
+    given = {(vendor, rules.codes[kind].value) for vendor, rules in (("cuda", CUDA), ("acl", ACL)) for kind in Kind}
+    parts.append(TAIL.format(others=len(codes.table()) - len(given)) + "\n".join(rows) + "\n")
+    return "\n".join(parts)
+
+
+def _row(kind, cuda, acl):
+    return f"| {cuda.value} / {acl.value} | {cuda.name} | {acl.name} | {kind.value} |"
+
+
+def _told(error):
+    name = "" if isinstance(error, AclError) else f"{type(error).__name__}: "
+    told = re.sub("0x7[0-9a-f]{9,}", "0x...", re.sub(r"Task-\d+", "Task-1", str(error)))  # what differs from run to run
+    return (name + told).replace("\n", "\n> ").replace("<", "\\<")
