@@ -54,5 +54,6 @@ def _row(kind, cuda, acl):
 
 def _told(error):
     name = "" if isinstance(error, AclError) else f"{type(error).__name__}: "
-    told = re.sub("0x7[0-9a-f]{9,}", "0x...", re.sub(r"Task-\d+", "Task-1", str(error)))  # what differs from run to run
+    # What differs from run to run:
+    told = re.sub("0x7[0-9a-f]{9,}", "0x...", re.sub(r"Task-\d+", "Task-1", str(error)))
     return (name + told).replace("\n", "\n> ").replace("<", "\\<")
