@@ -43,7 +43,7 @@ class Context:
     """
 
     __slots__ = (
-        "_ending", "alert", "default", "destroyed", "device", "error", "failed_ns", "failed_op", "id", "legacy", "made",
+        "_ending", "alert", "default", "destroyed", "device", "error", "failed_ns", "failed_op", "flags", "id", "legacy", "made",
         "order", "outside", "per_thread", "primary", "streams",
     )  # fmt: skip
 
@@ -73,6 +73,7 @@ class Context:
             self.default = self.legacy if legacy else self.per_thread
         self.outside: Stream = UnorderedStream(self, 0, f"no stream{where}", device.outside, None, _FIRST, None)
         self.streams: dict[int, Stream] = {}  # by id, those not destroyed
+        self.flags: dict[FlagEvent, None] = {}  # those that have an id of the device, in order
         self._ending: dict[Stream, None] = {}  # destroyed, with work left, in order
 
     def __repr__(self) -> str:
@@ -153,6 +154,8 @@ class Context:
         """Its work completes; its streams and every later use of it are refused."""
         for stream in list(self.streams.values()):
             self.destroy_stream(stream, site)
+        for event in list(self.flags):
+            event.destroy(site)
         if self.error is None:
             self.lose(
                 DeviceError(

@@ -132,8 +132,16 @@ class FlagEvent(Event):
 
     def __init__(self, context: "Context", id_: int, *, timing: bool, made: object, waitable: bool = True) -> None:
         super().__init__(context, id_, timing=timing, made=made, waitable=waitable)
+        context.device.event_ids.take()  # the caller sees to it that one is left
+        context.flags[self] = None
         self.is_set = False
         self._raised = Completion()  # done when it is set next
+
+    def destroy(self, site: object) -> None:
+        """It cannot be used any more, and somebody else may have its id."""
+        super().destroy(site)
+        del self.context.flags[self]
+        self.context.device.event_ids.give(self.context.device.scheduler.now)
 
     def record(self, stream: "Stream", site: object = None) -> Completion:
         """Be set when *stream* comes to it."""
@@ -180,8 +188,12 @@ class FlagEvent(Event):
 def within(stream: "Stream", completion: Completion, limit_ns: Nanoseconds, what: str) -> Iterator[Completion]:
     """Wait for *completion*, *limit_ns* at the longest; then it is a failure of *stream*, which goes on."""
     now = stream.scheduler.now
-    either = FirstOf((completion, stream.scheduler.timer(now + limit_ns)))
-    yield either
+    timer = stream.scheduler.timer(now + limit_ns)
+    either = FirstOf((completion, timer))
+    try:
+        yield either
+    finally:
+        stream.scheduler.cancel(timer)  # also if the stream is aborted: time is not to go on for its sake
     if either.first is not completion:
         stream.context.remember(
             stream,
