@@ -1,61 +1,249 @@
-"""The other way to wait: no event loop, the calling thread drives the device until what it waits for is done.
+"""The other way to wait: no event loop, the threads of the program drive the device until what they wait for is done.
 
 Every verb is a coroutine that suspends only in its runtime's bridge. With this bridge it never suspends, so `finish`
 runs a verb to its end in one step: the blocking faces (the drop-in module, replay) use the same verbs as everybody
 else.
+
+Several threads share one runtime, with one lock and one host clock. A verb has the lock from its first line to its
+last, so calls take place one after the other, in whatever order the threads make them. A wait drives the device at
+once: simulated time does not wait for threads that are busy elsewhere. It lets go of the lock only when nothing is
+scheduled any more, so that another thread has to act, and looks again after every call. If no thread is left that could
+act (threads.py), it is a deadlock. The current context and the last error are context variables, so each thread has its
+own. What comes out is exact; how the calls of several threads interleave, and so their times, is up to the system.
+
+Two things take real time, where another thread could act meanwhile and nothing is scheduled on a device: the time limit
+of a wait, else a thread that asks for callbacks again and again would let years pass; and queries that say "not yet".
 """
 
+import threading
+import time
+import warnings
 from collections.abc import Callable, Coroutine
+from contextlib import nullcontext
+from math import inf
 from typing import Any, TypeVar
 
-from acl_py.bridge import Host
+from acl_py.deadlocks import Waiting
+from acl_py.errors import Kind
+from acl_py.runtime import SUCCESS, Runtime, Scope, last_error, scope_var
+from acl_py.threads import GRACE_S, Company, Thread, is_hopeless
+from device_model.contexts import Context
 from device_model.scheduler import Completion
 
 _T = TypeVar("_T")
 _INSTANTS = 1 << 62  # as many as it takes
+_POLL_LIMIT = 10_000  # queries in a row that were answered "not yet" with nothing scheduled
+_NAP_S = 0.001  # after such a query
+_NO_LOCK = nullcontext()
+_WARN_S = 10.0  # other threads may take their time
+
+
+class _Waiter:
+    """A thread that waits for what only another thread's call can bring."""
+
+    __slots__ = ("completion", "error", "since", "thread", "warned")
+
+    def __init__(self, completion: Completion) -> None:
+        self.completion = completion
+        self.thread = threading.current_thread()
+        self.since = time.monotonic()
+        self.warned = False
+        self.error: Exception | None = None  # what was found out for it: it waits in vain
+
+    @property
+    def is_blocked(self) -> bool:
+        """Is there nothing for it to wake up for?"""
+        return self.error is None and not self.completion.done
 
 
 class BlockingBridge:
-    """A bridge (see bridge.py) for a host that is one thread and runs nothing else."""
+    """A bridge (see bridge.py) for hosts that are threads; *alone*, the calling thread is known to be the only one."""
 
-    def __init__(self, host: Host) -> None:
-        self.host = host
+    def __init__(self, runtime: Runtime, *, alone: bool = False) -> None:
+        self.runtime = runtime
+        self.lock = threading.RLock()
+        self._calls = threading.Condition(self.lock)  # somebody called
+        self._company = None if alone else Company()
+        self._waiters: dict[_Waiter, None] = {}  # in order of arrival
+        self._holders: list[Thread] = []
+        self._called_s = 0.0  # when somebody called while others waited
+        self._fruitless = 0  # queries in a row
+        self._polling_since = 0.0
+
+    def __repr__(self) -> str:
+        return f"<BlockingBridge waiting={len(self._waiters)} held={len(self._holders)}>"
+
+    def admit(self) -> None:
+        """The calling thread is going to make calls."""
+        if self._company is not None:
+            self._company.admit(threading.current_thread())
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """The runtime has ended: tell those who wait for a call. While others may call, end it with the lock held."""
+        with self.lock:
+            self._calls.notify_all()
 
     def arm(self) -> None:
-        """There is no loop to tell."""
+        """A call is made while others wait: they look when it is over."""
+        self._called_s = time.monotonic()
+        self._calls.notify_all()
 
-    async def wait(self, completion: Completion, waiting: Any) -> None:
-        """Run the device until *completion* is done; if nothing is scheduled any more, it never will be."""
-        host = self.host
-        if not completion.done and not host.scheduler.run_until(completion, _INSTANTS):
-            raise host.deadlock(waiting)
-        host.host_ns = max(host.host_ns, host.scheduler.now)
+    async def wait(self, completion: Completion, waiting: Waiting) -> None:
+        """Run the device until *completion* is done; wait for other threads once nothing is scheduled.
+
+        Raises what `Runtime.deadlock` makes if nobody can ever complete it.
+        """
+        if self._holders and threading.current_thread() in self._holders:
+            raise RuntimeError("a device wait inside HostThread(): no simulated time passes there; wait after it")
+        if self._run(completion):
+            return
+        waiter = _Waiter(completion)
+        self._waiters[waiter] = None
+        self.runtime.waiters[waiter] = waiting
+        try:
+            while not self._run(completion):
+                self._look(waiter)
+                if waiter.error is not None:
+                    raise waiter.error
+                self._calls.wait(GRACE_S)
+        finally:
+            del self._waiters[waiter], self.runtime.waiters[waiter]
 
     async def breathe(self) -> None:
-        """Nobody else can run."""
+        """Other threads run without our help."""
 
     def poll_succeeded(self) -> None:
-        """Queries cost host time, so a polling loop moves on by itself."""
+        """A query said yes."""
+        self._fruitless = 0
 
     def poll_failed(self, waiting: Any = None) -> None:
-        """A device with nothing to do will never answer otherwise."""
-        if not self.host.scheduler.heap:
-            raise self.host.deadlock(waiting)
+        """A query said "not yet"; raise if it will say so for ever. While something is scheduled it will not: queries
+        cost host time, so a polling loop moves on by itself.
+        """
+        if self.runtime.scheduler.heap:
+            self._fruitless = 0
+            return
+        self._fruitless += 1
+        now = time.monotonic()
+        if self._fruitless == 1:
+            self._polling_since = now
+        if self._helpers() and now - self._polling_since < self._patience_s:
+            self._calls.wait(_NAP_S)
+        elif self._fruitless >= _POLL_LIMIT:
+            self._fruitless = 0
+            raise self.runtime.deadlock(waiting)
 
     async def in_thread(self, function: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:
-        """The calling thread waits anyway."""
-        return function(*args, **kwargs)
+        """Run *function* here, while simulated time stands still and other threads may call."""
+        self._holders.append(threading.current_thread())
+        try:
+            with _Unlocked(self.lock):
+                return function(*args, **kwargs)
+        finally:
+            self._holders.remove(threading.current_thread())
+
+    # --- what a wait does
+
+    def _run(self, completion: Completion) -> bool:
+        runtime, scheduler = self.runtime, self.runtime.scheduler
+        try:
+            if not (runtime.limits or self._holders):
+                scheduler.run_until(completion, _INSTANTS)
+            else:
+                while not (completion.done or self._must_stop()):
+                    scheduler.run_until(completion, 1)
+        finally:
+            if scheduler.now > runtime.host_ns:
+                runtime.host_ns = scheduler.now
+        return completion.done
+
+    def _must_stop(self) -> bool:
+        """Is nothing scheduled, or time held; or is all that is scheduled time limits, and could another thread act
+        before they are over?
+        """
+        limits, heap = self.runtime.limits, self.runtime.scheduler.heap
+        if self._holders or not heap:
+            return True
+        if not limits or any(subject not in limits for _, _, _, subject in heap):
+            return False
+        return time.monotonic() < limits[heap[0][3]] and bool(self._helpers())
+
+    def _look(self, waiter: _Waiter) -> None:
+        """Tell everybody who waits if it is for ever."""
+        runtime = self.runtime
+        if runtime.closed is not None:
+            waiter.error = runtime.fail(Kind.FINALIZED, runtime.closed, "let threads end before their runtime does")
+            return
+        if runtime.limits and not self._holders:
+            return  # somebody's time will be over
+        helpers = self._helpers()
+        stuck_s = time.monotonic() - max(waiter.since, self._called_s)
+        if self._company is None or is_hopeless(helpers, stuck_s) or stuck_s >= self._patience_s:
+            self._give_up(helpers)
+        elif stuck_s >= _WARN_S and not waiter.warned:
+            waiter.warned = True
+            warnings.warn(f"{runtime.describe_hang()}\n{_hope(helpers)}", RuntimeWarning, stacklevel=1)
+
+    def _give_up(self, helpers: list[str]) -> None:
+        """An error of its own for each waiter."""
+        blocked = [waiter for waiter in self._waiters if waiter.is_blocked]
+        for waiter in blocked:
+            error = self.runtime.deadlock(self.runtime.waiters[waiter])
+            if helpers:
+                error.add_note(_hope(helpers))
+            waiter.error = error
+        self._calls.notify_all()
+
+    def _helpers(self) -> list[str]:
+        """Which threads could act while the calling one cannot, in words."""
+        if self._company is None:
+            return []
+        blocked = [waiter.thread for waiter in self._waiters if waiter.is_blocked]
+        return self._company.could_act([threading.current_thread(), *blocked])
+
+    @property
+    def _patience_s(self) -> float:
+        return inf if self.runtime.hang_after is None else self.runtime.hang_after
+
+
+class _Unlocked:
+    """Within this another thread may have *lock*, however often the calling one has taken it."""
+
+    def __init__(self, lock: Any) -> None:
+        self._lock = lock
+
+    def __enter__(self) -> None:
+        self._state = self._lock._release_save()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock._acquire_restore(self._state)
+
+
+def _hope(helpers: list[str]) -> str:
+    return f"what might still wake it: {', '.join(helpers)}"
+
+
+def take_part(runtime: Runtime, context: Context | None = None) -> None:
+    """Let the calling thread use *runtime*: *context*, by default the primary one of device 0, is current in it, and
+    it has had no error yet.
+    """
+    bridge = runtime.bridge
+    assert isinstance(bridge, BlockingBridge), f"{runtime!r} is one of an event loop"
+    bridge.admit()
+    with bridge.lock:
+        scope_var.set(Scope(runtime, runtime.device(0).primary if context is None else context))
+    last_error.set(SUCCESS)
 
 
 def finish(verb: Coroutine[Any, Any, _T]) -> _T:
     """Run *verb*, on a runtime with a `BlockingBridge`, to its end."""
-    try:
-        verb.send(None)
-    except StopIteration as end:
-        result: _T = end.value
-        return result
+    scope = scope_var.get()
+    bridge = None if scope is None else scope.runtime.bridge
+    with bridge.lock if isinstance(bridge, BlockingBridge) else _NO_LOCK:
+        try:
+            verb.send(None)
+        except StopIteration as end:
+            result: _T = end.value
+            return result
     verb.close()
     raise RuntimeError("a verb of a blocking runtime suspended: it belongs to a simulation in an event loop")

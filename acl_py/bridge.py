@@ -30,7 +30,8 @@ from types import coroutine
 from typing import Any, ParamSpec, Protocol, TypeVar
 from weakref import WeakKeyDictionary, WeakSet, ref
 
-from acl_py.hang import GRACE_S, LOOK_S, Vigil, holder, is_hopeless
+from acl_py.hang import LOOK_S, Vigil, holder
+from acl_py.threads import GRACE_S, is_hopeless
 from device_model.scheduler import Completion, Nanoseconds, Scheduler
 
 BUDGET = 50_000  # instants in one go; then the loop turns, so that a long jump does not block it
@@ -230,7 +231,10 @@ class Bridge:
     def _here(self) -> "Gate":
         loop = asyncio.get_running_loop()
         gate = self._gate
-        if gate.loop_ref() is not loop:
+        home = gate.loop_ref()
+        if home is not loop:
+            if home is not None and home.is_running():
+                raise RuntimeError(_FOREIGN)
             gate = self._gate = _gate_of(loop)
             gate.enter(self, loop)
             # Waits that an earlier loop took with it when it was closed.
@@ -375,6 +379,10 @@ class Gate:
             self._look_next_turn()
 
 
+_FOREIGN = (
+    "a verb was awaited in the event loop of one thread, and its simulation belongs to that of another: "
+    "hand the call over with asyncio.run_coroutine_threadsafe(), or begin a simulation in this loop"
+)
 _SPIN = (
     f"simulated time went on without a task that ran for {SPIN_TURNS} turns of the event loop without a call; "
     "if it is `while not flag: await sleep(0)`, let it wait for an asyncio.Event"

@@ -19,7 +19,9 @@ from acl_py.signals import check_signals
 from acl_py.sites import site_of
 from acl_py.streams import StreamLike, resolve
 from device_model.ops import HostFunction, Lane, Op
-from device_model.scheduler import Completion, FirstOf
+from device_model.scheduler import Completion, Need
+
+_CALLBACK = "callback "  # how the names of their steps begin
 
 
 class CallbackBlock(IntEnum):
@@ -35,7 +37,8 @@ async def LaunchHostFunc(
     """Queue a call of *function* with *args* in *stream*; what is queued behind it waits for its end.
 
     The functions of all streams run on one thread, one at a time, each for *us* microseconds of simulated time. They
-    must not call the runtime. One that raises is a failure of its stream's context. Under ACL's rules a stream that has
+    must not call the runtime, nor wait for a task or a thread that does: they run where the device is driven from, and
+    nobody would ever come. One that raises is a failure of its stream's context. Under ACL's rules a stream that has
     a subscriber takes callbacks only.
     """
     scope = current()
@@ -45,7 +48,7 @@ async def LaunchHostFunc(
         raise TypeError(f"a host function must be callable, not {function!r}")
     if iscoroutinefunction(function):
         raise TypeError(
-            f"a host function runs without a loop: {function!r} is a coroutine function, so let a task do it"
+            f"a host function cannot wait, and coroutine function {function.__name__} does: await it in a task instead"
         )
     if not us >= 0:
         raise ValueError(f"a host function cannot take {us} us")
@@ -62,18 +65,23 @@ async def LaunchHostFunc(
 class Subscriber:
     """Who runs the callbacks of some streams: a task, or a thread. Callbacks that have had their turn line up here."""
 
-    __slots__ = ("arrived", "ready", "who")
+    __slots__ = ("_runtime", "arrived", "ready", "who")
 
-    def __init__(self, who: object) -> None:
+    def __init__(self, runtime: Runtime, who: object) -> None:
+        self._runtime = runtime
         self.who = who
         self.ready: deque[_Callback] = deque()
-        self.arrived = Completion()  # done when there is one more
+        self.arrived = Need("a callback is due", self._coming)  # done when there is one more
 
     def line_up(self, callback: "_Callback", now: int) -> None:
         """The stream has come to *callback*."""
         self.ready.append(callback)
-        arrived, self.arrived = self.arrived, Completion()
+        arrived, self.arrived = self.arrived, Need("a callback is due", self._coming)
         arrived.complete(now)
+
+    def _coming(self) -> Completion | None:
+        streams = [stream for stream, subscriber in self._runtime.subscribers.items() if subscriber is self]
+        return next((step for stream in streams for step in stream.steps if step.what.startswith(_CALLBACK)), None)
 
 
 class _Callback:
@@ -112,7 +120,7 @@ async def SubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream: 
                 "use one subscriber for each device",
             )
     runtime.pay(runtime.costs.other)
-    runtime.subscribers[found] = others[0][1] if others else Subscriber(who)
+    runtime.subscribers[found] = others[0][1] if others else Subscriber(runtime, who)
     runtime.called("SubscribeReport", enter, site)
 
 
@@ -157,7 +165,7 @@ async def LaunchCallback(
         )
     runtime.pay(runtime.costs.host_function)
     callback = _Callback(function, user_data)
-    what = f"callback {getattr(function, '__name__', function)!s}"
+    what = f"{_CALLBACK}{getattr(function, '__name__', function)!s}"
     completion = found.step(what, site, _turn(runtime, subscriber, callback, blocking=block == CallbackBlock.BLOCK))
     runtime.scheduler.settle()
     runtime.called("LaunchCallback", enter, site)
@@ -204,10 +212,13 @@ async def ProcessReport(timeout: int) -> None:
 async def _wait_for_callback(runtime: Runtime, subscriber: Subscriber, timeout: int, site: Any) -> None:
     what = f"ProcessReport({timeout})"
     end_ns = runtime.host_ns + timeout * 10**6
-    timer = runtime.scheduler.timer(end_ns) if timeout > 0 else None
-    while not subscriber.ready and not (timer is not None and timer.done):
-        arrived = subscriber.arrived
-        await runtime.wait(arrived if timer is None else FirstOf((arrived, timer)), what, site)
+    while not subscriber.ready:
+        if timeout < 0:
+            await runtime.wait(subscriber.arrived, what, site)
+        elif runtime.host_ns < end_ns:
+            await runtime.wait_within(end_ns - runtime.host_ns, subscriber.arrived, what, site)
+        else:
+            break
 
 
 async def _run(runtime: Runtime, callback: _Callback) -> None:

@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from acl_py import codes, demo, faults
+from acl_py.errors import DeadlockError
 from acl_py.faults import Fault, FaultError
 from acl_py.portability import differences
 from acl_py.programs import Program, ProgramError, load
@@ -48,7 +49,8 @@ def replay_command(
     fault: Annotated[
         list[str] | None,
         typer.Option(
-            help="A fault rule, as in 'fail call=Malloc nth=3'; may be given several times. See docs/faults.md."
+            help="A fault rule, as in 'fail call=Malloc nth=3' or 'delay us=50 op=kernel'; may be given several times. "
+            "'list' shows what there is; docs/programs.md says more."
         ),
     ] = None,
     json_out: Annotated[Path | None, typer.Option("--json", help="Write all times to this file.")] = None,
@@ -76,7 +78,7 @@ def replay_command(
         try:
             if isinstance(program, ProgramError):
                 raise program
-            runs.append(replay(program, device=card, rules=order, faults=injected))
+            runs.append(_replay(program, card, order, injected))
         except ProgramError as error:
             failed = True
             _complain(str(error))
@@ -112,6 +114,13 @@ def devices_command(
 def demo_command() -> None:
     """Do the same job four times, from synchronous to double-buffered, and draw what the device did."""
     demo.main()
+
+
+def _replay(program: Program, card: DeviceProfile, rules: SyncRules | None, injected: Sequence[Fault]) -> Replay:
+    try:
+        return replay(program, device=card, rules=rules, faults=injected)
+    except DeadlockError as error:
+        raise ProgramError(f"{program.id}: {error}") from error
 
 
 def _programs(files: Sequence[Path]) -> list[Program | ProgramError]:
@@ -193,6 +202,10 @@ def _show(runs: Sequence[Replay]) -> None:
         console.print(chart.lanes(run.trace, console.width), markup=False, highlight=False, soft_wrap=True)
     elif runs:
         console.print(_comparison(runs))
+    for run in runs:
+        for rule in run.rules:
+            what = f"{run.program.id}: {rule.text} has struck {rule.struck} of the {rule.seen} that it saw"
+            console.print(what, markup=False, highlight=False, soft_wrap=True)
 
 
 def _compare(programs: Sequence[Program | ProgramError], rules: Sequence[SyncRules], card: DeviceProfile) -> None:

@@ -110,9 +110,10 @@ async def _reset(scope: Scope, name: str, device: Device, uses: int, site: Site)
     runtime.pay(runtime.costs.other)
     counted = runtime.rules.reset is Reset.COUNTED
     if not (counted and uses):
-        if counted:
+        if counted and device.primary.error is None:  # what a lost context has queued has no effect, and may never end
             await runtime.wait(device.primary.work(), f"{name}({device.ordinal})", site)
         device.reset(site)
+        runtime.unsubscribe_destroyed()
         runtime.end_hangs(device)
         if scope.context.device is device and runtime.rules.context_gone is ContextGone.PRIMARY:
             change(scope, device.primary)
@@ -179,6 +180,7 @@ async def DestroyContext(context: Context) -> None:
         raise runtime.fail(Kind.INVALID_CONTEXT, f"{context!r} comes with its device", "use ResetDevice()")
     runtime.pay(runtime.costs.other)
     context.destroy(site)
+    runtime.unsubscribe_destroyed()
     if scope.context is context and runtime.rules.context_gone is ContextGone.PRIMARY:
         change(scope, context.device.primary)
     runtime.called("DestroyContext", enter, site)

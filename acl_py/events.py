@@ -3,6 +3,7 @@
 from enum import IntFlag
 from sys import _getframe
 
+from acl_py.deadlocks import Waiting
 from acl_py.errors import Kind
 from acl_py.runtime import Limit, Scope, current, found, scope_var
 from acl_py.sites import Site, site_of
@@ -73,14 +74,12 @@ def _create_with(scope: Scope, name: str, class_: EventClass, flag: int, site: S
 def _create(scope: Scope, name: str, class_: EventClass | None, timing: bool, waitable: bool, site: Site) -> Event:
     runtime, enter = scope.runtime, scope.runtime.host_ns
     ids = scope.context.device.event_ids
-    if class_ is EventClass.FLAG:
-        if not ids.left:
-            raise runtime.fail(
-                Kind.NO_EVENT_LEFT,
-                f"all {ids.limit} events of {scope.context.device!r} are in use",
-                "destroy those that are not needed, or wait for records that are pending",
-            )
-        ids.take()
+    if class_ is EventClass.FLAG and not ids.left:
+        raise runtime.fail(
+            Kind.NO_EVENT_LEFT,
+            f"all {ids.limit} events of {scope.context.device!r} are in use",
+            "destroy those that are not needed, or wait for records that are pending",
+        )
     runtime.pay(runtime.costs.create_event)
     event = scope.context.create_event(class_, timing=timing, waitable=waitable, made=site)
     runtime.called(name, enter, site)
@@ -94,8 +93,6 @@ async def DestroyEvent(event: Event) -> None:
     check_event(scope, event)
     runtime.pay(runtime.costs.destroy_event)
     event.destroy(site)
-    if event.class_ is EventClass.FLAG:  # the others give their ids back when their records are over
-        event.context.device.event_ids.give(runtime.scheduler.now)
     runtime.called("DestroyEvent", enter, site)
 
 
@@ -173,7 +170,7 @@ async def QueryEventWaitStatus(event: Event) -> Status:
         raise runtime.fail(Kind.NOT_SUPPORTED, f"{event!r} does not count its waits", "ask QueryEventStatus()")
     runtime.pay(runtime.costs.query)
     done = not event.waits
-    await answered(scope, NOTHING if done else None, f"QueryEventWaitStatus({event!r})", site)
+    await answered(scope, NOTHING if done else None, lambda: Waiting(f"QueryEventWaitStatus({event!r})", NOTHING, site))
     runtime.called("QueryEventWaitStatus", enter, site)
     return Status.COMPLETE if done else Status.NOT_READY
 
@@ -209,7 +206,8 @@ async def QueryEventStatus(event: Event) -> Status:
     check_event(scope, event)
     runtime.pay(runtime.costs.query)
     done = event.done and (event.work is not None or event.class_ is EventClass.SNAPSHOT)
-    await answered(scope, (event.work or NOTHING) if done else None, f"QueryEventStatus({event!r})", site)
+    work = event.work or NOTHING
+    await answered(scope, work if done else None, lambda: Waiting(f"QueryEventStatus({event!r})", work, site))
     runtime.called("QueryEventStatus", enter, site)
     if event.context.error is not None:
         raise runtime.lost(event.context)

@@ -8,20 +8,25 @@ simulated time. Without any of these a rule strikes whenever it matches. The fir
 """
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from functools import cache
+from inspect import getdoc, iscoroutinefunction
 from sys import _getframe
 from types import MappingProxyType
 from typing import Any
 
+from acl_py import callbacks, copies, devices, events, failures, host, kernels, memory, signals, streams
 from acl_py.errors import Kind
 from acl_py.runtime import Runtime
 from acl_py.sites import site_of
 from device_model.faults import Rule as Rule
-from device_model.faults import Verdict
-from device_model.memory import Buffer
-from device_model.profile import Curve
+from device_model.faults import SlowCurve, Verdict
+from device_model.memory import Buffer, Limit, size_text
 
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 _OPS = ("h2d", "d2h", "d2d", "fill", "kernel", "host_function")
 
 
@@ -29,27 +34,71 @@ class FaultError(ValueError):
     """A fault rule that cannot be."""
 
 
+End = Callable[[], None]  # takes a rule out of force
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A rule to be, for `Simulation.fault`; *install* puts it in force in a runtime and returns how to end that."""
+    """A rule to be, for `Simulation.fault`; *made* is the line that made it."""
 
     text: str
-    install: Callable[[Runtime], tuple[Rule, Callable[[], None]]]
+    made: object
+    put: Callable[[Runtime, str, object], tuple[Rule, End]]
 
     def __repr__(self) -> str:
         return f"<Fault {self.text}>"
 
+    def install(self, runtime: Runtime) -> tuple[Rule, End]:
+        """Put it in force in *runtime*: the rule, which counts, and how to end it."""
+        return self.put(runtime, self.text, self.made)
 
-def fail(*, kind: Kind | str = Kind.UNKNOWN, code: int | None = None, **where: Any) -> Fault:
-    """A call fails at once and changes nothing; an operation fails at its end. *code* instead of the kind's own."""
-    return _fault("fail", Verdict.FAIL, where, kind=_kind(kind), code=code)
+
+class Guard:
+    """Some rules in force, until `remove()` or the end of a `with` block. Rules count what they see and strike."""
+
+    def __init__(self, runtime: Runtime, faults: Sequence[Fault]) -> None:
+        if not faults:
+            raise TypeError("fault() takes one rule or more")
+        self.rules: list[Rule] = []
+        self._ends: list[End] = []
+        try:
+            for fault in faults:
+                rule, end = fault.install(runtime)
+                self.rules.append(rule)
+                self._ends.append(end)
+        except BaseException:
+            self.remove()
+            raise
+
+    def __repr__(self) -> str:
+        return f"<Guard of {', '.join(f'{rule.text}, struck {rule.struck} of {rule.seen}' for rule in self.rules)}>"
+
+    def __enter__(self) -> Rule:
+        return self.rules[0]
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+    def remove(self) -> None:
+        """Take the rules out of force; what they have struck stays struck. Again does nothing."""
+        while self._ends:
+            self._ends.pop()()
+
+
+def fail(*, kind: Kind | str | None = None, code: int | None = None, **where: Any) -> Fault:
+    """A call fails at once and changes nothing; an operation fails at its end. *kind* says how, or a vendor's *code*,
+    which then stands for the kind that has it under the rules in force, if any has.
+    """
+    known = None if kind is None else _kind(kind)
+    said = ({} if known is None else {"kind": known.name}) | ({} if code is None else {"code": code})
+    return _fault("fail", Verdict.FAIL, where, said, kind=known, code=code)
 
 
 def delay(us: float, **where: Any) -> Fault:
     """A call takes *us* microseconds longer; an operation starts that much later, and its engine waits for it."""
-    if not us >= 0:
+    if not (isinstance(us, int | float) and us >= 0):
         raise FaultError(f"delay: us must be 0 or more, not {us!r}")
-    return _fault("delay", Verdict.DELAY, where, delay_ns=round(us * 1000))
+    return _fault("delay", Verdict.DELAY, where, {"us": us}, delay_ns=round(us * 1000))
 
 
 def hang(**where: Any) -> Fault:
@@ -70,74 +119,84 @@ def ecc_error(memory: Buffer | None = None, **where: Any) -> Fault:
             raise FaultError(f"ecc_error: memory must be a buffer, not {memory!r}")
         touching = (memory.allocation, memory.offset, memory.offset + memory.nbytes)
     where = {"op": "*"} | _ops_only("ecc_error", where)
-    return _fault("ecc_error", Verdict.FAIL, where, kind=Kind.ECC_ERROR, touching=touching)
+    said = {} if memory is None else {"memory": memory}
+    return _fault("ecc_error", Verdict.FAIL, where, said, kind=Kind.ECC_ERROR, touching=touching)
 
 
 def lose_device(**where: Any) -> Fault:
-    """The devices are lost with the call or the operation that it strikes: every call fails until ResetDevice()."""
+    """The device of the call or operation that it strikes is lost: what it has not finished has no effect, and every
+    call fails until ResetDevice().
+    """
     return _fault("lose_device", Verdict.LOSE, where, kind=Kind.DEVICE_LOST)
 
 
 def out_of_memory(*, beyond: int | None = None, **where: Any) -> Fault:
-    """Allocations fail: those that match, or all while *beyond* bytes or more are in use on the current device."""
-    where = {"call": "Malloc*"} | where
+    """Allocations fail: those that match (call="Malloc*", unless you say otherwise), or those by which a device would
+    give more than *beyond* bytes in all.
+    """
+    if beyond is None:
+        return _fault("out_of_memory", Verdict.FAIL, {"call": "Malloc*"} | where, kind=Kind.OUT_OF_MEMORY)
+    if type(beyond) is not int or beyond < 0 or where:
+        raise FaultError(f"out_of_memory: beyond must be a number of bytes, with nothing else, not {beyond!r}, {where}")
 
-    def install(runtime: Runtime) -> tuple[Rule, Callable[[], None]]:
-        def is_full() -> bool:
-            memory = runtime.memory
-            used = [memory.total_bytes(each.ordinal) - memory.free_bytes(each.ordinal) for each in runtime.devices]
-            return max(used) >= (beyond or 0)
+    def put(runtime: Runtime, text: str, made: object) -> tuple[Rule, End]:
+        rule = Rule(Verdict.FAIL, text, made, kind=Kind.OUT_OF_MEMORY)
 
-        more = {"kind": Kind.OUT_OF_MEMORY, "when": None if beyond is None else is_full}
-        return _plain("out_of_memory", Verdict.FAIL, where, made, **more).install(runtime)
+        def refused(maker: str) -> str:
+            rule.count()
+            if runtime.hooks.fault is not None:
+                runtime.hooks.fault(rule, maker)
+            return f"no more than {size_text(beyond)} in all, injected by {rule!r}"
 
-    made = site_of(_getframe(1))
-    text = _text("out_of_memory", where | ({} if beyond is None else {"beyond": beyond}))
-    return Fault(text, install)
+        return rule, runtime.memory.limit(Limit(beyond, refused))
 
-
-def slow(engine: str, factor: float) -> Fault:
-    """An engine ("H2D", "D2H" or "cores") takes *factor* times as long for what is queued, or begins, from now on."""
-    if engine not in ("H2D", "D2H", "cores"):
-        raise FaultError(f"slow: engine must be H2D, D2H or cores, not {engine!r}")
-    if not factor > 0:
-        raise FaultError(f"slow: factor must be more than 0, not {factor!r}")
-    kernels = _plain("slow", Verdict.SLOW, {"op": "kernel"}, site_of(_getframe(1)), factor=factor)
-
-    def install(runtime: Runtime) -> tuple[Rule, Callable[[], None]]:
-        rule, end = kernels.install(runtime)
-        if engine != "cores":
-            end()  # it only stands for the engine
-            end = _nothing
-        restore = [(curves, name, getattr(curves, name)) for curves, name in _curves(runtime, engine)]
-        for curves, name, before in restore:
-            setattr(curves, name, Curve([(size, round(time * factor)) for size, time in before.points]))
-
-        def undo() -> None:
-            end()
-            for curves, name, before in restore:
-                setattr(curves, name, before)
-
-        return rule, undo
-
-    return Fault(_text("slow", {"engine": engine, "factor": factor}), install)
+    return Fault(_text("out_of_memory", {"beyond": beyond}), site_of(_getframe(1)), put)
 
 
-def _curves(runtime: Runtime, engine: str) -> Iterator[tuple[Any, str]]:
-    """Where the times of an engine's copies and fills stand."""
-    for device in runtime.devices:
-        if engine == "cores":
-            for name in ("copy_time", "fill_time", "pinned_fill_time"):
-                yield device.cores, name
-        else:
-            yield (device.h2d if engine == "H2D" else device.d2h), "time_of"
+_ENGINES = {  # what an engine is called, and the names of its curves
+    "H2D": ("h2d", ("time_of",)),
+    "D2H": ("d2h", ("time_of",)),
+    "cores": ("cores", ("copy_time", "fill_time", "pinned_fill_time")),
+}
 
 
-def _nothing() -> None:
-    pass
+def slow(engine: str, factor: float, *, since_us: float = 0, until_us: float | None = None) -> Fault:
+    """An engine ("H2D", "D2H" or "cores") takes *factor* times as long for copies and fills that start, and kernels
+    that are queued, between *since_us* and *until_us*. Besides it other rules strike the same operations.
+    """
+    times = ({} if not since_us else {"since_us": since_us}) | ({} if until_us is None else {"until_us": until_us})
+    text = _text("slow", {"engine": engine, "factor": factor, **times})
+    if engine not in _ENGINES:
+        raise FaultError(f"{text}: engine must be H2D, D2H or cores, not {engine!r}")
+    if not (isinstance(factor, int | float) and factor > 0):
+        raise FaultError(f"{text}: factor must be more than 0, not {factor!r}")
+    has_kernels = engine == "cores"
+
+    def put(runtime: Runtime, text: str, made: object) -> tuple[Rule, End]:
+        rule = Rule(Verdict.SLOW, text, made, op="kernel", factor=factor, **_bounds(times))
+        attribute, names = _ENGINES[engine]
+        curves: list[tuple[object, str, SlowCurve]] = []
+        for device in runtime.devices:
+            owner = getattr(device, attribute)
+            for name in names:
+                curve = SlowCurve(getattr(owner, name), rule, runtime.scheduler)
+                setattr(owner, name, curve)
+                curves.append((owner, name, curve))
+        if has_kernels:
+            runtime.install(rule)
+
+        def end() -> None:
+            for owner, name, curve in curves:
+                curve.take_out(owner, name)
+            if has_kernels:
+                runtime.uninstall(rule)
+
+        return rule, end
+
+    return Fault(text, site_of(_getframe(1)), put)
 
 
-def parse(text: str) -> Fault:
+def parse(text: str, made: object = "the command line") -> Fault:
     """The rule that *text* describes: a function of this module and its arguments, `fail call=Malloc nth=3`.
 
     Raises:
@@ -145,7 +204,11 @@ def parse(text: str) -> Fault:
     """
     words = shlex.split(text)
     if not words or words[0] not in MAKERS:
-        raise FaultError(f"{text!r} is no fault rule: begin with one of {', '.join(MAKERS)}")
+        lines = "".join(f"\n  {name:13} {_summary(maker)}" for name, maker in MAKERS.items())
+        raise FaultError(
+            f"{text!r} is no fault rule: begin with one of {', '.join(MAKERS)}{lines}\n"
+            f"and say which: {', '.join(f'{name}=' for name in _WHERE)}"
+        )
     arguments: dict[str, Any] = {}
     for word in words[1:]:
         name, equals, value = word.partition("=")
@@ -153,7 +216,7 @@ def parse(text: str) -> Fault:
             raise FaultError(f"{text!r}: {word!r} must be name=value, as in nth=3")
         arguments[name] = _value(value)
     try:
-        return MAKERS[words[0]](**arguments)
+        return replace(MAKERS[words[0]](**arguments), made=made)
     except TypeError as error:
         raise FaultError(f"{text!r}: {error}") from error
 
@@ -161,6 +224,10 @@ def parse(text: str) -> Fault:
 MAKERS: Mapping[str, Callable[..., Fault]] = MappingProxyType(
     {each.__name__: each for each in (fail, delay, hang, corrupt, ecc_error, lose_device, out_of_memory, slow)}
 )
+
+
+def _summary(maker: Callable[..., Fault]) -> str:
+    return " ".join((getdoc(maker) or "").split("\n\n")[0].split())
 
 
 def _value(text: str) -> Any:
@@ -172,15 +239,15 @@ def _value(text: str) -> Any:
     return text
 
 
-def _fault(name: str, verdict: Verdict, where: Mapping[str, Any], **more: Any) -> Fault:
-    return _plain(name, verdict, where, site_of(_getframe(2)), **more)
-
-
 _WHERE = ("call", "op", "name", "stream", "nth", "every", "chance", "since_us", "until_us")
 
 
-def _plain(name: str, verdict: Verdict, where: Mapping[str, Any], made: object, **more: Any) -> Fault:
-    text = _text(name, {**where, **{key: value for key, value in more.items() if key == "code" and value is not None}})
+def _fault(
+    name: str, verdict: Verdict, where: Mapping[str, Any], said: Mapping[str, Any] = _NOTHING, **more: Any
+) -> Fault:
+    """The rule of the maker *name*, which was called with *where* and what is *said* besides, and has *more*."""
+    made = site_of(_getframe(2))
+    text = _text(name, {**where, **said})
     for key in where:
         if key not in _WHERE:
             raise FaultError(f"{text}: there is no {key}; there are {', '.join(_WHERE)}")
@@ -194,25 +261,54 @@ def _plain(name: str, verdict: Verdict, where: Mapping[str, Any], made: object, 
     chance = where.get("chance")
     if chance is not None and not 0 <= chance <= 1:
         raise FaultError(f"{text}: chance must lie between 0 and 1, not {chance!r}")
-    until = where.get("until_us")
     plain = {key: where[key] for key in ("call", "op", "name", "stream", "nth", "every") if key in where}
+    _check_pattern(text, plain)
 
-    def install(runtime: Runtime) -> tuple[Rule, Callable[[], None]]:
+    def put(runtime: Runtime, text: str, made: object) -> tuple[Rule, End]:
         draw = None if chance is None else lambda: bool(runtime.rng.random() < chance)
-        rule = Rule(
-            verdict,
-            text,
-            made,
-            since_ns=round(where.get("since_us", 0) * 1000),
-            until_ns=None if until is None else round(until * 1000),
-            chance=draw,
-            **plain,
-            **more,
-        )
+        details = more | {"kind": _kind_of(runtime, more.get("kind"), more.get("code"))}
+        rule = Rule(verdict, text, made, chance=draw, **plain, **_bounds(where), **details)
         runtime.install(rule)
         return rule, lambda: runtime.uninstall(rule)
 
-    return Fault(text, install)
+    return Fault(text, made, put)
+
+
+def _bounds(where: Mapping[str, Any]) -> dict[str, Any]:
+    until = where.get("until_us")
+    return {
+        "since_ns": round(where.get("since_us", 0) * 1000),
+        "until_ns": None if until is None else round(until * 1000),
+    }
+
+
+def _kind_of(runtime: Runtime, kind: Kind | None, code: int | None) -> Kind:
+    if kind is not None:
+        return kind
+    codes = runtime.rules.codes
+    return next((kind for kind, known in codes.items() if known.value == code), Kind.UNKNOWN)
+
+
+def _check_pattern(text: str, where: Mapping[str, Any]) -> None:
+    """Refuse what nothing can match: a misspelt rule that never strikes looks like a program that copes."""
+    for key, known in (("call", verbs()), ("op", _OPS)):
+        pattern = where.get(key)
+        if pattern is not None and not (isinstance(pattern, str) and any(fnmatchcase(each, pattern) for each in known)):
+            near = get_close_matches(str(pattern), known, 3, 0.5) or known
+            raise FaultError(f"{text}: {key} {pattern!r} is none; near it: {', '.join(near)}")
+
+
+@cache
+def verbs() -> tuple[str, ...]:
+    """The names of all verbs that a rule can strike: all there are."""
+    modules = (callbacks, copies, devices, events, failures, host, kernels, memory, signals, streams)
+    return tuple(
+        name
+        for module in modules
+        for name, thing in vars(module).items()
+        if iscoroutinefunction(thing) and thing.__module__ == module.__name__ and name == thing.__name__
+        and name[0].isupper()
+    )  # fmt: skip
 
 
 def _ops_only(name: str, where: Mapping[str, Any]) -> dict[str, Any]:

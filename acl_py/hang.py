@@ -11,18 +11,18 @@ outside.
 
 import asyncio
 import gc
-import sys
 import threading
 import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Collection, Container, Iterable, Iterator
-from concurrent.futures import thread as pool
 from contextvars import Context
 from pathlib import Path
 from types import CoroutineType, FrameType
 from typing import Any, Protocol
 from weakref import WeakSet, WeakValueDictionary
+
+from acl_py.threads import GRACE_S, Company, is_hopeless
 
 # Code in which a task waits for another task of the program; in `asyncio.tasks` it depends on what is waited for.
 _MEETING_PLACES = frozenset({"asyncio.locks", "asyncio.queues", "asyncio.taskgroups"})
@@ -34,7 +34,6 @@ _LOOPS = ("asyncio", "anyio", "acl_py")
 _POLLING = ("acl_py.bridge", "breathe")
 _FAR_AWAY_S = 3600.0
 
-GRACE_S = 0.1  # until a thread that looked idle has picked up its job, until a spinner is looked at again
 LOOK_S = 1.0  # between looks while only the outside can help; then it is time for a warning, too
 HELD_PATIENCE_S = 10.0  # a hold says that the outside may take its time: no warning so early
 
@@ -63,7 +62,7 @@ class Outside:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._descriptors = _descriptors(loop)
-        self._daemons = WeakSet(thread for thread in threading.enumerate() if thread.daemon)
+        self._company = Company()
         self._tasks = WeakSet(asyncio.all_tasks(loop))
 
     def could_wake(
@@ -77,19 +76,13 @@ class Outside:
         return [
             *_live_timers(loop, own_timer),
             *self._new_descriptors(loop),
-            *self._other_threads(),
+            *self._company.could_act([threading.current_thread()]),
             *sorted(self._tasks_on_their_own(loop, waits)),  # all_tasks() is a set: no order of its own
         ]
 
     def _new_descriptors(self, loop: asyncio.AbstractEventLoop) -> Iterator[str]:
         if any(count > self._descriptors.get(key, 0) for key, count in _descriptors(loop).items()):
             yield "a socket, pipe or child process"
-
-    def _other_threads(self) -> Iterator[str]:
-        this = threading.current_thread()
-        for thread in threading.enumerate():
-            if thread is not this and thread not in self._daemons and not _is_idle_worker(thread):
-                yield f"thread {thread.name!r}"
 
     def _tasks_on_their_own(self, loop: asyncio.AbstractEventLoop, waits: Container[Future]) -> Iterator[str]:
         asking = asyncio.current_task(loop)
@@ -177,16 +170,6 @@ class Vigil:
         self._look_again()
 
 
-def is_hopeless(helpers: list[str], stuck_s: float) -> bool:
-    """Will nothing end a wait that has lasted *stuck_s* real seconds with nothing scheduled?
-
-    A pool thread that looks idle may be about to pick up a job: time will tell.
-    """
-    if helpers:
-        return False
-    return stuck_s >= GRACE_S or not any(_is_idle_worker(thread) for thread in threading.enumerate())
-
-
 def _circumstances(holders: Iterable[Task | None], helpers: list[str]) -> Iterator[str]:
     for task in holders:
         yield f"simulated time is held by {'no task' if task is None else f'task {task.get_name()!r}'}"
@@ -217,16 +200,6 @@ def _descriptors(loop: asyncio.AbstractEventLoop) -> dict[int, int]:
     }
 
 
-def _is_idle_worker(thread: threading.Thread) -> bool:
-    if thread in getattr(thread, "idle_workers", ()):  # anyio's say so themselves
-        return True
-    jobs = pool._threads_queues.get(thread)
-    if jobs is None or not jobs.empty():
-        return False
-    frame = sys._current_frames().get(thread.ident or 0)
-    return frame is not None and frame.f_code is pool._worker.__code__  # a job would be a frame, or two, above
-
-
 def _waits_inside(task: asyncio.Task[Any], waits: Container[Future]) -> bool:
     """Does *task* wait for the device or for another task? False also if it can run, or if nobody knows."""
     waiter: Future | None = task._fut_waiter  # type: ignore[attr-defined]
@@ -253,7 +226,7 @@ def meetings(waits: Container[Future]) -> Iterator[str]:
         loop = asyncio.get_running_loop()
     except RuntimeError:
         return
-    for task in sorted(asyncio.all_tasks(loop), key=lambda task: task.get_name()):
+    for task in sorted(asyncio.all_tasks(loop), key=_natural):
         waiter: Future | None = task._fut_waiter  # type: ignore[attr-defined]
         if waiter is None or waiter.done() or waiter in waits:
             continue
@@ -263,7 +236,21 @@ def meetings(waits: Container[Future]) -> Iterator[str]:
         )
         if ours is not None:
             where = f"{Path(ours.f_code.co_filename).name}:{ours.f_lineno}"
-            yield f"task {task.get_name()}: in {frames[-1].f_code.co_qualname} at {where}, for another task"
+            how = frames[-1].f_code.co_qualname
+            yield f"task {task.get_name()}: in {how} at {where}, for {_whom(waiter, frames[-1])}"
+
+
+def _natural(task: Task) -> tuple[int, str]:
+    name = task.get_name()
+    return len(name), name
+
+
+def _whom(waiter: Future, frame: FrameType) -> str:
+    """Whom a task waits for in *frame*, as far as one can tell: nobody knows who will set an event."""
+    group = getattr(frame.f_locals.get("self"), "_tasks", None)
+    tasks = group if isinstance(group, set) else getattr(waiter, "_children", [waiter])
+    names = sorted(_natural(task) for task in tasks if hasattr(task, "get_name") and not task.done())
+    return ", ".join(f"task {name}" for _, name in names) or "another task"
 
 
 def _module(frame: FrameType) -> str:

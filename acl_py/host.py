@@ -32,7 +32,11 @@ async def Sleep(us: float) -> None:
     runtime.pay(0)
     delay = _nanoseconds(us)
     if delay:
-        await runtime.busy_until(runtime.scheduler.timer(runtime.host_ns + delay), f"Sleep({us})", site)
+        timer = runtime.scheduler.timer(runtime.host_ns + delay)
+        try:
+            await runtime.busy_until(timer, f"Sleep({us})", site)
+        finally:
+            runtime.scheduler.cancel(timer)  # who is cancelled sleeps no longer
     else:
         await runtime.bridge.breathe()
     runtime.called("Sleep", enter, site)

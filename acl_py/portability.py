@@ -122,7 +122,7 @@ def _described(view: memoryview) -> str:
 def _run(program: Program, rules: SyncRules, device: str | Path | DeviceProfile) -> _Run:
     runtime, trace = build(device, rules)
     assert trace is not None, "build() records unless told otherwise"
-    runtime.bridge = BlockingBridge(runtime)
+    runtime.bridge = BlockingBridge(runtime, alone=True)
     runtime.workers = Workers(runtime.scheduler, 1)
     runtime.device(0).uses = 1
     scope_var.set(Scope(runtime, runtime.device(0).primary))

@@ -21,7 +21,7 @@ from acl_py import copies, devices, events, host, streams
 from acl_py.blocking import BlockingBridge, finish
 from acl_py.callbacks import LaunchHostFunc
 from acl_py.errors import AclError, DeviceError, Kind
-from acl_py.faults import Fault
+from acl_py.faults import Fault, Guard, Rule
 from acl_py.kernels import Cost, KernelFunction, LaunchKernel, kernel
 from acl_py.programs import Program, Step
 from acl_py.runtime import SUCCESS, Runtime, Scope, last_error, scope_var
@@ -30,7 +30,7 @@ from acl_py.trace import Trace
 from device_model.memory import Space
 from device_model.ops import Copy, Fill, HostFunction, Op
 from device_model.profile import DeviceProfile
-from device_model.rules import SyncRules
+from device_model.rules import KernelFailure, SyncRules
 from device_model.scheduler import Completion
 from device_model.workers import Workers
 
@@ -68,13 +68,16 @@ class DeviceTime:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A program that ran; `makespan_us` is the return of a device sync that follows its last step."""
+    """A program that ran; `makespan_us` is the return of a device sync that follows its last step. `rules` are the
+    fault rules that were in force: they say what they saw and struck.
+    """
 
     program: Program
     host: list[HostCall]
     device: dict[str, DeviceTime]
     makespan_us: float
     trace: Trace = field(repr=False)
+    rules: tuple[Rule, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """What `acl-py replay --json` writes."""
@@ -96,7 +99,11 @@ def replay(
     rules: str | SyncRules | None = None,
     faults: Sequence[Fault] = (),
 ) -> Replay:
-    """Run *program* on a fresh simulation of *device* under *rules* (by default the device's own), with *faults*."""
+    """Run *program* on a fresh simulation of *device* under *rules* (by default the device's own), with *faults*.
+
+    Raises:
+        DeadlockError: a step waits for what never ends, or what a fault rule lets hang.
+    """
     # In a context of its own: the current device and the last error of the caller are not the program's.
     return copy_context().run(_replay, program, device, rules, faults)
 
@@ -106,17 +113,19 @@ def _replay(
 ) -> Replay:
     runtime, trace = build(device, rules)
     assert trace is not None, "build() records unless told otherwise"
-    runtime.bridge = BlockingBridge(runtime)
+    runtime.bridge = BlockingBridge(runtime, alone=True)
     runtime.workers = _LightWorkers(runtime.scheduler, 1)
     scope_var.set(Scope(runtime, runtime.device(0).primary))
     last_error.set(SUCCESS)
     try:
         player = Player(program, runtime)
-        for fault in faults:
-            fault.install(runtime)
+        guards = [Guard(runtime, [fault]) for fault in faults]
         calls = [player.play(step) for step in program.steps]
+        for guard in guards:
+            guard.remove()  # the last synchronisation is not the program's
+        injected = tuple(rule for guard in guards for rule in guard.rules)
         end = player.end()
-        return Replay(program, player.host_calls(calls), player.device_times(calls, trace), end, trace)
+        return Replay(program, player.host_calls(calls), player.device_times(calls, trace), end, trace, injected)
     finally:
         runtime.close("the replay is over")
 
@@ -195,8 +204,9 @@ class Player:
         self.runtime.pay(GAP_NS)
         try:
             finish(devices.SynchronizeDevice())
-        except AclError as error:  # a context that is lost says so in every call; this is one of them
-            if self.runtime.device(0).primary.error is None:
+        except AclError as error:  # the program's work has failed, and this call is one that says so
+            lost = self.runtime.device(0).primary.error is not None
+            if not lost and self.runtime.rules.kernel_failure is KernelFailure.STICKY:
                 raise AssertionError(f"a device that is well refused to synchronise: {error}") from error
         return _us(self.runtime.host_ns)
 

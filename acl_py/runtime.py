@@ -5,20 +5,19 @@ must, and then queues without suspending, so that it has queued everything or no
 bridge.
 """
 
-import asyncio
-from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterable
 from contextvars import ContextVar
 from functools import partial
 from sys import _getframe
-from time import perf_counter_ns
+from time import monotonic, perf_counter_ns
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from acl_py import log
+from acl_py import deadlocks, log
 from acl_py.codes import named_code
+from acl_py.deadlocks import Poll, Waiting
 from acl_py.errors import AclError, DeadlockError, Kind
-from acl_py.hang import meetings
 from acl_py.routes import asynchronous, routes_of
 from acl_py.sites import Site
 from device_model.chains import Chains
@@ -44,21 +43,6 @@ class Limit(NamedTuple):
 
     ns: Nanoseconds
     kind: Kind
-
-
-class Waiting:
-    """Who waits for what: for reports of hangs."""
-
-    __slots__ = ("completion", "site", "task", "what")
-
-    def __init__(self, what: str, completion: Completion | None, site: object) -> None:
-        self.what = what
-        self.completion = completion
-        self.site = site
-        self.task = _task_name()
-
-    def __str__(self) -> str:
-        return f"{self.task}: {self.what} at {self.site}"
 
 
 class _Bridge(Protocol):
@@ -98,7 +82,8 @@ class Runtime:
         self.workers = Workers(self.scheduler, workers)
         self.memory = Memory([profile.memory.bytes] * profile.devices, profile.memory.alignment, self.fail)
         self.host_ns: Nanoseconds = 0
-        self.waiters: dict[asyncio.Future[None], Waiting] = {}
+        self.waiters: dict[Any, Waiting] = {}  # by what the bridge wakes them with, in order of arrival
+        self.limits: dict[Completion, float] = {}  # timers of waits with a limit, and when it is over in real time
         self.rng = np.random.default_rng(seed)  # for programs that want chance and the same run every time
         self.launched = False
         self.launches: dict[Any, Any] = {}  # prepared work of launches: see kernels.py
@@ -185,6 +170,18 @@ class Runtime:
         if synchronized is not None:
             synchronized(completion)
 
+    async def wait_within(self, limit_ns: Nanoseconds, completion: Completion, what: str, site: object) -> None:
+        """`wait`, but for *limit_ns* at the longest; *completion* is not done yet, and may not be afterwards."""
+        timer = self.scheduler.timer(self.host_ns + limit_ns)
+        either = FirstOf((completion, timer))
+        self.limits[timer] = monotonic() + limit_ns / 1e9
+        try:
+            await self.wait(either, what, site)
+        finally:
+            del self.limits[timer]
+            either.let_go()
+            self.scheduler.cancel(timer)
+
     async def synchronize(
         self,
         name: str,
@@ -216,14 +213,8 @@ class Runtime:
     async def _wait_within(self, limit: "Limit", completion: Completion, what: str, site: Site) -> None:
         if completion.done:
             await self.wait(completion, what, site)
-            return
-        timer = self.scheduler.timer(self.host_ns + limit.ns)
-        either = FirstOf((completion, timer))
-        try:
-            await self.wait(either, what, site)
-        finally:
-            either.let_go()
-            self.scheduler.cancel(timer)
+        else:
+            await self.wait_within(limit.ns, completion, what, site)
         if not completion.done:
             chain = "".join(f"\n  {line}" for line in Chains(self.devices, self.hung).of(completion))
             raise self.fail(
@@ -255,7 +246,7 @@ class Runtime:
         what = f"queuing {op.work.label} on {stream.name} waits for room in its hardware queue"
         room = queue.room()
         try:
-            await self.bridge.wait(room, Waiting(what, None, site))
+            await self.bridge.wait(room, Waiting(what, room, site))
             self.check_stream(stream)
             self._check_memory(op)
         except BaseException:
@@ -299,6 +290,11 @@ class Runtime:
     def skip_real_time(self) -> None:
         """A wait is over: the real time it took is not the host's."""
 
+    def unsubscribe_destroyed(self) -> None:
+        """Streams or contexts were destroyed: nobody runs their callbacks any more."""
+        for stream in [each for each in self.subscribers if each.destroyed or each.context.destroyed]:
+            del self.subscribers[stream]
+
     # --- faults
 
     def install(self, rule: Rule) -> None:
@@ -335,12 +331,11 @@ class Runtime:
             )
         if context.error is not None:
             raise self.lost(context)
-        if self.faults is not None:
-            self.heed_rules(self.faults, name)
+        self.heed_rules(context, name)
 
-    def heed_rules(self, faults: Faults, name: str) -> None:
-        """A call of *name* is about to begin."""
-        rule = faults.of_call(name, self.host_ns)
+    def heed_rules(self, context: Context, name: str) -> None:
+        """A call of *name* is about to begin in *context*."""
+        rule = None if self.faults is None else self.faults.of_call(name, self.host_ns)
         if rule is None:
             return
         if self.hooks.fault is not None:
@@ -349,8 +344,9 @@ class Runtime:
             self.pay(rule.delay_ns)
             return
         if rule.verdict is Verdict.LOSE:
-            self.lose_device(rule)
-        raise self.fail(rule.kind, f"{name}() failed", f"injected by {rule!r}", code=rule.code)
+            self.lose_device(rule, context.device)
+            raise self.lost(context)
+        raise self.fail(rule.kind, f"{name}() failed: injected by {rule!r}", INJECTED, code=rule.code)
 
     def strike(self, rule: Rule, stream: Stream, op: Op) -> Nanoseconds:
         """Let *rule* have its way with *op*, which is about to be queued in *stream*: how much later it may start."""
@@ -366,22 +362,22 @@ class Runtime:
         elif rule.verdict is Verdict.SLOW:
             op.work = slower(op.work, rule.factor)
         else:
-            what, why = f"{op.work.label} failed", f"injected by {rule!r}"
-            op.work = failing(op.work, InjectedError(rule.kind, what, why, rule.code))
+            op.work = failing(op.work, InjectedError(rule.kind, f"injected by {rule!r}", INJECTED, rule.code))
             if rule.verdict is Verdict.LOSE:
-                self.lose_device(rule)
+                self.lose_device(rule, stream.context.device)
         return 0
 
-    def lose_device(self, rule: Rule) -> None:
-        """The devices are lost: all calls that touch them fail from now on."""
-        for device in self._devices.values():
-            for context in device.contexts:
-                if context.error is None:
-                    context.lose(InjectedError(rule.kind, f"{device!r} is lost", f"injected by {rule!r}", rule.code))
-                    context.failed_ns = self.scheduler.now
+    def lose_device(self, rule: Rule, device: Device) -> None:
+        """*device* is lost: what it has not finished has no effect, and all calls that touch it fail from now on."""
+        error = InjectedError(rule.kind, f"{device!r} is lost: injected by {rule!r}", INJECTED, rule.code)
+        for context in device.contexts:
+            if context.error is None:
+                context.lose(error)
+                context.failed_ns = 0
+        self.end_hangs(device)
 
     def end_hangs(self, device: Device) -> None:
-        """*device* was reset: nothing hangs there any more."""
+        """*device* was reset, or is lost: nothing hangs there any more."""
         for hung in self.hung:
             if hung.where.context.device is device and not hung.done:
                 hung.complete(self.scheduler.now)
@@ -412,34 +408,14 @@ class Runtime:
         error.__cause__ = cause.__cause__ or cause
         return error
 
-    def deadlock(self, waiting: Waiting | None) -> DeadlockError:
-        """The error for one waiter of a program that hangs."""
-        head = f"{waiting} can never end" if waiting is not None else "this poll can never end"
-        chain = self._chain(waiting, Chains(self.devices, self.hung)) if isinstance(waiting, Waiting) else []
-        return DeadlockError(f"{head}\n{self.describe_hang()}\n{self._remedy(chain)}", tuple(chain))
+    def deadlock(self, waiting: Waiting | Poll | None) -> DeadlockError:
+        """The error for one waiter of a program that hangs, or for one who polls."""
+        chains = Chains(self.devices, self.hung)
+        return deadlocks.error(waiting, self.waiters, chains, held=bool(self.scheduler.heap))
 
     def describe_hang(self) -> str:
         """Who waits for what."""
-        held = "simulated time is held, so what is scheduled on a device cannot come"
-        why = held if self.scheduler.heap else "nothing is scheduled on a device"
-        lines = [f"nobody can run, and {why}; waiting are:"]
-        chains = Chains(self.devices, self.hung)
-        for waiting in self.waiters.values():
-            lines += [f"  {waiting}", *(f"    {line}" for line in self._chain(waiting, chains))]
-        lines += [f"  {meeting}" for meeting in meetings(self.waiters)]
-        return "\n".join(lines if len(lines) > 1 else lines[:1])
-
-    def _remedy(self, chain: Sequence[str]) -> str:
-        if self.scheduler.heap:
-            return "to break it: leave the hold() before anybody has to wait for the device"
-        last = chain[-1] if chain else ""
-        for sign, remedy in _REMEDIES:
-            if sign in last:
-                return f"to break it: {remedy}"
-        return "to break it: let one of them go on, or limit its wait (SynchronizeStreamWithTimeout, asyncio.timeout)"
-
-    def _chain(self, waiting: Waiting, chains: Chains) -> list[str]:
-        return ["for room"] if waiting.completion is None else chains.of(waiting.completion)
+        return deadlocks.describe(self.waiters, Chains(self.devices, self.hung), held=bool(self.scheduler.heap))
 
     def close(self, why: str) -> None:
         """The simulation ends."""
@@ -485,23 +461,7 @@ def _is_over(block: Block) -> bool:
     return not isinstance(block.free_op, Completion) or block.free_op.done
 
 
-_REMEDIES = (
-    ("goes round", "take one of these waits out, or queue what it waits for earlier, or elsewhere"),
-    ("fault rule", "remove the fault rule, or ResetDevice()"),
-    ("wait for Event", "record that event, in a stream that does not wait itself"),
-    ("wait for Notify", "record that notify, in a stream that does not wait itself"),
-    ("wait for the word", "write that word, from a stream that does not wait itself"),
-    ("callback", "let the stream's subscriber call ProcessReport()"),
-    ("for room", "let work of that hardware queue end: it waits for something that only this task would do"),
-)
-
-
-def _task_name() -> str:
-    try:
-        task = asyncio.current_task()
-    except RuntimeError:
-        task = None
-    return "the program" if task is None else f"task {task.get_name()}"
+INJECTED = "let the program handle this, or remove the rule"
 
 
 class InjectedError(DeviceError):
@@ -528,6 +488,8 @@ def _submit_with_faults(
     cost: Nanoseconds,
     latency_ns: Nanoseconds,
 ) -> None:
+    for slow in faults.slow_for(op, stream, runtime.host_ns):
+        runtime.strike(slow, stream, op)
     rule = faults.of_op(op, stream, runtime.host_ns)
     submit(stream, op, cost, latency_ns + (0 if rule is None else runtime.strike(rule, stream, op)))
 
@@ -573,7 +535,7 @@ def here() -> Scope:
     """The scope of the calling task, for a verb that works without a context, too."""
     scope = found()
     if scope.runtime.faults is not None:
-        scope.runtime.heed_rules(scope.runtime.faults, _getframe(1).f_code.co_name)
+        scope.runtime.heed_rules(scope.context, _getframe(1).f_code.co_name)
     return scope
 
 

@@ -6,8 +6,8 @@ sim = acl_py.open(); ...; await sim.close()  the same in two halves, for noteboo
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from acl_py.bridge import Bridge
 from acl_py.devices import leaks_of
-from acl_py.faults import Fault, Rule
+from acl_py.faults import Fault, Guard
 from acl_py.runtime import SUCCESS, MeasuredRuntime, Runtime, Scope, here, last_error, opened, scope_var
 from acl_py.sites import forget_tasks, note_tasks
 from acl_py.trace import Trace
@@ -71,22 +71,11 @@ class Simulation:
         assert isinstance(self.runtime.bridge, Bridge), f"{self!r} has no event loop"
         return self.runtime.bridge.hold()
 
-    @contextmanager
-    def fault(self, *faults: Fault) -> Iterator[Rule]:
-        """Within this, *faults* (see acl_py.faults) are in force; gives the first one's rule, which counts its
-        strikes.
+    def fault(self, *faults: Fault) -> Guard:
+        """Let *faults* (see acl_py.faults) be in force from now on, until `remove()` of what this returns, or the end
+        of a `with` block, which gets the first one's rule: it counts its strikes.
         """
-        ends: list[Callable[[], None]] = []
-        rules: list[Rule] = []
-        try:
-            for fault in faults:
-                rule, end = fault.install(self.runtime)
-                rules.append(rule)
-                ends.append(end)
-            yield rules[0]
-        finally:
-            for end in reversed(ends):
-                end()
+        return Guard(self.runtime, faults)
 
     async def close(self) -> None:
         """End it; verbs of this simulation are refused from now on. The trace stays."""

@@ -2,8 +2,8 @@
 
 from enum import Enum, IntFlag
 from sys import _getframe
-from typing import Any
 
+from acl_py.deadlocks import Poll, Waiting
 from acl_py.errors import DeviceError, Kind
 from acl_py.runtime import Limit, Runtime, Scope, current, found, scope_var
 from acl_py.sites import Site, site_of
@@ -139,20 +139,18 @@ async def GetStreamAvailableNum() -> int:
 
 async def DestroyStream(stream: Stream) -> None:
     """Destroy *stream*; what is queued in it completes. Under CUDA's rules the host does not wait for that (measured:
-    destroy-stream-busy), under ACL's it does.
+    destroy-stream-busy), under ACL's it does; cancelled meanwhile, it has destroyed nothing.
     """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     found = _destroyable(scope, stream)
     runtime.pay(runtime.costs.destroy_stream)
-    try:
-        if runtime.rules.destroy is Destroy.WAITS and not found.bound:
-            await runtime.wait(found.frontier(), f"DestroyStream({found.name})", site)
-            runtime.check_stream(found)  # nobody else has destroyed it meanwhile?
-    finally:  # who is cancelled does not wait, and that is all
-        if found.destroyed is None:
-            found.context.destroy_stream(found, site)
-        runtime.called("DestroyStream", enter, site)
+    if runtime.rules.destroy is Destroy.WAITS and not found.bound:
+        await runtime.wait(found.frontier(), f"DestroyStream({found.name})", site)
+        runtime.check_stream(found)  # nobody else has destroyed it meanwhile?
+    found.context.destroy_stream(found, site)
+    runtime.unsubscribe_destroyed()
+    runtime.called("DestroyStream", enter, site)
 
 
 def _destroyable(scope: Scope, stream: StreamLike) -> Stream:
@@ -172,6 +170,7 @@ async def DestroyStreamForce(stream: Stream) -> None:
     runtime.pay(runtime.costs.destroy_stream)
     found.context.device.abort(found, _aborted(found, site))
     found.context.destroy_stream(found, site)
+    runtime.unsubscribe_destroyed()
     runtime.called("DestroyStreamForce", enter, site)
 
 
@@ -239,20 +238,21 @@ async def StreamQuery(stream: StreamLike = None) -> Status:
     found = resolve(scope, stream)
     runtime.pay(runtime.costs.query)
     idle = found.idle or found.bound
-    await answered(scope, None if not idle else found.tail, f"StreamQuery({found.name})", site)
+    known = found.tail if idle else None
+    await answered(scope, known, lambda: Waiting(f"StreamQuery({found.name})", found.frontier(), site))
     runtime.called("StreamQuery", enter, site)
     if found.context.error is not None:
         raise runtime.lost(found.context)
     return Status.COMPLETE if idle else Status.NOT_READY
 
 
-async def answered(scope: Scope, known: Completion | None, what: str, site: Any) -> None:
+async def answered(scope: Scope, known: Completion | None, poll: Poll) -> None:
     """A query was answered: *known* is what it proved to be done. "Not yet" lets others run, and must not go on for
-    ever.
+    ever; *poll* says what was asked.
     """
     runtime = scope.runtime
     if known is None:
-        runtime.bridge.poll_failed(f"{what} at {site}")
+        runtime.bridge.poll_failed(poll)
         await runtime.bridge.breathe()
         return
     runtime.bridge.poll_succeeded()

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from device_model.ops import Op
-from device_model.scheduler import AllOf, Completion, FirstOf, Process
+from device_model.scheduler import AllOf, Completion, FirstOf, Need, Process
 from device_model.streams import Step
 
 if TYPE_CHECKING:
@@ -15,6 +15,9 @@ _LONGEST = 20  # links that are told of
 
 class Chains:
     """Who waits for whom, as it is now. A completion knows only who waits for it; this looks the other way."""
+
+    ROUND = ", and so it goes round"  # how the last line ends if the chain closes
+    UNTIL = " lasts until"  # how a line ends of a wait that something queued would end
 
     def __init__(self, devices: "Iterable[Device]", more: Iterable[Completion] = ()) -> None:
         """What the streams of *devices* do; *more* completions are known to be waited for."""
@@ -41,7 +44,7 @@ class Chains:
         link: Completion | None = completion
         while link is not None and not link.done:
             if link in seen:
-                lines.append(f"{link!r}, and so it goes round")
+                lines.append(f"{link!r}{self.ROUND}")
                 break
             if len(lines) == _LONGEST:
                 lines.append("... and so on")
@@ -56,7 +59,9 @@ class Chains:
                 seen[after] = None
                 after, skipped = further, skipped + 1
             if text:
-                lines.append(text + (f", and so do {skipped} more of its stream" if skipped else ""))
+                lines.append(
+                    f"{text.removesuffix(' for')}, with {skipped} more of its stream, for" if skipped else text
+                )
             link = after
         return lines
 
@@ -64,24 +69,40 @@ class Chains:
         cause = next((each for each in self._causes.get(link, ()) if not each.done), None)
         if isinstance(link, Op):
             return self._look_at_op(link, cause)
-        if isinstance(link, Process) and link.waiting is not None and not link.waiting.done:
-            if isinstance(link.waiting, Op | AllOf | Process) or cause is not None:
-                return f"{link!r} waits", link.waiting
-            hope = link.hope() if isinstance(link, Step) and link.hope is not None else None
-            if hope is not None and not hope.done:
-                return f"{link!r} lasts until", hope
+        if isinstance(link, Need):
+            return self._look_at_need(link)
         if isinstance(link, Step):
-            return f"{link!r}: nothing that is queued or running would end that", None
+            return self._look_at_step(link, cause)
+        if isinstance(link, Process):  # the host's own doings, of which the wait itself tells
+            return "", link.waiting
         if isinstance(link, AllOf | FirstOf):
             return "", cause
         return f"{link!r}: nothing that is queued or running would complete that", cause
+
+    def _look_at_need(self, need: Need) -> tuple[str, Completion | None]:
+        hope = need.hope()
+        if hope is not None and not isinstance(hope, Completion):
+            hope = next((each for each in self._causes.get(hope, ()) if not each.done), None)
+        if hope is None or hope.done:
+            return f"{need.what}: nothing that is queued or running would do that", None
+        return f"{need.what}, but not before", hope
+
+    def _look_at_step(self, step: Step, cause: Completion | None) -> tuple[str, Completion | None]:
+        waiting = step.waiting
+        if waiting is not None and not waiting.done:
+            if isinstance(waiting, Op | AllOf | Process) or cause is not None:
+                return f"{step!r} waits for", waiting
+            hope = step.hope() if step.hope is not None else None
+            if hope is not None and not hope.done:
+                return f"{step!r}{self.UNTIL}", hope
+        return f"{step!r}: nothing that is queued or running would end that", None
 
     def _look_at_op(self, op: Op, cause: Completion | None) -> tuple[str, Completion | None]:
         if op.start_ns >= 0:
             return f"{op!r} is running", None
         if cause is not None:
-            return f"{op!r} waits", cause
+            return f"{op!r} waits for", cause
         fifo = op.queue.fifo
         if op in fifo and fifo[0] is not op:
-            return f"{op!r} stands behind another stream's work in a hardware queue ({op.queue!r})", fifo[0]
-        return f"{op!r} waits for room on {op.queue.engine!r}", None
+            return f"{op!r} stands behind another stream's work in hardware queue {op.queue.index}", fifo[0]
+        return f"{op!r} is next, when its engine is free", None

@@ -43,8 +43,8 @@ class Context:
     """
 
     __slots__ = (
-        "_ending", "alert", "default", "destroyed", "device", "error", "failed_ns", "failed_op", "id", "legacy", "made",
-        "order", "outside", "per_thread", "primary", "streams",
+        "_ending", "alert", "default", "destroyed", "device", "error", "failed_ns", "failed_op", "flags", "id",
+        "legacy", "made", "order", "outside", "per_thread", "primary", "streams",
     )  # fmt: skip
 
     def __init__(self, device: "Device", id_: int, *, primary: bool, made: object) -> None:
@@ -74,6 +74,7 @@ class Context:
             self.default = self.legacy if legacy else self.per_thread
         self.outside: Stream = UnorderedStream(self, 0, f"no stream{where}", device.outside, None, _FIRST, None)
         self.streams: dict[int, Stream] = {}  # by id, those not destroyed
+        self.flags: dict[FlagEvent, None] = {}  # those that have an id of the device, in order
         self._ending: dict[Stream, None] = {}  # destroyed, with work left, in order
 
     def __repr__(self) -> str:
@@ -156,6 +157,8 @@ class Context:
             self.destroy_stream(stream, site)
         if self.legacy is None and self.destroyed is None:
             self.device.stream_ids.give(self.device.scheduler.now)
+        for event in list(self.flags):
+            event.destroy(site)
         if self.error is None:
             self.lose(
                 DeviceError(

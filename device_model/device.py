@@ -11,7 +11,7 @@ from device_model.observe import Hooks
 from device_model.ops import Lane, Op, dropped
 from device_model.profile import DeviceProfile
 from device_model.rules import SyncRules
-from device_model.scheduler import NOTHING, AllOf, Completion, Nanoseconds, Scheduler
+from device_model.scheduler import NOTHING, AllOf, Completion, Nanoseconds, Need, Scheduler
 from device_model.signals import Notify, Words
 from device_model.staging import Staging
 from device_model.streams import HardwareQueue, Stream
@@ -37,14 +37,15 @@ class Ids:
         self.left -= 1
 
     def give(self, now: Nanoseconds) -> None:
-        """One more is left; who has waited longest may look."""
+        """One more is left: whoever waits may look, the longest waiting first; some may have given up."""
         self.left += 1
-        if self._waiting:
-            self._waiting.popleft().complete(now)
+        waiting = self._waiting
+        for _ in range(len(waiting)):
+            waiting.popleft().complete(now)
 
     def room(self) -> Completion:
         """Done when one may be left; look again then, for somebody else may have been faster."""
-        room = Completion()
+        room = Need(f"one of {self.limit} ids is free again", lambda: self)
         self._waiting.append(room)
         return room
 
@@ -151,11 +152,15 @@ class Device:
 
     def reset(self, site: object) -> None:
         """Begin anew: all contexts are gone, what they queued has no effect any more, their memory is free."""
+        streams = [stream for context in self.contexts for stream in context.everything()]
         for context in self.contexts:
             context.abandon(site)
         self.memory.free_all(self.ordinal, site)
         self.primary = self._context(primary=True, made=site)
         self.contexts = [self.primary]
+        for step in [step for stream in streams for step in stream.steps]:
+            step.stop()  # else what stands behind it would keep its place in a hardware queue for ever
+        self.scheduler.settle()
 
     def queues(self, index: int) -> tuple[HardwareQueue, ...]:
         """The queues of the stream with this index, one per lane: they go round in the order of creation (measured)."""

@@ -132,7 +132,15 @@ class FlagEvent(Event):
 
     def __init__(self, context: "Context", id_: int, *, timing: bool, made: object, waitable: bool = True) -> None:
         super().__init__(context, id_, timing=timing, made=made, waitable=waitable)
+        context.device.event_ids.take()  # the caller sees to it that one is left
+        context.flags[self] = None
         self.level = Level()
+
+    def destroy(self, site: object) -> None:
+        """It cannot be used any more, and somebody else may have its id."""
+        super().destroy(site)
+        del self.context.flags[self]
+        self.context.device.event_ids.give(self.context.device.scheduler.now)
 
     def record(self, stream: "Stream", site: object = None) -> Completion:
         """Be set when *stream* comes to it."""

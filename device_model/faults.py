@@ -2,8 +2,12 @@
 
 A rule has selectors and a verdict. It looks either at calls, by their names, or at operations, by their kind, their
 name and their stream; `nth` and `every` count what it selects. Rules are asked in the order in which they were made,
-and the first verdict wins; one that was asked and did not strike has counted all the same. Nothing is drawn by chance
-but from the generator of the simulation, so a run with faults is as repeatable as one without.
+and the first verdict wins; one that was asked and did not strike has counted all the same. A slow engine is slow
+besides. Nothing is drawn by chance but from the generator of the simulation, so a run with faults is as repeatable as
+one without.
+
+No rule costs anything where none is in force. Calls ask one question anyway, whether their context is on the alert;
+operations are looked at by another `submit`, which a runtime has only as long as it has rules.
 """
 
 import copy
@@ -16,7 +20,7 @@ from typing import Any
 from device_model import memory
 from device_model.errors import DeviceError, Kind
 from device_model.ops import Kernel, Op, Work
-from device_model.scheduler import Completion, Nanoseconds
+from device_model.scheduler import Completion, Nanoseconds, Scheduler
 from device_model.streams import Stream
 
 
@@ -50,7 +54,6 @@ class Rule:
         since_ns: Nanoseconds = 0,
         until_ns: Nanoseconds | None = None,
         chance: Callable[[], bool] | None = None,
-        when: Callable[[], bool] | None = None,
         kind: Kind = Kind.UNKNOWN,
         code: int | None = None,
         delay_ns: Nanoseconds = 0,
@@ -69,7 +72,6 @@ class Rule:
         self.since_ns = since_ns
         self.until_ns = until_ns
         self.chance = chance
-        self.when = when
         self.kind = kind
         self.code = code
         self.delay_ns = delay_ns
@@ -96,6 +98,15 @@ class Rule:
             and self._counts(now)
         )
 
+    def is_in_time(self, now: Nanoseconds) -> bool:
+        """Does *now* lie between its bounds?"""
+        return self.since_ns <= now and (self.until_ns is None or now < self.until_ns)
+
+    def count(self) -> None:
+        """It has struck, where somebody else looked."""
+        self.seen += 1
+        self.struck += 1
+
     def _touches(self, work: Work) -> bool:
         assert self.touching is not None, "asked only then"
         allocation, first, last = self.touching
@@ -103,9 +114,7 @@ class Rule:
         return any(each is allocation and start < last and first < stop for each, start, stop in extents)
 
     def _counts(self, now: Nanoseconds) -> bool:
-        if now < self.since_ns or (self.until_ns is not None and now >= self.until_ns):
-            return False
-        if self.when is not None and not self.when():
+        if not self.is_in_time(now):
             return False
         self.seen += 1
         if self.nth is not None and self.seen != self.nth:
@@ -130,7 +139,39 @@ class Faults:
 
     def of_op(self, op: Op, stream: Stream, now: Nanoseconds) -> Rule | None:
         """The first rule that strikes this operation."""
-        return next((rule for rule in self.rules if rule.strikes_op(op, stream, now)), None)
+        others = (rule for rule in self.rules if rule.verdict is not Verdict.SLOW)
+        return next((rule for rule in others if rule.strikes_op(op, stream, now)), None)
+
+    def slow_for(self, op: Op, stream: Stream, now: Nanoseconds) -> list[Rule]:
+        """The rules by which the engine of this operation is slow."""
+        slow = (rule for rule in self.rules if rule.verdict is Verdict.SLOW)
+        return [rule for rule in slow if rule.strikes_op(op, stream, now)]
+
+
+class SlowCurve:
+    """A curve of times of an engine that *rule* makes slow, as long as its time has come."""
+
+    def __init__(self, base: Any, rule: Rule, scheduler: Scheduler) -> None:
+        self.base = base  # a Curve, or one that is slow already
+        self._rule = rule
+        self._scheduler = scheduler
+
+    def __getitem__(self, nbytes: int) -> Nanoseconds:
+        time: Nanoseconds = self.base[nbytes]
+        if not self._rule.is_in_time(self._scheduler.now):
+            return time
+        self._rule.count()
+        return round(time * self._rule.factor)
+
+    def take_out(self, engine: object, name: str) -> None:
+        """Let *engine*, whose *name* this is or is built on, be as if this had never been."""
+        top = getattr(engine, name)
+        if top is self:
+            setattr(engine, name, self.base)
+            return
+        while top.base is not self:
+            top = top.base
+        top.base = self.base
 
 
 class Hung(Completion):

@@ -63,8 +63,12 @@ def until(
 
 def within(stream: "Stream", completion: Completion, limit_ns: Nanoseconds, what: str) -> Iterator[Completion]:
     """Wait for *completion*, *limit_ns* at the longest; then it is a failure of *stream*, which goes on."""
-    either = FirstOf((completion, stream.scheduler.timer(stream.scheduler.now + limit_ns)))
-    yield either
+    timer = stream.scheduler.timer(stream.scheduler.now + limit_ns)
+    either = FirstOf((completion, timer))
+    try:
+        yield either
+    finally:
+        stream.scheduler.cancel(timer)  # also if the stream is aborted: time is not to go on for its sake
     if either.first is not completion:
         stream.context.remember(
             stream,

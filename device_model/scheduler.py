@@ -193,6 +193,22 @@ class FirstOf(Completion):
                 completion.waiters.remove(self)
 
 
+class Need(Completion):
+    """What somebody lacks who is not queued for it anywhere. For reports: *what* has to come about, and *hope* knows
+    the completion that it comes with, or a waiter for it; None if there is none.
+    """
+
+    __slots__ = ("hope", "what")
+
+    def __init__(self, what: str, hope: Callable[[], object]) -> None:
+        super().__init__()
+        self.what = what
+        self.hope = hope
+
+    def __repr__(self) -> str:
+        return f"<{self.what}>"
+
+
 class _Watch:
     """A host that wants to know; *callback* says whether it woke somebody."""
 

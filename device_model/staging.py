@@ -19,7 +19,7 @@ from device_model import memory
 from device_model.memory import Allocation
 from device_model.ops import D2H, H2D, Copy, Op
 from device_model.profile import DeviceProfile
-from device_model.scheduler import NOTHING, Completion, Nanoseconds, Process, Scheduler
+from device_model.scheduler import NOTHING, Completion, Nanoseconds, Need, Process, Scheduler
 from device_model.streams import Stream
 
 
@@ -38,13 +38,15 @@ class _RingPart:
         self.nbytes = nbytes
 
     def release(self, by: Completion) -> None:
-        self.staging.give_back(self.nbytes, by.end_ns)
+        self.staging.give_back(self.nbytes, by)
 
 
 class Staging:
     """The pinned buffers through which one device's driver moves pageable memory."""
 
-    __slots__ = ("_buffers", "_copies", "_latency_ns", "_ring_used", "_ring_waiting", "_scheduler", "submit")
+    __slots__ = (
+        "_buffers", "_copies", "_in_ring", "_latency_ns", "_ring_used", "_ring_waiting", "_scheduler", "submit",
+    )  # fmt: skip
 
     def __init__(self, scheduler: Scheduler, profile: DeviceProfile) -> None:
         self._scheduler = scheduler
@@ -52,6 +54,7 @@ class Staging:
         self._latency_ns = profile.latency.submit_copy
         self.submit = submit_within  # how chunks are queued
         self._ring_used = 0
+        self._in_ring: dict[Completion, None] = {}  # the copies that have a part of it, in order
         self._ring_waiting: deque[Completion] = deque()
         self._buffers: deque[Op] = deque()  # the copies for which the chunk buffers are in use, some not yet queued
 
@@ -61,7 +64,7 @@ class Staging:
         """
         if self._ring_used + nbytes + self._copies.ring_overhead <= self._copies.ring_bytes or not self._ring_used:
             return NOTHING
-        room = Completion()
+        room = Need("there is room in the ring for pageable copies", lambda: next(iter(self._in_ring), None))
         self._ring_waiting.append(room)
         return room
 
@@ -70,16 +73,18 @@ class Staging:
         nbytes = op.nbytes + self._copies.ring_overhead
         self._ring_used += nbytes
         if op.done:
-            self.give_back(nbytes, op.end_ns)
+            self.give_back(nbytes, op)
         else:
+            self._in_ring[op] = None
             op.add_waiter(_RingPart(self, nbytes))
 
-    def give_back(self, nbytes: int, now: Nanoseconds) -> None:
-        """A part of the ring is free again: whoever waits may look."""
+    def give_back(self, nbytes: int, by: Completion) -> None:
+        """The part of the ring that *by* had is free again: whoever waits may look."""
+        self._in_ring.pop(by, None)
         self._ring_used -= nbytes
         waiting = self._ring_waiting
         for _ in range(len(waiting)):
-            waiting.popleft().complete(now)
+            waiting.popleft().complete(by.end_ns)
 
     def to_device(
         self,

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from device_model.errors import DeviceError
 from device_model.ops import Op
-from device_model.scheduler import NOTHING, AllOf, Completion, Nanoseconds, Process, Scheduler
+from device_model.scheduler import NOTHING, AllOf, Completion, Nanoseconds, Need, Process, Scheduler
 
 if TYPE_CHECKING:
     from device_model.contexts import Context
@@ -307,7 +307,7 @@ class HardwareQueue:
 
     def room(self) -> Completion:
         """Line up for room; done when there is a place. Then, or when it gives up, the host has to call `arrive`."""
-        room = Completion()
+        room = Need(f"there is room in hardware queue {self.index}", lambda: self.fifo[0] if self.fifo else None)
         self.waiting.append(room)
         return room
 

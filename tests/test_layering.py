@@ -12,8 +12,9 @@ HOST_FILES = sorted((ROOT / "acl_py").rglob("*.py"))
 FORBIDDEN = {"asyncio", "acl_py", "anyio", "uvloop", "time", "datetime", "random", "secrets", "uuid", "structlog"}
 # What each floor of acl_py must not import from: the floors above it. See acl_py/__init__.py.
 FLOORS = [
-    ("arrays", "errors", "routes", "codes", "sites", "log", "bridge", "hang", "blocking"),
+    ("arrays", "errors", "routes", "codes", "sites", "log", "threads", "hang", "deadlocks", "bridge"),
     ("runtime",),
+    ("blocking",),
     ("streams", "events", "devices", "memory", "copies", "kernels", "signals", "failures", "callbacks", "host"),
     ("faults",),
     ("simulation",),

@@ -27,6 +27,7 @@ from device_model.memory.backing import Cold as Cold
 from device_model.memory.pool import DEVICE_BASE as DEVICE_BASE
 from device_model.memory.pool import DEVICE_SPAN as DEVICE_SPAN
 from device_model.memory.pool import Block as Block
+from device_model.memory.pool import Limit as Limit
 from device_model.memory.pool import Pool as Pool
 from device_model.memory.registry import Memory as Memory
 from device_model.memory.transfer import LARGE as LARGE

@@ -7,7 +7,7 @@ It decides nothing about streams: the engine ranks the blocks, for it knows what
 
 from collections.abc import Callable
 from math import lcm
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from device_model.memory.allocation import Buffer, Origin
 
@@ -21,15 +21,25 @@ DEVICE_SPAN = 1 << 52
 _GRANULE = 512
 
 
+class Limit(NamedTuple):
+    """A device gives *nbytes* in all and no more; *refused* is called with each maker that it then refuses, and says
+    why.
+    """
+
+    nbytes: int
+    refused: Callable[[str], str]
+
+
 class Arena:
     """The memory of one device: how much of it is taken, and the next address."""
 
-    __slots__ = ("_end", "_next", "alignment", "capacity", "device", "used")
+    __slots__ = ("_end", "_next", "alignment", "capacity", "device", "limits", "used")
 
     def __init__(self, device: int, capacity: int, alignment: int) -> None:
         self.device = device
         self.capacity = capacity
         self.used = 0
+        self.limits: list[Limit] = []  # of fault rules
         self.alignment = alignment
         self._next = DEVICE_BASE + device * DEVICE_SPAN
         self._end = self._next + DEVICE_SPAN
@@ -45,7 +55,13 @@ class Arena:
 
     def has_room(self, nbytes: int) -> bool:
         """Whether *nbytes* are left, and addresses for them."""
+        if self.limits and self.limit_for(nbytes) is not None:
+            return False
         return self.size(nbytes) <= self.free and self._next + self.size(nbytes) + self.alignment <= self._end
+
+    def limit_for(self, nbytes: int) -> "Limit | None":
+        """The limit that *nbytes* more would exceed."""
+        return next((limit for limit in self.limits if self.used + self.size(nbytes) > limit.nbytes), None)
 
     def take(self, nbytes: int) -> int:
         """Take *nbytes* and return their address."""

@@ -2,7 +2,7 @@
 
 import mmap
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from heapq import nlargest
 from typing import Any
 
@@ -15,7 +15,7 @@ from device_model.memory.addresses import whole
 from device_model.memory.allocation import Allocation, Buffer, Origin, Space, size_text
 from device_model.memory.backing import Cold
 from device_model.memory.directory import Directory
-from device_model.memory.pool import DEVICE_BASE, Arena, Pool
+from device_model.memory.pool import DEVICE_BASE, Arena, Limit, Pool
 from device_model.memory.stories import array_text
 
 
@@ -74,6 +74,17 @@ class Memory(Directory):
     def total_bytes(self, device: int) -> int:
         """Return how much memory *device* has."""
         return self._arena(device).capacity
+
+    def limit(self, limit: Limit) -> Callable[[], None]:
+        """Let all devices keep to *limit*, until what this returns is called."""
+        for arena in self._arenas:
+            arena.limits.append(limit)
+
+        def end() -> None:
+            for arena in self._arenas:
+                arena.limits.remove(limit)
+
+        return end
 
     # Host memory.
 
@@ -193,12 +204,14 @@ class Memory(Directory):
         holders = nlargest(3, mine, key=lambda allocation: (allocation.nbytes, -allocation.serial))
         pool = self._pools[device]
         idle = pool.reserved_current - pool.used_current
+        limit = arena.limit_for(size)
         raise self.fail(
             Kind.OUT_OF_MEMORY,
             f"{origin.maker} of {size_text(nbytes)} on device {device} does not fit: "
             f"{size_text(arena.free)} of {size_text(arena.capacity)} are free"
             + (f", {size_text(idle)} lie unused in its pool" if idle else "")
-            + (f"; the largest holders are {', '.join(repr(whole(h)) for h in holders)}" if holders else ""),
+            + (f"; the largest holders are {', '.join(repr(whole(h)) for h in holders)}" if holders else "")
+            + (f"; {limit.refused(origin.maker)}" if limit is not None else ""),
             "free memory that is no longer used, or ask for less",
         )
 

@@ -118,3 +118,12 @@ async def test_misuse():
     await acl_py.DestroyStream(a)
     with refused(Kind.INVALID_HANDLE, "takes no more work"):
         await LaunchHostFunc(a, print)
+
+
+@tiny
+async def test_a_host_function_cannot_wait():
+    async def wait():
+        await SynchronizeDevice()
+
+    with misused(TypeError, "a host function cannot wait, and coroutine function wait does"):
+        await LaunchHostFunc(None, wait)

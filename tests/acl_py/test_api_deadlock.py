@@ -2,12 +2,15 @@
 
 import asyncio
 import re
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from histories import busy, tiny
 
 from acl_py import (
     CallbackBlock,
+    CreateEvent,
     CreateEventWithFlag,
     CreateNotify,
     CreateStream,
@@ -16,7 +19,10 @@ from acl_py import (
     LaunchCallback,
     LaunchKernel,
     Malloc,
+    MemcpyAsync,
+    MemcpyKind,
     Memset,
+    ProcessReport,
     RecordEvent,
     StreamWaitEvent,
     SubscribeReport,
@@ -25,10 +31,13 @@ from acl_py import (
     ValueWait,
     WaitAndResetNotify,
     current_simulation,
+    faults,
 )
+from device_model.profile import load
 
 NOTHING = "nothing that is queued or running would end that"
 A, B = busy("A", 10), busy("B", 10)
+H2D = MemcpyKind.HOST_TO_DEVICE
 acl = tiny(rules="acl")
 
 
@@ -58,15 +67,15 @@ async def test_two_streams_that_wait_for_one_another():
     await RecordEvent(e, b)
     error = await dead(SynchronizeStream, b)
     assert lines(error) == [
-        "<record of Event 1 made at LINE on stream 2 submitted at LINE> waits",
-        "<B on stream 2 submitted at LINE> waits",
+        "<record of Event 1 made at LINE on stream 2 submitted at LINE> waits for",
+        "<B on stream 2 submitted at LINE> waits for",
         "<wait for Event 2 made at LINE on stream 2 submitted at LINE> lasts until",
-        "<record of Event 2 made at LINE on stream 1 submitted at LINE> waits",
-        "<A on stream 1 submitted at LINE> waits",
+        "<record of Event 2 made at LINE on stream 1 submitted at LINE> waits for",
+        "<A on stream 1 submitted at LINE> waits for",
         "<wait for Event 1 made at LINE on stream 1 submitted at LINE> lasts until",
         "<record of Event 1 made at LINE on stream 2 submitted at LINE>, and so it goes round",
     ]
-    assert "to break it: take one of these waits out" in str(error)
+    assert "to break it: take out <wait for Event 2 made at" in str(error)
 
 
 @acl
@@ -77,8 +86,8 @@ async def test_a_wait_for_a_record_that_nobody_makes():
         await LaunchKernel(A, 1, (), stream)
     error = await dead(SynchronizeStream, stream)
     assert lines(error) == [
-        "<A on stream 1 submitted at LINE> waits, and so do 3 more of its stream",
-        "<A on stream 1 submitted at LINE> waits",
+        "<A on stream 1 submitted at LINE> waits, with 3 more of its stream, for",
+        "<A on stream 1 submitted at LINE> waits for",
         "<wait for Event 1 made at LINE on stream 1 submitted at LINE>: " + NOTHING,
     ]
     assert "to break it: record that event, in a stream that does not wait itself" in str(error)
@@ -95,7 +104,7 @@ async def test_a_false_dependency_through_a_hardware_queue():
     await LaunchKernel(B, 1, (), innocent)
     error = await dead(SynchronizeStream, innocent)
     first, *_, last = lines(error)
-    assert first.startswith("<B on stream 5 submitted at LINE> stands behind another stream's work in a hardware queue")
+    assert first.startswith("<B on stream 5 submitted at LINE> stands behind another stream's work in hardware queue 0")
     assert last.startswith("<wait for Event 1 made at LINE on stream 1")
 
 
@@ -107,7 +116,63 @@ async def test_a_host_that_waits_for_room_behind_a_wait_that_never_ends():
         await LaunchKernel(A, 1, (), stream)
     error = await dead(LaunchKernel, A, 1, (), stream)
     assert "waits for room in its hardware queue" in str(error)
-    assert "to break it: let work of that hardware queue end" in str(error)
+    assert lines(error) == [
+        "there is room in hardware queue 0, but not before",
+        "<A on stream 1 submitted at LINE> waits for",
+        "<wait for Event 1 made at LINE on stream 1 submitted at LINE>: " + NOTHING,
+    ]
+    assert "to break it: record that event" in str(error)
+
+
+def few_ids(ids):
+    profile = load("tiny")
+    return replace(profile, limits=replace(profile.limits, events=ids))
+
+
+@tiny(rules="acl", device=few_ids(4))
+async def test_a_host_that_waits_for_an_event_id():
+    stream, event = await CreateStream(), await flag()
+    await StreamWaitEvent(stream, event)
+    await LaunchKernel(A, 1, (), stream)
+    while stream.context.device.event_ids.left:
+        await RecordEvent(await CreateEvent(), stream)
+    error = await dead(RecordEvent, await CreateEvent(), stream)
+    assert lines(error) == [
+        "one of 4 ids is free again, but not before",
+        "<A on stream 1 submitted at LINE> waits for",
+        "<wait for Event 1 made at LINE on stream 1 submitted at LINE>: " + NOTHING,
+    ]
+
+
+@acl
+async def test_a_subscriber_for_whom_nothing_comes():
+    stream, event = await CreateStream(), await flag()
+    await SubscribeReport(None, stream)
+    error = await dead(ProcessReport, -1)
+    assert lines(error) == ["a callback is due: nothing that is queued or running would do that"]
+    assert "to break it: queue one with LaunchCallback()" in str(error)
+    await StreamWaitEvent(stream, event)
+    await LaunchCallback(print, None, CallbackBlock.BLOCK, stream)
+    error = await dead(ProcessReport, -1)
+    assert lines(error) == [
+        "a callback is due, but not before",
+        "<callback print on stream 1 submitted at LINE> waits for",
+        "<wait for Event 1 made at LINE on stream 1 submitted at LINE>: " + NOTHING,
+    ]
+
+
+@tiny
+async def test_a_host_that_waits_for_room_to_stage_behind_an_operation_that_hangs():
+    stream, x, source = await CreateStream(), await Malloc(4_096), np.zeros(4_096, np.uint8)
+    with current_simulation().fault(faults.hang(op="kernel")):
+        await LaunchKernel(A, 1, (), stream)
+        for _ in range(4):
+            await MemcpyAsync(x, 4_096, source, 4_096, H2D, stream)
+        error = await dead(MemcpyAsync, x, 4_096, source, 4_096, H2D, stream)
+        first, *_, last = lines(error)
+        assert first == "there is room in the ring for pageable copies, but not before"
+        assert "fault rule" in last
+        assert "to break it: remove the fault rule" in str(error)
 
 
 @acl
@@ -152,6 +217,28 @@ async def test_tasks_that_wait_for_one_another_are_named_with_their_lines():
     (error,) = caught.value.exceptions
     assert "task holder: SynchronizeStream(stream 1) at" in str(error)
     assert re.search(r"task recorder: in Lock.acquire at test_api_deadlock.py:\d+, for another task", str(error))
+
+
+@acl
+async def test_tasks_that_wait_for_tasks_are_named_with_whom_they_wait_for():
+    stream, event = await CreateStream(), await flag()
+    await StreamWaitEvent(stream, event)
+    told = []
+
+    async def wait():
+        told.append(await dead(SynchronizeStream, stream))
+
+    async def group():
+        async with asyncio.TaskGroup() as tasks:
+            for name in ("ten", "two"):
+                tasks.create_task(wait(), name=name)
+
+    outer = asyncio.create_task(group(), name="outer")
+    await asyncio.gather(outer)
+    for error in told:
+        tasks = [line for line in re.sub(r"\S+\.py:\d+", "LINE", str(error)).splitlines() if ", for task" in line]
+        assert tasks[0] == "  task outer: in TaskGroup.__aexit__ at LINE, for task ten, task two"
+        assert tasks[1].endswith("at LINE, for task outer")
 
 
 @acl

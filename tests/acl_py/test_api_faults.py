@@ -32,6 +32,7 @@ from acl_py import (
     SynchronizeStreamWithTimeout,
     current_simulation,
     faults,
+    kernel,
 )
 
 A, B = busy("A", 10), busy("B", 10)
@@ -57,9 +58,7 @@ async def test_the_nth_call_of_a_kind_fails_and_changes_nothing():
         assert state(sim) == before
         await Malloc(64)
     assert (error.kind, error.code, rule.seen, rule.struck) == (Kind.OUT_OF_MEMORY, 2, 3, 1)
-    assert re.search(
-        r"Malloc\(\) failed; injected by fault rule fail\(call='Malloc', nth=2\) made at test_.*:\d+", str(error)
-    )
+    assert re.search(r"Malloc\(\) failed: injected by fault rule fail\(.*\) made at test_api_faults.py:\d+", str(error))
 
 
 @tiny
@@ -110,6 +109,28 @@ async def test_out_of_memory_beyond_so_many_bytes():
         await Malloc(64)
 
 
+@tiny
+async def test_beyond_looks_at_what_is_asked_for_and_names_the_rule():
+    sim = current_simulation()
+    with sim.fault(faults.out_of_memory(beyond=1024)) as rule:
+        kept = [await Malloc(512)]
+        before = state(sim)
+        for verb in (Malloc, acl_py.MallocAsync):
+            error = await failure(verb, 513)
+            assert (error.kind, repr(rule) in str(error)) == (Kind.OUT_OF_MEMORY, True)
+            assert state(sim) == before
+        kept.append(await acl_py.MallocAsync(512))
+        await MallocHost(4096)  # of the host, not of the device
+    assert rule.struck == 2
+    kept.append(await Malloc(513))
+
+
+@tiny
+async def test_a_code_stands_for_the_kind_that_has_it():
+    with current_simulation().fault(faults.fail(call="Malloc", code=2)):
+        assert (await failure(Malloc, 64)).kind is Kind.OUT_OF_MEMORY
+
+
 # --- operations
 
 
@@ -121,7 +142,7 @@ async def test_an_operation_that_fails_is_a_failure_of_its_context():
         await LaunchKernel(A, 1, (), stream)
         await LaunchKernel(B, 1, (), stream)
         error = await failure(SynchronizeStream, stream)
-    assert ("B failed" in str(error), "fail(op='kernel', name='B') made at" in str(error)) == (True, True)
+    assert ("<B on stream 1" in str(error), "fail(op='kernel', name='B') made at" in str(error)) == (True, True)
     assert history(sim, begin) == [("A", 1_000, 11_000), ("B", 11_000, 21_000)]
     assert (await failure(LaunchKernel, A, 1)).kind is Kind.UNKNOWN  # sticky, as a real failure
     await ResetDevice(0)
@@ -253,6 +274,75 @@ async def test_a_slow_engine(engine, expected):
 
 
 @tiny
+async def test_a_slow_engine_for_a_time_beside_others_and_other_rules():
+    sim = current_simulation()
+    now = sim.now_ns / 1000
+    until = sim.fault(faults.slow("cores", 2, since_us=now + 100, until_us=now + 200))
+    always = sim.fault(faults.slow("cores", 3))
+    with sim.fault(faults.fail(op="kernel", nth=3)) as fails:
+        for _ in range(3):
+            await LaunchKernel(A, 1)
+            await SynchronizeStream() if fails.seen < 3 else await failure(SynchronizeStream)
+            await HostWork(100)
+    assert [op.end_ns - op.start_ns for op in sim.trace.ops] == [30_000, 60_000, 30_000]
+    until.remove()  # not the one that came last
+    await ResetDevice(0)
+    await LaunchKernel(A, 1)
+    await SynchronizeDevice()
+    assert (sim.trace.ops[-1].end_ns - sim.trace.ops[-1].start_ns, always.rules[0].struck) == (30_000, 4)
+    always.remove()
+    device = sim.runtime.device(0)
+    assert type(device.cores.copy_time) is type(sim.runtime.profile.copies.d2d)
+    assert sim.runtime.faults is None
+
+
+@pytest.mark.parametrize("first", ["cuda", "acl"])
+def test_only_the_device_that_is_struck_is_lost_and_what_it_runs_has_no_effect(first):
+    async def main():
+        sim, device = current_simulation(), await Malloc(64)
+        other = sim.runtime.device(1)
+        host = await MallocHost(64)
+        host.numpy()[:] = 1
+        await LaunchKernel(kernel(cost=acl_py.Cost(us=50))(lambda x: x.fill(7)), 1, (host,))
+        with sim.fault(faults.lose_device(call="GetMemInfo")):
+            assert (await failure(GetMemInfo)).kind is Kind.DEVICE_LOST
+            assert (await failure(SynchronizeDevice)).kind is Kind.DEVICE_LOST
+        assert other.primary.error is None
+        await HostWork(100)
+        assert (host.numpy() == 1).all()
+        await ResetDevice(0)
+        await SetDevice(1)
+        await LaunchKernel(A, 1)
+        await SynchronizeDevice()
+        assert device.allocation.freed is not None
+
+    acl_py.run(main, device="h200", rules=first)
+
+
+@tiny
+async def test_who_waits_for_a_hang_is_told_when_the_device_is_lost():
+    sim, stream = current_simulation(), await CreateStream()
+    with sim.fault(faults.hang(op="kernel", nth=1), faults.lose_device(call="StreamQuery")):
+        await LaunchKernel(A, 1, (), stream)
+        waiting = asyncio.create_task(acl_py.SynchronizeStream(stream))
+        await asyncio.sleep(0)
+        assert (await failure(acl_py.StreamQuery, stream)).kind is Kind.DEVICE_LOST
+        with pytest.raises(AclError, match="lose_device"):
+            await waiting
+
+
+@tiny(rules="acl")
+async def test_an_aborted_stream_does_not_hang_any_more():
+    sim, stream = current_simulation(), await CreateStream()
+    with sim.fault(faults.hang(op="kernel", nth=1)):
+        await LaunchKernel(A, 1, (), stream)
+    await acl_py.StreamAbort(stream)
+    assert (await failure(SynchronizeStream, stream)).kind is Kind.STREAM_ABORTED
+    await LaunchKernel(A, 1, (), stream)
+    await SynchronizeStream(stream)
+
+
+@tiny
 async def test_the_chunks_of_staged_copies_are_operations_too():
     sim, device = current_simulation(), await Malloc(1 << 16)
     with sim.fault(faults.fail(op="h2d", nth=3, kind=Kind.ECC_ERROR)) as rule:
@@ -327,6 +417,30 @@ async def test_rules_end_with_their_block_and_nothing_is_left():
 
 
 @tiny
+async def test_a_guard_can_be_kept_and_removed_by_hand():
+    sim = current_simulation()
+    guard = sim.fault(faults.fail(call="Malloc"), faults.delay(3, call="Malloc*"))
+    await failure(Malloc, 64)
+    assert repr(guard) == ("<Guard of fail(call='Malloc'), struck 1 of 1, delay(call='Malloc*', us=3), struck 0 of 0>")
+    guard.remove()
+    guard.remove()
+    await Malloc(64)
+    assert sim.runtime.faults is None
+    with pytest.raises(TypeError, match="one rule or more"):
+        sim.fault()
+
+
+async def test_faults_in_a_simulation_that_was_opened():
+    sim = acl_py.open(device="tiny")
+    try:
+        with sim.fault(faults.fail(call="Malloc", nth=1)):
+            await failure(Malloc, 64)
+            await Malloc(64)
+    finally:
+        await sim.close()
+
+
+@tiny
 async def test_observers_are_told():
     told = []
 
@@ -340,7 +454,7 @@ async def test_observers_are_told():
         await failure(Malloc, 64)
         await LaunchKernel(A, 1)
     assert told[0] == ("fail(call='Malloc')", "Malloc")
-    assert (told[1][0], told[1][1].startswith("<A")) == ("delay(op='kernel')", True)
+    assert (told[1][0], told[1][1].startswith("<A")) == ("delay(op='kernel', us=1)", True)
 
 
 @tiny
@@ -363,6 +477,11 @@ async def test_tasks_are_struck_in_the_order_of_their_calls():
         (lambda: faults.fail(call="Malloc", op="h2d"), "not at both"),
         (lambda: faults.fail(call="Malloc", name="A"), "name and stream are of operations"),
         (lambda: faults.fail(call="Malloc", nth=0), "nth must be a whole number"),
+        (lambda: faults.fail(call="Maloc"), "near it: Malloc, MallocHost, MallocAsync"),
+        (lambda: faults.fail(op="h2h"), "near it: h2d, d2h"),
+        (lambda: faults.out_of_memory(beyond=-1), "a number of bytes"),
+        (lambda: faults.out_of_memory(beyond=8, nth=2), "with nothing else"),
+        (lambda: faults.slow("H2D", "2x"), "factor must be more than 0"),
         (lambda: faults.fail(call="Malloc", nht=1), "there is no nht; there are call, op"),
         (lambda: faults.fail(call="Malloc", kind="OOPS"), "there is no kind of failure 'OOPS'"),
         (lambda: faults.fail(op="h2d", chance=2), "chance must lie between"),
@@ -383,8 +502,10 @@ def test_rules_that_cannot_be_are_refused(make, message):
 
 
 def test_rules_can_be_written():
-    assert repr(faults.parse("fail call=Malloc nth=3 kind=OUT_OF_MEMORY")) == "<Fault fail(call='Malloc', nth=3)>"
     assert (
-        repr(faults.parse("delay us=2.5 op=kernel name='my kernel'")) == "<Fault delay(op='kernel', name='my kernel')>"
+        repr(faults.parse("fail call=Malloc nth=3 kind=OUT_OF_MEMORY"))
+        == "<Fault fail(call='Malloc', nth=3, kind='OUT_OF_MEMORY')>"
     )
+    said = repr(faults.parse("delay us=2.5 op=kernel name='my kernel'"))
+    assert said == "<Fault delay(op='kernel', name='my kernel', us=2.5)>"
     assert repr(faults.parse("slow engine=H2D factor=2")) == "<Fault slow(engine='H2D', factor=2)>"

@@ -7,10 +7,15 @@ import acl_py
 from acl_py import (
     AclError,
     CreateEvent,
+    CreateEventWithFlag,
     CreateStream,
+    EventFlag,
     Kind,
     LaunchKernel,
     RecordEvent,
+    SetOpWaitTimeOut,
+    StreamAbort,
+    StreamWaitEvent,
     SynchronizeDeviceWithTimeout,
     SynchronizeEventWithTimeout,
     SynchronizeStream,
@@ -67,6 +72,22 @@ async def test_minus_one_waits_for_ever_and_others_are_refused(which):
         await verb(*args, 1.5)
     await verb(*args, -1)
     assert work.done
+
+
+@tiny(rules="acl")
+async def test_nothing_is_left_of_a_streams_limit():
+    """SetOpWaitTimeOut() limits waits of streams: one that is over in time, or aborted, leaves no timer."""
+    sim, aborted = current_simulation(), await CreateStream()
+    stream, event = await CreateStream(), await CreateEventWithFlag(EventFlag.SYNC)
+    await SetOpWaitTimeOut(3_600)
+    for each in (stream, aborted):
+        await StreamWaitEvent(each, event)
+        await LaunchKernel(LONG, 1, (), each)
+    await StreamAbort(aborted)
+    await RecordEvent(event)
+    await SynchronizeStream(stream)
+    assert sim.runtime.scheduler.heap == []
+    assert sim.now_ns < 20_000_000
 
 
 @tiny

@@ -112,3 +112,60 @@ def test_a_device_with_all_its_numbers_and_sources():
     assert result.exit_code == 0
     for words in ("latency.engines", "copies.h2d", "queues.depth", "1,021"):
         assert words in result.stdout
+
+
+FAULTY = {
+    "id": "faulty",
+    "buffers": {"d": {"space": "device", "bytes": 4096}, "p": {"space": "pinned", "bytes": 4096}},
+    "streams": {"A": {}},
+    "steps": [
+        {"op": "malloc", "name": "x", "bytes": 64},
+        {"op": "memcpy_async", "id": "in", "dst": "d", "src": "p", "bytes": 4096, "stream": "A"},
+        {"op": "launch", "id": "k", "stream": "A", "us": 100},
+        {"op": "sync_device"},
+    ],
+}
+
+
+def test_faults_strike_a_replay_and_say_how_often(file, tmp_path):
+    out = tmp_path / "out.json"
+    rules = ("--fault", "fail call=Malloc kind=OUT_OF_MEMORY", "--fault", "fail op=kernel nth=1 code=214")
+    result = acl_py("replay", file(FAULTY), "--json", str(out), *rules, "--fault", "delay us=5 call='Free*'")
+    assert result.exit_code == 0, result.stderr
+    assert [call["ret"] for call in json.loads(out.read_text())[0]["host"]] == [2, 0, 0, 214]
+    assert result.stdout.splitlines()[-3:] == [
+        "faulty: fail(call='Malloc', kind='OUT_OF_MEMORY') has struck 1 of the 1 that it saw",
+        "faulty: fail(op='kernel', nth=1, code=214) has struck 1 of the 1 that it saw",
+        "faulty: delay(call='Free*', us=5) has struck 0 of the 0 that it saw",
+    ]
+
+
+def test_a_fault_under_acls_rules_is_its_streams(file, tmp_path):
+    out = tmp_path / "out.json"
+    result = acl_py("replay", file(FAULTY), "--rules", "acl", "--fault", "ecc_error op=h2d", "--json", str(out))
+    assert result.exit_code == 0, result.stderr
+    assert [call["ret"] for call in json.loads(out.read_text())[0]["host"]] == [0, 0, 0, 507054]
+
+
+def test_a_replay_that_hangs_is_told_with_the_rule_and_the_others_run(file):
+    result = acl_py("replay", file(FAULTY, GOOD), "--fault", "hang op=h2d")
+    assert result.exit_code == 1
+    assert "faulty: the program: SynchronizeDevice()" in result.stderr
+    assert "injected by fault rule hang(op='h2d') made at the command line" in result.stderr
+    assert result.stdout.startswith("good: ")
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("list", "lose_device"),
+        ("explode op=h2d", "explode"),
+        ("fail call=Maloc", "MallocAsync"),
+        ("fail nth=1", "call=..."),
+        ("fail call=Malloc oops", "'oops'"),
+    ],
+)
+def test_a_rule_that_cannot_be_is_refused_with_what_can(file, fault, said):
+    result = acl_py("replay", file(GOOD), "--fault", fault)
+    assert result.exit_code == 2
+    assert said in result.stderr

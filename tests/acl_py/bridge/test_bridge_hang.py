@@ -4,13 +4,14 @@ import asyncio
 import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import anyio
 import pytest
 from miniature import US, Deadlock, Host
 
 import acl_py.bridge
-from acl_py import hang
+from acl_py import hang, threads
 
 
 async def _wait_for(host, event, who):
@@ -525,23 +526,23 @@ def test_no_busy_loop_while_the_outside_is_waited_for(run):
 
 
 def test_pool_thread_that_looks_idle_is_given_time():
-    with hang.pool.ThreadPoolExecutor(1) as executor:
+    with ThreadPoolExecutor(1) as executor:
         executor.submit(int).result()
         (worker,) = executor._threads
-        while not hang._is_idle_worker(worker):
+        while not threads._is_idle_worker(worker):
             time.sleep(0.001)
-        assert not hang.is_hopeless([], 0.0)
-        assert hang.is_hopeless([], hang.GRACE_S)
+        assert not threads.is_hopeless([], 0.0)
+        assert threads.is_hopeless([], threads.GRACE_S)
 
 
 def test_idle_pool_thread_with_a_job_in_its_queue_is_not_idle():
-    with hang.pool.ThreadPoolExecutor(1) as executor:
+    with ThreadPoolExecutor(1) as executor:
         executor.submit(int).result()
         (worker,) = executor._threads
-        while not hang._is_idle_worker(worker):
+        while not threads._is_idle_worker(worker):
             time.sleep(0.001)
         go = threading.Event()
         executor.submit(go.wait)
         executor.submit(int)
-        assert not hang._is_idle_worker(worker)
+        assert not threads._is_idle_worker(worker)
         go.set()

@@ -1,0 +1,63 @@
+"""Shows: what the report of a deadlock says, and how to bound a wait in simulated time.
+
+Scenario: under ACL's rules a producer fills a buffer and a consumer empties it, each in a stream of its own, with two
+level-flag events between them. The producer waits for `empty`, which the consumer records; the consumer waits for
+`full`, which the producer records; and nobody has said that the buffer is empty at the beginning. Each task that waits
+gets an error with the chain of waits, from line to line, until it closes. A wait with a limit says what it waited for
+in the same words, and the work goes on. With one record more before the first round, all is well.
+"""
+
+import asyncio
+
+import acl_py
+from acl_py import Cost, EventFlag
+
+
+@acl_py.kernel(cost=Cost(us=30))
+def fill():
+    pass
+
+
+@acl_py.kernel(cost=Cost(us=20))
+def drain():
+    pass
+
+
+async def produce(stream, empty, full):
+    await acl_py.StreamWaitEvent(stream, empty)
+    await fill[1, stream]()
+    await acl_py.RecordEvent(full, stream)
+    await acl_py.SynchronizeStream(stream)
+
+
+async def consume(stream, empty, full):
+    await acl_py.StreamWaitEvent(stream, full)
+    await drain[1, stream]()
+    await acl_py.RecordEvent(empty, stream)
+    await acl_py.SynchronizeStream(stream)
+
+
+async def main():
+    async with acl_py.simulate(device="h200", rules="acl") as sim:
+        first, second = await acl_py.CreateStream(), await acl_py.CreateStream()
+        empty = await acl_py.CreateEventWithFlag(EventFlag.SYNC)
+        full = await acl_py.CreateEventWithFlag(EventFlag.SYNC)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(produce(first, empty, full), name="producer")
+                group.create_task(consume(second, empty, full), name="consumer")
+        except* acl_py.DeadlockError as group:
+            print(f"{len(group.exceptions)} tasks were told; the first:\n{group.exceptions[0]}")
+        try:
+            await acl_py.SynchronizeStreamWithTimeout(second, 5)
+        except acl_py.AclError as error:
+            print(f"\nafter 5 ms:\n{error}")
+
+        await acl_py.RecordEvent(empty)  # in the default stream, which waits for nobody
+        await acl_py.SynchronizeDevice()
+        print("\nthe buffer was empty after all:")
+        for op in sim.trace.ops:
+            print(f"  {op.name:5} {op.start_ns / 1000:8,.1f} to {op.end_ns / 1000:8,.1f} us")
+
+
+asyncio.run(main())

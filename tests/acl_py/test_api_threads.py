@@ -1,0 +1,514 @@
+"""Threads: the blocking core under several of them, and simulations in the event loops of several threads."""
+
+import asyncio
+import random
+import threading
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from histories import busy
+
+import acl_py
+import acl_py.blocking
+from acl_py import (
+    AclError,
+    Array,
+    CallbackBlock,
+    Cost,
+    CreateContext,
+    CreateEvent,
+    CreateEventWithFlag,
+    CreateStream,
+    DeadlockError,
+    EventFlag,
+    GetDevice,
+    GetLastError,
+    HostThread,
+    InOut,
+    Kind,
+    LaunchCallback,
+    LaunchKernel,
+    Malloc,
+    MallocHost,
+    MemcpyAsync,
+    MemcpyKind,
+    PeekAtLastError,
+    ProcessReport,
+    QueryEventWaitStatus,
+    RecordEvent,
+    SetDevice,
+    Sleep,
+    Status,
+    StreamWaitEvent,
+    SubscribeReport,
+    SynchronizeDevice,
+    SynchronizeStream,
+    SynchronizeStreamWithTimeout,
+    current_simulation,
+    kernel,
+)
+from acl_py.blocking import BlockingBridge, finish, take_part
+from acl_py.runtime import scope_var
+from acl_py.simulation import build
+from device_model.observe import Observer
+
+A = busy("A", 10)
+
+
+@contextmanager
+def program(rules="cuda", **options):
+    """A runtime for threads, in which the calling one takes part; whatever it left waiting would be an error."""
+    runtime, _ = build("tiny", rules, workers=1, **options)
+    runtime.bridge = BlockingBridge(runtime)
+    before = scope_var.get()
+    take_part(runtime)
+    try:
+        yield runtime
+    finally:
+        with runtime.bridge.lock:
+            runtime.close("the program is over")
+        scope_var.set(before)
+    assert (runtime.waiters, runtime.limits, runtime.unfinished()) == ({}, {}, [])
+
+
+class Outcome(threading.Thread):
+    """A thread that takes part in a runtime; `outcome` waits for its end and gives what it returned, or raises that."""
+
+    def __init__(self, runtime, function, *args):
+        super().__init__()
+        self._work = (runtime, function, args)
+        self.start()
+
+    def run(self):
+        runtime, function, args = self._work
+        take_part(runtime)
+        try:
+            self._result, self._error = function(*args), None
+        except Exception as error:
+            self._error = error
+
+    def outcome(self):
+        self.join()
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+
+def until(condition):
+    """Let other threads run until they have come so far."""
+    while not condition():
+        threading.Event().wait(0.001)
+
+
+def until_somebody_waits(runtime):
+    until(lambda: runtime.waiters)
+
+
+def stuck_stream():
+    """A stream whose work waits for an event."""
+    stream, event = finish(CreateStream()), finish(CreateEventWithFlag(EventFlag.SYNC))
+    finish(StreamWaitEvent(stream, event))
+    finish(LaunchKernel(A, 1, (), stream))
+    return stream, event
+
+
+def test_a_thread_waits_for_what_another_one_does():
+    with program("acl") as runtime:
+        stream, event = stuck_stream()
+        waiter = Outcome(runtime, lambda: finish(SynchronizeStream(stream)))
+        until_somebody_waits(runtime)
+        before = runtime.host_ns
+        finish(RecordEvent(event))
+        waiter.outcome()
+        assert runtime.host_ns == before + 1_000 + 10_000 + 2_000
+
+
+def test_threads_that_all_wait_are_a_deadlock_and_each_is_told():
+    with program("acl") as runtime:
+        streams = [stuck_stream()[0] for _ in range(3)]
+        threads = [Outcome(runtime, lambda stream=stream: finish(SynchronizeStream(stream))) for stream in streams]
+        errors = []
+        for thread in threads:
+            with pytest.raises(DeadlockError, match=f"^thread {thread.name}: SynchronizeStream") as caught:
+                thread.outcome()
+            errors.append(caught.value)
+        assert [f"on stream {number}" in error.chain[-1] for number, error in enumerate(errors, 1)] == [True] * 3
+        assert len(set(map(id, errors))) == 3
+        finish(acl_py.StreamAbort(streams[0]))  # the runtime is good for more
+        for stream in streams[1:]:
+            finish(acl_py.DestroyStreamForce(stream))
+
+
+def test_a_thread_outside_any_call_may_still_act():
+    """Nobody is called dead while one thread waits for something else: only `hang_after` makes it an error."""
+    with program("acl", hang_after=0.3) as runtime:
+        stream, event = stuck_stream()
+        go = threading.Event()
+
+        def bystander():
+            go.wait()
+            finish(RecordEvent(event))
+
+        helper = Outcome(runtime, bystander)
+        with pytest.raises(DeadlockError) as caught:
+            finish(SynchronizeStream(stream))
+        assert caught.value.__notes__ == [f"what might still wake it: thread {helper.name!r}"]
+        waiter = Outcome(runtime, lambda: finish(SynchronizeStream(stream)))
+        until_somebody_waits(runtime)
+        go.set()
+        helper.outcome()
+        waiter.outcome()
+
+
+def test_a_daemon_that_was_there_before_counts_once_it_takes_part():
+    begin, took_part, act, box = threading.Event(), threading.Event(), threading.Event(), []
+
+    def daemon():
+        begin.wait()
+        take_part(box[0])
+        took_part.set()
+        act.wait()
+        finish(RecordEvent(box[1]))
+
+    thread = threading.Thread(target=daemon, daemon=True)
+    thread.start()
+    with program("acl") as runtime:
+        stream, event = stuck_stream()
+        box += [runtime, event]
+        with pytest.raises(DeadlockError):
+            finish(SynchronizeStream(stream))  # it might be anybody's, and does nothing for ever
+        begin.set()
+        took_part.wait()
+        waiter = Outcome(runtime, lambda: finish(SynchronizeStream(stream)))
+        until_somebody_waits(runtime)
+        act.set()
+        waiter.outcome()
+        thread.join()
+
+
+def test_a_wait_that_only_another_thread_could_end_is_warned_of_once(monkeypatch):
+    monkeypatch.setattr(acl_py.blocking, "_WARN_S", 0.01)
+    with program("acl") as runtime:
+        stream, event = stuck_stream()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            waiter = Outcome(runtime, lambda: finish(SynchronizeStream(stream)))
+            until(lambda: caught)
+            finish(RecordEvent(event))
+            waiter.outcome()
+        (warning,) = caught
+        assert "what might still wake it: thread 'MainThread'" in str(warning.message)
+
+
+def test_a_thread_that_joins_a_dead_one_is_dead_too():
+    with program("acl") as runtime:
+        stream, _ = stuck_stream()
+        inner = Outcome(runtime, lambda: finish(SynchronizeStream(stream)))
+        outer = Outcome(runtime, inner.join)
+        outer.outcome()
+        with pytest.raises(DeadlockError):
+            inner.outcome()
+        finish(acl_py.StreamAbort(stream))
+
+
+def test_workers_of_a_pool_that_all_wait_are_a_deadlock():
+    with program("acl") as runtime:
+        stream, _ = stuck_stream()
+
+        def wait():
+            take_part(runtime)
+            with pytest.raises(DeadlockError):
+                finish(SynchronizeStream(stream))
+            return "told"
+
+        with ThreadPoolExecutor(3) as pool:
+            told = [pool.submit(wait) for _ in range(3)]
+        assert [each.result() for each in told] == ["told"] * 3
+        finish(acl_py.StreamAbort(stream))
+
+
+def test_a_poll_for_what_another_thread_does():
+    with program("acl") as runtime:
+        _, event = stuck_stream()
+
+        def poll():
+            while finish(QueryEventWaitStatus(event)) is Status.NOT_READY:
+                pass
+
+        before = runtime.host_ns
+        poller = Outcome(runtime, poll)
+        until(lambda: runtime.host_ns > before)
+        finish(RecordEvent(event))
+        poller.outcome()
+        _, never = stuck_stream()
+        event = never
+        with pytest.raises(DeadlockError):
+            poll()
+        finish(RecordEvent(never))
+        finish(SynchronizeDevice())
+
+
+def test_a_poll_that_is_answered_not_yet_may_be_followed_by_the_call_that_helps():
+    with program("acl") as runtime:
+        stream, event = stuck_stream()
+        assert [finish(QueryEventWaitStatus(event)) for _ in range(100)] == [Status.NOT_READY] * 100
+        finish(RecordEvent(event))
+        finish(SynchronizeStream(stream))
+        assert not runtime.scheduler.heap
+
+
+def test_callbacks_are_run_by_the_thread_that_asks_for_them_and_its_limit_lets_no_time_pass():
+    """While the main thread is outside any call, a limit of a thread is one of real time."""
+    with program("acl") as runtime:
+        stream, ran = finish(CreateStream()), []
+
+        def subscriber(stop):
+            finish(SubscribeReport(threading.get_ident(), stream))
+            while not stop.is_set():
+                finish(ProcessReport(60_000))
+
+        def callback(number):
+            ran.append((number, threading.current_thread()))
+
+        stop = threading.Event()
+        thread = Outcome(runtime, subscriber, stop)
+        until_somebody_waits(runtime)
+        for number in range(5):
+            finish(LaunchKernel(A, 1, (), stream))
+            finish(LaunchCallback(callback, number, CallbackBlock.BLOCK, stream))
+        finish(SynchronizeStream(stream))
+        stop.set()
+        if thread.is_alive():
+            finish(LaunchCallback(ran.append, "last", CallbackBlock.NO_BLOCK, stream))
+        thread.outcome()
+        assert ran[:5] == [(number, thread) for number in range(5)]
+        assert runtime.host_ns < 1_000_000
+
+
+def test_a_limit_is_over_at_once_where_nobody_else_could_act():
+    with program("acl") as runtime:
+        stream, _ = stuck_stream()
+        waiter = Outcome(runtime, lambda: finish(SynchronizeStreamWithTimeout(stream, 3_600_000)))
+        with pytest.raises(AclError, match=r"has waited 3.6e\+06 ms"):
+            waiter.outcome()
+        assert runtime.host_ns > 3_600_000_000_000
+        finish(acl_py.StreamAbort(stream))
+
+
+def test_each_thread_has_a_context_and_a_last_error_of_its_own():
+    with program() as runtime:
+        main = scope_var.get().context
+
+        def other():
+            finish(SetDevice(1))
+            context = finish(CreateContext(1))
+            with pytest.raises(AclError):
+                finish(Malloc(1 << 60))
+            turn.wait()
+            return context, finish(acl_py.GetCurrentContext()), finish(GetDevice()), finish(GetLastError())
+
+        turn = threading.Event()
+        thread = Outcome(runtime, other)
+        turn.set()
+        made, current, device, code = thread.outcome()
+        assert (made is current, device, code) == (True, 1, runtime.rules.codes[Kind.OUT_OF_MEMORY].value)
+        assert (scope_var.get().context, finish(GetDevice()), finish(PeekAtLastError())) == (main, 0, 0)
+
+
+def test_a_host_thread_lets_others_call_while_time_is_held():
+    with program("acl") as runtime:
+        stream = finish(CreateStream())
+        called, entered = threading.Event(), threading.Event()
+
+        def work():
+            entered.set()
+            called.wait()
+            with pytest.raises(RuntimeError, match="no simulated time passes there"):
+                finish(SynchronizeStream(stream))
+            return runtime.host_ns
+
+        holder = Outcome(runtime, lambda: finish(HostThread(work)))
+        entered.wait()
+        finish(LaunchKernel(A, 1, (), stream))
+        queued = runtime.host_ns
+        waiter = Outcome(runtime, lambda: finish(SynchronizeStream(stream)))
+        until_somebody_waits(runtime)
+        called.set()
+        assert holder.outcome() == queued + 2 * 300  # for the calls that wait; the kernel ends later
+        waiter.outcome()
+        assert runtime.host_ns == queued + 10_000 + 2_000
+
+
+def test_a_runtime_that_ends_takes_nobody_with_it():
+    with program("acl") as runtime:
+        stream, _ = stuck_stream()
+        waiter = Outcome(runtime, lambda: finish(SynchronizeStream(stream)))
+        until_somebody_waits(runtime)
+        finish(acl_py.DestroyStreamForce(finish(CreateStream())))
+        with runtime.bridge.lock:
+            finish(acl_py.StreamAbort(stuck_stream()[0]))
+            runtime.close("closed meanwhile")
+        with pytest.raises(AclError, match="closed meanwhile; let threads end before"):
+            waiter.outcome()
+        stream.context.device.abort(stream, AclError(Kind.UNKNOWN, runtime.rules.codes[Kind.UNKNOWN], "over"))
+
+
+@kernel(cost=Cost(us=50))
+def add(x: InOut, by: int):
+    x += by
+
+
+class Count(Observer):
+    """Counts operations that have ended."""
+
+    ended = 0
+
+    def op_ended(self, op):
+        self.ended += 1
+
+
+def stress(threads, rounds, seed):
+    """Every thread has memory and a stream of its own, all share one more of each; what comes out is known."""
+    size, count = 64, Count()
+    with program() as runtime:
+        runtime.hooks.add(count)
+        shared_stream, shared = finish(CreateStream()), Array(finish(Malloc(8 * size)), np.int64)
+        finish(acl_py.MemsetAsync(shared.buffer, shared.buffer.nbytes, 0, shared.buffer.nbytes, shared_stream))
+        finish(SynchronizeDevice())
+
+        def work(number):
+            chance = random.Random(f"{seed} {number}")
+            stream, event = finish(CreateStream()), finish(CreateEvent())
+            host, device = finish(MallocHost(8 * size)), Array(finish(Malloc(8 * size)), np.int64)
+            ours = host.numpy(np.int64)
+            ours[:] = number
+            expected, given, queued = ours.copy(), 0, 0
+            finish(MemcpyAsync(device.buffer, 8 * size, host, 8 * size, MemcpyKind.HOST_TO_DEVICE, stream))
+            queued += 1
+            for _ in range(rounds):
+                what = chance.randrange(6)
+                if what <= 1:
+                    by = chance.randrange(100)
+                    finish(LaunchKernel(add, 1, (device, by), stream))
+                    expected += by
+                    queued += 1
+                elif what == 2:
+                    by = chance.randrange(100)
+                    finish(LaunchKernel(add, 1, (shared, by), shared_stream))
+                    given += by
+                    queued += 1
+                elif what == 3:
+                    finish(RecordEvent(event, stream))
+                    finish(StreamWaitEvent(shared_stream, event))
+                elif what == 4:
+                    finish(MemcpyAsync(host, 8 * size, device.buffer, 8 * size, MemcpyKind.DEVICE_TO_HOST, stream))
+                    queued += 1
+                    finish(SynchronizeStream(stream))
+                    assert (ours == expected).all()
+                else:
+                    finish(Sleep(chance.randrange(30_000_000)))
+            finish(SynchronizeStream(stream))
+            return given, queued
+
+        results = [thread.outcome() for thread in [Outcome(runtime, work, number) for number in range(threads)]]
+        finish(SynchronizeDevice())
+        out = finish(MallocHost(8 * size))
+        finish(acl_py.Memcpy(out, 8 * size, shared.buffer, 8 * size, MemcpyKind.DEVICE_TO_HOST))
+        total = sum(given for given, _ in results)
+        assert (out.numpy(np.int64) == total).all()
+        queued = sum(queued for _, queued in results)
+        assert count.ended == queued + 2  # the first fill and the last copy
+        return runtime.host_ns, queued
+
+
+def test_many_threads_for_an_hour_of_simulated_time():
+    host_ns, queued = stress(threads=8, rounds=200, seed=1)
+    assert host_ns > 3_600 * 10**9
+    assert queued > 500
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(5))
+def test_many_threads_for_a_day_of_simulated_time(seed):
+    host_ns, _ = stress(threads=16, rounds=4_000, seed=seed)
+    assert host_ns > 24 * 3_600 * 10**9
+
+
+# --- event loops in threads
+
+
+async def _mixed(seed):
+    """Tasks that compute and wait for one another; the history is a function of the seed alone."""
+    sim, log, chance = current_simulation(), [], random.Random(seed)
+    events = [await CreateEvent() for _ in range(4)]
+    queue = asyncio.Queue(2)
+
+    async def task(number):
+        stream = await CreateStream()
+        for _ in range(30):
+            await LaunchKernel(busy(f"k{number}", chance.randrange(1, 50)), 1, (), stream)
+            await RecordEvent(events[number], stream)
+            await StreamWaitEvent(stream, events[chance.randrange(4)])
+            if chance.random() < 0.3:
+                await (queue.put(number) if number % 2 else asyncio.sleep(0))
+            if number == 0 and not queue.empty():
+                queue.get_nowait()
+            if chance.random() < 0.5:
+                await SynchronizeStream(stream)
+            log.append((number, sim.now_ns))
+
+    async def drain():
+        while True:
+            log.append(("got", await queue.get()))
+
+    drainer = asyncio.create_task(drain())
+    await asyncio.gather(*map(task, range(4)))
+    drainer.cancel()
+    return log, [(op.name, op.start_ns, op.end_ns) for op in sim.trace.ops]
+
+
+@pytest.mark.parametrize("uvloop", [False, True], ids=["asyncio", "uvloop"])
+def test_a_simulation_in_each_of_two_threads_is_as_it_is_alone(uvloop):
+    def run(seed):
+        return acl_py.run(_mixed, seed, device="tiny", workers=1, uvloop=uvloop)
+
+    alone = [run(seed) for seed in range(4)]
+    for _ in range(3):
+        with ThreadPoolExecutor(4) as pool:
+            assert list(pool.map(run, range(4))) == alone
+
+
+def test_a_hang_in_the_loop_of_a_thread_that_is_joined_is_certain():
+    async def main():
+        stream, event = await CreateStream(), await CreateEventWithFlag(EventFlag.SYNC)
+        await StreamWaitEvent(stream, event)
+        with pytest.raises(DeadlockError):
+            await SynchronizeStream(stream)
+        return "told"
+
+    told = []
+    thread = threading.Thread(target=lambda: told.append(acl_py.run(main, device="tiny", rules="acl")))
+    thread.start()
+    thread.join()
+    assert told == ["told"]
+
+
+def test_a_wait_in_the_loop_of_a_foreign_thread_is_refused():
+    """to_thread() hands the context variables on, and the simulation with them."""
+
+    async def main():
+        await LaunchKernel(A, 1, ())
+        with pytest.raises(RuntimeError, match=r"belongs to that of another: .*run_coroutine_threadsafe"):
+            await asyncio.to_thread(asyncio.run, SynchronizeDevice())
+
+        def ask():
+            return asyncio.run_coroutine_threadsafe(GetDevice(), loop).result()
+
+        loop = asyncio.get_running_loop()
+        assert await asyncio.to_thread(ask) == 0
+        await SynchronizeDevice()
+
+    acl_py.run(main, device="tiny", workers=1)
