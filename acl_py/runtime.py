@@ -15,6 +15,7 @@ import numpy as np
 
 from acl_py import log
 from acl_py.errors import AclError, DeadlockError, Kind
+from acl_py.findings import Speaker
 from acl_py.sites import Site
 from device_model.contexts import Context
 from device_model.device import Device
@@ -89,6 +90,8 @@ class Runtime:
         self.simulation: object = None  # what its user holds: see simulation.py
         self.closed: str | None = None  # why no verb works any more
         self.pools_in_use = False  # memory may lie unused in a stream-ordered pool
+        self.speaker = Speaker()  # what core kernels print, and what is wrong with them
+        self.hooks.add(self.speaker)
         log.listen(self.hooks)
         self._devices: dict[int, Device] = {}
 

@@ -12,11 +12,11 @@ HOST_FILES = sorted((ROOT / "acl_py").rglob("*.py"))
 FORBIDDEN = {"asyncio", "acl_py", "anyio", "uvloop", "time", "datetime", "random", "secrets", "uuid", "structlog"}
 # What each floor of acl_py must not import from: the floors above it. See acl_py/__init__.py.
 FLOORS = [
-    ("arrays", "errors", "sites", "log", "bridge", "hang", "blocking"),
+    ("arrays", "errors", "sites", "log", "findings", "bridge", "hang", "blocking"),
     ("runtime",),
-    ("streams", "events", "devices", "memory", "kernels", "callbacks", "host"),
+    ("streams", "events", "devices", "memory", "kernels", "core_kernels", "asc", "callbacks", "host"),
     ("simulation",),
-    ("programs", "replay", "demo"),
+    ("programs", "replay", "demo", "demo_aicore"),
     ("cli", "__main__"),
 ]
 
