@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
+from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
-from acl_py import codes, demo, faults
+from acl_py import codes, demo, demo_aicore, faults
 from acl_py.errors import DeadlockError
 from acl_py.faults import Fault, FaultError
 from acl_py.portability import differences
@@ -110,10 +111,21 @@ def devices_command(
         _console().print(_everything(_profile(name)))
 
 
+class Demo(Enum):
+    """What can be shown."""
+
+    STREAMS = "streams"
+    AICORE = "aicore"
+
+
 @app.command("demo")
-def demo_command() -> None:
-    """Do the same job four times, from synchronous to double-buffered, and draw what the device did."""
-    demo.main()
+def demo_command(
+    what: Annotated[
+        Demo, typer.Argument(help="streams: one job done four ways. aicore: one kernel, single- and double-buffered.")
+    ] = Demo.STREAMS,
+) -> None:
+    """Do the same job in several ways, and draw what the device, or the pipes of an AI core, did."""
+    (demo if what is Demo.STREAMS else demo_aicore).main()
 
 
 def _replay(program: Program, card: DeviceProfile, rules: SyncRules | None, injected: Sequence[Fault]) -> Replay:

@@ -35,7 +35,7 @@ from acl_py.streams import StreamLike, resolve
 from device_model import memory as model
 from device_model.errors import DeviceError
 from device_model.memory import Buffer, Space
-from device_model.ops import Extent, Kernel, Label, Lane, Op
+from device_model.ops import Extent, Kernel, Label, Lane, Op, Work
 from device_model.profile import DeviceProfile
 from device_model.scheduler import Completion
 from device_model.streams import Stream
@@ -129,26 +129,19 @@ class _Body:
                 self._function(block, *self._args)
 
 
-class KernelFunction:
-    """A Python function made a kernel; launch it with LaunchKernel, or `await k[blocks, stream](*args)`."""
+class Launchable:
+    """What LaunchKernel takes: a Python function and what it does with its arguments."""
 
-    def __init__(
-        self, function: Callable[..., object], *, cost: Cost, per_block: bool, exclusive: bool | None, serial: bool
-    ) -> None:
+    def __init__(self, function: Callable[..., object], *, skip: int = 0) -> None:
         self.function = function
-        self.cost = cost
-        self.per_block = per_block
-        # Who is priced by work occupies the cores that do it, else two such kernels would have the device twice.
-        self.exclusive = cost.us is None if exclusive is None else exclusive
-        self.serial = serial
         self.name = function.__name__
-        self._label = Label("kernel", Lane.COMPUTE, self.name)
+        self.label = Label("kernel", Lane.COMPUTE, self.name)
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
-        self._names, self._accesses = _accesses(function, skip=1 if per_block else 0)
+        self._names, self._accesses = _accesses(function, skip)
 
     def __repr__(self) -> str:
-        return f"<{'block ' if self.per_block else ''}kernel {self.name}>"
+        return f"<kernel {self.name}>"
 
     def __getitem__(self, where: "int | tuple[int, StreamLike]") -> Callable[..., Coroutine[Any, Any, Completion]]:
         """`k[blocks]` or `k[blocks, stream]`: call it with the arguments and await that."""
@@ -163,27 +156,12 @@ class KernelFunction:
         """Refuse: a kernel is launched, not called."""
         raise TypeError(f"{self!r} is launched, not called: await {self.name}[blocks, stream](...)")
 
-    def work(self, runtime: Runtime, blocks: int, args: tuple[Any, ...]) -> Kernel:
-        """What a launch with these arguments does; remembered for the next time."""
-        key = (self, blocks, args)
-        try:
-            work: Kernel | None = runtime.launches.get(key)
-        except TypeError:  # an argument that cannot be hashed
-            return self._prepare(runtime, blocks, args)[0]
-        if work is None:
-            work, repeats = self._prepare(runtime, blocks, args)
-            if repeats:
-                if len(runtime.launches) >= _MAX_LAUNCHES:
-                    runtime.launches.clear()
-                runtime.launches[key] = work
-            return work
-        for allocation in work.touched:
-            if allocation.freed is not None:
-                return self._prepare(runtime, blocks, args)[0]  # which tells the story
-        return work
+    def work(self, runtime: Runtime, blocks: int, args: tuple[Any, ...]) -> Work:
+        """What a launch with these arguments does."""
+        raise NotImplementedError  # pragma: no cover - each kind of kernel has its own
 
-    def _prepare(self, runtime: Runtime, blocks: int, args: Sequence[Any]) -> tuple[Kernel, bool]:
-        """The work, and whether it is the same each time: not with plain values, for 1, 1.0 and True are equal."""
+    def arguments(self, runtime: Runtime, args: Sequence[Any]) -> tuple[list[Any], list[tuple[Extent, Access]]]:
+        """*args* with an Array for each that is memory; and what of memory they are, in their order."""
         if len(args) != len(self._accesses):
             raise TypeError(f"{self!r} takes {len(self._accesses)} arguments, not {len(args)}")
         values: list[Any] = []
@@ -197,28 +175,7 @@ class KernelFunction:
             buffer = array.buffer
             runtime.memory.locate(buffer, array.nbytes, name)  # alive?
             extents.append(((buffer.allocation, buffer.offset, buffer.offset + array.nbytes), access))
-        nbytes = sum(stop - start for (_, start, stop), _ in extents)
-        read = tuple(extent for extent, access in extents if access is not Access.OUT)
-        written = tuple(extent for extent, access in extents if access is not Access.IN)
-        outs = tuple(extent for extent, access in extents if access is Access.OUT)
-        block_ns = self.cost.block_ns(runtime.profile, blocks, values, nbytes, exclusive=self.exclusive)
-        body: Callable[[], None] = _Body(
-            self.function, blocks if self.per_block else None, values, self._accesses, outs
-        )
-        if 0 < runtime.op_execute_ns < block_ns:
-            block_ns, body = runtime.op_execute_ns, partial(_run_out_of_time, self, block_ns)
-        work = Kernel(
-            self._label,
-            blocks,
-            block_ns,
-            body,
-            read,
-            written,
-            nbytes,
-            exclusive=self.exclusive,
-            serial=self.serial,
-        )
-        return work, self.cost.is_constant and len(extents) == len(args)
+        return values, extents
 
     def _as_array(self, runtime: Runtime, name: str, arg: Any) -> Array | None:
         if isinstance(arg, Array):
@@ -242,6 +199,68 @@ class KernelFunction:
             allocation, offset = runtime.memory.locate(arg, 0, name)
             return Array(Buffer(allocation, offset, allocation.nbytes - offset))
         return None
+
+
+class KernelFunction(Launchable):
+    """A Python function made a kernel; launch it with LaunchKernel, or `await k[blocks, stream](*args)`."""
+
+    def __init__(
+        self, function: Callable[..., object], *, cost: Cost, per_block: bool, exclusive: bool | None, serial: bool
+    ) -> None:
+        super().__init__(function, skip=1 if per_block else 0)
+        self.cost = cost
+        self.per_block = per_block
+        # Who is priced by work occupies the cores that do it, else two such kernels would have the device twice.
+        self.exclusive = cost.us is None if exclusive is None else exclusive
+        self.serial = serial
+
+    def __repr__(self) -> str:
+        return f"<{'block ' if self.per_block else ''}kernel {self.name}>"
+
+    def work(self, runtime: Runtime, blocks: int, args: tuple[Any, ...]) -> Kernel:
+        """What a launch with these arguments does; remembered for the next time."""
+        key = (self, blocks, args)
+        try:
+            work: Kernel | None = runtime.launches.get(key)
+        except TypeError:  # an argument that cannot be hashed
+            return self._prepare(runtime, blocks, args)[0]
+        if work is None:
+            work, repeats = self._prepare(runtime, blocks, args)
+            if repeats:
+                if len(runtime.launches) >= _MAX_LAUNCHES:
+                    runtime.launches.clear()
+                runtime.launches[key] = work
+            return work
+        for allocation in work.touched:
+            if allocation.freed is not None:
+                return self._prepare(runtime, blocks, args)[0]  # which tells the story
+        return work
+
+    def _prepare(self, runtime: Runtime, blocks: int, args: Sequence[Any]) -> tuple[Kernel, bool]:
+        """The work, and whether it is the same each time: not with plain values, for 1, 1.0 and True are equal."""
+        values, extents = self.arguments(runtime, args)
+        nbytes = sum(stop - start for (_, start, stop), _ in extents)
+        read = tuple(extent for extent, access in extents if access is not Access.OUT)
+        written = tuple(extent for extent, access in extents if access is not Access.IN)
+        outs = tuple(extent for extent, access in extents if access is Access.OUT)
+        block_ns = self.cost.block_ns(runtime.profile, blocks, values, nbytes, exclusive=self.exclusive)
+        body: Callable[[], None] = _Body(
+            self.function, blocks if self.per_block else None, values, self._accesses, outs
+        )
+        if 0 < runtime.op_execute_ns < block_ns:
+            block_ns, body = runtime.op_execute_ns, partial(_run_out_of_time, self, block_ns)
+        work = Kernel(
+            self.label,
+            blocks,
+            block_ns,
+            body,
+            read,
+            written,
+            nbytes,
+            exclusive=self.exclusive,
+            serial=self.serial,
+        )
+        return work, self.cost.is_constant and len(extents) == len(args)
 
 
 def _run_out_of_time(kernel: KernelFunction, block_ns: int) -> None:
@@ -288,11 +307,11 @@ def block_kernel(
 
 
 async def LaunchKernel(
-    kernel: KernelFunction, block_dim: int, args: Sequence[Any] = (), stream: StreamLike = None
+    kernel: Launchable, block_dim: int, args: Sequence[Any] = (), stream: StreamLike = None
 ) -> Completion:
     """Queue *kernel* with *block_dim* blocks and *args* in *stream*, which must be of the current device.
 
-    Returns its completion. It computes at its simulated end; an exception in it is found at a later call.
+    Returns its completion. What it writes is there at its simulated end; an exception in it is found at a later call.
     """
     scope = scope_var.get() or found()  # current(), written out: this is the hot path
     runtime = scope.runtime
@@ -329,8 +348,8 @@ def _resolve(scope: Scope, kernel: object, stream: StreamLike) -> Stream:
 
 
 def _check_launch(scope: Scope, kernel: object, block_dim: object) -> None:
-    if not isinstance(kernel, KernelFunction):
-        raise TypeError(f"a kernel must be made with @kernel or @block_kernel, not {kernel!r}")
+    if not isinstance(kernel, Launchable):
+        raise TypeError(f"a kernel must be made with @kernel, @block_kernel or @asc.kernel, not {kernel!r}")
     if type(block_dim) is not int:
         raise TypeError(f"block_dim must be an int, not {block_dim!r}")
     if not 1 <= block_dim <= MAX_BLOCKS:

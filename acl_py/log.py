@@ -1,4 +1,4 @@
-"""Logs: one structlog event per call, at debug level, off by default.
+"""Logs: one structlog event per call, at debug level, and a warning per mistake found in a kernel. Off by default.
 
 Configure structlog as you like and turn the events on with `acl_py.log.enable()` before a simulation starts.
 """
@@ -31,6 +31,14 @@ def listen(hooks: Hooks) -> None:
     """Log the calls of a new simulation, if that is wanted."""
     if _logger is not None:
         hooks.add(_CallLog(_logger))
+
+
+def warn(event: str, **about: object) -> bool:
+    """Log a warning; False if there is no log."""
+    if _logger is None:
+        return False
+    _logger.warning(event, **about)
+    return True
 
 
 class _CallLog(Observer):

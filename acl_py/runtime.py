@@ -18,6 +18,7 @@ from acl_py import deadlocks, log
 from acl_py.codes import named_code
 from acl_py.deadlocks import Poll, Waiting
 from acl_py.errors import AclError, DeadlockError, Kind
+from acl_py.findings import Speaker
 from acl_py.routes import asynchronous, routes_of
 from acl_py.sites import Site
 from device_model.chains import Chains
@@ -97,6 +98,8 @@ class Runtime:
         self.faults: Faults | None = None  # the fault rules in force
         self.hung: list[Hung] = []  # what they let hang
         self.pools_in_use = False  # memory may lie unused in a stream-ordered pool
+        self.speaker = Speaker()  # what core kernels print, and what is wrong with them
+        self.hooks.add(self.speaker)
         log.listen(self.hooks)
         self._devices: dict[int, Device] = {}
 

@@ -16,6 +16,7 @@ import numpy as np
 from acl_py.bridge import Bridge
 from acl_py.devices import leaks_of
 from acl_py.faults import Fault, Guard
+from acl_py.findings import Mistake
 from acl_py.runtime import SUCCESS, MeasuredRuntime, Runtime, Scope, here, last_error, opened, scope_var
 from acl_py.sites import forget_tasks, note_tasks
 from acl_py.trace import Trace
@@ -57,6 +58,11 @@ class Simulation:
     def rng(self) -> np.random.Generator:
         """The program's source of chance: the same numbers for the same seed."""
         return self.runtime.rng
+
+    @property
+    def findings(self) -> list[Mistake]:
+        """What is wrong with the core kernels that have ended: each mistake once, with a count over all launches."""
+        return list(self.runtime.speaker.mistakes.values())
 
     def report(self) -> str:
         """A summary for people: time, engines, streams, waits, leaks."""
@@ -104,12 +110,20 @@ def _begin(
     workers: int | None,
     host_time: str,
     trace: bool,
+    instructions: int,
     seed: int,
     hang_after: float | None,
 ) -> tuple[Simulation, Scope]:
     loop = asyncio.get_running_loop()
     runtime, recorder = build(
-        device, rules, workers=workers, host_time=host_time, trace=trace, seed=seed, hang_after=hang_after
+        device,
+        rules,
+        workers=workers,
+        host_time=host_time,
+        trace=trace,
+        instructions=instructions,
+        seed=seed,
+        hang_after=hang_after,
     )
     runtime.bridge = Bridge(runtime)
     note_tasks(loop)
@@ -124,6 +138,7 @@ def build(
     workers: int | None = None,
     host_time: str = "modelled",
     trace: bool = True,
+    instructions: int = 0,
     seed: int = 0,
     hang_after: float | None = None,
 ) -> tuple[Runtime, Trace | None]:
@@ -135,10 +150,14 @@ def build(
         if rules not in RULES:
             raise ValueError(f"there are no rules {rules!r}; there are {', '.join(RULES)}")
         rules = RULES[rules]
+    if instructions < 0 or (instructions and not trace):
+        raise ValueError(
+            f"instructions={instructions} is how many a trace keeps of each launch: 0 or more, with trace=True"
+        )
     if host_time not in _HOST_TIMES:
         raise ValueError(f"host_time must be one of {', '.join(_HOST_TIMES)}, not {host_time!r}")
     runtime = _HOST_TIMES[host_time](profile, rules, workers=workers, seed=seed, hang_after=hang_after)
-    recorder = Trace(runtime.unfinished) if trace else None
+    recorder = Trace(runtime.unfinished, instructions=instructions) if trace else None
     if recorder is not None:
         runtime.hooks.add(recorder)
     return runtime, recorder
@@ -152,6 +171,7 @@ async def simulate(
     workers: int | None = None,
     host_time: str = "modelled",
     trace: bool = True,
+    instructions: int = 0,
     seed: int = 0,
     hang_after: float | None = None,
 ) -> AsyncIterator[Simulation]:
@@ -159,10 +179,11 @@ async def simulate(
 
     *device* is a profile's name or the path of one; *rules* a name or a SyncRules, by default the profile's own.
       *workers* threads run
-    large kernels. With *host_time* "measured" the real time between calls counts as host time. *hang_after* real
-    seconds, a wait that only the outside could end is called a deadlock.
+    large kernels. With *host_time* "measured" the real time between calls counts as host time. The trace keeps up to
+    *instructions* instructions of each core kernel. *hang_after* real seconds, a wait that only the outside could end
+    is called a deadlock.
     """
-    sim, scope = _begin(device, rules, workers, host_time, trace, seed, hang_after)
+    sim, scope = _begin(device, rules, workers, host_time, trace, instructions, seed, hang_after)
     token, error_token = scope_var.set(scope), last_error.set(SUCCESS)
     try:
         yield sim
@@ -179,11 +200,12 @@ def open(  # noqa: A001 - acl_py.open, as the mission names it
     workers: int | None = None,
     host_time: str = "modelled",
     trace: bool = True,
+    instructions: int = 0,
     seed: int = 0,
     hang_after: float | None = None,
 ) -> Simulation:
     """Begin a simulation that every task of the process finds, until `await sim.close()`; options as in `simulate`."""
-    sim, scope = _begin(device, rules, workers, host_time, trace, seed, hang_after)
+    sim, scope = _begin(device, rules, workers, host_time, trace, instructions, seed, hang_after)
     opened.append(scope)
     last_error.set(SUCCESS)
     return sim
@@ -198,6 +220,7 @@ def run(
     uvloop: bool = False,
     host_time: str = "modelled",
     trace: bool = True,
+    instructions: int = 0,
     seed: int = 0,
     hang_after: float | None = None,
 ) -> _T:
@@ -212,6 +235,7 @@ def run(
             workers=workers,
             host_time=host_time,
             trace=trace,
+            instructions=instructions,
             seed=seed,
             hang_after=hang_after,
         ):

@@ -8,7 +8,7 @@ from device_model.engines import CopyEngine, Dispatcher, HostThread
 from device_model.errors import DeviceError
 from device_model.memory import Memory
 from device_model.observe import Hooks
-from device_model.ops import Lane, Op, dropped
+from device_model.ops import CoreKernel, Lane, Occupation, Op, dropped
 from device_model.profile import DeviceProfile
 from device_model.rules import SyncRules
 from device_model.scheduler import NOTHING, AllOf, Completion, Nanoseconds, Need, Scheduler
@@ -100,6 +100,8 @@ class Device:
             fill_time=copies.fill,
             pinned_fill_time=copies.fill_pinned,
             finish=self.finish,
+            begin=self.begin_core,
+            finish_core=self.finish_core,
         )
         # What it takes to start behind a completion of each lane: COMPUTE, H2D, D2H, HOST.
         across, host_end, host_start = latency.engines, latency.host_function_end, latency.host_function_start
@@ -271,3 +273,24 @@ class Device:
         ended = self.hooks.op_ended
         if ended is not None:
             ended(op)
+
+    def begin_core(self, op: Op) -> Occupation:
+        """A core kernel starts: run it, on what all that ended before has written."""
+        if self._flying:
+            self.workers.join_all()
+        work, context = op.work, op.stream.context
+        if not isinstance(work, CoreKernel) or (context.error is not None and op.start_ns >= context.failed_ns):
+            return Occupation(0, ((0, op.running),))  # it has been dropped, or has no effect any more
+        return work.run()
+
+    def finish_core(self, op: Op, now: Nanoseconds) -> None:
+        """The time of a core kernel is over: finish it like any other, then tell what came of running it."""
+        self.finish(op, now)
+        work, hooks = op.work, self.hooks
+        if not isinstance(work, CoreKernel) or work.result is None:  # it never ran
+            return
+        if hooks.ran is not None:
+            hooks.ran(op, work.result)
+        if hooks.finding is not None:
+            for finding in work.result.findings:
+                hooks.finding(op, finding)

@@ -11,6 +11,8 @@ What an engine does was found on an H200 (docs/accuracy.md has the evidence):
   emptiest. A limited number of kernels is resident at once.
 * Copies inside the device and fills run as kernels; they hold the head of the list until shortly before they end, for
   they use the memory of the whole device.
+* A core kernel (aicore/launch.py) takes all the AI cores it wants at once, for its blocks may wait for one another, and
+  gives each back when the last block on it is over. This is assumed, not measured.
 * One thread runs the host functions of all streams, in the order in which they became ready.
 """
 
@@ -18,12 +20,13 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heappush
 
-from device_model.ops import Fill, HostFunction, Kernel, Op, Work
+from device_model.ops import CoreKernel, Fill, HostFunction, Kernel, Occupation, Op, Work
 from device_model.profile import Curve
 from device_model.scheduler import Nanoseconds, Scheduler
 from device_model.streams import HardwareQueue
 
 Finish = Callable[[Op, Nanoseconds], None]  # what the device does with an operation whose time is over
+Begin = Callable[[Op], Occupation]  # how it runs a core kernel whose time has come
 
 
 class _Engine:
@@ -192,8 +195,8 @@ class Dispatcher(_Engine):
     """Places the blocks of kernels on the AI cores (SMs)."""
 
     __slots__ = (
-        "_arrivals", "_end", "_held", "block_overhead_ns", "copy_time", "drain_ns", "fill_time", "list", "open_cores",
-        "pinned_fill_time", "resident", "resident_limit", "shared_blocks", "tail_ns",
+        "_arrivals", "_end", "_held", "begin", "block_overhead_ns", "copy_time", "drain_ns", "fill_time", "finish_core",
+        "list", "open_cores", "pinned_fill_time", "resident", "resident_limit", "shared_blocks", "tail_ns",
     )  # fmt: skip
 
     def __init__(
@@ -209,8 +212,12 @@ class Dispatcher(_Engine):
         fill_time: Curve,
         pinned_fill_time: Curve,
         finish: Finish,
+        begin: Begin,
+        finish_core: Finish,
     ) -> None:
         super().__init__(scheduler, "cores", finish)
+        self.begin = begin
+        self.finish_core = finish_core
         self.open_cores = cores  # those without an exclusive block on them
         self.shared_blocks = 0  # running blocks that share
         self.resident = 0  # kernels, copies and fills that have all they need; one that still has blocks to place does
@@ -262,8 +269,11 @@ class Dispatcher(_Engine):
             if op.start_ns < 0 and self.resident >= self.resident_limit:
                 return
             if type(work) is not Kernel:
-                op.start_ns = max(op.ready_ns, scheduler.now)
-                self._move(op, work)
+                if not isinstance(work, CoreKernel):
+                    op.start_ns = max(op.ready_ns, scheduler.now)
+                    self._move(op, work)
+                elif not self._take_cores(op, work):
+                    return
             elif work.exclusive:
                 if not self._place(op, work):
                     return
@@ -302,6 +312,39 @@ class Dispatcher(_Engine):
         start = max(self.scheduler.now, op.start_ns)
         self.scheduler.at(start + kernel.block_ns + self.block_overhead_ns, self._wave_ended, (op, count))
         return not op.left
+
+    def _take_cores(self, op: Op, work: CoreKernel) -> bool:
+        """Let a core kernel start on the cores that it wants, if so many are empty."""
+        if self.open_cores - self.shared_blocks < work.cores:
+            return False
+        op.running = work.cores
+        self.open_cores -= work.cores
+        op.start_ns = max(op.ready_ns, self.scheduler.now)
+        self.scheduler.at(op.start_ns, self._run_core, op)
+        return True
+
+    def _run_core(self, op: Op) -> None:
+        """A core kernel starts; running it tells when it ends."""
+        now = self.scheduler.now
+        duration_ns, released = self.begin(op)
+        assert sum(count for _, count in released) == op.running, f"{op!r} gives back other cores than it took"
+        for after_ns, count in released:
+            self.scheduler.at(now + after_ns, self._cores_released, (op, count))
+        self.scheduler.at(now + duration_ns, self._core_ended, op)
+
+    def _cores_released(self, part: tuple[Op, int]) -> None:
+        """Some cores of a core kernel have done their last block."""
+        op, count = part
+        self.open_cores += count
+        op.running -= count
+        self.mark()
+
+    def _core_ended(self, op: Op) -> None:
+        """A core kernel ends."""
+        self.resident -= 1
+        self.finish_core(op, self.scheduler.now)
+        if self.list:
+            self.mark()
 
     def _move(self, op: Op, work: Work) -> None:
         """A copy inside the device or a fill begins."""

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from device_model.scheduler import Nanoseconds
 
 if TYPE_CHECKING:
+    from device_model.aicore.findings import Finding
+    from device_model.aicore.runner import Result
     from device_model.errors import DeviceError
     from device_model.events import Event
     from device_model.faults import Rule
@@ -58,6 +60,12 @@ class Observer:
     def failed(self, op: "Op", error: "DeviceError") -> None:
         """*op* failed with *error*."""
 
+    def ran(self, op: "Op", result: "Result") -> None:
+        """The core kernel *op* ended; *result* is what its cores did, and what it printed. Told behind `op_ended`."""
+
+    def finding(self, op: "Op", finding: "Finding") -> None:
+        """The core kernel *op* did something that its programmer should know of. Told behind `ran`."""
+
 
 class Hooks:
     """The methods of all observers, one attribute each; None where nobody listens."""
@@ -68,9 +76,11 @@ class Hooks:
         "call",
         "failed",
         "fault",
+        "finding",
         "freed",
         "op_ended",
         "op_queued",
+        "ran",
         "recorded",
         "synchronized",
         "waited",
@@ -86,6 +96,8 @@ class Hooks:
     freed: "Callable[[Allocation], None] | None"
     fault: "Callable[[Rule, Op | str], None] | None"
     failed: "Callable[[Op, DeviceError], None] | None"
+    ran: "Callable[[Op, Result], None] | None"
+    finding: "Callable[[Op, Finding], None] | None"
 
     def __init__(self) -> None:
         self._observers: list[Observer] = []

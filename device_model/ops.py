@@ -2,8 +2,8 @@
 
 `Work` says what to do; an `Op` is one piece of work in a stream, and its own completion. It is queued when the host
 submits it, starts when an engine takes it, and ends when its bytes have moved: `Work.perform` runs at the simulated
-end. `blockers` counts the completions it still waits for: the operation before it in its stream, and what events and
-the default-stream rule add.
+end (a core kernel runs at its start, and publishes what it wrote at its end). `blockers` counts the completions it
+still waits for: the operation before it in its stream, and what events and the default-stream rule add.
 
 Event records and waits are no operations: they only say which completions count (events.py), take no time on any
 engine and no room in any queue.
@@ -15,7 +15,7 @@ objects that are all of one class; a launch that is repeated has one `Kernel` as
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from device_model import memory
 from device_model.errors import DeviceError, Kind
@@ -23,6 +23,7 @@ from device_model.memory import Allocation, Space
 from device_model.scheduler import Completion, Nanoseconds
 
 if TYPE_CHECKING:
+    from device_model.aicore.runner import Result
     from device_model.streams import HardwareQueue, Stream
 
 # A half-open range of bytes, *start* to *stop*, of one allocation.
@@ -103,9 +104,9 @@ class Op(Completion):
     queued_ns: Nanoseconds
     ready_ns: Nanoseconds  # no engine may start it earlier
     start_ns: Nanoseconds
-    # Of kernels with exclusive blocks, while the dispatcher has them:
+    # Of kernels with exclusive blocks and of core kernels, while the dispatcher has them:
     left: int  # blocks not yet placed
-    running: int  # blocks placed, not yet ended
+    running: int  # blocks placed, not yet ended; AI cores taken, not yet given back
 
     def __init__(self, work: Work, lane: int, nbytes: int, site: object, called_ns: Nanoseconds = -1) -> None:
         # Not super().__init__(): one call less, a million times. Lane and size are the work's, here for speed.
@@ -173,8 +174,8 @@ class Copy(Work):
         return ((self.dst, self.dst_offset, self.dst_offset + self.nbytes),)
 
     def _check(self) -> None:
-        _check(self.label.kind, "destination", self.dst)
-        _check(self.label.kind, "source", self.src)
+        check_alive(self.label.kind, "destination", self.dst)
+        check_alive(self.label.kind, "source", self.src)
 
 
 class PitchedCopy(Copy):
@@ -240,7 +241,7 @@ class Fill(Work):
 
     def perform(self) -> None:
         """Write the bytes."""
-        _check("fill", "destination", self.dst)
+        check_alive("fill", "destination", self.dst)
         memory.fill(self.dst, self.offset, self.value, self.nbytes)
 
     def writes(self) -> Sequence[Extent]:
@@ -286,7 +287,7 @@ class Kernel(Work):
         """Run the body; an exception in it is a failure of the kernel, not of the process."""
         for allocation in self.touched:
             if allocation.cold is not None:
-                _check(f"kernel {self.label}", "argument", allocation)
+                check_alive(f"kernel {self.label}", "argument", allocation)
         try:
             self.body()
         except DeviceError:
@@ -305,6 +306,31 @@ class Kernel(Work):
     def writes(self) -> Sequence[Extent]:
         """What the arguments declare as written."""
         return self.written
+
+
+class Occupation(NamedTuple):
+    """How long a core kernel takes, and when it gives back its AI cores: times from its start, each with how many."""
+
+    duration_ns: Nanoseconds
+    released: Sequence[tuple[Nanoseconds, int]]
+
+
+class CoreKernel(Work):
+    """A kernel whose time is known only from running it: see aicore/launch.py.
+
+    It is run at its simulated start, on private copies of what it may write; at its end `perform` publishes what it
+    wrote, or raises what stopped it. It takes its AI *cores* all at once. It has run for one operation only.
+    """
+
+    __slots__ = ()
+
+    blocks: int
+    cores: int
+    result: "Result | None"  # what its cores did, once it has run
+
+    def run(self) -> Occupation:
+        """Run all blocks; a failure is kept for `perform`."""
+        raise NotImplementedError  # pragma: no cover - core kernels are made in one place
 
 
 @cache
@@ -387,7 +413,8 @@ def _nothing() -> None:
     pass
 
 
-def _check(what: str, role: str, allocation: Allocation) -> None:
+def check_alive(what: str, role: str, allocation: Allocation) -> None:
+    """Refuse dropped memory, the *role* of *what*, in words that tell its story."""
     if allocation.is_dropped:
         raise DeviceError(
             Kind.ILLEGAL_ADDRESS,

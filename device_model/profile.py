@@ -18,8 +18,9 @@ from importlib import resources
 from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
+from device_model.aicore.spec import CoreSpec
 from device_model.rules import RULES
 from device_model.scheduler import Nanoseconds
 
@@ -189,7 +190,8 @@ class Copies:
 
 @dataclass(frozen=True)
 class DeviceProfile:
-    """One card: `name`, what it is, which rules it obeys, how many of it there are, and its numbers.
+    """One card: `name`, what it is, which rules it obeys, how many of it there are, and its numbers. `aicore` describes
+    the AI cores, where core kernels can run.
 
     `sources` says for each value, by its dotted name, where it comes from.
     """
@@ -205,6 +207,7 @@ class DeviceProfile:
     limits: Limits
     memory: Memory
     copies: Copies
+    aicore: CoreSpec | None
     sources: Mapping[str, str] = field(repr=False, compare=False)
 
 
@@ -264,9 +267,14 @@ def _read(type_: type[Any], table: object, file: str, prefix: str, sources: dict
     values: dict[str, Any] = {}
     for name in wanted:
         full = prefix + name
+        hint = hints[name]
+        if type(None) in get_args(hint):
+            if name not in table:
+                values[name] = None
+                continue
+            hint = get_args(hint)[0]
         if name not in table:
             raise ProfileError(f"{file}: {full} is missing")
-        hint = hints[name]
         if isinstance(hint, type) and is_dataclass(hint):
             values[name] = _read(hint, table[name], file, f"{full}.", sources)
         elif hint is str:

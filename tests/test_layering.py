@@ -12,13 +12,26 @@ HOST_FILES = sorted((ROOT / "acl_py").rglob("*.py"))
 FORBIDDEN = {"asyncio", "acl_py", "anyio", "uvloop", "time", "datetime", "random", "secrets", "uuid", "structlog"}
 # What each floor of acl_py must not import from: the floors above it. See acl_py/__init__.py.
 FLOORS = [
-    ("arrays", "errors", "routes", "codes", "sites", "log", "threads", "hang", "deadlocks", "bridge"),
+    ("arrays", "errors", "routes", "codes", "sites", "log", "findings", "threads", "hang", "deadlocks", "bridge"),
     ("runtime",),
     ("blocking",),
-    ("streams", "events", "devices", "memory", "copies", "kernels", "signals", "failures", "callbacks", "host"),
+    (
+        "streams",
+        "events",
+        "devices",
+        "memory",
+        "copies",
+        "kernels",
+        "core_kernels",
+        "asc",
+        "signals",
+        "failures",
+        "callbacks",
+        "host",
+    ),
     ("faults",),
     ("simulation",),
-    ("programs", "replay", "portability", "demo"),
+    ("programs", "replay", "portability", "demo", "demo_aicore"),
     ("cli", "__main__"),
 ]
 

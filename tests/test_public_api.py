@@ -5,6 +5,7 @@ import inspect
 import pytest
 
 import acl_py
+from acl_py import asc
 
 VERBS = [name for name, thing in vars(acl_py).items() if inspect.iscoroutinefunction(thing)]
 EXPECTED = """
@@ -70,3 +71,33 @@ def test_copy_kinds_have_aclrts_values():
 )
 def test_arguments_come_in_aclrts_order(verb, parameters):
     assert " ".join(inspect.signature(getattr(acl_py, verb)).parameters) == parameters
+
+
+# The language of core kernels: the names that Ascend C and its Python binding have for what is modelled.
+LANGUAGE = """
+    kernel KernelType In Out InOut GetBlockIdx GetBlockNum GetSubBlockIdx GetTaskRatio
+    GlobalTensor LocalTensor TPosition half float32 bfloat16
+    TPipe TQue TQueBind TBuf HardEvent Pipe SetFlag WaitFlag AllocEventID FetchEventID ReleaseEventID PipeBarrier
+    SyncAll CrossCoreSetFlag CrossCoreWaitFlag
+    DataCopy DataCopyParams DataCopyPad DataCopyExtParams DataCopyPadExtParams Nd2NzParams DataCacheCleanAndInvalid
+    Add Sub Mul Div Max Min And Or Adds Muls Maxs Mins Axpy MulAddDst FusedMulAdd
+    Abs Exp Ln Sqrt Rsqrt Reciprocal Relu LeakyRelu Not Cast RoundMode Duplicate
+    Compare Compares CMPMODE Select SELMODE Gather GatherMask Transpose Brcb Sort32 MrgSort
+    ReduceSum ReduceMax ReduceMin WholeReduceSum WholeReduceMax WholeReduceMin BlockReduceSum BlockReduceMax
+    BlockReduceMin PairReduceSum UnaryRepeatParams BinaryRepeatParams
+    LoadData LoadData2DParams Mmad MmadParams Fixpipe FixpipeParams Matmul MatmulType REGIST_MATMUL_OBJ TCubeTiling
+    printf DumpTensor assert_ Finding Rule KernelError KernelHangError KernelAssertionError
+""".split()
+
+
+@pytest.mark.parametrize("name", LANGUAGE)
+def test_the_language_of_core_kernels_has(name):
+    thing = getattr(asc, name)
+    if callable(thing):
+        assert inspect.getdoc(thing)
+
+
+def test_a_name_of_the_language_means_one_thing():
+    """Each is defined in one module of the device model, and made here only what launches."""
+    here = {name for name, thing in vars(asc).items() if getattr(thing, "__module__", "").startswith("acl_py")}
+    assert here == {"CoreKernelFunction", "kernel"}

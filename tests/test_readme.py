@@ -21,11 +21,9 @@ APPS = {  # the rows of two versions in an app's output
 EXAMPLE = re.compile(r"```python\n(?P<program>.*?)```\n\n```text\n(?P<output>.*?)```", re.DOTALL)
 
 
-def example() -> re.Match[str]:
-    """The first program of the README and the output below it."""
-    found = EXAMPLE.search(README.read_text(encoding="utf-8"))
-    assert found, "the README has no Python example with its output as text below"
-    return found
+def examples() -> list[re.Match[str]]:
+    """The programs of the README, each with the output below it."""
+    return list(EXAMPLE.finditer(README.read_text(encoding="utf-8")))
 
 
 def output_of(program: str) -> str:
@@ -35,8 +33,13 @@ def output_of(program: str) -> str:
     return done.stdout
 
 
-def test_the_example_prints_what_the_readme_says():
-    assert output_of(example()["program"]) == example()["output"]
+def test_the_readme_has_a_program_for_streams_and_one_for_ai_cores():
+    assert ["asc.kernel" in example["program"] for example in examples()] == [False, True]
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_an_example_prints_what_the_readme_says(which):
+    assert output_of(examples()[which]["program"]) == examples()[which]["output"]
 
 
 def with_times(readme: str) -> str:
@@ -80,6 +83,7 @@ def test_links_to_files_lead_somewhere():
 
 if __name__ == "__main__":
     text = README.read_text(encoding="utf-8")
-    begin, end = example().span("output")
-    text = text[:begin] + output_of(example()["program"]) + text[end:]
+    for example in reversed(examples()):
+        begin, end = example.span("output")
+        text = text[:begin] + output_of(example["program"]) + text[end:]
     README.write_text(with_times(text), encoding="utf-8")

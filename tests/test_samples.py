@@ -13,12 +13,12 @@ APPS = sorted(output.with_suffix(".py") for output in FOLDER.glob("*/*.out"))
 
 
 def output_of(program: Path) -> str:
-    """What *program* prints in an interpreter of its own, where a warning is an error."""
-    command = [sys.executable, "-X", "utf8", "-W", "error", str(program)]
+    """What *program* prints, and tells on the standard error, in an interpreter of its own; a warning is an error."""
+    command = [sys.executable, "-X", "utf8", "-W", "error", "-u", str(program)]
     one_thread = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # more of them only get in each other's way on few cores
-    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False, env=one_thread)
-    assert done.returncode == 0, done.stderr
-    assert not done.stderr
+    both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    done = subprocess.run(command, **both, encoding="utf-8", check=False, env=one_thread)
+    assert done.returncode == 0, done.stdout
     return done.stdout
 
 

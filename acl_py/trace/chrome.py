@@ -1,7 +1,8 @@
 """The Chrome trace: one JSON file that Perfetto and chrome://tracing open.
 
 A process for the host with its calls, a process per device with a lane per engine and stream, and an arrow from each
-call to what it queued. Three rules that viewers do not tell but punish:
+call to what it queued. Where the trace has the instructions of core kernels, the device also has a lane per core and
+pipe. Three rules that viewers do not tell but punish:
 
 * Of two slices of one lane that overlap without nesting the later is dropped in silence. So a slice goes to the first
   lane of its kind that is free; more than one is needed only where tasks wait at the same time.
@@ -16,6 +17,8 @@ from heapq import heappop, heappush
 from pathlib import Path
 from typing import Any
 
+from acl_py.trace.instructions import CoreInstruction
+from acl_py.trace.pipes import PIPE_ORDER
 from acl_py.trace.reading import ENGINE_ORDER, queuing_calls, site_of_call, stream_order
 from acl_py.trace.recorder import Call, Operation, Trace
 
@@ -40,7 +43,7 @@ def events(trace: Trace) -> list[Event]:
     names: list[Event] = []
     call_slots = _call_slots(calls, names)
     op_slots = _op_slots(ops, names)
-    timed: list[tuple[int, Event]] = []
+    timed: list[tuple[float, Event]] = _core_slices(ops, trace.instructions, op_slots, names)
     for call, slot in zip(calls, call_slots, strict=True):
         timed.append((call.enter_ns, _call_slice(call, slot)))
     for op, slot in zip(ops, op_slots, strict=True):
@@ -86,10 +89,37 @@ def _op_slots(ops: Sequence[Operation], names: list[Event]) -> list[_Slot]:
     return slots
 
 
-def _lanes(spans: Sequence[tuple[int, int]]) -> list[int]:
+def _core_slices(
+    ops: Sequence[Operation], rows: Sequence[CoreInstruction], op_slots: Sequence[_Slot], names: list[Event]
+) -> list[tuple[float, Event]]:
+    """The instructions of core kernels, each with its time; their lanes stand below those of their device's engines."""
+    groups: dict[tuple[int, tuple[str, int], int], list[int]] = {}
+    for index, row in enumerate(rows):
+        core_type, core = row.core.split()
+        key = ops[row.operation].device, (core_type, int(core)), PIPE_ORDER.index(row.pipe)
+        groups.setdefault(key, []).append(index)
+    last_lane: dict[int, int] = {}
+    for pid, lane in op_slots:
+        last_lane[pid] = max(lane, last_lane.get(pid, 0))
+    slices: list[tuple[float, Event]] = []
+    for (device, (core_type, number), pipe), indices in sorted(groups.items()):
+        pid = _FIRST_DEVICE + device
+        base = last_lane[pid] + 1
+        lanes = _lanes([(rows[index].start_ns, rows[index].end_ns) for index in indices])
+        for index, lane in zip(indices, lanes, strict=True):
+            slices.append((rows[index].start_ns, _instruction_slice(rows, index, (pid, base + lane))))
+        for lane in sorted(set(lanes)):
+            label = _numbered(f"{core_type} {number} {PIPE_ORDER[pipe]}", lane)
+            names.append(_name("thread_name", (pid, base + lane), label))
+            names.append(_sort_index((pid, base + lane)))
+            last_lane[pid] = base + lane
+    return slices
+
+
+def _lanes(spans: Sequence[tuple[float, float]]) -> list[int]:
     """For each span, a beginning and an end, the first lane that is free: no two spans of a lane overlap."""
     lanes = [0] * len(spans)
-    busy: list[tuple[int, int]] = []  # heaps: (until, lane), and lanes
+    busy: list[tuple[float, int]] = []  # heaps: (until, lane), and lanes
     free: list[int] = []
     for index in sorted(range(len(spans)), key=spans.__getitem__):
         begin, end = spans[index]
@@ -105,7 +135,7 @@ def _numbered(name: str, lane: int) -> str:
     return f"{name} ({lane + 1})" if lane else name
 
 
-def _us(ns: int) -> float:
+def _us(ns: float) -> float:
     return ns / 1000
 
 
@@ -117,7 +147,7 @@ def _sort_index(slot: _Slot) -> Event:
     return {"ph": "M", "name": "thread_sort_index", "pid": slot[0], "tid": slot[1], "args": {"sort_index": slot[1]}}
 
 
-def _slice(name: str, category: str, begin: int, end: int, slot: _Slot, args: Event) -> Event:
+def _slice(name: str, category: str, begin: float, end: float, slot: _Slot, args: Event) -> Event:
     pid, tid = slot
     span = {"ts": _us(begin), "dur": _us(end - begin)}
     return {"ph": "X", "name": name, "cat": category, "pid": pid, "tid": tid, **span, "args": args}
@@ -128,8 +158,25 @@ def _call_slice(call: Call, slot: _Slot) -> Event:
 
 
 def _op_slice(op: Operation, slot: _Slot) -> Event:
-    args = {"bytes": op.bytes, "stream": op.stream, "queued_us": _us(op.queued_ns), "site": op.site}
+    args: Event = {"bytes": op.bytes, "stream": op.stream, "queued_us": _us(op.queued_ns), "site": op.site}
+    if op.cores is not None:
+        args |= {"blocks": op.cores.blocks} | {f"{name}_us": round(us, 3) for name, us in op.cores.busy_us.items()}
+        if op.cores.findings:
+            args["findings"] = list(op.cores.findings)
+        if op.cores.left_out:
+            args["instructions_left_out"] = op.cores.left_out
     return _slice(op.name, op.kind, op.start_ns, op.end_ns, slot, args)
+
+
+def _instruction_slice(rows: Sequence[CoreInstruction], index: int, slot: _Slot) -> Event:
+    row = rows[index]
+    args: Event = {"block": row.block, "site": row.site}
+    if row.bytes:
+        args["bytes"] = row.bytes
+    if row.waited_for is not None:
+        setter = rows[row.waited_for]
+        args["waited_for"] = f"{setter.name} of {setter.core} at {setter.site}"
+    return _slice(row.name, f"pipe {row.kind}", row.start_ns, row.end_ns, slot, args)
 
 
 def _flow(phase: str, flow: int, at: int, slot: _Slot) -> Event:

@@ -2,16 +2,20 @@
 
 A row of an operation takes 44 bytes, one of a call 20: times and sizes, and the number of what they have in common
 with other rows. Numbers are given as things come, so a trace is the same for every run, and holds no address.
+
+Of a core kernel the trace keeps how busy its pipes were, and on demand its instructions (instructions.py).
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from io import BytesIO
 from struct import Struct
 from typing import NamedTuple, TypeVar
 
 from acl_py.sites import Site
+from acl_py.trace.instructions import CoreInstruction, Instructions
+from device_model.aicore.runner import Result
 from device_model.observe import Observer
-from device_model.ops import Label, Op
+from device_model.ops import CoreKernel, Label, Op
 from device_model.streams import Stream
 
 _OP = Struct("<Iqqqqq")  # number; called, queued, start, end; bytes
@@ -21,8 +25,24 @@ _K = TypeVar("_K")
 ENGINES = {"h2d": "H2D", "d2h": "D2H", "d2d": "cores", "fill": "cores", "kernel": "cores", "host_function": "host"}
 
 
+class CoreRun(NamedTuple):
+    """What the cores of a core kernel did in *blocks* blocks.
+
+    *busy_us* has microseconds by the profiler's names (aiv_time, vec, scalar, mte2, ...), the mean over the cores in
+    use. *findings* says what is wrong with it. *left_out* instructions exceed the limit of the trace.
+    """
+
+    blocks: int
+    busy_us: Mapping[str, float]
+    findings: tuple[str, ...]
+    left_out: int
+
+
 class Operation(NamedTuple):
-    """One operation on a device. Times in nanoseconds; *site* is the line that submitted it, as "file.py:12"."""
+    """One operation on a device. Times in nanoseconds; *site* is the line that submitted it, as "file.py:12".
+
+    *cores* tells more about a core kernel.
+    """
 
     name: str
     kind: str
@@ -34,6 +54,7 @@ class Operation(NamedTuple):
     bytes: int
     site: str
     device: int
+    cores: CoreRun | None = None
 
 
 class Call(NamedTuple):
@@ -63,18 +84,22 @@ class Trace(Observer):
     faster, and these two are all that a trace costs.
     """
 
-    __slots__ = ("_call_numbers", "_calls", "_op_numbers", "_ops", "_unfinished", "call", "op_ended")
+    __slots__ = ("_call_numbers", "_calls", "_core_runs", "_instructions", "_op_numbers", "_ops", "_unfinished",
+                 "call", "op_ended")  # fmt: skip
 
     op_ended: Callable[[Op], None]  # type: ignore[assignment]
     call: Callable[[str, int, int, object], None]  # type: ignore[assignment]
 
-    def __init__(self, unfinished: Callable[[], Iterable[Op]] = tuple) -> None:
+    def __init__(self, unfinished: Callable[[], Iterable[Op]] = tuple, *, instructions: int = 0) -> None:
+        """*instructions* is how many instructions of each core kernel are kept."""
         self._unfinished = unfinished  # operations that have not ended: their calls are told of nowhere else
         self._ops, self._calls = BytesIO(), BytesIO()
         self._op_numbers: _Numbers[tuple[Stream, object, Label]] = _Numbers()
         self._call_numbers: _Numbers[tuple[str, object]] = _Numbers()
         self.op_ended = _op_writer(self._ops.write, self._op_numbers)
         self.call = _call_writer(self._calls.write, self._call_numbers)
+        self._core_runs: dict[int, CoreRun] = {}  # by the index of the operation
+        self._instructions = Instructions(instructions)
 
     def __repr__(self) -> str:
         return f"<Trace of {len(self)} operations>"
@@ -90,10 +115,27 @@ class Trace(Observer):
             for stream, site, label in self._op_numbers
         ]
         ops = []
-        for number, _, queued, start, end, nbytes in self._op_rows():
+        cores = self._core_runs.get
+        for index, (number, _, queued, start, end, nbytes) in enumerate(self._op_rows()):
             name, kind, stream, engine, site, device = common[number]
-            ops.append(Operation(name, kind, stream, engine, queued, start, end, nbytes, site, device))
+            ops.append(Operation(name, kind, stream, engine, queued, start, end, nbytes, site, device, cores(index)))
         return ops
+
+    @property
+    def instructions(self) -> list[CoreInstruction]:
+        """The instructions of core kernels that were kept: launch by launch, block by block, in the order of issue."""
+        return self._instructions.decoded()
+
+    def ran(self, op: Op, result: Result) -> None:
+        """Note what the cores did; this comes right behind the row of the operation."""
+        if result.timeline is None:  # it was stopped
+            return
+        index = len(self) - 1
+        left_out = self._instructions.note(index, op.start_ns, result)
+        findings = tuple(map(str, result.findings))
+        work = op.work
+        assert isinstance(work, CoreKernel), f"{op!r} is no core kernel"
+        self._core_runs[index] = CoreRun(work.blocks, result.timeline.busy_us, findings, left_out)
 
     @property
     def calls(self) -> list[Call]:

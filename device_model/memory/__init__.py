@@ -24,6 +24,8 @@ from device_model.memory.allocation import size_text as size_text
 from device_model.memory.backing import CHUNK as CHUNK
 from device_model.memory.backing import POISON as POISON
 from device_model.memory.backing import Cold as Cold
+from device_model.memory.backing import create_mapping as create_mapping
+from device_model.memory.backing import write_poison as write_poison
 from device_model.memory.pool import DEVICE_BASE as DEVICE_BASE
 from device_model.memory.pool import DEVICE_SPAN as DEVICE_SPAN
 from device_model.memory.pool import Block as Block

@@ -20,7 +20,7 @@ def numbers(record, prefix=""):
         value = getattr(record, field.name)
         if is_dataclass(value):
             yield from numbers(value, f"{prefix}{field.name}.")
-        elif not isinstance(value, str) and field.name != "sources":
+        elif not isinstance(value, str | None) and field.name != "sources":
             yield prefix + field.name
 
 
@@ -184,3 +184,15 @@ def test_curves_are_equal_by_their_points_whatever_they_remember():
     assert one != Curve([(0, 0), (1, 2)])
     assert one != {5: 5}
     assert repr(one) == "Curve([(0, 0), (1, 1)])"
+
+
+def test_ai_cores_are_described_where_core_kernels_can_run():
+    assert load("tiny").aicore is None
+    aicore = load("ascend910b1").aicore
+    assert (aicore.cube_cores, aicore.vector_cores) == (24, 48)
+    assert load("ascend910b1").sources["aicore.mhz"].startswith("documented: ")
+
+
+def test_a_description_of_ai_cores_is_whole_or_absent():
+    with pytest.raises(ProfileError, match=r"tiny: aicore.mhz is missing"):
+        parse(TINY + "\n[aicore]\n", "tiny")

@@ -367,15 +367,15 @@ def test_tasks_that_are_coupled_by_tcp_streams_are_not_overtaken(drive):
 
 
 async def _real_sleep():
-    await asyncio.sleep(0.02)
+    await asyncio.sleep(0.25)
 
 
 async def _real_thread():
-    await asyncio.to_thread(threading.Event().wait, 0.02)
+    await asyncio.to_thread(threading.Event().wait, 0.25)
 
 
 async def _anyio_thread():
-    await anyio.to_thread.run_sync(threading.Event().wait, 0.02)
+    await anyio.to_thread.run_sync(threading.Event().wait, 0.25)
 
 
 @pytest.mark.parametrize("outside", [_real_sleep, _real_thread, _anyio_thread])
@@ -573,7 +573,7 @@ def test_thread_asks_for_verbs(drive):
 def test_held_time_waits_for_a_thread(drive):
     async def program(host):
         async def holder():
-            await host.bridge.in_thread(threading.Event().wait, 0.02)
+            await host.bridge.in_thread(threading.Event().wait, 0.25)
             await _repeat(host, "H", US, 1)
 
         await asyncio.gather(_repeat(host, "O", 30 * US, 1), holder())
@@ -586,7 +586,7 @@ def test_hold_covers_whatever_is_outside(drive):
     async def program(host):
         async def holder():
             with host.bridge.hold():
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(0.25)
             await _repeat(host, "H", US, 1)
 
         await asyncio.gather(_repeat(host, "O", 30 * US, 1), holder())

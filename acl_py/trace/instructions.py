@@ -1,0 +1,109 @@
+"""The instructions of core kernels in a trace: a packed row each, decoded when somebody looks.
+
+A launch may make millions of them, so of each a limited number is kept: whole blocks in their order, and of the last
+one as much as there is room for. How many were left out is told.
+"""
+
+from io import BytesIO
+from operator import attrgetter
+from struct import Struct
+from typing import NamedTuple
+
+from device_model.aicore.names import Pipe
+from device_model.aicore.program import Instruction, Site
+from device_model.aicore.runner import Result
+
+_ROW = Struct("<IIddqi")  # program, number; start, end; bytes; the row waited for, or -1
+_end = attrgetter("end")
+
+
+class CoreInstruction(NamedTuple):
+    """One instruction of a core kernel, on a *core* ("AIV 3") for a *block*, in a *pipe*; *kind* is "work", "set",
+    "wait", "barrier" ...
+
+    *operation* is the index of the launch in `Trace.ops`, *waited_for* that of another instruction in
+    `Trace.instructions`, None where there is none or it was left out. Times in nanoseconds of simulated time, with
+    fractions; *bytes* is what it moved to or from GM; *site* the line of the kernel.
+    """
+
+    operation: int
+    core: str
+    block: int
+    pipe: str
+    kind: str
+    name: str
+    start_ns: float
+    end_ns: float
+    bytes: int
+    site: str
+    waited_for: int | None
+
+
+class Instructions:
+    """Up to *limit* instructions of each launch."""
+
+    __slots__ = ("_labels", "_limit", "_numbers", "_programs", "_rows")
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._rows = BytesIO()
+        self._programs: list[tuple[int, str, int]] = []  # operation, core, block
+        # By the identity of the code object, for hashing one reads all of it; the site keeps it alive.
+        self._numbers: dict[tuple[str, Pipe, int, int], int] = {}
+        self._labels: list[tuple[str, str, str, Site]] = []  # by number: pipe, kind, name, site
+
+    def note(self, operation: int, start_ns: int, result: Result) -> int:
+        """Keep instructions of *result*, which began at *start_ns*; returns how many were left out."""
+        if not self._limit:
+            return 0
+        timeline = result.timeline
+        assert timeline is not None, "a launch that was stopped has no instructions to show"
+        write, pack, per_cycle = self._rows.write, _ROW.pack, timeline.ns_per_cycle
+        row = self._rows.tell() // _ROW.size
+        row_of: dict[Instruction, int] = {}
+        kept: list[tuple[int, Instruction]] = []
+        left_out = 0
+        for program in result.programs:
+            instructions = program.instructions[: self._limit - len(kept)]
+            left_out += len(program.instructions) - len(instructions)
+            if not instructions:
+                continue
+            number = len(self._programs)
+            self._programs.append((operation, timeline.core_of(program), program.block))
+            kept += [(number, instruction) for instruction in instructions]
+        for place, (_, instruction) in enumerate(kept, start=row):
+            row_of[instruction] = place
+        for number, each in kept:
+            waited_for = max(each.waits, key=_end) if each.waits else None
+            flow = each.flow
+            write(
+                pack(
+                    number,
+                    self._number(each),
+                    start_ns + each.start * per_cycle,
+                    start_ns + each.end * per_cycle,
+                    0 if flow is None else flow.nbytes,
+                    -1 if waited_for is None else row_of.get(waited_for, -1),
+                )
+            )
+        return left_out
+
+    def _number(self, instruction: Instruction) -> int:
+        key = (instruction.name, instruction.pipe, id(instruction.code), instruction.lasti)
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self._labels)
+            kind = instruction.kind.name.lower()
+            self._labels.append((str(instruction.pipe), kind, instruction.name, instruction.site))
+        return number
+
+    def decoded(self) -> list[CoreInstruction]:
+        """All rows."""
+        labels = [(pipe, kind, name, str(site)) for pipe, kind, name, site in self._labels]
+        rows = []
+        for program, number, start, end, nbytes, waited_for in _ROW.iter_unpack(self._rows.getvalue()):
+            operation, core, block = self._programs[program]
+            pipe, kind, name, site = labels[number]
+            awaited = None if waited_for < 0 else waited_for
+            rows.append(CoreInstruction(operation, core, block, pipe, kind, name, start, end, nbytes, site, awaited))
+        return rows

@@ -1,0 +1,22 @@
+"""AI cores: kernels in the manner of Ascend C, run with NumPy, timed pipe by pipe, their hazards named.
+
+The core of it, each importing only from those above:
+
+    names.py        pipes, events between them, positions of tensors
+    program.py      Instruction, Program: what a core was asked to do
+    findings.py     what is said about mistakes; the errors of kernels
+    hazards.py      who touched which bytes last, and what is not ordered behind it
+    memories.py     local memories and allocations in GM
+    machine.py      Core: issues instructions, knows what pipes know of each other; Strand: a block as a coroutine
+    tensors.py      LocalTensor, GlobalTensor, GlobalBuffer
+    sync.py         flags, event ids, barriers
+    crossing.py     flags between cores, SyncAll
+    queues.py       TPipe, TQue, TQueBind, TBuf
+    copies.py       DataCopy, DataCopyPad
+    blocks.py       GetBlockIdx and what else a kernel asks about where it runs
+    debug.py        printf, DumpTensor, assert_
+    runner.py       run(): a kernel on its blocks
+
+Beside them: instructions (vector*.py, cube.py, matmul*.py), times (spec.py, timing.py), from shapes to cores (tiling.py
+and its neighbours), and launch.py, which makes a kernel an operation of a device. Read program.py and machine.py first.
+"""

@@ -1,0 +1,237 @@
+"""Flags between cores: CrossCoreSetFlag, CrossCoreWaitFlag and SyncAll.
+
+A flag is a counter for each core and id. Who counts up whose depends on the mode: 0, when all cores of a type have set
+it, that of each of them; 1, the same among the vector cores of one block; 2, the cube core counts up that of its vector
+cores, and these, once all have set it, that of their cube core. A wait holds all issue of its core until the counter
+is above 0, and takes one.
+"""
+
+from collections import deque
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from device_model.aicore.findings import KernelError, KernelHangError, Rule
+from device_model.aicore.machine import Core, Knowledge, Strand, running
+from device_model.aicore.names import PIPES, CoreType, Pipe
+from device_model.aicore.program import Instruction, Kind
+from device_model.aicore.sync import barrier_all, settle
+
+IDS = 16
+MAX_COUNT = 15
+_SYNC_ALL = 16  # the inner ids of SyncAll: of one type of core, and of both
+_RESERVED = range(11, 15)  # those that a card's SyncAll uses
+
+
+class Token(NamedTuple):
+    """One count of a cross-core flag: the sets that made it, and what they knew to be done."""
+
+    sets: tuple[Instruction, ...]
+    knowledge: Knowledge
+
+
+class Crossing:
+    """The cross-core flags of a launch."""
+
+    def __init__(self, chip: Mapping[CoreType, int]) -> None:
+        self._chip = chip  # how many cores it has
+        self.cores: list[Core] = []
+        self.mail: dict[Hashable, deque[Any]] = {}  # what cores tell each other beside flags
+        self._meeting: Instruction | None = None  # the first arrival at a SyncAll
+        self._borrowed: tuple[Core, Instruction, int] | None = None  # the first set of an id that SyncAll uses
+        self._pending: dict[tuple[int, tuple[int, ...], int], dict[int, deque[tuple[Instruction, Knowledge]]]] = {}
+        self._groups: dict[tuple[int, int], tuple[tuple[int, ...], tuple[int, ...]]] = {}
+
+    def groups(self, core: Core, mode: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Who must set a flag of *mode* together with *core*, and who then receives it (indices of cores)."""
+        key = (core.index, mode)
+        found = self._groups.get(key)
+        if found is None:
+            found = self._groups[key] = self._find_groups(core, mode)
+        return found
+
+    def _find_groups(self, core: Core, mode: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        block = core.program.block
+        kind = core.core_type
+        if mode == 0:
+            everyone = tuple(each.index for each in self.cores if each.core_type is kind)
+            return everyone, everyone
+        own = [each for each in self.cores if each.program.block == block]
+        cubes = tuple(each.index for each in own if each.core_type is CoreType.AIC)
+        vectors = tuple(each.index for each in own if each.core_type is CoreType.AIV)
+        if mode == 1:
+            if kind is CoreType.AIC:
+                raise KernelError(f"cross-core mode 1 on {core.program}", "it is for the vector cores of a block")
+            return vectors, vectors
+        if not cubes or not vectors:
+            raise KernelError(
+                f"cross-core mode 2 on {core.program}, whose kernel is not mixed",
+                "launch it as MIX_AIC_1_1 or MIX_AIC_1_2",
+            )
+        return (cubes, vectors) if kind is CoreType.AIC else (vectors, cubes)
+
+    def check_fits(self, core: Core, what: str) -> None:
+        """Refuse what needs all blocks at once if they are more than the cores."""
+        kind = core.core_type
+        cores = sum(each.core_type is kind for each in self.cores)
+        there = self._chip[kind]
+        if cores > there:
+            raise KernelHangError(
+                f"{what} on {core.program} waits for ever: the launch has {cores} blocks on {kind} and the chip "
+                f"{there} cores, so the last blocks start only when the first have ended",
+                f"launch at most {there} blocks",
+            )
+
+    def set(
+        self, core: Core, members: tuple[int, ...], receivers: tuple[int, ...], flag: int, pipe: Pipe, name: str
+    ) -> None:
+        """*core* sets *flag* once all before it in *pipe* has finished."""
+        instruction = core.note(pipe, Kind.CROSS_SET, name)
+        if flag >= _SYNC_ALL:
+            self._meeting = self._meeting or instruction
+        elif flag in _RESERVED:
+            self._borrowed = self._borrowed or (core, instruction, flag)
+        knowledge = dict(core.remote)
+        knowledge[core.index] = tuple(core.knowledge_of(pipe))
+        pending = self._pending.get((flag, members, receivers[0]))
+        if pending is None:
+            pending = self._pending[flag, members, receivers[0]] = {member: deque() for member in members}
+        pending[core.index].append((instruction, knowledge))
+        if not all(pending.values()):
+            return
+        arrived = [pending[member].popleft() for member in members]
+        token = Token(tuple(each for each, _ in arrived), _merged([known for _, known in arrived]))
+        for receiver in receivers:
+            other = self.cores[receiver]
+            tokens = other.tokens.setdefault(flag, deque())
+            tokens.append(token)
+            self._check_count(core, other, flag, instruction, len(tokens))
+
+    def _check_count(self, core: Core, other: Core, flag: int, instruction: Instruction, waiting: int) -> None:
+        """Can the counter of *other* pass its maximum? Whatever the timing: enough waits must be known to be done."""
+        done = other.waits_done.get(flag, ())
+        needed = len(done) + waiting - MAX_COUNT  # waits that must have ended before this set
+        if needed <= 0:
+            return
+        if needed <= len(done):
+            known = core.seqs if other is core else core.remote.get(other.index)
+            if known is not None and done[needed - 1] <= known[Pipe.ALL]:
+                return
+        core.find(
+            Rule.CROSS_OVERFLOW,
+            f"{instruction} may count flag {flag} of {other.program} up beyond {MAX_COUNT}; "
+            "let the setter wait for a flag back from time to time",
+            instruction,
+        )
+
+    def wait(self, core: Core, flag: int, name: str, *, timeout_us: float | None = None) -> bool:
+        """*core* waits for a count of *flag*; others run meanwhile. False if the time limit passed."""
+        settle(core)
+        tokens = core.tokens.setdefault(flag, deque())
+        while not tokens:
+            if not Strand.park(f"{name} at {core.site()}", lambda: bool(tokens), can_give_up=timeout_us is not None):
+                return False
+        token = tokens.popleft()
+        core.note(Pipe.S, Kind.CROSS_WAIT, name, token.sets)
+        core.waits_done.setdefault(flag, []).append(core.count_wait())
+        own = token.knowledge.get(core.index)
+        if own is not None:
+            core.learn(Pipe.S, own)
+        _learn(core.remote, token.knowledge, core.index)
+        return True
+
+    def finish(self) -> None:
+        """When all blocks have ended: report counters left above 0, and ids used beside SyncAll that it uses too."""
+        if self._meeting is not None and self._borrowed is not None:
+            core, setter, flag = self._borrowed
+            core.find(
+                Rule.RESERVED_FLAG,
+                f"{setter} sets flag {flag}, which {self._meeting} uses too; beside SyncAll(), use flags 0 to 10",
+                setter,
+                self._meeting,
+            )
+        for core in self.cores:
+            for flag, tokens in core.tokens.items():
+                if tokens and flag < IDS:
+                    setter = tokens[0].sets[-1]
+                    core.find(
+                        Rule.CROSS_LEFT_SET,
+                        f"cross-core flag {flag} of {core.program} is left at {len(tokens)}, set by {setter}; "
+                        "wait for it as often as it is set",
+                        setter,
+                    )
+
+
+def _merged(each: Sequence[Knowledge]) -> Knowledge:
+    merged: Knowledge = {}
+    for knowledge in each:
+        _learn(merged, knowledge)
+    return merged
+
+
+def _learn(mine: Knowledge, other: Knowledge, but: int = -1) -> None:
+    for core, clock in other.items():
+        known = mine.get(core)
+        if core == but or known is clock:
+            continue
+        mine[core] = clock if known is None else tuple(map(max, known, clock))
+
+
+def CrossCoreSetFlag(mode: int, pipe: Pipe, flag: int) -> None:
+    """Count *flag* (0 to 15) of other cores up, once all before it in *pipe* has finished; *mode* says of whom."""
+    core = running()
+    _check(core, flag)
+    if mode not in (0, 1, 2):
+        raise KernelError(
+            f"cross-core mode {mode}", "modes are 0 (all of a type), 1 (vector cores of a block) and 2 (mixed)"
+        )
+    if pipe not in PIPES:
+        raise KernelError(f"CrossCoreSetFlag on pipe {pipe!r}", "name one pipe")
+    crossing = core.crossing
+    if mode == 0:
+        crossing.check_fits(core, "CrossCoreSetFlag of mode 0")
+    members, receivers = crossing.groups(core, mode)
+    crossing.set(core, members, receivers, flag, pipe, f"CrossCoreSetFlag<{mode}, {pipe}>({flag})")
+
+
+def CrossCoreWaitFlag(flag: int, *, timeout_us: float | None = None) -> bool:
+    """Wait for a count of *flag* (0 to 15); nothing is issued to any pipe of this core meanwhile.
+
+    With *timeout_us*, a flag that no other core can set any more is given up after that time: it is reported as a
+    finding, and False is returned.
+    """
+    core = running()
+    _check(core, flag)
+    name = f"CrossCoreWaitFlag({flag})"
+    if core.crossing.wait(core, flag, name, timeout_us=timeout_us):
+        return True
+    assert timeout_us is not None
+    instruction = core.note(Pipe.S, Kind.WORK, name)
+    instruction.cycles = round(timeout_us * core.spec.mhz)
+    core.find(
+        Rule.WAIT_TIMEOUT,
+        f"{instruction} gave up after {timeout_us:g} us: no core set the flag",
+        instruction,
+        missing=f"CrossCoreSetFlag({flag})",
+    )
+    return False
+
+
+def SyncAll(*, aiv_only: bool = True) -> None:
+    """Wait until all cores of this type have come here; with aiv_only=False, in a mixed kernel, those of both.
+
+    Everything that they issued before has finished then.
+    """
+    core = running()
+    crossing = core.crossing
+    crossing.check_fits(core, "SyncAll")
+    everyone = tuple(each.index for each in crossing.cores if not aiv_only or each.core_type is core.core_type)
+    barrier_all(core)
+    flag = _SYNC_ALL + (0 if aiv_only else 1)
+    pipe = Pipe.MTE3
+    crossing.set(core, everyone, everyone, flag, pipe, "SyncAll")
+    crossing.wait(core, flag, "SyncAll")
+
+
+def _check(core: Core, flag: int) -> None:
+    if not 0 <= flag < IDS:
+        raise KernelError(f"cross-core flag {flag} on {core.program}", f"ids are 0 to {IDS - 1}")

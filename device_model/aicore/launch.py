@@ -1,0 +1,227 @@
+"""The launch of a core kernel, as the rest of the device sees it.
+
+How long a core kernel takes follows from running it, so it is run at its simulated start; yet nobody may see what it
+writes before its simulated end. So it works on private images of the allocations that it may write, and publishes them
+when it ends. Of an argument that is only written, all bytes are published; of one that is read too, those that changed:
+launches side by side may each have a part of one buffer.
+
+A launch takes all its AI cores at once, for blocks may wait for one another, and gives each back when the last block on
+it is over. Waves, where there are more blocks than cores, are part of its own timeline. What launches that run side by
+side take from one another (the bandwidth of the memory, the L2) is not modelled.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from device_model import memory as model
+from device_model.aicore.memories import GlobalMemory
+from device_model.aicore.names import CoreType, KernelType
+from device_model.aicore.runner import Result, run
+from device_model.aicore.spec import CoreSpec
+from device_model.aicore.tensors import GlobalBuffer
+from device_model.aicore.timing import Timeline
+from device_model.errors import DeviceError, Kind
+from device_model.memory import Allocation
+from device_model.ops import CoreKernel, Extent, Label, Occupation, check_alive
+
+Bytes = npt.NDArray[np.uint8]
+
+
+class Argument(NamedTuple):
+    """An argument in device memory: bytes *start* to *stop* of *allocation*, elements of *dtype*."""
+
+    name: str
+    allocation: Allocation
+    start: int
+    stop: int
+    dtype: np.dtype[Any]
+    is_read: bool
+    is_written: bool
+
+    @property
+    def extent(self) -> Extent:
+        """Its bytes."""
+        return (self.allocation, self.start, self.stop)
+
+
+class Options(NamedTuple):
+    """How a core kernel is run: on which cores, whether hazards are looked for, whether readers see old bytes."""
+
+    kind: KernelType = KernelType.AIV_ONLY
+    hazards: bool = True
+    weak: bool = False
+
+
+class Launch(CoreKernel):
+    """A core kernel with its blocks and arguments: the work of one operation.
+
+    *arguments* are `Argument` records, and plain values, which the kernel gets as they are. *result* is what came of
+    running it, None before; *ai_cores* is how many AI cores the device has.
+    """
+
+    __slots__ = ("_arguments", "_failure", "_images", "blocks", "cores", "function", "label", "nbytes", "options",
+                 "result", "spec")  # fmt: skip
+
+    def __init__(
+        self,
+        label: Label,
+        function: Callable[..., object],
+        blocks: int,
+        arguments: Sequence[Any],
+        spec: CoreSpec,
+        ai_cores: int,
+        options: Options,
+    ) -> None:
+        self.label = label
+        self.function = function
+        self.blocks = blocks
+        self.spec = spec
+        self.options = options
+        self.result: Result | None = None
+        self._arguments = arguments
+        self._failure: DeviceError | None = None
+        self._images: dict[Allocation, _Image] = {}
+        self.nbytes = sum(stop - start for _, start, stop in (argument.extent for argument in self._in_memory()))
+        self.cores = min(cores_of(options.kind, blocks, spec), ai_cores)
+
+    def _in_memory(self) -> list[Argument]:
+        return [argument for argument in self._arguments if isinstance(argument, Argument)]
+
+    def reads(self) -> Sequence[Extent]:
+        """What the arguments declare as read."""
+        return tuple(argument.extent for argument in self._in_memory() if argument.is_read)
+
+    def writes(self) -> Sequence[Extent]:
+        """What the arguments declare as written."""
+        return tuple(argument.extent for argument in self._in_memory() if argument.is_written)
+
+    def run(self) -> Occupation:
+        """Run all blocks on what the memory holds now; what stops them is kept for `perform`.
+
+        A launch that is stopped ends where it starts: nothing is known of when the card would have noticed.
+        """
+        options = self.options
+        try:
+            self.result = run(
+                self.function,
+                self.blocks,
+                self._views(),
+                self.spec,
+                kind=options.kind,
+                hazards=options.hazards,
+                weak=options.weak,
+            )
+        except DeviceError as error:
+            return self._stopped(error)
+        except Exception as error:
+            self.result = getattr(error, "result", None)
+            failure = DeviceError(
+                Kind.LAUNCH_FAILURE,
+                f"kernel {self.label} raised {type(error).__name__}: {error}",
+                "the exception is the cause of this error: mend the kernel",
+            )
+            failure.__cause__ = error
+            return self._stopped(failure)
+        assert self.result.timeline is not None, "a launch is timed"
+        return self._occupation(self.result.timeline)
+
+    def _stopped(self, failure: DeviceError) -> Occupation:
+        self._failure = failure
+        self._images.clear()
+        return Occupation(0, ((0, self.cores),))
+
+    def _occupation(self, timeline: Timeline) -> Occupation:
+        """How long each AI core is held: until the last of its cube and vector cores is done."""
+        vectors = self.spec.cores[CoreType.AIV] // self.spec.cores[CoreType.AIC]
+        until: dict[int, float] = {}
+        for name, cycles in timeline.free_cycles.items():
+            core_type, number = name.split()
+            ai_core = int(number) // vectors if core_type == "AIV" else int(number)
+            until[ai_core] = max(cycles, until.get(ai_core, 0.0))
+        duration = timeline.duration_ns
+        ends = sorted(min(duration, round(cycles * timeline.ns_per_cycle)) for cycles in until.values())
+        ends += [duration] * (self.cores - len(ends))
+        return Occupation(duration, tuple(Counter(ends[-self.cores :]).items()))
+
+    def perform(self) -> None:
+        """Publish what the blocks wrote."""
+        if self._failure is not None:
+            raise self._failure
+        for allocation in self._images:
+            check_alive(f"kernel {self.label}", "argument", allocation)
+        for image in self._images.values():
+            image.publish()
+        self._images.clear()
+
+    def _views(self) -> list[Any]:
+        """The arguments as the kernel gets them."""
+        of_allocation: dict[Allocation, list[Argument]] = {}
+        for argument in self._in_memory():
+            of_allocation.setdefault(argument.allocation, []).append(argument)
+        for allocation, arguments in of_allocation.items():
+            check_alive(f"kernel {self.label}", "argument", allocation)
+            self._images[allocation] = _Image(allocation, arguments)
+        return [
+            GlobalBuffer(
+                self._images[argument.allocation].memory, argument.start, argument.stop - argument.start, argument.dtype
+            )
+            if isinstance(argument, Argument)
+            else argument
+            for argument in self._arguments
+        ]
+
+
+class _Image:
+    """One allocation as a launch sees it: the memory itself if it is only read, else a private one."""
+
+    __slots__ = ("_allocation", "_before", "_private", "memory")
+
+    def __init__(self, allocation: Allocation, arguments: Sequence[Argument]) -> None:
+        self._allocation = allocation
+        self._before: list[tuple[int, int, Bytes | None]] = []  # what is to be published; and what a change is told by
+        name = "/".join(dict.fromkeys(argument.name for argument in arguments))
+        key = (allocation.device, allocation.serial)
+        if not any(argument.is_written for argument in arguments):
+            for argument in arguments:
+                model.warm(allocation, argument.start, argument.stop - argument.start)
+            view = np.frombuffer(allocation.view, np.uint8)
+            view.flags.writeable = False
+            self.memory = GlobalMemory(view, key, name)
+            return
+        # As large as the allocation, so that addresses agree; what no argument names is not touched and takes no room.
+        private = self._private = np.frombuffer(model.create_mapping(max(1, allocation.nbytes)), np.uint8)
+        for argument in arguments:
+            if argument.is_read:
+                _, start, stop = argument.extent
+                private[start:stop] = model.array(allocation, start, np.uint8, stop - start)
+        for argument in arguments:
+            _, start, stop = argument.extent
+            if argument.is_written and not argument.is_read:
+                model.write_poison(private.data, start, stop)
+        for argument in arguments:
+            if argument.is_written:
+                _, start, stop = argument.extent
+                self._before.append((start, stop, private[start:stop].copy() if argument.is_read else None))
+        self.memory = GlobalMemory(private, key, name)
+
+    def publish(self) -> None:
+        """Write to the allocation what the launch wrote."""
+        for start, stop, before in self._before:
+            into = model.array(self._allocation, start, np.uint8, stop - start)
+            written = self._private[start:stop]
+            if before is None:
+                into[:] = written
+            else:
+                np.copyto(into, written, where=written != before)
+
+
+def cores_of(kind: KernelType, blocks: int, spec: CoreSpec) -> int:
+    """How many AI cores *blocks* blocks of a kernel want: the vector cores of one are given away together."""
+    cubes, vectors = spec.cores[CoreType.AIC], spec.cores[CoreType.AIV]
+    if kind.cubes:
+        return min(blocks, cubes)
+    return -(-min(blocks, vectors) * cubes // vectors)

@@ -1,0 +1,392 @@
+"""A core that runs one block: it takes instructions, does their work at once, and notes what they were.
+
+The scalar pipe runs the kernel's Python code. An instruction computes when it is issued, so results follow program
+order whatever the pipes would do; the program that it is added to is timed afterwards, and hazards are found from
+what pipes know of each other (`hazards`).
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from sys import _getframe
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from greenlet import getcurrent, greenlet
+
+from device_model.aicore.findings import Finding, Findings, KernelError, Rule
+from device_model.aicore.hazards import ALWAYS, Clock
+from device_model.aicore.memories import Bytes, GlobalMemory, LocalMemory, Memory
+from device_model.aicore.names import EVENT_OF, EVENTS_OF, PIPES, SPACES_OF, CoreType, HardEvent, Pipe, Space
+from device_model.aicore.program import Flow, Instruction, Kind, Program, Site
+from device_model.aicore.spec import CoreSpec
+
+if TYPE_CHECKING:
+    from device_model.aicore.crossing import Crossing, Token
+    from device_model.aicore.queues import TPipe
+
+_PACKAGE = __package__
+_IN_ORDER = (Pipe.S, Pipe.V, Pipe.M)
+EVENT_IDS = 8  # per HardEvent
+LINE = 64  # bytes of a line of the scalar data cache
+
+
+Stale = tuple[Memory, int, Bytes]  # from which byte on which bytes are shown
+Knowledge = dict[int, tuple[int, ...]]  # core -> how far each of its pipes is known to be done
+
+
+class Core:
+    """One core running one block of a kernel."""
+
+    __slots__ = (
+        "allocated",
+        "block_dim",
+        "clocks",
+        "core_type",
+        "crossing",
+        "dirty_lines",
+        "events",
+        "fetched",
+        "findings",
+        "flag_clocks",
+        "flags",
+        "hazards",
+        "index",
+        "instructions",
+        "late",
+        "memories",
+        "messages",
+        "program",
+        "ratio",
+        "remote",
+        "scalar",
+        "seqs",
+        "spec",
+        "stuck",
+        "tokens",
+        "tpipe",
+        "unit",
+        "waits_done",
+        "weak",
+    )
+
+    def __init__(
+        self,
+        program: Program,
+        spec: CoreSpec,
+        *,
+        block_dim: int,
+        ratio: int,
+        crossing: "Crossing",
+        findings: Findings,
+        messages: list[Any],
+        hazards: bool,
+        weak: bool,
+    ) -> None:
+        self.program = program
+        self.instructions = program.instructions
+        self.index = program.index
+        self.core_type = program.core_type
+        self.spec = spec
+        self.block_dim = block_dim
+        self.ratio = ratio
+        self.crossing = crossing
+        self.findings = findings
+        self.messages = messages
+        self.hazards = hazards
+        self.weak = weak
+        self.scalar = 0  # cycles of the scalar pipe since the last instruction
+        self.memories: dict[Space, LocalMemory] = {}
+        self.unit: Any = None  # its VectorUnit or CubeUnit, once there is one
+        self.tpipe: TPipe | None = None
+        # Flags, by 8 * event + id: the SetFlag that set it, and what its pipe knew then.
+        self.events = frozenset(EVENTS_OF[self.core_type])
+        self.flags: list[Instruction | None] = [None] * (len(HardEvent) * EVENT_IDS)
+        self.flag_clocks: list[Clock | None] = [None] * len(self.flags)
+        self.allocated = [0] * len(HardEvent)  # a bit for each id
+        self.fetched: dict[int, Site] = {}
+        self.stuck: dict[int, deque[Instruction]] = {}  # waits whose flag was clear when they were issued
+        self.late: list[tuple[Instruction, Instruction]] = []  # those of them that were set since, and their sets
+        # What pipes know: clocks[p][q] is the last access of pipe q known in p to be done. The last place, of Pipe.ALL,
+        # counts waits for other cores, which all pipes know of.
+        self.seqs = [0] * len(Pipe)
+        self.clocks: list[Clock] = [
+            [ALWAYS if other is pipe and pipe in _IN_ORDER else 0 for other in Pipe] for pipe in PIPES
+        ]
+        self.remote: Knowledge = {}
+        # Cross-core flags, by id: those that have arrived, and the numbers of the waits that took one.
+        self.tokens: dict[int, deque[Token]] = {}
+        self.waits_done: dict[int, list[int]] = {}
+        self.dirty_lines: dict[tuple[GlobalMemory, int], Instruction] = {}
+
+    def __repr__(self) -> str:
+        return f"<Core {self.program}: {len(self.instructions)} instructions>"
+
+    # Issue
+
+    def issue(
+        self,
+        pipe: Pipe,
+        name: str,
+        startup: int,
+        cycles: int,
+        reads: Sequence[tuple[Any, ...]],
+        writes: Sequence[tuple[Any, ...]],
+        compute: Callable[[], object],
+        flow: Flow | None = None,
+    ) -> Instruction:
+        """Add an instruction to *pipe* and do its work.
+
+        *startup* and *cycles* are core cycles, see `Instruction`. *reads* and *writes* are ranges of bytes, `(memory,
+        start, stop)`, or rows, `(memory, start, stop, length, stride)`. *compute* does the work; it is called after
+        the check for hazards. Copies with a *flow* are timed by it.
+        """
+        frame = _kernels_frame(_getframe(1))
+        instruction = Instruction(
+            self.index, pipe, Kind.WORK, name, startup, cycles, self.scalar, flow, (), frame.f_code, frame.f_lasti
+        )
+        self.scalar = 0
+        self.instructions.append(instruction)
+        if self.hazards:
+            stale = self._access(instruction, reads, writes)
+            if stale:
+                _compute_with(stale, writes, compute)
+                return instruction
+        compute()
+        return instruction
+
+    def note(self, pipe: Pipe, kind: Kind, name: str, waits: tuple[Instruction, ...] = ()) -> Instruction:
+        """Add an instruction that moves no data: a flag or a barrier."""
+        frame = _kernels_frame(_getframe(2))
+        instruction = Instruction(
+            self.index, pipe, kind, name, 0, 0, self.scalar, None, waits, frame.f_code, frame.f_lasti
+        )
+        self.scalar = 0
+        self.instructions.append(instruction)
+        return instruction
+
+    def site(self) -> Site:
+        """The line of the kernel that is running."""
+        frame = _kernels_frame(_getframe(1))
+        return Site(frame.f_code, frame.f_lasti)
+
+    def scalar_read(self, tensor: Any, index: int, at: int) -> Any:
+        """Read an element at byte *at* in the scalar pipe."""
+        values: list[Any] = []
+        self.issue(
+            Pipe.S,
+            "GetValue",
+            0,
+            self.spec.get_value,
+            ((tensor.memory, at, at + tensor.dtype.itemsize),),
+            (),
+            lambda: values.append(tensor.view.item(index)),
+        )
+        return values[0]
+
+    def scalar_write(self, tensor: Any, index: int, at: int, value: Any) -> None:
+        """Write an element at byte *at* in the scalar pipe."""
+
+        def store() -> None:
+            tensor.view[index] = value
+
+        memory = tensor.memory
+        written = self.issue(
+            Pipe.S, "SetValue", 0, self.spec.set_value, (), ((memory, at, at + tensor.dtype.itemsize),), store
+        )
+        if type(memory) is GlobalMemory:
+            self._write_line(memory, at // LINE, written)
+
+    def _write_line(self, memory: GlobalMemory, line: int, written: Instruction) -> None:
+        self.dirty_lines.setdefault((memory, line), written)
+        if not self.hazards:
+            return
+        other = memory.lines.get(line)
+        memory.lines[line] = written
+        if other is not None and other.core != self.index and not self.is_ordered(other, self.clocks[Pipe.S]):
+            self.find(
+                Rule.SHARED_LINE,
+                f"{written} and {other} write the same 64-byte line of {memory.name} (bytes {line * LINE} to "
+                f"{line * LINE + LINE}) from two cores, so one write is lost; give each core lines of its own",
+                written,
+                other,
+            )
+
+    # What is known
+
+    def _access(
+        self, instruction: Instruction, reads: Sequence[tuple[Any, ...]], writes: Sequence[tuple[Any, ...]]
+    ) -> list[Stale]:
+        """Check and note what *instruction* touches; returns the bytes that it sees old (weak mode)."""
+        pipe = instruction.pipe
+        seqs = self.seqs
+        seqs[pipe] = instruction.seq = seqs[pipe] + 1
+        clock = self.clocks[pipe]
+        stale: list[Stale] = []
+        for touched in reads:
+            memory = touched[0]
+            if len(touched) == 3:
+                if touched[1] == touched[2]:
+                    continue
+                spans = memory.shadow.read(self, instruction, clock, touched[1], touched[2])
+            else:
+                spans = memory.shadow.read_rows(self, instruction, clock, *touched[1:])
+            if spans and self.weak:
+                stale += [(memory, span.start, span.old) for span in spans if span.old is not None]
+        for touched in writes:
+            memory, start, stop = touched[:3]
+            if start == stop:
+                continue
+            length, stride = touched[3:] if len(touched) > 3 else (stop - start, stop - start)
+            for at in range(start, stop, stride):
+                span = memory.shadow.write(self, instruction, clock, at, at + length)
+                if self.weak:
+                    span.old = memory.bytes[at : at + length].copy()
+        return stale
+
+    def is_ordered(self, earlier: Instruction, clock: Clock) -> bool:
+        """Is *earlier* known to be done by a pipe of this core that has *clock*?"""
+        if earlier.core == self.index:
+            return earlier.seq <= clock[earlier.pipe]
+        known = self.remote.get(earlier.core)
+        return known is not None and earlier.seq <= known[earlier.pipe]
+
+    def knowledge_of(self, pipe: Pipe) -> Clock:
+        """What is done once all before has left *pipe*: what a flag of it carries."""
+        clock = self.clocks[pipe].copy()
+        clock[pipe] = self.seqs[pipe]
+        return clock
+
+    def learn(self, pipe: Pipe, clock: Sequence[int]) -> None:
+        """*pipe* has waited for something that knew *clock*; what the scalar pipe knows, all others know from then."""
+        for learner in PIPES if pipe is Pipe.S else (pipe,):
+            mine = self.clocks[learner]
+            self.clocks[learner] = [a if a > b else b for a, b in zip(mine, clock, strict=True)]
+
+    def count_wait(self) -> int:
+        """One more wait for other cores is over, behind which everything is issued from now on; returns its number."""
+        self.seqs[Pipe.ALL] = number = self.seqs[Pipe.ALL] + 1
+        for clock in self.clocks:
+            clock[Pipe.ALL] = number
+        return number
+
+    # Mistakes
+
+    def find(
+        self, rule: Rule, text: str, *instructions: Instruction, missing: str = "", site: Site | None = None
+    ) -> None:
+        """Note a mistake; the same lines making it again only count."""
+        sites = tuple(each.site for each in instructions) or (site or self.site(),)
+        key = (rule, sites, missing)
+        if not self.findings.seen(key):
+            self.findings.add(key, Finding(rule, text, str(self.program), sites, instructions, missing))
+
+    def hazard(self, rule: Rule, earlier: Instruction, later: Instruction, memory: str, start: int, stop: int) -> None:
+        """Note that *later* touches bytes start:stop of *memory* without knowing that *earlier* is done with them."""
+        if earlier is later or self.stuck:  # rows of one instruction; a kernel that hangs says so
+            return
+        missing = self._missing(earlier, later)
+        key = (rule, earlier.site, later.site, missing)
+        if self.findings.seen(key):
+            return
+        first = "reads" if rule is Rule.WAR else "writes"
+        second = "reads" if rule is Rule.RAW else "writes"
+        text = (
+            f"{later} {second} {memory}[{start}:{stop}] while {earlier} may still be at work that {first} it; "
+            f"missing {missing}"
+        )
+        where = str(self.program)
+        self.findings.add(key, Finding(rule, text, where, (earlier.site, later.site), (earlier, later), missing))
+
+    def _missing(self, earlier: Instruction, later: Instruction) -> str:
+        if earlier.core != self.index:
+            return "SyncAll or CrossCoreSetFlag and CrossCoreWaitFlag"
+        if earlier.pipe is later.pipe:
+            return f"PipeBarrier<{later.pipe}>"
+        event = EVENT_OF.get((earlier.pipe, later.pipe))
+        return str(event) if event in self.events else "PipeBarrier<ALL>"
+
+    # Memories
+
+    def memory(self, space: Space) -> LocalMemory:
+        """The memory called *space*; a KernelError if this kind of core has none."""
+        memory = self.memories.get(space)
+        if memory is None:
+            if space not in SPACES_OF[self.core_type]:
+                raise KernelError(
+                    f"{self.program} has no {space}",
+                    f"a core of type {self.core_type} has {', '.join(map(str, SPACES_OF[self.core_type]))}",
+                )
+            memory = self.memories[space] = LocalMemory(space, self.spec.space_bytes[space])
+        return memory
+
+    @property
+    def is_cube(self) -> bool:
+        """Is this an AIC?"""
+        return self.core_type is CoreType.AIC
+
+
+def _kernels_frame(inner: FrameType) -> FrameType:
+    """The nearest frame outside of this package: the line of the kernel; *inner* itself if there is none."""
+    frame: FrameType | None = inner
+    while frame is not None and frame.f_globals.get("__package__") == _PACKAGE:
+        frame = frame.f_back
+    return inner if frame is None else frame
+
+
+def _compute_with(stale: Sequence[Stale], writes: Sequence[tuple[Any, ...]], compute: Callable[[], object]) -> None:
+    """Compute while *stale* bytes are what they were before their last write; what is computed into them stays."""
+    fresh = [memory.bytes[start : start + len(old)].copy() for memory, start, old in stale]
+    for memory, start, old in stale:
+        memory.bytes[start : start + len(old)] = old
+    compute()
+    for (memory, start, old), kept in zip(stale, fresh, strict=True):
+        stop = start + len(old)
+        for written in writes:
+            if written[0] is memory:
+                low, high = max(start, written[1]), min(stop, written[2])
+                kept[low - start : high - start] = memory.bytes[low:high]
+        memory.bytes[start:stop] = kept
+
+
+class Strand(greenlet):
+    """One block on one core: a coroutine that can wait for other cores in the middle of a function."""
+
+    def __init__(self, core: Core, block: Callable[[], object]) -> None:
+        super().__init__(block)
+        self.core = core
+        self.where = "its start"
+        self.can_give_up = False
+        self._ready: Callable[[], bool] | None = None
+        self._given_up = False
+
+    def may_run(self) -> bool:
+        """Has what it waits for come?"""
+        return self._ready is None or self._given_up or self._ready()
+
+    def give_up(self) -> None:
+        """Let it go on without what it waits for."""
+        self._given_up = True
+
+    @staticmethod
+    def park(where: str, ready: Callable[[], bool], *, can_give_up: bool = False) -> bool:
+        """Let others run until *ready*; False if that was given up. *where* is for messages."""
+        strand = getcurrent()
+        assert isinstance(strand, Strand)
+        strand.where = where
+        strand.can_give_up = can_give_up
+        strand._ready = ready
+        assert strand.parent is not None
+        strand.parent.switch()
+        strand._ready = None
+        given_up, strand._given_up = strand._given_up, False
+        return not given_up
+
+
+def running() -> Core:
+    """The core whose kernel is running; a KernelError outside of a kernel."""
+    strand = getcurrent()
+    if type(strand) is not Strand:
+        raise KernelError(
+            "this is called outside of a core kernel", "launch the kernel, or use device_model.aicore.runner.run"
+        )
+    return strand.core

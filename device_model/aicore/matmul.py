@@ -1,0 +1,355 @@
+"""The Matmul object: C = A * B + bias, asked for by vector cores and computed by the cube core of their block.
+
+In a mixed kernel each core makes the object and registers it. There, cube cores serve: they do what their vector cores
+ask until all of these have said End, and are done with the kernel. Vector cores ask with a message and a cross-core
+flag, and wait for a flag back; results for UB go through a workspace in GM. While a vector core works on a result the
+cube core computes the next. In a kernel on cube cores alone the object computes where it is called.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, NamedTuple
+
+import numpy.typing as npt
+
+from device_model.aicore.copies import DataCopy
+from device_model.aicore.crossing import CrossCoreSetFlag, CrossCoreWaitFlag
+from device_model.aicore.findings import KernelError
+from device_model.aicore.machine import Core, running
+from device_model.aicore.matmul_cube import Cube, Job, Operand
+from device_model.aicore.matmul_tiling import WORKSPACE_TILES, TCubeTiling
+from device_model.aicore.names import CoreType, HardEvent, Pipe, Space, TPosition
+from device_model.aicore.queues import TPipe
+from device_model.aicore.sync import AllocEventID, ReleaseEventID, SetFlag, WaitFlag
+from device_model.aicore.tensors import GlobalBuffer, GlobalTensor, LocalTensor, dtype_of
+
+ASK, ANSWER = 0, 1  # cross-core flags
+MESSAGE_WORDS = 8  # of 8 bytes, written and read by scalar: a line
+
+
+class CubeFormat(Enum):
+    """How a matrix lies in GM."""
+
+    ND = 0  # row by row
+
+
+@dataclass(frozen=True, slots=True)
+class MatmulType:
+    """Where a matrix of a Matmul is, how it lies, of which type, and whether it is transposed."""
+
+    position: TPosition
+    format: CubeFormat
+    dtype: npt.DTypeLike
+    is_trans: bool = False
+
+
+class _Message(NamedTuple):
+    """What a vector core asks for: a piece of *job* to *dst*, all of them (piece None), or the end (no job)."""
+
+    job: Job | None
+    piece: int | None = None
+    dst: GlobalTensor | None = None
+    row: int = 0  # elements from one row of dst to the next
+
+
+class Matmul:
+    """C = A * B + bias. Types of A, B, C and bias; then REGIST_MATMUL_OBJ, SetTensorA, SetTensorB, Iterate ... End."""
+
+    def __init__(self, a: MatmulType, b: MatmulType, c: MatmulType, bias: MatmulType | None = None) -> None:
+        self.a, self.b, self.c = a, b, c
+        self.bias = bias
+        dtypes = dtype_of(a.dtype), dtype_of(b.dtype)
+        if dtypes[0] != dtypes[1] or a.position.space is not Space.GM or b.position.space is not Space.GM:
+            raise KernelError(f"a Matmul of {a} and {b}", "A and B are of one type and in GM")
+        if a.is_trans and dtypes[0].itemsize != 2:
+            raise KernelError(
+                f"a Matmul with A of {dtypes[0]} transposed", "only 16-bit types can be; transpose it in GM"
+            )
+        if c.position.space not in (Space.GM, Space.UB):
+            raise KernelError(f"a Matmul with C {c}", "C goes to GM, or to UB: VECIN, VECOUT or VECCALC")
+        self.dtype = dtypes[0]
+        self._tiling: TCubeTiling | None = None
+        self._core: Core | None = None
+        self._cube: Cube | None = None  # on cube cores
+        self._workspace: GlobalTensor | None = None
+        self._operands: dict[str, Operand] = {}
+        self._bias: GlobalTensor | None = None
+        self._shape: tuple[int, int, int] | None = None
+        self._job: Job | None = None
+        self._jobs = 0
+        self._index = -1
+
+    def __repr__(self) -> str:
+        shape = self._shape or "not registered"
+        return f"<Matmul {self.dtype} {shape}, piece {self._index}>"
+
+    def Init(self, pipe: TPipe, tiling: TCubeTiling, workspace: GlobalBuffer | None = None) -> None:
+        """Give it a tiling, and on cube cores the buffers; REGIST_MATMUL_OBJ does it."""
+        core = running()
+        self._core, self._tiling = core, tiling
+        self._shape = tiling.single_core_m, tiling.single_core_n, tiling.single_core_k
+        if core.core_type is CoreType.AIC:
+            self._cube = Cube(pipe, tiling, self.dtype)
+        elif workspace is not None:
+            dtype = dtype_of(self.c.dtype)
+            vectors = core.block_dim * core.ratio
+            number = core.program.block * core.ratio + core.program.sub_block
+            size = WORKSPACE_TILES * tiling.base_m * tiling.base_n
+            if workspace.nbytes < vectors * size * dtype.itemsize:
+                raise KernelError(
+                    f"a workspace of {workspace.nbytes} bytes for a Matmul",
+                    f"give it {vectors * size * dtype.itemsize}: TCubeTiling.workspace_bytes({vectors})",
+                )
+            self._workspace = GlobalTensor(dtype).SetGlobalBuffer(workspace)[number * size : (number + 1) * size]
+
+    def SetTensorA(self, tensor: GlobalTensor, is_transpose: bool | None = None) -> None:
+        """A from this element on; rows are as long as the tiling's whole A."""
+        self._set("A", tensor, self.a, is_transpose, self._tiled.m, self._tiled.ka)
+
+    def SetTensorB(self, tensor: GlobalTensor, is_transpose: bool | None = None) -> None:
+        """B from this element on; rows are as long as the tiling's whole B."""
+        self._set("B", tensor, self.b, is_transpose, self._tiled.kb, self._tiled.n)
+
+    def _set(
+        self, name: str, tensor: GlobalTensor, type_: MatmulType, is_transpose: bool | None, rows: int, columns: int
+    ) -> None:
+        if not isinstance(tensor, GlobalTensor) or tensor.dtype != self.dtype:
+            raise KernelError(f"SetTensor{name} with {tensor!r}", f"it is a GlobalTensor of {self.dtype}")
+        is_trans = type_.is_trans if is_transpose is None else is_transpose
+        if is_trans and not type_.is_trans:
+            raise KernelError(f"SetTensor{name} transposed", f"say so in the MatmulType of {name}: is_trans=True")
+        self._operands[name] = Operand(tensor, is_trans, rows if is_trans else columns)
+        self._job = None
+
+    def SetBias(self, tensor: GlobalTensor) -> None:
+        """The bias from this element on: one for each column."""
+        if self.bias is None or not self._tiled.is_bias:
+            raise KernelError(
+                "SetBias on a Matmul without bias", "give it a MatmulType for it, and a tiling with is_bias"
+            )
+        self._bias = tensor
+        self._job = None
+
+    def SetSingleShape(self, single_m: int, single_n: int, single_k: int) -> None:
+        """The size of this core's product, where it is not that of the tiling."""
+        most = self._tiled.single_core_m, self._tiled.single_core_n, self._tiled.single_core_k
+        shape = single_m, single_n, single_k
+        if not all(0 < size <= limit for size, limit in zip(shape, most, strict=True)):
+            raise KernelError(f"SetSingleShape{shape}", f"each is 1 to that of the tiling, {most}")
+        self._shape = shape
+        self._job = None
+
+    def SetTail(self, tail_m: int = -1, tail_n: int = -1, tail_k: int = -1) -> None:
+        """As SetSingleShape; -1 leaves a size as it is."""
+        assert self._shape is not None or self._tiled
+        shape = [old if new == -1 else new for old, new in zip(self._sizes, (tail_m, tail_n, tail_k), strict=True)]
+        self.SetSingleShape(*shape)
+
+    @property
+    def _tiled(self) -> TCubeTiling:
+        if self._tiling is None:
+            raise KernelError(
+                f"{self!r} has no tiling", "register it first: REGIST_MATMUL_OBJ(pipe, workspace, mm, tiling)"
+            )
+        return self._tiling
+
+    @property
+    def _sizes(self) -> tuple[int, int, int]:
+        assert self._shape is not None
+        return self._shape
+
+    @property
+    def _pieces(self) -> tuple[int, int]:
+        """How many pieces C has down and across."""
+        m, n, _ = self._sizes
+        return -(-m // self._tiled.base_m), -(-n // self._tiled.base_n)
+
+    def _started(self) -> Job:
+        """The product that is going on; a new one after operands have been set."""
+        if self._job is None:
+            if len(self._operands) < 2:
+                raise KernelError(f"{self!r} has no operands", "call SetTensorA() and SetTensorB() first")
+            self._jobs += 1
+            number = running().program.sub_block, self._jobs
+            self._job = Job(number, self._operands["A"], self._operands["B"], self._bias, *self._sizes)
+            self._index = -1
+        return self._job
+
+    def Iterate(self) -> bool:
+        """Go on to the next piece of C, down its columns first; False when there is none."""
+        self._started()
+        down, across = self._pieces
+        self._index += 1
+        if self._index < down * across:
+            return True
+        self._job = None
+        return False
+
+    def GetTensorC(self, dst: GlobalTensor | LocalTensor, *, sequential: bool = False) -> None:
+        """Bring the piece of C that Iterate came to: to its place in the C in GM that begins at *dst*, or to UB.
+
+        In UB, or in GM with *sequential*, rows follow each other, base_n elements apart. The vector pipe may use the
+        result in UB at once.
+        """
+        if self._job is None or self._index < 0:
+            raise KernelError("GetTensorC without a piece", "call Iterate() first, and go on only while it is True")
+        tiling = self._tiled
+        if isinstance(dst, GlobalTensor):
+            self._check_c(dst, Space.GM)
+            self._fetch(
+                dst if sequential else dst[self._offset(self._index) :], tiling.base_n if sequential else tiling.n
+            )
+            return
+        self._check_c(dst, Space.UB)
+        if self._workspace is None:
+            raise KernelError(
+                "GetTensorC to UB without a workspace", "give REGIST_MATMUL_OBJ a buffer in GM of workspace_bytes()"
+            )
+        size = tiling.base_m * tiling.base_n
+        start = self._index % WORKSPACE_TILES * size
+        tile = self._workspace[start : start + size]
+        self._fetch(tile, tiling.base_n)
+        rows = min(tiling.base_m, self._sizes[0] - self._index % self._pieces[0] * tiling.base_m)
+        for event, copy in ((HardEvent.V_MTE2, True), (HardEvent.MTE2_V, False)):
+            event_id = AllocEventID(event)
+            SetFlag(event, event_id)
+            WaitFlag(event, event_id)
+            ReleaseEventID(event, event_id)
+            if copy:
+                DataCopy(dst, tile, rows * tiling.base_n)
+
+    def IterateAll(self, dst: GlobalTensor) -> None:
+        """All pieces of C to GM, from *dst* on."""
+        job = self._started()
+        self._check_c(dst, Space.GM)
+        if self._cube is not None:
+            _compute(self._cube, _Message(job, None, dst, self._tiled.n))
+        else:
+            self._ask(_Message(job, None, dst, self._tiled.n), Pipe.MTE3)
+        self._job = None
+
+    def End(self) -> None:
+        """No more is asked; on vector cores it waits for those of the same block."""
+        if self._cube is not None:
+            self._cube.close()
+            self._cube = None
+            return
+        while not self._ask(_Message(None), Pipe.S):
+            pass
+
+    def _check_c(self, dst: GlobalTensor | LocalTensor, space: Space) -> None:
+        if dst.dtype != dtype_of(self.c.dtype) or self.c.position.space is not space:
+            raise KernelError(f"C of {self.c} to {dst!r}", "it goes where its MatmulType says, with that type")
+
+    def _offset(self, index: int) -> int:
+        column, row = divmod(index, self._pieces[0])
+        return row * self._tiled.base_m * self._tiled.n + column * self._tiled.base_n
+
+    def _fetch(self, dst: GlobalTensor, row: int) -> None:
+        job = self._started()
+        if self._cube is not None:
+            _compute(self._cube, _Message(job, self._index, dst, row))
+            return
+        # What this core wrote to GM before (its A, say), and read of the workspace, is done when the flag is set.
+        self._ask(_Message(job, self._index, dst, row), Pipe.MTE3 if self._index == 0 else Pipe.MTE2)
+
+    def _ask(self, message: _Message, pipe: Pipe) -> bool:
+        """Send a message to the cube core and wait until it is done; True if the cube core serves no longer."""
+        core = running()
+        program = core.program
+        core.scalar += MESSAGE_WORDS * core.spec.set_value
+        core.crossing.mail.setdefault(("ask", program.block, program.sub_block), deque()).append(message)
+        CrossCoreSetFlag(2, pipe, ASK)
+        CrossCoreWaitFlag(ANSWER)
+        return bool(core.crossing.mail["answer", program.block, program.sub_block].popleft())
+
+
+def REGIST_MATMUL_OBJ(pipe: TPipe, workspace: GlobalBuffer | None, matmul: Matmul, tiling: TCubeTiling) -> bool:
+    """Register *matmul*. True on the cube cores of a mixed kernel, which have served by then: the kernel returns.
+
+        if REGIST_MATMUL_OBJ(pipe, workspace, mm, tiling):
+            return
+
+    *workspace* in GM is for results that go to UB; it may be None if none do.
+    """
+    core = running()
+    matmul.Init(pipe, tiling, workspace)
+    mates = [each for each in core.crossing.cores if each.program.block == core.program.block]
+    vectors = [each for each in mates if each.core_type is CoreType.AIV]
+    if core.core_type is CoreType.AIV:
+        if len(vectors) == len(mates):
+            raise KernelError("a Matmul on vector cores alone", "launch the kernel as MIX_AIC_1_2, or on cube cores")
+        return False
+    if not vectors:
+        return False
+    _serve(core, matmul, len(vectors))
+    return True
+
+
+def _serve(core: Core, matmul: Matmul, vectors: int) -> None:
+    """Do what the vector cores of the block ask, until all of them have ended."""
+    mail = core.crossing.mail
+    block = core.program.block
+    cube = matmul._cube
+    assert cube is not None
+    ahead: dict[int, _Ahead] = {}  # for each vector core, the piece computed before it asked
+    has_ended = False
+    while not has_ended:
+        CrossCoreWaitFlag(ASK)
+        core.scalar += MESSAGE_WORDS * core.spec.get_value
+        messages = [mail["ask", block, sub].popleft() for sub in range(vectors)]
+        has_ended = all(message.job is None for message in messages)
+        # Pieces that are there leave L0C before others are computed.
+        for sub, message in enumerate(messages):
+            if sub in ahead:
+                known = ahead.pop(sub)
+                if message[:2] == known[:2]:
+                    _store(cube, message, known.result)
+                    messages[sub] = message._replace(dst=None)
+        for message in messages:
+            if message.dst is not None:
+                _compute(cube, message)
+        for sub in range(vectors):
+            mail.setdefault(("answer", block, sub), deque()).append(has_ended)
+        CrossCoreSetFlag(2, Pipe.FIX, ANSWER)
+        for sub, message in enumerate(messages):
+            if message.piece is not None and len(ahead) < cube.results:
+                down, across = cube.pieces(message.job)
+                following = message.piece + 1
+                if following < down * across:
+                    result = cube.compute(message.job, following % down, following // down)
+                    ahead[sub] = _Ahead(message.job, following, result)
+    cube.close()
+
+
+class _Ahead(NamedTuple):
+    """A piece that was computed before it was asked for."""
+
+    job: Job
+    piece: int
+    result: Any
+
+
+def _compute(cube: Cube, message: _Message) -> None:
+    """Compute and store what *message* asks for: a piece, or all of them."""
+    assert message.job is not None
+    assert message.dst is not None
+    down, across = cube.pieces(message.job)
+    if message.piece is not None:
+        _store(cube, message, cube.compute(message.job, message.piece % down, message.piece // down))
+        return
+    for index in range(down * across):
+        at = index % down * cube.tiling.base_m * message.row + index // down * cube.tiling.base_n
+        _compute(cube, message._replace(piece=index, dst=message.dst[at:]))
+
+
+def _store(cube: Cube, message: _Message, result: Any) -> None:
+    job, index, dst, row = message
+    assert job is not None
+    assert index is not None
+    assert dst is not None
+    down, _ = cube.pieces(job)
+    m = min(cube.tiling.base_m, job.m - index % down * cube.tiling.base_m)
+    n = min(cube.tiling.base_n, job.n - index // down * cube.tiling.base_n)
+    cube.store(result, dst, m, n, row)

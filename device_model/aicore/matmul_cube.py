@@ -1,0 +1,343 @@
+"""The cube core's side of a Matmul object: pieces through L1, L0A and L0B into L0C, and out, with raw flags.
+
+Each memory has slots. L1: chunks of A and of B, several pieces long; the one that was used longest ago makes room.
+L0A and L0B: a piece each, in turn. L0C: results, in turn. The flags of a slot have its number as id (B's come behind
+A's): one says that it is filled, one back that it has been read.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from device_model.aicore.copies import DataCopy, DataCopyExtParams, DataCopyPad, Nd2NzParams
+from device_model.aicore.cube import (
+    FRACTAL,
+    MAX_REPEATS,
+    PRODUCTS,
+    SIDE,
+    CO2Layout,
+    Fixpipe,
+    FixpipeParams,
+    LoadData,
+    LoadData2DParams,
+    LoadData2dTransposeParams,
+    LoadDataWithTranspose,
+    Mmad,
+    MmadParams,
+    QuantMode,
+    fractals,
+    k0,
+)
+from device_model.aicore.findings import KernelError
+from device_model.aicore.matmul_tiling import TCubeTiling
+from device_model.aicore.names import HardEvent, TPosition
+from device_model.aicore.queues import TBuf, TPipe
+from device_model.aicore.sync import AllocEventID, ReleaseEventID, SetFlag, WaitFlag
+from device_model.aicore.tensors import GlobalTensor, LocalTensor
+
+
+class Operand(NamedTuple):
+    """A or B in GM: the tensor, whether it lies transposed, and the elements from one of its rows to the next."""
+
+    tensor: GlobalTensor
+    is_transposed: bool
+    row: int
+
+
+class Job(NamedTuple):
+    """One product of one core: its number, its operands and its size."""
+
+    number: tuple[int, int]
+    a: Operand
+    b: Operand
+    bias: GlobalTensor | None
+    m: int
+    n: int
+    k: int
+
+
+class _Flag:
+    """The two flags of a slot: *full*, set by who fills it, and *empty*, set back by who has read it.
+
+    `filled` and `emptied` issue both halves: the wait stands in the other pipe, behind what was issued to it before.
+    """
+
+    __slots__ = ("empty", "empty_id", "full", "full_id", "is_empty_set")
+
+    def __init__(self, full: HardEvent, empty: HardEvent) -> None:
+        self.full, self.empty = full, empty
+        self.full_id, self.empty_id = AllocEventID(full), AllocEventID(empty)
+        self.is_empty_set = False
+
+    def filled(self) -> None:
+        """The reader goes on when the slot is full."""
+        SetFlag(self.full, self.full_id)
+        WaitFlag(self.full, self.full_id)
+
+    def wait_empty(self) -> None:
+        """The filler goes on when the slot has been read."""
+        if self.is_empty_set:
+            WaitFlag(self.empty, self.empty_id)
+            self.is_empty_set = False
+
+    def emptied(self) -> None:
+        """All reads of the slot so far have been issued."""
+        self.wait_empty()
+        SetFlag(self.empty, self.empty_id)
+        self.is_empty_set = True
+
+    def release(self) -> None:
+        """Leave no flag set, and give the ids back."""
+        self.wait_empty()
+        ReleaseEventID(self.full, self.full_id)
+        ReleaseEventID(self.empty, self.empty_id)
+
+
+class _Slot:
+    """A buffer of a memory with its flags; *holds* says which chunk is in it, *used* when it was used last."""
+
+    __slots__ = ("flag", "holds", "tensor", "used")
+
+    def __init__(self, tensor: LocalTensor, full: HardEvent, empty: HardEvent) -> None:
+        self.tensor = tensor
+        self.flag = _Flag(full, empty)
+        self.holds: Any = None
+        self.used = 0
+
+
+class Cube:
+    """A cube core that multiplies, with buffers as a tiling says; for jobs one after the other, or by turns."""
+
+    def __init__(self, pipe: TPipe, tiling: TCubeTiling, dtype: np.dtype[Any]) -> None:
+        self.tiling = tiling
+        self.dtype = dtype
+        self.total = np.dtype(PRODUCTS[dtype.name])
+        self.width = k0(dtype)
+        tall = max(self.width, SIDE)  # int8 comes in squares of 32
+        deep = -(-tiling.base_k // tall) * tall
+        if tiling.single_core_k > tiling.base_k != deep:
+            raise KernelError(f"a tiling with base_k {tiling.base_k} for {dtype}", f"it must be a multiple of {tall}")
+        piece_a = fractals(tiling.base_m) * SIDE * deep
+        piece_b = -(-tiling.base_n // tall) * tall * deep
+        slots_a = max(tiling.depth_a1 // tiling.step_ka, 1)
+        slots_b = max(tiling.depth_b1 // tiling.step_kb, 1)
+        if slots_a + slots_b > 6:
+            raise KernelError(
+                f"a tiling with {slots_a} chunks of A and {slots_b} of B in L1",
+                "there are event ids for 6 of both together",
+            )
+        load, free = HardEvent.MTE2_MTE1, HardEvent.MTE1_MTE2
+        self._a1 = self._slots(pipe, TPosition.A1, slots_a, piece_a * tiling.step_ka, dtype, load, free)
+        self._b1 = self._slots(pipe, TPosition.B1, slots_b, piece_b * tiling.step_kb, dtype, load, free)
+        pairs = min(tiling.db_l0a, tiling.db_l0b)
+        # One flag for both halves of a pair.
+        self._a2 = self._slots(pipe, TPosition.A2, pairs, piece_a, dtype, HardEvent.MTE1_M, HardEvent.M_MTE1)
+        self._b2 = [_buffer(pipe, TPosition.B2, piece_b, dtype) for _ in range(pairs)]
+        result = fractals(tiling.base_m) * SIDE * -(-tiling.base_n // tall) * tall
+        self._c = self._slots(pipe, TPosition.CO1, tiling.db_l0c, result, self.total, HardEvent.M_FIX, HardEvent.FIX_M)
+        self._bias: tuple[_Slot, _Slot] | None = None
+        if tiling.is_bias:
+            size = -(-tiling.base_n // tall) * tall
+            (staged,) = self._slots(pipe, TPosition.C1, 1, size, self.total, load, free)
+            (table,) = self._slots(pipe, TPosition.C2, 1, size, self.total, HardEvent.MTE1_M, HardEvent.M_MTE1)
+            self._bias = staged, table
+        self._turn = self._results = self._clock = 0
+
+    @staticmethod
+    def _slots(
+        pipe: TPipe, position: TPosition, count: int, size: int, dtype: np.dtype[Any], full: HardEvent, empty: HardEvent
+    ) -> list[_Slot]:
+        return [_Slot(_buffer(pipe, position, size, dtype), full, empty) for _ in range(count)]
+
+    @property
+    def results(self) -> int:
+        """How many results L0C holds."""
+        return len(self._c)
+
+    def pieces(self, job: Job) -> tuple[int, int]:
+        """How many pieces C has down and across."""
+        return -(-job.m // self.tiling.base_m), -(-job.n // self.tiling.base_n)
+
+    def close(self) -> None:
+        """Wait for all flags, and give their ids back."""
+        for slot in (*self._a1, *self._b1, *self._a2, *self._c, *(self._bias or ())):
+            slot.flag.release()
+
+    def compute(self, job: Job, row: int, column: int) -> _Slot:
+        """Issue the piece of C at piece *row*, *column* of *job*; returns where it will be in L0C."""
+        tiling = self.tiling
+        m = min(tiling.base_m, job.m - row * tiling.base_m)
+        n = min(tiling.base_n, job.n - column * tiling.base_n)
+        # Squares of int8 make whole columns of them.
+        wide = n if job.b.is_transposed or self.width <= SIDE else -(-n // self.width) * self.width
+        result = self._c[self._results % len(self._c)]
+        self._results += 1
+        result.flag.wait_empty()
+        bias = self._load_bias(job, column, n, wide)
+        pieces = -(-job.k // tiling.base_k)
+        for index in range(pieces):
+            k = min(tiling.base_k, job.k - index * tiling.base_k)
+            a1 = self._chunk_a(job, row, m, index // tiling.step_ka)
+            b1 = self._chunk_b(job, column, n, index // tiling.step_kb)
+            pair, b2 = self._a2[self._turn % len(self._a2)], self._b2[self._turn % len(self._b2)]
+            self._turn += 1
+            pair.flag.wait_empty()
+            self._load_a(job, a1.tensor, pair.tensor, m, k, index)
+            self._load_b(job, b1.tensor, b2, n, k, index)
+            for slot, step in ((a1, tiling.step_ka), (b1, tiling.step_kb)):
+                if (index + 1) % step == 0 or index + 1 == pieces:
+                    slot.flag.emptied()
+            pair.flag.filled()
+            if index == 0 and bias is not None:
+                Mmad(result.tensor, pair.tensor, b2, bias.tensor, MmadParams(m, wide, k))
+                bias.flag.emptied()
+            else:
+                Mmad(result.tensor, pair.tensor, b2, MmadParams(m, wide, k, cmatrix_init_val=index == 0))
+            pair.flag.emptied()
+        result.flag.filled()
+        return result
+
+    def store(self, result: _Slot, dst: GlobalTensor, m: int, n: int, row: int, *, relu: bool = False) -> None:
+        """Bring a result of *m* x *n* to GM, *row* elements from one of its rows to the next."""
+        mode = {"float16": QuantMode.F322F16, "bfloat16": QuantMode.F322BF16}.get(dst.dtype.name, QuantMode.NoQuant)
+        Fixpipe(dst, result.tensor, FixpipeParams(n, m, 0, row, mode, relu_en=relu), CO2Layout.ROW_MAJOR)
+        result.flag.emptied()
+
+    # Chunks into L1
+
+    def _chunk_a(self, job: Job, row: int, m: int, chunk: int) -> _Slot:
+        tiling = self.tiling
+        slot, is_there = self._find(self._a1, (job.number, row, chunk))
+        if is_there:
+            return slot
+        first, long = self._reach(job, chunk, tiling.step_ka)
+        top = row * tiling.base_m
+        if job.a.is_transposed:
+            _to_nz(slot.tensor, job.a, first, top, long, m)
+        else:
+            _to_nz(slot.tensor, job.a, top, first, m, long)
+        slot.flag.filled()
+        return slot
+
+    def _chunk_b(self, job: Job, column: int, n: int, chunk: int) -> _Slot:
+        tiling = self.tiling
+        slot, is_there = self._find(self._b1, (job.number, column, chunk))
+        if is_there:
+            return slot
+        first, long = self._reach(job, chunk, tiling.step_kb)
+        left = column * tiling.base_n
+        if job.b.is_transposed:
+            _to_nz(slot.tensor, job.b, left, first, n, long)
+        elif self.width < SIDE:
+            _to_strips(slot.tensor, job.b, first, left, long, n)
+        else:
+            _to_nz(slot.tensor, job.b, first, left, long, n, tall=max(self.width, SIDE))
+        slot.flag.filled()
+        return slot
+
+    def _reach(self, job: Job, chunk: int, step: int) -> tuple[int, int]:
+        """First element along k, and how many, of a chunk."""
+        first = chunk * step * self.tiling.base_k
+        return first, min(step * self.tiling.base_k, job.k - first)
+
+    def _find(self, slots: list[_Slot], holds: Any) -> tuple[_Slot, bool]:
+        self._clock += 1
+        for slot in slots:
+            if slot.holds == holds:
+                slot.used = self._clock
+                return slot, True
+        slot = min(slots, key=lambda each: each.used)
+        slot.flag.wait_empty()
+        slot.holds, slot.used = holds, self._clock
+        return slot, False
+
+    def _load_bias(self, job: Job, column: int, n: int, wide: int) -> _Slot | None:
+        if job.bias is None:
+            return None
+        assert self._bias is not None
+        staged, table = self._bias
+        staged.flag.wait_empty()
+        left = column * self.tiling.base_n
+        DataCopyPad(staged.tensor, job.bias[left:], DataCopyExtParams(1, n * self.total.itemsize))
+        staged.flag.filled()
+        table.flag.wait_empty()
+        DataCopy(table.tensor, staged.tensor, -(-wide // SIDE) * SIDE)
+        staged.flag.emptied()
+        table.flag.filled()
+        return table
+
+    # Pieces into L0A and L0B
+
+    def _load_a(self, job: Job, a1: LocalTensor, a2: LocalTensor, m: int, k: int, piece: int) -> None:
+        """Zz out of Nz; in loops over its shorter side."""
+        chunk, at = divmod(piece, self.tiling.step_ka)
+        rows, depth = fractals(m), fractals(k, self.width)
+        first = at * (self.tiling.base_k // self.width)
+        size = FRACTAL // self.dtype.itemsize
+        if job.a.is_transposed:
+            high = fractals(self._reach(job, chunk, self.tiling.step_ka)[1])
+            for row in range(rows):
+                LoadData(a2[row * depth * size :], a1, LoadData2DParams(row * high + first, depth, 1, 0, True))
+        elif depth <= rows:
+            for column in range(depth):
+                start = (first + column) * rows
+                LoadData(a2[column * size :], a1, LoadData2DParams(start, rows, 1, depth - 1))
+        else:
+            for row in range(rows):
+                LoadData(a2[row * depth * size :], a1, LoadData2DParams(first * rows + row, depth, rows))
+
+    def _load_b(self, job: Job, b1: LocalTensor, b2: LocalTensor, n: int, k: int, piece: int) -> None:
+        """Zn out of Nz: as it lies if B is transposed in GM, else turned fractal by fractal or square by square."""
+        width = self.width
+        chunk, at = divmod(piece, self.tiling.step_kb)
+        columns, depth = fractals(n), fractals(k, width)
+        size = FRACTAL // self.dtype.itemsize
+        if job.b.is_transposed:
+            first = at * (self.tiling.base_k // width)
+            for start in range(0, depth * columns, MAX_REPEATS):
+                count = min(MAX_REPEATS, depth * columns - start)
+                LoadData(b2[start * size :], b1, LoadData2DParams(first * columns + start, count))
+            return
+        long = self._reach(job, chunk, self.tiling.step_kb)[1]
+        if width == SIDE:
+            for row in range(depth):
+                start = at * (self.tiling.base_k // SIDE) + row
+                LoadData(b2[row * columns * size :], b1, LoadData2DParams(start, columns, fractals(long), 0, True))
+        elif width < SIDE:
+            for row in range(fractals(k)):
+                start = (at * (self.tiling.base_k // SIDE) + row) * columns
+                params = LoadData2dTransposeParams(start, columns, 1, 0, columns - 1)
+                LoadDataWithTranspose(b2[row * 2 * columns * size :], b1, params)
+        else:
+            squares = fractals(n, width)
+            for row in range(depth):
+                start = at * (self.tiling.base_k // width) + row
+                params = LoadData2dTransposeParams(start, squares, fractals(long, width), 1, 0)
+                LoadDataWithTranspose(b2[row * 2 * squares * size :], b1, params)
+
+
+def _buffer(pipe: TPipe, position: TPosition, size: int, dtype: np.dtype[Any]) -> LocalTensor:
+    buffer = TBuf(position)
+    pipe.InitBuffer(buffer, size * dtype.itemsize)
+    return buffer.Get(dtype, size)
+
+
+def _to_nz(
+    dst: LocalTensor, operand: Operand, row: int, column: int, rows: int, columns: int, tall: int = SIDE
+) -> None:
+    """Part of a matrix in GM to fractals, whose columns are whole fractals of *tall* rows high."""
+    height = -(-rows // tall) * tall
+    source = operand.tensor[row * operand.row + column :]
+    DataCopy(dst, source, Nd2NzParams(1, rows, columns, 0, operand.row, height, 1, 0))
+
+
+def _to_strips(dst: LocalTensor, operand: Operand, row: int, column: int, rows: int, columns: int) -> None:
+    """Part of a matrix in GM to fractals, 16 rows after 16 rows, so that squares are beside each other."""
+    step = fractals(columns) * SIDE * SIDE
+    source = operand.tensor[row * operand.row + column :]
+    whole, rest = divmod(rows, SIDE)
+    if whole:
+        DataCopy(dst, source, Nd2NzParams(whole, SIDE, columns, SIDE * operand.row, operand.row, SIDE, 1, step))
+    if rest:
+        into, out_of = dst[whole * step :], source[whole * SIDE * operand.row :]
+        DataCopy(into, out_of, Nd2NzParams(1, rest, columns, 0, operand.row, SIDE, 1, 0))

@@ -1,0 +1,56 @@
+"""Memories: the local ones of a core, such as UB, and allocations in GM."""
+
+from collections.abc import Hashable
+
+import numpy as np
+import numpy.typing as npt
+
+from device_model.aicore.hazards import GlobalShadow, Shadow
+from device_model.aicore.names import Space
+from device_model.aicore.program import Instruction
+
+Bytes = npt.NDArray[np.uint8]
+
+# What local memory holds before anybody writes: a card has what the kernel before left there. These bytes are NaN as
+# half, float and bfloat16, and large as integers, so that they show.
+POISON = b"\xfb\x7f"
+
+
+class LocalMemory:
+    """One memory of a core, such as UB."""
+
+    __slots__ = ("bytes", "key", "name", "shadow", "size", "space")
+
+    def __init__(self, space: Space, size: int) -> None:
+        self.space = space
+        self.key = self.name = space.value
+        self.size = size
+        self.bytes: Bytes = np.frombuffer(bytearray(POISON * (size // 2)), np.uint8)
+        self.shadow = Shadow(self.name)
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.size} bytes>"
+
+
+class GlobalMemory:
+    """One allocation in GM: its bytes, a *key* that tells it from others, and a name for messages.
+
+    Make one for each launch: it remembers who touched it.
+    """
+
+    __slots__ = ("bytes", "key", "lines", "name", "shadow", "size", "space")
+
+    def __init__(self, memory: Bytes, key: Hashable, name: str = "") -> None:
+        self.space = Space.GM
+        self.bytes = memory
+        self.size = len(memory)
+        self.key = key
+        self.name = f"GM {name or key}"
+        self.shadow = GlobalShadow(self.name)
+        self.lines: dict[int, Instruction] = {}  # 64-byte line -> who wrote in it last by scalar
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.size} bytes>"
+
+
+Memory = LocalMemory | GlobalMemory

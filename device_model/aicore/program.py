@@ -1,0 +1,209 @@
+"""What a core was asked to do: its instructions, in the order in which the scalar pipe issued them.
+
+Running a kernel fills programs; `timing.play` reads them and fills in the times. Instructions are plain slotted
+records, for a launch makes hundreds of thousands.
+"""
+
+from collections.abc import Hashable
+from enum import IntEnum
+from functools import cache
+from pathlib import Path
+from types import CodeType
+
+from device_model.aicore.names import CoreType, Pipe
+
+
+class Kind(IntEnum):
+    """What an instruction means to its pipe."""
+
+    WORK = 0  # occupies the pipe
+    SET = 1  # SetFlag: done when all before it in its pipe is
+    WAIT = 2  # WaitFlag: holds its pipe until the sets in `waits` are done
+    BARRIER = 3  # holds its pipe until all before it in the pipe is done
+    BARRIER_ALL = 4  # in S: holds the scalar pipe, and so all issue, until all pipes are done
+    CROSS_SET = 5  # CrossCoreSetFlag: as SET, for other cores
+    CROSS_WAIT = 6  # CrossCoreWaitFlag, in S: holds all issue until the sets in `waits`, of other cores, are done
+
+
+class Direction(IntEnum):
+    """Which way a flow goes, as seen by the core."""
+
+    READ = 0  # GM to the core
+    WRITE = 1  # the core to GM
+
+
+class Flow:
+    """The part of a copy that goes through GM.
+
+    *nbytes* useful bytes in *rows* rows of *length* bytes, *stride* bytes apart, from byte *start* of the allocation
+    that *key* names. *path* is "ub", "l1" or "l0c". *bypass*: the L2 keeps none of it.
+    """
+
+    __slots__ = ("bypass", "direction", "key", "length", "nbytes", "nd2nz", "path", "rows", "start", "stride")
+
+    def __init__(
+        self,
+        direction: Direction,
+        path: str,
+        key: Hashable,
+        start: int,
+        length: int,
+        rows: int = 1,
+        stride: int = 0,
+        *,
+        bypass: bool = False,
+        nd2nz: bool = False,
+    ) -> None:
+        self.direction = direction
+        self.path = path
+        self.key = key
+        self.start = start
+        self.length = length
+        self.rows = rows
+        self.stride = stride
+        self.nbytes = length * rows
+        self.bypass = bypass
+        self.nd2nz = nd2nz
+
+    @property
+    def stop(self) -> int:
+        """The end of the last row."""
+        return self.start + (self.rows - 1) * self.stride + self.length
+
+    def __repr__(self) -> str:
+        shape = f"{self.nbytes} B" if self.rows == 1 else f"{self.rows} x {self.length} B every {self.stride}"
+        return f"<Flow {self.direction.name} {self.path} {self.key!r}+{self.start}: {shape}>"
+
+
+class Site:
+    """A line of a kernel; str() gives "file.py:12"."""
+
+    __slots__ = ("code", "lasti")
+
+    def __init__(self, code: CodeType, lasti: int) -> None:
+        self.code = code
+        self.lasti = lasti
+
+    @property
+    def file(self) -> str:
+        """The path of the file, as Python knows it."""
+        return self.code.co_filename
+
+    @property
+    def line(self) -> int:
+        """The line in it."""
+        return _line(self.code, self.lasti)
+
+    def __str__(self) -> str:
+        return f"{Path(self.file).name}:{self.line}"
+
+    def __repr__(self) -> str:
+        return f"<Site {self}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Site) and self.code is other.code and self.lasti == other.lasti
+
+    def __hash__(self) -> int:
+        return hash((id(self.code), self.lasti))
+
+
+@cache
+def _line(code: CodeType, lasti: int) -> int:
+    for start, stop, line in code.co_lines():
+        if start <= lasti < stop and line is not None:
+            return line
+    return code.co_firstlineno
+
+
+class Instruction:
+    """One instruction of one core.
+
+    *startup* cycles are paid when its pipe was idle or has just passed a flag or barrier, *cycles* always; both are
+    core cycles. *scalar* are cycles that the scalar pipe spent since the instruction before, beyond the issue of this
+    one. *flow* is its traffic with GM, *waits* the sets that a wait pairs with, all of them issued before it. *core*
+    is the index of its program, *seq* its number in its pipe, from 1 (0: moves no data, or hazards are off). *start*
+    and *end* are filled in by `timing.play`.
+    """
+
+    __slots__ = (
+        "code",
+        "core",
+        "cycles",
+        "end",
+        "flow",
+        "kind",
+        "lasti",
+        "name",
+        "pipe",
+        "scalar",
+        "seq",
+        "start",
+        "startup",
+        "waits",
+    )
+
+    start: float
+    end: float
+
+    def __init__(
+        self,
+        core: int,
+        pipe: Pipe,
+        kind: Kind,
+        name: str,
+        startup: int,
+        cycles: int,
+        scalar: int,
+        flow: Flow | None,
+        waits: "tuple[Instruction, ...]",
+        code: CodeType,
+        lasti: int,
+    ) -> None:
+        self.core = core
+        self.pipe = pipe
+        self.kind = kind
+        self.name = name
+        self.startup = startup
+        self.cycles = cycles
+        self.scalar = scalar
+        self.flow = flow
+        self.waits = waits
+        self.code = code
+        self.lasti = lasti
+        self.seq = 0
+
+    @property
+    def site(self) -> Site:
+        """The line of the kernel that issued it."""
+        return Site(self.code, self.lasti)
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.pipe}) at {self.site}"
+
+    def __repr__(self) -> str:
+        return f"<{self.name} pipe={self.pipe} core={self.core} at {self.site}>"
+
+
+class Program:
+    """What one core did for one block.
+
+    *block* is the block's index in the launch, *sub_block* which vector core of a mixed block it is (0 on cube cores);
+    *index* its place among the programs of the launch.
+    """
+
+    __slots__ = ("block", "core_type", "index", "instructions", "sub_block", "tail_scalar")
+
+    def __init__(self, index: int, core_type: CoreType, block: int, sub_block: int) -> None:
+        self.index = index
+        self.core_type = core_type
+        self.block = block
+        self.sub_block = sub_block
+        self.instructions: list[Instruction] = []
+        self.tail_scalar = 0  # scalar cycles after the last instruction
+
+    def __str__(self) -> str:
+        part = f".{self.sub_block}" if self.sub_block else ""
+        return f"block {self.block}{part} ({self.core_type})"
+
+    def __repr__(self) -> str:
+        return f"<Program {self}: {len(self.instructions)} instructions>"

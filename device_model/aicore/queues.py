@@ -1,0 +1,422 @@
+"""TPipe, TQue, TQueBind and TBuf: buffers of local memory, handed between pipes with their flags.
+
+A buffer goes round: FREE, allocated (OCCUPIED), enqueued (ENQUE), dequeued (DEQUE), FREE. EnQue sets a flag that DeQue
+waits for, so that who uses the tensor starts after who filled it; FreeTensor sets one that the next AllocTensor of the
+same buffer waits for, so that it is not overwritten while in use. Which flags depends on the queue's position.
+"""
+
+from collections import deque
+from enum import Enum
+from sys import _getframe
+
+import numpy.typing as npt
+
+from device_model.aicore import sync
+from device_model.aicore.findings import KernelError, KernelHangError, Rule
+from device_model.aicore.machine import Core, running
+from device_model.aicore.memories import LocalMemory
+from device_model.aicore.names import EVENT_OF, HardEvent, Pipe, Space, TPosition
+from device_model.aicore.program import Site
+from device_model.aicore.sync import (
+    alloc_event,
+    barrier_all,
+    preset_events,
+    release_event,
+    set_flag,
+    wait_flag,
+)
+from device_model.aicore.tensors import LocalTensor, dtype_of, place
+
+MAX_BUFFERS = 64  # per TPipe
+MAX_LIVE = 8  # per TPosition, for each takes an event id
+BLOCK = 32  # bytes: lengths are rounded up to it
+
+_P = TPosition
+# By position: the pipe that fills a buffer there, and the one that uses it.
+_FILLS = {
+    _P.VECIN: Pipe.MTE2,
+    _P.VECOUT: Pipe.V,
+    _P.VECCALC: Pipe.V,
+    _P.A1: Pipe.MTE2,
+    _P.B1: Pipe.MTE2,
+    _P.C1: Pipe.MTE2,
+    _P.TSCM: Pipe.MTE3,
+    _P.A2: Pipe.MTE1,
+    _P.B2: Pipe.MTE1,
+    _P.C2: Pipe.MTE1,
+    _P.C2PIPE2GM: Pipe.MTE1,
+    _P.CO1: Pipe.M,
+}
+_USES = {
+    _P.VECIN: Pipe.V,
+    _P.VECOUT: Pipe.MTE3,
+    _P.VECCALC: Pipe.V,
+    _P.A1: Pipe.MTE1,
+    _P.B1: Pipe.MTE1,
+    _P.C1: Pipe.MTE1,
+    _P.TSCM: Pipe.MTE1,
+    _P.A2: Pipe.M,
+    _P.B2: Pipe.M,
+    _P.C2: Pipe.M,
+    _P.C2PIPE2GM: Pipe.FIX,
+    _P.CO1: Pipe.FIX,
+}
+
+
+class State(Enum):
+    """Where a buffer is on its way round."""
+
+    FREE = "free"
+    OCCUPIED = "allocated"
+    ENQUE = "enqueued"
+    DEQUE = "dequeued"
+
+
+class _Buffer:
+    """One buffer of a queue."""
+
+    __slots__ = ("address", "enque_id", "free_id", "site", "state", "tensors")
+
+    def __init__(self, address: int) -> None:
+        self.address = address
+        self.state = State.FREE
+        self.enque_id = -1
+        self.free_id = -1  # of the flag that the next AllocTensor waits for
+        self.site: Site | None = None  # of its AllocTensor
+        self.tensors: dict[object, LocalTensor] = {}
+
+
+class TQueBind:
+    """A queue of tensors that are filled as *source* and used as *destination*.
+
+    *depth* tensors may be enqueued and not yet dequeued. Give it buffers with `TPipe.InitBuffer`.
+    """
+
+    def __init__(self, source: TPosition, destination: TPosition, depth: int = 1) -> None:
+        for position in (source, destination):
+            if position not in _FILLS:
+                raise KernelError(f"a queue at {position}", f"queues are at {', '.join(map(str, _FILLS))}")
+        if depth < 0:
+            raise KernelError(f"a queue of depth {depth}", "a depth is 0 or more; 1 is usual")
+        self.source = source
+        self.destination = destination
+        self.depth = depth
+        fills, uses = _FILLS[source], _USES[destination]
+        # Within the vector pipe order needs no flag.
+        self.full_event = None if fills is uses else EVENT_OF[fills, uses]
+        self.free_event = None if fills is uses else EVENT_OF[uses, fills]
+        self._core: Core | None = None
+        self._tpipe: TPipe | None = None
+        self._memory: LocalMemory | None = None
+        self._length = 0
+        self._buffers: list[_Buffer] = []
+        self._by_address: dict[int, _Buffer] = {}
+        self._cursor = 0
+        self._fifo: deque[tuple[_Buffer, LocalTensor]] = deque()
+
+    def __repr__(self) -> str:
+        states = ", ".join(buffer.state.value for buffer in self._buffers) or "no buffers"
+        return f"<{self._name()} depth={self.depth}: {states}>"
+
+    def _name(self) -> str:
+        return f"TQueBind {self.source} to {self.destination}"
+
+    def take_buffers(
+        self, tpipe: "TPipe", core: Core, memory: LocalMemory, start: int, count: int, length: int
+    ) -> None:
+        """For TPipe.InitBuffer: *count* buffers of *length* bytes from byte *start* on."""
+        self._tpipe = tpipe
+        self._core = core
+        self._memory = memory
+        self._length = length
+        self._buffers = [_Buffer(start + index * length) for index in range(count)]
+        self._by_address = {buffer.address: buffer for buffer in self._buffers}
+
+    def AllocTensor(self, dtype: npt.DTypeLike) -> LocalTensor:
+        """The next free buffer, as a tensor of *dtype*; waits for its last user to have freed it."""
+        core = self._core
+        if core is None:
+            raise KernelError(f"{self!r} has no buffers", "give it some with TPipe.InitBuffer()")
+        buffers = self._buffers
+        cursor = self._cursor
+        for _ in buffers:
+            buffer = buffers[cursor]
+            cursor += 1
+            if cursor == len(buffers):
+                cursor = 0
+            if buffer.state is State.FREE:
+                break
+        else:
+            raise KernelHangError(
+                f"AllocTensor of {self!r} on {core.program} waits for ever: no buffer is free",
+                f"FreeTensor() what was allocated at {', '.join(sorted({str(b.site) for b in buffers}))}",
+            )
+        self._cursor = cursor
+        assert self._tpipe is not None
+        self._tpipe.count_live(self.source, 1)
+        core.scalar += core.spec.alloc_tensor
+        if buffer.free_id >= 0:
+            assert self.free_event is not None
+            wait_flag(core, self.free_event, buffer.free_id)
+            release_event(core, self.free_event, buffer.free_id)
+            buffer.free_id = -1
+        buffer.state = State.OCCUPIED
+        frame = _getframe(1)
+        buffer.site = Site(frame.f_code, frame.f_lasti)
+        tensor = buffer.tensors.get(dtype)
+        if tensor is None:
+            assert self._memory is not None
+            known = dtype_of(dtype)
+            tensor = place(self.source, self._memory, buffer.address, known, self._length)
+            buffer.tensors[dtype] = tensor
+        return tensor
+
+    def EnQue(self, tensor: LocalTensor) -> None:
+        """Hand *tensor* on: who dequeues it uses it after what was issued so far to fill it has finished."""
+        buffer = self._buffer(tensor, "EnQue")
+        core = self._core
+        assert core is not None
+        if buffer.state is State.ENQUE:
+            raise KernelError(f"EnQue: {tensor!r} is enqueued already", "DeQue() it first")
+        fifo = self._fifo
+        if len(fifo) >= (self.depth or 1):
+            raise KernelError(
+                f"EnQue: {self!r} holds {len(fifo)} tensors", "DeQue() one first, or make the queue with a larger depth"
+            )
+        core.scalar += core.spec.enque
+        event = self.full_event
+        if event is not None:
+            buffer.enque_id = alloc_event(core, event)
+            set_flag(core, event, buffer.enque_id)
+        buffer.state = State.ENQUE
+        fifo.append((buffer, tensor))
+
+    def DeQue(self, dtype: npt.DTypeLike | None = None) -> LocalTensor:
+        """The tensor that was enqueued first, as *dtype* or the type it was enqueued with."""
+        core = self._core
+        fifo = self._fifo
+        if core is None or not fifo:
+            raise KernelError(f"DeQue: {self!r} is empty", "EnQue() a tensor first")
+        buffer, tensor = fifo.popleft()
+        core.scalar += core.spec.deque
+        event = self.full_event
+        if event is not None:
+            wait_flag(core, event, buffer.enque_id)
+            release_event(core, event, buffer.enque_id)
+        buffer.state = State.DEQUE
+        if dtype is not None and tensor.dtype is not dtype:
+            known = dtype_of(dtype)
+            if tensor.dtype != known:
+                tensor = tensor.ReinterpretCast(known)
+        return tensor
+
+    def FreeTensor(self, tensor: LocalTensor) -> None:
+        """Give the buffer of *tensor* back, to be filled again once what was issued so far to use it has finished."""
+        buffer = self._buffer(tensor, "FreeTensor")
+        core = self._core
+        assert core is not None
+        assert self._tpipe is not None
+        if buffer.state is State.ENQUE:
+            raise KernelError(f"FreeTensor: {tensor!r} is still enqueued", "DeQue() it first")
+        core.scalar += core.spec.free_tensor
+        event = self.free_event
+        if event is not None:
+            buffer.free_id = alloc_event(core, event)
+            set_flag(core, event, buffer.free_id)
+        buffer.state = State.FREE
+        self._tpipe.count_live(self.source, -1)
+
+    def HasTensorInQue(self) -> bool:
+        """Is a tensor enqueued?"""
+        return bool(self._fifo)
+
+    def HasIdleBuffer(self) -> bool:
+        """Is a buffer free?"""
+        return any(buffer.state is State.FREE for buffer in self._buffers)
+
+    def GetTensorCountInQue(self) -> int:
+        """How many tensors are enqueued."""
+        return len(self._fifo)
+
+    def drain(self, core: Core) -> None:
+        """For TPipe.Destroy: wait for the flags of freed buffers, and report those not freed."""
+        for buffer in self._buffers:
+            if buffer.state is not State.FREE:
+                core.find(
+                    Rule.TENSOR_NOT_FREED,
+                    f"a tensor of {self._name()} allocated at {buffer.site} is {buffer.state.value} at the end; "
+                    "DeQue() and FreeTensor() it",
+                    site=buffer.site,
+                )
+                if buffer.state is State.ENQUE and self.full_event is not None:
+                    wait_flag(core, self.full_event, buffer.enque_id)
+            if buffer.free_id >= 0:
+                assert self.free_event is not None
+                wait_flag(core, self.free_event, buffer.free_id)
+                release_event(core, self.free_event, buffer.free_id)
+                buffer.free_id = -1
+        self._core = self._tpipe = self._memory = None
+        self._buffers.clear()
+        self._by_address.clear()
+
+    def _buffer(self, tensor: LocalTensor, verb: str) -> _Buffer:
+        buffer = self._by_address.get(tensor.address) if tensor.memory is self._memory else None
+        if buffer is None:
+            raise KernelError(f"{verb}: {tensor!r} is not a tensor of {self!r}", "give a queue what it allocated")
+        if buffer.state is State.FREE:
+            raise KernelError(f"{verb}: {tensor!r} is not allocated", "AllocTensor() it first; a tensor is freed once")
+        return buffer
+
+
+class TQue(TQueBind):
+    """A queue at one position: VECIN, VECOUT, A1, B1, A2, B2, CO1 ..."""
+
+    def __init__(self, position: TPosition, depth: int = 1) -> None:
+        super().__init__(position, position, depth)
+
+    def _name(self) -> str:
+        return f"TQue {self.source}"
+
+
+class TBuf:
+    """A buffer without a queue: no flags, who uses it orders it."""
+
+    def __init__(self, position: TPosition = TPosition.VECCALC) -> None:
+        self.position = position
+        self._memory: LocalMemory | None = None
+        self._address = 0
+        self._length = 0
+        self._tensors: dict[tuple[object, int, int], LocalTensor] = {}
+
+    def __repr__(self) -> str:
+        return f"<TBuf {self.position} {self._length} bytes>"
+
+    def take_buffer(self, memory: LocalMemory, start: int, length: int) -> None:
+        """For TPipe.InitBuffer."""
+        self._memory = memory
+        self._address = start
+        self._length = length
+
+    def Get(self, dtype: npt.DTypeLike, size: int | None = None) -> LocalTensor:
+        """The buffer, or its first *size* elements, as a tensor of *dtype*."""
+        known = dtype_of(dtype)
+        return self.GetWithOffset(self._length // known.itemsize if size is None else size, 0, known)
+
+    def GetWithOffset(self, size: int, offset: int, dtype: npt.DTypeLike) -> LocalTensor:
+        """*size* elements of *dtype* from byte *offset* on."""
+        key = (dtype, size, offset)
+        tensor = self._tensors.get(key)
+        if tensor is None:
+            if self._memory is None:
+                raise KernelError(f"{self!r} has no memory", "give it some with TPipe.InitBuffer()")
+            known = dtype_of(dtype)
+            nbytes = size * known.itemsize
+            if not 0 <= offset <= offset + nbytes <= self._length:
+                raise KernelError(f"{size} x {known} at byte {offset} do not fit in {self!r}", "make it larger")
+            tensor = place(self.position, self._memory, self._address + offset, known, nbytes)
+            self._tensors[key] = tensor
+        return tensor
+
+
+class TPipe:
+    """The local memory of a core, given out to queues and buffers; one at a time."""
+
+    def __init__(self) -> None:
+        core = running()
+        if core.tpipe is not None:
+            raise KernelError(
+                f"{core.program} has a TPipe already, whose buffers this one would give out again",
+                "make one TPipe per kernel, or Destroy() it before the next phase",
+            )
+        core.tpipe = self
+        self._core = core
+        self._used: dict[Space, int] = {}
+        self._count = 0
+        self._queues: list[TQueBind] = []
+        self._live: dict[TPosition, int] = {}
+        self._preset = preset_events(core)
+        for event, event_id in self._preset:
+            core.allocated[event] |= 1 << event_id
+            set_flag(core, event, event_id)
+
+    def __repr__(self) -> str:
+        used = ", ".join(f"{space} {count} bytes" for space, count in self._used.items()) or "nothing"
+        return f"<TPipe of {self._core.program}: {used} given out>"
+
+    def InitBuffer(self, target: TQueBind | TBuf, first: int, length: int | None = None) -> None:
+        """`InitBuffer(queue, count, bytes)`: *count* buffers of so many bytes each; 2 make a double buffer.
+
+        `InitBuffer(tbuf, bytes)`: one buffer. Lengths are rounded up to 32 bytes.
+        """
+        core = self._core
+        if core.tpipe is not self:
+            raise KernelError(f"{self!r} was destroyed", "make a new TPipe")
+        count, nbytes = (1, first) if length is None else (first, length)
+        if (length is None) != isinstance(target, TBuf):
+            raise TypeError("InitBuffer takes (queue, count, bytes) or (tbuf, bytes)")
+        if count < 1 or nbytes < 1:
+            raise KernelError(f"InitBuffer of {count} x {nbytes} bytes", "both must be 1 or more")
+        core.scalar += core.spec.init_buffer
+        nbytes = -(-nbytes // BLOCK) * BLOCK
+        self._count += count
+        if self._count > MAX_BUFFERS:
+            raise KernelError(f"{self._count} buffers on {core.program}", f"a TPipe has at most {MAX_BUFFERS}")
+        position = target.position if isinstance(target, TBuf) else target.source
+        memory = core.memory(position.space)
+        start = self._used.get(position.space, 0)
+        if start + count * nbytes > memory.size:
+            raise KernelError(
+                f"{count} x {nbytes} bytes for {target!r} do not fit in {memory.name} of {core.program}: "
+                f"{start} of {memory.size} bytes are given out",
+                "use smaller or fewer buffers",
+            )
+        self._used[position.space] = start + count * nbytes
+        if isinstance(target, TBuf):
+            target.take_buffer(memory, start, nbytes)
+        else:
+            target.take_buffers(self, core, memory, start, count, nbytes)
+            self._queues.append(target)
+
+    def Destroy(self) -> None:
+        """Wait until all buffers are free and all pipes have finished, and give all memory back."""
+        core = self._core
+        if core.tpipe is not self:
+            return
+        for queue in self._queues:
+            queue.drain(core)
+        self._queues.clear()  # they hold it, and nobody collects circles during a launch
+        for event, event_id in self._preset:
+            wait_flag(core, event, event_id)
+            release_event(core, event, event_id)
+        barrier_all(core)
+        core.tpipe = None
+
+    def AllocEventID(self, event: HardEvent) -> int:
+        """As the function of this name."""
+        return sync.AllocEventID(event)
+
+    def FetchEventID(self, event: HardEvent) -> int:
+        """As the function of this name."""
+        return sync.FetchEventID(event)
+
+    def ReleaseEventID(self, event: HardEvent, event_id: int) -> None:
+        """As the function of this name."""
+        sync.ReleaseEventID(event, event_id)
+
+    def count_live(self, position: TPosition, change: int) -> None:
+        """For queues: one more, or one less, tensor is allocated at *position*."""
+        live = self._live.get(position, 0) + change
+        if live > MAX_LIVE:
+            raise KernelError(
+                f"{live} tensors are allocated at {position} on {self._core.program}",
+                f"at most {MAX_LIVE} of a position may be at a time, each takes an event id; free some first",
+            )
+        self._live[position] = live
+
+
+def GetTPipePtr() -> TPipe:
+    """The TPipe of the running kernel."""
+    core = running()
+    if core.tpipe is None:
+        raise KernelError(f"{core.program} has no TPipe", "make one first: pipe = TPipe()")
+    return core.tpipe

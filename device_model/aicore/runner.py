@@ -1,0 +1,188 @@
+"""Runs the blocks of a kernel, each on a core, one after the other until they wait for each other."""
+
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from device_model.aicore import sync
+from device_model.aicore.crossing import Crossing
+from device_model.aicore.debug import Message
+from device_model.aicore.findings import Findings, KernelAssertionError, KernelHangError
+from device_model.aicore.machine import Core, Strand
+from device_model.aicore.memories import GlobalMemory
+from device_model.aicore.names import CoreType, KernelType
+from device_model.aicore.program import Program
+from device_model.aicore.spec import CoreSpec
+from device_model.aicore.tensors import DTYPES, GlobalBuffer
+from device_model.aicore.timing import Timeline, play
+
+
+@dataclass
+class Result:
+    """What a launch did: the `programs` of its cores, when (`timeline`), and what is wrong with it (`findings`)."""
+
+    programs: list[Program]
+    findings: Findings
+    messages: list[Message] = field(default_factory=list)
+    timeline: Timeline | None = None
+
+    @property
+    def output(self) -> str:
+        """What printf and DumpTensor wrote."""
+        return "".join(f"{message}\n" for message in self.messages)
+
+
+def run(
+    kernel: Callable[..., object],
+    block_dim: int,
+    args: Sequence[Any],
+    spec: CoreSpec,
+    *,
+    kind: KernelType = KernelType.AIV_ONLY,
+    hazards: bool = True,
+    weak: bool = False,
+    timing: bool = True,
+) -> Result:
+    """Run the function *kernel* on *block_dim* blocks of *kind*, with *args*, on cores that *spec* describes.
+
+    NumPy arrays among *args* are GM: the kernel gets a `GlobalBuffer` over their bytes and changes them in place.
+    With *hazards*, what is not ordered is found; in *weak* mode readers really see the old bytes then. Without
+    *timing*, instructions get no times. A mistake that no kernel survives is a KernelError; an error's `result`
+    is what there was until then.
+    """
+    if block_dim < 1:
+        raise ValueError(f"a kernel needs 1 block or more, not {block_dim}")
+    if weak and not hazards:
+        raise ValueError("weak mode needs hazards: they say which bytes a reader sees old")
+    result = Result([], Findings())
+    crossing = Crossing(spec.cores)
+    make = partial(
+        Core,
+        spec=spec,
+        block_dim=block_dim,
+        ratio=max(kind.vectors, 1),
+        crossing=crossing,
+        findings=result.findings,
+        messages=result.messages,
+        hazards=hazards,
+        weak=weak,
+    )
+    for block in range(block_dim):
+        for core_type, count in ((CoreType.AIC, kind.cubes), (CoreType.AIV, kind.vectors)):
+            for sub_block in range(count):
+                program = Program(len(result.programs), core_type, block, sub_block)
+                result.programs.append(program)
+                crossing.cores.append(make(program))
+    with _no_collections():
+        _execute(result, crossing, partial(kernel, *_arguments(args)), spec if timing else None)
+    return result
+
+
+def _execute(result: Result, crossing: Crossing, kernel: Callable[[], object], spec: CoreSpec | None) -> None:
+    """Run all blocks and, with a *spec*, time what they did."""
+    try:
+        # A core has infinities and no warnings. Set here and in each block: NumPy 2 keeps it by greenlet, 1 by thread.
+        with np.errstate(all="ignore"):
+            _run_all([Strand(core, partial(_block, core, kernel)) for core in crossing.cores])
+        crossing.finish()
+    except Exception as error:
+        error.result = result  # type: ignore[attr-defined]
+        if spec is not None and isinstance(error, KernelAssertionError):
+            play(result.programs, spec)  # for the cycle in its message
+        raise
+    finally:
+        crossing.cores.clear()  # they hold each other, and their memories are large
+    if spec is not None:
+        result.timeline = play(result.programs, spec)
+
+
+@contextmanager
+def _no_collections() -> Iterator[None]:
+    """Without the garbage collector, for it would go through hundreds of thousands of instructions, none of them
+    garbage, again and again: a third of the time.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _block(core: Core, kernel: Callable[[], object]) -> None:
+    try:
+        with np.errstate(all="ignore"):
+            kernel()
+        if core.tpipe is not None:
+            core.tpipe.Destroy()
+        sync.finish(core)
+    except Exception as error:
+        error.add_note(f"in {core.program} of the kernel")
+        raise
+    core.program.tail_scalar = core.scalar
+    core.memories.clear()  # there may be thousands of blocks, and these are large
+    core.unit = None
+
+
+def _run_all(strands: list[Strand]) -> None:
+    """Run each strand until it ends or waits, in their order, until all have ended."""
+    waiting = strands
+    try:
+        while waiting:
+            moved = False
+            for strand in waiting:
+                if strand.may_run():
+                    moved = True
+                    strand.switch()
+            waiting = [strand for strand in waiting if not strand.dead]
+            if not moved:
+                _give_up(waiting)
+    finally:
+        for strand in strands:
+            if strand and not strand.dead:
+                strand.throw()
+
+
+def _give_up(waiting: list[Strand]) -> None:
+    """Nobody can run: end the first wait with a time limit, or the kernel."""
+    for strand in waiting:
+        if strand.can_give_up:
+            strand.give_up()
+            return
+    hang = KernelHangError(
+        "blocks wait for each other for ever: "
+        + "; ".join(f"{strand.core.program} in {strand.where}" for strand in waiting[:8])
+        + (f"; and {len(waiting) - 8} more" if len(waiting) > 8 else ""),
+        "every block must come to the same SyncAll(), and each CrossCoreWaitFlag() needs its CrossCoreSetFlag()",
+    )
+    waiting[0].throw(hang)  # so that the traceback shows where it waits
+
+
+def _arguments(args: Sequence[Any]) -> list[Any]:
+    """*args* with arrays made buffers in GM; arrays over one memory share it."""
+    memories: dict[int, GlobalMemory] = {}
+    return [
+        _buffer(arg, f"argument {index}", memories) if isinstance(arg, np.ndarray) else arg
+        for index, arg in enumerate(args)
+    ]
+
+
+def _buffer(array: npt.NDArray[Any], name: str, memories: dict[int, GlobalMemory]) -> GlobalBuffer:
+    if not array.flags.c_contiguous or array.dtype not in DTYPES:
+        raise TypeError(f"{name} must be a contiguous array of a type that cores have, not {array.dtype} {array.shape}")
+    root = array
+    while isinstance(root.base, np.ndarray) and root.base.flags.c_contiguous:
+        root = root.base
+    memory = memories.get(id(root))
+    if memory is None:
+        data = root.reshape(-1).view(np.uint8)
+        memory = memories[id(root)] = GlobalMemory(data, name)
+    offset = array.__array_interface__["data"][0] - root.__array_interface__["data"][0]
+    return GlobalBuffer(memory, offset, array.nbytes, array.dtype)

@@ -1,0 +1,280 @@
+"""Memories of a core and the tensors that lie in them.
+
+A tensor is a place: a memory, a byte address in it, a type and a number of elements. Slices of tensors are tensors of
+the same bytes; the NumPy work of instructions goes through `view`.
+"""
+
+from typing import Any, Self
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from device_model.aicore.findings import KernelError
+from device_model.aicore.machine import running
+from device_model.aicore.memories import GlobalMemory, LocalMemory
+from device_model.aicore.names import TPosition
+
+half = np.dtype(np.float16)
+float32 = np.dtype(np.float32)
+bfloat16 = np.dtype(ml_dtypes.bfloat16)
+
+_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+DTYPES = (half, float32, bfloat16, *map(np.dtype, _INTEGERS))
+_BY_TYPE: dict[object, np.dtype[Any]] = {}  # what users write -> dtype; np.dtype() is slow for that often
+
+
+def dtype_of(dtype: npt.DTypeLike) -> np.dtype[Any]:
+    """*dtype* as a NumPy dtype; a TypeError if no core computes with it."""
+    known = _BY_TYPE.get(dtype)
+    if known is None:
+        known = np.dtype(dtype)
+        if known not in DTYPES:
+            raise TypeError(f"tensors hold {', '.join(map(str, DTYPES))}, not {known}")
+        _BY_TYPE[dtype] = known
+    return known
+
+
+# (memory, start, stop), or (memory, start, stop, length, stride): rows of *length* bytes, *stride* apart.
+Range = tuple[Any, ...]
+
+
+NOWHERE = GlobalMemory(np.empty(0, np.uint8), "nowhere")  # of a GlobalTensor without a buffer
+
+
+class _Tensor:
+    """What local and global tensors share."""
+
+    __slots__ = ("_view", "address", "dtype", "memory", "nbytes", "size")
+
+    memory: Any
+    address: int
+    dtype: np.dtype[Any]
+    size: int
+    nbytes: int
+    _view: npt.NDArray[Any] | None
+
+    @property
+    def view(self) -> npt.NDArray[Any]:
+        """The elements as a flat NumPy array over the memory's bytes."""
+        view = self._view
+        if view is None:
+            address = self.address
+            view = self._view = self.memory.bytes[address : address + self.nbytes].view(self.dtype)
+        return view
+
+    @property
+    def span(self) -> Range:
+        """The bytes: `(memory, start, stop)`."""
+        return (self.memory, self.address, self.address + self.nbytes)
+
+    def GetSize(self) -> int:
+        """How many elements."""
+        return self.size
+
+    def __len__(self) -> int:
+        return self.size
+
+    def _part(self, index: int | slice) -> tuple[int, int]:
+        """First element and number of elements of `t[n]` (from n on) or `t[a:b]`."""
+        if isinstance(index, slice):
+            if index.step not in (None, 1):
+                raise KernelError(f"{self!r}[{index}]: a tensor has no steps", "instructions take strides")
+            start = 0 if index.start is None else index.start
+            stop = self.size if index.stop is None else index.stop
+        else:
+            start, stop = index, self.size
+        if not 0 <= start <= stop <= self.size:
+            raise KernelError(f"{self!r}[{index}] is outside of it", f"it has {self.size} elements")
+        return start, stop - start
+
+    def _element(self, index: int) -> int:
+        """The byte address of element *index*."""
+        if not 0 <= index < self.size:
+            raise KernelError(f"element {index} of {self!r}", f"it has {self.size} elements")
+        return self.address + index * self.dtype.itemsize
+
+
+class LocalTensor(_Tensor):
+    """A tensor in a memory of the core. `LocalTensor(dtype, position, address, size)` places one by hand."""
+
+    __slots__ = ("_parts", "position")
+
+    bypass_l2 = False
+
+    def __init__(self, dtype: npt.DTypeLike, position: TPosition, address: int, size: int) -> None:
+        memory = running().memory(position.space)
+        self.position = position
+        self.memory: LocalMemory = memory
+        self.address = address
+        self.dtype = dtype_of(dtype)
+        self.size = size
+        self.nbytes = size * self.dtype.itemsize
+        self._view = None
+        self._parts: dict[tuple[int, int], LocalTensor] | None = None
+        if address < 0 or size < 0 or address + self.nbytes > memory.size:
+            raise KernelError(
+                f"a tensor at bytes {address}:{address + self.nbytes} is outside {memory.name}",
+                f"{memory.name} has {memory.size} bytes",
+            )
+
+    def __repr__(self) -> str:
+        return f"<LocalTensor {self.position} {self.memory.name}[{self.address}] {self.dtype} x {self.size}>"
+
+    def __getitem__(self, index: int | slice) -> "LocalTensor":
+        """`t[n]` starts at element n and goes on to the end, as in Ascend C; `t[a:b]` ends before b."""
+        parts = self._parts
+        if parts is None:
+            parts = self._parts = {}
+        key = self._part(index)
+        part = parts.get(key)
+        if part is None:
+            start, size = key
+            part = parts[key] = self._at(self.address + start * self.dtype.itemsize, self.dtype, size)
+        return part
+
+    def _at(self, address: int, dtype: np.dtype[Any], size: int) -> "LocalTensor":
+        part = LocalTensor.__new__(LocalTensor)
+        part.position = self.position
+        part.memory = self.memory
+        part.address = address
+        part.dtype = dtype
+        part.size = size
+        part.nbytes = size * dtype.itemsize
+        part._view = None
+        part._parts = None
+        return part
+
+    def ReinterpretCast(self, dtype: npt.DTypeLike) -> "LocalTensor":
+        """The same bytes as elements of another type."""
+        known = dtype_of(dtype)
+        return self._at(self.address, known, self.nbytes // known.itemsize)
+
+    def GetValue(self, index: int) -> Any:
+        """Element *index*, read by the scalar pipe."""
+        core = running()
+        at = self._element(index)
+        return core.scalar_read(self, index, at)
+
+    def SetValue(self, index: int, value: Any) -> None:
+        """Write element *index* by the scalar pipe."""
+        core = running()
+        at = self._element(index)
+        core.scalar_write(self, index, at, value)
+
+
+class GlobalBuffer:
+    """A kernel's argument in GM: bytes *address* : *address* + *nbytes* of an allocation, elements of *dtype*.
+
+    `x[n]` and `x[n:]` are the buffer from element n on, like pointer arithmetic.
+    """
+
+    __slots__ = ("address", "dtype", "memory", "nbytes")
+
+    def __init__(self, memory: GlobalMemory, address: int, nbytes: int, dtype: npt.DTypeLike = np.uint8) -> None:
+        self.memory = memory
+        self.address = address
+        self.nbytes = nbytes
+        self.dtype = dtype_of(dtype)
+
+    def __repr__(self) -> str:
+        return f"<GlobalBuffer {self.memory.name}[{self.address}] {self.dtype}, {self.nbytes} bytes>"
+
+    def __getitem__(self, index: int | slice) -> "GlobalBuffer":
+        start = index if isinstance(index, int) else (index.start or 0)
+        if not isinstance(index, int) and (index.stop is not None or index.step is not None):
+            raise KernelError(f"{self!r}[{index}]", "a buffer takes x[n:]; give SetGlobalBuffer() the size")
+        offset = start * self.dtype.itemsize
+        if not 0 <= offset <= self.nbytes:
+            raise KernelError(f"element {start} is outside {self!r}", "check the offset")
+        return GlobalBuffer(self.memory, self.address + offset, self.nbytes - offset, self.dtype)
+
+    __add__ = __getitem__  # x + n
+
+
+class GlobalTensor(_Tensor):
+    """A tensor in GM: `GlobalTensor(dtype)`, then SetGlobalBuffer()."""
+
+    __slots__ = ("bypass_l2",)
+
+    def __init__(self, dtype: npt.DTypeLike | None = None) -> None:
+        self.dtype = dtype_of(dtype) if dtype is not None else np.dtype(np.uint8)
+        self.memory: GlobalMemory = NOWHERE
+        self.address = 0
+        self.size = -1 if dtype is None else 0  # -1: takes the type of its buffer
+        self.nbytes = 0
+        self.bypass_l2 = False
+        self._view = None
+
+    def __repr__(self) -> str:
+        if self.memory is NOWHERE:
+            return f"<GlobalTensor {self.dtype} without a buffer>"
+        return f"<GlobalTensor {self.memory.name}[{self.address}] {self.dtype} x {self.size}>"
+
+    def SetGlobalBuffer(self, buffer: GlobalBuffer, size: int | None = None) -> Self:
+        """Lie over *buffer*: *size* elements, or up to its end."""
+        if not isinstance(buffer, GlobalBuffer):
+            raise TypeError(f"SetGlobalBuffer takes an argument of the kernel that lies in GM, not {buffer!r}")
+        if self.size == -1:
+            self.dtype = buffer.dtype
+        itemsize = self.dtype.itemsize
+        if buffer.address % itemsize:
+            raise KernelError(
+                f"{buffer!r} is not aligned to {self.dtype}", f"GM addresses must be multiples of {itemsize}"
+            )
+        room = buffer.nbytes // itemsize
+        if size is None:
+            size = room
+        if not 0 <= size <= room:
+            raise KernelError(f"{size} elements of {self.dtype} do not fit in {buffer!r}", f"there is room for {room}")
+        self.memory = buffer.memory
+        self.address = buffer.address
+        self.size = size
+        self.nbytes = size * itemsize
+        self._view = None
+        return self
+
+    def SetL2CacheHint(self, *, bypass: bool) -> None:
+        """With *bypass*, copies of this tensor leave nothing in the L2 (CACHE_MODE_DISABLE)."""
+        self.bypass_l2 = bypass
+
+    def __getitem__(self, index: int | slice) -> "GlobalTensor":
+        """`t[n]` starts at element n and goes on to the end, as in Ascend C; `t[a:b]` ends before b."""
+        if type(index) is int and 0 <= index <= self.size:
+            start, size = index, self.size - index
+        else:
+            start, size = self._part(index)
+        part = GlobalTensor.__new__(GlobalTensor)
+        itemsize = self.dtype.itemsize
+        part.memory = self.memory
+        part.address = self.address + start * itemsize
+        part.dtype = self.dtype
+        part.size = size
+        part.nbytes = size * itemsize
+        part.bypass_l2 = self.bypass_l2
+        part._view = None
+        return part
+
+    def GetValue(self, index: int) -> Any:
+        """Element *index*, read by the scalar pipe through its data cache."""
+        core = running()
+        return core.scalar_read(self, index, self._element(index))
+
+    def SetValue(self, index: int, value: Any) -> None:
+        """Write element *index* through the scalar data cache; flush it with DataCacheCleanAndInvalid()."""
+        core = running()
+        core.scalar_write(self, index, self._element(index), value)
+
+
+def place(position: TPosition, memory: LocalMemory, address: int, dtype: np.dtype[Any], nbytes: int) -> LocalTensor:
+    """A tensor of *nbytes* bytes at *address* of *memory*, which the caller has checked; for queues."""
+    tensor = LocalTensor.__new__(LocalTensor)
+    tensor.position = position
+    tensor.memory = memory
+    tensor.address = address
+    tensor.dtype = dtype
+    tensor.size = nbytes // dtype.itemsize
+    tensor.nbytes = tensor.size * dtype.itemsize
+    tensor._view = None
+    tensor._parts = None
+    return tensor

@@ -1,0 +1,416 @@
+"""Vector instructions that work element by element.
+
+Each has two forms, as in Ascend C: with *count*, the first elements of its operands; or with *mask*, *repeat_time* and
+strides (`UnaryRepeatParams`, `BinaryRepeatParams`), see `masks`. Source and destination may be the same elements.
+Types are those of Atlas A2 and A3; others are refused.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from device_model.aicore import vector_math as vm
+from device_model.aicore.findings import KernelError
+from device_model.aicore.masks import (
+    BINARY,
+    UNARY,
+    Access,
+    BinaryRepeatParams,
+    Lanes,
+    Mask,
+    UnaryRepeatParams,
+    counted,
+    frozen,
+    strided,
+)
+from device_model.aicore.names import RoundMode
+from device_model.aicore.tensors import LocalTensor
+from device_model.aicore.vector_casts import CASTS, cast
+from device_model.aicore.vector_unit import (
+    Plan,
+    VectorUnit,
+    check_count,
+    check_overlap,
+    check_reach,
+    check_type,
+    cost,
+    lanes_of,
+    vector_unit,
+)
+
+FLOATS = ("float16", "float32")
+NUMBERS = ("float16", "float32", "int16", "int32")
+BITS = ("int16", "uint16")
+
+Strides = tuple[int, int]  # of blocks, of repeats
+Compute = Callable[..., object]
+_I = TypeVar("_I")
+
+
+def access_of(itemsize: int, lanes: int, count: Mask, repeat_time: int | None, strides: Strides) -> Access:
+    """The elements of an operand, in either form."""
+    if repeat_time is None:
+        assert isinstance(count, int)
+        return counted(itemsize, lanes, count)
+    return strided(itemsize, lanes, count, repeat_time, *strides)
+
+
+def elementwise(
+    unit: VectorUnit,
+    name: str,
+    compute: Compute,
+    dst: LocalTensor,
+    sources: Sequence[LocalTensor],
+    count: Mask,
+    repeat_time: int | None,
+    dst_strides: Strides,
+    strides: Sequence[Strides],
+) -> Plan:
+    """Plan `compute(*scalar, *sources, out)`, after checking what does not depend on types."""
+    core = unit.core
+    if repeat_time is None:
+        check_count(name, count)
+    lanes = lanes_of(dst, *sources)
+    try:
+        written = access_of(dst.dtype.itemsize, lanes, count, repeat_time, dst_strides)
+        reads = [
+            (tensor, access_of(tensor.dtype.itemsize, lanes, count, repeat_time, each))
+            for tensor, each in zip(sources, strides, strict=True)
+        ]
+    except KernelError as error:
+        raise KernelError(f"{name}: {error.what}", error.remedy) from None
+    check_reach(name, "dst", dst, written)
+    for index, (tensor, access) in enumerate(reads):
+        check_reach(name, f"src{index}" if len(reads) > 1 else "src", tensor, access)
+    stepwise = check_overlap(core, name, dst, written, reads)
+    return Plan(
+        name,
+        cost(
+            core,
+            name,
+            tuple((tensor.address, access) for tensor, access in reads),
+            (dst.address, written),
+            whole=written.size == written.repeats * lanes,
+        ),
+        tuple(part for tensor, access in reads for part in access.ranges(tensor.memory, tensor.address)),
+        written.ranges(dst.memory, dst.address),
+        _work(compute, dst, written, reads, stepwise=stepwise),
+    )
+
+
+def _work(
+    compute: Compute,
+    dst: LocalTensor,
+    written: Access,
+    reads: Sequence[tuple[LocalTensor, Access]],
+    *,
+    stepwise: bool,
+) -> Compute:
+    """The NumPy work: at once on views, else through indices; repeat by repeat if they see each other's results."""
+    out = dst.view
+    views = [tensor.view for tensor, _ in reads]
+    if stepwise:
+        steps = [
+            ([access.of_repeat(repeat) for _, access in reads], written.of_repeat(repeat))
+            for repeat in range(written.repeats)
+        ]
+
+        def by_repeats(*scalars: Any) -> None:
+            for where, to in steps:
+                inputs = [view[each].copy() for view, each in zip(views, where, strict=True)]
+                result = np.empty(len(inputs[0]), out.dtype)
+                compute(*scalars, *inputs, result)
+                out[to] = result
+
+        return by_repeats
+    if isinstance(written.where, slice):
+        target = out[written.where]
+        if all(isinstance(access.where, slice) for _, access in reads):
+            return partial_last(
+                compute, [view[access.where] for view, (_, access) in zip(views, reads, strict=True)], target
+            )
+
+    size = written.size
+
+    def through_indices(*scalars: Any) -> None:
+        result = np.empty(size, out.dtype)
+        compute(*scalars, *[view[access.where] for view, (_, access) in zip(views, reads, strict=True)], result)
+        out[written.where] = result
+
+    return through_indices
+
+
+def partial_last(compute: Compute, inputs: Sequence[Any], out: Any) -> Compute:
+    """*compute* with its last arguments given; scalars come before them."""
+    if len(inputs) == 1:
+        (one,) = inputs
+        return lambda *scalars: compute(*scalars, one, out)
+    if len(inputs) == 2:
+        one, two = inputs
+        return lambda *scalars: compute(*scalars, one, two, out)
+    return lambda *scalars: compute(*scalars, *inputs, out)
+
+
+def typed(name: str, scalar: Any, dtype: np.dtype[Any]) -> Any:
+    """*scalar* as a value of *dtype*."""
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        if int(scalar) != scalar or not limits.min <= scalar <= limits.max:
+            raise KernelError(f"{name}: the scalar {scalar!r} is no {dtype}", "give a number of the tensors' type")
+        return dtype.type(int(scalar))
+    return dtype.type(scalar)
+
+
+class Unary(Protocol):
+    """An instruction with one source."""
+
+    def __call__(
+        self,
+        dst: LocalTensor,
+        src: LocalTensor,
+        count: Lanes,
+        repeat_time: int | None = None,
+        repeat_params: UnaryRepeatParams = ...,
+    ) -> None:
+        """`(dst, src, count)` or `(dst, src, mask, repeat_time, repeat_params)`."""
+
+
+class Binary(Protocol):
+    """An instruction with two sources."""
+
+    def __call__(
+        self,
+        dst: LocalTensor,
+        src0: LocalTensor,
+        src1: LocalTensor,
+        count: Lanes,
+        repeat_time: int | None = None,
+        repeat_params: BinaryRepeatParams = ...,
+    ) -> None:
+        """`(dst, src0, src1, count)` or `(dst, src0, src1, mask, repeat_time, repeat_params)`."""
+
+
+class Scalar(Protocol):
+    """An instruction with one source and a scalar."""
+
+    def __call__(
+        self,
+        dst: LocalTensor,
+        src: LocalTensor,
+        scalar: float,
+        count: Lanes,
+        repeat_time: int | None = None,
+        repeat_params: UnaryRepeatParams = ...,
+    ) -> None:
+        """`(dst, src, scalar, count)` or `(dst, src, scalar, mask, repeat_time, repeat_params)`."""
+
+
+def _check_same(name: str, types: Sequence[str], dst: LocalTensor, *sources: LocalTensor) -> None:
+    check_type(name, "dst", dst, types)
+    for index, source in enumerate(sources):
+        check_type(name, f"src{index}" if len(sources) > 1 else "src", source, (dst.dtype.name,))
+
+
+def _unary(name: str, compute: Compute, types: Sequence[str], doc: str) -> Unary:
+    def instruction(
+        dst: LocalTensor,
+        src: LocalTensor,
+        count: Lanes,
+        repeat_time: int | None = None,
+        repeat_params: UnaryRepeatParams = UNARY,
+    ) -> None:
+        mask = count if type(count) is int else frozen(count)
+        unit = vector_unit()
+        key = (name, dst, src, mask, repeat_time, repeat_params)
+        plan = unit.plans.get(key)
+        if plan is None:
+            _check_same(name, types, dst, src)
+            to, at, to_next, at_next = repeat_params
+            plan = elementwise(unit, name, compute, dst, (src,), mask, repeat_time, (to, to_next), ((at, at_next),))
+            unit.plans[key] = plan
+        unit.issue(plan, plan.compute)
+
+    return _named(instruction, name, doc)
+
+
+def _binary(name: str, compute: Compute, types: Sequence[str], doc: str, *, reads_dst: int | None = None) -> Binary:
+    """*reads_dst*: before which of the sources `compute` takes what dst holds; None: it does not."""
+
+    def instruction(
+        dst: LocalTensor,
+        src0: LocalTensor,
+        src1: LocalTensor,
+        count: Lanes,
+        repeat_time: int | None = None,
+        repeat_params: BinaryRepeatParams = BINARY,
+    ) -> None:
+        mask = count if type(count) is int else frozen(count)
+        unit = vector_unit()
+        key = (name, dst, src0, src1, mask, repeat_time, repeat_params)
+        plan = unit.plans.get(key)
+        if plan is None:
+            _check_same(name, types, dst, src0, src1)
+            to, at0, at1, to_next, at0_next, at1_next = repeat_params
+            sources = [src0, src1]
+            strides = [(at0, at0_next), (at1, at1_next)]
+            if reads_dst is not None:
+                sources.insert(reads_dst, dst)
+                strides.insert(reads_dst, (to, to_next))
+            plan = elementwise(unit, name, compute, dst, sources, mask, repeat_time, (to, to_next), strides)
+            unit.plans[key] = plan
+        unit.issue(plan, plan.compute)
+
+    return _named(instruction, name, doc)
+
+
+def _scalar(name: str, compute: Compute, types: Sequence[str], doc: str) -> Scalar:
+    def instruction(
+        dst: LocalTensor,
+        src: LocalTensor,
+        scalar: float,
+        count: Lanes,
+        repeat_time: int | None = None,
+        repeat_params: UnaryRepeatParams = UNARY,
+    ) -> None:
+        mask = count if type(count) is int else frozen(count)
+        unit = vector_unit()
+        key = (name, dst, src, mask, repeat_time, repeat_params)
+        plan = unit.plans.get(key)
+        if plan is None:
+            _check_same(name, types, dst, src)
+            to, at, to_next, at_next = repeat_params
+            plan = elementwise(unit, name, compute, dst, (src,), mask, repeat_time, (to, to_next), ((at, at_next),))
+            unit.plans[key] = plan
+        unit.issue(plan, partial(plan.compute, typed(name, scalar, src.dtype)))
+
+    return _named(instruction, name, doc)
+
+
+def _named(instruction: _I, name: str, doc: str) -> _I:
+    instruction.__name__ = instruction.__qualname__ = name  # type: ignore[attr-defined]
+    instruction.__doc__ = doc
+    return instruction
+
+
+Add = _binary("Add", np.add, NUMBERS, "dst = src0 + src1; integers wrap.")
+Sub = _binary("Sub", np.subtract, NUMBERS, "dst = src0 - src1; integers wrap.")
+Mul = _binary("Mul", np.multiply, NUMBERS, "dst = src0 * src1; integers wrap.")
+Div = _binary("Div", np.divide, FLOATS, "dst = src0 / src1.")
+Max = _binary("Max", vm.larger, NUMBERS, "dst = the larger of src0 and src1.")
+Min = _binary("Min", vm.smaller, NUMBERS, "dst = the smaller of src0 and src1.")
+And = _binary("And", np.bitwise_and, BITS, "dst = src0 & src1, bit by bit.")
+Or = _binary("Or", np.bitwise_or, BITS, "dst = src0 | src1, bit by bit.")
+MulAddDst = _binary("MulAddDst", vm.multiply_add, FLOATS, "dst = src0 * src1 + dst, rounded once.", reads_dst=2)
+FusedMulAdd = _binary("FusedMulAdd", vm.multiply_add, FLOATS, "dst = src0 * dst + src1, rounded once.", reads_dst=1)
+FusedMulAddRelu = _binary(
+    "FusedMulAddRelu", vm.multiply_add_relu, FLOATS, "dst = max(src0 * dst + src1, 0), rounded once.", reads_dst=1
+)
+
+Abs = _unary("Abs", np.abs, FLOATS, "dst = |src|.")
+Exp = _unary("Exp", np.exp, FLOATS, "dst = e to the power of src.")
+Ln = _unary("Ln", np.log, FLOATS, "dst = natural logarithm of src.")
+Sqrt = _unary("Sqrt", np.sqrt, FLOATS, "dst = square root of src.")
+Rsqrt = _unary("Rsqrt", vm.rsqrt, FLOATS, "dst = 1 / square root of src.")
+Reciprocal = _unary("Reciprocal", vm.reciprocal, FLOATS, "dst = 1 / src.")
+Relu = _unary("Relu", vm.relu, (*FLOATS, "int32"), "dst = max(src, 0).")
+Not = _unary("Not", np.invert, BITS, "dst = ~src, bit by bit.")
+
+Adds = _scalar("Adds", np.add, NUMBERS, "dst = src + scalar.")
+Muls = _scalar("Muls", np.multiply, NUMBERS, "dst = src * scalar.")
+Maxs = _scalar("Maxs", vm.larger, NUMBERS, "dst = the larger of src and scalar.")
+Mins = _scalar("Mins", vm.smaller, NUMBERS, "dst = the smaller of src and scalar.")
+LeakyRelu = _scalar("LeakyRelu", vm.leaky_relu, FLOATS, "dst = src where it is not negative, else src * scalar.")
+
+
+def Axpy(
+    dst: LocalTensor,
+    src: LocalTensor,
+    scalar: float,
+    count: Lanes,
+    repeat_time: int | None = None,
+    repeat_params: UnaryRepeatParams = UNARY,
+) -> None:
+    """Dst = src * scalar + dst, rounded once. The source may be half where dst is float."""
+    mask = count if type(count) is int else frozen(count)
+    unit = vector_unit()
+    key = ("Axpy", dst, src, mask, repeat_time, repeat_params)
+    plan = unit.plans.get(key)
+    if plan is None:
+        check_type("Axpy", "dst", dst, FLOATS)
+        check_type("Axpy", "src", src, FLOATS if dst.dtype == np.float32 else ("float16",))
+        to, at, to_next, at_next = repeat_params
+        strides = ((at, at_next), (to, to_next))
+        plan = elementwise(unit, "Axpy", vm.axpy, dst, (src, dst), mask, repeat_time, (to, to_next), strides)
+        unit.plans[key] = plan
+    unit.issue(plan, partial(plan.compute, typed("Axpy", scalar, src.dtype)))
+
+
+def Cast(
+    dst: LocalTensor,
+    src: LocalTensor,
+    round_mode: RoundMode,
+    count: Lanes,
+    repeat_time: int | None = None,
+    repeat_params: UnaryRepeatParams = UNARY,
+) -> None:
+    """Dst = src as the type of dst, rounded as *round_mode* says; float to float rounds to whole numbers.
+
+    Repeats are counted by the wider type. What does not fit in an integer saturates.
+    """
+    mask = count if type(count) is int else frozen(count)
+    unit = vector_unit()
+    key = ("Cast", dst, src, round_mode, mask, repeat_time, repeat_params)
+    plan = unit.plans.get(key)
+    if plan is None:
+        _check_cast(dst, src, round_mode)
+        dtype = dst.dtype
+
+        def compute(x: Any, out: Any) -> None:
+            out[...] = cast(x, dtype, round_mode)
+
+        to, at, to_next, at_next = repeat_params
+        plan = elementwise(unit, "Cast", compute, dst, (src,), mask, repeat_time, (to, to_next), ((at, at_next),))
+        unit.plans[key] = plan
+    unit.issue(plan, plan.compute)
+
+
+def _check_cast(dst: LocalTensor, src: LocalTensor, mode: RoundMode) -> None:
+    sources = sorted({source for source, _ in CASTS})
+    check_type("Cast", "src", src, sources)
+    source = src.dtype.name
+    check_type("Cast", f"dst (from {source})", dst, [to for origin, to in CASTS if origin == source])
+    modes = CASTS[source, dst.dtype.name]
+    if mode not in modes:
+        raise KernelError(
+            f"Cast from {src.dtype} to {dst.dtype} with {mode}", f"it takes {', '.join(each.name for each in modes)}"
+        )
+
+
+_FILLED = ("float16", "bfloat16", "int16", "uint16", "float32", "int32", "uint32")
+
+
+def Duplicate(
+    dst: LocalTensor,
+    scalar: float,
+    count: Lanes,
+    repeat_time: int | None = None,
+    dst_blk_stride: int = 1,
+    dst_rep_stride: int = 8,
+) -> None:
+    """Dst = scalar in each element: `(dst, scalar, count)` or `(dst, scalar, mask, repeat_time, strides)`."""
+    mask = count if type(count) is int else frozen(count)
+    unit = vector_unit()
+    key = ("Duplicate", dst, mask, repeat_time, dst_blk_stride, dst_rep_stride)
+    plan = unit.plans.get(key)
+    if plan is None:
+        check_type("Duplicate", "dst", dst, _FILLED)
+        strides = (dst_blk_stride, dst_rep_stride)
+        plan = elementwise(unit, "Duplicate", _fill, dst, (), mask, repeat_time, strides, ())
+        unit.plans[key] = plan
+    unit.issue(plan, partial(plan.compute, typed("Duplicate", scalar, dst.dtype)))
+
+
+def _fill(scalar: Any, out: Any) -> None:
+    out[...] = scalar

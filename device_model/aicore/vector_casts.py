@@ -1,0 +1,142 @@
+"""Cast: which types turn into which, and how each mode rounds.
+
+Values go through double, which holds all but large 64-bit integers exactly; those keep a sticky bit, so that they too
+are rounded once. Integers that do not fit saturate, NaN becomes 0, floats that do not fit become infinite or the
+largest number, as the mode says.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from device_model.aicore.names import RoundMode
+
+Array = npt.NDArray[Any]
+Double = npt.NDArray[np.float64]
+
+NONE, RINT, FLOOR = RoundMode.CAST_NONE, RoundMode.CAST_RINT, RoundMode.CAST_FLOOR
+CEIL, ROUND, TRUNC, ODD = RoundMode.CAST_CEIL, RoundMode.CAST_ROUND, RoundMode.CAST_TRUNC, RoundMode.CAST_ODD
+
+_NEAREST = (RINT, FLOOR, CEIL, ROUND, TRUNC)
+_ANY = (NONE, *_NEAREST)
+
+# (from, to) -> modes, on Atlas A2 and A3.
+CASTS: dict[tuple[str, str], tuple[RoundMode, ...]] = {
+    ("float16", "float32"): (NONE,),
+    ("float16", "int32"): _NEAREST,
+    ("float16", "int16"): _NEAREST,
+    ("float16", "int8"): _ANY,
+    ("float16", "uint8"): _ANY,
+    ("float32", "float32"): _NEAREST,
+    ("float32", "float16"): (*_ANY, ODD),
+    ("float32", "bfloat16"): _NEAREST,
+    ("float32", "int64"): _NEAREST,
+    ("float32", "int32"): _NEAREST,
+    ("float32", "int16"): _NEAREST,
+    ("bfloat16", "float32"): (NONE,),
+    ("bfloat16", "int32"): _NEAREST,
+    ("uint8", "float16"): (NONE,),
+    ("int8", "float16"): (NONE,),
+    ("int16", "float16"): _ANY,
+    ("int16", "float32"): (NONE,),
+    ("int32", "float32"): _ANY,
+    ("int32", "int64"): (NONE,),
+    ("int32", "int16"): (NONE,),
+    ("int64", "float32"): _NEAREST,
+    ("int64", "int32"): (NONE,),
+}
+
+
+def cast(x: Array, dtype: np.dtype[Any], mode: RoundMode) -> Array:
+    """*x* as *dtype*, rounded as *mode* says."""
+    if dtype.kind in "iu":
+        return _to_integer(x, dtype, mode)
+    if x.dtype == dtype:
+        return _INTEGRAL[mode](x)
+    if mode in (NONE, RINT) and x.dtype.itemsize <= 4:
+        return x.astype(dtype)
+    return narrow(_wide(x), dtype, mode)
+
+
+def _to_integer(x: Array, dtype: np.dtype[Any], mode: RoundMode) -> Array:
+    limits = np.iinfo(dtype)
+    if x.dtype.kind in "iu":
+        return np.clip(x, limits.min, limits.max).astype(dtype)
+    rounded = _INTEGRAL[mode](x.astype(np.float64))
+    # 2.0 ** 63 - 1 is no double: compare instead of clipping.
+    too_large, too_small = rounded >= float(limits.max), rounded <= float(limits.min)
+    fits = np.where(too_large | too_small | np.isnan(rounded), 0, rounded).astype(dtype)
+    fits[too_large] = limits.max
+    fits[too_small] = limits.min
+    return fits
+
+
+def _wide(x: Array) -> Double:
+    """*x* as doubles; large integers keep in the last bit whether anything was lost."""
+    if x.dtype != np.int64:
+        return x.astype(np.float64)
+    magnitude = np.where(x < 0, 0 - x.view(np.uint64), x.view(np.uint64))
+    kept = magnitude & ~np.uint64(0x7FF) | ((magnitude & np.uint64(0x7FF)) != 0).astype(np.uint64) << np.uint64(11)
+    magnitude = np.where(magnitude >> np.uint64(53) != 0, kept, magnitude)
+    return np.copysign(magnitude.astype(np.float64), x.astype(np.float64))
+
+
+_BITS = {
+    np.dtype(np.float16): np.uint16,
+    np.dtype(ml_dtypes.bfloat16): np.uint16,
+    np.dtype(np.float32): np.uint32,
+}
+
+
+def narrow(x: Double, dtype: np.dtype[Any], mode: RoundMode) -> Array:
+    """Doubles as a narrower float type, in any mode."""
+    nearest = x.astype(dtype)
+    if mode in (NONE, RINT):
+        return nearest
+    # The neighbour towards zero: its bits, but for the sign, count the numbers of the type upwards.
+    size = np.abs(x)
+    bits = np.abs(nearest).view(_BITS[dtype])
+    bits -= (np.abs(nearest.astype(np.float64)) > size).astype(bits.dtype)
+    below = bits.view(dtype).astype(np.float64)
+    inexact = below != size
+    up: Any
+    if mode is TRUNC:
+        up = False
+    elif mode is FLOOR:
+        up = inexact & (x < 0)
+    elif mode is CEIL:
+        up = inexact & (x > 0)
+    elif mode is ODD:
+        up = inexact & (bits & 1 == 0)
+    else:
+        above = (bits + bits.dtype.type(1)).view(dtype).astype(np.float64)
+        # Beyond the largest number comes the power of two that would be next.
+        above = np.where(np.isinf(above), below + (below - _previous(bits, dtype)), above)
+        up = inexact & (size - below >= above - size)
+    bits += np.asarray(up).astype(bits.dtype)
+    result = np.copysign(bits.view(dtype), nearest)
+    return np.where(np.isnan(x), nearest, result)
+
+
+def _previous(bits: Array, dtype: np.dtype[Any]) -> Double:
+    previous: Array = np.maximum(bits, 1) - bits.dtype.type(1)
+    return previous.view(dtype).astype(np.float64)
+
+
+def _half_away(x: Array) -> Array:
+    # In double: 0.49999997f + 0.5f would be 1.
+    size = np.abs(x.astype(np.float64))
+    return np.copysign(np.floor(size + 0.5), x).astype(x.dtype)
+
+
+_INTEGRAL: dict[RoundMode, Callable[[Array], Array]] = {
+    NONE: np.rint,
+    RINT: np.rint,
+    FLOOR: np.floor,
+    CEIL: np.ceil,
+    ROUND: _half_away,
+    TRUNC: np.trunc,
+}

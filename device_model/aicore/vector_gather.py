@@ -1,0 +1,264 @@
+"""Vector instructions that gather and rearrange. Offsets of Gather are bytes."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from device_model.aicore.findings import KernelError
+from device_model.aicore.masks import BLOCK, REPEAT, Access, Lanes, Mask, counted, frozen, strided
+from device_model.aicore.tensors import LocalTensor
+from device_model.aicore.vector import access_of
+from device_model.aicore.vector_unit import (
+    Plan,
+    VectorUnit,
+    check_count,
+    check_overlap,
+    check_reach,
+    check_type,
+    cost,
+    lanes_of,
+    plain_cost,
+    vector_unit,
+)
+
+SHORT = ("float16", "bfloat16", "int16", "uint16")
+LONG = ("float32", "int32", "uint32")
+
+
+class BrcbRepeatParams(NamedTuple):
+    """Strides of Brcb's destination, in blocks of 32 bytes."""
+
+    dst_blk_stride: int = 1
+    dst_rep_stride: int = 8
+
+
+class GatherMaskParams(NamedTuple):
+    """Repeats of GatherMask and strides of its sources, in blocks of 32 bytes."""
+
+    src0_block_stride: int = 1
+    repeat_times: int = 1
+    src0_repeat_stride: int = 8
+    src1_repeat_stride: int = 0
+
+
+def Gather(
+    dst: LocalTensor,
+    src: LocalTensor,
+    src_offset: LocalTensor,
+    src_base_addr: int,
+    count: Lanes,
+    repeat_time: int | None = None,
+    dst_rep_stride: int = 8,
+) -> None:
+    """dst[i] = the element of src at byte *src_base_addr* + src_offset[i]: with count, or mask, repeat_time, stride.
+
+    Offsets are uint32 and multiples of the element's size; those of repeats follow each other.
+    """
+    unit = vector_unit()
+    mask = frozen(count)
+    key = ("Gather", dst, src, src_offset, src_base_addr, mask, repeat_time, dst_rep_stride)
+    plan = unit.plans.get(key)
+    if plan is None:
+        check_type("Gather", "dst", dst, (*SHORT, *LONG))
+        check_type("Gather", "src", src, (dst.dtype.name,))
+        check_type("Gather", "srcOffset", src_offset, ("uint32",))
+        if repeat_time is None:
+            check_count("Gather", mask)
+        itemsize, lanes = dst.dtype.itemsize, lanes_of(dst)
+        written = access_of(itemsize, lanes, mask, repeat_time, (1, dst_rep_stride))
+        offsets = _lanes_in_row(4, lanes, mask, repeat_time)
+        check_reach("Gather", "dst", dst, written)
+        check_reach("Gather", "srcOffset", src_offset, offsets)
+        check_overlap(unit.core, "Gather", dst, written, ((src_offset, offsets),))
+        view, out, table = src.view, dst.view, src_offset.view
+
+        def compute() -> None:
+            at = table[offsets.where].astype(np.int64) + src_base_addr
+            if at.size and (int(at.max()) >= src.nbytes or (at % itemsize).any()):
+                wrong = at[(at >= src.nbytes) | (at % itemsize != 0)][0]
+                raise KernelError(
+                    f"Gather: offset {wrong} from {src!r}",
+                    f"offsets are bytes, multiples of {itemsize} below {src.nbytes}",
+                )
+            out[written.where] = view[at // itemsize]
+
+        plan = Plan(
+            "Gather",
+            plain_cost(unit.core, "Gather", written.repeats),
+            (src.span, *offsets.ranges(src_offset.memory, src_offset.address)),
+            written.ranges(dst.memory, dst.address),
+            compute,
+        )
+        unit.plans[key] = plan
+    unit.issue(plan, plan.compute)
+
+
+def _lanes_in_row(itemsize: int, lanes: int, count: Mask, repeat_time: int | None) -> Access:
+    """An operand with one element for each lane of each repeat, repeats one behind the other."""
+    if repeat_time is None:
+        assert isinstance(count, int)
+        return counted(itemsize, lanes, count)
+    return strided(itemsize, lanes, count, repeat_time, 1, lanes * itemsize // BLOCK)
+
+
+# Patterns 1 to 7: which elements of each pair, each four, or all.
+_PATTERNS = {1: (0, 2), 2: (1, 2), 3: (0, 4), 4: (1, 4), 5: (2, 4), 6: (3, 4), 7: (0, 1)}
+
+
+def GatherMask(
+    dst: LocalTensor,
+    src0: LocalTensor,
+    src1_pattern: LocalTensor | int,
+    reduce_mode: bool,
+    mask: int,
+    params: GatherMaskParams,
+) -> int:
+    """Put the elements of src0 that a pattern picks one behind the other in dst; returns how many there are.
+
+    *src1_pattern* is a tensor of bits (uint16 or uint32 as wide as the elements) or a fixed pattern: 1 and 2, the even
+    and the odd elements; 3 to 6, one of each four; 7, all. With *reduce_mode*, a repeat takes *mask* elements, else 256
+    bytes and *mask* has no effect.
+    """
+    unit = vector_unit()
+    key = ("GatherMask", dst, src0, src1_pattern, reduce_mode, mask, params)
+    plan = unit.plans.get(key)
+    if plan is None:
+        plan = unit.plans[key] = _plan_gather_mask(unit, dst, src0, src1_pattern, reduce_mode, mask, params)
+    found: list[int] = []
+    unit.issue(plan, partial(plan.compute, found))
+    return found[0]
+
+
+def _plan_gather_mask(
+    unit: VectorUnit,
+    dst: LocalTensor,
+    src0: LocalTensor,
+    pattern: LocalTensor | int,
+    reduce_mode: bool,
+    mask: int,
+    params: GatherMaskParams,
+) -> Plan:
+    check_type("GatherMask", "dst", dst, (*SHORT, *LONG))
+    check_type("GatherMask", "src0", src0, (dst.dtype.name,))
+    itemsize, lanes = src0.dtype.itemsize, lanes_of(src0)
+    each = mask if reduce_mode else lanes
+    check_count("GatherMask", each)
+    read = _gather_rows(itemsize, each, params)
+    check_reach("GatherMask", "src0", src0, read)
+    reads = read.ranges(src0.memory, src0.address)
+    if isinstance(pattern, LocalTensor):
+        check_type("GatherMask", "src1Pattern", pattern, ("uint16",) if itemsize == 2 else ("uint32",))
+        step = params.src1_repeat_stride * BLOCK * 8
+        bits = (np.arange(params.repeat_times)[:, None] * step + np.arange(each)).ravel()
+        table = pattern.view.view(np.uint8)
+        needed = int(bits.max(initial=-1)) // 8 + 1
+        if pattern.address % BLOCK or needed > len(table):
+            raise KernelError(
+                f"GatherMask: src1Pattern {pattern!r}", f"it must be aligned to {BLOCK} bytes and have {needed} of them"
+            )
+        reads += ((pattern.memory, pattern.address, pattern.address + needed),)
+        picked: Callable[[], Any] = lambda: np.unpackbits(table[:needed], bitorder="little")[bits].view(bool)  # noqa: E731
+    elif pattern in _PATTERNS:
+        first, of = _PATTERNS[pattern]
+        fixed = np.arange(read.size) % each % of == first
+        picked = lambda: fixed  # noqa: E731
+    else:
+        raise KernelError(f"GatherMask: pattern {pattern!r}", "fixed patterns are 1 to 7")
+    view, out = src0.view, dst.view
+    # How much is written depends on the bits: any of what dst has room for.
+    room = counted(itemsize, lanes, min(read.size, dst.size))
+    check_overlap(unit.core, "GatherMask", dst, room, ((src0, read),))
+
+    def compute(found: list[int]) -> None:
+        chosen = view[read.where][picked()]
+        if len(chosen) > len(out):
+            raise KernelError(
+                f"GatherMask: {len(chosen)} elements for {dst!r}", "give dst room for all that are picked"
+            )
+        out[: len(chosen)] = chosen
+        found.append(len(chosen))
+
+    return Plan(
+        "GatherMask",
+        plain_cost(unit.core, "GatherMask", -(-read.size // lanes)),
+        reads,
+        room.ranges(dst.memory, dst.address),
+        compute,
+    )
+
+
+def _gather_rows(itemsize: int, each: int, params: GatherMaskParams) -> Access:
+    """*each* elements per repeat, whose blocks and repeats stand so many blocks apart."""
+    per_block = BLOCK // itemsize
+    one = np.arange(each)
+    in_repeat = one // per_block * params.src0_block_stride * per_block + one % per_block
+    indices = (np.arange(params.repeat_times)[:, None] * params.src0_repeat_stride * per_block + in_repeat).ravel()
+    return Access.of(indices, itemsize, each, indices.reshape(params.repeat_times, -1)[:, :1] // per_block)
+
+
+# Rearrange
+
+
+def Brcb(dst: LocalTensor, src0: LocalTensor, repeat_time: int, repeat_params: BrcbRepeatParams) -> None:
+    """Each of 8 elements per repeat fills a block of 32 bytes of dst."""
+    unit = vector_unit()
+    key = ("Brcb", dst, src0, repeat_time, repeat_params)
+    plan = unit.plans.get(key)
+    if plan is None:
+        check_type("Brcb", "dst", dst, (*SHORT, *LONG))
+        check_type("Brcb", "src0", src0, (dst.dtype.name,))
+        itemsize = dst.dtype.itemsize
+        lanes = lanes_of(dst)
+        written = strided(
+            itemsize, lanes, lanes, repeat_time, repeat_params.dst_blk_stride, repeat_params.dst_rep_stride
+        )
+        read = counted(itemsize, 8, 8 * repeat_time)
+        check_reach("Brcb", "dst", dst, written)
+        check_reach("Brcb", "src0", src0, read)
+        check_overlap(unit.core, "Brcb", dst, written, ((src0, read),))
+        view, out, where = src0.view[: read.size], dst.view, written.where
+        each = BLOCK // itemsize
+
+        def compute() -> None:
+            out[where] = np.repeat(view, each)
+
+        plan = Plan(
+            "Brcb",
+            cost(unit.core, "Brcb", (), (dst.address, written)),
+            read.ranges(src0.memory, src0.address),
+            written.ranges(dst.memory, dst.address),
+            compute,
+        )
+        unit.plans[key] = plan
+    unit.issue(plan, plan.compute)
+
+
+def Transpose(dst: LocalTensor, src: LocalTensor) -> None:
+    """Dst = the transpose of a 16 x 16 matrix of 16-bit elements."""
+    unit = vector_unit()
+    key = ("Transpose", dst, src)
+    plan = unit.plans.get(key)
+    if plan is None:
+        check_type("Transpose", "dst", dst, ("int16", "uint16", "float16"))
+        check_type("Transpose", "src", src, (dst.dtype.name,))
+        whole = counted(2, REPEAT // 2, 256)
+        check_reach("Transpose", "dst", dst, whole)
+        check_reach("Transpose", "src", src, whole)
+        if dst.address != src.address:
+            check_overlap(unit.core, "Transpose", dst, whole, ((src, whole),))
+        view, out = src.view[:256].reshape(16, 16), dst.view[:256].reshape(16, 16)
+
+        def compute() -> None:
+            out[...] = view.T.copy()
+
+        plan = Plan(
+            "Transpose",
+            plain_cost(unit.core, "Transpose", whole.repeats),
+            whole.ranges(src.memory, src.address),
+            whole.ranges(dst.memory, dst.address),
+            compute,
+        )
+        unit.plans[key] = plan
+    unit.issue(plan, plan.compute)

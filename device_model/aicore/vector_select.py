@@ -1,0 +1,251 @@
+"""Vector instructions that compare and choose.
+
+Results of comparisons are bits, the first in the lowest bit of the first byte.
+"""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from device_model.aicore.findings import KernelError
+from device_model.aicore.masks import (
+    BINARY,
+    BLOCK,
+    UNARY,
+    BinaryRepeatParams,
+    Lanes,
+    Mask,
+    UnaryRepeatParams,
+    active_lanes,
+    counted,
+    frozen,
+    strided,
+)
+from device_model.aicore.names import CMPMODE, SELMODE
+from device_model.aicore.tensors import LocalTensor
+from device_model.aicore.vector import FLOATS, access_of, typed
+from device_model.aicore.vector_unit import (
+    Plan,
+    VectorUnit,
+    check_count,
+    check_overlap,
+    check_reach,
+    check_type,
+    cost,
+    lanes_of,
+    vector_unit,
+)
+
+BYTES = ("int8", "uint8")
+MASKS = ("uint8", "uint16", "uint32", "uint64")
+
+_COMPARE: dict[CMPMODE, np.ufunc] = {
+    CMPMODE.LT: np.less,
+    CMPMODE.GT: np.greater,
+    CMPMODE.GE: np.greater_equal,
+    CMPMODE.LE: np.less_equal,
+    CMPMODE.EQ: np.equal,
+    CMPMODE.NE: np.not_equal,
+}
+
+
+def Compare(
+    dst: LocalTensor,
+    src0: LocalTensor,
+    src1: LocalTensor,
+    cmp_mode: CMPMODE,
+    count: Lanes,
+    repeat_time: int | None = None,
+    repeat_params: BinaryRepeatParams = BINARY,
+) -> None:
+    """Bits of dst = src0 *cmp_mode* src1: with count, or with mask, repeat_time and strides.
+
+    *count* must make whole repeats of 256 bytes, *mask* all lanes of one; strides of dst have no effect: the bits of
+    repeats follow each other. float32 and half; int32 for equality.
+    """
+    _, at0, at1, _, at0_next, at1_next = repeat_params
+    _compare("Compare", dst, (src0, src1), cmp_mode, count, repeat_time, ((at0, at0_next), (at1, at1_next)), None)
+
+
+def Compares(
+    dst: LocalTensor,
+    src0: LocalTensor,
+    src1: float,
+    cmp_mode: CMPMODE,
+    count: Lanes,
+    repeat_time: int | None = None,
+    repeat_params: UnaryRepeatParams = UNARY,
+) -> None:
+    """Bits of dst = src0 *cmp_mode* the scalar *src1*; as Compare."""
+    strides = ((repeat_params.src_blk_stride, repeat_params.src_rep_stride),)
+    _compare("Compares", dst, (src0,), cmp_mode, count, repeat_time, strides, src1)
+
+
+CompareScalar = Compares  # the older name
+
+
+def _compare(
+    name: str,
+    dst: LocalTensor,
+    sources: tuple[LocalTensor, ...],
+    mode: CMPMODE,
+    count: Lanes,
+    repeat_time: int | None,
+    strides: tuple[tuple[int, int], ...],
+    scalar: float | None,
+) -> None:
+    unit = vector_unit()
+    mask = frozen(count)
+    key = (name, dst, sources, mode, mask, repeat_time, strides)
+    plan = unit.plans.get(key)
+    if plan is None:
+        plan = unit.plans[key] = _plan_compare(unit, name, dst, sources, mode, mask, repeat_time, strides)
+    if scalar is None:
+        unit.issue(plan, plan.compute)
+    else:
+        unit.issue(plan, partial(plan.compute, typed(name, scalar, sources[0].dtype)))
+
+
+def _plan_compare(
+    unit: VectorUnit,
+    name: str,
+    dst: LocalTensor,
+    sources: tuple[LocalTensor, ...],
+    mode: CMPMODE,
+    count: Mask,
+    repeat_time: int | None,
+    strides: tuple[tuple[int, int], ...],
+) -> Plan:
+    types = (*FLOATS, "int32") if mode is CMPMODE.EQ else FLOATS
+    for index, source in enumerate(sources):
+        check_type(name, f"src{index}", source, types if index == 0 else (sources[0].dtype.name,))
+    check_type(name, "dst", dst, BYTES)
+    lanes = lanes_of(*sources)
+    if repeat_time is None:
+        check_count(name, count)
+        assert isinstance(count, int)
+        if count % lanes:
+            raise KernelError(
+                f"{name}: a count of {count}", f"it must be a multiple of {lanes}: whole repeats of 256 bytes"
+            )
+    elif len(active_lanes(count, lanes)) != lanes:
+        raise KernelError(f"{name}: the mask {count}", f"it has no effect here: give all {lanes} lanes")
+    reads = [
+        (tensor, access_of(tensor.dtype.itemsize, lanes, count, repeat_time, each))
+        for tensor, each in zip(sources, strides, strict=True)
+    ]
+    written = counted(1, lanes // 8, reads[0][1].size // 8)
+    check_reach(name, "dst", dst, written)
+    for index, (tensor, access) in enumerate(reads):
+        check_reach(name, f"src{index}", tensor, access)
+    check_overlap(unit.core, name, dst, written, reads)
+    ask = _COMPARE[mode]
+    out = dst.view.view(np.uint8)[: written.size]
+    views = [(tensor.view, access.where) for tensor, access in reads]
+
+    def compute(*scalar: Any) -> None:
+        out[...] = np.packbits(ask(*[view[where] for view, where in views], *scalar), bitorder="little")
+
+    operands = tuple((tensor.address, access) for tensor, access in reads)
+    return Plan(
+        name,
+        cost(unit.core, name, operands, (dst.address, written)),
+        tuple(part for tensor, access in reads for part in access.ranges(tensor.memory, tensor.address)),
+        written.ranges(dst.memory, dst.address),
+        compute,
+    )
+
+
+def Select(
+    dst: LocalTensor,
+    sel_mask: LocalTensor,
+    src0: LocalTensor,
+    src1: LocalTensor | float,
+    sel_mode: SELMODE,
+    count: Lanes,
+    repeat_time: int | None = None,
+    repeat_params: BinaryRepeatParams = BINARY,
+) -> None:
+    """Dst = src0 where the bit of *sel_mask* is set, else src1: with count, or with mask, repeat_time and strides.
+
+    *sel_mode*: VSEL_CMPMASK_SPR, each repeat takes the same bits, the first of *sel_mask*; VSEL_TENSOR_TENSOR_MODE,
+    bits go on from repeat to repeat; VSEL_TENSOR_SCALAR_MODE, the same, and src1 is a scalar.
+    """
+    unit = vector_unit()
+    mask = frozen(count)
+    scalar = None if isinstance(src1, LocalTensor) else src1
+    if (scalar is not None) != (sel_mode is SELMODE.VSEL_TENSOR_SCALAR_MODE):
+        raise KernelError(
+            f"Select with {sel_mode} and src1 {src1!r}", "src1 is a scalar in VSEL_TENSOR_SCALAR_MODE alone"
+        )
+    other = src1 if isinstance(src1, LocalTensor) else None
+    key = ("Select", dst, sel_mask, src0, other, sel_mode, mask, repeat_time, repeat_params)
+    plan = unit.plans.get(key)
+    if plan is None:
+        plan = _plan_select(unit, dst, sel_mask, src0, other, sel_mode, mask, repeat_time, repeat_params)
+        unit.plans[key] = plan
+    if scalar is None:
+        unit.issue(plan, plan.compute)
+    else:
+        unit.issue(plan, partial(plan.compute, typed("Select", scalar, dst.dtype)))
+
+
+def _plan_select(
+    unit: VectorUnit,
+    dst: LocalTensor,
+    sel_mask: LocalTensor,
+    src0: LocalTensor,
+    src1: LocalTensor | None,
+    mode: SELMODE,
+    count: Mask,
+    repeat_time: int | None,
+    params: BinaryRepeatParams,
+) -> Plan:
+    check_type("Select", "dst", dst, FLOATS)
+    check_type("Select", "selMask", sel_mask, MASKS)
+    sources = [src0] if src1 is None else [src0, src1]
+    for index, source in enumerate(sources):
+        check_type("Select", f"src{index}", source, (dst.dtype.name,))
+    if repeat_time is None:
+        check_count("Select", count)
+    itemsize, lanes = dst.dtype.itemsize, lanes_of(dst)
+    to, at0, at1, to_next, at0_next, at1_next = params
+    written = access_of(itemsize, lanes, count, repeat_time, (to, to_next))
+    accesses = [
+        access_of(itemsize, lanes, count, repeat_time, strides)
+        for strides, _ in zip(((at0, at0_next), (at1, at1_next)), sources, strict=False)
+    ]
+    reads = list(zip(sources, accesses, strict=True))
+    # Which bit each element goes by.
+    lane = (
+        np.arange(written.size) if repeat_time is None else strided(itemsize, lanes, count, repeat_time, 1, 8).indices
+    )
+    if mode is SELMODE.VSEL_CMPMASK_SPR:
+        lane = lane % lanes
+    bits = counted(1, lanes // 8, int(lane.max(initial=-1)) // 8 + 1)
+    check_reach("Select", "dst", dst, written)
+    for index, (tensor, access) in enumerate(reads):
+        check_reach("Select", f"src{index}", tensor, access)
+    mask_bytes = sel_mask.view.view(np.uint8)
+    if sel_mask.address % BLOCK or bits.size > len(mask_bytes):
+        raise KernelError(
+            f"Select: selMask {sel_mask!r}", f"it must be aligned to {BLOCK} bytes and have {bits.size} of them"
+        )
+    check_overlap(unit.core, "Select", dst, written, reads)
+    out = dst.view
+    views = [(tensor.view, access.where) for tensor, access in reads]
+
+    def compute(*scalar: Any) -> None:
+        chosen = np.unpackbits(mask_bytes[: bits.size], bitorder="little")[lane].view(bool)
+        out[written.where] = np.where(chosen, *[view[where] for view, where in views], *scalar)
+
+    operands = tuple((tensor.address, access) for tensor, access in reads)
+    return Plan(
+        "Select",
+        cost(unit.core, "Select", operands, (dst.address, written), whole=written.size == written.repeats * lanes),
+        tuple(part for tensor, access in reads for part in access.ranges(tensor.memory, tensor.address))
+        + bits.ranges(sel_mask.memory, sel_mask.address),
+        written.ranges(dst.memory, dst.address),
+        compute,
+    )

@@ -1,0 +1,180 @@
+"""Sorting: Sort32 sorts groups of 32 scores, MrgSort merges up to four sorted lists; both with indices, descending.
+
+A sorted list consists of 8-byte records: the score (a float, or a half and two unused bytes), then a uint32 index.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from device_model.aicore.findings import KernelError
+from device_model.aicore.masks import counted
+from device_model.aicore.tensors import LocalTensor
+from device_model.aicore.vector_unit import (
+    Plan,
+    VectorUnit,
+    check_overlap,
+    check_reach,
+    check_type,
+    plain_cost,
+    vector_unit,
+)
+
+FLOATS = ("float16", "float32")
+GROUP = 32
+RECORD = 8  # bytes
+MAX_LIST = 4095
+
+
+class MrgSort4Info(NamedTuple):
+    """How MrgSort merges: records in each list, whether to stop when one is used up, which lists there are (bits).
+
+    With *repeat_times* above 1 all four lists have the same length and follow each other in memory, and so do the next
+    four.
+    """
+
+    element_lengths: tuple[int, int, int, int]
+    if_exhausted_suspension: bool = False
+    valid_bit: int = 15
+    repeat_times: int = 1
+
+
+def _record(dtype: Any) -> np.dtype[Any]:
+    return np.dtype({"names": ["score", "index"], "formats": [dtype, np.uint32], "offsets": [0, 4], "itemsize": RECORD})
+
+
+def Sort32(dst: LocalTensor, src0: LocalTensor, src1: LocalTensor, repeat_time: int) -> None:
+    """Sort each 32 scores of src0, with their indices in src1, into records in dst; equal ones stay in order."""
+    unit = vector_unit()
+    key = ("Sort32", dst, src0, src1, repeat_time)
+    plan = unit.plans.get(key)
+    if plan is None:
+        check_type("Sort32", "src0", src0, FLOATS)
+        check_type("Sort32", "dst", dst, (src0.dtype.name,))
+        check_type("Sort32", "src1", src1, ("uint32",))
+        if not 0 < repeat_time <= 255:
+            raise KernelError(f"Sort32: {repeat_time} repeats", "an instruction takes 1 to 255")
+        size = GROUP * repeat_time
+        scores, indices = counted(src0.dtype.itemsize, GROUP, size), counted(4, GROUP, size)
+        itemsize = dst.dtype.itemsize
+        written = counted(itemsize, GROUP * RECORD // itemsize, size * RECORD // itemsize)
+        for role, tensor, access in (("dst", dst, written), ("src0", src0, scores), ("src1", src1, indices)):
+            check_reach("Sort32", role, tensor, access)
+        check_overlap(unit.core, "Sort32", dst, written, ((src0, scores), (src1, indices)))
+        score, index = src0.view[:size].reshape(-1, GROUP), src1.view[:size].reshape(-1, GROUP)
+        out = dst.view[: written.size].view(np.uint8).view(_record(src0.dtype)).reshape(-1, GROUP)
+
+        def compute() -> None:
+            order = _descending(score)
+            out["score"] = np.take_along_axis(score, order, 1)
+            out["index"] = np.take_along_axis(index, order, 1)
+
+        plan = Plan(
+            "Sort32",
+            plain_cost(unit.core, "Sort32", repeat_time),
+            scores.ranges(src0.memory, src0.address) + indices.ranges(src1.memory, src1.address),
+            written.ranges(dst.memory, dst.address),
+            compute,
+        )
+        unit.plans[key] = plan
+    unit.issue(plan, plan.compute)
+
+
+def _descending(scores: Any) -> Any:
+    """The stable order of *scores* along the last axis, largest first."""
+    return scores.shape[-1] - 1 - np.argsort(scores[..., ::-1], axis=-1, kind="stable")[..., ::-1]
+
+
+def MrgSort(dst: LocalTensor, sort_list: Sequence[LocalTensor], params: MrgSort4Info) -> tuple[int, int, int, int]:
+    """Merge up to four sorted lists of records into dst; returns how many were taken from each.
+
+    Of equal scores those of the earlier list come first. With *if_exhausted_suspension* merging stops when a list is
+    used up, and dst has the records so far.
+    """
+    unit = vector_unit()
+    lists = tuple(sort_list)
+    key = ("MrgSort", dst, lists, params)
+    plan = unit.plans.get(key)
+    if plan is None:
+        plan = unit.plans[key] = _plan_merge(unit, dst, lists, params)
+    taken: list[tuple[int, int, int, int]] = []
+    unit.issue(plan, partial(plan.compute, taken))
+    return taken[-1]
+
+
+def _plan_merge(unit: VectorUnit, dst: LocalTensor, lists: tuple[LocalTensor, ...], params: MrgSort4Info) -> Plan:
+    lengths, repeats = params.element_lengths, params.repeat_times
+    used = [number for number in range(4) if params.valid_bit >> number & 1]
+    if len(used) < 2 or used != list(range(len(used))) or len(lists) < len(used):
+        raise KernelError(
+            f"MrgSort with valid bits {params.valid_bit:#b} and {len(lists)} lists",
+            "merge the first 2, 3 or 4: 0b11, 0b111, 0b1111",
+        )
+    check_type("MrgSort", "dst", dst, FLOATS)
+    itemsize = dst.dtype.itemsize
+    per_record = RECORD // itemsize
+    for number in used:
+        check_type("MrgSort", f"list {number}", lists[number], (dst.dtype.name,))
+        if not 0 < lengths[number] <= MAX_LIST:
+            raise KernelError(f"MrgSort: list {number} of {lengths[number]} records", f"a list has 1 to {MAX_LIST}")
+    if repeats != 1:
+        step = lengths[0] * RECORD
+        in_row = all(lists[number].address == lists[0].address + number * step for number in used)
+        if len(used) < 4 or len(set(lengths)) > 1 or not in_row or params.if_exhausted_suspension or repeats < 1:
+            raise KernelError(
+                f"MrgSort with {repeats} repeats",
+                "it takes four lists of one length, one behind the other, and no suspension",
+            )
+    merged = sum(lengths[number] for number in used)
+    reads = [(lists[number], counted(itemsize, 1, lengths[number] * per_record)) for number in used]
+    if repeats != 1:
+        reads = [(lists[0], counted(itemsize, 1, merged * per_record * repeats))]
+    written = counted(itemsize, 1, merged * per_record * repeats)
+    check_reach("MrgSort", "dst", dst, written)
+    if repeats == 1:
+        for number, (tensor, access) in enumerate(reads):
+            check_reach("MrgSort", f"list {number}", tensor, access)
+    elif lists[0].address + merged * RECORD * repeats > lists[0].memory.size:
+        raise KernelError(
+            f"MrgSort: {repeats} repeats from {lists[0]!r}", f"they reach beyond the end of {lists[0].memory.name}"
+        )
+    check_overlap(unit.core, "MrgSort", dst, written, reads)
+    memory = lists[0].memory
+    record = _record(dst.dtype)
+    out = dst.view[: written.size].view(np.uint8).view(record)
+    stop_early = params.if_exhausted_suspension
+
+    def compute(taken: list[tuple[int, ...]]) -> None:
+        for repeat in range(repeats):
+            shift = repeat * merged * RECORD
+            parts = [
+                memory.bytes[start : start + lengths[number] * RECORD].view(record)
+                for number in used
+                for start in (lists[number].address + shift,)
+            ]
+            chosen, counts = _merge(parts, stop_early=stop_early)
+            out[repeat * merged : repeat * merged + len(chosen)] = chosen
+            taken.append((*counts, *(0,) * (4 - len(counts))))
+
+    return Plan(
+        "MrgSort",
+        # A repeat of the cost table is 64 records.
+        plain_cost(unit.core, "MrgSort", -(-merged * repeats // 64)),
+        tuple((memory, tensor.address, tensor.address + access.size * itemsize) for tensor, access in reads),
+        written.ranges(dst.memory, dst.address),
+        compute,
+    )
+
+
+def _merge(parts: list[Any], *, stop_early: bool) -> tuple[Any, list[int]]:
+    """The records of *parts* merged, and how many of each."""
+    records = np.concatenate(parts)
+    origin = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    order = _descending(records["score"])
+    if stop_early:
+        last = [np.flatnonzero(origin[order] == number)[-1] for number in range(len(parts))]
+        order = order[: min(last) + 1]
+    counts = np.bincount(origin[order], minlength=len(parts))
+    return records[order], [int(count) for count in counts]

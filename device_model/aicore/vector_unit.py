@@ -1,0 +1,207 @@
+"""The vector unit of a core: checks what an instruction is asked, plans it once, and issues it.
+
+A plan is all that follows from an instruction's operands and shape: bytes touched, cycles, and the NumPy work with its
+views made. Kernels run the same lines on the same buffers again and again, so a plan is made once and looked up by the
+tensors themselves.
+
+Startup. An instruction that follows another overlaps its startup with it. If it touches what one just before it wrote,
+or writes what that read, the compiler puts a PipeBarrier<V> between them (its default), and it pays the startup.
+"""
+
+from collections import deque
+from collections.abc import Callable, Hashable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from device_model.aicore.banks import Operand, repeat_cycles
+from device_model.aicore.findings import KernelError, Rule
+from device_model.aicore.machine import Core, running
+from device_model.aicore.masks import BLOCK, REPEAT, Access
+from device_model.aicore.names import CoreType, Pipe, Space
+from device_model.aicore.tensors import LocalTensor
+
+IN_FLIGHT = 8  # instructions that may still be in the vector pipe when the next one is issued
+
+
+class Plan:
+    """One instruction on given operands, ready to be issued.
+
+    *after* remembers which other plans it depends on when it follows them.
+    """
+
+    __slots__ = ("after", "compute", "cycles", "name", "reads", "startup", "writes")
+
+    def __init__(
+        self,
+        name: str,
+        cost: tuple[int, int],
+        reads: tuple[tuple[Any, ...], ...],
+        writes: tuple[tuple[Any, ...], ...],
+        compute: Callable[..., object],
+    ) -> None:
+        self.name = name
+        self.startup, self.cycles = cost
+        self.reads = reads
+        self.writes = writes
+        self.compute = compute
+        self.after: dict[Plan, bool] = {}
+
+    def __repr__(self) -> str:
+        return f"<Plan {self.name}: {self.startup} + {self.cycles} cycles>"
+
+    def depends_on(self, earlier: "Plan") -> bool:
+        """Must this one wait until *earlier*, issued before it, is done?"""
+        known = self.after.get(earlier)
+        if known is None:
+            known = self.after[earlier] = _meet(self.reads + self.writes, earlier.writes) or _meet(
+                self.writes, earlier.reads
+            )
+        return known
+
+
+class VectorUnit:
+    """The plans of a core's vector pipe, and those that may be in flight."""
+
+    __slots__ = ("core", "in_flight", "plans")
+
+    def __init__(self, core: Core) -> None:
+        if core.core_type is not CoreType.AIV:
+            raise KernelError(
+                f"a vector instruction on {core.program}",
+                "cube cores have no vector pipe: branch on the core's type with g_coreType",
+            )
+        self.core = core
+        self.plans: dict[Hashable, Plan] = {}
+        self.in_flight: deque[Plan] = deque(maxlen=IN_FLIGHT)
+
+    def issue(self, plan: Plan, compute: Callable[[], object]) -> None:
+        """Issue *plan*; *compute* does its work."""
+        startup = plan.startup
+        cycles = plan.cycles
+        for earlier in self.in_flight:
+            if plan.depends_on(earlier):
+                cycles += startup
+                startup = 0
+                self.in_flight.clear()
+                break
+        self.in_flight.append(plan)
+        self.core.issue(Pipe.V, plan.name, startup, cycles, plan.reads, plan.writes, compute)
+
+
+def vector_unit() -> VectorUnit:
+    """The unit of the core that is running."""
+    core = running()
+    unit = core.unit
+    if unit is None:
+        unit = core.unit = VectorUnit(core)
+    assert isinstance(unit, VectorUnit)
+    return unit
+
+
+# Checks
+
+
+def check_type(name: str, role: str, tensor: Any, types: Sequence[str]) -> None:
+    """*tensor* must be a local tensor in UB, of one of *types*."""
+    if not isinstance(tensor, LocalTensor):
+        raise TypeError(f"{name}: {role} must be a LocalTensor, not {tensor!r}")
+    if tensor.memory.space is not Space.UB:
+        raise KernelError(f"{name}: {role} is {tensor!r}", "vector instructions work on UB: VECIN, VECOUT or VECCALC")
+    if tensor.dtype.name not in types:
+        raise KernelError(f"{name}: {role} is {tensor.dtype}", f"it takes {', '.join(types)}")
+
+
+def check_reach(name: str, role: str, tensor: LocalTensor, access: Access, alignment: int = BLOCK) -> None:
+    """*access* must lie within *tensor*, which must start at a multiple of *alignment* bytes."""
+    if tensor.address % alignment:
+        raise KernelError(
+            f"{name}: {role} starts at byte {tensor.address} of UB", f"it must start at a multiple of {alignment}"
+        )
+    if access.reach > tensor.size:
+        raise KernelError(
+            f"{name}: {role} has {tensor.size} elements and the instruction reaches element {access.reach - 1}",
+            "check count, repeats and strides",
+        )
+
+
+def check_count(name: str, count: Any) -> None:
+    """A count of elements is a positive number."""
+    if not isinstance(count, int | np.integer) or count <= 0:
+        raise KernelError(f"{name}: a count of {count!r}", "it must be a number of elements above 0")
+
+
+def check_overlap(
+    core: Core, name: str, dst: LocalTensor, written: Access, sources: Sequence[tuple[LocalTensor, Access]]
+) -> bool:
+    """Does *dst* share bytes with a source without being the same? It is a finding, unless it accumulates.
+
+    Accumulating: repeats that add into one place (repeat stride 0 of destination and source) are supported.
+    """
+    stepwise = False
+    for source, read in sources:
+        if source.address == dst.address and read is written and source.dtype.itemsize == dst.dtype.itemsize:
+            stepwise |= _returns(written)
+            continue
+        if not _meet(written.ranges(0, dst.address), read.ranges(0, source.address)):
+            continue
+        stepwise = True
+        core.find(
+            Rule.PARTIAL_OVERLAP,
+            f"{name} writes bytes of {dst!r} that it also reads from {source!r}, in other lanes or repeats; "
+            "let them be the same elements, or lie apart",
+        )
+    return stepwise
+
+
+@cache
+def _returns(access: Access) -> bool:
+    """Do later repeats touch what earlier ones did?"""
+    return not isinstance(access.where, slice) and len(np.unique(access.where)) < access.size
+
+
+def _meet(some: Sequence[tuple[Any, ...]], others: Sequence[tuple[Any, ...]]) -> bool:
+    """Do any two ranges share bytes?"""
+    for memory, start, stop, *rows in some:
+        for other, begin, end, *other_rows in others:
+            if start < end and begin < stop and memory is other:
+                if not rows and not other_rows:
+                    return True
+                if np.intersect1d(_bytes(start, stop, *rows), _bytes(begin, end, *other_rows)).size:
+                    return True
+    return False
+
+
+def _bytes(start: int, stop: int, length: int = 0, stride: int = 0) -> Any:
+    if not length:
+        return np.arange(start, stop)
+    return (np.arange(start, stop, stride)[:, None] + np.arange(length)).ravel()
+
+
+# Costs
+
+
+def lanes_of(*tensors: LocalTensor) -> int:
+    """Elements in a repeat: 256 bytes of the widest."""
+    return REPEAT // max(tensor.dtype.itemsize for tensor in tensors)
+
+
+def cost(core: Core, name: str, reads: tuple[Operand, ...], write: Operand, *, whole: bool = True) -> tuple[int, int]:
+    """Startup and steady cycles of *name*; *whole*: its repeats are full, as counted by count or mask."""
+    spec = core.spec
+    startup, slope = spec.vector.get(name, spec.vector["default"])
+    steady = _steady(float(slope), float(spec.read_write_conflict), reads, write)
+    return round(startup), steady + (0 if whole else round(spec.partial_repeat))
+
+
+@cache
+def _steady(slope: float, read_write: float, reads: tuple[Operand, ...], write: Operand) -> int:
+    cycles = repeat_cycles(reads, write)
+    return round(float(np.maximum(slope, cycles[:, 0] + read_write * cycles[:, 1]).sum()))
+
+
+def plain_cost(core: Core, name: str, repeats: int) -> tuple[int, int]:
+    """Startup and steady cycles of *repeats* repeats, bank conflicts aside."""
+    startup, slope = core.spec.vector.get(name, core.spec.vector["default"])
+    return round(startup), round(slope * repeats)

@@ -1,0 +1,42 @@
+"""`acl-py demo aicore` draws a core with one buffer per queue and with two, and tells what that changes."""
+
+import re
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from acl_py import demo_aicore
+from acl_py.cli import app
+
+
+def test_the_demo_draws_two_timelines_and_compares_them(capsys):
+    demo_aicore.main()
+    text = capsys.readouterr().out
+    assert "\x1b" not in text  # not a terminal
+    assert max(map(len, text.splitlines())) <= 100
+    headings = re.findall(r"^\d  (.*?) {3,}([\d.]+) us, result as NumPy's$", text, re.MULTILINE)
+    assert [title for title, _ in headings] == ["one buffer per queue", "two buffers per queue"]
+    single, double = (float(us) for _, us in headings)
+    assert single > double
+    [speedup] = re.findall(r"([\d.]+)\s+times\s+as\s+fast", text)
+    assert 1.2 < float(speedup) < 3
+    lanes = [line.split()[0] for line in text.splitlines() if line.endswith(" %")]
+    assert lanes == ["MTE2", "V", "MTE3"] * 2
+    for name in ("aiv_time", "vec", "scalar", "mte2", "mte3"):
+        assert name in text
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_it_fits_the_terminal(monkeypatch, capsys, width):
+    monkeypatch.setattr(demo_aicore, "Console", lambda **options: Console(width=width, force_terminal=True, **options))
+    demo_aicore.main()
+    plain = re.sub(r"\x1b\[[\d;]*m", "", capsys.readouterr().out)
+    assert max(map(len, plain.splitlines())) <= min(width, demo_aicore.WIDTH)
+
+
+def test_the_command_shows_what_it_is_asked_for():
+    done = CliRunner().invoke(app, ["demo", "aicore"])
+    assert done.exit_code == 0
+    assert "AddCustom" in done.stdout
+    assert CliRunner().invoke(app, ["demo", "nothing"]).exit_code == 2

@@ -1,0 +1,222 @@
+"""The cube: fractals in, products, and out again."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+from cores import found
+from instructions import bfloat16, half, on_core, single
+
+from device_model.aicore.copies import DataCopy, DataCopyExtParams, DataCopyPad, Nd2NzParams
+from device_model.aicore.cube import (
+    PRODUCTS,
+    CO2Layout,
+    Fixpipe,
+    FixpipeParams,
+    LoadData,
+    LoadData2DParams,
+    LoadData2dTransposeParams,
+    LoadDataWithTranspose,
+    Mmad,
+    MmadParams,
+    QuantMode,
+    fractals,
+    k0,
+)
+from device_model.aicore.findings import KernelError
+from device_model.aicore.names import HardEvent, KernelType, Pipe, TPosition
+from device_model.aicore.sync import SetFlag, WaitFlag
+from device_model.aicore.tensors import GlobalTensor, LocalTensor
+
+TYPES = [half, bfloat16, single, np.dtype(np.int8)]
+
+
+def after(event):
+    SetFlag(event, 0)
+    WaitFlag(event, 0)
+
+
+def product(a, b, c, bias, m, n, k, is_transposed, dtype):
+    """One Mmad with everything before and behind it, in raw instructions."""
+    width, total = k0(dtype), np.dtype(PRODUCTS[dtype.name])
+    rows, depth, columns = fractals(m), fractals(k, width), fractals(n)
+    size = 512 // dtype.itemsize
+    a1 = LocalTensor(dtype, TPosition.A1, 0, rows * depth * size)
+    b1 = LocalTensor(dtype, TPosition.B1, 0x40000, 65536 // dtype.itemsize)
+    a2 = LocalTensor(dtype, TPosition.A2, 0, rows * depth * size)
+    b2 = LocalTensor(dtype, TPosition.B2, 0, 65536 // dtype.itemsize)
+    c1 = LocalTensor(total, TPosition.CO1, 0, rows * columns * 256)
+    gb = GlobalTensor(dtype).SetGlobalBuffer(b)
+    DataCopy(a1, GlobalTensor(dtype).SetGlobalBuffer(a), Nd2NzParams(1, m, k, 0, k, rows * 16, 1, 0))
+    if is_transposed:
+        DataCopy(b1, gb, Nd2NzParams(1, n, k, 0, k, columns * 16, 1, 0))
+    elif width == 8:
+        DataCopy(b1, gb, Nd2NzParams(k // 16, 16, n, 16 * n, n, 16, 1, 256 * columns))
+    else:
+        DataCopy(b1, gb, Nd2NzParams(1, k, n, 0, n, depth * width, 1, 0))
+    after(HardEvent.MTE2_MTE1)
+    for row in range(rows):
+        LoadData(a2[row * depth * size :], a1, LoadData2DParams(row, depth, rows))
+    if is_transposed:
+        LoadData(b2, b1, LoadData2DParams(0, depth * columns))
+    for row in range(0 if is_transposed else k // 16 if width == 8 else depth):
+        if width == 16:
+            LoadData(b2[row * columns * size :], b1, LoadData2DParams(row, columns, depth, 0, True))
+        elif width == 8:
+            params = LoadData2dTransposeParams(row * columns, columns, 1, 0, columns - 1)
+            LoadDataWithTranspose(b2[row * 2 * columns * size :], b1, params)
+        else:
+            LoadDataWithTranspose(b2[row * columns * size :], b1, LoadData2dTransposeParams(row, n // 32, depth, 1, 0))
+    after(HardEvent.MTE1_M)
+    table = []
+    if bias is not None:
+        staged = LocalTensor(total, TPosition.C1, 0x70000, columns * 16)
+        table = [LocalTensor(total, TPosition.C2, 0, columns * 16)]
+        DataCopyPad(staged, GlobalTensor(total).SetGlobalBuffer(bias), DataCopyExtParams(1, n * 4))
+        after(HardEvent.MTE2_MTE1)
+        DataCopy(table[0], staged, columns * 16)
+        after(HardEvent.MTE1_M)
+    Mmad(c1, a2, b2, *table, MmadParams(m, n, k))
+    after(HardEvent.M_FIX)
+    Fixpipe(GlobalTensor(total).SetGlobalBuffer(c), c1, FixpipeParams(n, m))
+
+
+def factors(seed, m, n, k, dtype):
+    rng = np.random.default_rng(seed)
+    if dtype == np.int8:
+        return rng.integers(-128, 128, (m, k), np.int8), rng.integers(-128, 128, (k, n), np.int8)
+    return rng.normal(size=(m, k)).astype(dtype), rng.normal(size=(k, n)).astype(dtype)
+
+
+@pytest.mark.parametrize("is_transposed", [False, True])
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+def test_a_product_in_raw_instructions_equals_numpy(dtype, is_transposed):
+    for seed, (m, n, k) in enumerate([(16, 32, 32), (48, 64, 96), (33, 96, 64)]):
+        a, b = factors(seed, m, n, k, dtype)
+        total = PRODUCTS[dtype.name]
+        bias = np.arange(n).astype(total) if seed else None
+        c = np.zeros((m, n), total)
+        gm = np.ascontiguousarray(b.T) if is_transposed else b
+        result = on_core(product, a, gm, c, bias, m, n, k, is_transposed, dtype, kind=KernelType.AIC_ONLY)
+        expected = a.astype(np.float64) @ b.astype(np.float64) + (0 if bias is None else bias)
+        if dtype == np.int8:
+            assert np.array_equal(c, expected)
+        else:
+            assert np.allclose(c, expected, rtol=1e-5, atol=1e-4)
+        assert found(result) == []
+
+
+def test_mmad_adds_to_l0c_and_costs_its_fractals():
+    ones = np.ones((32, 64), half)
+    c = np.zeros((32, 32), np.float32)
+    result = on_core(accumulate, ones, c, kind=KernelType.AIC_ONLY)
+    assert (c == 64 * 3).all()
+    mmads = [each for each in result.programs[0].instructions if each.pipe is Pipe.M and each.name == "Mmad"]
+    assert [(each.startup, each.cycles) for each in mmads] == [(6, 2 * 2 * 4)] * 3
+    loads = [each for each in result.programs[0].instructions if each.name == "LoadData"]
+    assert [(each.startup, each.cycles) for each in loads] == [(20, 16), (20, 32)]
+
+
+def accumulate(x, c):
+    a1 = LocalTensor(half, TPosition.A1, 0, 2048)
+    a2, b2 = LocalTensor(half, TPosition.A2, 0, 2048), LocalTensor(half, TPosition.B2, 0, 2048)
+    c1 = LocalTensor(single, TPosition.CO1, 0, 1024)
+    DataCopy(a1, GlobalTensor(half).SetGlobalBuffer(x), 2048)
+    after(HardEvent.MTE2_MTE1)
+    LoadData(a2, a1, LoadData2DParams(0, 8))
+    LoadData(b2, a1, LoadData2DParams(0, 8))
+    after(HardEvent.MTE1_M)
+    for turn in range(3):
+        Mmad(c1, a2, b2, MmadParams(32, 32, 64, cmatrix_init_val=turn == 0))
+    after(HardEvent.M_FIX)
+    Fixpipe(GlobalTensor(single).SetGlobalBuffer(c), c1, FixpipeParams(32, 32))
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "mode", "scale"),
+    [
+        ("float32", np.float32, QuantMode.NoQuant, 1.0),
+        ("float32", np.float16, QuantMode.F322F16, 1.0),
+        ("float32", ml_dtypes.bfloat16, QuantMode.F322BF16, 1.0),
+        ("float32", np.int8, QuantMode.QF322B8_PRE, 20.0),
+        ("int32", np.float16, QuantMode.DEQF16, 0.5),
+        ("int32", np.int8, QuantMode.REQ8, 0.25),
+    ],
+)
+@pytest.mark.parametrize("has_relu", [False, True])
+def test_fixpipe_converts_cuts_and_places(source, target, mode, scale, has_relu):
+    m, n, stride = 20, 24, 40
+    values = (np.random.default_rng(5).normal(size=(m, n)) * 30).astype(source)
+    out = np.full((m, stride), 7, target)
+
+    def kernel(gm):
+        c1 = LocalTensor(source, TPosition.CO1, 0, 32 * 32)
+        c1.view.reshape(2, 32, 16)[:, :m] = np.pad(values, ((0, 0), (0, 8))).reshape(m, 2, 16).transpose(1, 0, 2)
+        params = FixpipeParams(n, m, 0, stride, mode, scale, has_relu)
+        Fixpipe(GlobalTensor(target).SetGlobalBuffer(gm), c1, params)
+
+    on_core(kernel, out, kind=KernelType.AIC_ONLY)
+    expected = values * np.float32(scale) if scale != 1 else values
+    if has_relu:
+        expected = np.maximum(expected, 0)
+    if target is np.int8:
+        expected = np.clip(np.rint(expected), -128, 127)
+    assert np.array_equal(out[:, :n].astype(float), expected.astype(target).astype(float))
+    assert (out[:, n:].astype(float) == 7).all()
+
+
+def test_a_result_goes_back_to_l1_in_fractals():
+    values = np.arange(32 * 32, dtype=np.float32).reshape(32, 32)
+    seen = []
+
+    def kernel():
+        c1 = LocalTensor(single, TPosition.CO1, 0, 1024)
+        c1.view.reshape(2, 32, 16)[:] = values.reshape(32, 2, 16).transpose(1, 0, 2)
+        a1 = LocalTensor(half, TPosition.A1, 0, 1024)
+        Fixpipe(a1, c1, FixpipeParams(32, 32, quant_pre=QuantMode.F322F16), CO2Layout.NZ)
+        seen.append(a1.view.reshape(2, 32, 16).transpose(1, 0, 2).reshape(32, 32).copy())
+
+    on_core(kernel, kind=KernelType.AIC_ONLY)
+    assert np.array_equal(seen[0], values.astype(half))
+
+
+def tensors():
+    return (
+        LocalTensor(half, TPosition.A1, 0, 1024),
+        LocalTensor(half, TPosition.A2, 0, 1024),
+        LocalTensor(half, TPosition.B2, 0, 1024),
+        LocalTensor(single, TPosition.CO1, 0, 1024),
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (
+            lambda a1, a2, b2, c: LoadData(a1, a2, LoadData2DParams()),
+            "it goes from L1 (A1, B1) to L0A (A2) or L0B (B2)",
+        ),
+        (
+            lambda a1, a2, b2, c: LoadData(a2, a1, LoadData2DParams(0, 5)),
+            "dst has 4 fractals and the instruction reaches",
+        ),
+        (
+            lambda a1, a2, b2, c: LoadData(a2, a1, LoadData2DParams(0, 256)),
+            "256 repeats; an instruction takes 1 to 255",
+        ),
+        (lambda a1, a2, b2, c: LoadData(a2[16:], a1, LoadData2DParams()), "to byte 32 of L0A"),
+        (lambda a1, a2, b2, c: Mmad(c, b2, a2, MmadParams(16, 16, 16)), "it goes from L0A and L0B to L0C"),
+        (lambda a1, a2, b2, c: Mmad(c, a2, b2, MmadParams(16, 16, 80)), "fm has 2048 bytes; it needs 2560"),
+        (lambda a1, a2, b2, c: Mmad(c, a2, b2, MmadParams(16, 16, 4096)), "m, n and k are 1 to 4095"),
+        (lambda a1, a2, b2, c: Fixpipe(a1, c, FixpipeParams(16, 16), CO2Layout.NZ), "take quant_pre=F322F16"),
+        (lambda a1, a2, b2, c: Fixpipe(a1, c, FixpipeParams(16, 16)), "Fixpipe from float32 to float16"),
+    ],
+)
+def test_what_the_cube_does_not_take_is_refused(wrong, message):
+    with pytest.raises(KernelError) as refused:
+        on_core(lambda: wrong(*tensors()), kind=KernelType.AIC_ONLY)
+    assert message in str(refused.value)
+
+
+def test_the_cube_is_on_cube_cores():
+    with pytest.raises(KernelError, match="it exists on cube cores"):
+        on_core(lambda: Mmad(None, None, None, MmadParams(16, 16, 16)))

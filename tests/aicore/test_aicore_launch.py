@@ -1,0 +1,566 @@
+"""Core kernels through the verbs: when they run, what they see, who sees what they write, and what they say."""
+
+import asyncio
+from hashlib import sha256
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import structlog
+from structlog.testing import LogCapture
+
+from acl_py import (
+    AclError,
+    Array,
+    Cost,
+    CreateStream,
+    Free,
+    FreeAsync,
+    HostWork,
+    InOut,
+    Kind,
+    LaunchKernel,
+    Malloc,
+    MallocAsync,
+    MallocHost,
+    Memcpy,
+    MemcpyAsync,
+    MemcpyKind,
+    Memset,
+    MemsetAsync,
+    Observer,
+    Out,
+    SynchronizeDevice,
+    SynchronizeStream,
+    asc,
+    kernel,
+    log,
+    simulate,
+)
+from device_model.aicore.launch import cores_of
+from device_model.profile import load
+
+DEVICE = "ascend910b1"
+H2D, D2H = MemcpyKind.HOST_TO_DEVICE, MemcpyKind.DEVICE_TO_HOST
+TILE = 1024  # halves
+POISON = 0x7FFB
+
+
+def simulation(**options):
+    return simulate(**{"device": DEVICE, "rules": "cuda", "workers": 1} | options)
+
+
+def copy_through(source, target, work):
+    """*target* = *work*(*source*), a tile for each block, through one buffer in and one out."""
+    pipe = asc.TPipe()
+    arriving, leaving = asc.TQue(asc.TPosition.VECIN, 1), asc.TQue(asc.TPosition.VECOUT, 1)
+    for queue in (arriving, leaving):
+        pipe.InitBuffer(queue, 1, TILE * 2)
+    at = TILE * asc.GetBlockIdx()
+    tile = arriving.AllocTensor(asc.half)
+    asc.DataCopy(tile, asc.GlobalTensor(asc.half).SetGlobalBuffer(source)[at:], TILE)
+    arriving.EnQue(tile)
+    tile, result = arriving.DeQue(asc.half), leaving.AllocTensor(asc.half)
+    work(result, tile)
+    leaving.EnQue(result)
+    arriving.FreeTensor(tile)
+    result = leaving.DeQue(asc.half)
+    asc.DataCopy(asc.GlobalTensor(asc.half).SetGlobalBuffer(target)[at:], result, TILE)
+    leaving.FreeTensor(result)
+
+
+@asc.kernel
+def add_number(x: asc.In, y: asc.Out, number: float):
+    copy_through(x, y, lambda result, tile: asc.Adds(result, tile, number, TILE))
+
+
+@asc.kernel
+def increment(x: asc.InOut):
+    copy_through(x, x, lambda result, tile: asc.Adds(result, tile, 1, TILE))
+
+
+@asc.kernel
+def increment_slowly(x: asc.InOut, first: int):
+    """Takes 50 us and more: it does what it does 3,000 times."""
+
+    def work(result, tile):
+        for _ in range(3000):
+            asc.Adds(result, tile, 1, TILE)
+
+    copy_through(x[first:], x[first:], work)
+
+
+@asc.kernel
+def forgets_a_flag(x: asc.In, y: asc.Out):
+    """Copies in and out without a word between the two pipes."""
+    tile = asc.LocalTensor(asc.half, asc.TPosition.VECCALC, 0, TILE)
+    asc.DataCopy(tile, asc.GlobalTensor(asc.half).SetGlobalBuffer(x), TILE)
+    asc.DataCopy(asc.GlobalTensor(asc.half).SetGlobalBuffer(y), tile, TILE)
+
+
+@asc.kernel
+def waits_for_ever(x: asc.In):
+    asc.WaitFlag(asc.HardEvent.MTE2_V, 0)
+    asc.PipeBarrier(asc.Pipe.ALL)
+
+
+@asc.kernel
+def speaks(x: asc.InOut, how_much: int):
+    if asc.GetBlockIdx() == 1:
+        asc.printf("%d of %d", asc.GetBlockIdx(), asc.GetBlockNum())
+    asc.assert_(how_much < 3, "it is too much")  # noqa: PT009
+
+
+async def on_device(values):
+    buffer = await Malloc(values.nbytes)
+    await Memcpy(buffer, values.nbytes, values, values.nbytes, H2D)
+    return Array(buffer, values.dtype)
+
+
+async def read(array):
+    values = np.empty(array.shape, array.dtype)
+    await Memcpy(values, values.nbytes, array.buffer, values.nbytes, D2H)
+    return values
+
+
+async def halves(blocks, value=0.0):
+    return await on_device(np.full(blocks * TILE, value, np.float16))
+
+
+# --- launching
+
+
+async def test_a_core_kernel_is_launched_like_every_other():
+    async with simulation():
+        x = await on_device(np.arange(8 * TILE).astype(np.float16))
+        y, z = await halves(8), await halves(8)
+        stream = await CreateStream()
+        await LaunchKernel(add_number, 8, (x, y, 2), stream)
+        await add_number[8, stream](y, z, -1.0)
+        await SynchronizeStream(stream)
+        assert (await read(z) == await read(x) + np.float16(2) - np.float16(1)).all()
+
+
+@pytest.mark.parametrize("form", ["array", "buffer", "address", "part"])
+async def test_arguments_may_be_arrays_buffers_and_addresses(form):
+    @asc.kernel
+    def fill(x):
+        tile = asc.LocalTensor(asc.half, asc.TPosition.VECCALC, 0, TILE)
+        asc.Duplicate(tile, 3.0, TILE)
+        asc.SetFlag(asc.HardEvent.V_MTE3, 0)
+        asc.WaitFlag(asc.HardEvent.V_MTE3, 0)
+        asc.DataCopy(asc.GlobalTensor(asc.half).SetGlobalBuffer(x), tile, TILE)
+
+    async with simulation() as sim:
+        x = await halves(2, 1.0)
+        arguments = {
+            "array": x, "buffer": x.buffer, "address": x.buffer.address + 2 * TILE, "part": x.buffer[TILE:],
+        }  # fmt: skip
+        await fill[1](arguments[form])
+        await SynchronizeDevice()
+        first = {"array": 0, "buffer": 0, "address": TILE, "part": TILE // 2}[form]
+        expected = np.ones(2 * TILE, np.float16)
+        expected[first : first + TILE] = 3
+        assert (await read(x) == expected).all()
+        assert sim.findings == []
+
+
+async def test_what_is_only_written_holds_poison_where_the_kernel_left_it_out():
+    async with simulation():
+        x, y = await halves(4, 5.0), await halves(4, 1.0)
+        await add_number[2](x, y, 1)
+        await SynchronizeDevice()
+        result = await read(y)
+        assert (result[: 2 * TILE] == 6).all()
+        assert (result[2 * TILE :].view(np.uint16) == POISON).all()
+
+
+async def test_writing_to_what_is_only_read_fails_the_kernel():
+    @asc.kernel
+    def bad(x: asc.In):
+        copy_through(x, x, lambda result, tile: asc.Adds(result, tile, 1, TILE))
+
+    async with simulation():
+        await bad[1](await halves(1))
+        with pytest.raises(AclError, match=r"kernel bad raised ValueError.*read-only"):
+            await SynchronizeDevice()
+
+
+async def test_a_profile_without_ai_cores_refuses_it_at_once():
+    async with simulate(device="h200") as sim:
+        x = Array(await Malloc(2 * TILE), np.float16)
+        before = sim.now_ns, len(sim.runtime.unfinished())
+        with pytest.raises(
+            AclError, match=r"profile h200 does not describe any.*run it on one that does: .*ascend910b1"
+        ) as caught:
+            await increment[1](x)
+        assert caught.value.kind is Kind.NOT_SUPPORTED
+        assert (sim.now_ns, len(sim.runtime.unfinished())) == before
+
+
+def test_a_core_kernel_is_launched_not_called():
+    with pytest.raises(TypeError, match=r"<core kernel increment> is launched, not called: await increment\[blocks"):
+        increment(1)
+
+
+def test_weak_mode_needs_hazards():
+    with pytest.raises(ValueError, match="weak mode needs hazards"):
+        asc.kernel(hazards=False, weak=True)
+
+
+async def test_the_wrong_number_of_arguments_is_refused():
+    async with simulation():
+        with pytest.raises(TypeError, match="<core kernel add_number> takes 3 arguments, not 1"):
+            await add_number[1](await halves(1))
+
+
+# --- when it reads and when it writes
+
+
+async def test_it_sees_what_the_work_before_it_wrote():
+    @kernel(cost=Cost(us=3))
+    def fives(x: Out):
+        x[:] = 5
+
+    async with simulation():
+        x, y = await halves(1), await halves(1)
+        await MemsetAsync(y.buffer, y.nbytes, 0, y.nbytes)
+        await fives[1](x)
+        await add_number[1](x, y, 1)
+        await increment[1](y)
+        await SynchronizeDevice()
+        assert (await read(y) == 7).all()
+
+
+async def test_what_it_writes_is_there_at_its_end_and_not_before():
+    async with simulation() as sim:
+        x = await halves(8, 1.0)
+        streams = [await CreateStream() for _ in range(2)]
+        host = await MallocHost(16)
+        op = await increment_slowly[8, streams[0]](x, 0)
+        seen = []
+        while not op.done:
+            await MemcpyAsync(host, 16, x.buffer, 16, D2H, streams[1])
+            await SynchronizeStream(streams[1])
+            seen.append((float(host.numpy(np.float16)[0]), sim.trace.ops[-1].end_ns))
+        early = [value for value, copied in seen if copied < op.end_ns]
+        assert early == [1.0] * len(early)
+        assert len(early) > 0
+        assert (await read(x) == 2).all()
+
+
+async def test_what_others_write_while_it_runs_is_too_late_for_it():
+    async with simulation() as sim:
+        x, y = await halves(8, 1.0), await halves(8)
+        beside = await CreateStream()
+        op = await add_number[8, await CreateStream()](x, y, 1)
+        while not sim.runtime.device(0).cores.resident:
+            await HostWork(0.1)
+        assert not op.done
+        await MemsetAsync(x.buffer, x.nbytes, 0, x.nbytes, beside)
+        await SynchronizeDevice()
+        assert (await read(x) == 0).all()
+        assert (await read(y) == 2).all()
+
+
+async def test_launches_side_by_side_may_have_parts_of_one_buffer():
+    async with simulation() as sim:
+        x = await on_device(np.arange(4 * TILE).astype(np.float16))
+        before = await read(x)
+        streams = [await CreateStream() for _ in range(4)]
+        for part, stream in enumerate(streams):
+            await increment_slowly[1, stream](x, part * TILE)
+        await SynchronizeDevice()
+        starts, ends = zip(*((op.start_ns, op.end_ns) for op in sim.trace.ops[-4:]), strict=True)
+        assert (await read(x) == before + np.float16(1)).all()
+    assert max(starts) < min(ends)  # they were side by side
+
+
+async def test_parts_of_one_allocation_are_one_memory_to_the_kernel():
+    """x is read and written in place through two arguments."""
+    async with simulation() as sim:
+        both = await on_device(np.full(2 * TILE, 4, np.float16))
+        await add_number[1](both[:TILE], both[TILE:], 2)
+        await SynchronizeDevice()
+        assert (await read(both) == np.repeat(np.float16([4, 6]), TILE)).all()
+        assert sim.findings == []
+
+
+LENGTH = 48 * 65536  # halves, 6 MiB: what touches so many is handed to a worker, if there is one
+
+
+@kernel(cost=Cost(us=20))
+def scale(x: InOut):
+    for part in np.array_split(x, 64):
+        part *= 2
+
+
+@asc.kernel(hazards=False)
+def mingle(x: asc.In, y: asc.InOut):
+    """y = x + y in even tiles, left alone in odd ones."""
+    pipe, size = asc.TPipe(), 16384
+    x_queue, y_queue = asc.TQue(asc.TPosition.VECIN, 1), asc.TQue(asc.TPosition.VECIN, 1)
+    z_queue = asc.TQue(asc.TPosition.VECOUT, 1)
+    for queue in (x_queue, y_queue, z_queue):
+        pipe.InitBuffer(queue, 1, size * 2)
+    share = LENGTH // asc.GetBlockNum()
+    x_gm, y_gm = asc.GlobalTensor(asc.half).SetGlobalBuffer(x), asc.GlobalTensor(asc.half).SetGlobalBuffer(y)
+    for at in range(share * asc.GetBlockIdx(), share * (asc.GetBlockIdx() + 1), 2 * size):
+        for queue, source in ((x_queue, x_gm), (y_queue, y_gm)):
+            tile = queue.AllocTensor(asc.half)
+            asc.DataCopy(tile, source[at:], size)
+            queue.EnQue(tile)
+        x_tile, y_tile, z_tile = x_queue.DeQue(asc.half), y_queue.DeQue(asc.half), z_queue.AllocTensor(asc.half)
+        asc.Add(z_tile, x_tile, y_tile, size)
+        x_queue.FreeTensor(x_tile)
+        y_queue.FreeTensor(y_tile)
+        z_queue.EnQue(z_tile)
+        z_tile = z_queue.DeQue(asc.half)
+        asc.DataCopy(y_gm[at:], z_tile, size)
+        z_queue.FreeTensor(z_tile)
+
+
+async def racy(workers, seed):
+    """Launches and copies over three streams that share three buffers: the results, and the history."""
+    rng = np.random.default_rng(seed)
+    async with simulation(workers=workers) as sim:
+        buffers = [await on_device(np.full(LENGTH, n, np.float16)) for n in (1, 2, 3)]
+        streams = [await CreateStream() for _ in range(3)]
+        for _ in range(12):
+            stream, (x, y) = streams[rng.integers(3)], rng.choice(3, 2, replace=False)
+            x, y = buffers[x], buffers[y]
+            match rng.integers(4):
+                case 0:
+                    await scale[4, stream](x)
+                case 1:
+                    await MemcpyAsync(y, LENGTH, x, LENGTH, MemcpyKind.DEVICE_TO_DEVICE, stream)
+                case _:
+                    await mingle[int(rng.choice([4, 24, 48])), stream](x, y)
+        await SynchronizeDevice()
+        return [sha256((await read(each)).tobytes()).hexdigest() for each in buffers], sim.trace.ops
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_result_is_the_same_for_every_number_of_workers(seed):
+    assert asyncio.run(racy(1, seed)) == asyncio.run(racy(4, seed))
+
+
+# --- cores
+
+
+@pytest.mark.parametrize(
+    ("kind", "blocks", "cores"),
+    [
+        (asc.KernelType.AIV_ONLY, 1, 1),
+        (asc.KernelType.AIV_ONLY, 2, 1),
+        (asc.KernelType.AIV_ONLY, 3, 2),
+        (asc.KernelType.AIV_ONLY, 1000, 24),
+        (asc.KernelType.AIC_ONLY, 5, 5),
+        (asc.KernelType.AIC_ONLY, 25, 24),
+        (asc.KernelType.MIX_AIC_1_1, 3, 3),
+        (asc.KernelType.MIX_AIC_1_2, 30, 24),
+    ],
+)
+def test_a_launch_takes_whole_ai_cores(kind, blocks, cores):
+    """Of 24, each a cube core and two vector cores."""
+    assert cores_of(kind, blocks, load(DEVICE).aicore) == cores
+
+
+async def test_launches_share_the_device_while_there_are_cores():
+    async with simulation() as sim:
+        parts = [await halves(32, 1.0) for _ in range(3)]
+        streams = [await CreateStream() for _ in parts]
+        for part, stream in zip(parts, streams, strict=True):
+            await increment_slowly[32, stream](part, 0)  # 16 AI cores of 24 each
+        await SynchronizeDevice()
+        for part in parts:
+            assert (await read(part) == 2).all()
+    first, second, third = [(op.start_ns, op.end_ns) for op in sim.trace.ops if op.kind == "kernel"]
+    assert first[0] < second[0] < third[0]
+    assert second[0] <= first[1]  # as soon as enough cores are done
+    assert third[0] <= second[1]
+
+
+async def test_blocks_beyond_the_cores_come_in_waves():
+    async with simulation() as sim:
+        x = await halves(480)
+        op = await increment[480](x)
+        await SynchronizeDevice()
+        assert (await read(x) == 1).all()
+        timeline = op.work.result.timeline
+        assert len(timeline.free_cycles) == 48
+        of_core = [program for program in op.work.result.programs if timeline.core_of(program) == "AIV 7"]
+        assert len(of_core) == 10
+        for one, other in pairwise(of_core):
+            assert one.instructions[-1].end <= other.instructions[0].start
+    assert [op.cores.blocks for op in sim.trace.ops if op.cores is not None] == [480]
+
+
+# --- what goes wrong
+
+
+async def test_a_kernel_that_raises_is_found_later_and_has_written_nothing():
+    @asc.kernel
+    def breaks(x: asc.InOut):
+        copy_through(x, x, lambda result, tile: asc.Adds(result, tile, 1, TILE))
+        if asc.GetBlockIdx() == 3:
+            raise ZeroDivisionError("the third")
+
+    class Listener(Observer):
+        def failed(self, op, error):
+            failures.append((op.work.label.name, str(error.__cause__)))
+
+    failures = []
+    async with simulation() as sim:
+        sim.observe(Listener())
+        x = await MallocHost(8 * TILE)
+        x.numpy()[:] = 1
+        await breaks[4](Array(x, np.float16))
+        with pytest.raises(
+            AclError, match="kernel breaks raised ZeroDivisionError: the third; the exception is the cause"
+        ) as caught:
+            await SynchronizeDevice()
+        assert caught.value.kind is Kind.LAUNCH_FAILURE
+        cause = caught.value.__cause__
+        assert isinstance(cause, ZeroDivisionError)
+        assert "breaks" in [entry.name for entry in caught.traceback] or cause.__traceback__ is not None
+        assert (x.numpy() == 1).all()
+    assert failures == [("breaks", "the third")]
+
+
+async def test_a_wait_that_nobody_ends_is_a_failure_and_no_hang():
+    async with simulation():
+        await waits_for_ever[2](await halves(1))
+        with pytest.raises(AclError, match=r"kernel waits_for_ever raised KernelHangError: .*WaitFlag<MTE2_V>"):
+            await SynchronizeDevice()
+
+
+@pytest.mark.parametrize("wait_us", [0, 300])
+async def test_memory_that_is_freed_before_it_starts_or_ends_fails_it(wait_us):
+    """Freed in a stream that nothing orders behind the launch: while it is queued, and while it runs."""
+
+    @kernel(cost=Cost(us=250))
+    def holds_the_stream():
+        pass
+
+    async with simulation() as sim:
+        one, other = await CreateStream(), await CreateStream()
+        x = await MallocAsync(2 * TILE, other)
+        await holds_the_stream[1, one]()
+        op = await increment_slowly[1, one](x, 0)
+        await HostWork(wait_us)
+        assert (op.start_ns >= 0, op.done) == (wait_us > 0, False)
+        await FreeAsync(x, other)
+        with pytest.raises(
+            AclError,
+            match=r"found that its argument .* freed at test_aicore_launch.py:\d+> was gone before it ran",
+        ):
+            await SynchronizeDevice()
+    assert [each.name for each in sim.trace.ops] == ["holds_the_stream", "increment_slowly"]
+
+
+async def test_memory_that_was_freed_before_the_launch_is_refused():
+    async with simulation():
+        x = await halves(1)
+        await Free(x.buffer)
+        with pytest.raises(AclError, match=r"<Buffer .* was freed|freed at"):
+            await increment[1](x)
+
+
+async def test_a_finding_does_not_fail_the_kernel_and_is_told_once(capsys):
+    async with simulation() as sim:
+        x, y = await halves(1, 3.0), await halves(1)
+        for _ in range(3):
+            op = await forgets_a_flag[1](x, y)
+        await SynchronizeDevice()
+        assert (await read(y) == 3).all()
+        [finding] = op.work.result.findings
+        assert (finding.rule, finding.missing) == (asc.Rule.RAW, "MTE2_MTE3")
+        [mistake] = sim.findings
+        assert (mistake.kernel, mistake.rule, mistake.count) == ("forgets_a_flag", asc.Rule.RAW, 3)
+        assert [site.split(":")[0] for site in mistake.sites] == ["test_aicore_launch.py", "test_aicore_launch.py"]
+        told = capsys.readouterr().err.splitlines()
+        assert told == [f"kernel forgets_a_flag: RAW in {mistake.where}: {mistake.text}"]
+        assert f"finding: kernel forgets_a_flag: RAW in {mistake.where}: {mistake.text} (3 times)" in sim.report()
+
+
+async def test_a_log_gets_the_findings_instead(capsys):
+    capture = LogCapture()
+    log.enable(structlog.wrap_logger(structlog.testing.ReturnLogger(), processors=[capture]))
+    try:
+        async with simulation():
+            await forgets_a_flag[1](await halves(1), await halves(1))
+            await SynchronizeDevice()
+    finally:
+        log.disable()
+    [event] = [entry for entry in capture.entries if entry["log_level"] == "warning"]
+    assert (event["event"], event["kernel"], event["rule"]) == ("finding", "forgets_a_flag", "RAW")
+    assert "missing MTE2_MTE3" in event["text"]
+    assert capsys.readouterr().err == ""
+
+
+async def test_with_hazards_off_nothing_is_found():
+    careless = asc.kernel(hazards=False)(forgets_a_flag.function)
+    async with simulation() as sim:
+        await careless[1](await halves(1), await halves(1))
+        await SynchronizeDevice()
+    assert sim.findings == []
+
+
+async def test_in_weak_mode_a_reader_really_sees_the_old_bytes():
+    weak = asc.kernel(weak=True)(forgets_a_flag.function)
+    async with simulation() as sim:
+        x, y = await halves(1, 3.0), await halves(1)
+        await weak[1](x, y)
+        await SynchronizeDevice()
+        assert not (await read(y) == 3).any()
+    assert [mistake.rule for mistake in sim.findings] == [asc.Rule.RAW]
+
+
+# --- what it says
+
+
+async def test_what_it_prints_comes_out_at_its_end(capsys):
+    class Listener(Observer):
+        def op_ended(self, op):
+            print(f"{op.work.label} ends")
+
+    async with simulation() as sim:
+        x = await halves(1)
+        await SynchronizeDevice()
+        sim.observe(Listener())
+        await speaks[2](x, 2)
+        assert capsys.readouterr().out == ""
+        await SynchronizeDevice()
+    said = capsys.readouterr().out
+    assert said.startswith("speaks ends\n[block 1 (AIV), cycle ")
+    assert said.endswith("] 1 of 2\n")
+
+
+async def test_what_it_printed_before_it_failed_comes_out_too(capsys):
+    async with simulation():
+        await speaks[2](await halves(1), 4)
+        with pytest.raises(AclError, match=r"kernel speaks raised KernelAssertionError.*it is too much"):
+            await SynchronizeDevice()
+    assert "it is too much" in capsys.readouterr().out
+
+
+async def test_observers_are_told_of_runs_and_findings():
+    class Listener(Observer):
+        def ran(self, op, result):
+            told.append(
+                (op.work.label.name, len(result.programs), result.timeline.duration_ns == op.end_ns - op.start_ns)
+            )
+
+        def finding(self, op, finding):
+            told.append((op.work.label.name, finding.rule))
+
+    told = []
+    async with simulation() as sim:
+        sim.observe(Listener())
+        x, y = await halves(2), await halves(2)
+        await add_number[2](x, y, 1)
+        await forgets_a_flag[1](x, y)
+        await Memset(x.buffer, x.nbytes, 0, x.nbytes)
+        await SynchronizeDevice()
+    assert told == [("add_number", 2, True), ("forgets_a_flag", 1, True), ("forgets_a_flag", asc.Rule.RAW)]

@@ -1,0 +1,142 @@
+"""Tensors: places in memory, their parts, and what the scalar pipe reads and writes."""
+
+import numpy as np
+import pytest
+from cores import found, launch
+
+from device_model.aicore.findings import KernelError
+from device_model.aicore.names import KernelType, Space, TPosition
+from device_model.aicore.tensors import DTYPES, GlobalTensor, LocalTensor, bfloat16, dtype_of, float32, half
+
+
+def in_kernel(body, *args, kind=KernelType.AIV_ONLY):
+    return launch(body, *args, kind=kind)
+
+
+def test_parts_are_the_same_bytes():
+    def kernel():
+        whole = LocalTensor(float32, TPosition.VECCALC, 64, 32)
+        assert whole[8].span == (whole.memory, 96, 192)
+        assert whole[8:16].span == (whole.memory, 96, 128)
+        assert whole[8:][8:].span == (whole.memory, 128, 192)
+        assert whole[8:16] is whole[8:16]
+        whole[8:16].view[:] = 7
+        assert whole.view.tolist()[6:18] != [7] * 12
+        assert whole.view.tolist()[8:16] == [7] * 8
+        assert (len(whole), whole.GetSize(), whole[30:].size, whole[32:].size) == (32, 32, 2, 0)
+        for wrong in (33, slice(4, 40), slice(-3, None), slice(9, 8), slice(0, 8, 2)):
+            with pytest.raises(KernelError, match=r"outside of it|no steps"):
+                whole[wrong]
+
+    in_kernel(kernel)
+
+
+def test_bytes_may_be_read_as_another_type():
+    def kernel():
+        words = LocalTensor(np.int32, TPosition.VECCALC, 32, 8)
+        words.view[:] = 0x3F80_0000
+        floats = words.ReinterpretCast(float32)
+        assert floats.view.tolist() == [1.0] * 8
+        assert words.ReinterpretCast(half).size == 16
+        assert floats.position is TPosition.VECCALC
+
+    in_kernel(kernel)
+
+
+def test_local_memory_begins_as_poison_that_shows():
+    def kernel():
+        for dtype in (half, float32, bfloat16):
+            assert np.isnan(LocalTensor(dtype, TPosition.VECCALC, 0, 8).view.astype(np.float32)).all()
+
+    in_kernel(kernel)
+
+
+@pytest.mark.parametrize(
+    ("position", "space", "kind"),
+    [
+        (TPosition.VECIN, Space.UB, KernelType.AIV_ONLY),
+        (TPosition.VECOUT, Space.UB, KernelType.AIV_ONLY),
+        (TPosition.A1, Space.L1, KernelType.AIC_ONLY),
+        (TPosition.TSCM, Space.L1, KernelType.AIC_ONLY),
+        (TPosition.A2, Space.L0A, KernelType.AIC_ONLY),
+        (TPosition.B2, Space.L0B, KernelType.AIC_ONLY),
+        (TPosition.CO1, Space.L0C, KernelType.AIC_ONLY),
+        (TPosition.C2, Space.BT, KernelType.AIC_ONLY),
+        (TPosition.C2PIPE2GM, Space.FB, KernelType.AIC_ONLY),
+    ],
+)
+def test_a_position_is_a_memory_of_the_size_of_the_card(position, space, kind):
+    def kernel():
+        tensor = LocalTensor(np.int8, position, 0, 32)
+        size = tensor.memory.size
+        assert tensor.memory.space is space
+        assert LocalTensor(np.int8, position, size - 32, 32).memory is tensor.memory
+        with pytest.raises(KernelError, match=f"outside {space}"):
+            LocalTensor(np.int8, position, size - 31, 32)
+
+    in_kernel(kernel, kind=kind)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_the_scalar_pipe_reads_what_it_wrote(dtype):
+    def kernel(z):
+        local = LocalTensor(dtype, TPosition.VECCALC, 0, 32)
+        local.SetValue(5, 3)
+        g = GlobalTensor().SetGlobalBuffer(z)
+        g[4:].SetValue(1, local.GetValue(5))
+        assert g.GetValue(5) == 3
+
+    z = np.zeros(8, dtype)
+    launch(kernel, z)
+    assert z.tolist() == [0, 0, 0, 0, 0, 3, 0, 0]
+
+
+def test_elements_outside_are_refused():
+    def kernel(z):
+        for tensor in (LocalTensor(half, TPosition.VECCALC, 0, 8), GlobalTensor().SetGlobalBuffer(z)):
+            for index in (-1, 8):
+                with pytest.raises(KernelError, match="it has 8 elements"):
+                    tensor.GetValue(index)
+                with pytest.raises(KernelError, match="it has 8 elements"):
+                    tensor.SetValue(index, 0)
+
+    launch(kernel, np.zeros(8, np.float16))
+
+
+def test_a_global_tensor_lies_over_a_buffer_of_the_arguments():
+    def kernel(x):
+        g = GlobalTensor(np.int16).SetGlobalBuffer(x + 4, 6)
+        assert (g.size, g.span[1:], g.dtype) == (6, (16, 28), np.int16)
+        assert GlobalTensor().SetGlobalBuffer(x[4:]).dtype == float32
+        assert g[2:][2:].view.tolist() == [0, 0x4000]
+        with pytest.raises(KernelError, match="do not fit"):
+            GlobalTensor(float32).SetGlobalBuffer(x, 9)
+        with pytest.raises(KernelError, match="multiples of 4"):
+            GlobalTensor(float32).SetGlobalBuffer(GlobalTensor and _bytes_of(x, 2))
+        with pytest.raises(KernelError, match="outside"):
+            x[9:]
+        with pytest.raises(KernelError, match=r"takes x\[n:\]"):
+            x[2:4]
+        with pytest.raises(TypeError, match="an argument of the kernel"):
+            GlobalTensor(float32).SetGlobalBuffer(np.zeros(3))
+
+    launch(kernel, np.full(8, 2.0, np.float32))
+
+
+def _bytes_of(buffer, offset):
+    return type(buffer)(buffer.memory, buffer.address + offset, buffer.nbytes - offset, np.uint8)
+
+
+def test_arguments_over_one_array_are_one_memory():
+    def kernel(x, y):
+        assert x.memory is y.memory
+        assert (x.address, y.address) == (0, 32)
+
+    x = np.zeros(16, np.float32)
+    assert found(launch(kernel, x, x[8:])) == []
+
+
+def test_only_what_cores_compute_with_is_a_type():
+    assert dtype_of("float16") is half or dtype_of("float16") == half
+    with pytest.raises(TypeError, match="tensors hold"):
+        dtype_of(np.complex64)
