@@ -4,7 +4,7 @@ The verbs are aclrt's without the prefix, all of them coroutines. Layers, each o
 
     cli, programs                    the command line, stream programs
     simulation                       run, simulate, open
-    devices memory copies streams events kernels callbacks host     the verbs, one noun each
+    devices memory copies fills streams events kernels callbacks host     the verbs, one noun each
     runtime, bridge, blocking, trace
     device_model                     the device: no asyncio, no wall clock
 """
@@ -25,8 +25,6 @@ from acl_py.copies import Memcpy2dAsync as Memcpy2dAsync
 from acl_py.copies import MemcpyAsync as MemcpyAsync
 from acl_py.copies import MemcpyAsyncWithCondition as MemcpyAsyncWithCondition
 from acl_py.copies import MemcpyKind as MemcpyKind
-from acl_py.copies import Memset as Memset
-from acl_py.copies import MemsetAsync as MemsetAsync
 from acl_py.devices import Context as Context
 from acl_py.devices import CreateContext as CreateContext
 from acl_py.devices import DestroyContext as DestroyContext
@@ -69,6 +67,8 @@ from acl_py.failures import SetExceptionInfoCallback as SetExceptionInfoCallback
 from acl_py.failures import SetOpExecuteTimeOut as SetOpExecuteTimeOut
 from acl_py.failures import SetOpWaitTimeOut as SetOpWaitTimeOut
 from acl_py.failures import SetStreamFailureMode as SetStreamFailureMode
+from acl_py.fills import Memset as Memset
+from acl_py.fills import MemsetAsync as MemsetAsync
 from acl_py.host import GetLastError as GetLastError
 from acl_py.host import HostThread as HostThread
 from acl_py.host import HostWork as HostWork

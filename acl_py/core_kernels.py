@@ -11,7 +11,7 @@ from typing import Annotated, Any, overload
 from acl_py.arrays import Access, Array
 from acl_py.errors import Kind
 from acl_py.kernels import Launchable
-from acl_py.runtime import Runtime
+from acl_py.runtime import Barred, Runtime
 from device_model import profile as profiles
 from device_model.aicore.launch import Argument, Launch, Options
 from device_model.aicore.names import KernelType
@@ -53,7 +53,8 @@ class CoreKernelFunction(Launchable):
             _argument(name, value, access) if isinstance(value, Array) else value
             for name, value, access in zip(self._names, values, self._accesses, strict=True)
         ]
-        return Launch(self.label, self.function, blocks, arguments, profile.aicore, profile.cores.count, self.options)
+        function = partial(Barred(runtime, self).run, self.function)
+        return Launch(self.label, function, blocks, arguments, profile.aicore, profile.cores.count, self.options)
 
 
 def _argument(name: str, array: Array, access: Access) -> Argument:

@@ -114,7 +114,7 @@ async def _reset(scope: Scope, name: str, device: Device, uses: int, site: Site)
             await runtime.wait(device.primary.work(), f"{name}({device.ordinal})", site)
         device.reset(site)
         runtime.unsubscribe_destroyed()
-        runtime.end_hangs(device)
+        runtime.faults.end_hangs(device)
         if scope.context.device is device and runtime.rules.context_gone is ContextGone.PRIMARY:
             change(scope, device.primary)
     device.uses = uses

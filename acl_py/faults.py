@@ -18,7 +18,20 @@ from sys import _getframe
 from types import MappingProxyType
 from typing import Any
 
-from acl_py import callbacks, copies, devices, events, failures, host, kernels, memory, signals, streams
+from acl_py import (
+    callbacks,
+    copies,
+    devices,
+    events,
+    failures,
+    fills,
+    host,
+    injection,
+    kernels,
+    memory,
+    signals,
+    streams,
+)
 from acl_py.errors import Kind
 from acl_py.runtime import Runtime
 from acl_py.sites import site_of
@@ -145,7 +158,7 @@ def out_of_memory(*, beyond: int | None = None, **where: Any) -> Fault:
         def refused(maker: str) -> str:
             rule.count()
             if runtime.hooks.fault is not None:
-                runtime.hooks.fault(rule, maker)
+                runtime.hooks.fault(rule, maker, runtime.host_ns)
             return f"no more than {size_text(beyond)} in all, injected by {rule!r}"
 
         return rule, runtime.memory.limit(Limit(beyond, refused))
@@ -183,13 +196,13 @@ def slow(engine: str, factor: float, *, since_us: float = 0, until_us: float | N
                 setattr(owner, name, curve)
                 curves.append((owner, name, curve))
         if has_kernels:
-            runtime.install(rule)
+            injection.install(runtime, rule)
 
         def end() -> None:
             for owner, name, curve in curves:
                 curve.take_out(owner, name)
             if has_kernels:
-                runtime.uninstall(rule)
+                injection.uninstall(runtime, rule)
 
         return rule, end
 
@@ -268,8 +281,8 @@ def _fault(
         draw = None if chance is None else lambda: bool(runtime.rng.random() < chance)
         details = more | {"kind": _kind_of(runtime, more.get("kind"), more.get("code"))}
         rule = Rule(verdict, text, made, chance=draw, **plain, **_bounds(where), **details)
-        runtime.install(rule)
-        return rule, lambda: runtime.uninstall(rule)
+        injection.install(runtime, rule)
+        return rule, lambda: injection.uninstall(runtime, rule)
 
     return Fault(text, made, put)
 
@@ -301,7 +314,7 @@ def _check_pattern(text: str, where: Mapping[str, Any]) -> None:
 @cache
 def verbs() -> tuple[str, ...]:
     """The names of all verbs that a rule can strike: all there are."""
-    modules = (callbacks, copies, devices, events, failures, host, kernels, memory, signals, streams)
+    modules = (callbacks, copies, devices, events, failures, fills, host, kernels, memory, signals, streams)
     return tuple(
         name
         for module in modules

@@ -29,7 +29,7 @@ from acl_py.arrays import In as In
 from acl_py.arrays import InOut as InOut
 from acl_py.arrays import Out as Out
 from acl_py.errors import Kind
-from acl_py.runtime import Runtime, Scope, found, scope_var
+from acl_py.runtime import Barred, Runtime, Scope, found, scope_var
 from acl_py.sites import site_of
 from acl_py.streams import StreamLike, resolve
 from device_model import memory as model
@@ -97,16 +97,18 @@ def _amount(name: str, amount: Amount, args: Sequence[Any]) -> float:
 class _Body:
     """The call, or the calls, of a kernel's function with one list of arguments."""
 
-    __slots__ = ("_accesses", "_args", "_blocks", "_function", "_outs")
+    __slots__ = ("_accesses", "_args", "_barred", "_blocks", "_function", "_outs")
 
     def __init__(
         self,
+        barred: Barred,
         function: Callable[..., object],
         blocks: int | None,
         args: Sequence[Any],
         accesses: Sequence[Access],
         outs: Sequence[Extent],
     ) -> None:
+        self._barred = barred
         self._function = function
         self._blocks = blocks  # None: one call for all
         self._args = args
@@ -114,6 +116,11 @@ class _Body:
         self._outs = outs
 
     def __call__(self) -> None:
+        scope = scope_var.get()
+        if scope is None:
+            self._barred.run(self)
+            return
+        # From here on Barred.run(), written out: this is the hot path.
         if self._accesses is not None:  # the first run: not earlier, for a view warms the memory
             self._args = tuple(
                 arg.view(access) if isinstance(arg, Array) else arg
@@ -122,11 +129,15 @@ class _Body:
             self._accesses = None
         for allocation, start, stop in self._outs:
             model.poison(allocation, start, stop - start)
-        if self._blocks is None:
-            self._function(*self._args)
-        else:
-            for block in range(self._blocks):
-                self._function(block, *self._args)
+        context, scope.context = scope.context, self._barred  # type: ignore[assignment]
+        try:
+            if self._blocks is None:
+                self._function(*self._args)
+            else:
+                for block in range(self._blocks):
+                    self._function(block, *self._args)
+        finally:
+            scope.context = context
 
 
 class Launchable:
@@ -245,7 +256,7 @@ class KernelFunction(Launchable):
         outs = tuple(extent for extent, access in extents if access is Access.OUT)
         block_ns = self.cost.block_ns(runtime.profile, blocks, values, nbytes, exclusive=self.exclusive)
         body: Callable[[], None] = _Body(
-            self.function, blocks if self.per_block else None, values, self._accesses, outs
+            Barred(runtime, self), self.function, blocks if self.per_block else None, values, self._accesses, outs
         )
         if 0 < runtime.op_execute_ns < block_ns:
             block_ns, body = runtime.op_execute_ns, partial(_run_out_of_time, self, block_ns)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import acl_py.memory as mem
-from acl_py import copies, devices, events, host, streams
+from acl_py import copies, devices, events, fills, host, streams
 from acl_py.blocking import BlockingBridge, finish
 from acl_py.callbacks import LaunchHostFunc
 from acl_py.errors import AclError, DeviceError, Kind
@@ -270,10 +270,10 @@ class Player:
         await copies.Memcpy(to, room, source, bytes, copies.MemcpyKind.DEFAULT)
 
     async def memset_async(self, dst: str, bytes: int, value: int, stream: str) -> Completion:  # noqa: A002
-        return await copies.MemsetAsync(self.memory[dst], _size(self.memory[dst]), value, bytes, self.streams[stream])
+        return await fills.MemsetAsync(self.memory[dst], _size(self.memory[dst]), value, bytes, self.streams[stream])
 
     async def memset(self, dst: str, bytes: int, value: int, stream: str | None) -> None:  # noqa: A002, ARG002
-        await copies.Memset(self.memory[dst], _size(self.memory[dst]), value, bytes)
+        await fills.Memset(self.memory[dst], _size(self.memory[dst]), value, bytes)
 
     async def memcpy_async_bad(self, dst_addr: int, src_addr: int, bytes: int, kind: int, stream: str) -> Completion:  # noqa: A002
         return await copies.MemcpyAsync(dst_addr, bytes, src_addr, bytes, kind, self.streams[stream])

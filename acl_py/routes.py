@@ -3,7 +3,7 @@
 from enum import IntEnum
 
 from device_model.memory import Space
-from device_model.ops import D2D, D2H, H2D, Label
+from device_model.ops import D2D, D2H, H2D, H2H, Label
 from device_model.rules import CopyKind
 
 
@@ -22,8 +22,8 @@ class MemcpyKind(IntEnum):
 
 _HOST = (Space.PINNED, Space.PAGEABLE)
 KINDS = frozenset(int(_kind) for _kind in MemcpyKind)
-# By (kind, where dst is, where src is): the direction; None: host to host.
-Routes = dict[tuple[int, int, int], Label | None]
+# By (kind, where dst is, where src is): the direction. It follows from the places; what is not here is refused.
+Routes = dict[tuple[int, int, int], Label]
 
 
 def _fitting() -> Routes:
@@ -37,7 +37,7 @@ def _fitting() -> Routes:
             routes[kind, host, Space.DEVICE] = D2H
         for kind in (kinds.HOST_TO_HOST, kinds.DEFAULT):
             for other in _HOST:
-                routes[kind, host, other] = None
+                routes[kind, host, other] = H2H
     for kind in (kinds.DEVICE_TO_DEVICE, kinds.INNER_DEVICE_TO_DEVICE, kinds.INTER_DEVICE_TO_DEVICE, kinds.DEFAULT):
         routes[kind, Space.DEVICE, Space.DEVICE] = D2D
     return routes
@@ -54,29 +54,34 @@ def _corrected() -> Routes:
         routes[kind, device, pinned] = H2D
         routes[kind, pinned, device] = D2H
         routes[kind, device, device] = D2D
-        routes[kind, pinned, pinned] = None
+        routes[kind, pinned, pinned] = H2H
     for kind in (kinds.HOST_TO_DEVICE, kinds.DEVICE_TO_DEVICE, kinds.DEFAULT):
         routes[kind, device, pageable] = H2D
     for kind in (kinds.DEVICE_TO_HOST, kinds.DEVICE_TO_DEVICE, kinds.DEFAULT):
         routes[kind, pageable, device] = D2H
     for kind in (kinds.HOST_TO_HOST, kinds.HOST_TO_DEVICE, kinds.DEFAULT):
-        routes[kind, pageable, pinned] = None
+        routes[kind, pageable, pinned] = H2H
     for kind in (kinds.HOST_TO_HOST, kinds.DEVICE_TO_HOST, kinds.DEFAULT):
-        routes[kind, pinned, pageable] = None
+        routes[kind, pinned, pageable] = H2H
     for kind in (kinds.HOST_TO_HOST, kinds.HOST_TO_DEVICE, kinds.DEVICE_TO_HOST, kinds.DEVICE_TO_DEVICE, kinds.DEFAULT):
-        routes[kind, pageable, pageable] = None
+        routes[kind, pageable, pageable] = H2H
     return routes
 
 
-FITTING = _fitting()
+_FITTING = _fitting()
 _CORRECTED = _corrected()
+
+
+def direction(dst: Space, src: Space) -> Label:
+    """Where a copy from *src* to *dst* leads, of whatever kind."""
+    return _FITTING[MemcpyKind.DEFAULT, dst, src]
 
 
 def routes_of(rule: CopyKind) -> Routes:
     """The kinds that *rule* accepts for each pair of places, and where they lead."""
-    return FITTING if rule is CopyKind.MUST_FIT else _CORRECTED
+    return _FITTING if rule is CopyKind.MUST_FIT else _CORRECTED
 
 
-def asynchronous(routes: Routes) -> dict[tuple[int, int, int], Label]:
+def asynchronous(routes: Routes) -> Routes:
     """Those of *routes* in which the host takes no part."""
-    return {key: route for key, route in routes.items() if route is not None and Space.PAGEABLE not in key[1:]}
+    return {key: route for key, route in routes.items() if route is not H2H and Space.PAGEABLE not in key[1:]}

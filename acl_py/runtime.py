@@ -7,14 +7,13 @@ bridge.
 
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from contextvars import ContextVar
-from functools import partial
 from sys import _getframe
 from time import monotonic, perf_counter_ns
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from acl_py import deadlocks, log
+from acl_py import deadlocks, injection, log
 from acl_py.codes import named_code
 from acl_py.deadlocks import Poll, Waiting
 from acl_py.errors import AclError, DeadlockError, Kind
@@ -25,16 +24,17 @@ from device_model.chains import Chains
 from device_model.contexts import Context
 from device_model.device import Device
 from device_model.errors import DeviceError
-from device_model.faults import Faults, Hung, Rule, Verdict, corrupting, failing, slower
+from device_model.faults import Faults, code_of
 from device_model.memory import Block, Buffer, Memory
 from device_model.observe import Hooks, Observer
 from device_model.ops import Op
 from device_model.profile import DeviceProfile
 from device_model.rules import CUDA, Code, SyncRules
 from device_model.scheduler import Completion, FirstOf, Nanoseconds, Scheduler
-from device_model.staging import submit_within
 from device_model.streams import HardwareQueue, Stream
 from device_model.workers import Workers
+
+T = TypeVar("T")
 
 SUCCESS = Code(0, "success")
 
@@ -95,8 +95,7 @@ class Runtime:
         self.op_execute_ns: Nanoseconds = 0  # how long a kernel may run; 0: as long as it takes
         self.teller: Observer | None = None  # tells of failed tasks: see failures.py
         self.subscribers: dict[Stream, Any] = {}  # who runs the callbacks of a stream: see callbacks.py
-        self.faults: Faults | None = None  # the fault rules in force
-        self.hung: list[Hung] = []  # what they let hang
+        self.faults = Faults(self.scheduler, self.hooks)
         self.pools_in_use = False  # memory may lie unused in a stream-ordered pool
         self.speaker = Speaker()  # what core kernels print, and what is wrong with them
         self.hooks.add(self.speaker)
@@ -118,8 +117,7 @@ class Runtime:
                 )
             device = Device(ordinal, self.profile, self.rules, self.scheduler, self.memory, self.workers, self.hooks)
             self._devices[ordinal] = device
-            if self.faults is not None:
-                self.watch_faults()
+            injection.watch(self, device)
         return device
 
     @property
@@ -219,7 +217,7 @@ class Runtime:
         else:
             await self.wait_within(limit.ns, completion, what, site)
         if not completion.done:
-            chain = "".join(f"\n  {line}" for line in Chains(self.devices, self.hung).of(completion))
+            chain = "".join(f"\n  {line}" for line in Chains(self.devices, self.faults.hung).of(completion))
             raise self.fail(
                 limit.kind,
                 f"{what} has waited {limit.ns / 1e6:g} ms",
@@ -268,7 +266,7 @@ class Runtime:
 
     def told(self, error: DeviceError) -> AclError:
         """The failure of one piece of work, for the call that finds it."""
-        told = self.fail(error.kind, error.what, error.remedy, code=_code_of(error))
+        told = self.fail(error.kind, error.what, error.remedy, code=code_of(error))
         told.__cause__ = error.__cause__ or error
         return told
 
@@ -290,6 +288,25 @@ class Runtime:
         if call is not None:
             call(name, enter_ns, self.host_ns, site)
 
+    async def carry_out(self, name: str, site: Site, work: Coroutine[Any, Any, T]) -> T:
+        """Do the *work* of a call of *name*. It has its row in the trace even if that fails, unless it was refused at
+        once.
+        """
+        enter = self.host_ns
+        try:
+            result = await work
+        except BaseException:
+            if self.host_ns > enter:
+                self.called(name, enter, site)
+            raise
+        self.called(name, enter, site)
+        return result
+
+    def check_context(self, context: Context) -> None:
+        """Tell of the failure of *context*, if it has failed meanwhile."""
+        if context.error is not None:
+            raise self.lost(context)
+
     def skip_real_time(self) -> None:
         """A wait is over: the real time it took is not the host's."""
 
@@ -298,94 +315,27 @@ class Runtime:
         for stream in [each for each in self.subscribers if each.destroyed or each.context.destroyed]:
             del self.subscribers[stream]
 
-    # --- faults
-
-    def install(self, rule: Rule) -> None:
-        """Let *rule* be in force."""
-        if self.faults is None:
-            self.faults = Faults()
-            self.submit = partial(_submit_with_faults, self, self.faults, self.submit)  # type: ignore[method-assign]
-            self.watch_faults()
-        self.faults.rules.append(rule)
-
-    def uninstall(self, rule: Rule) -> None:
-        """Let it be in force no longer; what it has struck stays struck."""
-        assert self.faults is not None, f"{rule!r} is not in force"
-        self.faults.rules.remove(rule)
-        if not self.faults.rules:
-            self.faults = None
-            del self.submit  # the class has one that asks nobody
-            self.watch_faults()
-
-    def watch_faults(self) -> None:
-        """Let the devices look at the rules, if there are any."""
-        faults = self.faults
-        for device in self._devices.values():
-            device.watch_calls(alert=faults is not None)
-            device.staging.submit = submit_within if faults is None else partial(_stage_with_faults, self, faults)
-
     def heed(self, context: Context, name: str) -> None:
         """A call of *name* is about to begin in *context*, which has failed, or fault rules are in force."""
+        self.check_caller(context, name)
+        if context.error is not None:
+            raise self.lost(context)
+        injection.heed(self, context, name)
+
+    def check_caller(self, context: Context, name: str) -> None:
+        """Refuse a call of *name* that a kernel or a host function makes."""
+        if isinstance(context, Barred):
+            raise self.fail(
+                Kind.NOT_PERMITTED,
+                f"{name}() inside {context.who!r}",
+                "a kernel must not call the runtime: let the host do so, before or after",
+            )
         if context.device.calling is not None:
             raise self.fail(
                 Kind.NOT_PERMITTED,
                 f"{name}() inside host function {context.device.calling!r}",
                 "a host function must not call the runtime: let it tell a task, and the task call",
             )
-        if context.error is not None:
-            raise self.lost(context)
-        self.heed_rules(context, name)
-
-    def heed_rules(self, context: Context, name: str) -> None:
-        """A call of *name* is about to begin in *context*."""
-        rule = None if self.faults is None else self.faults.of_call(name, self.host_ns)
-        if rule is None:
-            return
-        if self.hooks.fault is not None:
-            self.hooks.fault(rule, name)
-        if rule.verdict is Verdict.DELAY:
-            self.pay(rule.delay_ns)
-            return
-        if rule.verdict is Verdict.LOSE:
-            self.lose_device(rule, context.device)
-            raise self.lost(context)
-        raise self.fail(rule.kind, f"{name}() failed: injected by {rule!r}", INJECTED, code=rule.code)
-
-    def strike(self, rule: Rule, stream: Stream, op: Op) -> Nanoseconds:
-        """Let *rule* have its way with *op*, which is about to be queued in *stream*: how much later it may start."""
-        if self.hooks.fault is not None:
-            self.hooks.fault(rule, op)
-        if rule.verdict is Verdict.DELAY:
-            return rule.delay_ns
-        if rule.verdict is Verdict.HANG:
-            self.hung.append(Hung(rule, stream))
-            stream.wait(self.hung[-1])
-        elif rule.verdict is Verdict.CORRUPT:
-            op.work = corrupting(op.work)
-        elif rule.verdict is Verdict.SLOW:
-            op.work = slower(op.work, rule.factor)
-        else:
-            op.work = failing(op.work, InjectedError(rule.kind, f"injected by {rule!r}", INJECTED, rule.code))
-            if rule.verdict is Verdict.LOSE:
-                self.lose_device(rule, stream.context.device)
-        return 0
-
-    def lose_device(self, rule: Rule, device: Device) -> None:
-        """*device* is lost: what it has not finished has no effect, and all calls that touch it fail from now on."""
-        error = InjectedError(rule.kind, f"{device!r} is lost: injected by {rule!r}", INJECTED, rule.code)
-        for context in device.contexts:
-            if context.error is None:
-                context.lose(error)
-                context.failed_ns = 0
-        self.end_hangs(device)
-
-    def end_hangs(self, device: Device) -> None:
-        """*device* was reset, or is lost: nothing hangs there any more."""
-        for hung in self.hung:
-            if hung.where.context.device is device and not hung.done:
-                hung.complete(self.scheduler.now)
-        self.hung = [hung for hung in self.hung if not hung.done]
-        self.scheduler.settle()
 
     # --- errors
 
@@ -406,19 +356,19 @@ class Runtime:
             cause.kind,
             cause.what if op is None else f"{op!r} failed: {cause.what}",
             f"{cause.remedy or 'the context is lost'}; ResetDevice() gives the device a new context",
-            code=_code_of(cause),
+            code=code_of(cause),
         )
         error.__cause__ = cause.__cause__ or cause
         return error
 
     def deadlock(self, waiting: Waiting | Poll | None) -> DeadlockError:
         """The error for one waiter of a program that hangs, or for one who polls."""
-        chains = Chains(self.devices, self.hung)
+        chains = Chains(self.devices, self.faults.hung)
         return deadlocks.error(waiting, self.waiters, chains, held=bool(self.scheduler.heap))
 
     def describe_hang(self) -> str:
         """Who waits for what."""
-        return deadlocks.describe(self.waiters, Chains(self.devices, self.hung), held=bool(self.scheduler.heap))
+        return deadlocks.describe(self.waiters, Chains(self.devices, self.faults.hung), held=bool(self.scheduler.heap))
 
     def close(self, why: str) -> None:
         """The simulation ends."""
@@ -464,52 +414,46 @@ def _is_over(block: Block) -> bool:
     return not isinstance(block.free_op, Completion) or block.free_op.done
 
 
-INJECTED = "let the program handle this, or remove the rule"
-
-
-class InjectedError(DeviceError):
-    """What a fault rule made fail; *code*, if not None, is instead of the rules' own."""
-
-    def __init__(self, kind: Kind, what: str, remedy: str, code: int | None) -> None:
-        super().__init__(kind, what, remedy)
-        self.code = code
-
-
-def _code_of(error: DeviceError) -> int | None:
-    for each in (error, error.__cause__):
-        if isinstance(each, InjectedError):
-            return each.code
-    return None
-
-
-def _submit_with_faults(
-    runtime: Runtime,
-    faults: Faults,
-    submit: Callable[[Stream, Op, Nanoseconds, Nanoseconds], None],
-    stream: Stream,
-    op: Op,
-    cost: Nanoseconds,
-    latency_ns: Nanoseconds,
-) -> None:
-    for slow in faults.slow_for(op, stream, runtime.host_ns):
-        runtime.strike(slow, stream, op)
-    rule = faults.of_op(op, stream, runtime.host_ns)
-    submit(stream, op, cost, latency_ns + (0 if rule is None else runtime.strike(rule, stream, op)))
-
-
-def _stage_with_faults(runtime: Runtime, faults: Faults, stream: Stream, op: Op, ready_ns: Nanoseconds) -> None:
-    rule = faults.of_op(op, stream, runtime.scheduler.now)
-    submit_within(stream, op, ready_ns + (0 if rule is None else runtime.strike(rule, stream, op)))
-
-
 class Scope:
-    """What a task sees: its runtime, and the context that is current. Never changed, only replaced."""
+    """What a task sees: its runtime, and the context that is current. Never changed, only replaced (but: Barred)."""
 
     __slots__ = ("context", "runtime")
 
-    def __init__(self, runtime: Runtime, context: Context) -> None:
+    context: Context
+
+    def __init__(self, runtime: Runtime, context: "Context | Barred") -> None:
         self.runtime = runtime
-        self.context = context
+        self.context = context  # type: ignore[assignment]  # verbs see contexts: what is barred goes no further
+
+
+class Barred:
+    """What stands for the current context while *who*, a kernel, runs: on the alert, so that verbs look closer and
+    refuse.
+    """
+
+    __slots__ = ("alert", "scope", "who")
+
+    def __init__(self, runtime: Runtime, who: object) -> None:
+        self.alert = True
+        self.who = who
+        self.scope = Scope(runtime, self)
+
+    def run(self, function: Callable[..., object], *args: Any) -> None:
+        """Call *function*, from which no verb can be called."""
+        scope = scope_var.get()
+        if scope is None:  # in a thread for bodies, a turn of the loop, a block of a core kernel
+            token = scope_var.set(self.scope)
+            try:
+                function(*args)
+            finally:
+                scope_var.reset(token)
+            return
+        # In place: to replace the scope would cost several times as much.
+        context, scope.context = scope.context, self  # type: ignore[assignment]
+        try:
+            function(*args)
+        finally:
+            scope.context = context
 
 
 scope_var: ContextVar[Scope | None] = ContextVar("acl_py_scope", default=None)
@@ -537,16 +481,16 @@ def found() -> Scope:
 def here() -> Scope:
     """The scope of the calling task, for a verb that works without a context, too."""
     scope = found()
-    if scope.runtime.faults is not None:
-        scope.runtime.heed_rules(scope.context, _getframe(1).f_code.co_name)
+    if scope.context.alert:
+        name = _getframe(1).f_code.co_name
+        scope.runtime.check_caller(scope.context, name)
+        injection.heed(scope.runtime, scope.context, name)
     return scope
 
 
 def current() -> Scope:
     """The scope of the calling task, for a verb that touches the device: the context must be well."""
-    scope = scope_var.get()
-    if scope is None:
-        scope = found()
+    scope = scope_var.get() or found()
     if scope.context.alert:
         scope.runtime.heed(scope.context, _getframe(1).f_code.co_name)
     return scope
@@ -564,6 +508,8 @@ def change(scope: Scope, context: Context) -> None:
 async def _wait_for(completion: Completion) -> Completion:
     scope = found()
     runtime, stream = scope.runtime, completion.stream
+    if scope.context.alert:
+        runtime.check_caller(scope.context, "await")
     if isinstance(stream, Stream) and stream.scheduler is not runtime.scheduler:
         raise runtime.fail(
             Kind.INVALID_HANDLE, f"{completion!r} belongs to another simulation", "await it in its own simulation"

@@ -17,7 +17,7 @@ from acl_py.bridge import Bridge
 from acl_py.devices import leaks_of
 from acl_py.faults import Fault, Guard
 from acl_py.findings import Mistake
-from acl_py.runtime import SUCCESS, MeasuredRuntime, Runtime, Scope, here, last_error, opened, scope_var
+from acl_py.runtime import SUCCESS, MeasuredRuntime, Runtime, Scope, found, last_error, opened, scope_var
 from acl_py.sites import forget_tasks, note_tasks
 from acl_py.trace import Trace
 from acl_py.trace.summary import summarize
@@ -99,7 +99,7 @@ class Simulation:
 
 def current_simulation() -> Simulation:
     """The simulation that the verbs of the calling task go to."""
-    simulation = here().runtime.simulation
+    simulation = found().runtime.simulation
     assert isinstance(simulation, Simulation), "a runtime of a blocking face has no simulation object"
     return simulation
 

@@ -1,6 +1,7 @@
 """One device, built from a profile: its engines, its hardware queues, its contexts."""
 
 from collections import deque
+from itertools import chain
 from sys import maxsize
 
 from device_model.contexts import Context
@@ -9,7 +10,7 @@ from device_model.errors import DeviceError
 from device_model.memory import Memory
 from device_model.observe import Hooks
 from device_model.ops import CoreKernel, Lane, Occupation, Op, dropped
-from device_model.profile import DeviceProfile
+from device_model.profile import DeviceProfile, Latencies
 from device_model.rules import SyncRules
 from device_model.scheduler import NOTHING, AllOf, Completion, Nanoseconds, Need, Scheduler
 from device_model.signals import Notify, Words
@@ -52,6 +53,26 @@ class Ids:
     def release(self, by: Completion) -> None:
         """What held one is done."""
         self.give(by.end_ns)
+
+
+_Gaps = tuple[Nanoseconds, ...]  # by the lane of what came before: COMPUTE, H2D, D2H, HOST
+
+
+def _gaps(latency: Latencies) -> dict[Lane, tuple[_Gaps, _Gaps]]:
+    """How long it takes to start in a lane behind a completion of each, in the same stream and in another."""
+    across, host_end, host_start = latency.engines, latency.host_function_end, latency.host_function_start
+    from_h2d = (across, 0, across, host_end)  # the gap between two copies is the engine's
+    from_d2h = (across, across, 0, host_end)
+    from_host = (host_start, host_start, host_start, 0)
+    return {
+        Lane.COMPUTE: (
+            (latency.kernel_same_stream, across, across, host_end),
+            (latency.kernel_other_stream, across, across, host_end),
+        ),
+        Lane.H2D: (from_h2d, from_h2d),
+        Lane.D2H: (from_d2h, from_d2h),
+        Lane.HOST: (from_host, from_host),
+    }
 
 
 class Device:
@@ -103,30 +124,23 @@ class Device:
             begin=self.begin_core,
             finish_core=self.finish_core,
         )
-        # What it takes to start behind a completion of each lane: COMPUTE, H2D, D2H, HOST.
-        across, host_end, host_start = latency.engines, latency.host_function_end, latency.host_function_start
-        compute_same = (latency.kernel_same_stream, across, across, host_end)
-        compute_other = (latency.kernel_other_stream, across, across, host_end)
-        from_h2d = (across, 0, across, host_end)  # the gap between two copies is the engine's
-        from_d2h = (across, across, 0, host_end)
-        self._after_host = (host_start, host_start, host_start, 0)
         self.host_thread = HostThread(scheduler, latency.host_function_pause, self.finish)
-        depth = queues.depth
-        self._compute = [
-            HardwareQueue(self.cores, i, depth, compute_same, compute_other) for i in range(queues.compute)
-        ]
-        self._h2d = [HardwareQueue(self.h2d, i, depth, from_h2d, from_h2d) for i in range(queues.copy)]
-        self._d2h = [HardwareQueue(self.d2h, i, depth, from_d2h, from_d2h) for i in range(queues.copy)]
-        self._depth = depth
-        self._after = {
-            Lane.COMPUTE: (compute_same, compute_other),
-            Lane.H2D: (from_h2d,) * 2,
-            Lane.D2H: (from_d2h,) * 2,
+        self._engines: dict[Lane, Dispatcher | CopyEngine | HostThread] = {
+            Lane.COMPUTE: self.cores,
+            Lane.H2D: self.h2d,
+            Lane.D2H: self.d2h,
+            Lane.HOST: self.host_thread,
+        }
+        self._gaps = _gaps(latency)
+        self._shared = {  # by streams; each has a queue of its own for its host functions
+            Lane.COMPUTE: [self._queue(Lane.COMPUTE, index) for index in range(queues.compute)],
+            Lane.H2D: [self._queue(Lane.H2D, index) for index in range(queues.copy)],
+            Lane.D2H: [self._queue(Lane.D2H, index) for index in range(queues.copy)],
         }
         # Copies and fills outside all streams: in queues of their own, before the others.
         self.outside = self.private_queues(-1)
-        self.h2d.serve(self._h2d, [self.outside[Lane.H2D]])
-        self.d2h.serve(self._d2h, [self.outside[Lane.D2H]])
+        self.h2d.serve(self._shared[Lane.H2D], [self.outside[Lane.H2D]])
+        self.d2h.serve(self._shared[Lane.D2H], [self.outside[Lane.D2H]])
         self.stream_ids = Ids(profile.limits.streams)
         self.event_ids = Ids(profile.limits.events)
         self.notify_ids = Ids(profile.limits.notifies)
@@ -166,23 +180,16 @@ class Device:
 
     def queues(self, index: int) -> tuple[HardwareQueue, ...]:
         """The queues of the stream with this index, one per lane: they go round in the order of creation (measured)."""
-        queues = {
-            Lane.COMPUTE: self._compute[index % len(self._compute)],
-            Lane.H2D: self._h2d[index % len(self._h2d)],
-            Lane.D2H: self._d2h[index % len(self._d2h)],
-            Lane.HOST: HardwareQueue(self.host_thread, index, maxsize, self._after_host, self._after_host),
-        }
-        return tuple(queues[lane] for lane in Lane)
+        shared = [queues[index % len(queues)] for queues in self._shared.values()]
+        return (*shared, self._queue(Lane.HOST, index))
 
     def private_queues(self, index: int) -> tuple[HardwareQueue, ...]:
         """Queues that no stream shares."""
-        depth, after = self._depth, self._after
-        return (
-            HardwareQueue(self.cores, index, depth, *after[Lane.COMPUTE]),
-            HardwareQueue(self.h2d, index, depth, *after[Lane.H2D]),
-            HardwareQueue(self.d2h, index, depth, *after[Lane.D2H]),
-            HardwareQueue(self.host_thread, index, maxsize, self._after_host, self._after_host),
-        )
+        return tuple(self._queue(lane, index) for lane in Lane)
+
+    def _queue(self, lane: Lane, index: int) -> HardwareQueue:
+        depth = maxsize if lane is Lane.HOST else self.profile.queues.depth
+        return HardwareQueue(self._engines[lane], index, depth, *self._gaps[lane])
 
     def next_stream(self) -> int:
         """The index of the next stream."""
@@ -207,7 +214,7 @@ class Device:
     def unfinished(self) -> list[Op]:
         """The operations that have not ended, in the order in which they were queued."""
         found: dict[Op, None] = {}
-        for queue in (*self._compute, *self._h2d, *self._d2h):
+        for queue in chain(*self._shared.values()):
             found.update(dict.fromkeys(queue.fifo))
         found.update((entry[2], None) for entry in self.cores.list)
         for stream in (stream for context in self.contexts for stream in context.everything()):

@@ -6,8 +6,7 @@ and the first verdict wins; one that was asked and did not strike has counted al
 besides. Nothing is drawn by chance but from the generator of the simulation, so a run with faults is as repeatable as
 one without.
 
-No rule costs anything where none is in force. Calls ask one question anyway, whether their context is on the alert;
-operations are looked at by another `submit`, which a runtime has only as long as it has rules.
+How calls and operations come to be looked at is the host's business: a runtime asks here only while it has rules.
 """
 
 import copy
@@ -15,13 +14,19 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from fnmatch import fnmatchcase
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from device_model import memory
 from device_model.errors import DeviceError, Kind
+from device_model.observe import Hooks
 from device_model.ops import Kernel, Op, Work
 from device_model.scheduler import Completion, Nanoseconds, Scheduler
 from device_model.streams import Stream
+
+if TYPE_CHECKING:
+    from device_model.device import Device
+
+REMEDY = "let the program handle this, or remove the rule"
 
 
 class Verdict(Enum):
@@ -127,25 +132,98 @@ class Rule:
         return True
 
 
-class Faults:
-    """The rules in force, in the order in which they were made."""
+class InjectedError(DeviceError):
+    """What a fault rule made fail; *code*, if not None, is instead of the rules' own."""
 
-    def __init__(self) -> None:
-        self.rules: list[Rule] = []
+    def __init__(self, kind: Kind, what: str, code: int | None) -> None:
+        super().__init__(kind, what, REMEDY)
+        self.code = code
+
+
+def code_of(error: DeviceError) -> int | None:
+    """The code that a rule gave for *error*, or for what caused it, if one did."""
+    for each in (error, error.__cause__):
+        if isinstance(each, InjectedError):
+            return each.code
+    return None
+
+
+class Hung(Completion):
+    """What an operation waits for that a rule lets hang; done when its device is reset."""
+
+    __slots__ = ("rule", "where")
+
+    def __init__(self, rule: Rule, where: Stream) -> None:
+        super().__init__()
+        self.rule = rule
+        self.where = where  # the stream that waits for it
+
+    def __repr__(self) -> str:
+        return f"<the end of a hang, injected by {self.rule!r}>"
+
+
+class Faults:
+    """The fault rules of one simulation, and what they let hang: that stays so when they are in force no longer."""
+
+    def __init__(self, scheduler: Scheduler, hooks: Hooks) -> None:
+        self._scheduler = scheduler
+        self._hooks = hooks
+        self.rules: list[Rule] = []  # in force, in the order in which they were made
+        self.hung: list[Hung] = []
+
+    def __repr__(self) -> str:
+        return f"<Faults rules={len(self.rules)} hung={len(self.hung)}>"
 
     def of_call(self, name: str, now: Nanoseconds) -> Rule | None:
         """The first rule that strikes this call."""
-        return next((rule for rule in self.rules if rule.strikes_call(name, now)), None)
+        return self._told(next((rule for rule in self.rules if rule.strikes_call(name, now)), None), name, now)
 
-    def of_op(self, op: Op, stream: Stream, now: Nanoseconds) -> Rule | None:
-        """The first rule that strikes this operation."""
+    def strike(self, op: Op, stream: Stream, now: Nanoseconds) -> Nanoseconds:
+        """Let the rules have their way with *op*, which is about to be queued in *stream*: how much later it may
+        start.
+        """
+        for rule in self.rules:
+            if rule.verdict is Verdict.SLOW and rule.strikes_op(op, stream, now):
+                self._told(rule, op, now)
+                op.work = slower(op.work, rule.factor)
         others = (rule for rule in self.rules if rule.verdict is not Verdict.SLOW)
-        return next((rule for rule in others if rule.strikes_op(op, stream, now)), None)
+        first = self._told(next((rule for rule in others if rule.strikes_op(op, stream, now)), None), op, now)
+        if first is None:
+            return 0
+        if first.verdict is Verdict.DELAY:
+            return first.delay_ns
+        if first.verdict is Verdict.HANG:
+            self.hung.append(Hung(first, stream))
+            stream.wait(self.hung[-1])
+        elif first.verdict is Verdict.CORRUPT:
+            op.work = corrupting(op.work)
+        else:
+            op.work = failing(op.work, InjectedError(first.kind, f"injected by {first!r}", first.code))
+            if first.verdict is Verdict.LOSE:
+                self.lose(first, stream.context.device)
+        return 0
 
-    def slow_for(self, op: Op, stream: Stream, now: Nanoseconds) -> list[Rule]:
-        """The rules by which the engine of this operation is slow."""
-        slow = (rule for rule in self.rules if rule.verdict is Verdict.SLOW)
-        return [rule for rule in slow if rule.strikes_op(op, stream, now)]
+    def lose(self, rule: Rule, device: "Device") -> None:
+        """*device* is lost: what it has not finished has no effect, and all calls that touch it fail from now on."""
+        error = InjectedError(rule.kind, f"{device!r} is lost: injected by {rule!r}", rule.code)
+        for context in device.contexts:
+            if context.error is None:
+                context.lose(error)
+                context.failed_ns = 0
+        self.end_hangs(device)
+
+    def end_hangs(self, device: "Device") -> None:
+        """*device* was reset, or is lost: nothing hangs there any more."""
+        for hung in self.hung:
+            if hung.where.context.device is device and not hung.done:
+                hung.complete(self._scheduler.now)
+        self.hung = [hung for hung in self.hung if not hung.done]
+        self._scheduler.settle()
+
+    def _told(self, rule: Rule | None, subject: Op | str, now: Nanoseconds) -> Rule | None:
+        if rule is not None and self._hooks.fault is not None:
+            self._hooks.fault(rule, subject, now)
+        return rule
 
 
 class SlowCurve:
@@ -172,20 +250,6 @@ class SlowCurve:
         while top.base is not self:
             top = top.base
         top.base = self.base
-
-
-class Hung(Completion):
-    """What an operation waits for that a rule lets hang; done when its device is reset."""
-
-    __slots__ = ("rule", "where")
-
-    def __init__(self, rule: Rule, where: Stream) -> None:
-        super().__init__()
-        self.rule = rule
-        self.where = where  # the stream that waits for it
-
-    def __repr__(self) -> str:
-        return f"<the end of a hang, injected by {self.rule!r}>"
 
 
 def failing(work: Work, error: DeviceError) -> Work:

@@ -54,8 +54,8 @@ class Observer:
     def freed(self, allocation: "Allocation") -> None:
         """Memory was freed or unregistered."""
 
-    def fault(self, rule: "Rule", subject: "Op | str") -> None:
-        """A fault rule struck: an operation that is about to be queued, or a call, by its name."""
+    def fault(self, rule: "Rule", subject: "Op | str", at_ns: Nanoseconds) -> None:
+        """A fault rule struck at *at_ns*: an operation that is about to be queued, or a call, by its name."""
 
     def failed(self, op: "Op", error: "DeviceError") -> None:
         """*op* failed with *error*."""
@@ -94,7 +94,7 @@ class Hooks:
     synchronized: "Callable[[Completion], None] | None"
     allocated: "Callable[[Allocation], None] | None"
     freed: "Callable[[Allocation], None] | None"
-    fault: "Callable[[Rule, Op | str], None] | None"
+    fault: "Callable[[Rule, Op | str, Nanoseconds], None] | None"
     failed: "Callable[[Op, DeviceError], None] | None"
     ran: "Callable[[Op, Result], None] | None"
     finding: "Callable[[Op, Finding], None] | None"

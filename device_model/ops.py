@@ -57,6 +57,7 @@ class Label:
 
 H2D = Label("h2d", Lane.H2D)
 D2H = Label("d2h", Lane.D2H)
+H2H = Label("h2h", Lane.HOST)  # the host's own doing: never queued
 D2D = Label("d2d", Lane.COMPUTE)  # a copy inside the device runs like a kernel, and so does a fill
 FILL = Label("fill", Lane.COMPUTE)
 
@@ -139,7 +140,7 @@ class Op(Completion):
 
 
 class Copy(Work):
-    """Copy *nbytes* from *src* to *dst*: H2D, D2H or D2D."""
+    """Copy *nbytes* from *src* to *dst*: H2D, D2H, D2D or H2H."""
 
     __slots__ = ("dst", "dst_offset", "label", "nbytes", "src", "src_offset")
 
@@ -164,6 +165,25 @@ class Copy(Work):
             dst.view[start : start + nbytes] = src.view[offset : offset + nbytes]
             return
         memory.copy(dst, self.dst_offset, src, self.src_offset, self.nbytes)
+
+    def part(self, first: int, nbytes: int) -> "Copy":
+        """The copy of *nbytes* of these bytes, from number *first* on."""
+        return Copy(self.label, self.dst, self.dst_offset + first, self.src, self.src_offset + first, nbytes)
+
+    def stage(self) -> None:
+        """Read the source, which is the host's, now: from here on it may change."""
+        [(src, start, stop)] = self.reads()
+        self.src, self.src_offset = memory.snapshot(src, start, stop - start), 0
+
+    @property
+    def is_in_place(self) -> bool:
+        """Is the source where the destination is?"""
+        return self.dst is self.src and self.dst_offset == self.src_offset
+
+    @property
+    def is_pageable(self) -> bool:
+        """Is one end memory that the device cannot reach?"""
+        return Space.PAGEABLE in (self.dst.space, self.src.space)
 
     def reads(self) -> Sequence[Extent]:
         """The source."""

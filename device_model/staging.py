@@ -15,8 +15,6 @@ of it was found on an H200: see docs/accuracy.md, "pageable memory".
 from collections import deque
 from collections.abc import Iterator
 
-from device_model import memory
-from device_model.memory import Allocation
 from device_model.ops import D2H, H2D, Copy, Op
 from device_model.profile import DeviceProfile
 from device_model.scheduler import NOTHING, Completion, Nanoseconds, Need, Process, Scheduler
@@ -86,80 +84,43 @@ class Staging:
         for _ in range(len(waiting)):
             waiting.popleft().complete(by.end_ns)
 
-    def to_device(
-        self,
-        stream: Stream,
-        dst: Allocation,
-        dst_offset: int,
-        src: Allocation,
-        src_offset: int,
-        nbytes: int,
-        site: object,
-    ) -> Process:
-        """Stage and copy *nbytes*; done when the host may go on."""
-        return Process(self._scheduler, self._to_device(stream, dst, dst_offset, src, src_offset, nbytes, site))
+    def to_device(self, stream: Stream, copy: Copy, site: object) -> Process:
+        """Stage and make *copy*; done when the host may go on."""
+        return Process(self._scheduler, self._to_device(stream, copy, site))
 
-    def to_host(
-        self,
-        stream: Stream,
-        dst: Allocation,
-        dst_offset: int,
-        src: Allocation,
-        src_offset: int,
-        nbytes: int,
-        site: object,
-    ) -> Process:
-        """Copy *nbytes* into pageable memory; done when they are there."""
-        return Process(self._scheduler, self._to_host(stream, dst, dst_offset, src, src_offset, nbytes, site))
+    def to_host(self, stream: Stream, copy: Copy, site: object) -> Process:
+        """Make *copy*, into pageable memory; done when its bytes are there."""
+        return Process(self._scheduler, self._to_host(stream, copy, site))
 
-    def _to_device(
-        self,
-        stream: Stream,
-        dst: Allocation,
-        dst_offset: int,
-        src: Allocation,
-        src_offset: int,
-        nbytes: int,
-        site: object,
-    ) -> Iterator[Completion]:
+    def _to_device(self, stream: Stream, copy: Copy, site: object) -> Iterator[Completion]:
         copies = self._copies
-        whole = copies.stage[nbytes]
+        whole = copies.stage[copy.nbytes]
         yield self._after(copies.stage_fixed)
-        for done in range(0, nbytes, copies.stage_chunk):
-            size = min(copies.stage_chunk, nbytes - done)
+        for done in range(0, copy.nbytes, copies.stage_chunk):
+            chunk = copy.part(done, min(copies.stage_chunk, copy.nbytes - done))
             while len(self._buffers) >= copies.stage_buffers:
                 yield self._buffers[0]
                 if self._buffers[0].done:  # else somebody else was faster
                     self._buffers.popleft()
-            copy = Copy(H2D, dst, dst_offset + done, src, src_offset + done, size)
-            op = Op(copy, H2D.lane, size, site)
+            op = Op(chunk, H2D.lane, chunk.nbytes, site)
             self._buffers.append(op)
-            yield self._after(whole * size // nbytes)
+            yield self._after(whole * chunk.nbytes // copy.nbytes)
             if self._scheduler.before_return is not None:
                 self._scheduler.before_return()  # the host reads: no body may still be writing
-            copy.src, copy.src_offset = memory.snapshot(src, src_offset + done, size), 0
+            chunk.stage()
             self.submit(stream, op, self._scheduler.now + self._latency_ns)
 
-    def _to_host(
-        self,
-        stream: Stream,
-        dst: Allocation,
-        dst_offset: int,
-        src: Allocation,
-        src_offset: int,
-        nbytes: int,
-        site: object,
-    ) -> Iterator[Completion]:
+    def _to_host(self, stream: Stream, copy: Copy, site: object) -> Iterator[Completion]:
         copies = self._copies
         coming: deque[Op] = deque()
         asked = 0
-        while asked < nbytes or coming:
-            while asked < nbytes and len(coming) < copies.stage_buffers:
-                size = min(copies.stage_chunk, nbytes - asked)
-                op = Op(Copy(D2H, dst, dst_offset + asked, src, src_offset + asked, size), D2H.lane, size, site)
+        while asked < copy.nbytes or coming:
+            while asked < copy.nbytes and len(coming) < copies.stage_buffers:
+                chunk = copy.part(asked, min(copies.stage_chunk, copy.nbytes - asked))
+                op = Op(chunk, D2H.lane, chunk.nbytes, site)
                 self.submit(stream, op, self._scheduler.now + self._latency_ns)
                 coming.append(op)
-                asked += size
+                asked += chunk.nbytes
             first = coming[0]
             if not first.done:
                 yield first

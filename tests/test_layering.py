@@ -13,14 +13,16 @@ FORBIDDEN = {"asyncio", "acl_py", "anyio", "uvloop", "time", "datetime", "random
 # What each floor of acl_py must not import from: the floors above it. See acl_py/__init__.py.
 FLOORS = [
     ("arrays", "errors", "routes", "codes", "sites", "log", "findings", "threads", "hang", "deadlocks", "bridge"),
-    ("runtime",),
+    ("injection", "runtime"),
     ("blocking",),
     (
         "streams",
         "events",
         "devices",
         "memory",
+        "transfers",
         "copies",
+        "fills",
         "kernels",
         "core_kernels",
         "asc",

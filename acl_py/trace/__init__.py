@@ -2,4 +2,5 @@
 
 from acl_py.trace.recorder import Call as Call
 from acl_py.trace.recorder import Operation as Operation
+from acl_py.trace.recorder import Strike as Strike
 from acl_py.trace.recorder import Trace as Trace

@@ -1,8 +1,9 @@
 """The Chrome trace: one JSON file that Perfetto and chrome://tracing open.
 
 A process for the host with its calls, a process per device with a lane per engine and stream, and an arrow from each
-call to what it queued. Where the trace has the instructions of core kernels, the device also has a lane per core and
-pipe. Three rules that viewers do not tell but punish:
+call to what it queued. What fault rules have struck is an instant in a lane of the host. Where the trace has the
+instructions of core kernels, the device also has a lane per core and pipe. Three rules that viewers do not tell but
+punish:
 
 * Of two slices of one lane that overlap without nesting the later is dropped in silence. So a slice goes to the first
   lane of its kind that is free; more than one is needed only where tasks wait at the same time.
@@ -20,13 +21,14 @@ from typing import Any
 from acl_py.trace.instructions import CoreInstruction
 from acl_py.trace.pipes import PIPE_ORDER
 from acl_py.trace.reading import ENGINE_ORDER, queuing_calls, site_of_call, stream_order
-from acl_py.trace.recorder import Call, Operation, Trace
+from acl_py.trace.recorder import Call, Operation, Strike, Trace
 
 Event = dict[str, Any]
 _Slot = tuple[int, int]  # process, lane
 
 _HOST = 1  # a process; 0 has a meaning of its own in some viewers
 _FIRST_DEVICE = 2
+_FAULTS: _Slot = (_HOST, 0)  # the lane of what fault rules have struck
 
 
 def write(trace: Trace, path: str | Path) -> None:
@@ -48,6 +50,9 @@ def events(trace: Trace) -> list[Event]:
         timed.append((call.enter_ns, _call_slice(call, slot)))
     for op, slot in zip(ops, op_slots, strict=True):
         timed.append((op.start_ns, _op_slice(op, slot)))
+    if trace.strikes:
+        names.append(_name("thread_name", _FAULTS, "faults"))
+        timed += [(strike.at_ns, _strike(strike)) for strike in trace.strikes]
     # Behind the slices, and the sort is stable: at one instant a slice must come before the flow that binds to it.
     for flow, (op, slot, index) in enumerate(zip(ops, op_slots, queuing_calls(ops, calls), strict=True), start=1):
         if index is not None:
@@ -177,6 +182,13 @@ def _instruction_slice(rows: Sequence[CoreInstruction], index: int, slot: _Slot)
         setter = rows[row.waited_for]
         args["waited_for"] = f"{setter.name} of {setter.core} at {setter.site}"
     return _slice(row.name, f"pipe {row.kind}", row.start_ns, row.end_ns, slot, args)
+
+
+def _strike(strike: Strike) -> Event:
+    pid, tid = _FAULTS
+    args = {"struck": strike.name, "site": strike.site, "made": strike.made}
+    return {"ph": "i", "s": "p", "name": strike.rule, "cat": "fault", "pid": pid, "tid": tid, "ts": _us(strike.at_ns),
+            "args": args}  # fmt: skip
 
 
 def _flow(phase: str, flow: int, at: int, slot: _Slot) -> Event:

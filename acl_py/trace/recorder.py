@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeVar
 from acl_py.sites import Site
 from acl_py.trace.instructions import CoreInstruction, Instructions
 from device_model.aicore.runner import Result
+from device_model.faults import Rule
 from device_model.observe import Observer
 from device_model.ops import CoreKernel, Label, Op
 from device_model.streams import Stream
@@ -67,6 +68,18 @@ class Call(NamedTuple):
     line: int
 
 
+class Strike(NamedTuple):
+    """A fault rule struck, at *at_ns*: a call or an operation, by its *name*. An operation was about to be queued, at
+    *site*. *rule* is the rule as it was written, and *made* the line that made it.
+    """
+
+    at_ns: int
+    rule: str
+    made: str
+    name: str
+    site: str
+
+
 class _Numbers(dict[_K, int]):
     """Numbers for things, from 0, in the order in which they come."""
 
@@ -85,7 +98,7 @@ class Trace(Observer):
     """
 
     __slots__ = ("_call_numbers", "_calls", "_core_runs", "_instructions", "_op_numbers", "_ops", "_unfinished",
-                 "call", "op_ended")  # fmt: skip
+                 "call", "op_ended", "strikes")  # fmt: skip
 
     op_ended: Callable[[Op], None]  # type: ignore[assignment]
     call: Callable[[str, int, int, object], None]  # type: ignore[assignment]
@@ -100,6 +113,7 @@ class Trace(Observer):
         self.call = _call_writer(self._calls.write, self._call_numbers)
         self._core_runs: dict[int, CoreRun] = {}  # by the index of the operation
         self._instructions = Instructions(instructions)
+        self.strikes: list[Strike] = []  # what fault rules have struck, in order
 
     def __repr__(self) -> str:
         return f"<Trace of {len(self)} operations>"
@@ -136,6 +150,11 @@ class Trace(Observer):
         work = op.work
         assert isinstance(work, CoreKernel), f"{op!r} is no core kernel"
         self._core_runs[index] = CoreRun(work.blocks, result.timeline.busy_us, findings, left_out)
+
+    def fault(self, rule: Rule, subject: Op | str, at_ns: int) -> None:
+        """Note a strike."""
+        name, site = (subject, "") if isinstance(subject, str) else (subject.work.label.name, str(subject.site))
+        self.strikes.append(Strike(at_ns, rule.text, str(rule.made), name, site))
 
     @property
     def calls(self) -> list[Call]:

@@ -39,7 +39,8 @@ class Origin(Enum):
 class Allocation:
     """One piece of memory with one life.
 
-    *freed* is None while it is alive, then the place where it was freed: from there on the host may not name it. Work
+    *freed* is None while it is alive, then the place where it was freed: from there on the host may not name it. *home*
+    is the memory that it is part of, as long as it is alive: what no longer lives is at home nowhere. Work
     queued before a FreeAsync still may use it, until `drop` takes the bytes away; then reads give poison and writes
     vanish (`is_dropped`).
     """
@@ -50,6 +51,7 @@ class Allocation:
         "device",
         "fail",
         "freed",
+        "home",
         "made",
         "nbytes",
         "origin",
@@ -83,6 +85,7 @@ class Allocation:
         self.cold = cold  # None: every chunk is warm
         self.made = made
         self.freed: object = None
+        self.home: object = None
         self.owner = owner  # what must stay alive for the view: a registered array, a mapping
         self.serial = serial  # -1: pageable memory that somebody passed in, for one call
         self.fail = fail

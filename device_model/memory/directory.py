@@ -139,6 +139,7 @@ class Directory:
             address, nbytes, space, origin, view, self.fail,
             device=device, cold=cold, made=made, owner=owner, serial=self._serial,
         )  # fmt: skip
+        allocation.home = self
         (self._host if device < 0 else self._device).add(allocation)
         return whole(allocation)
 
@@ -146,6 +147,7 @@ class Directory:
         """Take an allocation out and remember its story; with *drop* its bytes go at once."""
         (self._host if allocation.device < 0 else self._device).remove(allocation)
         allocation.freed = True if site is None else site
+        allocation.home = None
         if drop:
             allocation.drop()
         self._graveyard.bury(allocation)

@@ -120,6 +120,24 @@ async def test_misuse():
         await LaunchHostFunc(a, print)
 
 
+@pytest.mark.parametrize("verb", [acl_py.GetDevice, lambda: acl_py.ResetDevice(0), lambda: acl_py.Malloc(8)])
+@tiny
+async def test_a_host_function_cannot_call_the_runtime(verb):
+    a = await CreateStream()
+    await LaunchHostFunc(a, lambda: verb().send(None))
+    with pytest.raises(acl_py.AclError, match=r"\(\) inside host function <<lambda> on stream 1") as caught:
+        await SynchronizeStream(a)
+    assert caught.value.kind is Kind.NOT_PERMITTED
+
+
+@tiny
+async def test_a_host_function_may_ask_for_its_simulation():
+    sim, seen = current_simulation(), []
+    await LaunchHostFunc(None, lambda: seen.append(current_simulation()))
+    await SynchronizeDevice()
+    assert seen == [sim]
+
+
 @tiny
 async def test_a_host_function_cannot_wait():
     async def wait():

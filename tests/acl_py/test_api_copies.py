@@ -10,6 +10,7 @@ from histories import busy, calls, history, misused, refused, tiny
 
 import acl_py
 from acl_py import (
+    Array,
     CreateStream,
     DestroyStream,
     Kind,
@@ -54,6 +55,28 @@ async def test_bytes_go_there_and_back():
         ("d2d", "cores", "stream 1", 200),
         ("d2h", "D2H", "stream 1", 200),
     ]
+
+
+@pytest.mark.parametrize("wrapped", [False, True], ids=["buffers", "arrays"])
+@tiny
+async def test_memory_of_another_simulation_is_refused(wrapped):
+    async def some():
+        return [Array(each) if wrapped else each for each in (await Malloc(64), await MallocHost(64))]
+
+    device, host = await some()
+    stream = await CreateStream()
+    async with acl_py.simulate(device="tiny"):
+        foreign_device, foreign_host = await some()
+    for dst, src, kind in (
+        (foreign_device, host, H2D),
+        (device, foreign_host, H2D),
+        (foreign_host, device, D2H),
+        (host, foreign_device, D2H),
+        (foreign_device, device, D2D),
+        (foreign_device, foreign_host, H2D),
+    ):
+        with refused(Kind.INVALID_ADDRESS, "another simulation", "in the simulation that uses it"):
+            await MemcpyAsync(dst, 64, src, 64, kind, stream)
 
 
 @tiny
@@ -504,3 +527,22 @@ async def test_a_context_that_fails_while_a_call_waits_for_room_refuses_it():
         await LaunchKernel(A, 1, (), a)
     assert caught.value.kind is Kind.LAUNCH_FAILURE
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+HOST_COPIES = {
+    "bytes": lambda dst, src, stream: MemcpyAsync(dst, 64, src, 64, H2H, stream),
+    "rows": lambda dst, src, stream: Memcpy2dAsync(dst, 8, src, 8, 8, 8, H2H, stream),
+}
+
+
+@pytest.mark.parametrize("call", HOST_COPIES.values(), ids=HOST_COPIES)
+@tiny
+async def test_a_host_copy_whose_memory_goes_while_it_waits_tells_so(call):
+    stream, src, dst = await CreateStream(), await MallocHost(64), await MallocHost(64)
+    await LaunchKernel(A, 1, (), stream)
+    free = asyncio.create_task(acl_py.FreeHost(dst))
+    await asyncio.sleep(0)  # it waits, too, and came first
+    with pytest.raises(acl_py.AclError, match=r"its destination .* was gone before it ran") as caught:
+        await call(dst, src, stream)
+    assert caught.value.kind is Kind.ILLEGAL_ADDRESS
+    await free

@@ -380,3 +380,50 @@ async def test_exclusive_blocks_of_a_launch_share_its_work_and_two_launches_shar
         assert [op.end_ns - op.start_ns for op in sim.trace.ops[:3]] == [4000, 1000, 1000]
         one, other = sim.trace.ops[3:]
         assert (one.end_ns - one.start_ns, other.start_ns - one.end_ns) == (1000, 0)
+
+
+def _drive(verb):
+    """What a coroutine does that nobody awaits."""
+    try:
+        verb.send(None)
+    finally:
+        verb.close()
+
+
+async def _wait(completion):
+    await completion
+
+
+BY_HAND = {
+    "a copy": lambda x, host, stream: acl_py.MemcpyAsync(x, 64, host, 64, MemcpyKind.HOST_TO_DEVICE, stream),
+    "a launch": lambda x, host, stream: LaunchKernel(busy("inner", 1), 1, (), stream),
+    "a synchronisation": lambda x, host, stream: SynchronizeStream(stream),
+    "a device": lambda x, host, stream: SetDevice(0),
+    "a reset": lambda x, host, stream: acl_py.ResetDevice(0),
+    "a wait": lambda x, host, stream: _wait(stream.tail),
+    "an allocation": lambda x, host, stream: Malloc(64),
+}
+
+
+@pytest.mark.parametrize("by_loop", [False, True], ids=["driven in place", "driven by the loop"])
+@pytest.mark.parametrize("nbytes", [64, 8 << 20], ids=["here", "in a thread"])
+@pytest.mark.parametrize("call", BY_HAND.values(), ids=BY_HAND)
+@tiny(workers=2, device="h200")
+async def test_a_kernel_cannot_call_the_runtime(call, nbytes, by_loop):
+    sim, stream, host = current_simulation(), await CreateStream(), await MallocHost(64)
+    x = await Malloc(nbytes)
+
+    @kernel(cost=Cost(us=10))
+    def meddling(array):
+        _drive(call(x, host, stream))
+
+    await meddling[1, stream](x)
+    if by_loop:
+        bystander = asyncio.create_task(asyncio.Event().wait())
+        await asyncio.sleep(0)
+    with pytest.raises(acl_py.AclError, match=r"\(\) inside <kernel meddling>; a kernel must not") as caught:
+        await SynchronizeStream(stream)
+    assert caught.value.kind is Kind.NOT_PERMITTED
+    assert [op.name for op in sim.trace.ops] == ["meddling"]
+    if by_loop:
+        bystander.cancel()

@@ -105,6 +105,11 @@ def waits_for_ever(x: asc.In):
 
 
 @asc.kernel
+def calls_the_runtime(x: asc.InOut):
+    SynchronizeStream().send(None)
+
+
+@asc.kernel
 def speaks(x: asc.InOut, how_much: int):
     if asc.GetBlockIdx() == 1:
         asc.printf("%d of %d", asc.GetBlockIdx(), asc.GetBlockNum())
@@ -564,3 +569,13 @@ async def test_observers_are_told_of_runs_and_findings():
         await Memset(x.buffer, x.nbytes, 0, x.nbytes)
         await SynchronizeDevice()
     assert told == [("add_number", 2, True), ("forgets_a_flag", 1, True), ("forgets_a_flag", asc.Rule.RAW)]
+
+
+async def test_a_kernel_cannot_call_the_runtime():
+    async with simulation() as sim:
+        x = await Malloc(64)
+        await calls_the_runtime[2](x)
+        with pytest.raises(AclError, match="inside <core kernel calls_the_runtime>") as caught:
+            await SynchronizeDevice()
+        assert caught.value.kind is Kind.NOT_PERMITTED
+        assert [call.name for call in sim.trace.calls] == ["Malloc", "LaunchKernel", "SynchronizeDevice"]

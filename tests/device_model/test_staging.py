@@ -5,7 +5,7 @@ import pytest
 from rig import Rig, line, tiny
 
 from device_model.memory import array
-from device_model.ops import H2D, Copy, Op
+from device_model.ops import D2H, H2D, Copy, Op
 
 CHUNK = 4096  # the tiny profile's: two buffers of it; 1000 ns to begin, then 1 ns for each byte
 LATE = tiny(latency={"submit_copy": 100})
@@ -24,14 +24,14 @@ def pageable(rig, nbytes, value=0):
 
 def to_device(rig, stream, nbytes, dst=None, src=None):
     src = src or pageable(rig, nbytes)[1]
-    process = rig.device.staging.to_device(stream, dst or rig.on_device(nbytes), 0, src, 0, nbytes, None)
+    process = rig.device.staging.to_device(stream, Copy(H2D, dst or rig.on_device(nbytes), 0, src, 0, nbytes), None)
     rig.scheduler.settle()
     return process
 
 
 def to_host(rig, stream, nbytes, dst=None, src=None):
     dst = dst or pageable(rig, nbytes)[1]
-    process = rig.device.staging.to_host(stream, dst, 0, src or rig.on_device(nbytes), 0, nbytes, None)
+    process = rig.device.staging.to_host(stream, Copy(D2H, dst, 0, src or rig.on_device(nbytes), 0, nbytes), None)
     rig.scheduler.settle()
     return process
 

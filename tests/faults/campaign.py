@@ -59,7 +59,7 @@ async def reference(program):
     counted = Counter()
 
     class Count(acl.Observer):
-        def fault(self, rule, subject):
+        def fault(self, rule, subject, at_ns):
             counted["call" if isinstance(subject, str) else "op"] += 1
 
     async with simulate(program) as sim:
@@ -153,7 +153,7 @@ async def recover(program, sim, bag):
         for stream in device.primary.everything():
             if device.primary.error is None:
                 await acl.StreamAbort(None if stream is device.primary.default else stream)
-    if device.primary.error is not None or runtime.hung:
+    if device.primary.error is not None or runtime.faults.hung:
         await acl.ResetDevice(0)
         await acl.SetDevice(0)
         bag.held = {thing: end for thing, end in bag.held.items() if end in OUTLIVE}
@@ -173,8 +173,8 @@ def assert_nothing_is_left(sim):
     device = runtime.device(0)
     assert not runtime.waiters, f"{runtime.waiters} wait"
     assert not runtime.unfinished(), f"{runtime.unfinished()} are unfinished"
-    assert not runtime.hung, f"{runtime.hung} hang"
-    assert runtime.faults is None, f"{runtime.faults} are in force"
+    assert not runtime.faults.hung, f"{runtime.faults.hung} hang"
+    assert not runtime.faults.rules, f"{runtime.faults.rules} are in force"
     assert not runtime.subscribers, f"{runtime.subscribers} are subscribed"
     assert not runtime.memory.leaks(), f"{runtime.memory.leaks()} leak"
     assert runtime.memory.free_bytes(0) == runtime.memory.total_bytes(0), "bytes of the device are lost"

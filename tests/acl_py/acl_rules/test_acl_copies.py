@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from histories import busy, history, refused, tiny
+from histories import busy, calls, history, refused, tiny
 
 from acl_py import (
     AclError,
     CreateStream,
+    CreateStreamWithConfig,
     Free,
     FreeHost,
     FreeHostWithDevSync,
@@ -24,9 +25,11 @@ from acl_py import (
     MemcpyKind,
     Memset,
     MemsetAsync,
+    StreamFlag,
     SynchronizeDevice,
     SynchronizeStream,
     current_simulation,
+    faults,
 )
 
 acl = tiny(rules="acl")
@@ -113,6 +116,8 @@ async def test_the_kind_of_a_synchronous_copy_does_not_count():
 async def test_a_count_of_zero_succeeds_without_a_look_at_the_addresses():
     for verb in (Memcpy, MemcpyAsync, MemcpyAsyncWithCondition):
         await verb(0x123, 16, 0x456, 0, 99)
+        for source, target in TABLE:
+            await verb(await place(target), N, await place(source), 0, H2H)
 
 
 @acl
@@ -159,6 +164,36 @@ async def test_pitched_copies():
     begin = current_simulation().now_ns
     await Memcpy2dAsync(dst, 32, src, 32, 16, 8, H2D, stream)  # pageable: waits for the stream
     assert current_simulation().now_ns - begin > 98_000
+
+
+FAILING = {
+    "Memcpy": ("h2d", lambda device, array, _: Memcpy(device, N, array, N, H2D)),
+    "Memcpy2d": ("h2d", lambda device, array, _: Memcpy2d(device, 32, array, 32, 32, 8, H2D)),
+    "Memset": ("fill", lambda device, *_: Memset(device, N, 1, N)),
+    "MemcpyAsync": ("h2d", lambda device, array, stream: MemcpyAsync(device, N, array, N, H2D, stream)),
+    "Memcpy2dAsync": ("h2d", lambda device, array, stream: Memcpy2dAsync(device, 32, array, 32, 32, 8, H2D, stream)),
+}
+
+
+@pytest.mark.parametrize(("name", "kind", "call"), [(name, *each) for name, each in FAILING.items()], ids=FAILING)
+@acl
+async def test_a_call_whose_work_fails_tells_so_and_has_its_row(name, kind, call):
+    sim, device, array, stream = current_simulation(), await Malloc(N), np.zeros(N, np.uint8), await CreateStream()
+    begin = sim.now_ns
+    with sim.fault(faults.fail(op=kind)), pytest.raises(AclError, match=r"injected by fault rule fail\("):
+        await call(device, array, stream)
+    [(_, start, end)] = history(sim, begin)
+    assert (start, end) == (1_000, 1_000 + N)
+    assert calls(sim, begin) == [(name, 0, 1_000 + N + 2_000)]  # the work, and the wake-up
+
+
+@acl
+async def test_a_call_that_is_refused_has_no_row():
+    device, stream = await Malloc(N), await CreateStreamWithConfig(0, StreamFlag.PERSISTENT)
+    for _ in range(current_simulation().runtime.profile.queues.depth):
+        await MemsetAsync(device, N, 1, N, stream)
+    with refused(Kind.STREAM_FULL, "waits for a model"):
+        await MemsetAsync(device, N, 1, N, stream)
 
 
 # --- what waits for what (3.3, and the complete list of implicit synchronisations, 3.7)

@@ -1,6 +1,7 @@
 """Random programs under ACL's rules: whatever waits for whatever, nothing is lost, and an abort frees everything."""
 
 from contextlib import suppress
+from itertools import chain
 
 import pytest
 from histories import busy
@@ -101,7 +102,7 @@ async def play(steps):
     assert sim.runtime.unfinished() == []
     assert sim.runtime.scheduler.heap == []
     assert device.event_ids.left == device.event_ids.limit - 1  # class B holds one while it lives
-    for queue in (*device._compute, *device._h2d, *device._d2h):
+    for queue in chain(*device._shared.values()):
         assert (list(queue.fifo), queue.waiting, queue.depth) == ([], [], sim.runtime.profile.queues.depth)
     cores = device.cores
     assert (cores.open_cores, cores.shared_blocks, cores.resident, cores.list) == (

@@ -483,6 +483,15 @@ case(
 case("kernels", "A kernel with variable arguments", "kernel(lambda *args: None)", TypeError, "plain positional")
 case("kernels", "A coroutine for a kernel", "kernel(asyncio.sleep)", TypeError, "coroutine function")
 case("kernels", "A cost of two sorts", "Cost(us=1, flops=2)", ValueError, "either us per block")
+case(
+    "kernels",
+    "A kernel that calls the runtime",
+    "calls = kernel(lambda: SynchronizeStream(stream).send(None))\nawait LaunchKernel(calls, 1, (), stream)\n"
+    "await SynchronizeStream(stream)",
+    Kind.NOT_PERMITTED,
+    "<kernel <lambda>>",
+    "let the host do so",
+)
 case("kernels", "A negative cost", "Cost(us=-1)", ValueError, "us must be 0 or more")
 case(
     "kernels",

@@ -6,6 +6,8 @@ from itertools import pairwise
 
 import pytest
 
+import acl_py
+from acl_py import faults
 from acl_py.trace import chrome
 from acl_py.trace.recorder import Trace
 
@@ -137,6 +139,16 @@ def test_chunks_of_one_pageable_copy_hang_on_one_call(traced):
     for event in phases["s"]:
         sources[event["ts"]] += 1
     assert list(sources.values()) == [3, 1, 3] * 3 + [1]  # 10,000 bytes through buffers of 4,096
+
+
+async def test_what_fault_rules_strike_are_instants():
+    async with acl_py.simulate(device="tiny") as sim:
+        with sim.fault(faults.delay(5, call="Malloc")):
+            await acl_py.Malloc(64)
+    phases = by_phase(chrome.events(sim.trace))
+    [instant] = phases["i"]
+    assert (instant["name"], instant["ts"], instant["args"]["struck"]) == ("delay(call='Malloc', us=5)", 0, "Malloc")
+    assert lane_names(phases)[lane(instant)] == "host: faults"
 
 
 def test_nothing_is_a_trace_too(tmp_path):

@@ -27,6 +27,7 @@ from acl_py import (
     StreamWaitEvent,
     SynchronizeDevice,
     SynchronizeStream,
+    faults,
     kernel,
     simulate,
 )
@@ -208,3 +209,23 @@ async def test_the_same_program_leaves_the_same_trace():
     first, second = await program(), await program()
     assert first.ops == second.ops
     assert first.calls == second.calls
+
+
+async def test_what_fault_rules_strike_has_a_row():
+    async with simulate(device="tiny") as sim:
+        host, device = await buffers()
+        begin = sim.now_ns
+        with sim.fault(faults.delay(5, call="Malloc"), faults.slow("cores", 2), faults.delay(7, op="*", nth=3)):
+            await Malloc(64)
+            await LaunchKernel(double, 1, (Array(device, "u1"),))
+            await MemcpyAsync(host, SIZE, device, SIZE, D2H)
+            await Memcpy(device, 64, np.zeros(64, np.uint8), 64, H2D)  # staged
+            await SynchronizeDevice()
+    here = [str(op.site) for op in sim.trace.ops]
+    assert [(strike.at_ns - begin, strike.rule, strike.name, strike.site) for strike in sim.trace.strikes] == [
+        (0, "delay(call='Malloc', us=5)", "Malloc", ""),
+        (6_000, "slow(engine='cores', factor=2)", "double", here[0]),
+        (8_000, "delay(op='*', nth=3, us=7)", "h2d", here[2]),
+    ]
+    made, line = sim.trace.strikes[0].made.split(":")
+    assert (made, "faults.delay(5" in getline(__file__, int(line))) == (Path(__file__).name, True)

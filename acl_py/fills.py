@@ -1,0 +1,68 @@
+"""Fills. One of no bytes is checked and pays for the call, but is no work, like a copy of none."""
+
+from sys import _getframe
+
+from acl_py import transfers
+from acl_py.copies import check_count, locate
+from acl_py.errors import Kind
+from acl_py.memory import Memory
+from acl_py.runtime import Runtime, Scope, current
+from acl_py.sites import Site, site_of
+from acl_py.streams import StreamLike, resolve
+from device_model import memory as model
+from device_model.memory import Space
+from device_model.ops import Fill
+from device_model.rules import SyncCopy
+from device_model.scheduler import NOTHING, Completion
+from device_model.streams import Stream
+
+
+async def MemsetAsync(dst: Memory, dest_max: int, value: int, count: int, stream: StreamLike = None) -> Completion:
+    """Queue a fill of *count* bytes of *dst*, device or pinned memory, with the byte *value*, in *stream*."""
+    scope = current()
+    runtime, site = scope.runtime, site_of(_getframe(1))
+    found = resolve(scope, stream)
+    fill = _fill_of(runtime, dst, dest_max, value, count)
+    return await runtime.carry_out("MemsetAsync", site, _fill(runtime, found, fill, site))
+
+
+async def Memset(dst: Memory, dest_max: int, value: int, count: int) -> None:
+    """Fill *count* bytes of *dst* in the default stream; the host waits only for pinned memory (measured:
+    memset-busy). Under ACL's rules at once and outside all streams, done on return, also of pageable memory.
+    """
+    scope = current()
+    runtime, site = scope.runtime, site_of(_getframe(1))
+    fill = _fill_of(runtime, dst, dest_max, value, count)
+    await runtime.carry_out("Memset", site, _fill_and_wait(scope, fill, site))
+
+
+async def _fill_and_wait(scope: Scope, fill: Fill, site: Site) -> None:
+    runtime = scope.runtime
+    completion = await _fill(runtime, transfers.sync_stream(scope), fill, site)
+    if (fill.pinned and fill.nbytes) or runtime.rules.sync_copy is SyncCopy.OUTSIDE:
+        await transfers.ended(runtime, completion, "Memset()", site)
+    runtime.check_context(scope.context)
+
+
+async def _fill(runtime: Runtime, stream: Stream, fill: Fill, site: Site) -> Completion:
+    if fill.dst.space is Space.PAGEABLE:
+        await transfers.until(runtime, stream.frontier(), f"a fill of pageable memory waits for {stream.name}", site)
+        runtime.pay(runtime.profile.copies.host_to_host[fill.nbytes])
+        model.fill(fill.dst, fill.offset, fill.value, fill.nbytes)
+        return NOTHING
+    if not fill.nbytes:
+        runtime.pay(runtime.costs.fill)
+        return NOTHING
+    return await transfers.queue(runtime, stream, fill, site)
+
+
+def _fill_of(runtime: Runtime, dst: Memory, dest_max: int, value: int, count: int) -> Fill:
+    check_count(runtime, count, dest_max)
+    if not isinstance(value, int):
+        raise TypeError(f"the value of a fill must be an int, not {value!r}")
+    allocation, offset = locate(runtime, dst, count, "dst")
+    if allocation.space is Space.PAGEABLE and runtime.rules.sync_copy is not SyncCopy.OUTSIDE:
+        raise runtime.fail(
+            Kind.INVALID_VALUE, "a fill of pageable host memory", "use device or pinned memory, or NumPy's fill"
+        )
+    return Fill(allocation, offset, value & 0xFF, count)

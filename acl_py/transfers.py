@@ -1,0 +1,145 @@
+"""Transfers: how bytes get to where a copy or a fill wants them.
+
+What an engine of the device can reach is queued there. Pageable memory goes through the driver's buffers, and the host
+does its part of that; what stays on the host it moves itself, once the stream has come so far.
+"""
+
+from acl_py.errors import DeviceError
+from acl_py.runtime import Runtime, Scope
+from acl_py.sites import Site
+from device_model.memory import Space
+from device_model.ops import D2D, H2D, H2H, Copy, Fill, Op
+from device_model.rules import PageableCopy, SyncCopy
+from device_model.scheduler import NOTHING, Completion
+from device_model.streams import Stream
+
+
+def sync_stream(scope: Scope) -> Stream:
+    """Where copies and fills are queued that name no stream."""
+    return scope.context.outside if scope.runtime.rules.sync_copy is SyncCopy.OUTSIDE else scope.context.default
+
+
+async def queue(runtime: Runtime, stream: Stream, work: Copy | Fill, site: Site) -> Op:
+    """Queue *work* in *stream*, for an engine."""
+    costs, latency = runtime.costs, runtime.profile.latency
+    op = Op(work, work.label.lane, work.nbytes, site)
+    await _room(runtime, stream, op, site)
+    if isinstance(work, Fill):
+        runtime.submit(stream, op, costs.fill, latency.submit_kernel)
+    elif work.label is D2D:
+        runtime.submit(stream, op, costs.copy_on_device, latency.submit_kernel)
+    else:
+        runtime.submit(stream, op, costs.copy, latency.submit_copy)
+    return op
+
+
+async def _room(runtime: Runtime, stream: Stream, op: Op, site: Site) -> None:
+    queue = stream.queues[op.lane]
+    if len(queue.fifo) >= queue.depth:
+        await runtime.room(queue, op, stream, site)
+
+
+async def until(runtime: Runtime, completion: Completion, what: str, site: Site) -> None:
+    """Let the host, which has something to do itself, wait; that is no wake-up to pay for."""
+    if not completion.done:
+        await runtime.busy_until(completion, what, site)
+
+
+async def ended(runtime: Runtime, completion: Completion, what: str, site: Site) -> None:
+    """Let the host wait for work that it has queued, and tell of its failure."""
+    await runtime.wait(completion, what, site)
+    if isinstance(completion, Op) and completion.error is not None:
+        raise runtime.told(completion.error)
+
+
+async def at_once(scope: Scope, copy: Copy, name: str, site: Site) -> None:
+    """A copy outside all streams, for the call *name*; the host waits until it is done."""
+    runtime = scope.runtime
+    if copy.is_in_place:
+        runtime.pay(runtime.costs.copy)
+    elif copy.label is H2H:
+        _move(runtime, copy)
+    else:
+        op = await queue(runtime, scope.context.outside, copy, site)
+        await ended(runtime, op, f"{name} outside the streams", site)
+
+
+async def in_default_stream(scope: Scope, copy: Copy, site: Site) -> None:
+    """The synchronous copy: like the asynchronous one in the default stream, and mostly a wait."""
+    runtime, stream = scope.runtime, scope.context.default
+    if copy.label is H2H:
+        await by_host(runtime, stream, copy, site)
+    elif copy.src.space is Space.PAGEABLE:
+        if copy.nbytes > runtime.profile.copies.pageable_small_bytes:
+            await until(runtime, stream.frontier(), f"Memcpy() in {stream.name}", site)
+        await stage(runtime, stream, copy, site)
+    elif copy.dst.space is Space.PAGEABLE:
+        await unstage(runtime, stream, copy, site)
+    else:
+        op = await queue(runtime, stream, copy, site)
+        if copy.label is not D2D:
+            await runtime.wait(op, f"Memcpy() in {stream.name}", site)
+
+
+async def by_host(runtime: Runtime, stream: Stream, copy: Copy, site: Site) -> None:
+    """A copy from host to host, which the host makes itself when *stream* has come so far."""
+    await until(runtime, stream.frontier(), f"a copy from host to host in {stream.name}", site)
+    _move(runtime, copy)
+
+
+def _move(runtime: Runtime, copy: Copy) -> None:
+    runtime.pay(runtime.profile.copies.host_to_host[copy.nbytes])
+    try:
+        copy.perform()
+    except DeviceError as error:  # its memory went while the host waited
+        raise runtime.told(error) from error
+
+
+async def stage(runtime: Runtime, stream: Stream, copy: Copy, site: Site) -> Completion:
+    """A copy from pageable memory to the device; the host goes on when all of it has been staged."""
+    staging, copies = stream.context.device.staging, runtime.profile.copies
+    if copy.nbytes > copies.pageable_small_bytes:
+        process = staging.to_device(stream, copy, site)
+        runtime.scheduler.settle()
+        await until(runtime, process, f"staging pageable memory for {stream.name}", site)
+        return stream.tail
+    while not (room := staging.ring_room(copy.nbytes)).done:
+        await until(runtime, room, f"staging pageable memory for {stream.name}", site)
+    op = Op(copy, H2D.lane, copy.nbytes, site)
+    await _room(runtime, stream, op, site)
+    copy.stage()
+    runtime.submit(stream, op, copies.pageable_small[copy.nbytes], runtime.copy_latency)
+    staging.put_in_ring(op)
+    return op
+
+
+async def unstage(runtime: Runtime, stream: Stream, copy: Copy, site: Site) -> None:
+    """A copy from the device to pageable memory; the host goes on when the bytes are there."""
+    runtime.pay(runtime.costs.copy)
+    process = stream.context.device.staging.to_host(stream, copy, site)
+    runtime.scheduler.settle()
+    await until(runtime, process, f"a copy from {stream.name} to pageable memory", site)
+
+
+async def in_rows(runtime: Runtime, stream: Stream, copy: Copy, site: Site) -> Completion:
+    """Pitched copies; from pageable memory they are staged whole, and the host pays for that."""
+    copies = runtime.profile.copies
+    if not copy.nbytes:
+        runtime.pay(runtime.costs.copy)
+        return NOTHING
+    if copy.label is H2H:
+        await by_host(runtime, stream, copy, site)
+        return NOTHING
+    if copy.is_pageable and runtime.rules.pageable_copy is PageableCopy.SYNCHRONOUS:
+        await until(runtime, stream.frontier(), f"a copy of pageable memory waits for {stream.name}", site)
+        op = await queue(runtime, stream.context.outside, copy, site)
+        await ended(runtime, op, "a pitched copy outside the streams", site)
+        return op
+    if copy.src.space is Space.PAGEABLE:
+        runtime.pay(copies.stage_fixed + copies.stage[copy.nbytes])
+        copy.stage()
+    op = await queue(runtime, stream, copy, site)
+    if copy.dst.space is Space.PAGEABLE:
+        await until(runtime, op, f"a copy from {stream.name} to pageable memory", site)
+        runtime.pay(copies.unstage_fixed + copies.unstage[copy.nbytes])
+    return op
