@@ -87,6 +87,8 @@ LANGUAGE = """
     BlockReduceMin PairReduceSum UnaryRepeatParams BinaryRepeatParams
     LoadData LoadData2DParams Mmad MmadParams Fixpipe FixpipeParams Matmul MatmulType REGIST_MATMUL_OBJ TCubeTiling
     printf DumpTensor assert_ Finding Rule KernelError KernelHangError KernelAssertionError
+    BlockTiling block_tiling TilingKey RowKind RowTiling select_rows Assignment balance block_us ResourcePool
+    Pipeline QueueLink FlagLink Advice Guideline advise Trial Tuning tune
 """.split()
 
 
@@ -100,4 +102,4 @@ def test_the_language_of_core_kernels_has(name):
 def test_a_name_of_the_language_means_one_thing():
     """Each is defined in one module of the device model, and made here only what launches."""
     here = {name for name, thing in vars(asc).items() if getattr(thing, "__module__", "").startswith("acl_py")}
-    assert here == {"CoreKernelFunction", "kernel"}
+    assert here == {"CoreKernelFunction", "kernel", "tune"}

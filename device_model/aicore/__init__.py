@@ -17,6 +17,16 @@ The core of it, each importing only from those above:
     debug.py        printf, DumpTensor, assert_
     runner.py       run(): a kernel on its blocks
 
-Beside them: instructions (vector*.py, cube.py, matmul*.py), times (spec.py, timing.py), from shapes to cores (tiling.py
-and its neighbours), and launch.py, which makes a kernel an operation of a device. Read program.py and machine.py first.
+Beside them: instructions (vector*.py, cube.py, matmul*.py), times (spec.py, timing.py), and launch.py, which makes a
+kernel an operation of a device. From shapes to cores:
+
+    tiling.py       a length over blocks and tiles; tiling keys
+    selector.py     which kind of kernel goes through the rows of a matrix
+    balance.py      units of unequal size over cores, longest first
+    pool.py         buffers that rest before they are handed out again
+    stages.py       pipelines of stages, with queues or with raw events
+    tune.py         a kernel with each choice of tile and depth: a table
+    advice.py       what a launch did wrong with memory, and what that cost
+
+Read program.py and machine.py first.
 """

@@ -1,127 +1,147 @@
-"""Bandwidth that flows share: max-min fair over the cores, between reads and writes.
+"""Bandwidth that flows share: max-min fair over all that draw on one memory.
 
-Flows of one class (which way, which path, from the L2 or not) may take the same rate at most, so they all have the same
-rate at any time. Each class keeps one clock of bytes that a flow of it has had; a flow ends when that clock has gone on
-by its size. So whatever joins or leaves changes a few rates, and no flow.
+Flows that may take the same rate at most all have the same rate at any time: they are one class. Each class keeps one
+clock of bytes that a flow of it has had; a flow ends when that clock has gone on by its size. So whatever joins or
+leaves changes a few rates, and no flow.
 """
 
-from functools import cache
+from collections.abc import Hashable, Sequence
 from heapq import heappop, heappush
+from math import inf
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from device_model.aicore.program import Direction, Flow, Instruction
-from device_model.aicore.spec import CoreSpec
-
+What = TypeVar("What")
 _EPSILON = 1e-6  # bytes
-_LINE = 512  # bytes of a line of the L2: rows that begin elsewhere are slower
+_WINDOW = 2000  # cycles over which the load of a memory is averaged
 
 
-class _Class:
-    __slots__ = ("cap", "count", "ends", "given", "is_hit", "rate")
+class Demand(NamedTuple):
+    """What a flow asks for: *nbytes* of *memory*, *cap* bytes per cycle at most, after *latency_ns*.
 
-    def __init__(self, cap: float, *, is_hit: bool) -> None:
+    All flows of one *group* get *together* bytes per cycle at most.
+    """
+
+    memory: int
+    nbytes: float
+    cap: float
+    latency_ns: int
+    group: Hashable = None
+    together: float = inf
+
+
+class _Class(Generic[What]):
+    __slots__ = ("cap", "ends", "given", "rate", "together")
+
+    def __init__(self, cap: float, together: float) -> None:
         self.cap = cap  # bytes per cycle of one flow at most
-        self.is_hit = is_hit
-        self.count = 0
+        self.together = together  # of all its flows at most
         self.rate = 0.0
-        self.given = 0.0  # bytes that each of its flows has had since the beginning
-        self.ends: list[tuple[float, int, Instruction]] = []  # at which reading of `given` each flow ends
+        self.given = 0.0  # bytes that each of its flows has had since it had none
+        self.ends: list[tuple[float, int, What]] = []  # a heap: at which reading of `given` each flow ends
 
 
-class Bandwidth:
-    """The memory of a card, on which flows of all cores draw."""
+class Bandwidth(Generic[What]):
+    """Memories with so many bytes per cycle in all, and what flows from and to them; times are cycles.
 
-    def __init__(self, spec: CoreSpec) -> None:
-        self.spec = spec
+    What one memory moves passes the next one too (HBM behind the L2).
+    """
+
+    def __init__(self, totals: Sequence[float]) -> None:
         self.now = 0.0
-        self._classes: dict[tuple[Direction, str, bool], _Class] = {}
+        self.mean_load = 0.0  # of the first memory, of late: what share of its bandwidth was in use
+        self.owed = 0.0  # bytes that the first memory is still to take, when nobody else wants it
+        self._load = 0.0  # of the first memory, now
+        self._next_end = inf
+        self._is_stale = False  # do rates, and what follows from them, still have to be found?
+        self._totals = totals
+        self._classes: dict[tuple[int, float, object], _Class[What]] = {}
+        self._active: list[list[_Class[What]]] = [[] for _ in totals]  # by memory
         self._sequence = 0
-        per_cycle = 1e3 / spec.mhz  # GB/s to bytes per cycle
-        self._hbm, self._l2 = spec.hbm_gbps * per_cycle, spec.l2_gbps * per_cycle
-        self._caps = {
-            (Direction.READ, "ub"): (spec.read_bytes_per_cycle, spec.hit_read_gbps * per_cycle),
-            (Direction.READ, "l1"): (spec.l1_read_bytes_per_cycle, spec.l1_read_gbps * per_cycle),
-            (Direction.WRITE, "ub"): (spec.write_bytes_per_cycle, spec.write_bytes_per_cycle),
-            (Direction.WRITE, "l1"): (spec.write_bytes_per_cycle, spec.write_bytes_per_cycle),
-            (Direction.WRITE, "l0c"): (spec.l0c_write_gbps * per_cycle,) * 2,
-        }
 
-    @property
-    def is_busy(self) -> bool:
-        """Does anything flow?"""
-        return any(each.count for each in self._classes.values())
-
-    def add(self, now: float, each: Instruction, *, hit: bool) -> None:
-        """*each* begins to flow."""
+    def add(self, now: float, what: What, demand: Demand) -> None:
+        """*what* begins to move what *demand* says."""
         self._go_on(now)
-        flow = each.flow
-        assert flow is not None, f"{each!r} moves nothing through GM"
-        key = flow.direction, flow.path, hit
+        memory, nbytes, cap, _, group, together = demand
+        key = memory, cap, group
         found = self._classes.get(key)
         if found is None:
-            caps = self._caps[flow.direction, flow.path]
-            found = self._classes[key] = _Class(caps[hit], is_hit=hit)
+            found = self._classes[key] = _Class(cap, together)
+        if not found.ends:
+            found.given = 0.0
+            self._active[memory].append(found)
         self._sequence += 1
-        heappush(found.ends, (found.given + moved_bytes(flow, self.spec), self._sequence, each))
-        found.count += 1
-        self._share()
+        heappush(found.ends, (found.given + nbytes, self._sequence, what))
+        self._is_stale = True
 
-    def next_end(self) -> float | None:
+    @property
+    def next_end(self) -> float:
         """When the next flow ends, if nothing changes."""
-        ends = [
-            self.now + max(0.0, each.ends[0][0] - each.given) / each.rate
-            for each in self._classes.values()
-            if each.count
-        ]
-        return min(ends, default=None)
+        if self._is_stale:
+            self._share()
+        return self._next_end
 
-    def pop_ended(self) -> list[Instruction]:
-        """Go on to the next end: the flows that end there."""
-        end = self.next_end()
-        assert end is not None, "nothing flows"
-        self._go_on(end)
-        ended = []
-        for each in self._classes.values():
-            while each.ends and each.ends[0][0] <= each.given + _EPSILON:
-                ended.append(heappop(each.ends)[2])
-                each.count -= 1
-        self._share()
+    def pop_ended(self) -> list[What]:
+        """Go on to the next end: what ends there."""
+        self._go_on(self.next_end)
+        ended: list[What] = []
+        for active in self._active:
+            for each in active:
+                # A late clock is coarse: what it cannot tell from its end has ended.
+                ends, reached = each.ends, each.given + _EPSILON + each.rate * self.now * 1e-15
+                while ends and ends[0][0] <= reached:
+                    ended.append(heappop(ends)[2])
+            if ended:
+                active[:] = [each for each in active if each.ends]
+        self._is_stale = True
         return ended
 
     def _go_on(self, now: float) -> None:
         passed = now - self.now
-        if passed > 0:
-            for each in self._classes.values():
-                if each.count:
+        if passed > 0.0:
+            if self._is_stale:
+                self._share()
+            load = self._load
+            self.mean_load += (load - self.mean_load) * (passed / _WINDOW if passed < _WINDOW else 1.0)
+            if self.owed:
+                self.owed = max(0.0, self.owed - passed * self._totals[0] * (1.0 - load))
+            for active in self._active:
+                for each in active:
                     each.given += passed * each.rate
             self.now = now
 
     def _share(self) -> None:
-        """New rates: HBM among those that miss the L2, the L2 among those that hit it."""
-        for is_hit, total in ((False, self._hbm), (True, self._l2)):
-            classes = [each for each in self._classes.values() if each.is_hit is is_hit and each.count]
-            rates = _max_min(total, tuple((each.cap, each.count) for each in classes))
-            for each, rate in zip(classes, rates, strict=True):
-                each.rate = rate
+        """New rates: nobody gets more than it can take, the rest is shared evenly."""
+        now, next_end, used = self.now, inf, 0.0
+        for total, active in zip(self._totals, self._active, strict=True):
+            flows, wanted = 0, 0.0
+            for each in active:
+                count = len(each.ends)
+                together = each.together / count
+                each.rate = rate = each.cap if each.cap < together else together
+                flows += count
+                wanted += rate * count
+            left = total - used
+            if wanted > left:
+                if len(active) > 1:
+                    active.sort(key=_rate)
+                for each in active:
+                    count = len(each.ends)
+                    fair = left / flows
+                    if fair < each.rate:
+                        each.rate = fair
+                    left -= each.rate * count
+                    flows -= count
+                wanted = total - used
+            used += wanted
+            if active is self._active[0]:
+                self._load = used / total
+            for each in active:
+                remaining = each.ends[0][0] - each.given
+                end = now + remaining / each.rate if remaining > 0.0 else now
+                if end < next_end:
+                    next_end = end
+        self._next_end, self._is_stale = next_end, False
 
 
-@cache
-def _max_min(total: float, wanted: tuple[tuple[float, int], ...]) -> tuple[float, ...]:
-    """The fair rate of each class of (most, flows): nobody gets more than it can take, the rest is shared evenly."""
-    rates = [0.0] * len(wanted)
-    left, flows = total, sum(count for _, count in wanted)
-    for place in sorted(range(len(wanted)), key=lambda place: wanted[place][0]):
-        cap, count = wanted[place]
-        rates[place] = min(cap, left / flows)
-        left -= rates[place] * count
-        flows -= count
-    return tuple(rates)
-
-
-def moved_bytes(flow: Flow, spec: CoreSpec) -> float:
-    """The bytes that really move: whole requests for each row, and more for rows that are not aligned."""
-    granule = spec.l1_request_bytes if flow.path == "l1" else spec.request_bytes
-    per_row = -(-(flow.start % granule + flow.length) // granule) * granule
-    moved = float(per_row * flow.rows)
-    if flow.start % _LINE and flow.length >= _LINE:
-        moved /= spec.unaligned_permille / 1000
-    return moved
+def _rate(each: "_Class[Any]") -> float:
+    return each.rate

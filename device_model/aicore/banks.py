@@ -7,6 +7,7 @@ one, and each bank does one of both. A repeat reads up to 8 rows for each source
 """
 
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,28 @@ BANK_SHIFT = 16  # bits of an address below the number of the bank in its group
 BANKS = 4 * GROUPS  # numbers that banks may have
 
 Operand = tuple[int, Access]  # address and elements
+
+
+class Conflict(NamedTuple):
+    """A vector instruction whose operands meet in banks: it takes *cycles*, and *lost* of them for that."""
+
+    reads: tuple[Operand, ...]
+    write: Operand
+    slope: float  # cycles per repeat without conflicts
+    read_write: float  # cycles more of a repeat whose reads meet its write
+    cycles: int
+    lost: int
+
+
+@cache
+def steady_cycles(
+    slope: float, read_write: float, reads: tuple[Operand, ...], write: Operand
+) -> tuple[int, Conflict | None]:
+    """Cycles of an instruction that takes *slope* per repeat, its start-up aside; and its conflict, if it has one."""
+    repeats = repeat_cycles(reads, write)
+    cycles = round(float(np.maximum(slope, repeats[:, 0] + read_write * repeats[:, 1]).sum()))
+    lost = cycles - round(slope * len(repeats))
+    return cycles, Conflict(reads, write, slope, read_write, cycles, lost) if lost > 0 else None
 
 
 @cache

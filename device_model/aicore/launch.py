@@ -60,11 +60,12 @@ class Launch(CoreKernel):
     """A core kernel with its blocks and arguments: the work of one operation.
 
     *arguments* are `Argument` records, and plain values, which the kernel gets as they are. *result* is what came of
-    running it, None before; *ai_cores* is how many AI cores the device has.
+    running it, None before; *ai_cores* is how many AI cores the device has. One that takes longer than *limit_ns* (0:
+    no limit) fails after that time, and what it wrote is lost.
     """
 
-    __slots__ = ("_arguments", "_failure", "_images", "blocks", "cores", "function", "label", "nbytes", "options",
-                 "result", "spec")  # fmt: skip
+    __slots__ = ("_arguments", "_failure", "_images", "blocks", "cores", "function", "label", "limit_ns", "nbytes",
+                 "options", "result", "spec")  # fmt: skip
 
     def __init__(
         self,
@@ -75,8 +76,10 @@ class Launch(CoreKernel):
         spec: CoreSpec,
         ai_cores: int,
         options: Options,
+        limit_ns: int = 0,
     ) -> None:
         self.label = label
+        self.limit_ns = limit_ns
         self.function = function
         self.blocks = blocks
         self.spec = spec
@@ -126,13 +129,22 @@ class Launch(CoreKernel):
             )
             failure.__cause__ = error
             return self._stopped(failure)
-        assert self.result.timeline is not None, "a launch is timed"
-        return self._occupation(self.result.timeline)
+        timeline = self.result.timeline
+        assert timeline is not None, "a launch is timed"
+        if 0 < self.limit_ns < timeline.duration_ns:
+            failure = DeviceError(
+                Kind.OP_EXECUTE_TIMEOUT,
+                f"kernel {self.label} would have run {timeline.duration_ns / 1e9:g} s, longer than "
+                "SetOpExecuteTimeOut() allows",
+                "split its work, or allow more",
+            )
+            return self._stopped(failure, self.limit_ns)
+        return self._occupation(timeline)
 
-    def _stopped(self, failure: DeviceError) -> Occupation:
+    def _stopped(self, failure: DeviceError, after_ns: int = 0) -> Occupation:
         self._failure = failure
         self._images.clear()
-        return Occupation(0, ((0, self.cores),))
+        return Occupation(after_ns, ((after_ns, self.cores),))
 
     def _occupation(self, timeline: Timeline) -> Occupation:
         """How long each AI core is held: until the last of its cube and vector cores is done."""

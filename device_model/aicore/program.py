@@ -9,8 +9,12 @@ from enum import IntEnum
 from functools import cache
 from pathlib import Path
 from types import CodeType
+from typing import TYPE_CHECKING
 
 from device_model.aicore.names import CoreType, Pipe
+
+if TYPE_CHECKING:
+    from device_model.aicore.banks import Conflict
 
 
 class Kind(IntEnum):
@@ -188,10 +192,10 @@ class Program:
     """What one core did for one block.
 
     *block* is the block's index in the launch, *sub_block* which vector core of a mixed block it is (0 on cube cores);
-    *index* its place among the programs of the launch.
+    *index* its place among the programs of the launch. *conflicts* has those instructions whose operands met in banks.
     """
 
-    __slots__ = ("block", "core_type", "index", "instructions", "sub_block", "tail_scalar")
+    __slots__ = ("block", "conflicts", "core_type", "index", "instructions", "sub_block", "tail_scalar")
 
     def __init__(self, index: int, core_type: CoreType, block: int, sub_block: int) -> None:
         self.index = index
@@ -199,6 +203,7 @@ class Program:
         self.block = block
         self.sub_block = sub_block
         self.instructions: list[Instruction] = []
+        self.conflicts: dict[Instruction, Conflict] = {}
         self.tail_scalar = 0  # scalar cycles after the last instruction
 
     def __str__(self) -> str:

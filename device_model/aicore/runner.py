@@ -25,10 +25,14 @@ from device_model.aicore.timing import Timeline, play
 
 @dataclass
 class Result:
-    """What a launch did: the `programs` of its cores, when (`timeline`), and what is wrong with it (`findings`)."""
+    """What a launch did: the `programs` of its cores, when (`timeline`), and what is wrong with it (`findings`).
+
+    *spec* is what it ran on.
+    """
 
     programs: list[Program]
     findings: Findings
+    spec: CoreSpec
     messages: list[Message] = field(default_factory=list)
     timeline: Timeline | None = None
 
@@ -60,7 +64,7 @@ def run(
         raise ValueError(f"a kernel needs 1 block or more, not {block_dim}")
     if weak and not hazards:
         raise ValueError("weak mode needs hazards: they say which bytes a reader sees old")
-    result = Result([], Findings())
+    result = Result([], Findings(), spec)
     crossing = Crossing(spec.cores)
     make = partial(
         Core,

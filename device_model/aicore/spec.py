@@ -53,7 +53,12 @@ class CoreSpec:
     l0c_write_gbps: int
     request_bytes: int
     l1_request_bytes: int
-    unaligned_permille: int  # of the bandwidth, for rows that do not begin at 512 bytes
+    bypass_row_permille: int  # of the time, for rows shorter than a line that bypass the L2
+    write_back_permille: int  # of the time that HBM needs to read a byte, for one that the L2 writes back
+    write_back_bytes: int  # that wait for HBM to have time, at most
+    same_lines_per_us: int  # pieces of lines, of all cores that read or write the same ones
+    queue_ns: int  # of latency more when HBM is fully loaded
+    latency_spread_ns: int  # between the nearest and the farthest core
     read_latency_ns: int
     hit_latency_ns: int
     write_latency_ns: int
@@ -76,7 +81,7 @@ class CoreSpec:
     schedule_ns: int
     init_ns: int
     soft_init_ns: int
-    start_skew_ns: int
+    start_interval_ns: int  # between the starts of two cores
     next_block_ns: int
     report_ns: int
 

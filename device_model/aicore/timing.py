@@ -6,17 +6,21 @@ before it has let go, and the flags it waits for are set. Copies through GM are 
 flows (bandwidth.py). Everything else takes cycles that are known when it starts. Formulas and their sources stand in
 docs/accuracy.md.
 
+Cores meet in flows and in flags between cores only, so between two of those a core is played at once, pipe by pipe:
+each goes on until it needs an end that is not known yet, and is woken by it.
+
 Times are core cycles from the start of the task.
 """
 
 from collections import deque
 from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
+from math import inf
 from types import MappingProxyType
 
-from device_model.aicore.bandwidth import Bandwidth
-from device_model.aicore.l2 import Cache
-from device_model.aicore.names import CoreType, Pipe
+from device_model.aicore.bandwidth import Bandwidth, Demand
+from device_model.aicore.gm import HBM, Gm
+from device_model.aicore.names import PIPES, CoreType, Pipe
 from device_model.aicore.program import Direction, Instruction, Kind, Program
 from device_model.aicore.spec import CoreSpec
 
@@ -24,7 +28,7 @@ _REPORTED = {
     Pipe.S: "scalar", Pipe.V: "vec", Pipe.M: "mac", Pipe.MTE1: "mte1", Pipe.MTE2: "mte2", Pipe.MTE3: "mte3",
     Pipe.FIX: "fixpipe",
 }  # fmt: skip
-_GOLDEN = 0.6180339887498949  # spreads core numbers over the range of start times evenly, and the same each time
+_GOLDEN = 0.6180339887498949  # spreads core numbers evenly over a range, and the same each time
 
 
 class Timeline:
@@ -59,25 +63,60 @@ def play(programs: Sequence[Program], spec: CoreSpec) -> Timeline:
     return _Play(programs, spec).run()
 
 
+class _Queue:
+    """One pipe of a core: what was issued to it, and when."""
+
+    __slots__ = (
+        "busy",
+        "core",
+        "done",
+        "flowing",
+        "free",
+        "instructions",
+        "issued",
+        "next",
+        "pipe",
+        "waits_for",
+        "warm",
+    )
+
+    def __init__(self, core: "_Core", pipe: Pipe, begin: float) -> None:
+        self.core = core
+        self.pipe = pipe
+        self.instructions: list[Instruction] = []
+        self.issued: list[float] = []
+        self.next = 0  # the place of the instruction that it takes next
+        self.free = begin  # when that may start
+        self.done = begin  # when all before it are over, as far as that is known
+        self.waits_for: Instruction | None = None
+        self.warm = -1.0  # until when the start-up of the next one is hidden
+        self.flowing: deque[Instruction] = deque()  # copies that are not over, and flags set behind them, in order
+        self.busy = 0.0
+
+
 class _Core:
     """One program on its way."""
 
-    __slots__ = ("begin", "busy", "done", "flowing", "free", "is_over", "name", "next", "number", "program", "queues",
-                 "scalar", "warm")  # fmt: skip
+    __slots__ = ("away_ns", "begin", "is_over", "name", "next", "program", "queues", "scalar")
 
-    def __init__(self, program: Program, name: str, begin: float) -> None:
+    def __init__(self, program: Program, name: str, begin: float, init: float, away_ns: float) -> None:
         self.program = program
+        self.away_ns = away_ns
         self.name = name
         self.begin = begin
-        self.scalar = begin  # when the scalar pipe is free
-        self.next = 0  # the instruction that it issues next
-        self.queues: dict[Pipe, deque[tuple[Instruction, float]]] = {pipe: deque() for pipe in Pipe}
-        self.free = dict.fromkeys(Pipe, begin)  # when the next instruction may start
-        self.done = dict.fromkeys(Pipe, begin)  # when all before it are over
-        self.warm = dict.fromkeys(Pipe, -1.0)  # until when the start-up of the next one is hidden
-        self.flowing: dict[Pipe, deque[Instruction]] = {pipe: deque() for pipe in Pipe}  # not over, in order
-        self.busy = dict.fromkeys(Pipe, 0.0)
+        self.scalar = begin + init  # when the scalar pipe is free
+        self.next = 0  # the place of the instruction that it issues next
+        self.queues = [_Queue(self, pipe, begin) for pipe in PIPES]
         self.is_over = False
+        self.queues[Pipe.S].busy = init
+
+    def is_idle(self) -> bool:
+        """Has every pipe finished what was issued to it?"""
+        # A loop, not all() with a generator: it is asked after each copy.
+        for queue in self.queues:  # noqa: SIM110
+            if queue.flowing or queue.next < len(queue.instructions):
+                return False
+        return True
 
 
 class _Play:
@@ -85,15 +124,13 @@ class _Play:
         self.programs = programs
         self.spec = spec
         self.cycles_per_ns = spec.mhz / 1000
-        self.bandwidth = Bandwidth(spec)
-        self.cache = Cache(spec.l2_bytes)
-        self.starts: list[tuple[float, int, _Core, Instruction]] = []  # flows whose data phase begins then
+        self.gm = Gm(programs, spec)
+        self.bandwidth: Bandwidth[_Queue] = self.gm.bandwidth
+        self.starts: list[tuple[float, int, _Queue, Demand]] = []  # flows whose data phase begins then
         self.sequence = 0
-        self.waiting: dict[Instruction, list[_Core]] = {}  # cores that cannot go on before its end is known
-        self.known: set[Instruction] = set()  # whose end is known
-        self.active: dict[Instruction, tuple[_Core, float]] = {}
-        self.woken: list[_Core] = []  # cores that may go on
-        self.busy_by: dict[str, dict[Pipe, float]] = {}
+        self.waiting: dict[Instruction, list[_Queue]] = {}  # queues that cannot go on before its end is known
+        self.woken: list[_Queue] = []  # queues that may go on; that of S stands for its core
+        self.busy_by: dict[str, list[float]] = {}
         self.core_time: dict[str, float] = {}
         self.free_cycles: dict[str, float] = {}
         self.names: dict[int, str] = {}
@@ -101,13 +138,16 @@ class _Play:
 
     def run(self) -> Timeline:
         spec = self.spec
-        fixed = (spec.schedule_ns + spec.init_ns + spec.soft_init_ns) * self.cycles_per_ns
         for program in self.programs:
             count = spec.cores[program.core_type]
             self.left.setdefault(f"{program.core_type.name} {self._number(program, count)}", deque()).append(program)
+            for each in program.instructions:
+                each.end = inf  # not known
+        fixed = (spec.schedule_ns + spec.init_ns) * self.cycles_per_ns
+        self.places = {name: place for place, name in enumerate(self.left)}
         for place, (name, queue) in enumerate(self.left.items()):
-            skew = spec.start_skew_ns * ((place * _GOLDEN) % 1.0) if len(self.left) > 1 else 0.0
-            self._begin(name, queue.popleft(), fixed + skew * self.cycles_per_ns)
+            self._begin(name, queue.popleft(), fixed + place * spec.start_interval_ns * self.cycles_per_ns)
+            self._settle()
         self._flow()
         end = max(self.free_cycles.values(), default=fixed)
         duration = round(end / self.cycles_per_ns) + spec.report_ns
@@ -145,133 +185,189 @@ class _Play:
 
     def _begin(self, name: str, program: Program, begin: float) -> None:
         self.names[program.index] = name
-        self.busy_by.setdefault(name, dict.fromkeys(Pipe, 0.0))
-        self._settle(_Core(program, name, begin))
+        self.busy_by.setdefault(name, [0.0] * len(PIPES))
+        init = self.spec.soft_init_ns * self.cycles_per_ns
+        away = (self.places[name] * _GOLDEN) % 1.0 * self.spec.latency_spread_ns
+        core = _Core(program, name, begin, init, away)
+        self.woken.append(core.queues[Pipe.S])
 
-    def _settle(self, core: _Core) -> None:
-        """Let *core* go on, and whoever waited for what it does then."""
-        self._advance(core)
-        while self.woken:
-            self._advance(self.woken.pop())
+    def _settle(self) -> None:
+        """Let all go on that were woken, and whom they wake."""
+        woken = self.woken
+        while woken:
+            queue = woken.pop()
+            core = queue.core
+            if queue.pipe is Pipe.S:
+                self._issue(core)
+            else:
+                self._take(queue)
+            if not woken or woken[-1].core is not core:
+                self._look(core)
 
-    def _advance(self, core: _Core) -> None:
-        """Go on as far as the ends that are known allow."""
+    def _look(self, core: _Core) -> None:
+        """Wake the scalar pipe if it can go on; end the block if all is done."""
         if core.is_over:
             return
-        moved = True
-        while moved:
-            moved = self._issue(core)
-            for pipe, queue in core.queues.items():
-                while queue and self._take(core, pipe, *queue[0]):
-                    queue.popleft()
-                    moved = True
-        if core.next < len(core.program.instructions) or any(core.queues.values()) or any(core.flowing.values()):
-            return
-        core.is_over = True
-        self._end(core)
-
-    def _issue(self, core: _Core) -> bool:
-        """Let the scalar pipe issue; did it?"""
-        spec, instructions, before = self.spec, core.program.instructions, core.next
-        while core.next < len(instructions):
+        instructions = core.program.instructions
+        if core.next < len(instructions):
             each = instructions[core.next]
-            at = core.scalar + each.scalar
-            if each.pipe is Pipe.S:
-                if each.kind is Kind.BARRIER_ALL and (any(core.queues.values()) or any(core.flowing.values())):
+            if each.kind is Kind.BARRIER_ALL and core.is_idle():
+                self.woken.append(core.queues[Pipe.S])
+        elif core.is_idle():
+            core.is_over = True
+            self._end(core)
+
+    def _issue(self, core: _Core) -> None:
+        """Let the scalar pipe issue as far as it can."""
+        spec, queues, scalar_queue = self.spec, core.queues, core.queues[Pipe.S]
+        instructions = core.program.instructions
+        flag_issue = spec.flag_issue
+        scalar, busy, place = core.scalar, scalar_queue.busy, core.next
+        touched = [False] * len(queues)
+        work, barrier_all = Kind.WORK, Kind.BARRIER_ALL
+        while place < len(instructions):
+            each = instructions[place]
+            at = scalar + each.scalar
+            pipe = each.pipe
+            if pipe:
+                at += flag_issue
+                busy += at - scalar
+                scalar = at
+                queue = queues[pipe]
+                queue.instructions.append(each)
+                queue.issued.append(at)
+                touched[pipe] = True
+                place += 1
+                continue
+            kind, start = each.kind, at
+            if kind is work:
+                at += each.startup + each.cycles
+            elif kind is barrier_all:
+                if any(touched) or not core.is_idle():
                     break
-                if each.kind in (Kind.WAIT, Kind.CROSS_WAIT) and not self._are_known(core, each):
+                at = max(at, scalar, *(queue.done for queue in queues)) + spec.barrier_issue
+            elif kind is Kind.WAIT or kind is Kind.CROSS_WAIT:
+                if not self._are_known(scalar_queue, each):
                     break
-                start = at
-                if each.kind is Kind.BARRIER_ALL:
-                    at = max(at, *core.done.values()) + spec.barrier_issue
-                elif each.kind in (Kind.WAIT, Kind.CROSS_WAIT):
-                    wait = spec.cross_core if each.kind is Kind.CROSS_WAIT else spec.flag_latency
-                    at = max([at, *(set_.end + wait for set_ in each.waits)]) + spec.flag_issue
-                else:
-                    at += each.startup + each.cycles + (spec.flag_issue if each.kind is not Kind.WORK else 0)
-                # A pipe that waits is not busy.
-                core.busy[Pipe.S] += at - start if each.kind is Kind.WORK else spec.flag_issue
-                core.scalar = core.free[Pipe.S] = core.done[Pipe.S] = at
-                self._finish(each, start, at)
+                wait = spec.cross_core if kind is Kind.CROSS_WAIT else spec.flag_latency
+                at = max([at, *(set_.end + wait for set_ in each.waits)]) + flag_issue
             else:
-                issued = at + spec.flag_issue
-                core.busy[Pipe.S] += issued - core.scalar
-                core.scalar = issued
-                core.queues[each.pipe].append((each, issued))
-            core.next += 1
-        return core.next > before
+                at += flag_issue
+            # A pipe that waits is not busy.
+            busy += at - start if kind is work else flag_issue
+            scalar = scalar_queue.done = at
+            self._finish(each, start, at)
+            place += 1
+        core.scalar, scalar_queue.busy, core.next = scalar, busy, place
+        self.woken += [queues[pipe] for pipe in reversed(PIPES) if touched[pipe]]
 
-    def _are_known(self, core: _Core, each: Instruction) -> bool:
+    def _are_known(self, queue: _Queue, each: Instruction) -> bool:
         for set_ in each.waits:
-            if set_ not in self.known:
-                cores = self.waiting.setdefault(set_, [])
-                if core not in cores:
-                    cores.append(core)
+            if set_.end is inf:
+                self._wait_for(queue, set_)
                 return False
         return True
 
-    def _take(self, core: _Core, pipe: Pipe, each: Instruction, issued: float) -> bool:
-        """Let *pipe* take *each*, if what it needs is known."""
-        kind, free = each.kind, core.free[pipe]
-        start = issued if issued > free else free
-        if kind is Kind.WORK and each.flow is None:
-            if pipe is not Pipe.V and core.flowing[pipe]:
-                return False
-            cold = core.warm[pipe] < start
-            end = start + each.cycles + (each.startup if cold else 0)
-            core.free[pipe] = core.warm[pipe] = end
-            core.done[pipe] = max(core.done[pipe], end)
-            core.busy[pipe] += end - start
-            self._finish(each, start, end)
-            return True
-        if each.flow is not None:
-            core.free[pipe] = start + self.spec.copy_issue
-            each.start = start
-            core.flowing[pipe].append(each)
-            if len(core.flowing[pipe]) == 1:
-                self._schedule(core, each, 0.0)
-            return True
-        if kind is Kind.WAIT and not self._are_known(core, each):
-            return False
-        if kind in (Kind.SET, Kind.CROSS_SET, Kind.BARRIER, Kind.BARRIER_ALL) and core.flowing[pipe]:
-            return False
-        end = max(start, core.done[pipe]) if kind is not Kind.WAIT else start
-        if kind is Kind.WAIT:
-            end = max([start, *(set_.end + self.spec.flag_latency for set_ in each.waits)])
-            core.warm[pipe] = -1.0
-        elif kind in (Kind.BARRIER, Kind.BARRIER_ALL):
-            core.warm[pipe] = -1.0
-        if kind not in (Kind.SET, Kind.CROSS_SET):
-            core.free[pipe] = end
-        self._finish(each, start, end)
-        return True
+    def _wait_for(self, queue: _Queue, set_: Instruction) -> None:
+        """Wake *queue* when *set_* is over: once, however often it comes here before."""
+        if queue.waits_for is not set_:
+            queue.waits_for = set_
+            self.waiting.setdefault(set_, []).append(queue)
 
-    def _schedule(self, core: _Core, each: Instruction, earliest: float) -> None:
+    def _take(self, queue: _Queue) -> None:
+        """Let a pipe take what it can: it stops at an end that is not known."""
+        spec, instructions, issued = self.spec, queue.instructions, queue.issued
+        place, last = queue.next, len(instructions)
+        free, done, warm, busy, flowing = queue.free, queue.done, queue.warm, queue.busy, queue.flowing
+        is_vector = queue.pipe is Pipe.V
+        copy_issue, flag_latency = spec.copy_issue, spec.flag_latency
+        waiting, woken = self.waiting, self.woken
+        work, wait, set_, cross_set = Kind.WORK, Kind.WAIT, Kind.SET, Kind.CROSS_SET
+        while place < last:
+            each = instructions[place]
+            kind = each.kind
+            start = issued[place]
+            if start < free:
+                start = free
+            if kind is work:
+                if each.flow is not None:
+                    free = start + copy_issue
+                    each.start = start
+                    flowing.append(each)
+                    if len(flowing) == 1:
+                        self._schedule(queue, each, 0.0)
+                    place += 1
+                    continue
+                if flowing and not is_vector:
+                    break
+                end = start + each.cycles
+                if warm < start:
+                    end += each.startup
+                busy += end - start
+                free = warm = end
+                if end > done:
+                    done = end
+            elif kind is wait:
+                end = start
+                for setter in each.waits:
+                    arrives = setter.end
+                    if arrives is inf:
+                        self._wait_for(queue, setter)
+                        break
+                    arrives += flag_latency
+                    if arrives > end:
+                        end = arrives
+                else:
+                    each.start, each.end = start, end
+                    warm = -1.0
+                    free = end
+                    place += 1
+                    continue
+                break
+            elif flowing:
+                if kind is not set_ and kind is not cross_set:
+                    break
+                each.start = start
+                flowing.append(each)  # it is set when the copy before it ends; the next one need not wait for that
+                place += 1
+                continue
+            else:
+                end = start if start > done else done
+                if kind is set_ or kind is cross_set:
+                    if waiting:
+                        woken += waiting.pop(each, ())
+                else:
+                    warm = -1.0
+                    free = end
+            each.start, each.end = start, end
+            place += 1
+        queue.next, queue.free, queue.done, queue.warm, queue.busy = place, free, done, warm, busy
+
+    def _schedule(self, queue: _Queue, each: Instruction, earliest: float) -> None:
         """The data of *each* flow once its latency is over and the flow before it has ended."""
         flow = each.flow
         assert flow is not None, f"{each!r} moves nothing through GM"
-        hit = self.cache.touch(flow)
-        if flow.direction is Direction.WRITE:
-            latency = self.spec.write_latency_ns
-        else:
-            latency = self.spec.hit_latency_ns if hit else self.spec.read_latency_ns
+        demand = self.gm.ask(flow)
+        latency: float = demand.latency_ns
+        if flow.direction is Direction.READ:
+            latency += queue.core.away_ns
+            if demand.memory == HBM:
+                latency += self.spec.queue_ns * self.bandwidth.mean_load
         begin = each.start + self.spec.copy_issue + latency * self.cycles_per_ns
         self.sequence += 1
-        heappush(self.starts, (max(begin, earliest), self.sequence, core, each))
-        self.active[each] = core, float(hit)
+        heappush(self.starts, (max(begin, earliest), self.sequence, queue, demand))
 
     def _finish(self, each: Instruction, start: float, end: float) -> None:
         each.start, each.end = start, end
-        self.known.add(each)
-        self.woken += self.waiting.pop(each, ())
+        if self.waiting:
+            self.woken += self.waiting.pop(each, ())
 
     def _end(self, core: _Core) -> None:
-        end = max(core.scalar + core.program.tail_scalar, *core.done.values())
+        end = max(core.scalar + core.program.tail_scalar, *(queue.done for queue in core.queues))
         name = core.name
         self.free_cycles[name] = end
         self.core_time[name] = self.core_time.get(name, 0.0) + end - core.begin
-        for pipe, busy in core.busy.items():
-            self.busy_by[name][pipe] += busy
+        self.busy_by[name] = [busy + queue.busy for busy, queue in zip(self.busy_by[name], core.queues, strict=True)]
         queue = self.left[name]
         if queue:
             self._begin(name, queue.popleft(), end + self.spec.next_block_ns * self.cycles_per_ns)
@@ -281,23 +377,28 @@ class _Play:
     def _flow(self) -> None:
         """Let data move until none is left to move."""
         bandwidth, starts = self.bandwidth, self.starts
-        while starts or bandwidth.is_busy:
-            ending = bandwidth.next_end()
-            if starts and (ending is None or starts[0][0] <= ending):
-                now, _, core, each = heappop(starts)
-                bandwidth.add(now, each, hit=bool(self.active[each][1]))
+        while True:
+            if starts and (starts[0][0] <= bandwidth.now or starts[0][0] <= bandwidth.next_end):
+                now, _, queue, demand = heappop(starts)
+                bandwidth.add(now, queue, demand)
                 continue
-            for each in bandwidth.pop_ended():
-                core = self.active.pop(each)[0]
-                self._flow_ended(core, each, bandwidth.now)
+            if bandwidth.next_end is inf:
+                return
+            for queue in bandwidth.pop_ended():
+                self._flow_ended(queue, bandwidth.now)
 
-    def _flow_ended(self, core: _Core, each: Instruction, now: float) -> None:
-        pipe = each.pipe
-        flowing = core.flowing[pipe]
-        flowing.popleft()
-        core.busy[pipe] += now - max(each.start, core.done[pipe])
-        core.done[pipe] = max(core.done[pipe], now)
-        if flowing:
-            self._schedule(core, flowing[0], now)
+    def _flow_ended(self, queue: _Queue, now: float) -> None:
+        flowing = queue.flowing
+        each = flowing.popleft()
+        done = queue.done
+        queue.busy += now - (each.start if each.start > done else done)
+        if now > done:
+            queue.done = now
         self._finish(each, each.start, now)
-        self._settle(core)
+        while flowing and flowing[0].flow is None:
+            set_ = flowing.popleft()
+            self._finish(set_, set_.start, max(set_.start, now))
+        if flowing:
+            self._schedule(queue, flowing[0], now)
+        self.woken.append(queue)
+        self._settle()

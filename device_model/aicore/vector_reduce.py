@@ -24,6 +24,7 @@ from device_model.aicore.vector_unit import (
     check_type,
     cost,
     lanes_of,
+    plain_cost,
     vector_unit,
 )
 
@@ -86,9 +87,14 @@ def _reduction(
             values[0, slice(None) if lanes is None else lanes] = view[read.of_repeat(repeat)]
             out[written.of_repeat(repeat)] = rows(values)
 
+    is_whole = read.size == read.repeats * width
+    if written.repeats == read.repeats:
+        price = cost(unit.core, name, ((src.address, read),), (dst.address, written), whole=is_whole)
+    else:  # all repeats become one number, and there is no row of results for each to conflict with
+        price = plain_cost(unit.core, name, read.repeats, whole=is_whole)
     return Plan(
         name,
-        cost(unit.core, name, ((src.address, read),), (dst.address, written), whole=read.size == read.repeats * width),
+        price,
         read.ranges(src.memory, src.address),
         written.ranges(dst.memory, dst.address),
         by_repeats if stepwise else compute,

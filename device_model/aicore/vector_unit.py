@@ -11,11 +11,11 @@ or writes what that read, the compiler puts a PipeBarrier<V> between them (its d
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from device_model.aicore.banks import Operand, repeat_cycles
+from device_model.aicore.banks import Conflict, Operand, steady_cycles
 from device_model.aicore.findings import KernelError, Rule
 from device_model.aicore.machine import Core, running
 from device_model.aicore.masks import BLOCK, REPEAT, Access
@@ -25,24 +25,32 @@ from device_model.aicore.tensors import LocalTensor
 IN_FLIGHT = 8  # instructions that may still be in the vector pipe when the next one is issued
 
 
+class Cost(NamedTuple):
+    """What an instruction takes: cycles of its start-up, cycles after that, and those of them that banks cost."""
+
+    startup: int
+    steady: int
+    conflict: Conflict | None = None
+
+
 class Plan:
     """One instruction on given operands, ready to be issued.
 
     *after* remembers which other plans it depends on when it follows them.
     """
 
-    __slots__ = ("after", "compute", "cycles", "name", "reads", "startup", "writes")
+    __slots__ = ("after", "compute", "conflict", "cycles", "name", "reads", "startup", "writes")
 
     def __init__(
         self,
         name: str,
-        cost: tuple[int, int],
+        cost: Cost,
         reads: tuple[tuple[Any, ...], ...],
         writes: tuple[tuple[Any, ...], ...],
         compute: Callable[..., object],
     ) -> None:
         self.name = name
-        self.startup, self.cycles = cost
+        self.startup, self.cycles, self.conflict = cost
         self.reads = reads
         self.writes = writes
         self.compute = compute
@@ -87,7 +95,9 @@ class VectorUnit:
                 self.in_flight.clear()
                 break
         self.in_flight.append(plan)
-        self.core.issue(Pipe.V, plan.name, startup, cycles, plan.reads, plan.writes, compute)
+        issued = self.core.issue(Pipe.V, plan.name, startup, cycles, plan.reads, plan.writes, compute)
+        if plan.conflict is not None:
+            self.core.program.conflicts[issued] = plan.conflict
 
 
 def vector_unit() -> VectorUnit:
@@ -187,21 +197,15 @@ def lanes_of(*tensors: LocalTensor) -> int:
     return REPEAT // max(tensor.dtype.itemsize for tensor in tensors)
 
 
-def cost(core: Core, name: str, reads: tuple[Operand, ...], write: Operand, *, whole: bool = True) -> tuple[int, int]:
+def cost(core: Core, name: str, reads: tuple[Operand, ...], write: Operand, *, whole: bool = True) -> Cost:
     """Startup and steady cycles of *name*; *whole*: its repeats are full, as counted by count or mask."""
     spec = core.spec
     startup, slope = spec.vector.get(name, spec.vector["default"])
-    steady = _steady(float(slope), float(spec.read_write_conflict), reads, write)
-    return round(startup), steady + (0 if whole else round(spec.partial_repeat))
+    steady, conflict = steady_cycles(float(slope), float(spec.read_write_conflict), reads, write)
+    return Cost(round(startup), steady + (0 if whole else round(spec.partial_repeat)), conflict)
 
 
-@cache
-def _steady(slope: float, read_write: float, reads: tuple[Operand, ...], write: Operand) -> int:
-    cycles = repeat_cycles(reads, write)
-    return round(float(np.maximum(slope, cycles[:, 0] + read_write * cycles[:, 1]).sum()))
-
-
-def plain_cost(core: Core, name: str, repeats: int) -> tuple[int, int]:
-    """Startup and steady cycles of *repeats* repeats, bank conflicts aside."""
+def plain_cost(core: Core, name: str, repeats: int, *, whole: bool = True) -> Cost:
+    """Startup and steady cycles of *repeats* repeats, bank conflicts aside; *whole* as for `cost`."""
     startup, slope = core.spec.vector.get(name, core.spec.vector["default"])
-    return round(startup), round(slope * repeats)
+    return Cost(round(startup), round(slope * repeats) + (0 if whole else round(core.spec.partial_repeat)))

@@ -30,6 +30,7 @@ from acl_py import (
     MemsetAsync,
     Observer,
     Out,
+    SetOpExecuteTimeOut,
     SynchronizeDevice,
     SynchronizeStream,
     asc,
@@ -431,6 +432,36 @@ async def test_a_kernel_that_raises_is_found_later_and_has_written_nothing():
         assert "breaks" in [entry.name for entry in caught.traceback] or cause.__traceback__ is not None
         assert (x.numpy() == 1).all()
     assert failures == [("breaks", "the third")]
+
+
+async def test_a_kernel_that_runs_longer_than_allowed_fails_after_that_time_and_has_written_nothing():
+    @asc.kernel
+    def slow(x: asc.InOut):
+        asc.WaitFlag(asc.HardEvent.MTE3_MTE2, 0, timeout_us=1_500_000)
+        copy_through(x, x, lambda result, tile: asc.Adds(result, tile, 1, TILE))
+
+    ends = []
+
+    class Listener(Observer):
+        def failed(self, op, error):
+            ends.append(op.end_ns - op.start_ns)
+
+    async with simulation(rules="acl") as sim:
+        sim.observe(Listener())
+        stream = await CreateStream()
+        x = await MallocHost(2 * TILE)
+        x.numpy()[:] = 1
+        await SetOpExecuteTimeOut(1)
+        await slow[1, stream](Array(x, np.float16))
+        with pytest.raises(AclError, match=r"kernel slow would have run 1\.5.* s, longer than SetOp") as caught:
+            await SynchronizeStream(stream)
+        assert caught.value.kind is Kind.OP_EXECUTE_TIMEOUT
+        assert (x.numpy() == 1).all()
+        await SetOpExecuteTimeOut(2)
+        await slow[1, stream](Array(x, np.float16))
+        await SynchronizeStream(stream)
+        assert (x.numpy().view(np.float16) == np.full(2 * TILE, 1, np.uint8).view(np.float16) + 1).all()
+    assert ends == [10**9]
 
 
 async def test_a_wait_that_nobody_ends_is_a_failure_and_no_hang():

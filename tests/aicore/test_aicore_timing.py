@@ -1,55 +1,351 @@
 """The times of instructions, worked out by hand from the profile's numbers."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from cores import launch
 
+from device_model.aicore.blocks import GetBlockIdx
+from device_model.aicore.copies import DataCopy, DataCopyExtParams, DataCopyPad
+from device_model.aicore.names import HardEvent, KernelType, Pipe, TPosition
 from device_model.aicore.program import Kind
-from device_model.aicore.runner import run
+from device_model.aicore.sync import PipeBarrier, SetFlag, WaitFlag
+from device_model.aicore.tensors import GlobalTensor, LocalTensor, float32, half
+from device_model.aicore.vector import Add, Exp
 from device_model.profile import load
-from tests.bench.aicore_rows import add_kernel
 
-SPEC = load("ascend910b1").aicore
-NS = SPEC.mhz / 1000  # cycles
-
-
-def played(blocks, tile, tiles=1):
-    size = blocks * tile * tiles
-    x, y, z = (np.full(size, value, np.float16) for value in (1, 2, 0))
-    return run(add_kernel(tile, 1, 1), blocks, (x, y, z, size), SPEC, hazards=False)
+# No noise from far cores or a loaded memory, unless a test asks for it; 1 GHz, so that a nanosecond is a cycle.
+SPEC = replace(load("ascend910b1").aicore, mhz=1000, latency_spread_ns=0, queue_ns=0, start_interval_ns=0)
+INIT = SPEC.schedule_ns + SPEC.init_ns + SPEC.soft_init_ns  # when the first instruction is issued
+READ, HIT, WRITE = (SPEC.copy_issue + ns for ns in (SPEC.read_latency_ns, SPEC.hit_latency_ns, SPEC.write_latency_ns))
+MB = 1 << 20
 
 
-def work(program):
-    return [each for each in program.instructions if each.kind is Kind.WORK and each.name in ("DataCopy", "Add")]
+def ub(address, size, dtype=half):
+    return LocalTensor(dtype, TPosition.VECCALC, address, size)
 
 
-def test_one_tile_takes_what_its_copies_and_its_addition_take():
-    (program,) = played(1, 1024).programs
-    first, second, add, out = work(program)
-    data = 2048 / SPEC.read_bytes_per_cycle
-    assert first.end - first.start == pytest.approx(SPEC.copy_issue + SPEC.read_latency_ns * NS + data)
-    assert second.start - first.start == SPEC.copy_issue  # its latency runs beside the first one's
-    assert second.end - first.end == pytest.approx(data)  # and its bytes follow
-    assert add.start == pytest.approx(second.end + SPEC.flag_latency)
-    assert add.end - add.start == 24 + 8 * 2  # 8 repeats of 256 bytes, both sources in one bank group
-    assert out.start == pytest.approx(add.end + SPEC.flag_latency)
-    assert out.end - out.start == pytest.approx(SPEC.copy_issue + SPEC.write_latency_ns * NS + data)
+def played(kernel, *arrays, spec=SPEC, **options):
+    return launch(kernel, *arrays, spec=spec, hazards=False, **options)
 
 
-def test_all_cores_together_get_what_the_memory_gives():
-    result = played(48, 16384, 4)
-    programs = result.programs
-    begin = min(work(program)[0].start for program in programs)
-    end = max(work(program)[-1].end for program in programs)
-    moved = 3 * 48 * 4 * 16384 * 2
-    assert 0.5 * SPEC.hbm_gbps < moved / ((end - begin) / NS) <= SPEC.hbm_gbps
+def copies(result):
+    return [each for program in result.programs for each in program.instructions if each.flow is not None]
 
 
-def test_cores_start_apart_and_more_blocks_than_cores_take_turns():
-    result = played(96, 1024)
-    starts = sorted(work(program)[0].start for program in result.programs[:48])
-    assert starts[-1] - starts[0] == pytest.approx(SPEC.start_skew_ns * NS, rel=0.1)
-    for program in result.programs[48:]:
-        before = next(
-            each for each in result.programs[:48] if result.timeline.core_of(each) == result.timeline.core_of(program)
-        )
-        assert work(program)[0].start > work(before)[-1].end
+def took(each):
+    return each.end - each.start
+
+
+def reads(*spans, rows=(), bypass=False):
+    """A kernel that reads (first half, halves), one after the other."""
+
+    def kernel(x):
+        x = GlobalTensor(half).SetGlobalBuffer(x)
+        x.SetL2CacheHint(bypass=bypass)
+        for first, count in spans:
+            DataCopy(ub(0, count), x[first:], count)
+        for first, params in rows:
+            DataCopyPad(ub(0, 65536), x[first:], params)
+
+    return kernel
+
+
+# One core
+
+
+def test_copies_behind_each_other_share_the_latency():
+    first, second, third = copies(played(reads((0, 8192), (8192, 8192), (16384, 64)), np.zeros(MB, half)))
+    data = 16384 / SPEC.read_bytes_per_cycle
+    assert first.start == INIT + SPEC.flag_issue
+    assert took(first) == READ + data
+    assert second.start == first.start + SPEC.copy_issue
+    assert second.end == first.end + data
+    # A piece of a line takes as long as a whole one.
+    assert third.end == second.end + 512 / SPEC.read_bytes_per_cycle
+
+
+def test_a_flag_behind_a_copy_does_not_hold_back_the_next():
+    def kernel(x):
+        x = GlobalTensor(half).SetGlobalBuffer(x)
+        for first in (0, 8192):
+            DataCopy(ub(first * 2, 8192), x[first:], 8192)
+            SetFlag(HardEvent.MTE2_V, 0)
+            WaitFlag(HardEvent.MTE2_V, 0)
+
+    result = played(kernel, np.zeros(MB, half))
+    first, second = copies(result)
+    assert second.start == first.start + SPEC.copy_issue
+    assert second.end == first.end + 16384 / SPEC.read_bytes_per_cycle
+    flags = [each for each in result.programs[0].instructions if each.kind is Kind.SET]
+    assert [each.end for each in flags] == [first.end, second.end]
+
+
+def test_a_barrier_behind_a_copy_holds_back_the_next():
+    def kernel(x):
+        x = GlobalTensor(half).SetGlobalBuffer(x)
+        DataCopy(ub(0, 8192), x, 8192)
+        PipeBarrier(Pipe.MTE2)
+        DataCopy(ub(0, 8192), x[8192:], 8192)
+
+    first, second = copies(played(kernel, np.zeros(MB, half)))
+    assert second.start == first.end
+    assert took(second) == READ + 16384 / SPEC.read_bytes_per_cycle
+
+
+def test_copy_in_add_and_copy_out_follow_each_other_through_flags():
+    def kernel(x, y):
+        x, y = (GlobalTensor(half).SetGlobalBuffer(each) for each in (x, y))
+        DataCopy(ub(0, 1024), x, 1024)
+        SetFlag(HardEvent.MTE2_V, 0)
+        WaitFlag(HardEvent.MTE2_V, 0)
+        Add(ub(8192, 1024), ub(0, 1024), ub(0, 1024), 1024)
+        SetFlag(HardEvent.V_MTE3, 0)
+        WaitFlag(HardEvent.V_MTE3, 0)
+        DataCopy(y, ub(8192, 1024), 1024)
+
+    result = played(kernel, np.zeros(1024, half), np.zeros(1024, half))
+    read, write = copies(result)
+    (add,) = (each for each in result.programs[0].instructions if each.name == "Add")
+    assert add.start == read.end + SPEC.flag_latency
+    assert took(add) == 24 + 8 * 2  # 8 repeats of 256 bytes; both sources lie in one bank group
+    assert write.start == add.end + SPEC.flag_latency
+    assert took(write) == pytest.approx(WRITE + 2048 / SPEC.write_bytes_per_cycle)
+    busy = result.timeline.busy_us
+    assert busy["mte2"] == pytest.approx(took(read) / 1000)
+    assert busy["vec"] == pytest.approx(took(add) / 1000)
+    assert busy["mte3"] == pytest.approx(took(write) / 1000)
+    assert busy["aiv_time"] == pytest.approx((write.end - SPEC.schedule_ns - SPEC.init_ns) / 1000)
+    assert result.timeline.duration_ns == round(write.end) + SPEC.report_ns
+
+
+def test_the_start_up_of_a_vector_instruction_hides_behind_the_one_before():
+    def kernel():
+        Exp(ub(0, 64, float32), ub(4096, 64, float32), 64)
+        Exp(ub(8192, 64, float32), ub(12288, 64, float32), 64)  # has nothing to do with it
+        Exp(ub(16384, 64, float32), ub(8192, 64, float32), 64)  # reads its result
+        PipeBarrier(Pipe.V)
+        Exp(ub(20480, 64, float32), ub(24576, 64, float32), 64)
+
+    cold, warm, dependent, barrier, again = played(kernel).programs[0].instructions
+    assert [took(each) for each in (cold, warm, dependent, barrier, again)] == [33, 2, 33, 0, 33]
+
+
+def test_the_start_up_is_paid_anew_behind_a_flag_though_it_was_set_long_ago():
+    def kernel(x):
+        DataCopy(ub(0, 64), GlobalTensor(half).SetGlobalBuffer(x), 64)
+        SetFlag(HardEvent.MTE2_V, 0)
+        Exp(ub(65536, 16384, float32), ub(131072, 16384, float32), 16384)
+        WaitFlag(HardEvent.MTE2_V, 0)
+        Exp(ub(4096, 64, float32), ub(8192, 64, float32), 64)
+
+    *_, long, wait, short = played(kernel, np.zeros(64, half)).programs[0].instructions
+    assert wait.end == wait.start == short.start == long.end
+    assert (took(long), took(short)) == (31 + 2 * 256, 33)
+
+
+def test_copies_end_however_late_the_clock_is():
+    def kernel(x):
+        WaitFlag(HardEvent.MTE3_MTE2, 0, timeout_us=5e6)
+        for first in range(0, 65536, 8192):
+            DataCopy(ub(0, 8192), GlobalTensor(half).SetGlobalBuffer(x)[first:], 8192)
+
+    result = played(kernel, np.zeros(MB, half), spec=replace(SPEC, hbm_gbps=37))
+    ends = [each.end for each in copies(result)]
+    assert np.diff(ends) == pytest.approx([16384 / 37] * 7, abs=0.01)
+    assert ends[0] > 5e9
+
+
+# The L2
+
+
+def test_what_was_read_or_written_comes_from_the_l2():
+    def kernel(x, y):
+        x, y = (GlobalTensor(half).SetGlobalBuffer(each) for each in (x, y))
+        for source in (x, x, y):
+            DataCopy(ub(0, 16384), source, 16384)
+            PipeBarrier(Pipe.MTE2)
+        DataCopy(y[16384:], ub(0, 16384), 16384)
+        SetFlag(HardEvent.MTE3_MTE2, 0)
+        WaitFlag(HardEvent.MTE3_MTE2, 0)
+        DataCopy(ub(0, 16384), y[16384:], 16384)
+
+    cold, warm, other, _, written = copies(played(kernel, np.zeros(16384, half), np.zeros(32768, half)))
+    from_hbm = READ + 32768 / SPEC.read_bytes_per_cycle
+    from_l2 = HIT + 32768 / SPEC.hit_read_gbps
+    assert [took(each) for each in (cold, warm, other, written)] == pytest.approx(
+        [from_hbm, from_l2, from_hbm, from_l2]
+    )
+
+
+def test_the_l2_forgets_what_was_touched_longest_ago_and_what_bypasses_it():
+    spec = replace(SPEC, l2_bytes=2 * 16384)
+    blocks = [0, 8192, 0, 16384, 0, 8192]  # the last one was evicted by the third block, as the first was used since
+
+    def kernel(bypass):
+        def inner(x):
+            x = GlobalTensor(half).SetGlobalBuffer(x)
+            x.SetL2CacheHint(bypass=bypass)
+            for first in blocks:
+                DataCopy(ub(0, 8192), x[first:], 8192)
+                PipeBarrier(Pipe.MTE2)
+
+        return inner
+
+    x = np.zeros(32768, half)
+    cold, hit = READ + 16384 / SPEC.read_bytes_per_cycle, HIT + 16384 / SPEC.hit_read_gbps
+    kept = [took(each) for each in copies(played(kernel(False), x, spec=spec))]
+    assert kept == pytest.approx([cold, cold, hit, cold, hit, cold])
+    assert [took(each) for each in copies(played(kernel(True), x, spec=spec))] == pytest.approx([cold] * 6)
+
+
+def test_half_a_copy_that_is_in_the_l2_spares_the_memory_half_of_it():
+    spec = replace(SPEC, hbm_gbps=10)
+    first, second = copies(played(reads((0, 8192), (4096, 8192)), np.zeros(MB, half), spec=spec))
+    assert first.end - first.start == READ + 1638.4
+    assert second.end - first.end == pytest.approx(819.2)
+
+
+def test_evicting_written_lines_costs_the_memory_time_beyond_its_buffer():
+    spec = replace(SPEC, l2_bytes=65536, hbm_gbps=10, write_back_bytes=0, write_back_permille=2000)
+
+    def kernel(x):
+        x = GlobalTensor(half).SetGlobalBuffer(x)
+        for first in range(0, 65536, 8192):
+            DataCopy(x[first:], ub(0, 8192), 8192)
+
+    written = copies(played(kernel, np.zeros(MB, half), spec=spec))
+    between = np.diff([each.end for each in written])
+    # Four fit. Each one after that evicts one, whose 16 KB cost HBM twice as long as reads.
+    assert between == pytest.approx([16384 / SPEC.write_bytes_per_cycle] * 3 + [2 * 16384 / 10] * 4)
+    buffered = copies(played(kernel, np.zeros(MB, half), spec=replace(spec, write_back_bytes=32768)))
+    between = np.diff([each.end for each in buffered])
+    # The first eviction fills the buffer. The next finds that 190 ns have drained 1.9 KB, and waits for 28 of 30.1 KB:
+    # quarters of a copy.
+    assert between[:5] == pytest.approx([16384 / SPEC.write_bytes_per_cycle] * 4 + [28672 / 10])
+
+
+# Rows
+
+
+def test_short_rows_and_rows_off_a_line_move_more():
+    spec = replace(SPEC, hbm_gbps=10)
+    whole = DataCopyExtParams(4, 1024, 1024)
+    short = DataCopyExtParams(4, 64, 960)
+    kernel = reads(rows=[(0, whole), (16384 + 8, whole), (32768, short), (65536 + 48, short)], bypass=True)
+    aligned, off, short, across = copies(played(kernel, np.zeros(MB, half), spec=spec))
+    assert took(aligned) == pytest.approx(READ + 4 * 1024 / 10)
+    assert off.end - aligned.end == pytest.approx(4 * 3 * 512 / 10)  # each row lies in three lines
+    assert short.end - off.end == pytest.approx(4 * 128 / 10)  # a request each
+    assert across.end - short.end == pytest.approx(4 * 256 / 10)  # two, for 32 bytes in each
+
+
+def test_a_core_asks_for_a_piece_of_a_line_at_a_time_and_slower_past_the_l2():
+    rows = DataCopyExtParams(64, 128, 896)
+    (through,) = copies(played(reads(rows=[(0, rows)]), np.zeros(MB, half)))
+    (past,) = copies(played(reads(rows=[(0, rows)], bypass=True), np.zeros(MB, half)))
+    pieces = 64 * 512 / SPEC.read_bytes_per_cycle
+    assert took(through) == READ + pieces
+    assert took(past) == pytest.approx(READ + pieces * SPEC.bypass_row_permille / 1000)
+
+
+# Cores together
+
+
+def of_each(halves):
+    """A kernel that reads as many halves, each block from a place of its own."""
+
+    def kernel(x):
+        DataCopy(ub(0, halves), GlobalTensor(half).SetGlobalBuffer(x)[GetBlockIdx() * halves :], halves)
+
+    return kernel
+
+
+def test_cores_share_the_memory_evenly_and_no_core_gets_more_than_it_can_take():
+    data = np.zeros(MB, half)
+    for blocks, rate in ((10, SPEC.read_bytes_per_cycle), (48, SPEC.hbm_gbps / 48)):
+        for each in copies(played(of_each(16384), data, blocks=blocks)):
+            assert took(each) == pytest.approx(READ + 32768 / rate)
+
+
+def test_who_begins_later_takes_from_the_others_what_is_fair():
+    spec = replace(SPEC, hbm_gbps=64, start_interval_ns=256)
+    first, second = copies(played(of_each(16384), np.zeros(MB, half), blocks=2, spec=spec))
+    # 256 ns alone move 16,384 of 32,768 bytes; the rest at half the rate, then the second has all.
+    assert took(first) == pytest.approx(READ + 256 + 512)
+    assert second.start == first.start + 256
+    assert second.end == pytest.approx(first.end + 256)
+
+
+def test_reads_from_hbm_pass_the_l2_too():
+    spec = replace(SPEC, hbm_gbps=60, l2_gbps=100)
+
+    def kernel(x):
+        x = GlobalTensor(half).SetGlobalBuffer(x)
+        own = GetBlockIdx() * 32768
+        DataCopy(ub(0, 16384), x[own:], 16384)
+        PipeBarrier(Pipe.MTE2)
+        DataCopy(ub(0, 8192), x[own + GetBlockIdx() * 16384 :], 8192)
+
+    hit, miss = copies(played(kernel, np.zeros(MB, half), blocks=2, spec=spec))[1::2]
+    begin, other = hit.start + HIT, miss.start + READ  # of their data
+    # Alone it has all of the L2, beside the miss 40 of 100 GB/s.
+    assert hit.end == pytest.approx(other + (16384 - (other - begin) * 100) / 40)
+
+
+def test_cores_on_the_same_lines_are_served_by_one_slice():
+    def kernel(x):
+        DataCopy(ub(0, 16384), GlobalTensor(half).SetGlobalBuffer(x), 16384)
+
+    spec = replace(SPEC, same_lines_per_us=100)
+    together = 32768 / (0.1 * 512)  # for one of them: 100 pieces of 512 bytes per microsecond
+    (alone,) = copies(played(kernel, np.zeros(MB, half), spec=spec))
+    assert took(alone) == READ + 32768 / SPEC.read_bytes_per_cycle
+    first, *others = copies(played(kernel, np.zeros(MB, half), blocks=4, spec=spec))
+    assert took(first) == pytest.approx(READ + together)
+    assert [took(each) for each in others] == pytest.approx([HIT + 3 * together] * 3)
+
+
+def test_latency_grows_with_the_load_of_the_memory():
+    spec = replace(SPEC, queue_ns=100, hbm_gbps=20)
+
+    def kernel(x):
+        x = GlobalTensor(half).SetGlobalBuffer(x)
+        DataCopy(ub(0, 16384), x, 16384)
+        PipeBarrier(Pipe.MTE2)
+        DataCopy(ub(0, 16384), x[16384:], 16384)
+
+    idle, loaded = copies(played(kernel, np.zeros(MB, half), spec=spec))
+    assert took(idle) == READ + 1638.4
+    assert took(loaded) == pytest.approx(READ + 1638.4 + 100 * 1638.4 / 2000)  # loaded for so much of the last 2 us
+
+
+def test_cores_are_not_all_as_near_to_the_memory():
+    spec = replace(SPEC, latency_spread_ns=10)
+    near, far, between = copies(played(of_each(64), np.zeros(MB, half), blocks=3, spec=spec))
+    assert took(far) - took(near) == pytest.approx(6.18, abs=0.01)
+    assert took(between) - took(near) == pytest.approx(2.36, abs=0.01)
+
+
+def per_core(result):
+    return [[each for each in program.instructions if each.flow is not None] for program in result.programs]
+
+
+def test_blocks_start_one_after_the_other_and_take_turns_where_there_are_more_than_cores():
+    spec = replace(SPEC, start_interval_ns=70)
+    result = played(of_each(64), np.zeros(MB, half), blocks=96, spec=spec)
+    first, second = per_core(result)[:48], per_core(result)[48:]
+    assert [each.start for (each,) in first] == pytest.approx([INIT + SPEC.flag_issue + 70 * at for at in range(48)])
+    for (before,), (after,) in zip(first, second, strict=True):
+        assert after.start == pytest.approx(before.end + spec.next_block_ns + SPEC.soft_init_ns + SPEC.flag_issue)
+
+
+def test_cube_cores_read_into_l1_and_have_a_time_of_their_own():
+    def kernel(x):
+        DataCopy(LocalTensor(half, TPosition.A1, 0, 16384), GlobalTensor(half).SetGlobalBuffer(x), 16384)
+
+    result = played(kernel, np.zeros(16384, half), kind=KernelType.AIC_ONLY)
+    (copy,) = copies(result)
+    assert took(copy) == READ + 32768 / SPEC.l1_read_bytes_per_cycle
+    assert set(result.timeline.busy_us) == {"aic_time", "scalar", "mte2"}

@@ -7,11 +7,12 @@ import pytest
 from cores import found
 from hypothesis import given
 from hypothesis import strategies as st
-from instructions import half, same, single, vector
+from instructions import half, issued, on_core, same, single, vector
 
 from device_model.aicore.findings import KernelError
 from device_model.aicore.masks import BinaryRepeatParams
-from device_model.aicore.names import CMPMODE, SELMODE
+from device_model.aicore.names import CMPMODE, SELMODE, TPosition
+from device_model.aicore.tensors import LocalTensor
 from device_model.aicore.vector_gather import (
     Brcb,
     BrcbRepeatParams,
@@ -80,6 +81,20 @@ def test_reduce_sum_with_mask_adds_repeats_as_a_tree(seed, mask, repeats, stride
         lambda d, a, t: ReduceSum(d, a, t, mask, repeats, stride), np.zeros(8, single), x, np.zeros(64, single)
     )
     assert result[0] == pairwise(sums)
+
+
+@pytest.mark.parametrize("reduce", [ReduceSum, ReduceMax, ReduceMin])
+def test_a_reduction_costs_its_repeats_though_it_writes_one_number(reduce):
+    costs = []
+
+    def kernel():
+        dst, src, work = (LocalTensor(single, TPosition.VECCALC, 0x8020 * index, 8192) for index in range(3))
+        for count in (64, 640, 641, 8192):
+            reduce(dst, src, work, count)
+            costs.append(sum(issued()[1:]) - 46)
+
+    on_core(kernel)
+    assert costs == [7, 70, 77 + 16, 896]
 
 
 @given(seed=seeds, count=st.integers(1, 1000), dtype=floats)

@@ -1,86 +1,68 @@
-"""Published times of element-wise kernels, and what the same kernels take here: `python -m tests.bench.aicore_rows`.
+"""Published times of kernels, and what the same kernels take here: `python -m tests.bench.aicore_rows [family ...]`.
 
-No constant was fitted on these rows for this table: all are those of the profiles. Kernels move all their bytes and add
-all their numbers; single-core rows run an eighth of the work, which they do in an eighth of the time.
+Kernels move all their bytes and add all their numbers. Rows marked *f* are those on which constants were fitted; on the
+others they were not (docs/accuracy.md says more). Rows of one core, or of equal parts, run a part of the work.
 """
+
+import sys
 
 import numpy as np
 
-from device_model.aicore.blocks import GetBlockIdx, GetBlockNum
-from device_model.aicore.copies import DataCopy
-from device_model.aicore.names import TPosition
-from device_model.aicore.queues import TPipe, TQue
-from device_model.aicore.runner import run
-from device_model.aicore.tensors import GlobalTensor, half
-from device_model.aicore.vector import Add
-from device_model.profile import load
+from tests.bench.rows import adds, banks, copies, matmuls, vector_adds
 
-A2, VECTOR_ADD = 8192 * 8192, 80 << 20
-# what, card, elements, cores, elements of a tile, buffers, Adds per tile, share of the work that is run, measured us
-ROWS = [
-    ("Add, 1 core, 8 KB", "ascend910b1", A2, 1, 4096, 1, 1, 8, 6909.1),
-    ("Add, 48 cores, 8 KB", "ascend910b1", A2, 48, 4096, 1, 1, 1, 297.1),
-    ("Add, 48 cores, 32 KB", "ascend910b1", A2, 48, 16384, 1, 1, 1, 261.5),
-    ("Add, 48 cores, 32 KB, double buffer", "ascend910b1", A2, 48, 16384, 2, 1, 1, 257.6),
-    ("VectorAdd, 1 core, 4 KB", "ascend910b4", VECTOR_ADD, 1, 2048, 1, 1, 8, 14975.2),
-    ("VectorAdd, 8 cores, 4 KB", "ascend910b4", VECTOR_ADD, 8, 2048, 1, 1, 1, 2041.0),
-    ("VectorAdd, 8 cores, 40 KB", "ascend910b4", VECTOR_ADD, 8, 20480, 1, 1, 1, 892.0),
-    ("8 Adds, 8 cores, 40 KB", "ascend910b4", VECTOR_ADD, 8, 20480, 1, 8, 1, 1378.1),
-    ("8 Adds, 8 cores, 20 KB, double buffer", "ascend910b4", VECTOR_ADD, 8, 10240, 2, 8, 1, 959.6),
-]
+FAMILIES = {
+    "Add": adds.ROWS, "VectorAdd": vector_adds.ROWS, "To UB": copies.TO_UB, "To L1": copies.TO_L1, "Banks": banks.ROWS,
+    "Matmul": matmuls.ROWS,
+}  # fmt: skip
+# The nine rows of element-wise kernels that any model of these cores is first held against.
+NINE = {*(row.what for row in adds.ROWS[1:5]), *(row.what for row in vector_adds.ROWS[:5])}
 
 
-def add_kernel(tile, buffers, adds):
-    """AddCustom: tiles of *tile* halves in, *adds* additions, and out again."""
-
-    def add(x, y, z, size):
-        pipe, in_x, in_y = TPipe(), TQue(TPosition.VECIN, 1), TQue(TPosition.VECIN, 1)
-        out = TQue(TPosition.VECOUT, 1)
-        for queue in (in_x, in_y, out):
-            pipe.InitBuffer(queue, buffers, tile * 2)
-        length = size // GetBlockNum()
-        first = GetBlockIdx() * length
-        sources = [GlobalTensor(half).SetGlobalBuffer(each[first:], length) for each in (x, y)]
-        target = GlobalTensor(half).SetGlobalBuffer(z[first:], length)
-        for start in range(0, length // tile * tile, tile):
-            for queue, source in zip((in_x, in_y), sources, strict=True):
-                local = queue.AllocTensor(half)
-                DataCopy(local, source[start:], tile)
-                queue.EnQue(local)
-            a, b, c = in_x.DeQue(half), in_y.DeQue(half), out.AllocTensor(half)
-            for _ in range(adds):
-                Add(c, a, b, tile)
-            out.EnQue(c)
-            in_x.FreeTensor(a)
-            in_y.FreeTensor(b)
-            c = out.DeQue(half)
-            DataCopy(target[start:], c, tile)
-            out.FreeTensor(c)
-
-    return add
+def measure(families=tuple(FAMILIES)):
+    """Each row with its error, and the times of its pipes."""
+    for name in families:
+        for row in FAMILIES[name]:
+            us, pipes = row.us()
+            yield row, us, us / row.published - 1, pipes
 
 
-def measure(card, size, cores, tile, buffers, adds, share):
-    """Microseconds of aiv_time for the whole work."""
-    size = size // share // (cores * tile) * cores * tile
-    x, y, z = (np.full(size, value, np.float16) for value in (1, 2, 0))
-    kernel = add_kernel(tile, buffers, adds)
-    result = run(kernel, cores, (x, y, z, size), load(card).aicore, hazards=False)
-    assert (z == 3).all()
-    return result.timeline.busy_us["aiv_time"] * share
+def rms(errors):
+    return np.sqrt(np.mean(np.square(list(errors))))
 
 
-def table():
-    """A row for each, and the root mean square of the errors."""
-    errors = []
-    yield "| kernel | card | published us | here us | error |\n| --- | --- | --- | --- | --- |"
-    for what, card, *shape, published in ROWS:
-        here = measure(card, *shape)
-        errors.append(here / published - 1)
-        yield f"| {what} | {card} | {published:,.1f} | {here:,.1f} | {errors[-1]:+.1%} |"
-    yield f"\nroot mean square {np.sqrt(np.mean(np.square(errors))):.1%}, largest {max(map(abs, errors)):.1%}"
+def table(families=tuple(FAMILIES)):
+    """A row for each, then the root mean squares of the errors."""
+    yield "| kernel | | card | published us | here us | error | of pipes, published : here |\n" + "| --- " * 7 + "|"
+    errors = {}
+    for row, us, error, pipes in measure(families):
+        errors[row] = error
+        columns = ", ".join(
+            f"{pipe} {of:,.0f} : {pipes.get(pipe, 0):,.0f}" for pipe, of in row.columns.items() if of >= 1
+        )
+        fitted = "*f*" if row.fitted else ""
+        yield (
+            f"| {row.family} {row.what} | {fitted} | {row.card} | {row.published:,.1f} | {us:,.1f} | {error:+.1%} | "
+            f"{columns} |"
+        )
+    yield ""
+    for what, chosen in (
+        ("the five of the first nine that were fitted on", [row for row in errors if row.what in NINE and row.fitted]),
+        ("the other four of them", [row for row in errors if row.what in NINE and not row.fitted]),
+        ("all nine", [row for row in errors if row.what in NINE]),
+        ("other fitted rows", [row for row in errors if row.what not in NINE and row.fitted]),
+        (
+            "other rows, Matmul aside",
+            [row for row in errors if row.what not in NINE and not row.fitted and row.family != "Matmul"],
+        ),
+    ):
+        if chosen:
+            worst = max(chosen, key=lambda row: abs(errors[row]))
+            yield (
+                f"* {what} ({len(chosen)}): root mean square {rms(errors[row] for row in chosen):.1%}, "
+                f"largest {errors[worst]:+.1%} ({worst.family} {worst.what})"
+            )
 
 
 if __name__ == "__main__":
-    for line in table():
+    for line in table(sys.argv[1:] or tuple(FAMILIES)):
         print(line, flush=True)

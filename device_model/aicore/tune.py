@@ -1,0 +1,147 @@
+"""A tuner: runs a kernel with each choice of tile sizes, depths and the like in simulation, and tells which is best."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from device_model.aicore.names import KernelType
+from device_model.aicore.runner import run
+from device_model.aicore.spec import CoreSpec
+
+BLOCK_DIM = "block_dim"  # the choice that is not an argument of the kernel
+Kernel = Callable[..., object]
+Check = Callable[..., object]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One choice and what came of it: how long the launch took, or why it does not count.
+
+    *busy_us* says how long each kind of pipe was busy, in the mean of the cores.
+    """
+
+    choice: Mapping[str, Any]
+    us: float | None
+    busy_us: Mapping[str, float]
+    failure: str = ""
+
+    def __str__(self) -> str:
+        chosen = ", ".join(f"{name}={value!r}" for name, value in self.choice.items())
+        return f"{chosen}: {self.failure or f'{self.us:.2f} us'}"
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What `tune` found: a row for each choice, in the order in which they were given. str() is a table."""
+
+    rows: tuple[Trial, ...]
+
+    @property
+    def best(self) -> Trial:
+        """The fastest row, the first of equal ones; a ValueError that says why, if no row counts."""
+        return min(self._counting(), key=lambda row: row.us or 0.0)
+
+    @property
+    def worst(self) -> Trial:
+        """The slowest row that counts; a ValueError that says why, if none does."""
+        return max(self._counting(), key=lambda row: row.us or 0.0)
+
+    def _counting(self) -> list[Trial]:
+        rows = [row for row in self.rows if row.us is not None]
+        if not rows:
+            raise ValueError("no choice of the tuning counts:\n" + "\n".join(f"  {row}" for row in self.rows))
+        return rows
+
+    def __str__(self) -> str:
+        best = self.best if any(row.us is not None for row in self.rows) else None
+        names = list(self.rows[0].choice)
+        pipes = list(dict.fromkeys(name for row in self.rows for name in row.busy_us if not name.endswith("_time")))
+        table = [[*names, "us", *pipes, ""]]
+        for row in self.rows:
+            cells = [str(row.choice[name]) for name in names]
+            if row.us is None:
+                table.append([*cells, "-", *("-" for _ in pipes), row.failure])
+                continue
+            whole = max((us for name, us in row.busy_us.items() if name.endswith("_time")), default=row.us)
+            shares = [f"{100 * row.busy_us.get(name, 0.0) / whole:.0f} %" for name in pipes]
+            table.append([*cells, f"{row.us:.2f}", *shares, "best" if row is best else ""])
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        widths[-1] = 0  # words, which begin at the left
+        lines = [[cell.rjust(width) for cell, width in zip(cells, widths, strict=True)] for cells in table]
+        return "\n".join("  ".join(line).rstrip() for line in lines)
+
+
+def tune(
+    kernel: Kernel,
+    block_dim: int,
+    args: Sequence[Any],
+    choices: Mapping[str, Sequence[Any]],
+    spec: CoreSpec,
+    *,
+    kind: KernelType = KernelType.AIV_ONLY,
+    hazards: bool = True,
+    check: Check | None = None,
+    executor: Executor | None = None,
+) -> Tuning:
+    """Run *kernel* with every combination of *choices*, on cores of *spec*, and compare the times.
+
+    *choices* maps names of parameters of the kernel to the values to try; `block_dim` among them stands for the number
+    of blocks. *args* are the other arguments, in their order; each run has a copy of the arrays. A run that raises, has
+    findings, or whose arrays *check*, called with all of *args* afterwards, finds wrong, does not count; its row says
+    why. On an *executor* runs are made side by side, with the same result; one of processes needs a kernel, arguments
+    and a check that can be pickled.
+    """
+    parameters = inspect.signature(_function(kernel)).parameters
+    names = [name for name in parameters if name not in choices]
+    unknown = [name for name in choices if name not in parameters and name != BLOCK_DIM]
+    if unknown:
+        raise TypeError(f"{kernel!r} has no parameter {', '.join(unknown)}; choices are for parameters or {BLOCK_DIM}")
+    if len(names) != len(args):
+        raise TypeError(f"{kernel!r} takes ({', '.join(names)}) beside the choices, not {len(args)} arguments")
+    if not all(map(len, choices.values())):
+        raise ValueError(f"nothing to try for {', '.join(name for name, values in choices.items() if not len(values))}")
+    job = _Job(kernel, block_dim, dict(zip(names, args, strict=True)), spec, kind, hazards, check)
+    tried = [dict(zip(choices, values, strict=True)) for values in product(*choices.values())]
+    return Tuning(tuple((executor.map if executor else map)(job, tried)))
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What is the same for all rows; called with a choice it makes one, here or in another process."""
+
+    kernel: Kernel
+    block_dim: int
+    given: Mapping[str, Any]
+    spec: CoreSpec
+    kind: KernelType
+    hazards: bool
+    check: Check | None
+
+    def __call__(self, choice: Mapping[str, Any]) -> Trial:
+        """Run it. What the kernel raises is the row's failure: tiles too large for the UB are what tuning finds out."""
+        given = {name: each.copy() if isinstance(each, np.ndarray) else each for name, each in self.given.items()}
+        function, values = _function(self.kernel), {**given, **choice}
+        args = [values[name] for name in inspect.signature(function).parameters]
+        blocks = choice.get(BLOCK_DIM, self.block_dim)
+        try:
+            result = run(function, blocks, args, self.spec, kind=self.kind, hazards=self.hazards)
+        except Exception as error:
+            return Trial(choice, None, {}, f"{type(error).__name__}: {error}")
+        for finding in result.findings:
+            return Trial(choice, None, {}, str(finding))
+        if self.check is not None and not self.check(*given.values()):
+            return Trial(choice, None, {}, "the check says that the result is wrong")
+        timeline = result.timeline
+        assert timeline is not None, "the launch is timed"
+        return Trial(choice, timeline.duration_ns / 1000, dict(timeline.busy_us))
+
+
+def _function(kernel: Kernel) -> Kernel:
+    """The function under what `asc.kernel` makes of it, which is not called but launched."""
+    function: Kernel = inspect.unwrap(kernel, stop=inspect.isfunction)
+    return function

@@ -1,0 +1,76 @@
+"""How many instructions of simulated AI cores a second takes, beside the same kernel's body as a bare NumPy loop."""
+
+from functools import partial
+from time import perf_counter
+
+import numpy as np
+
+from device_model.aicore.runner import run
+from device_model.profile import load
+from tests.bench.measure import interleaved, ratio, say, show, spread, target
+from tests.bench.rows.vector_adds import vector_add
+
+CORES = 48
+TILE = 16384  # halves: 32 KB
+SIZE = 85 * CORES * TILE  # 8160 x 8192: whole tiles for each core
+ROUNDS = 3
+
+
+def main():
+    x, y, z = (np.full(SIZE, value, np.float16) for value in (1, 2, 0))
+    spec = load("ascend910b1").aicore
+    instructions = []
+
+    def simulated(hazards, timing):
+        z.fill(0)
+        begin = perf_counter()
+        result = run(partial(vector_add, SIZE, TILE, 1, 1, 1), CORES, (x, y, z), spec, hazards=hazards, timing=timing)
+        took = perf_counter() - begin
+        instructions[:] = [sum(len(program.instructions) for program in result.programs)]
+        assert z.min() == z.max() == 3
+        return took
+
+    ways = {
+        "NumPy, the same tiles": (lambda: _bare(x, y, z),),
+        "hazards off, no times": (lambda: simulated(False, False),),
+        "hazards off": (lambda: simulated(False, True),),
+        "hazards on": (lambda: simulated(True, True),),
+    }
+    results = interleaved(ways, ROUNDS, lambda way: way())
+    (count,) = instructions
+    bare = results["NumPy, the same tiles"]
+    own = {
+        way: [(took - least) * 1e6 / count for took, least in zip(runs, bare, strict=True)]
+        for way, runs in results.items()
+    }
+    show(
+        f"AI cores: AddCustom with queues of 8160 x 8192 halves on {CORES} cores, 32 KB tiles, {count:,} instructions",
+        ("by", "s", "instructions/s", "us per instruction, without NumPy's"),
+        [
+            (
+                way,
+                spread(runs),
+                spread([count / took for took in runs], "{:,.0f}") if runs is not bare else "",
+                spread(own[way], "{:.1f}") if runs is not bare else "",
+            )
+            for way, runs in results.items()
+        ],
+    )
+    say(f"  with hazards, s                       {target(np.median(results['hazards on']), 3)}")
+    say(f"  us per instruction, hazards on        {target(np.median(own['hazards on']), 15, form='{:.1f}')}")
+    say(f"  us per instruction, hazards off       {target(np.median(own['hazards off']), 6, form='{:.1f}')}")
+    timed = [after - before for after, before in zip(own["hazards off"], own["hazards off, no times"], strict=True)]
+    say(f"  of that, to find the times            {np.median(timed):.1f}")
+    say(f"  hazards on : NumPy                    {ratio(results['hazards on'], bare):.1f} times as long\n")
+
+
+def _bare(x, y, z):
+    """What the kernel's instructions do: two tiles in, a sum, a tile out."""
+    begin = perf_counter()
+    a, b, c = (np.empty(TILE, np.float16) for _ in range(3))
+    for start in range(0, SIZE, TILE):
+        a[:] = x[start : start + TILE]
+        b[:] = y[start : start + TILE]
+        np.add(a, b, out=c)
+        z[start : start + TILE] = c
+    return perf_counter() - begin
