@@ -13,6 +13,9 @@ own. What comes out is exact; how the calls of several threads interleave, and s
 
 Two things take real time, where another thread could act meanwhile and nothing is scheduled on a device: the time limit
 of a wait, else a thread that asks for callbacks again and again would let years pass; and queries that say "not yet".
+
+A thread that does nothing but ask, be it with queries or with waits that have a limit, helps nobody: after ten thousand
+such calls in a row, with all others blocked, those wait in vain.
 """
 
 import threading
@@ -24,15 +27,15 @@ from math import inf
 from typing import Any, TypeVar
 
 from acl_py.deadlocks import Waiting
-from acl_py.errors import Kind
+from acl_py.errors import DeadlockError, Kind
 from acl_py.runtime import SUCCESS, Runtime, Scope, last_error, scope_var
 from acl_py.threads import GRACE_S, Company, Thread, is_hopeless
 from device_model.contexts import Context
-from device_model.scheduler import Completion
+from device_model.scheduler import Completion, FirstOf
 
 _T = TypeVar("_T")
 _INSTANTS = 1 << 62  # as many as it takes
-_POLL_LIMIT = 10_000  # queries in a row that were answered "not yet" with nothing scheduled
+_POLL_LIMIT = 10_000  # queries in a row that were answered "not yet", or limits that ran out, with nothing scheduled
 _NAP_S = 0.001  # after such a query
 _NO_LOCK = nullcontext()
 _WARN_S = 10.0  # other threads may take their time
@@ -62,6 +65,7 @@ class BlockingBridge:
     def __init__(self, runtime: Runtime, *, alone: bool = False) -> None:
         self.runtime = runtime
         self.lock = threading.RLock()
+        self.on_hang: Callable[[DeadlockError], None] | None = None  # hears of a hang before anybody is told
         self._calls = threading.Condition(self.lock)  # somebody called
         self._company = None if alone else Company()
         self._waiters: dict[_Waiter, None] = {}  # in order of arrival
@@ -69,6 +73,8 @@ class BlockingBridge:
         self._called_s = 0.0  # when somebody called while others waited
         self._fruitless = 0  # queries in a row
         self._polling_since = 0.0
+        self._ran_out = 0  # waits whose limit ran out, in a row
+        self._ran_out_at = 0  # how much had been scheduled then
 
     def __repr__(self) -> str:
         return f"<BlockingBridge waiting={len(self._waiters)} held={len(self._holders)}>"
@@ -96,6 +102,7 @@ class BlockingBridge:
         if self._holders and threading.current_thread() in self._holders:
             raise RuntimeError("a device wait inside HostThread(): no simulated time passes there; wait after it")
         if self._run(completion):
+            self._look_at_limit(completion, waiting)
             return
         waiter = _Waiter(completion)
         self._waiters[waiter] = None
@@ -108,6 +115,7 @@ class BlockingBridge:
                 self._calls.wait(GRACE_S)
         finally:
             del self._waiters[waiter], self.runtime.waiters[waiter]
+        self._look_at_limit(completion, waiting)
 
     async def breathe(self) -> None:
         """Other threads run without our help."""
@@ -131,7 +139,7 @@ class BlockingBridge:
             self._calls.wait(_NAP_S)
         elif self._fruitless >= _POLL_LIMIT:
             self._fruitless = 0
-            raise self.runtime.deadlock(waiting)
+            raise self._tell(self.runtime.deadlock(waiting))
 
     async def in_thread(self, function: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:
         """Run *function* here, while simulated time stands still and other threads may call."""
@@ -164,7 +172,7 @@ class BlockingBridge:
         limits, heap = self.runtime.limits, self.runtime.scheduler.heap
         if self._holders or not heap:
             return True
-        if not limits or any(subject not in limits for _, _, _, subject in heap):
+        if not limits or not self._only_limits():
             return False
         return time.monotonic() < limits[heap[0][3]] and bool(self._helpers())
 
@@ -179,20 +187,52 @@ class BlockingBridge:
         helpers = self._helpers()
         stuck_s = time.monotonic() - max(waiter.since, self._called_s)
         if self._company is None or is_hopeless(helpers, stuck_s) or stuck_s >= self._patience_s:
-            self._give_up(helpers)
+            self._give_up(_hope(helpers) if helpers else "")
         elif stuck_s >= _WARN_S and not waiter.warned:
             waiter.warned = True
             warnings.warn(f"{runtime.describe_hang()}\n{_hope(helpers)}", RuntimeWarning, stacklevel=1)
 
-    def _give_up(self, helpers: list[str]) -> None:
-        """An error of its own for each waiter."""
+    def _look_at_limit(self, completion: Completion, waiting: Waiting) -> None:
+        """A wait is over: if only because its limit is, and not for the first time, does anybody gain by it?"""
+        if (
+            not self.runtime.limits
+            or not isinstance(completion, FirstOf)
+            or completion.first not in self.runtime.limits
+        ):
+            self._ran_out = 0
+            return
+        scheduled, before = self.runtime.scheduler.sequence, self._ran_out_at
+        self._ran_out_at = scheduled
+        # In between nothing was scheduled but the one limit, and nothing is but limits: else something goes on.
+        if scheduled > before + 1 or not self._only_limits() or self._helpers():
+            self._ran_out = 0
+            return
+        self._ran_out += 1
+        if self._ran_out >= _POLL_LIMIT:
+            self._ran_out = 0
+            note = f"meanwhile {waiting} has run out, again and again: {_POLL_LIMIT:,} such waits in a row"
+            self._give_up(note)
+            error = self.runtime.deadlock(waiting)
+            error.add_note(note)
+            raise self._tell(error)
+
+    def _only_limits(self) -> bool:
+        return all(subject in self.runtime.limits for _, _, _, subject in self.runtime.scheduler.heap)
+
+    def _give_up(self, note: str) -> None:
+        """An error of its own for each waiter, with *note*."""
         blocked = [waiter for waiter in self._waiters if waiter.is_blocked]
         for waiter in blocked:
             error = self.runtime.deadlock(self.runtime.waiters[waiter])
-            if helpers:
-                error.add_note(_hope(helpers))
-            waiter.error = error
+            if note:
+                error.add_note(note)
+            waiter.error = self._tell(error)
         self._calls.notify_all()
+
+    def _tell(self, error: DeadlockError) -> DeadlockError:
+        if self.on_hang is not None:
+            self.on_hang(error)
+        return error
 
     def _helpers(self) -> list[str]:
         """Which threads could act while the calling one cannot, in words."""

@@ -13,10 +13,11 @@ from inspect import isawaitable, iscoroutinefunction
 from sys import _getframe
 from typing import Any
 
+from acl_py import injection
 from acl_py.errors import Kind
-from acl_py.runtime import Runtime, current, here
+from acl_py.runtime import Runtime, Scope, current, found, here
 from acl_py.signals import check_signals
-from acl_py.sites import site_of
+from acl_py.sites import Site, site_of
 from acl_py.streams import StreamLike, resolve
 from device_model.ops import HostFunction, Lane, Op
 from device_model.scheduler import Completion, Need
@@ -70,10 +71,10 @@ class Subscriber:
     def __init__(self, runtime: Runtime, who: object) -> None:
         self._runtime = runtime
         self.who = who
-        self.ready: deque[_Callback] = deque()
+        self.ready: deque[Callback] = deque()
         self.arrived = Need("a callback is due", self._coming)  # done when there is one more
 
-    def line_up(self, callback: "_Callback", now: int) -> None:
+    def line_up(self, callback: "Callback", now: int) -> None:
         """The stream has come to *callback*."""
         self.ready.append(callback)
         arrived, self.arrived = self.arrived, Need("a callback is due", self._coming)
@@ -84,15 +85,20 @@ class Subscriber:
         return next((step for stream in streams for step in stream.steps if step.what.startswith(_CALLBACK)), None)
 
 
-class _Callback:
+class Callback:
     """A call that waits for its subscriber."""
 
-    __slots__ = ("function", "over", "user_data")
+    __slots__ = ("function", "over", "runtime", "user_data")
 
-    def __init__(self, function: Callable[[Any], object], user_data: object) -> None:
+    def __init__(self, runtime: Runtime, function: Callable[[Any], object], user_data: object) -> None:
+        self.runtime = runtime
         self.function = function
         self.user_data = user_data
         self.over = Completion()
+
+    def call(self) -> object:
+        """Make it."""
+        return self.function(self.user_data)
 
 
 async def SubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream: StreamLike = None) -> None:
@@ -164,7 +170,7 @@ async def LaunchCallback(
             Kind.NO_SUBSCRIBER, f"{found!r} has nobody to run its callbacks", "SubscribeReport() for it first"
         )
     runtime.pay(runtime.costs.host_function)
-    callback = _Callback(function, user_data)
+    callback = Callback(runtime, function, user_data)
     what = f"{_CALLBACK}{getattr(function, '__name__', function)!s}"
     completion = found.step(what, site, _turn(runtime, subscriber, callback, blocking=block == CallbackBlock.BLOCK))
     runtime.scheduler.settle()
@@ -172,7 +178,7 @@ async def LaunchCallback(
     return completion
 
 
-def _turn(runtime: Runtime, subscriber: Subscriber, callback: _Callback, *, blocking: bool) -> Iterator[Completion]:
+def _turn(runtime: Runtime, subscriber: Subscriber, callback: Callback, *, blocking: bool) -> Iterator[Completion]:
     subscriber.line_up(callback, runtime.scheduler.now)
     if blocking:
         yield callback.over
@@ -185,8 +191,36 @@ async def ProcessReport(timeout: int) -> None:
     Raises:
         AclError: none came in time; the caller has not subscribed to any stream.
     """
-    scope = here()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    report = await _take(here(), timeout, site_of(_getframe(1)))
+    try:
+        result = report.call()
+        if isawaitable(result):
+            await result
+    finally:
+        await end_report(report)
+
+
+async def take_report(timeout: int) -> "Callback":
+    """The first half of ProcessReport, for faces that make the call themselves, with nobody locked out meanwhile: the
+    next callback, of which `end_report` must be told once it was called.
+    """
+    scope = found()
+    if scope.context.alert:
+        scope.runtime.check_caller(scope.context, "ProcessReport")
+        injection.heed(scope.runtime, scope.context, "ProcessReport")
+    return await _take(scope, timeout, site_of(_getframe(1)))
+
+
+async def end_report(report: "Callback") -> None:
+    """*report* was called: its stream goes on if it waited for that."""
+    runtime = report.runtime
+    report.over.complete(runtime.scheduler.now)
+    runtime.scheduler.settle()
+    runtime.pay(0)
+
+
+async def _take(scope: Scope, timeout: int, site: Site) -> "Callback":
+    runtime, enter = scope.runtime, scope.runtime.host_ns
     check_signals(runtime, "ProcessReport")
     if type(timeout) is not int or not (timeout == -1 or timeout > 0):
         raise runtime.fail(Kind.NULL_POINTER, f"timeout {timeout!r}", "it is in milliseconds: -1, or more than 0")
@@ -204,7 +238,7 @@ async def ProcessReport(timeout: int) -> None:
                 f"no callback came in {timeout} ms",
                 "wait longer, or see what its stream waits for",
             )
-        await _run(runtime, subscriber.ready.popleft())
+        return subscriber.ready.popleft()
     finally:
         runtime.called("ProcessReport", enter, site)
 
@@ -219,17 +253,6 @@ async def _wait_for_callback(runtime: Runtime, subscriber: Subscriber, timeout: 
             await runtime.wait_within(end_ns - runtime.host_ns, subscriber.arrived, what, site)
         else:
             break
-
-
-async def _run(runtime: Runtime, callback: _Callback) -> None:
-    try:
-        result = callback.function(callback.user_data)
-        if isawaitable(result):
-            await result
-    finally:
-        callback.over.complete(runtime.scheduler.now)
-        runtime.scheduler.settle()
-        runtime.pay(0)
 
 
 def _subscriber(runtime: Runtime) -> Subscriber | None:

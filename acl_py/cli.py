@@ -1,4 +1,4 @@
-"""The command line: `acl-py replay`, `acl-py devices`, `acl-py demo`."""
+"""The command line: `acl-py run`, `acl-py model`, `acl-py replay`, `acl-py devices`, `acl-py demo`."""
 
 import json
 from collections.abc import Sequence
@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
-from acl_py import codes, demo, demo_aicore, faults
+from acl_py import codes, demo, demo_aicore, faults, scripts
+from acl_py.compat.acl import commands
 from acl_py.errors import DeadlockError
 from acl_py.faults import Fault, FaultError
 from acl_py.portability import differences
@@ -29,6 +30,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.add_typer(commands.app, name="model")
 _PLAIN_WIDTH = 120  # columns where the output is no terminal
 
 Device = Annotated[str, typer.Option(help="A profile's name (see `acl-py devices`), or the path of a .toml file.")]
@@ -109,6 +111,64 @@ def devices_command(
         _console().print(_summary([profiles.load(each) for each in profiles.names()]))
     else:
         _console().print(_everything(_profile(name)))
+
+
+class HostTime(Enum):
+    """What the host's own time is."""
+
+    MODELLED = "modelled"
+    MEASURED = "measured"
+
+
+# What stands behind the script is the script's, options and all.
+@app.command("run", context_settings={"allow_interspersed_args": False})
+def run_command(
+    script: Annotated[Path, typer.Argument(help="A Python script that says `import acl`.", show_default=False)],
+    arguments: Annotated[list[str] | None, typer.Argument(help="Its arguments.", show_default=False)] = None,
+    device: Device = "ascend910b3",
+    devices: Annotated[
+        int | None, typer.Option(min=1, help="How many cards there are; by default as the profile says.")
+    ] = None,
+    rules: Annotated[str | None, typer.Option(help="What synchronises with what; by default the device's own.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Threads that run large kernels.")] = None,
+    models: Annotated[
+        list[Path] | None,
+        typer.Option(exists=True, file_okay=False, help="A folder of sidecars for models; may be given several times."),
+    ] = None,
+    register: Annotated[
+        list[Path] | None,
+        typer.Option(
+            exists=True, dir_okay=False, help="A Python file that registers operators or models, run before the script."
+        ),
+    ] = None,
+    host_time: Annotated[
+        HostTime, typer.Option(help="modelled: a call costs what the profile says; measured: and what passes between.")
+    ] = HostTime.MODELLED,
+) -> None:
+    """Run a script that says `import acl`, unmodified and without a card.
+
+    Its output and its exit code are its own; a summary follows on the standard error. The exit code is 3 if it would
+    hang on a card: then the summary says who waits for what, and at which lines.
+    """
+    if rules is not None:
+        _rules(rules)
+    _profile(device)
+    try:
+        code = scripts.run(
+            script,
+            arguments or (),
+            register or (),
+            device=device,
+            devices=devices,
+            rules=rules,
+            workers=workers,
+            models=models or [],
+            host_time=host_time.value,
+        )
+    except scripts.ScriptError as error:
+        _complain(f"acl-py: {error}")
+        raise typer.Exit(2) from error
+    raise typer.Exit(code)
 
 
 class Demo(Enum):

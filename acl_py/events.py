@@ -22,11 +22,11 @@ class EventFlag(IntFlag):
     CAPTURE_STREAM_PROGRESS = 0x2
     TIME_LINE = 0x8  # it has times
     DEVICE_USE_ONLY = 0x10
-    EXTERNAL = 0x20
+    EXTERNAL = 0x20  # streams can wait for it, and no host: for graphs
     IPC = 0x40
 
 
-_HERE = EventFlag.SYNC | EventFlag.CAPTURE_STREAM_PROGRESS | EventFlag.TIME_LINE
+_HERE = EventFlag.SYNC | EventFlag.CAPTURE_STREAM_PROGRESS | EventFlag.TIME_LINE | EventFlag.EXTERNAL
 
 
 async def CreateEvent(*, timing: bool = True) -> Event:
@@ -66,9 +66,12 @@ def _create_with(scope: Scope, name: str, class_: EventClass, flag: int, site: S
         )
     if flag & ~_HERE:
         raise runtime.fail(
-            Kind.NOT_SUPPORTED, f"{EventFlag(flag)!r} needs graphs or other processes", "use SYNC and TIME_LINE only"
+            Kind.NOT_SUPPORTED, f"{EventFlag(flag)!r} needs other processes", "use SYNC and TIME_LINE only"
         )
-    return _create(scope, name, class_, bool(flag & EventFlag.TIME_LINE), bool(flag & EventFlag.SYNC), site)
+    waitable = bool(flag & (EventFlag.SYNC | EventFlag.EXTERNAL))
+    event = _create(scope, name, class_, bool(flag & EventFlag.TIME_LINE), waitable, site)
+    event.external = bool(flag & EventFlag.EXTERNAL)
+    return event
 
 
 def _create(scope: Scope, name: str, class_: EventClass | None, timing: bool, waitable: bool, site: Site) -> Event:
@@ -149,6 +152,7 @@ async def ResetEvent(event: Event, stream: StreamLike = None) -> Completion:
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     found = resolve(scope, stream)
     check_event(scope, event)
+    check_bound(runtime, found, event)
     if event.class_ is EventClass.SNAPSHOT or not event.waitable:
         raise runtime.fail(
             Kind.NOT_SUPPORTED,
@@ -165,7 +169,7 @@ async def QueryEventWaitStatus(event: Event) -> Status:
     """Are all waits of streams for *event* over? Also when there was none. Not for snapshot events."""
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
-    check_event(scope, event)
+    _check_host(scope, event)
     if event.class_ is EventClass.SNAPSHOT:
         raise runtime.fail(Kind.NOT_SUPPORTED, f"{event!r} does not count its waits", "ask QueryEventStatus()")
     runtime.pay(runtime.costs.query)
@@ -203,7 +207,7 @@ async def QueryEventStatus(event: Event) -> Status:
     """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
-    check_event(scope, event)
+    _check_host(scope, event)
     runtime.pay(runtime.costs.query)
     done = event.done and (event.work is not None or event.class_ is EventClass.SNAPSHOT)
     work = event.work or NOTHING
@@ -229,10 +233,19 @@ async def SynchronizeEventWithTimeout(event: Event, timeout: int) -> None:
 
 
 async def _synchronize(scope: Scope, name: str, event: Event, limit: Limit | None, site: Site) -> None:
-    check_event(scope, event)
+    _check_host(scope, event)
     streams = () if event.stream is None else (event.stream,)
     what = f"{name}({event!r})"
     await scope.runtime.synchronize(name, event.work or NOTHING, what, site, event.context, streams, limit)
+
+
+def _check_host(scope: Scope, event: Event) -> None:
+    """Refuse events that a host can neither wait for nor ask."""
+    check_event(scope, event)
+    if event.external:
+        raise scope.runtime.fail(
+            Kind.NOT_SUPPORTED, f"{event!r} was created with EXTERNAL", "synchronise with its stream instead"
+        )
 
 
 async def EventElapsedTime(start: Event, end: Event) -> float:

@@ -9,6 +9,7 @@ from acl_py.errors import DeviceError, Kind
 from acl_py.runtime import Runtime, current, here
 from acl_py.sites import Site, site_of
 from acl_py.streams import StreamLike, resolve
+from device_model.errors import code_of
 from device_model.observe import Observer
 from device_model.ops import Op
 from device_model.rules import KernelFailure
@@ -82,7 +83,8 @@ class _Teller(Observer):
         self._callback = callback
 
     def failed(self, op: Op, error: DeviceError) -> None:
-        code = self._runtime.rules.codes[error.kind].value
+        own = code_of(error)
+        code = self._runtime.rules.codes[error.kind].value if own is None else own
         self._callback(ExceptionInfo(op, op.stream, op.stream.context.device.ordinal, code, error.what))
 
 

@@ -259,7 +259,7 @@ class KernelFunction(Launchable):
             Barred(runtime, self), self.function, blocks if self.per_block else None, values, self._accesses, outs
         )
         if 0 < runtime.op_execute_ns < block_ns:
-            block_ns, body = runtime.op_execute_ns, partial(_run_out_of_time, self, block_ns)
+            block_ns, body = runtime.op_execute_ns, partial(run_out_of_time, self, block_ns)
         work = Kernel(
             self.label,
             blocks,
@@ -274,7 +274,8 @@ class KernelFunction(Launchable):
         return work, self.cost.is_constant and len(extents) == len(args)
 
 
-def _run_out_of_time(kernel: KernelFunction, block_ns: int) -> None:
+def run_out_of_time(kernel: Launchable, block_ns: int) -> None:
+    """The body of a launch that SetOpExecuteTimeOut() ends."""
     raise DeviceError(
         Kind.OP_EXECUTE_TIMEOUT,
         f"{kernel!r} would have run {block_ns / 1e9:g} s, longer than SetOpExecuteTimeOut() allows",

@@ -35,9 +35,14 @@ def listen(hooks: Hooks) -> None:
 
 def warn(event: str, **about: object) -> bool:
     """Log a warning; False if there is no log."""
+    return note("warning", event, **about)
+
+
+def note(level: str, event: str, **about: object) -> bool:
+    """Log *event* at *level*, a method of structlog's loggers; False if there is no log."""
     if _logger is None:
         return False
-    _logger.warning(event, **about)
+    getattr(_logger, level)(event, **about)
     return True
 
 

@@ -23,8 +23,8 @@ from acl_py.sites import Site
 from device_model.chains import Chains
 from device_model.contexts import Context
 from device_model.device import Device
-from device_model.errors import DeviceError
-from device_model.faults import Faults, code_of
+from device_model.errors import DeviceError, code_of
+from device_model.faults import Faults
 from device_model.memory import Block, Buffer, Memory
 from device_model.observe import Hooks, Observer
 from device_model.ops import Op
@@ -90,6 +90,7 @@ class Runtime:
         self.launches: dict[Any, Any] = {}  # prepared work of launches: see kernels.py
         self.initialized = 0  # Init minus Finalize
         self.simulation: object = None  # what its user holds: see simulation.py
+        self.face: Any = None  # a blocking face that its calls may go through: see compat/acl/session.py
         self.closed: str | None = None  # why no verb works any more
         self.op_wait_ns: Nanoseconds = 0  # how long a stream may wait for an event, a notify or a value; 0: for ever
         self.op_execute_ns: Nanoseconds = 0  # how long a kernel may run; 0: as long as it takes
@@ -349,7 +350,7 @@ class Runtime:
         """The sticky error of *context*, for one more call."""
         cause = context.error
         assert cause is not None, f"{context!r} is well"
-        if self.closed is not None:
+        if self.closed is not None or cause.kind is Kind.INVALID_CONTEXT:  # not lost, but gone: a reset would not help
             return self.fail(cause.kind, cause.what, cause.remedy)
         op = context.failed_op
         error = self.fail(
@@ -364,11 +365,16 @@ class Runtime:
     def deadlock(self, waiting: Waiting | Poll | None) -> DeadlockError:
         """The error for one waiter of a program that hangs, or for one who polls."""
         chains = Chains(self.devices, self.faults.hung)
-        return deadlocks.error(waiting, self.waiters, chains, held=bool(self.scheduler.heap))
+        return deadlocks.error(waiting, self.waiters, chains, held=self._is_held)
 
     def describe_hang(self) -> str:
         """Who waits for what."""
-        return deadlocks.describe(self.waiters, Chains(self.devices, self.faults.hung), held=bool(self.scheduler.heap))
+        return deadlocks.describe(self.waiters, Chains(self.devices, self.faults.hung), held=self._is_held)
+
+    @property
+    def _is_held(self) -> bool:
+        """Nobody can run: is that for something else than limits being scheduled?"""
+        return any(subject not in self.limits for _, _, _, subject in self.scheduler.heap)
 
     def close(self, why: str) -> None:
         """The simulation ends."""

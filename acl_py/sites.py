@@ -58,6 +58,7 @@ class Site:
 # By the identity of the code object, for hashing one reads all of it; a site keeps its code alive.
 _sites: dict[tuple[int, int], Site] = {}
 _own: dict[tuple[int, int], Site] = {}  # those of the user's own code
+_ours: dict[int, CodeType] = {}  # code of this package, by its identity
 _made: WeakKeyDictionary["asyncio.Task[Any]", Site] = WeakKeyDictionary()
 
 
@@ -66,6 +67,13 @@ def site_of(frame: FrameType) -> Site:
     site = _own.get((id(frame.f_code), frame.f_lasti))
     if site is not None:
         return site
+    inside: FrameType | None = frame
+    while inside is not None and id(inside.f_code) in _ours:  # the blocking faces have some frames of their own
+        inside = inside.f_back
+    if inside is not None and inside is not frame:
+        site = _own.get((id(inside.f_code), inside.f_lasti))
+        if site is not None:
+            return site
     site = _at(frame)
     return _users_own(frame, site) if site.foreign else site
 
@@ -73,6 +81,7 @@ def site_of(frame: FrameType) -> Site:
 def _users_own(frame: FrameType, found: Site) -> Site:
     inside: FrameType | None = frame
     while inside is not None and inside.f_code.co_filename.startswith(_PACKAGE):
+        _ours[id(inside.f_code)] = inside.f_code
         inside = inside.f_back
     if inside is not None:
         site = _at(inside)

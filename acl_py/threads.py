@@ -4,6 +4,7 @@ As in hang.py a mistake costs differently in the two directions: whoever is not 
 to act.
 """
 
+import signal
 import sys
 import threading
 from collections.abc import Collection
@@ -28,8 +29,17 @@ class Company:
 
     def could_act(self, blocked: Collection[Thread]) -> list[str]:
         """The threads that could do something while those in *blocked* cannot, in words."""
+        able = self._able(blocked)
+        alarms = [_alarm(thread) for thread in able]
+        # They are looked at one after the other. That all sleep at one moment, with nobody else there, is certain only
+        # if all of them sleep at the same alarms when they are looked at again.
+        if None not in alarms and self._able(blocked) == able and [_alarm(thread) for thread in able] == alarms:
+            return []
+        return [f"thread {thread.name!r}" for thread in able]
+
+    def _able(self, blocked: Collection[Thread]) -> list[Thread]:
         return [
-            f"thread {thread.name!r}"
+            thread
             for thread in threading.enumerate()
             if not (thread in blocked or thread in self._daemons or _is_out(thread, blocked))
         ]
@@ -57,6 +67,29 @@ def _is_out(thread: Thread, blocked: Collection[Thread]) -> bool:
             return False
         thread = joined
     return True
+
+
+def _alarm(thread: Thread) -> object:
+    """What will wake it, if it waits without a limit for another thread to do that: at an event, a condition, a queue
+    or a future; else None. A signal may wake the main thread, too, if the program has a handler for one.
+    """
+    frame = _frame(thread)
+    if frame is None or frame.f_code is not threading.Condition.wait.__code__:
+        return None
+    if thread is threading.main_thread() and any(map(_has_handler, signal.valid_signals())):
+        return None
+    names = frame.f_locals
+    alarm = names.get("waiter")
+    try:
+        rings = names.get("timeout") is not None or alarm not in names["self"]._waiters
+    except RuntimeError:  # somebody wakes one of them just now
+        return None
+    return None if rings else alarm
+
+
+def _has_handler(number: int) -> bool:
+    handler = signal.getsignal(number)
+    return callable(handler) and handler is not signal.default_int_handler
 
 
 def _is_idle_worker(thread: Thread) -> bool:

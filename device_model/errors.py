@@ -67,5 +67,21 @@ class DeviceError(Exception):
         return f"{self.what}; {self.remedy}" if self.remedy else self.what
 
 
+class CodedError(DeviceError):
+    """A failure of work; *code*, if not None, is instead of the rules' own."""
+
+    def __init__(self, kind: Kind, what: str, remedy: str, code: int | None) -> None:
+        super().__init__(kind, what, remedy)
+        self.code = code
+
+
+def code_of(error: DeviceError) -> int | None:
+    """The code that *error*, or what caused it, has of its own, if one does."""
+    for each in (error, error.__cause__):
+        if isinstance(each, CodedError):
+            return each.code
+    return None
+
+
 # Makes the exception for a failure; the host layer passes its own, which knows the codes and keeps the last error.
 Fail = Callable[[Kind, str, str], DeviceError]

@@ -17,7 +17,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from device_model import memory
-from device_model.errors import DeviceError, Kind
+from device_model.errors import CodedError, DeviceError, Kind
 from device_model.observe import Hooks
 from device_model.ops import Kernel, Op, Work
 from device_model.scheduler import Completion, Nanoseconds, Scheduler
@@ -132,20 +132,11 @@ class Rule:
         return True
 
 
-class InjectedError(DeviceError):
-    """What a fault rule made fail; *code*, if not None, is instead of the rules' own."""
+class InjectedError(CodedError):
+    """What a fault rule made fail."""
 
     def __init__(self, kind: Kind, what: str, code: int | None) -> None:
-        super().__init__(kind, what, REMEDY)
-        self.code = code
-
-
-def code_of(error: DeviceError) -> int | None:
-    """The code that a rule gave for *error*, or for what caused it, if one did."""
-    for each in (error, error.__cause__):
-        if isinstance(each, InjectedError):
-            return each.code
-    return None
+        super().__init__(kind, what, REMEDY, code)
 
 
 class Hung(Completion):

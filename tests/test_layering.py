@@ -34,6 +34,7 @@ FLOORS = [
     ("faults",),
     ("simulation",),
     ("programs", "replay", "portability", "demo", "demo_aicore"),
+    ("scripts", "pytest_plugin"),
     ("cli", "__main__"),
 ]
 

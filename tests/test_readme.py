@@ -75,7 +75,7 @@ def test_the_timeline_shows_what_happens_now(monkeypatch):
 
 
 def test_links_to_files_lead_somewhere():
-    for page in (README, ROOT / "CONTRIBUTING.md", ROOT / "docs" / "design.md"):
+    for page in (README, ROOT / "CONTRIBUTING.md", ROOT / "docs" / "design.md", ROOT / "docs" / "acl.md"):
         prose = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
         for link in re.findall(r"\]\(([^)#:]+)\)", prose):
             assert (page.parent / link).exists(), f"{page.name} links to {link}"

@@ -1,11 +1,14 @@
 """A summary of a simulation for people: time, engines, streams, waits, leaks."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 from acl_py.runtime import Runtime
-from acl_py.trace.recorder import CoreRun, Operation, Trace
+from acl_py.trace.recorder import Call, CoreRun, Operation, Trace
 
 _WAITS = ("SynchronizeStream", "SynchronizeDevice", "SynchronizeEvent")
+_LONGEST = 5  # places where the host waited longest
+_SHOWN = 20  # engines, or streams, and leaks
 
 
 def summarize(runtime: Runtime, trace: Trace | None, leaks: Sequence[str]) -> str:
@@ -13,26 +16,62 @@ def summarize(runtime: Runtime, trace: Trace | None, leaks: Sequence[str]) -> st
     now = runtime.host_ns
     lines = [f"{runtime.profile.name}, rules {runtime.rules.name}: {now / 1000:,.1f} us of simulated time"]
     if trace is not None:
-        busy: dict[str, list[int]] = {}
-        for op in trace.ops:
-            total = busy.setdefault(f"{op.engine} of device {op.device}", [0, 0, 0])
-            total[0] += 1
-            total[1] += op.end_ns - op.start_ns
-            total[2] += op.bytes
-        for engine, (count, time, nbytes) in sorted(busy.items()):
-            share = f"{100 * time / now:.0f} %" if now else "-"
-            lines.append(
-                f"  {engine}: {count} operations, {time / 1000:,.1f} us ({share} of the time), {nbytes:,} bytes"
-            )
-        lines += _core_kernels(trace.ops)
-        waits = [call.exit_ns - call.enter_ns for call in trace.calls if call.name in _WAITS]
-        lines.append(f"  host: {len(trace.calls)} calls, {sum(waits) / 1000:,.1f} us in {len(waits)} synchronisations")
+        ops, calls = trace.ops, trace.calls
+        lines += _use(ops, lambda op: f"{op.engine} of device {op.device}", now)
+        lines += _use(ops, lambda op: f"{op.stream} of device {op.device}", now)
+        lines += _core_kernels(ops)
+        lines += _waits(calls)
     left = len(runtime.unfinished())
     if left:
         lines.append(f"  {left} operations were queued and have not ended: synchronise before the end to see them run")
     lines += [f"  finding: {mistake}" for mistake in runtime.speaker.mistakes.values()]
-    lines += [f"  leak: {leak}" for leak in leaks]
-    return "\n".join(lines)
+    return "\n".join([*lines, *told(leaks)])
+
+
+def told(leaks: Sequence[str]) -> Iterator[str]:
+    """A line for each of the first *leaks*, and how many more there are."""
+    yield from (f"  leak: {leak}" for leak in leaks[:_SHOWN])
+    if len(leaks) > _SHOWN:
+        yield f"  and {len(leaks) - _SHOWN:,} more leaks"
+
+
+def _use(ops: Sequence[Operation], user: Callable[[Operation], str], now: int) -> Iterator[str]:
+    """A line for each engine, or stream: how much it did. Its operations may overlap, so a share may exceed 100 %."""
+    busy: dict[str, list[int]] = {}
+    for op in ops:
+        total = busy.setdefault(user(op), [0, 0, 0])
+        total[0] += 1
+        total[1] += op.end_ns - op.start_ns
+        total[2] += op.bytes
+    busiest = sorted(busy, key=lambda name: -busy[name][1])[:_SHOWN]
+    for name in sorted(busiest, key=_in_order):
+        count, time, nbytes = busy[name]
+        share = f"{100 * time / now:.0f} %" if now else "-"
+        yield f"  {name}: {count:,} operations, {time / 1000:,.1f} us ({share} of the time), {nbytes:,} bytes"
+    if len(busy) > _SHOWN:
+        yield f"  and {len(busy) - _SHOWN:,} that were less busy"
+
+
+def _in_order(name: str) -> list[tuple[int, str]]:
+    """Stream 2 before stream 10."""
+    return [(int(word), "") if word.isdigit() else (-1, word) for word in name.split()]
+
+
+def _waits(calls: Sequence[Call]) -> Iterator[str]:
+    """How long the host synchronised, and where longest."""
+    waits = [call for call in calls if call.name.startswith(_WAITS)]
+    total = sum(call.exit_ns - call.enter_ns for call in waits)
+    yield f"  host: {len(calls):,} calls, {total / 1000:,.1f} us in {len(waits):,} synchronisations"
+    places: dict[str, list[int]] = {}
+    for call in waits:
+        entry = places.setdefault(f"{call.name} at {Path(call.file).name}:{call.line}", [0, 0])
+        entry[0] += 1
+        entry[1] += call.exit_ns - call.enter_ns
+    longest = sorted(places.items(), key=lambda entry: -entry[1][1])
+    for place, (count, time) in longest[:_LONGEST]:
+        yield f"    {place}: {'once' if count == 1 else f'{count:,} times'}, {time / 1000:,.1f} us"
+    if len(longest) > _LONGEST:
+        yield f"    and at {len(longest) - _LONGEST} other lines"
 
 
 def _core_kernels(ops: Sequence[Operation]) -> Iterator[str]:

@@ -6,6 +6,7 @@
     allocation.py   Allocation (one life of a piece of memory) and Buffer (what users hold of it)
     addresses.py    address -> allocation, alive or freed not long ago
     pool.py         Arena (addresses and room of a device) and Pool (MallocAsync, FreeAsync) with its Blocks
+    virtual.py      Virtual: reserved addresses, memory without one, and mappings
     backing.py      where bytes live: lazy mappings, the poison, cold chunks
     transfer.py     copy, copy2d, fill, array: moving and viewing bytes that are known to be there
     host.py         memory that others made: arrays, buffers, bare addresses
@@ -41,3 +42,5 @@ from device_model.memory.transfer import pitched_bytes as pitched_bytes
 from device_model.memory.transfer import poison as poison
 from device_model.memory.transfer import snapshot as snapshot
 from device_model.memory.transfer import warm as warm
+from device_model.memory.virtual import GRANULARITY as GRANULARITY
+from device_model.memory.virtual import Physical as Physical

@@ -29,6 +29,7 @@ class Origin(Enum):
     POOL = "MallocAsync", "FreeAsync"
     MALLOC_HOST = "MallocHost", "FreeHost"
     REGISTERED = "HostRegister", "HostUnregister"
+    MAPPED = "MapMem", "UnmapMem"
     PAGEABLE = "", ""
 
     def __init__(self, maker: str, ender: str) -> None:

@@ -6,6 +6,7 @@ written in part, and only then gets its poison. A chunk that is written as a who
 """
 
 import mmap
+import os
 import platform
 import sys
 from threading import Lock
@@ -25,6 +26,16 @@ _PATTERN = memoryview(POISON * (CHUNK // 2 + 1))
 # elsewhere the mapping is reserved, which limits its size but breaks nothing.
 _NORESERVE = {"linux": 0x4000, "darwin": 0x40}
 _KNOWN_MACHINES = ("x86_64", "AMD64", "aarch64", "arm64", "riscv64")
+
+
+def _room() -> int:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # a system that does not tell
+        return sys.maxsize
+
+
+ROOM = _room()  # bytes of memory that this host has: nobody can pin more
 
 
 def _mapping_flags() -> int:

@@ -17,6 +17,7 @@ from device_model.memory.backing import Cold
 from device_model.memory.directory import Directory
 from device_model.memory.pool import DEVICE_BASE, Arena, Limit, Pool
 from device_model.memory.stories import array_text
+from device_model.memory.virtual import Virtual
 
 
 class Memory(Directory):
@@ -29,12 +30,14 @@ class Memory(Directory):
         super().__init__(fail)
         self._arenas = [Arena(device, capacity, alignment) for device, capacity in enumerate(capacities)]
         self._pools = [Pool(self, arena) for arena in self._arenas]
+        self.virtual = Virtual(self)
+        self.left_to_reset: list[Allocation] = []  # what nobody freed but the reset of its device
 
     # Device memory.
 
     def malloc(self, device: int, nbytes: int, made: object) -> Buffer:
         """Allocate *nbytes* on *device*; *made* is the place that asked."""
-        arena = self._arena(device)
+        arena = self.arena(device)
         self.check_size(nbytes, Origin.MALLOC)
         self.check_room(arena, nbytes, nbytes, Origin.MALLOC)
         view, cold = self.create_backing(nbytes, Origin.MALLOC)
@@ -54,26 +57,28 @@ class Memory(Directory):
         for allocation in self.leaks():
             if allocation.device == device:
                 self.end_life(allocation, site, drop=True)
-        arena = self._arena(device)
+                self.left_to_reset.append(allocation)
+        arena = self.arena(device)
         arena.used = 0
+        self.virtual.forget(device)
         self._pools[device] = Pool(self, arena)
 
     def pool(self, device: int) -> Pool:
         """Return the stream-ordered pool of *device*."""
-        self._arena(device)
+        self.arena(device)
         return self._pools[device]
 
     def has_room(self, device: int, nbytes: int) -> bool:
         """Whether *nbytes* are left on *device*."""
-        return self._arena(device).has_room(nbytes)
+        return self.arena(device).has_room(nbytes)
 
     def free_bytes(self, device: int) -> int:
         """Return how much of *device* is left."""
-        return self._arena(device).free
+        return self.arena(device).free
 
     def total_bytes(self, device: int) -> int:
         """Return how much memory *device* has."""
-        return self._arena(device).capacity
+        return self.arena(device).capacity
 
     def limit(self, limit: Limit) -> Callable[[], None]:
         """Let all devices keep to *limit*, until what this returns is called."""
@@ -91,6 +96,8 @@ class Memory(Directory):
     def malloc_host(self, nbytes: int, made: object) -> Buffer:
         """Allocate *nbytes* of pinned host memory."""
         self.check_size(nbytes, Origin.MALLOC_HOST)
+        if nbytes > backing.ROOM:  # it could not be pinned
+            raise self._refuse_host(nbytes, Origin.MALLOC_HOST)
         mapping = self._map(nbytes, Origin.MALLOC_HOST)
         view = memoryview(mapping)
         cold: Cold | None = Cold(nbytes)
@@ -139,18 +146,40 @@ class Memory(Directory):
         self.end_life(allocation, site, drop=False)
 
     def pageable(self, address: int, nbytes: int, role: str) -> Allocation:
-        """Return an allocation for *nbytes* of any writable host memory, for faces that must take every address.
+        """Return an allocation for *nbytes* of any host memory, for faces that must take every address; as "dst" it
+        must be writable.
 
-        The system is asked whether the range exists (a fraction of a millisecond), so that a wrong address cannot crash
-        the process.
+        The system is asked whether the range exists, so that a wrong address cannot crash the process.
         """
-        if address >= DEVICE_BASE or not host.is_writable(address, nbytes):
+        is_there = host.is_writable if role == "dst" else host.is_readable
+        if address >= DEVICE_BASE or not is_there(address, nbytes):
+            kind = "writable memory" if role == "dst" else "memory"
             raise self.fail(
                 Kind.INVALID_ADDRESS,
-                f"{role} is an address at which the host has no {size_text(nbytes)} of writable memory",
+                f"{role} is an address at which the host has no {size_text(nbytes)} of {kind}",
                 "pass an array, or the address of memory that is still there",
             )
-        return self._transient(host.array_at(address, nbytes), address)
+        view = host.view_at(address, nbytes)  # nobody keeps the memory alive: that is the caller's affair
+        return Allocation(address, nbytes, Space.PAGEABLE, Origin.PAGEABLE, view, self.fail)
+
+    def at(self, address: int, nbytes: int, role: str) -> Buffer:
+        """Return the *nbytes* at *address* as a buffer, for faces that know memory by its address alone: a part of an
+        allocation, or any other host memory, which is pageable then.
+
+        Raises what `locate` and `pageable` do.
+        """
+        space = self._device if address >= DEVICE_BASE else self._host
+        found = space.by_base.get(address) or space.floor(address)
+        if found is not None and 0 <= nbytes <= found.nbytes - (offset := address - found.address):
+            return Buffer(found, offset, nbytes)
+        if address >= DEVICE_BASE or (found is not None and offset < found.nbytes):
+            raise self._stories.of_address(address, nbytes, role)
+        return Buffer(self.pageable(address, nbytes, role), 0, nbytes)
+
+    def holder(self, address: int) -> Allocation | None:
+        """Return the living allocation that *address* lies in, if there is one."""
+        found = (self._device if address >= DEVICE_BASE else self._host).floor(address)
+        return found if found is not None and address < found.address + found.nbytes else None
 
     def leaks(self) -> list[Allocation]:
         """Return what is alive of device, pinned and registered memory, in the order of making."""
@@ -232,10 +261,11 @@ class Memory(Directory):
     def _map(self, nbytes: int, origin: Origin) -> mmap.mmap:
         try:
             return backing.create_mapping(nbytes)
-        except (OSError, MemoryError) as error:
+        except (OSError, MemoryError, OverflowError) as error:
             raise self._refuse_host(nbytes, origin) from error
 
-    def _arena(self, device: int) -> Arena:
+    def arena(self, device: int) -> Arena:
+        """Return the arena of *device*."""
         if not 0 <= device < len(self._arenas):
             raise self.fail(
                 Kind.INVALID_DEVICE, f"there is no device {device}", f"choose one from 0 to {len(self._arenas) - 1}"

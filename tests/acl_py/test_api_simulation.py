@@ -202,11 +202,14 @@ async def test_the_report_tells_time_engines_waits_leaks_and_what_did_not_end():
     x, host = await Malloc(1_000), await acl_py.MallocHost(1_000)
     await acl_py.MemcpyAsync(x, 1_000, host, 1_000, acl_py.MemcpyKind.HOST_TO_DEVICE)
     await SynchronizeDevice()
+    line = sim.trace.calls[-1].line
     await LaunchKernel(busy("long", 1_000), 1)
     assert sim.report().splitlines() == [
         "tiny, rules cuda: 6.0 us of simulated time",
         "  H2D of device 0: 1 operations, 1.0 us (17 % of the time), 1,000 bytes",
+        "  legacy of device 0: 1 operations, 1.0 us (17 % of the time), 1,000 bytes",
         "  host: 5 calls, 3.0 us in 1 synchronisations",
+        f"    SynchronizeDevice at test_api_simulation.py:{line}: once, 3.0 us",
         "  1 operations were queued and have not ended: synchronise before the end to see them run",
         f"  leak: <Allocation device 1000 B allocation 1 made at {x.allocation.made}> was never freed",
         f"  leak: <Allocation pinned 1000 B allocation 2 made at {host.allocation.made}> was never freed",
@@ -291,3 +294,19 @@ def test_the_h200_profile_runs_too():
         return result.sum(), len(calls(current_simulation()))
 
     assert acl_py.run(program) == (1 << 18, 5)
+
+
+@tiny
+async def test_the_report_of_many_streams_and_many_leaks_is_short():
+    sim = current_simulation()
+    for number in range(30):
+        stream = await acl_py.CreateStream()
+        await Malloc(64)
+        await LaunchKernel(busy("work", number + 1), 1, (), stream)
+    await SynchronizeDevice()
+    lines = sim.report().splitlines()
+    streams = [line.split()[1] for line in lines if line.startswith("  stream ")]
+    assert streams == [str(number) for number in range(11, 31)]
+    assert "  and 10 that were less busy" in lines
+    assert sum("leak: " in line for line in lines) == 20
+    assert lines[-1] == "  and 10 more leaks"

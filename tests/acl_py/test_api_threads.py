@@ -1,6 +1,7 @@
 """Threads: the blocking core under several of them, and simulations in the event loops of several threads."""
 
 import asyncio
+import queue
 import random
 import threading
 import warnings
@@ -149,7 +150,7 @@ def test_a_thread_outside_any_call_may_still_act():
         go = threading.Event()
 
         def bystander():
-            go.wait()
+            go.wait(60)
             finish(RecordEvent(event))
 
         helper = Outcome(runtime, bystander)
@@ -161,6 +162,25 @@ def test_a_thread_outside_any_call_may_still_act():
         go.set()
         helper.outcome()
         waiter.outcome()
+
+
+def test_threads_that_wait_for_another_one_to_wake_them_cannot_act():
+    """Not if nobody is left who could: the only thread that is awake waits for a record."""
+    with program("acl"):
+        stream, record = stuck_stream()
+        morning, box = threading.Event(), queue.Queue()
+        threads = [threading.Thread(target=wait) for wait in (morning.wait, box.get)]
+        for thread in threads:
+            thread.start()
+        with pytest.raises(DeadlockError) as caught:
+            finish(SynchronizeStream(stream))
+        assert not hasattr(caught.value, "__notes__")
+        morning.set()
+        box.put(None)
+        for thread in threads:
+            thread.join()
+        finish(RecordEvent(record))
+        finish(SynchronizeStream(stream))
 
 
 def test_a_daemon_that_was_there_before_counts_once_it_takes_part():

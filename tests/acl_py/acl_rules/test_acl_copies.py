@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from copy_table import FAULT, NAMES, ROWS, TABLE, UNSUPPORTED, WAITS
 from histories import busy, calls, history, refused, tiny
 
 from acl_py import (
@@ -35,7 +36,6 @@ from acl_py import (
 acl = tiny(rules="acl")
 N = 256
 H2H, H2D, D2H, D2D, DEFAULT = (MemcpyKind(value) for value in range(5))
-WAITS, REFUSED, UNSUPPORTED, FAULT = "waits", 107000, 207000, "fault"
 
 
 async def place(where, fill=None):
@@ -61,26 +61,7 @@ async def content(memory):
     return out
 
 
-# (from, to): what each of H2H, H2D, D2H, D2D, DEFAULT does.
-TABLE = {
-    ("pinned", "device"): ["queued"] * 5,
-    ("device", "pinned"): ["queued"] * 5,
-    ("device", "device"): ["queued"] * 5,
-    ("pinned", "pinned"): [UNSUPPORTED] * 5,
-    ("pageable", "device"): [REFUSED, WAITS, REFUSED, FAULT, WAITS],
-    ("device", "pageable"): [REFUSED, REFUSED, WAITS, FAULT, WAITS],
-    ("pinned", "pageable"): [UNSUPPORTED, WAITS, REFUSED, REFUSED, UNSUPPORTED],
-    ("pageable", "pinned"): [UNSUPPORTED, REFUSED, WAITS, REFUSED, UNSUPPORTED],
-    ("pageable", "pageable"): [UNSUPPORTED, WAITS, WAITS, FAULT, UNSUPPORTED],
-}
-ROWS = [
-    pytest.param(*ends, kind, effects[kind], id=f"{'-to-'.join(ends)}-{kind.name}")
-    for ends, effects in TABLE.items()
-    for kind in (H2H, H2D, D2H, D2D, DEFAULT)
-]
-
-
-@pytest.mark.parametrize(("source", "target", "kind", "effect"), ROWS)
+@pytest.mark.parametrize(("source", "target", "kind", "effect"), ROWS, ids=NAMES)
 @acl
 async def test_the_kind_of_an_asynchronous_copy(source, target, kind, effect):
     src, dst, stream = await place(source, 7), await place(target), await CreateStream()

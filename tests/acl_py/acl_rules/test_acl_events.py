@@ -278,7 +278,9 @@ async def test_synchronizing_with_an_event_never_recorded_returns_at_once(class_
 @acl
 async def test_on_a_persistent_stream_classes_a_and_c_are_not_supported(class_):
     stream, event = await CreateStreamWithConfig(0, StreamFlag.PERSISTENT), await make(class_)
-    for verb, args in ((RecordEvent, (event, stream)), (StreamWaitEvent, (stream, event))):
+    for verb, args in (
+        (RecordEvent, (event, stream)), (StreamWaitEvent, (stream, event)), (ResetEvent, (event, stream)),
+    ):  # fmt: skip
         with refused(Kind.NOT_SUPPORTED, event.made, "CreateEventWithFlag"):
             await verb(*args)
 
@@ -352,6 +354,22 @@ async def test_flags_that_no_host_can_use():
         await CreateEventExWithFlag(0)
     with refused(Kind.NOT_SUPPORTED, "IPC"):
         await CreateEventExWithFlag(EventFlag.SYNC | EventFlag.IPC)
+
+
+@pytest.mark.parametrize("class_", "BC")
+@acl
+async def test_an_external_event_is_for_streams_and_not_for_the_host(class_):
+    sim, a, b, event = current_simulation(), await CreateStream(), await CreateStream(), await make(class_, 0x20)
+    begin = sim.now_ns
+    await LaunchKernel(A, 1, (), a)
+    await RecordEvent(event, a)
+    await StreamWaitEvent(b, event)
+    await LaunchKernel(B, 1, (), b)
+    for verb in (SynchronizeEvent, QueryEventStatus, QueryEventWaitStatus):
+        with refused(Kind.NOT_SUPPORTED, event.made, "EXTERNAL"):
+            await verb(event)
+    await SynchronizeDevice()
+    assert history(sim, begin) == [("A", 1_000, 11_000), ("B", 11_000, 21_000)]
 
 
 @pytest.mark.parametrize("class_", "ABC")

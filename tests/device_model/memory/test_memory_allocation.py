@@ -82,6 +82,13 @@ def test_addresses_run_out_before_they_reach_the_next_device():
         memory.malloc(0, DEVICE_SPAN, None)
 
 
+@pytest.mark.parametrize("nbytes", [1 << 45, (1 << 64) - 1])
+def test_more_pinned_memory_than_the_host_has_is_out_of_memory(memory, nbytes):
+    with pytest.raises(DeviceError, match="this host has no address space or memory left") as caught:
+        memory.malloc_host(nbytes, "a.py:1")
+    assert caught.value.kind is Kind.OUT_OF_MEMORY
+
+
 def test_what_the_host_cannot_map_is_out_of_memory():
     memory = Memory([1 << 51], 512, DeviceError)
     with pytest.raises(DeviceError, match="this host has no address space or memory left") as caught:
@@ -309,13 +316,48 @@ def test_register_takes_addresses_that_are_mapped_and_no_others(memory):
         memory.host_register(b"fixed", None, None)
 
 
-def test_any_writable_address_can_be_pageable_memory(memory):
+def test_any_address_of_the_host_can_be_pageable_memory(memory):
     values = np.arange(100, dtype=np.uint8)
     allocation = memory.pageable(values.__array_interface__["data"][0], 100, "src")
     assert allocation.space is Space.PAGEABLE
     assert bytes(allocation.view) == bytes(values)
-    with pytest.raises(DeviceError, match=r"^src is an address at which the host has no 8 B of writable memory; pass"):
+    with pytest.raises(DeviceError, match=r"^src is an address at which the host has no 8 B of memory; pass"):
         memory.pageable(16, 8, "src")
+    with pytest.raises(DeviceError, match=r"^dst is an address at which the host has no 8 B of writable memory; pass"):
+        memory.pageable(16, 8, "dst")
+
+
+def test_memory_that_cannot_be_written_can_be_a_source(memory, tmp_path):
+    path = tmp_path / "values"
+    path.write_bytes(bytes(range(64)))
+    mapped = np.memmap(path, np.uint8, "r")
+    address = mapped.__array_interface__["data"][0]
+    assert bytes(memory.pageable(address, 64, "src").view) == bytes(range(64))
+    with pytest.raises(DeviceError, match="no 64 B of writable memory"):
+        memory.pageable(address, 64, "dst")
+
+
+def test_memory_that_was_given_back_is_no_memory_any_more(memory):
+    mapping = mmap.mmap(-1, 1 << 16)
+    address = np.frombuffer(mapping, np.uint8).__array_interface__["data"][0]
+    assert memory.pageable(address, 1 << 16, "dst").nbytes == 1 << 16
+    mapping.close()
+    with pytest.raises(DeviceError, match=r"no 64\.0 KiB of writable memory"):
+        memory.pageable(address, 1 << 16, "dst")
+
+
+def test_an_address_is_a_part_of_the_allocation_that_holds_it(memory):
+    device, pinned = memory.malloc(0, 4096, "a.py:1"), memory.malloc_host(4096, "a.py:2")
+    for buffer in (device, pinned):
+        address = buffer.allocation.address
+        part = memory.at(address + 64, 128, "src")
+        assert (part.allocation, part.offset, part.nbytes) == (buffer.allocation, 64, 128)
+        assert memory.holder(address + 4095) is buffer.allocation
+        with pytest.raises(DeviceError, match="src"):
+            memory.at(address + 64, 4096, "src")
+    assert memory.holder(device.allocation.address + 4096) is None
+    values = np.arange(64, dtype=np.uint8)
+    assert memory.at(values.__array_interface__["data"][0], 64, "dst").allocation.space is Space.PAGEABLE
 
 
 def test_no_real_address_in_what_people_read(memory):

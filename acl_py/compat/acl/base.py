@@ -1,0 +1,233 @@
+"""What stands directly in `acl`: the beginning and the end, versions, data buffers."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from acl_py import log
+from acl_py.compat.acl.binding import takes
+from acl_py.compat.acl.session import INVALID_FILE, INVALID_PARAM, PARSE_FILE, SUCCESS, Session, session
+
+_REPEAT_INITIALIZE, _REPEAT_FINALIZE, _INVALID_DEVICE = 100002, 100037, 200002
+_VERSION = 1, 17, 0
+_LEVELS = ("debug", "info", "warning", "error")
+_PACKAGE_VERSION = ("version", "major_version", "minor_version", "release_version", "patch_version", "reserved")
+_INFINITY, _COMPILES = range(2)  # aclCannAttr
+
+# aclDataType by number: the NumPy dtype of one element, or its size where NumPy has none.
+DTYPES: dict[int, np.dtype[Any]] = {
+    number: np.dtype(name)
+    for number, name in {
+        0: "f4", 1: "f2", 2: "i1", 3: "i4", 4: "u1", 6: "i2", 7: "u2", 8: "u4", 9: "i8", 10: "u8", 11: "f8", 12: "?",
+        16: "c8", 17: "c16", 27: ml_dtypes.bfloat16, 35: ml_dtypes.float8_e5m2, 36: ml_dtypes.float8_e4m3fn,
+    }.items()
+}  # fmt: skip
+_SIZES = {33: 4, 34: 1}  # complex32, hifloat8
+
+
+# --- beginning and end
+
+
+@takes("|s")
+def init(path: str = "") -> int:
+    """Begin; a second time is refused without harm, and counts. Of the configuration file "err_msg_mode" is read."""
+    here = session()
+    if here.inits:
+        here.inits += 1
+        return here.refuse(_REPEAT_INITIALIZE, "acl.init() was called before")
+    code = _configure(here, path) if path else SUCCESS
+    if not code:
+        here.inits = 1
+    return code
+
+
+def _configure(here: Session, path: str) -> int:
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        config = json.loads(text) if text.strip() else {}
+    except OSError as error:
+        return here.refuse(INVALID_FILE, f"{path}: {error.strerror}")
+    except ValueError as error:
+        return here.refuse(PARSE_FILE, f"{path}: {error}")
+    if not isinstance(config, dict):
+        return here.refuse(PARSE_FILE, f"{path} holds no object")
+    here.shares_messages = str(config.get("err_msg_mode", "0")) == "1"
+    return SUCCESS
+
+
+@takes("")
+def finalize() -> int:
+    """End, however often init was called; a second time is refused."""
+    here = session()
+    if not here.inits:
+        return here.refuse(_REPEAT_FINALIZE, "acl.init() was not called, or its end was before")
+    here.inits = 0
+    return SUCCESS
+
+
+@takes("")
+def finalize_reference() -> tuple[int, int]:
+    """Take one init back, and say how many are left; the last one ends."""
+    here = session()
+    if not here.inits:
+        return 0, here.refuse(_REPEAT_FINALIZE, "acl.init() was not called, or its end was before")
+    here.inits -= 1
+    return here.inits, SUCCESS
+
+
+# --- what this is
+
+
+@takes("")
+def get_version() -> tuple[int, int, int, int]:
+    """The version of the interface that this follows."""
+    return *_VERSION, SUCCESS
+
+
+@takes("")
+def get_soc_name() -> str:
+    """The card's name, as in "Ascend910B3"."""
+    name: str = session().runtime.profile.name
+    return "Ascend" + name.removeprefix("ascend").upper() if name.startswith("ascend") else name
+
+
+@takes("u")
+def get_cann_version(_: int) -> tuple[dict[str, str], int]:
+    """The version of an installed package of the vendor's, of which there is none."""
+    return dict.fromkeys(_PACKAGE_VERSION, ""), session().not_supported("get_cann_version")
+
+
+@takes("")
+def get_cann_attribute_list() -> tuple[list[int], int, int]:
+    """Which attributes get_cann_attribute knows."""
+    return [_INFINITY, _COMPILES], 2, SUCCESS
+
+
+@takes("i")
+def get_cann_attribute(attribute: int) -> tuple[int, int]:
+    """Do numbers become infinity (0)? 1: they do. Are operators compiled when they are used (1)? 0: they are not."""
+    if attribute not in (_INFINITY, _COMPILES):
+        return 0, session().refuse(INVALID_PARAM, f"there is no attribute {attribute}")
+    return int(attribute == _INFINITY), SUCCESS
+
+
+@takes("ui")
+def get_device_capability(device: int, info: int) -> tuple[int, int]:
+    """How many AI cores (0) or vector cores (1) a device has, and the bytes of its L2 (2)."""
+    here = session()
+    profile = here.runtime.profile
+    if not device < profile.devices:
+        return 0, here.refuse(_INVALID_DEVICE, f"there is no device {device}")
+    numbers = {0: profile.cores.count}
+    if profile.aicore is not None:
+        numbers |= {1: profile.aicore.vector_cores, 2: profile.aicore.l2_bytes}
+    if info not in numbers:
+        return 0, here.refuse(INVALID_PARAM, f"nothing is known of {info} of a device")
+    return numbers[info], SUCCESS
+
+
+@takes("")
+def get_recent_err_msg() -> str | None:
+    """What the last failing call of this thread said, once."""
+    return session().take_message()
+
+
+@takes("is")
+def app_log(level: int, text: str) -> None:
+    """Write *text* to the log."""
+    log.note(_LEVELS[level] if 0 <= level < len(_LEVELS) else "info", text)
+
+
+# --- numbers
+
+
+@takes("u")
+def float16_to_float(bits: int) -> float:
+    """The number that these 16 bits are."""
+    return float(np.uint16(bits & 0xFFFF).view(np.float16))
+
+
+@takes("f")
+def float_to_float16(value: float) -> int:
+    """The 16 bits of the nearest half-precision number."""
+    with np.errstate(over="ignore"):
+        return int(np.float16(value).view(np.uint16))
+
+
+@takes("i")
+def data_type_size(number: int) -> int:
+    """Bytes of one element; 0 if it has no whole number of them."""
+    return size_of(number)
+
+
+def size_of(number: int) -> int:
+    """Bytes of one element of the aclDataType *number*."""
+    dtype = DTYPES.get(number)
+    return _SIZES.get(number, 0) if dtype is None else dtype.itemsize
+
+
+# --- data buffers
+
+
+@dataclass(eq=False, slots=True)
+class DataBuffer:
+    """An address and a size."""
+
+    address: int
+    size: int
+
+
+def _no_buffer(here: Session) -> int:
+    return here.refuse(INVALID_PARAM, "that is no data buffer")
+
+
+@takes("kk")
+def create_data_buffer(address: int, size: int) -> int:
+    """Make a data buffer over memory that stays the caller's."""
+    return session().handle(DataBuffer(address, size))
+
+
+@takes("k")
+def destroy_data_buffer(handle: int) -> int:
+    """End a data buffer, not its memory."""
+    here = session()
+    if type(here.objects.get(handle)) is not DataBuffer:
+        return _no_buffer(here)
+    here.forget(handle)
+    return SUCCESS
+
+
+@takes("kkk")
+def update_data_buffer(handle: int, address: int, size: int) -> int:
+    """Let a data buffer stand for other memory."""
+    here = session()
+    buffer = here.objects.get(handle)
+    if type(buffer) is not DataBuffer:
+        return _no_buffer(here)
+    buffer.address, buffer.size = address, size
+    return SUCCESS
+
+
+@takes("k")
+def get_data_buffer_addr(handle: int) -> int:
+    """The address of a data buffer; 0 if there is no such buffer."""
+    buffer = session().objects.get(handle)
+    return buffer.address if type(buffer) is DataBuffer else 0
+
+
+@takes("k")
+def get_data_buffer_size(handle: int) -> int:
+    """The size of a data buffer; 0 if there is no such buffer."""
+    buffer = session().objects.get(handle)
+    return buffer.size if type(buffer) is DataBuffer else 0
+
+
+@takes("k")
+def get_data_buffer_size_v2(handle: int) -> int:
+    """The size of a data buffer; 0 if there is no such buffer."""
+    buffer = session().objects.get(handle)
+    return buffer.size if type(buffer) is DataBuffer else 0

@@ -1,0 +1,149 @@
+"""How the vendor's binding takes arguments, so that a facade behaves like it to the letter.
+
+Arguments are positional. Each has a letter, that of CPython's argument parser where it has one:
+
+    k  an unsigned long, for handles, addresses and sizes: a real int, of which the low 64 bits count
+    i  an int of 32 bits: anything with __index__       u  unsigned: its low 32 bits count
+    q  the same with 64 bits
+    f  a number     s  a text     y  bytes     l  a list     d  a dict     O  anything
+
+What does not fit is a TypeError, and so is another number of arguments. Failures of the runtime are never raised: they
+are codes.
+"""
+
+import inspect
+import operator
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+_T = TypeVar("_T", bound=Callable[..., Any])
+_LEFT_OUT = object()  # the default of an argument that may be left out
+
+# Whether an argument is as it should be already, as source; the others go through a reader.
+_QUICK = {
+    "k": "type({0}) is int and 0 <= {0} <= 0xFFFFFFFFFFFFFFFF",
+    "i": "type({0}) is int and -0x80000000 <= {0} <= 0x7FFFFFFF",
+    "u": "type({0}) is int and 0 <= {0} <= 0xFFFFFFFF",
+    "q": "type({0}) is int and -0x8000000000000000 <= {0} <= 0x7FFFFFFFFFFFFFFF",
+    "f": "type({0}) is float",
+    "s": "type({0}) is str",
+    "y": "type({0}) is bytes",
+    "l": "type({0}) is list",
+    "d": "type({0}) is dict",
+    "O": "{0} is not _LEFT_OUT",
+}
+_KINDS: dict[str, Any] = {"k": int, "s": str, "y": bytes, "l": list, "d": dict, "f": (int, float), "O": object}
+_WORDS = {"k": "an int", "s": "str", "y": "bytes", "l": "list", "d": "dict", "f": "a number"}
+_BITS = {"i": 32, "q": 64}
+
+
+class WrongContainerError(TypeError, ValueError):
+    """Something else where bytes, a list or a dict is wanted: the binding raises one or the other, by function."""
+
+
+def takes(letters: str, *, bare: bool = False) -> Callable[[_T], _T]:
+    """Make a function one of the module's: it takes positional arguments of these letters. The one behind a "|" may be
+    left out, and the function has a default for it. *bare* errors do not name the function: so the binding has it where
+    it leaves the words to CPython's parser.
+
+    In which module it belongs follows from the file: `rt_streams.py` is part of `acl.rt`, `base.py` of `acl` itself.
+    The wrapper is written for the one function, as source: these calls are many, and a loop over letters costs more
+    than most of them do.
+    """
+    required, _, optional = letters.partition("|")
+    if len(optional) > 1 or set(required + optional) - set(_QUICK):
+        raise ValueError(f"{letters!r}: at most one argument may be left out, and the letters are {''.join(_QUICK)}")
+
+    def make(function: _T) -> _T:
+        name = function.__name__
+        module = _module_of(function)
+        places = [f"a{place}" for place in range(len(required + optional))]
+        given = "".join(f"{place}, " for place in places)
+        head = "".join(f"{place}=_LEFT_OUT, " for place in places) + "/, " * bool(places)
+        fits = [_QUICK[letter].format(place) for place, letter in zip(places, required, strict=False)]
+        fits += [f"({places[-1]} is _LEFT_OUT or {_QUICK[optional].format(places[-1])})"] if optional else []
+        lines = [
+            f"def {name}({head}*more, **named):",
+            f"    if {' or '.join(['more', 'named', *(f'not ({fit})' for fit in fits)])}:",
+            f"        {given}{'=' * bool(places)} _read(({given}), more, named)",
+        ]
+        lines += [f"    if {places[-1]} is _LEFT_OUT: return _function({', '.join(places[:-1])})"] if optional else []
+        lines.append(f"    return _function({given})")
+        reader = _Reader(f"{module}.{name}", required, optional, bare)
+        scope: dict[str, Any] = {"_function": function, "_LEFT_OUT": _LEFT_OUT, "_read": reader.read}
+        exec(compile("\n".join(lines), f"{__file__}: {module}.{name}", "exec"), scope)
+        wrapper: _T = scope[name]
+        wrapper.__doc__ = function.__doc__
+        wrapper.__module__ = module
+        wrapper.__signature__ = _signature(function)  # type: ignore[attr-defined]
+        wrapper.letters = letters  # type: ignore[attr-defined]
+        return wrapper
+
+    return make
+
+
+def _module_of(function: Callable[..., Any]) -> str:
+    stem = function.__module__.rpartition(".")[2].partition("_")[0]
+    return "acl" if stem == "base" else f"acl.{stem}"
+
+
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    """What help() shows: the function's own names, of which none can be given."""
+    signature = inspect.signature(function)
+    only = inspect.Parameter.POSITIONAL_ONLY
+    parameters = [
+        each if each.kind is inspect.Parameter.VAR_POSITIONAL else each.replace(kind=only)
+        for each in signature.parameters.values()
+    ]
+    return signature.replace(parameters=parameters)
+
+
+class _Reader:
+    """Reads the arguments that are not as they should be already, or says what is wrong with them."""
+
+    def __init__(self, name: str, required: str, optional: str, bare: bool) -> None:
+        self._name = name
+        self._told = "" if bare else f"{name} args parse failed: "
+        self._required = len(required)
+        self._letters = required + optional
+
+    def read(self, values: tuple[Any, ...], more: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
+        """*values* as the function wants them; TypeError if they do not fit, or if there are too few or *more*."""
+        if named:
+            raise TypeError(f"{self._name}() takes no keyword arguments")
+        count = sum(value is not _LEFT_OUT for value in values) + len(more)
+        if not self._required <= count <= len(self._letters):
+            raise TypeError(f"{self._told}function takes {self._how_many(count)} ({count} given)")
+        return [
+            value if value is _LEFT_OUT else self._one(place, letter, value)
+            for place, (letter, value) in enumerate(zip(self._letters, values, strict=True), 1)
+        ]
+
+    def _how_many(self, count: int) -> str:
+        least, most = self._required, len(self._letters)
+        number = least if count < least else most
+        word = "exactly" if least == most else "at least" if count < least else "at most"
+        return f"{word} {number} argument{'s' * (number != 1)}"
+
+    def _one(self, place: int, letter: str, value: Any) -> Any:
+        kind = _KINDS.get(letter)
+        if kind is None:
+            return self._whole(place, letter, value)
+        if not isinstance(value, kind):
+            error = WrongContainerError if letter in "yld" else TypeError
+            raise error(f"{self._told}argument {place} is not {_WORDS[letter]} but of type {type(value).__name__}")
+        if letter == "k":
+            return int(value) & 0xFFFFFFFFFFFFFFFF
+        return float(value) if letter == "f" else value
+
+    def _whole(self, place: int, letter: str, value: Any) -> int:
+        try:
+            number = int(operator.index(value))
+        except TypeError as error:
+            raise TypeError(f"{self._told}argument {place}: {error}") from None
+        if letter == "u":
+            return number & 0xFFFFFFFF
+        bits = _BITS[letter]
+        if not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
+            raise TypeError(f"{self._told}argument {place}: {number} has more than {bits} bits")
+        return number

@@ -1,0 +1,160 @@
+"""Computations: a Python function over device memory, queued in a stream as an ordinary kernel launch.
+
+What models and operators do runs this way, so that traces, errors, fault rules and times are those of any kernel: it
+takes all AI cores for as long as its cost says, and the function runs at its simulated end.
+"""
+
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from acl_py import log
+from acl_py.arrays import Access, Array
+from acl_py.errors import Kind
+from acl_py.kernels import Cost, Launchable, run_out_of_time
+from acl_py.runtime import Runtime
+from device_model.errors import CodedError, DeviceError
+from device_model.memory import Buffer, Space
+from device_model.ops import Extent, Kernel, Label, Lane
+
+_ORDER = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3}  # kinds of dtypes; the small floats of ml_dtypes are "V"
+
+
+def tell(what: str, detail: str) -> None:
+    """Say what a script cannot see in a code: in the log if there is one, else on the standard error."""
+    if not log.warn(what, detail=detail):
+        print(f"acl: {what}\n{detail}", file=sys.stderr)
+
+
+@dataclass(slots=True)
+class Output:
+    """Where a result goes: *buffer*, as *dtype* in *shape*; a shape of None is whatever comes out.
+
+    One that *converts* takes any numbers. *came* is the shape that came out, and *spare* the result itself if there is
+    no buffer for it.
+    """
+
+    name: str
+    buffer: Buffer | None
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...] | None
+    converts: bool = False
+    came: tuple[int, ...] = field(default=())
+    spare: np.ndarray[Any, Any] | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """How much of the buffer may be written."""
+        if self.buffer is None:
+            return 0
+        return self.buffer.nbytes if self.shape is None else prod(self.shape) * self.dtype.itemsize
+
+    def take(self, result: object) -> None:
+        """Keep a result; ValueError if it does not fit."""
+        array = np.asarray(result)
+        if not self.converts and _ORDER.get(array.dtype.kind, 4) > _ORDER[self.dtype.kind]:
+            raise ValueError(f"output {self.name} is {self.dtype}, and {array.dtype} does not become that by itself")
+        shape = array.shape if self.shape is None else self.shape
+        if array.size != prod(shape):
+            raise ValueError(f"output {self.name} has shape {shape}, and what was computed has {array.shape}")
+        self.came = shape
+        with np.errstate(over="ignore", invalid="ignore"):  # what does not fit is infinite, as on a card
+            array = array.astype(self.dtype, copy=False)
+        if self.buffer is None:
+            self.spare = array
+        elif array.nbytes > self.buffer.nbytes:
+            raise ValueError(f"output {self.name} is {array.nbytes} bytes, and its buffer has {self.buffer.nbytes}")
+        else:
+            Array(self.buffer, self.dtype, shape).view(Access.OUT)[...] = array.reshape(shape)
+
+
+class Computation(Launchable):
+    """One call of *function* on *inputs*, whose results go to *outputs*; *reads* and *writes* are what else it uses.
+
+    *then* is called when the results are there. A failure of the function has *code*, if that is not None, and is told
+    with its traceback. A *serial* function touches more than its arguments.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        inputs: Sequence[Array],
+        outputs: Sequence[Output],
+        cost: Cost,
+        *,
+        reads: Sequence[Buffer] = (),
+        writes: Sequence[Buffer] = (),
+        then: Callable[[], None] | None = None,
+        code: int | None = None,
+        serial: bool,
+    ) -> None:
+        # Not super().__init__(), which looks at the parameters of a kernel's function: here they are any number.
+        self.name = name
+        self.label = Label("kernel", Lane.COMPUTE, name)
+        self.function = function
+        self.inputs = inputs
+        self.outputs = outputs
+        self._cost = cost
+        self._reads = reads
+        self._writes = writes
+        self._then = then
+        self._code = code
+        self._serial = serial
+
+    def work(self, runtime: Runtime, blocks: int, args: tuple[Any, ...]) -> Kernel:
+        """What the launch does."""
+        assert not args, f"{self!r} has its arguments"
+        read = [_extent(each.buffer, each.nbytes) for each in self.inputs]
+        read += [_extent(each, each.nbytes) for each in self._reads]
+        written = [_extent(each.buffer, each.nbytes) for each in self.outputs if each.buffer is not None]
+        written += [_extent(each, each.nbytes) for each in self._writes]
+        nbytes = sum(stop - start for _, start, stop in (*read, *written))
+        block_ns = self._cost.block_ns(runtime.profile, blocks, [], nbytes, exclusive=True)
+        body: Callable[[], None] = self._run
+        if 0 < runtime.op_execute_ns < block_ns:
+            block_ns, body = runtime.op_execute_ns, partial(run_out_of_time, self, block_ns)
+        return Kernel(self.label, blocks, block_ns, body, read, written, nbytes, exclusive=True, serial=self._serial)
+
+    def _run(self) -> None:
+        try:
+            results = self.function(*(each.view(Access.IN) for each in self.inputs))
+            if not isinstance(results, tuple) and not (isinstance(results, list) and len(self.outputs) > 1):
+                results = (results,)
+            if len(results) != len(self.outputs):
+                raise ValueError(f"{len(self.outputs)} outputs, and {len(results)} results")
+            for output, result in zip(self.outputs, results, strict=True):
+                output.take(result)
+        except DeviceError:
+            raise
+        except Exception as error:
+            tell(f"{self.name} failed: {error}", "".join(traceback.format_exception(error)).rstrip())
+            raise CodedError(
+                Kind.LAUNCH_FAILURE,
+                f"{self.name} raised {type(error).__name__}: {error}",
+                "mend the function: its traceback was told when it failed",
+                self._code,
+            ) from None  # a cause would stand in the place of this error, and of its code
+        if self._then is not None:
+            self._then()
+
+
+def _extent(buffer: Buffer, nbytes: int) -> Extent:
+    return buffer.allocation, buffer.offset, buffer.offset + nbytes
+
+
+def reachable(runtime: Runtime, address: int, nbytes: int, role: str) -> Buffer:
+    """The *nbytes* at *address*, which the device can reach; *role* is what the caller calls them.
+
+    Raises:
+        AclError: there is no such memory, or it is pageable host memory.
+    """
+    allocation, offset = runtime.memory.locate(address, nbytes, role)
+    assert allocation.space is not Space.PAGEABLE, "an address finds device and pinned memory only"
+    return Buffer(allocation, offset, nbytes)

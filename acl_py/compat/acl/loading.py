@@ -1,0 +1,110 @@
+"""Models that are loaded: their memory and their streams."""
+
+from dataclasses import dataclass, field
+from sys import _getframe
+
+import acl_py as native
+from acl_py.compat.acl.computations import reachable
+from acl_py.compat.acl.models import Gear, Model
+from acl_py.compat.acl.session import Session
+from acl_py.errors import AclError, Kind
+from acl_py.runtime import Scope, found
+from acl_py.sites import Site, site_of
+from device_model.contexts import Context
+from device_model.memory import Buffer
+from device_model.streams import Stream
+
+GE_PARAM_INVALID, MODEL_ID_INVALID = 145000, 145003
+MEMORY_ALLOCATION = 245000
+
+
+@dataclass(eq=False)
+class LoadedModel:
+    """A model on a device: its memory (what it *owns* is freed with it), a stream of its own per context that executes
+    it, and the gear that was set last.
+    """
+
+    model: Model
+    device: int
+    made: Site
+    weights: Buffer | None = None
+    work: Buffer | None = None
+    owned: list[Buffer] = field(default_factory=list)
+    streams: dict[Context, Stream] = field(default_factory=dict)
+    gear: Gear | None = None
+    unloaded: bool = False
+
+    def __repr__(self) -> str:
+        return f"<model {self.model.name} loaded at {self.made}>"
+
+    async def stream(self) -> Stream:
+        """The stream that executes it in the current context."""
+        context = scope_here().context
+        stream = self.streams.get(context)
+        if stream is None:
+            stream = self.streams[context] = await native.CreateStream()
+        return stream
+
+
+def no_model(here: Session, handle: int) -> int:
+    """The code for a model id that stands for nothing."""
+    return here.refuse(MODEL_ID_INVALID, f"{handle} is the id of no loaded model")
+
+
+def scope_here() -> Scope:
+    """What the calling thread sees; its context must be well."""
+    scope = found()
+    if scope.context.error is not None:
+        raise scope.runtime.lost(scope.context)
+    return scope
+
+
+async def load(model: Model, work: tuple[int, int] = (0, 0), weights: tuple[int, int] = (0, 0)) -> LoadedModel:
+    """Put *model* on the current device: into the memory, by address and size, that the caller has for it, or else
+    into memory of its own.
+    """
+    scope = scope_here()
+    loaded = LoadedModel(model, scope.context.device.ordinal, site_of(_getframe(1)))
+    try:
+        loaded.weights = await _memory(loaded, *weights, model.weight_size, "weights")
+        loaded.work = await _memory(loaded, *work, model.work_bytes, "work memory")
+    except BaseException:
+        for buffer in loaded.owned:
+            await native.Free(buffer)
+        raise
+    return loaded
+
+
+async def _memory(loaded: LoadedModel, address: int, size: int, needed: int, what: str) -> Buffer | None:
+    runtime = scope_here().runtime
+    if not needed:
+        return None
+    if address:
+        if size < needed:
+            raise runtime.fail(
+                Kind.INVALID_VALUE,
+                f"the {what} of {loaded.model.name} is {size} bytes, and it needs {needed}",
+                "ask acl.mdl.query_size()",
+                code=GE_PARAM_INVALID,
+            )
+        return reachable(runtime, address, needed, f"the {what} of {loaded.model.name}")
+    try:
+        buffer = await native.Malloc(needed)
+    except AclError as error:
+        if error.kind is not Kind.OUT_OF_MEMORY:
+            raise
+        raise runtime.fail(error.kind, error.what, error.remedy, code=MEMORY_ALLOCATION) from error
+    loaded.owned.append(buffer)
+    return buffer
+
+
+async def unload(loaded: LoadedModel) -> None:
+    """Wait for the executions of *loaded* that are synchronous, and give back what it owns."""
+    scope_here()
+    loaded.unloaded = True
+    for context, stream in loaded.streams.items():
+        if stream.destroyed is None and context.destroyed is None:
+            await native.DestroyStream(stream)
+    for buffer in loaded.owned:
+        if buffer.allocation.freed is None:
+            await native.Free(buffer)

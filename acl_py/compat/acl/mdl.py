@@ -1,0 +1,461 @@
+"""acl.mdl: models are loaded, executed and unloaded.
+
+A model file of the vendor's compiler cannot be run here; what it stands for is said in a sidecar (sidecars.py) or in
+Python (models.py). An execution is an ordinary kernel launch; execute waits for it, execute_async does not.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from operator import index as as_int
+from typing import Any
+
+import acl_py as native
+from acl_py.compat.acl import executions, loading, model_files
+from acl_py.compat.acl.binding import takes
+from acl_py.compat.acl.executions import Execution
+from acl_py.compat.acl.loading import GE_PARAM_INVALID, LoadedModel, no_model
+from acl_py.compat.acl.lookups import Missing, stream_of
+from acl_py.compat.acl.mdl_datasets import dataset_of, no_dataset
+from acl_py.compat.acl.models import Gear, Model
+from acl_py.compat.acl.session import INVALID_PARAM, SUCCESS, Session, session
+from acl_py.errors import AclError
+from device_model.streams import Stream
+
+INVALID_BUNDLE_MODEL_ID = 148053
+AIPP_NOT_EXIST = 145015
+_NO_INDEX = 0xFFFFFFFF
+
+
+def _loaded(here: Session, model: int) -> LoadedModel | None:
+    found: LoadedModel | None = here.find(model, LoadedModel)
+    return found
+
+
+# --- loading
+
+
+def _load(here: Session, model: Model | int, *memory: tuple[int, int]) -> tuple[int, int]:
+    if isinstance(model, int):
+        return 0, model
+    loaded, ret = here.call(loading.load(model, *memory))
+    return (0 if ret else here.handle(loaded)), ret
+
+
+@takes("s")
+def load_from_file(path: str) -> tuple[int, int]:
+    """Load the model that the file *path* stands for."""
+    here = session()
+    return _load(here, model_files.find(here, path))
+
+
+@takes("kk")
+def load_from_mem(address: int, size: int) -> tuple[int, int]:
+    """Load the model whose file is in host memory."""
+    here = session()
+    return _load(here, model_files.find_in_memory(here, address, size))
+
+
+@takes("skkkk")
+def load_from_file_with_mem(path: str, work: int, work_size: int, weights: int, weight_size: int) -> tuple[int, int]:
+    """load_from_file, into device memory of the caller's; NULL is for memory of the model's own."""
+    here = session()
+    return _load(here, model_files.find(here, path), (work, work_size), (weights, weight_size))
+
+
+@takes("kkkkkk")
+def load_from_mem_with_mem(
+    address: int, size: int, work: int, work_size: int, weights: int, weight_size: int
+) -> tuple[int, int]:
+    """load_from_mem, into device memory of the caller's; NULL is for memory of the model's own."""
+    here = session()
+    return _load(here, model_files.find_in_memory(here, address, size), (work, work_size), (weights, weight_size))
+
+
+@takes("u")
+def unload(model: int) -> int:
+    """Unload a model, and free what it owns."""
+    here = session()
+    loaded = _loaded(here, model)
+    if loaded is None:
+        return no_model(here, model)
+    if any(loaded in each.models for each in here.objects.values() if isinstance(each, Bundle)):
+        return here.refuse(INVALID_PARAM, f"{loaded!r} belongs to a bundle: use acl.mdl.bundle_unload()")
+    return _unload(here, model, loaded)
+
+
+def _unload(here: Session, model: int, loaded: LoadedModel) -> int:
+    ret = here.ret(loading.unload(loaded))
+    if not ret:
+        here.forget(model)
+    return ret
+
+
+def _sizes(model: Model | int) -> tuple[int, int, int]:
+    return (0, 0, model) if isinstance(model, int) else (model.work_bytes, model.weight_size, SUCCESS)
+
+
+@takes("s")
+def query_size(path: str) -> tuple[int, int, int]:
+    """Bytes of work memory and of weights that a model takes."""
+    return _sizes(model_files.find(session(), path))
+
+
+@takes("kk")
+def query_size_from_mem(address: int, size: int) -> tuple[int, int, int]:
+    """The same of a model whose file is in host memory."""
+    return _sizes(model_files.find_in_memory(session(), address, size))
+
+
+# --- configured loading
+
+
+_PRIORITY, _LOAD_TYPE, _PATH, _ADDRESS, _SIZE, _WEIGHTS, _WEIGHT_SIZE, _WORK, _WORK_SIZE = range(9)
+_LAST_ATTRIBUTE = 17
+_FROM_FILE, _FROM_FILE_WITH_MEM, _FROM_MEM, _FROM_MEM_WITH_MEM, _FROM_FILE_WITH_QUEUE, _FROM_MEM_WITH_QUEUE = range(
+    1, 7
+)
+_NEEDED = {
+    _FROM_FILE: (_PATH,), _FROM_FILE_WITH_MEM: (_PATH,), _FROM_MEM: (_ADDRESS, _SIZE),
+    _FROM_MEM_WITH_MEM: (_ADDRESS, _SIZE),
+}  # fmt: skip
+
+
+@dataclass(eq=False, slots=True)
+class LoadConfig:
+    """What load_with_config will go by: values of aclmdlConfigAttr."""
+
+    values: dict[int, Any] = field(default_factory=dict)
+
+
+@takes("")
+def create_config_handle() -> int:
+    """Make an empty configuration for load_with_config."""
+    return session().handle(LoadConfig())
+
+
+@takes("k")
+def destroy_config_handle(handle: int) -> int:
+    """End a configuration."""
+    return _end(handle, LoadConfig)
+
+
+def _end(handle: int, kind: type) -> int:
+    here = session()
+    if here.find(handle, kind) is None:
+        return here.refuse(INVALID_PARAM, f"{handle:#x} is no configuration")
+    here.forget(handle)
+    return SUCCESS
+
+
+@takes("kiO")
+def set_config_opt(handle: int, attribute: int, value: Any) -> int:
+    """Set one attribute: a path is a text, everything else an int. TypeError if it is not."""
+    here = session()
+    if attribute == _PATH:
+        if not isinstance(value, str):
+            raise TypeError(f"set_config_opt args parse failed: a path must be str, not {type(value).__name__}")
+    elif attribute == _PRIORITY:
+        value = as_int(value)
+    elif not isinstance(value, int):
+        raise TypeError(f"set_config_opt args parse failed: an int is required, not {type(value).__name__}")
+    config = here.find(handle, LoadConfig)
+    if config is None:
+        return here.refuse(INVALID_PARAM, f"{handle:#x} is no configuration: see acl.mdl.create_config_handle()")
+    if not 0 <= attribute <= _LAST_ATTRIBUTE:
+        return here.refuse(INVALID_PARAM, f"there is no attribute {attribute}")
+    if attribute == _PRIORITY and not 0 <= value <= 7:
+        return here.refuse(INVALID_PARAM, f"a priority is 0 to 7, not {value}")
+    if attribute == _LOAD_TYPE and not _FROM_FILE <= value <= _FROM_MEM_WITH_QUEUE:
+        return here.refuse(INVALID_PARAM, f"there is no way of loading {value}")
+    config.values[attribute] = value
+    return SUCCESS
+
+
+@takes("k")
+def load_with_config(handle: int) -> tuple[int, int]:
+    """Load a model as the configuration says."""
+    here = session()
+    config = here.find(handle, LoadConfig)
+    if config is None:
+        return 0, here.refuse(INVALID_PARAM, f"{handle:#x} is no configuration: see acl.mdl.create_config_handle()")
+    values = config.values
+    way = values.get(_LOAD_TYPE)
+    if way in (_FROM_FILE_WITH_QUEUE, _FROM_MEM_WITH_QUEUE):
+        return 0, here.not_supported("mdl.load_with_config with queues")
+    if any(values.get(each) is None for each in _NEEDED.get(way, (_LOAD_TYPE,))):
+        return 0, here.refuse(INVALID_PARAM, f"the configuration lacks the way of loading, or what {way} needs")
+    if way in (_FROM_FILE, _FROM_FILE_WITH_MEM):
+        model = model_files.find(here, values[_PATH])
+    else:
+        model = model_files.find_in_memory(here, values[_ADDRESS], values[_SIZE])
+    if way in (_FROM_FILE, _FROM_MEM):
+        return _load(here, model)
+    work = values.get(_WORK, 0), values.get(_WORK_SIZE, 0)
+    return _load(here, model, work, (values.get(_WEIGHTS, 0), values.get(_WEIGHT_SIZE, 0)))
+
+
+# --- executing
+
+
+def _execute(model: int, inputs: int, outputs: int, run: Callable[..., Any], *more: Any, waits: bool) -> int:
+    """Find what the numbers stand for, prepare the execution and let *run* see to it."""
+    here = session()
+    loaded = _loaded(here, model)
+    given, wanted = dataset_of(here, inputs), dataset_of(here, outputs)
+    if given is None or wanted is None:
+        return no_dataset(here, inputs if given is None else outputs)
+    if loaded is None:
+        return no_model(here, model)
+
+    async def execute() -> None:
+        await run(executions.prepare(here, loaded, given, wanted, waits=waits), *more)
+
+    return here.ret(execute())
+
+
+async def _run(execution: Execution) -> None:
+    stream = await execution.loaded.stream()
+    await execution.launch(stream)
+    await native.SynchronizeStream(stream)
+    await execution.keep_spares()
+
+
+async def _run_within(execution: Execution, stream: Stream | None, timeout_ms: int) -> None:
+    if stream is None:
+        stream = await execution.loaded.stream()
+    await execution.launch(stream)
+    await native.SynchronizeStreamWithTimeout(stream, timeout_ms)
+    await execution.keep_spares()
+
+
+async def _queue(execution: Execution, stream: Stream | None) -> None:
+    await execution.launch(stream)
+
+
+@takes("ukk")
+def execute(model: int, inputs: int, outputs: int) -> int:
+    """Execute a model and wait for it; 507011 if what it computes fails."""
+    return _execute(model, inputs, outputs, _run, waits=True)
+
+
+@takes("ukkk")
+def execute_async(model: int, inputs: int, outputs: int, stream: int) -> int:
+    """Queue the execution of a model in a stream."""
+    here = session()
+    found = stream_of(here, stream)
+    if isinstance(found, Missing):
+        return here.refuse(found.code, found.what)
+    return _execute(model, inputs, outputs, _queue, found, waits=False)
+
+
+@takes("ukkkk")
+def execute_v2(model: int, inputs: int, outputs: int, stream: int, handle: int) -> int:
+    """Execute a model in a stream, by default its own, and wait for it no longer than the configuration says."""
+    here = session()
+    config = here.find(handle, ExecConfig)
+    if config is None:
+        return here.refuse(INVALID_PARAM, f"{handle:#x} is no configuration: see acl.mdl.create_exec_config_handle()")
+    found = stream_of(here, stream)
+    if isinstance(found, Missing):
+        return here.refuse(found.code, found.what)
+    return _execute(model, inputs, outputs, _run_within, found, config.stream_ms, waits=True)
+
+
+@dataclass(eq=False, slots=True)
+class ExecConfig:
+    """How long execute_v2 waits, in milliseconds; -1 is for ever. Events are its own affair on a card."""
+
+    stream_ms: int = -1
+    event_ms: int = -1
+
+
+@takes("")
+def create_exec_config_handle() -> int:
+    """Make a configuration for execute_v2."""
+    return session().handle(ExecConfig())
+
+
+@takes("k")
+def destroy_exec_config_handle(handle: int) -> int:
+    """End a configuration."""
+    return _end(handle, ExecConfig)
+
+
+@takes("kku")
+def set_exec_config_opt(handle: int, attribute: int, value: int) -> int:
+    """Set a time limit in milliseconds: attribute 0 that of the stream, 1 that of events."""
+    here = session()
+    config = here.find(handle, ExecConfig)
+    if config is None:
+        return here.refuse(INVALID_PARAM, f"{handle:#x} is no configuration: see acl.mdl.create_exec_config_handle()")
+    value = (value & 0xFFFFFFFF) - (1 << 32 if value & 0x80000000 else 0)  # it is an int32
+    if attribute not in (0, 1) or value < -1:
+        return here.refuse(INVALID_PARAM, f"attribute {attribute} cannot be {value}")
+    if attribute == 0:
+        config.stream_ms = value
+    else:
+        config.event_ms = value
+    return SUCCESS
+
+
+# --- gears
+
+
+def _set_gear(model: int, handle: int, index: int, gear: Gear, kind: str) -> int:
+    here = session()
+    dataset, loaded = dataset_of(here, handle), _loaded(here, model)
+    if dataset is None:
+        return no_dataset(here, handle)
+    if not all(gear):
+        return here.refuse(INVALID_PARAM, f"{list(gear)} must be 1 or more")
+    if loaded is None:
+        return no_model(here, model)
+    return here.ret(executions.set_gear(here, loaded, dataset, index, gear, kind))
+
+
+@takes("ukkk")
+def set_dynamic_batch_size(model: int, dataset: int, index: int, batch: int) -> int:
+    """Execute *dataset* with this batch size; *index* is that of the input "ascend_mbatch_shape_data"."""
+    return _set_gear(model, dataset, index, (batch,), "batch")
+
+
+@takes("ukkkk")
+def set_dynamic_hw_size(model: int, dataset: int, index: int, height: int, width: int) -> int:
+    """Execute *dataset* with images of this size; *index* is that of the input "ascend_mbatch_shape_data"."""
+    return _set_gear(model, dataset, index, (height, width), "hw")
+
+
+@takes("ukkd")
+def set_input_dynamic_dims(model: int, handle: int, index: int, dims: dict[str, Any]) -> int:
+    """Execute the dataset with these dims of all inputs, {"name", "dimCount", "dims"}; *index* is that of the input
+    "ascend_mbatch_shape_data".
+    """
+    values = _dims(dims)
+    here = session()
+    dataset, loaded = dataset_of(here, handle), _loaded(here, model)
+    if dataset is None:
+        return no_dataset(here, handle)
+    if not values:
+        return here.refuse(INVALID_PARAM, "dimCount is 0")
+    if loaded is None:
+        return no_model(here, model)
+    try:
+        gear = executions.dynamic_part(here.runtime, loaded.model, values)
+    except AclError as error:
+        return here.failed(error)
+    return here.ret(executions.set_gear(here, loaded, dataset, index, gear, "dims"))
+
+
+def _dims(dims: dict[str, Any]) -> list[int]:
+    """The first dimCount of dims, which must be a list of ints."""
+    count, values = dims.get("dimCount"), dims.get("dims")
+    if not isinstance(count, int) or not isinstance(values, list):
+        raise TypeError("set_input_dynamic_dims args parse failed: dimCount must be an int, and dims a list")
+    if count > len(values) or not all(isinstance(each, int) for each in values[:count]):
+        raise TypeError(f"set_input_dynamic_dims args parse failed: dims must be a list of {count} ints")
+    return values[:count]
+
+
+# --- preprocessing inside a model
+
+
+@takes("uk")
+def get_aipp_type(model: int, index: int) -> tuple[int, int, int]:
+    """Which preprocessing an input has: 0, none, and no input that belongs to it. What a model does is in its
+    function.
+    """
+    here = session()
+    loaded = _loaded(here, model)
+    if loaded is None:
+        return 0, _NO_INDEX, no_model(here, model)
+    if index >= len(loaded.model.described):
+        what = f"{loaded.model.name} has no input {index}"
+        return 0, _NO_INDEX, here.refuse(GE_PARAM_INVALID, what)
+    return 0, _NO_INDEX, SUCCESS
+
+
+@takes("uk")
+def get_first_aipp_info(model: int, index: int) -> tuple[None, int]:
+    """The static preprocessing of an input: there is none."""
+    here = session()
+    loaded = _loaded(here, model)
+    if loaded is None:
+        return None, no_model(here, model)
+    return None, here.refuse(AIPP_NOT_EXIST, f"input {index} of {loaded.model.name} has no static AIPP")
+
+
+# --- bundles
+
+
+@dataclass(eq=False, slots=True)
+class Bundle:
+    """Several models that are loaded together."""
+
+    models: list[LoadedModel]
+
+
+def _bundle(here: Session, files: list[str] | int) -> tuple[int, int]:
+    if isinstance(files, int):
+        return 0, files
+    models: list[LoadedModel] = []
+    for file in files:
+        handle, ret = _load(here, model_files.find(here, file))
+        if ret:
+            for each in models:
+                _unload(here, here.handle(each), each)
+            return 0, ret
+        models.append(here.find(handle, LoadedModel))
+    return here.handle(Bundle(models)), SUCCESS
+
+
+def _no_bundle(here: Session, handle: int) -> int:
+    return here.refuse(INVALID_BUNDLE_MODEL_ID, f"{handle} is the id of no bundle")
+
+
+@takes("s")
+def bundle_load_from_file(path: str) -> tuple[int, int]:
+    """Load all models of a bundle."""
+    here = session()
+    return _bundle(here, model_files.find_bundle(here, path))
+
+
+@takes("kk")
+def bundle_load_from_mem(address: int, size: int) -> tuple[int, int]:
+    """The same for a bundle whose file is in host memory."""
+    here = session()
+    return _bundle(here, model_files.find_bundle_in_memory(here, address, size))
+
+
+@takes("u")
+def bundle_get_model_num(handle: int) -> tuple[int, int]:
+    """How many models a bundle has."""
+    here = session()
+    bundle = here.find(handle, Bundle)
+    return (0, _no_bundle(here, handle)) if bundle is None else (len(bundle.models), SUCCESS)
+
+
+@takes("uk")
+def bundle_get_model_id(handle: int, index: int) -> tuple[int, int]:
+    """The id of a model of a bundle."""
+    here = session()
+    bundle = here.find(handle, Bundle)
+    if bundle is None:
+        return 0, _no_bundle(here, handle)
+    if index >= len(bundle.models):
+        return 0, here.refuse(INVALID_PARAM, f"the bundle has {len(bundle.models)} models, and no {index}")
+    return here.handle(bundle.models[index]), SUCCESS
+
+
+@takes("u")
+def bundle_unload(handle: int) -> int:
+    """Unload all models of a bundle."""
+    here = session()
+    bundle = here.find(handle, Bundle)
+    if bundle is None:
+        return _no_bundle(here, handle)
+    for loaded in bundle.models:
+        ret = _unload(here, here.handle(loaded), loaded)
+        if ret:
+            return ret
+    here.forget(handle)
+    return SUCCESS

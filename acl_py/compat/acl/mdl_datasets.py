@@ -1,0 +1,121 @@
+"""acl.mdl: datasets, which are lists of data buffers, and what their tensors look like."""
+
+from dataclasses import dataclass, field
+
+from acl_py.compat.acl.base import DataBuffer
+from acl_py.compat.acl.base_tensors import TensorDesc
+from acl_py.compat.acl.binding import takes
+from acl_py.compat.acl.models import Gear
+from acl_py.compat.acl.session import INVALID_PARAM, SUCCESS, Session, session
+
+
+@dataclass(eq=False, slots=True)
+class Dataset:
+    """Handles of data buffers, which stay the caller's; descriptions of their tensors, which are its own; and the gear
+    that was set for it.
+    """
+
+    buffers: list[int] = field(default_factory=list)
+    descs: dict[int, TensorDesc] = field(default_factory=dict)  # by index
+    gear: Gear | None = None
+
+    def buffer(self, here: Session, index: int) -> DataBuffer | None:
+        """The data buffer at *index*; None if there is none, or it was destroyed."""
+        found: DataBuffer | None = here.find(self.buffers[index], DataBuffer) if index < len(self.buffers) else None
+        return found
+
+    def describe(self, index: int, desc: TensorDesc) -> None:
+        """From now on *desc* says what lies at *index*; the handle of the one before it stays, for the new one."""
+        known = self.descs.get(index)
+        if known is None:
+            self.descs[index] = desc
+        else:
+            known.dtype, known.dims, known.format = desc.dtype, desc.dims, desc.format
+
+
+def dataset_of(here: Session, handle: int) -> Dataset | None:
+    """The dataset that *handle* stands for."""
+    found: Dataset | None = here.find(handle, Dataset)
+    return found
+
+
+def no_dataset(here: Session, handle: int) -> int:
+    """The code for a handle that is no dataset."""
+    return here.refuse(INVALID_PARAM, f"{handle:#x} is no dataset: make one with acl.mdl.create_dataset()")
+
+
+@takes("")
+def create_dataset() -> int:
+    """Make an empty dataset."""
+    return session().handle(Dataset())
+
+
+@takes("k")
+def destroy_dataset(handle: int) -> int:
+    """End a dataset, not its data buffers."""
+    here = session()
+    dataset = dataset_of(here, handle)
+    if dataset is None:
+        return no_dataset(here, handle)
+    for desc in dataset.descs.values():
+        here.forget(here.handle(desc))
+    here.forget(handle)
+    return SUCCESS
+
+
+@takes("kk")
+def add_dataset_buffer(handle: int, buffer: int) -> tuple[int, int]:
+    """Put a data buffer at the end of a dataset."""
+    here = session()
+    dataset = dataset_of(here, handle)
+    if dataset is None:
+        return handle, no_dataset(here, handle)
+    if here.find(buffer, DataBuffer) is None:
+        what = f"{buffer:#x} is no data buffer: make one with acl.create_data_buffer()"
+        return handle, here.refuse(INVALID_PARAM, what)
+    dataset.buffers.append(buffer)
+    return handle, SUCCESS
+
+
+@takes("kk")
+def get_dataset_buffer(handle: int, index: int) -> int:
+    """The handle of the data buffer at *index*; 0 if there is none."""
+    dataset = dataset_of(session(), handle)
+    return 0 if dataset is None or index >= len(dataset.buffers) else dataset.buffers[index]
+
+
+@takes("k")
+def get_dataset_num_buffers(handle: int) -> int:
+    """How many data buffers a dataset has; 0 if there is no such dataset."""
+    dataset = dataset_of(session(), handle)
+    return 0 if dataset is None else len(dataset.buffers)
+
+
+@takes("kkk")
+def set_dataset_tensor_desc(handle: int, desc: int, index: int) -> tuple[int, int]:
+    """Say what the tensor at *index* looks like, for models whose shapes are dynamic. The description is copied."""
+    here = session()
+    dataset = dataset_of(here, handle)
+    if dataset is None:
+        return handle, no_dataset(here, handle)
+    found: TensorDesc | None = here.find(desc, TensorDesc)
+    if found is None:
+        what = f"{desc:#x} is no tensor description: make one with acl.create_tensor_desc()"
+        return handle, here.refuse(INVALID_PARAM, what)
+    if index >= len(dataset.buffers):
+        what = f"the dataset has {len(dataset.buffers)} data buffers, and the index is {index}: add the buffer first"
+        return handle, here.refuse(INVALID_PARAM, what)
+    dataset.describe(index, TensorDesc(found.dtype, list(found.dims), found.format, found.name))
+    return handle, SUCCESS
+
+
+@takes("kk")
+def get_dataset_tensor_desc(handle: int, index: int) -> int:
+    """The handle of the description of the tensor at *index*, which goes with the dataset; 0 if there is none.
+
+    That of an output says the shape that the last execution gave.
+    """
+    here = session()
+    dataset = dataset_of(here, handle)
+    desc = None if dataset is None else dataset.descs.get(index)
+    return 0 if desc is None else here.handle(desc)

@@ -1,0 +1,358 @@
+"""acl.mdl: what a model's inputs and outputs are, and which gears it has."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from acl_py.compat.acl import model_files
+from acl_py.compat.acl.binding import takes
+from acl_py.compat.acl.loading import MODEL_ID_INVALID, LoadedModel, no_model
+from acl_py.compat.acl.models import FORMATS, Model, Tensor
+from acl_py.compat.acl.session import INVALID_PARAM, SUCCESS, Session, session
+
+API_NOT_SUPPORT = 200001
+_UNDEFINED = -1
+_MOST_GEARS = 4096  # that the binding makes room for
+
+Dims = dict[str, Any]
+
+
+@dataclass(eq=False, slots=True)
+class ModelDesc:
+    """What get_desc has found out: nothing, a model, or one that is loaded and so has a current gear."""
+
+    model: Model | None = None
+    loaded: LoadedModel | None = None
+
+    @property
+    def inputs(self) -> Sequence[Tensor]:
+        """The inputs, with the one that says the gear."""
+        return () if self.model is None else self.model.described
+
+    @property
+    def outputs(self) -> Sequence[Tensor]:
+        """The outputs."""
+        return () if self.model is None else self.model.outputs
+
+
+def _find(here: Session, handle: int) -> ModelDesc | None:
+    found: ModelDesc | None = here.find(handle, ModelDesc)
+    return found
+
+
+def _no_desc(here: Session, handle: int) -> int:
+    return here.refuse(INVALID_PARAM, f"{handle:#x} is no model description: make one with acl.mdl.create_desc()")
+
+
+def _no_index(here: Session, index: int, tensors: Sequence[Tensor]) -> int:
+    return here.refuse(INVALID_PARAM, f"there is no index {index}, for there are {len(tensors)} tensors")
+
+
+# --- making them
+
+
+@takes("")
+def create_desc() -> int:
+    """Make an empty description of a model."""
+    return session().handle(ModelDesc())
+
+
+@takes("k")
+def destroy_desc(handle: int) -> int:
+    """End a description."""
+    here = session()
+    if _find(here, handle) is None:
+        return _no_desc(here, handle)
+    here.forget(handle)
+    return SUCCESS
+
+
+@takes("ku")
+def get_desc(handle: int, model: int) -> int:
+    """Describe a loaded model."""
+    here = session()
+    desc = _find(here, handle)
+    if desc is None:
+        return _no_desc(here, handle)
+    loaded = here.find(model, LoadedModel)
+    desc.loaded, desc.model = loaded, None if loaded is None else loaded.model
+    return no_model(here, model) if loaded is None else SUCCESS
+
+
+def _describe(here: Session, handle: int, found: Model | int) -> int:
+    desc = _find(here, handle)
+    assert desc is not None, "it has been looked for"
+    desc.loaded, desc.model = None, found if isinstance(found, Model) else None
+    return found if isinstance(found, int) else SUCCESS
+
+
+@takes("ks")
+def get_desc_from_file(handle: int, path: str) -> int:
+    """Describe a model without loading it."""
+    here = session()
+    return (
+        _no_desc(here, handle) if _find(here, handle) is None else _describe(here, handle, model_files.find(here, path))
+    )
+
+
+@takes("kkk")
+def get_desc_from_mem(handle: int, address: int, size: int) -> int:
+    """Describe a model whose file is in host memory."""
+    here = session()
+    if _find(here, handle) is None:
+        return _no_desc(here, handle)
+    return _describe(here, handle, model_files.find_in_memory(here, address, size))
+
+
+# --- inputs and outputs
+
+
+def _inputs(handle: int) -> Sequence[Tensor]:
+    desc = _find(session(), handle)
+    return () if desc is None else desc.inputs
+
+
+def _outputs(handle: int) -> Sequence[Tensor]:
+    desc = _find(session(), handle)
+    return () if desc is None else desc.outputs
+
+
+@takes("k")
+def get_num_inputs(handle: int) -> int:
+    """How many inputs there are, with the one that says the gear; 0 if there is no such description."""
+    return len(_inputs(handle))
+
+
+@takes("k")
+def get_num_outputs(handle: int) -> int:
+    """How many outputs there are; 0 if there is no such description."""
+    return len(_outputs(handle))
+
+
+@takes("kk")
+def get_input_size_by_index(handle: int, index: int) -> int:
+    """The bytes of an input in the largest gear; 0 if there is none, or its size is not known beforehand."""
+    desc = _find(session(), handle)
+    if desc is None or desc.model is None or index >= len(desc.inputs):
+        return 0
+    return desc.model.input_size(index)
+
+
+@takes("kk")
+def get_output_size_by_index(handle: int, index: int) -> int:
+    """The bytes of an output in the largest gear; 0 if there is none, or its size is not known beforehand."""
+    desc = _find(session(), handle)
+    if desc is None or desc.model is None or index >= len(desc.outputs):
+        return 0
+    return desc.model.output_size(index)
+
+
+@takes("kk")
+def get_input_name_by_index(handle: int, index: int) -> str:
+    """The name of an input; "" if there is none."""
+    tensors = _inputs(handle)
+    return tensors[index].name if index < len(tensors) else ""
+
+
+@takes("kk")
+def get_output_name_by_index(handle: int, index: int) -> str:
+    """The name of an output; "" if there is none."""
+    tensors = _outputs(handle)
+    return tensors[index].name if index < len(tensors) else ""
+
+
+@takes("kk")
+def get_input_format(handle: int, index: int) -> int:
+    """The aclFormat of an input; -1 if there is none."""
+    tensors = _inputs(handle)
+    return FORMATS[tensors[index].format] if index < len(tensors) else _UNDEFINED
+
+
+@takes("kk")
+def get_output_format(handle: int, index: int) -> int:
+    """The aclFormat of an output; -1 if there is none."""
+    tensors = _outputs(handle)
+    return FORMATS[tensors[index].format] if index < len(tensors) else _UNDEFINED
+
+
+@takes("kk")
+def get_input_data_type(handle: int, index: int) -> int:
+    """The aclDataType of an input; -1 if there is none."""
+    tensors = _inputs(handle)
+    return tensors[index].data_type if index < len(tensors) else _UNDEFINED
+
+
+@takes("kk")
+def get_output_data_type(handle: int, index: int) -> int:
+    """The aclDataType of an output; -1 if there is none."""
+    tensors = _outputs(handle)
+    return tensors[index].data_type if index < len(tensors) else _UNDEFINED
+
+
+def _index_of(handle: int, name: str, tensors: Sequence[Tensor]) -> tuple[int, int]:
+    here = session()
+    if _find(here, handle) is None:
+        return 0, _no_desc(here, handle)
+    for index, tensor in enumerate(tensors):
+        if tensor.name == name:
+            return index, SUCCESS
+    known = ", ".join(tensor.name for tensor in tensors) or "no tensor at all"
+    return 0, here.refuse(INVALID_PARAM, f"there is no {name!r} among {known}")
+
+
+@takes("ks")
+def get_input_index_by_name(handle: int, name: str) -> tuple[int, int]:
+    """Which input has this name; "ascend_mbatch_shape_data" is that of the input that says the gear."""
+    return _index_of(handle, name, _inputs(handle))
+
+
+@takes("ks")
+def get_output_index_by_name(handle: int, name: str) -> tuple[int, int]:
+    """Which output has this name."""
+    return _index_of(handle, name, _outputs(handle))
+
+
+@takes("ks")
+def get_tensor_real_name(handle: int, name: str) -> str | None:
+    """The full name of what is called *name* in dims, which is the same here; None if there is nothing of that name."""
+    tensors = (*_inputs(handle), *_outputs(handle))
+    return next((tensor.name for tensor in tensors if tensor.name == name), None)
+
+
+# --- dims
+
+
+def _dims(name: str, shape: Sequence[int]) -> Dims:
+    return {"name": name, "dimCount": len(shape), "dims": list(shape)}
+
+
+def _input_dims(handle: int, index: int) -> tuple[Dims, int]:
+    here = session()
+    desc = _find(here, handle)
+    if desc is None:
+        return {}, _no_desc(here, handle)
+    if index >= len(desc.inputs):
+        return {}, _no_index(here, index, desc.inputs)
+    tensor = desc.inputs[index]
+    return _dims(tensor.name, tensor.shown), SUCCESS
+
+
+@takes("kk")
+def get_input_dims(handle: int, index: int) -> tuple[Dims, int]:
+    """The dims of an input, -1 where they are dynamic: {"name", "dimCount", "dims"}; {} if there is none."""
+    return _input_dims(handle, index)
+
+
+@takes("kk")
+def get_input_dims_v2(handle: int, index: int) -> tuple[Dims, int]:
+    """get_input_dims: there is no static AIPP, of which it would tell."""
+    return _input_dims(handle, index)
+
+
+def _output_dims(handle: int, index: int, *, current: bool) -> tuple[Dims, int]:
+    here = session()
+    desc = _find(here, handle)
+    if desc is None:
+        return {}, _no_desc(here, handle)
+    if current and (desc.loaded is None or desc.loaded.unloaded):
+        return {}, here.refuse(MODEL_ID_INVALID, "the description is of no loaded model: see get_desc()")
+    if index >= len(desc.outputs):
+        return {}, _no_index(here, index, desc.outputs)
+    model = desc.model
+    assert model is not None, "it has outputs"
+    if current and model.is_free:
+        what = f"the shapes of {model.name} are known only after an execution: see get_dataset_tensor_desc()"
+        return {}, here.refuse(API_NOT_SUPPORT, what)
+    gear = desc.loaded.gear if current and desc.loaded is not None else None
+    shape = model.output_shapes(model.largest if gear is None else gear)[index]
+    return _dims(model.outputs[index].name, shape), SUCCESS
+
+
+@takes("kk")
+def get_output_dims(handle: int, index: int) -> tuple[Dims, int]:
+    """The dims of an output in the largest gear, -1 where they are not known beforehand."""
+    return _output_dims(handle, index, current=False)
+
+
+@takes("kk")
+def get_cur_output_dims(handle: int, index: int) -> tuple[Dims, int]:
+    """The dims of an output in the gear that was set last; 200001 for models whose shapes each execution says."""
+    return _output_dims(handle, index, current=True)
+
+
+@takes("kk")
+def get_input_dims_range(handle: int, index: int) -> tuple[dict[str, Any], int]:
+    """The least and the largest value of each dim, -1 for no limit: {"rangeCount", "range"}."""
+    here = session()
+    desc = _find(here, handle)
+    if desc is None:
+        return {"rangeCount": 0, "range": []}, _no_desc(here, handle)
+    if desc.model is None or index >= len(desc.inputs):
+        return {"rangeCount": 0, "range": []}, _no_index(here, index, desc.inputs)
+    model, tensor = desc.model, desc.inputs[index]
+    if model.gears is not None and tensor.is_dynamic:
+        shapes = [model.input_shapes(gear)[index] for gear in model.gears.values]
+        ranges = [[min(dims), max(dims)] for dims in zip(*shapes, strict=True)]
+    elif tensor.ranges:
+        ranges = [list(each) for each in tensor.ranges]
+    else:
+        ranges = [[1, -1] if dim == -1 else [dim, dim] for dim in tensor.shown]
+    return {"rangeCount": len(ranges), "range": ranges}, SUCCESS
+
+
+# --- gears
+
+
+def _gears(desc: ModelDesc, kind: str) -> list[list[int]]:
+    gears = None if desc.model is None else desc.model.gears
+    return [list(gear) for gear in gears.values] if gears is not None and gears.kind == kind else []
+
+
+@takes("k")
+def get_dynamic_batch(handle: int) -> tuple[dict[str, Any], int]:
+    """The batch sizes that a model was made for: {"batchCount", "batch"}; none is no failure."""
+    here = session()
+    desc = _find(here, handle)
+    if desc is None:
+        return {}, _no_desc(here, handle)
+    batches = [batch for (batch,) in _gears(desc, "batch")]
+    return {"batchCount": len(batches), "batch": batches}, SUCCESS
+
+
+@takes("kk")
+def get_dynamic_hw(handle: int, _: int) -> tuple[dict[str, Any], int]:
+    """The sizes of images that a model was made for: {"hwCount", "hw"}, each [height, width]; none is no failure."""
+    here = session()
+    desc = _find(here, handle)
+    if desc is None:
+        return {}, _no_desc(here, handle)
+    sizes = _gears(desc, "hw")
+    return {"hwCount": len(sizes), "hw": sizes}, SUCCESS
+
+
+@takes("kk")
+def get_input_dynamic_gear_count(handle: int, _: int) -> tuple[int, int]:
+    """How many sets of dims a model was made for; 0 if none."""
+    here = session()
+    desc = _find(here, handle)
+    return (0, _no_desc(here, handle)) if desc is None else (len(_gears(desc, "dims")), SUCCESS)
+
+
+@takes("kkk")
+def get_input_dynamic_dims(handle: int, _: int, count: int) -> tuple[list[Dims | None] | None, int]:
+    """The first *count* sets of dims that a model was made for; each has those of all inputs, one after the other."""
+    here = session()
+    if count > _MOST_GEARS:
+        return None, here.refuse(INVALID_PARAM, f"{count} gears are more than {_MOST_GEARS}")
+    desc = _find(here, handle)
+    if desc is None:
+        return [None] * count, _no_desc(here, handle)
+    gears = _gears(desc, "dims")
+    if count > len(gears):
+        return [None] * count, here.refuse(INVALID_PARAM, f"there are {len(gears)} gears, not {count}")
+    assert desc.model is not None or not count, "it has gears"
+    return [_dims("", _joined(desc.model, tuple(gear))) for gear in gears[:count] if desc.model is not None], SUCCESS
+
+
+def _joined(model: Model, gear: tuple[int, ...]) -> list[int]:
+    return [dim for shape in model.input_shapes(gear) for dim in shape]

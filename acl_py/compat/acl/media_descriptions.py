@@ -1,0 +1,331 @@
+"""The descriptions that acl.media works with: channels, pictures, streams of a codec, areas and configurations.
+
+Each is made, filled by setters, read by getters and destroyed, all with plain ints. A getter gives 0 for a description
+that there is not, a setter 100000; to destroy 0 is no mistake.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from acl_py.compat.acl.binding import takes
+from acl_py.compat.acl.media_colors import STANDARDS
+from acl_py.compat.acl.media_formats import UNKNOWN
+from acl_py.compat.acl.session import INVALID_PARAM, SUCCESS, session
+
+CHANNEL_EXISTS = 148051  # ACL_ERROR_RELATIVE_RESOURCE_NOT_CLEARED
+_VPC, _JPEGD, _JPEGE = 1, 2, 4
+_CSC_MATRIX = 0  # the one parameter of a channel: which matrix converts colours
+_UINT16 = 0xFFFF
+_ids = count(1)
+
+
+@dataclass(eq=False, slots=True)
+class Channel:
+    """A way to the image hardware; it exists between create_channel and destroy_channel."""
+
+    id: int = field(default_factory=_ids.__next__)
+    mode: int = _VPC | _JPEGD | _JPEGE  # kept, without effect: every channel does everything here
+    matrix: int = 0
+    exists: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class Picture:
+    """An image in memory, as the host describes it and as the hardware has found it."""
+
+    data: int = 0
+    size: int = 0
+    format: int = UNKNOWN
+    width: int = 0
+    height: int = 0
+    width_stride: int = 0
+    height_stride: int = 0
+    ret_code: int = 0
+
+
+@dataclass(eq=False, slots=True)
+class Batch:
+    """Several pictures, with a handle each."""
+
+    pictures: list[Picture]
+
+
+@dataclass(eq=False, slots=True)
+class CodecStream:
+    """Bytes of a video stream."""
+
+    data: int = 0
+    size: int = 0
+    format: int = 0
+    timestamp: int = 0
+    ret_code: int = 0
+    eos: int = 0
+
+
+@dataclass(eq=False, slots=True)
+class Area:
+    """A rectangle of pixels; right and bottom belong to it."""
+
+    left: int
+    right: int
+    top: int
+    bottom: int
+
+    @property
+    def width(self) -> int:
+        """Pixels across."""
+        return self.right - self.left + 1
+
+    @property
+    def height(self) -> int:
+        """Pixels down."""
+        return self.bottom - self.top + 1
+
+
+@dataclass(eq=False, slots=True)
+class ResizeConfig:
+    """How to resize."""
+
+    interpolation: int = 0
+
+
+@dataclass(eq=False, slots=True)
+class JpegConfig:
+    """How to encode: 1 to 100, the higher the better; 0 is as good as 100."""
+
+    level: int = 0
+
+
+def _maker(name: str, make: Callable[[], object]) -> Any:
+    def create() -> int:
+        return session().handle(make())
+
+    return _public(create, f"dvpp_create_{name}", "", "Make a description, for whoever destroys it.")
+
+
+def _destroyer(name: str, kind: type) -> Any:
+    def destroy(handle: int) -> int:
+        here = session()
+        if handle and here.find(handle, kind) is None:
+            return here.refuse(INVALID_PARAM)
+        here.forget(handle)
+        return SUCCESS
+
+    return _public(destroy, f"dvpp_destroy_{name}", "k", "End a description.")
+
+
+def _setter(name: str, kind: type, attribute: str, letter: str = "u") -> Any:
+    def assign(handle: int, value: int) -> int:
+        here = session()
+        thing = here.find(handle, kind)
+        if thing is None:
+            return here.refuse(INVALID_PARAM)
+        setattr(thing, attribute, value)
+        return SUCCESS
+
+    return _public(assign, f"dvpp_set_{name}_{attribute}", "k" + letter, f"Set {attribute}.")
+
+
+def _getter(name: str, kind: type, attribute: str) -> Any:
+    def read(handle: int) -> int:
+        thing = session().find(handle, kind)
+        return 0 if thing is None else int(getattr(thing, attribute))
+
+    return _public(read, f"dvpp_get_{name}_{attribute}", "k", f"What {attribute} is; 0 if there is no such thing.")
+
+
+def _public(function: Any, name: str, letters: str, doc: str) -> Any:
+    function.__name__ = name
+    function.__doc__ = doc
+    return takes(letters)(function)
+
+
+# --- channels
+
+dvpp_create_channel_desc = _maker("channel_desc", Channel)
+dvpp_set_channel_desc_mode = _setter("channel_desc", Channel, "mode")
+
+
+@takes("k")
+def dvpp_destroy_channel_desc(handle: int) -> int:
+    """End a description; refused while its channel exists."""
+    here = session()
+    channel = here.find(handle, Channel)
+    if channel is None:
+        return here.refuse(INVALID_PARAM) if handle else SUCCESS
+    if channel.exists:
+        return here.refuse(CHANNEL_EXISTS)
+    here.forget(handle)
+    return SUCCESS
+
+
+@takes("k")
+def dvpp_get_channel_desc_channel_id(handle: int) -> int:
+    """The number of a channel; 0 while it does not exist."""
+    channel = session().find(handle, Channel)
+    return channel.id if channel is not None and channel.exists else 0
+
+
+@takes("kik")
+def dvpp_set_channel_desc_param(handle: int, parameter: int, value: int) -> tuple[int, int]:
+    """Choose the matrix that converts colours (parameter 0): 0 is BT.601 wide, see media_colors."""
+    here = session()
+    channel = here.find(handle, Channel)
+    if channel is None or parameter != _CSC_MATRIX or value >= len(STANDARDS):
+        return handle, here.refuse(INVALID_PARAM)
+    channel.matrix = value
+    return handle, SUCCESS
+
+
+@takes("ki")
+def dvpp_get_channel_desc_param(handle: int, parameter: int) -> tuple[int, int, int]:
+    """The bytes and the value of a parameter of a channel."""
+    here = session()
+    channel = here.find(handle, Channel)
+    if channel is None or parameter != _CSC_MATRIX:
+        return 0, 0, here.refuse(INVALID_PARAM)
+    return 4, channel.matrix, SUCCESS
+
+
+# --- pictures
+
+dvpp_create_pic_desc = _maker("pic_desc", Picture)
+dvpp_destroy_pic_desc = _destroyer("pic_desc", Picture)
+dvpp_set_pic_desc_data = _setter("pic_desc", Picture, "data", "k")
+dvpp_set_pic_desc_size = _setter("pic_desc", Picture, "size")
+dvpp_set_pic_desc_format = _setter("pic_desc", Picture, "format", "i")
+dvpp_set_pic_desc_width = _setter("pic_desc", Picture, "width")
+dvpp_set_pic_desc_height = _setter("pic_desc", Picture, "height")
+dvpp_set_pic_desc_width_stride = _setter("pic_desc", Picture, "width_stride")
+dvpp_set_pic_desc_height_stride = _setter("pic_desc", Picture, "height_stride")
+dvpp_set_pic_desc_ret_code = _setter("pic_desc", Picture, "ret_code")
+dvpp_get_pic_desc_data = _getter("pic_desc", Picture, "data")
+dvpp_get_pic_desc_size = _getter("pic_desc", Picture, "size")
+dvpp_get_pic_desc_width = _getter("pic_desc", Picture, "width")
+dvpp_get_pic_desc_height = _getter("pic_desc", Picture, "height")
+dvpp_get_pic_desc_width_stride = _getter("pic_desc", Picture, "width_stride")
+dvpp_get_pic_desc_height_stride = _getter("pic_desc", Picture, "height_stride")
+dvpp_get_pic_desc_ret_code = _getter("pic_desc", Picture, "ret_code")
+
+
+@takes("k")
+def dvpp_get_pic_desc_format(handle: int) -> int:
+    """The pixel format; 10000, "unknown", if there is no such picture."""
+    picture = session().find(handle, Picture)
+    return UNKNOWN if picture is None else picture.format
+
+
+@takes("u")
+def dvpp_create_batch_pic_desc(size: int) -> int:
+    """Make *size* pictures; 0 for less than one."""
+    if not 0 < size <= _UINT16:
+        return 0
+    return session().handle(Batch([Picture() for _ in range(size)]))
+
+
+@takes("k")
+def dvpp_destroy_batch_pic_desc(handle: int) -> int:
+    """End the pictures of a batch, and it."""
+    here = session()
+    batch = here.find(handle, Batch)
+    if batch is None:
+        return here.refuse(INVALID_PARAM) if handle else SUCCESS
+    for picture in batch.pictures:
+        here.forget(here.handle(picture))
+    here.forget(handle)
+    return SUCCESS
+
+
+@takes("ku")
+def dvpp_get_pic_desc(handle: int, index: int) -> int:
+    """One picture of a batch, which owns it; 0 if there is none."""
+    here = session()
+    batch = here.find(handle, Batch)
+    if batch is None or index >= len(batch.pictures):
+        return 0
+    return here.handle(batch.pictures[index])
+
+
+# --- streams of codecs
+
+dvpp_create_stream_desc = _maker("stream_desc", CodecStream)
+dvpp_destroy_stream_desc = _destroyer("stream_desc", CodecStream)
+dvpp_set_stream_desc_data = _setter("stream_desc", CodecStream, "data", "k")
+dvpp_set_stream_desc_size = _setter("stream_desc", CodecStream, "size")
+dvpp_set_stream_desc_format = _setter("stream_desc", CodecStream, "format", "i")
+dvpp_set_stream_desc_timestamp = _setter("stream_desc", CodecStream, "timestamp", "k")
+dvpp_set_stream_desc_ret_code = _setter("stream_desc", CodecStream, "ret_code")
+dvpp_set_stream_desc_eos = _setter("stream_desc", CodecStream, "eos")
+dvpp_get_stream_desc_data = _getter("stream_desc", CodecStream, "data")
+dvpp_get_stream_desc_size = _getter("stream_desc", CodecStream, "size")
+dvpp_get_stream_desc_format = _getter("stream_desc", CodecStream, "format")
+dvpp_get_stream_desc_timestamp = _getter("stream_desc", CodecStream, "timestamp")
+dvpp_get_stream_desc_ret_code = _getter("stream_desc", CodecStream, "ret_code")
+dvpp_get_stream_desc_eos = _getter("stream_desc", CodecStream, "eos")
+
+
+# --- areas: their values have 16 bits
+
+
+@takes("uuuu")
+def dvpp_create_roi_config(left: int, right: int, top: int, bottom: int) -> int:
+    """Make an area; 0 if a value has more than 16 bits."""
+    if max(left, right, top, bottom) > _UINT16:
+        return 0
+    return session().handle(Area(left, right, top, bottom))
+
+
+def _set_area(handle: int, **values: int) -> int:
+    here = session()
+    area = here.find(handle, Area)
+    if area is None or max(values.values()) > _UINT16:
+        return here.refuse(INVALID_PARAM)
+    for name, value in values.items():
+        setattr(area, name, value)
+    return SUCCESS
+
+
+@takes("kuuuu")
+def dvpp_set_roi_config(handle: int, left: int, right: int, top: int, bottom: int) -> int:
+    """Set all four sides."""
+    return _set_area(handle, left=left, right=right, top=top, bottom=bottom)
+
+
+@takes("ku")
+def dvpp_set_roi_config_left(handle: int, left: int) -> int:
+    """Set the left side."""
+    return _set_area(handle, left=left)
+
+
+@takes("ku")
+def dvpp_set_roi_config_right(handle: int, right: int) -> int:
+    """Set the right side."""
+    return _set_area(handle, right=right)
+
+
+@takes("ku")
+def dvpp_set_roi_config_top(handle: int, top: int) -> int:
+    """Set the upper side."""
+    return _set_area(handle, top=top)
+
+
+@takes("ku")
+def dvpp_set_roi_config_bottom(handle: int, bottom: int) -> int:
+    """Set the lower side."""
+    return _set_area(handle, bottom=bottom)
+
+
+dvpp_destroy_roi_config = _destroyer("roi_config", Area)
+
+# --- configurations
+
+dvpp_create_resize_config = _maker("resize_config", ResizeConfig)
+dvpp_destroy_resize_config = _destroyer("resize_config", ResizeConfig)
+dvpp_set_resize_config_interpolation = _setter("resize_config", ResizeConfig, "interpolation")
+dvpp_get_resize_config_interpolation = _getter("resize_config", ResizeConfig, "interpolation")
+dvpp_create_jpege_config = _maker("jpege_config", JpegConfig)
+dvpp_destroy_jpege_config = _destroyer("jpege_config", JpegConfig)
+dvpp_set_jpege_config_level = _setter("jpege_config", JpegConfig, "level")
+dvpp_get_jpege_config_level = _getter("jpege_config", JpegConfig, "level")

@@ -1,0 +1,82 @@
+"""Work for the image hardware: an ordinary kernel in a stream, that takes no AI core and reports into a picture.
+
+A picture is described to the hardware when its work is queued, and the host's description hears of the result when the
+work ends: a ret_code that is not 0 if it failed. A failure is the stream's, with the code of the card's CPU (507018),
+for there the vendor's driver of this hardware runs; what was wrong is told as a model's failure is.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import acl_py as native
+from acl_py.compat.acl.computations import tell
+from acl_py.compat.acl.lookups import missing, stream_of
+from acl_py.compat.acl.media_descriptions import Channel, Picture
+from acl_py.compat.acl.media_formats import MediaError
+from acl_py.compat.acl.session import INVALID_PARAM, Session
+from acl_py.errors import AclError, Kind
+from device_model.errors import CodedError
+from device_model.memory import Buffer
+
+FORMAT_NOT_MATCH, AICPU_EXCEPTION = 100027, 507018
+FAILED = 1  # in a picture's ret_code
+_FULL_HD = 1920 * 1080
+
+
+def microseconds(pixels: float, frames_per_second: int) -> float:
+    """The time for *pixels*, where the hardware does so many frames of 1920x1080 in a second."""
+    return pixels / (_FULL_HD * frames_per_second) * 1e6
+
+
+@contextmanager
+def reporting(task: str, picture: Picture) -> Iterator[None]:
+    """Tell *picture* how *task* ended; what the hardware refuses fails the stream."""
+    try:
+        yield
+    except MediaError as error:
+        picture.ret_code = FAILED
+        tell(f"{task} failed: {error.what}", error.remedy)
+        raise CodedError(
+            Kind.LAUNCH_FAILURE, f"{task} failed: {error.what}", error.remedy, AICPU_EXCEPTION
+        ) from None  # a cause would stand in the place of this error, and of its code
+    picture.ret_code = 0
+
+
+def queue(
+    here: Session,
+    kernel: Any,
+    channel: int,
+    stream: int,
+    source: tuple[int, int, str],
+    target: tuple[int, int, str],
+    job: Callable[..., None],
+) -> int:
+    """Queue *kernel* with what lies at *source* and *target* (address, bytes, role) and the *job* to do with it."""
+    found = here.find(channel, Channel)
+    if found is None or not found.exists:
+        return here.refuse(INVALID_PARAM, "there is no such channel; call acl.media.dvpp_create_channel() first")
+    where = stream_of(here, stream)
+    code = missing(here, where)
+    if code:
+        return code
+    for address, nbytes, role in (source, target):
+        if not address or not nbytes:
+            return here.refuse(INVALID_PARAM, f"{role} has no data, or no size")
+    try:
+        ends = [here.place(*each) for each in (source, target)]
+    except AclError as error:
+        return here.failed(error)
+    return here.ret(native.LaunchKernel(kernel, 1, (*ends, job), where))
+
+
+def host_bytes(here: Session, address: int, nbytes: int, role: str) -> Buffer | int:
+    """Host memory that is looked at in this very call; or the code of why that is not possible."""
+    if not address or not nbytes:
+        return here.refuse(INVALID_PARAM, f"{role} has no data, or no size")
+    try:
+        buffer = here.place(address, nbytes, role)
+        buffer.numpy()  # refuses device memory
+    except AclError as error:
+        return here.failed(error)
+    return buffer

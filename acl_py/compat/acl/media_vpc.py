@@ -1,0 +1,340 @@
+"""acl.media: the image processor (VPC): resize, crop, paste, convert colours.
+
+The limits are those of the vendor's pages on VPC: images of 10x6 pixels and more, a change of size between 1/32 and 16,
+areas that begin at even and end at odd places, pasted areas that begin at a multiple of 16.
+"""
+
+from dataclasses import dataclass, replace
+from itertools import repeat
+from typing import Any
+
+from acl_py.compat.acl.binding import takes
+from acl_py.compat.acl.media_colors import convert
+from acl_py.compat.acl.media_descriptions import Area, Batch, Channel, Picture, ResizeConfig
+from acl_py.compat.acl.media_formats import FORMATS, Image, MediaError
+from acl_py.compat.acl.media_resampling import INTERPOLATIONS, resize
+from acl_py.compat.acl.media_tasks import FORMAT_NOT_MATCH, microseconds, queue, reporting
+from acl_py.compat.acl.session import INVALID_PARAM, SUCCESS, Session, session
+from acl_py.kernels import Cost, In, InOut, KernelFunction, Out, kernel
+
+_FRAMES_PER_SECOND = 1440  # of one channel, at 1080p: the vendor's page on VPC performance, A2 generation
+_LEAST = 10, 6  # pixels
+_MOST_SOURCE, _MOST_TARGET = (8192, 8192), (4096, 8192)
+_SHRINK, _GROW = 32, 16
+_MOST_AREAS = 256  # of a batch
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Job:
+    """One image made of a part of another: what was described when it was queued, and whom to tell."""
+
+    task: str
+    source: Picture
+    target: Picture
+    told: Picture
+    crop: Area | None
+    paste: Area | None
+    interpolation: int
+    matrix: int
+
+    def __call__(self, source: Image, target: Image) -> None:
+        """Do it."""
+        with reporting(self.task, self.told):
+            self._process(source, target)
+
+    @property
+    def pixels(self) -> int:
+        """What the time depends on: the larger of both images."""
+        return max(self.source.width * self.source.height, self.target.width * self.target.height)
+
+    def _process(self, source: Image, target: Image) -> None:
+        src, dst = self.source, self.target
+        _check(src, "the source", _MOST_SOURCE)
+        _check(dst, "the destination", _MOST_TARGET)
+        crop = self.crop or Area(0, src.width - 1, 0, src.height - 1)
+        paste = self.paste or Area(0, dst.width - 1, 0, dst.height - 1)
+        if self.crop is not None:
+            _check_area(crop, "the area to crop", src)
+        if self.paste is not None:
+            _check_area(paste, "the area to paste", dst)
+            if paste.left % 16:
+                raise MediaError(f"the area to paste begins at {paste.left}", "begin at a multiple of 16")
+        _check_change("width", crop.width, paste.width)
+        _check_change("height", crop.height, paste.height)
+        form, into = FORMATS[src.format], FORMATS[dst.format]
+        whole = form.read(source, src.width, src.height, src.width_stride, src.height_stride)
+        part = whole[crop.top : crop.bottom + 1, crop.left : crop.right + 1]
+        image = convert(
+            resize(part, paste.width, paste.height, self.interpolation), form.family, into.family, self.matrix
+        )
+        if self.paste is not None:
+            canvas = into.read(target, dst.width, dst.height, dst.width_stride, dst.height_stride)
+            canvas[paste.top : paste.bottom + 1, paste.left : paste.right + 1] = image
+            image = canvas
+        into.write(target, image, dst.width_stride, dst.height_stride)
+        self.told.width, self.told.height = dst.width, dst.height
+        self.told.width_stride, self.told.height_stride = dst.width_stride, dst.height_stride
+
+
+def _check(picture: Picture, role: str, most: tuple[int, int]) -> None:
+    form = FORMATS[picture.format]
+    width, height = picture.width, picture.height
+    if not _LEAST[0] <= width <= most[0] or not _LEAST[1] <= height <= most[1]:
+        raise MediaError(
+            f"{role} has {width}x{height} pixels",
+            f"keep between {_LEAST[0]}x{_LEAST[1]} and {most[0]}x{most[1]}",
+        )
+    form.check(role, width, height, picture.width_stride, picture.height_stride)
+    needed = form.nbytes(picture.width_stride, picture.height_stride)
+    if picture.size < needed:
+        raise MediaError(f"{role} has a size of {picture.size} bytes", f"its strides make {needed}")
+
+
+def _check_area(area: Area, role: str, picture: Picture) -> None:
+    sides = f"{area.left} to {area.right}, {area.top} to {area.bottom}"
+    if area.left % 2 or area.top % 2 or not area.right % 2 or not area.bottom % 2:
+        raise MediaError(f"{role} is {sides}", "begin at even and end at odd places")
+    if not (area.left < area.right < picture.width and area.top < area.bottom < picture.height):
+        raise MediaError(f"{role} is {sides}", f"stay within {picture.width}x{picture.height}")
+
+
+def _check_change(side: str, source: int, target: int) -> None:
+    if target * _SHRINK < source or target > source * _GROW:
+        raise MediaError(f"{side} {source} would become {target}", f"stay between 1/{_SHRINK} and {_GROW} times")
+
+
+def _cost(_: Any, __: Any, job: _Job) -> float:
+    return microseconds(job.pixels, _FRAMES_PER_SECOND)
+
+
+def _task(name: str, *, pastes: bool = False) -> KernelFunction:
+    """The kernel of a function: it overwrites its destination, or pastes into it."""
+
+    def overwrite(source: In, target: Out, job: _Job) -> None:
+        job(source, target)
+
+    def paste(source: In, target: InOut, job: _Job) -> None:
+        job(source, target)
+
+    function = paste if pastes else overwrite
+    function.__name__ = name
+    return kernel(cost=Cost(us=_cost), serial=True)(function)
+
+
+_RESIZE, _CROP, _CROP_RESIZE = _task("vpc_resize"), _task("vpc_crop"), _task("vpc_crop_resize")
+_CONVERT = _task("vpc_convert_color")
+_CROP_PASTE = _task("vpc_crop_and_paste", pastes=True)
+_CROP_RESIZE_PASTE = _task("vpc_crop_resize_paste", pastes=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Areas:
+    """The handles of what to cut out and where to put it; None where a function has no such thing."""
+
+    crop: int | None = None
+    paste: int | None = None
+
+
+def _check_call(
+    here: Session, source: Picture | None, target: Picture | None, areas: _Areas, config: int | None
+) -> int:
+    """What is refused at once."""
+    if source is None or target is None:
+        return here.refuse(INVALID_PARAM, "there is no such picture")
+    for area in (areas.crop, areas.paste):
+        if area is not None and here.find(area, Area) is None:
+            return here.refuse(INVALID_PARAM, "there is no such area")
+    if config is not None:
+        found = here.find(config, ResizeConfig)
+        if found is None or found.interpolation not in INTERPOLATIONS:
+            return here.refuse(INVALID_PARAM, "there is no such resize configuration, or its interpolation is unknown")
+    for picture, role in ((source, "the source"), (target, "the destination")):
+        if picture.format not in FORMATS:
+            return here.refuse(FORMAT_NOT_MATCH, f"{role} has pixel format {picture.format}, which there is not")
+        if not picture.data or not picture.size:
+            return here.refuse(INVALID_PARAM, f"{role} has no data, or no size")
+    return SUCCESS
+
+
+def _process(
+    task: KernelFunction,
+    channel: int,
+    source: Picture | None,
+    target: Picture | None,
+    stream: int,
+    areas: _Areas = _Areas(),
+    config: int | None = None,
+) -> int:
+    """Queue one image."""
+    here = session()
+    ret = _check_call(here, source, target, areas, config)
+    if ret:
+        return ret
+    assert source is not None, "it was found"
+    assert target is not None, "it was found"
+    job = _Job(
+        task.name,
+        replace(source),
+        _sized(target, source) if task is _CONVERT else replace(target),
+        target,
+        None if areas.crop is None else replace(here.find(areas.crop, Area)),
+        None if areas.paste is None else replace(here.find(areas.paste, Area)),
+        0 if config is None else here.find(config, ResizeConfig).interpolation,
+        getattr(here.find(channel, Channel), "matrix", 0),
+    )
+    ends = (source.data, source.size, "the source"), (target.data, target.size, "the destination")
+    return queue(here, task, channel, stream, *ends, job)
+
+
+def _sized(target: Picture, source: Picture) -> Picture:
+    """*target* with the size of *source* where it has none of its own."""
+    if target.width and target.height:
+        return replace(target)
+    width_stride, height_stride = FORMATS[target.format].strides(source.width, source.height)
+    return replace(
+        target, width=source.width, height=source.height, width_stride=width_stride, height_stride=height_stride
+    )
+
+
+def _picture(handle: int) -> Picture | None:
+    found: Picture | None = session().find(handle, Picture)
+    return found
+
+
+# --- one image
+
+
+@takes("kkkkk")
+def dvpp_vpc_resize_async(channel: int, source: int, target: int, config: int, stream: int) -> int:
+    """Resize an image to the size of *target*."""
+    return _process(_RESIZE, channel, _picture(source), _picture(target), stream, config=config)
+
+
+@takes("kkkkk")
+def dvpp_vpc_crop_async(channel: int, source: int, target: int, area: int, stream: int) -> int:
+    """Cut out an area; it is resized where *target* has another size."""
+    return _process(_CROP, channel, _picture(source), _picture(target), stream, _Areas(area))
+
+
+@takes("kkkkkk")
+def dvpp_vpc_crop_resize_async(channel: int, source: int, target: int, area: int, config: int, stream: int) -> int:
+    """Cut out an area and resize it as *config* says."""
+    return _process(_CROP_RESIZE, channel, _picture(source), _picture(target), stream, _Areas(area), config)
+
+
+@takes("kkkkkk")
+def dvpp_vpc_crop_and_paste_async(channel: int, source: int, target: int, crop: int, paste: int, stream: int) -> int:
+    """Cut out an area and paste it into *target*, resized where both areas differ; the rest of *target* stays."""
+    return _process(_CROP_PASTE, channel, _picture(source), _picture(target), stream, _Areas(crop, paste))
+
+
+@takes("kkkkkkk")
+def dvpp_vpc_crop_resize_paste_async(
+    channel: int, source: int, target: int, crop: int, paste: int, config: int, stream: int
+) -> int:
+    """Cut out an area, resize it as *config* says and paste it into *target*."""
+    areas = _Areas(crop, paste)
+    return _process(_CROP_RESIZE_PASTE, channel, _picture(source), _picture(target), stream, areas, config)
+
+
+@takes("kkkk")
+def dvpp_vpc_convert_color_async(channel: int, source: int, target: int, stream: int) -> int:
+    """Change the format of an image; a *target* without a size gets that of *source*."""
+    here = session()
+    src, dst = _picture(source), _picture(target)
+    if src and dst and dst.width and dst.height and (src.width, src.height) != (dst.width, dst.height):
+        return here.refuse(INVALID_PARAM, "source and destination differ in size")
+    return _process(_CONVERT, channel, src, dst, stream)
+
+
+# --- batches: of the first source as many areas as the first count says, of the second ...
+
+
+def _batch(
+    task: KernelFunction,
+    channel: int,
+    sources: int,
+    counts: list[int],
+    targets: int,
+    stream: int,
+    crops: list[int],
+    pastes: list[int] | None = None,
+    config: int | None = None,
+) -> int:
+    here = session()
+    srcs, dsts = here.find(sources, Batch), here.find(targets, Batch)
+    if srcs is None or dsts is None:
+        return here.refuse(INVALID_PARAM, "there is no such batch")
+    total = sum(counts)
+    if not 0 < len(counts) <= len(srcs.pictures) or min(counts) < 1 or not total <= _MOST_AREAS:
+        return here.refuse(INVALID_PARAM, f"counts must be 1 and more for each source, {_MOST_AREAS} at most in all")
+    if len(dsts.pictures) < total or len(crops) < total or (pastes is not None and len(pastes) < total):
+        return here.refuse(INVALID_PARAM, f"there must be {total} destinations and areas")
+    every = [picture for picture, count in zip(srcs.pictures, counts, strict=False) for _ in range(count)]
+    jobs = [
+        (src, dst, _Areas(crop, paste))
+        for src, dst, crop, paste in zip(every, dsts.pictures, crops, pastes or repeat(None), strict=False)
+    ]
+    for src, dst, areas in jobs:  # all or nothing
+        ret = _check_call(here, src, dst, areas, config)
+        if ret:
+            return ret
+    for src, dst, areas in jobs:
+        ret = _process(task, channel, src, dst, stream, areas, config)
+        if ret:
+            return ret
+    return SUCCESS
+
+
+def _ints(value: object, place: int) -> list[int]:
+    """*value*, which must be a list of ints."""
+    if not isinstance(value, list):
+        raise TypeError(f"argument {place} is not list")
+    if not all(isinstance(each, int) for each in value):
+        raise TypeError(f"argument {place} must be a list of ints")
+    return value
+
+
+def _limited(counts: object, *areas: object) -> list[list[int]]:
+    """Lists of 1 to 256 ints, with areas in pairs; none of *counts* is larger than that."""
+    lists = [_ints(value, place) for place, value in zip((3, 5, 6), (counts, *areas), strict=False)]
+    within = all(0 < len(each) <= _MOST_AREAS for each in lists) and max(lists[0]) <= _MOST_AREAS
+    if not within or any(len(each) != len(lists[1]) for each in lists[2:]):
+        raise ValueError(f"number of crop areas must be between 1 and {_MOST_AREAS}")
+    return lists
+
+
+@takes("kkOkOk")
+def dvpp_vpc_batch_crop_async(
+    channel: int, sources: int, counts: object, targets: int, areas: object, stream: int
+) -> tuple[int, int]:
+    """Cut areas out of several images."""
+    numbers, crops = _limited(counts, areas)
+    return targets, _batch(_CROP, channel, sources, numbers, targets, stream, crops)
+
+
+@takes("kkOkOOk")
+def dvpp_vpc_batch_crop_and_paste_async(
+    channel: int, sources: int, counts: object, targets: int, crops: object, pastes: object, stream: int
+) -> tuple[int, int]:
+    """Cut areas out of several images and paste each into a destination."""
+    numbers, cut, put = _limited(counts, crops, pastes)
+    return targets, _batch(_CROP_PASTE, channel, sources, numbers, targets, stream, cut, put)
+
+
+@takes("kkOkOkk")
+def dvpp_vpc_batch_crop_resize_async(
+    channel: int, sources: int, counts: object, targets: int, areas: object, config: int, stream: int
+) -> int:
+    """Cut areas out of several images and resize them as *config* says."""
+    numbers, crops = _ints(counts, 3), _ints(areas, 5)
+    return _batch(_CROP_RESIZE, channel, sources, numbers, targets, stream, crops, config=config)
+
+
+@takes("kkOkOOkk")
+def dvpp_vpc_batch_crop_resize_paste_async(
+    channel: int, sources: int, counts: object, targets: int, crops: object, pastes: object, config: int, stream: int
+) -> int:
+    """Cut areas out of several images, resize them as *config* says and paste each into a destination."""
+    numbers, areas = _ints(counts, 3), (_ints(crops, 5), _ints(pastes, 6))
+    return _batch(_CROP_RESIZE_PASTE, channel, sources, numbers, targets, stream, *areas, config)

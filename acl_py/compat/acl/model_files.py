@@ -1,0 +1,107 @@
+"""Which model a script means that names a model file, by its path or its content; and what is told if nobody knows.
+
+What is found is a thing; what is not is a code, and the text says which sidecar to write.
+"""
+
+import ctypes
+import traceback
+from pathlib import Path
+
+from acl_py.compat.acl import sidecars
+from acl_py.compat.acl.computations import tell
+from acl_py.compat.acl.models import Model
+from acl_py.compat.acl.session import INVALID_PARAM, Session
+from acl_py.errors import AclError
+from device_model.memory import DEVICE_BASE, host
+
+MODEL_PATH_INVALID, MODEL_DATA_SIZE_INVALID, MODEL_ADDR_INVALID = 145002, 145006, 145007
+LOAD_MODEL = 545001
+
+
+def find(here: Session, path: str) -> Model | int:
+    """The model of the file *path*, or a code, and what to do is told."""
+    try:
+        model = sidecars.find(path, _directories(here))
+    except sidecars.SidecarError as error:
+        return _broken(here, error)
+    return _unknown(here, path) if model is None else model
+
+
+def find_in_memory(here: Session, address: int, size: int) -> Model | int:
+    """The model whose file is in the *size* bytes at *address*, or a code, and what to do is told."""
+    content = bytes_at(here, address, size)
+    if isinstance(content, int):
+        return content
+    try:
+        model = sidecars.find_content(content, _directories(here))
+    except sidecars.SidecarError as error:
+        return _broken(here, error)
+    return _unknown_content(here, size) if model is None else model
+
+
+def bytes_at(here: Session, address: int, size: int) -> bytes | int:
+    """The *size* bytes of a model file at *address*, or a code."""
+    if not address:
+        return here.refuse(INVALID_PARAM, "the model is NULL")
+    if not size:
+        return here.refuse(MODEL_DATA_SIZE_INVALID, "the model has no bytes")
+    if address < DEVICE_BASE:
+        if not host.is_readable(address, size):
+            return here.refuse(MODEL_ADDR_INVALID, f"this process has no {size} bytes at {address:#x}")
+        return ctypes.string_at(address, size)
+    try:
+        place = here.place(address, size, "the model")
+    except AclError as error:
+        return here.failed(error)
+    return bytes(place.allocation.view[place.offset : place.offset + size])
+
+
+def find_bundle(here: Session, path: str) -> list[str] | int:
+    """The model files of the bundle *path*, or a code, and what to do is told."""
+    try:
+        files = sidecars.bundle(path, _directories(here))
+    except sidecars.SidecarError as error:
+        return _broken(here, error)
+    if files is not None:
+        return files
+    file = Path(path)
+    tell(f"nobody says which models {path} has; {sidecars.sidecar_of(file)} may", 'bundle = ["a.om", "b.om"]')
+    return here.refuse(MODEL_PATH_INVALID, f"{path} has no sidecar")
+
+
+def find_bundle_in_memory(here: Session, address: int, size: int) -> list[str] | int:
+    """The model files of a bundle whose file is in host memory, or a code, and what to do is told."""
+    content = bytes_at(here, address, size)
+    if isinstance(content, int):
+        return content
+    file = sidecars.bundle_file(content, _directories(here))
+    return _unknown_content(here, size) if file is None else find_bundle(here, str(file))
+
+
+def _directories(here: Session) -> list[Path]:
+    return [Path(each) for each in here.options.models]
+
+
+def _unknown(here: Session, path: str) -> int:
+    file = Path(path)
+    there = "a model file cannot run here" if file.is_file() else "there is no such file, and it could not run here"
+    tell(
+        f"{path}: {there}; write {sidecars.sidecar_of(file)}, which `acl-py model init {path}` begins:",
+        sidecars.template(file),
+    )
+    return here.refuse(MODEL_PATH_INVALID, f"{path} has no sidecar {sidecars.sidecar_of(file).name}")
+
+
+def _unknown_content(here: Session, size: int) -> int:
+    """The code for model bytes in memory that are no known file's."""
+    tell(
+        f"no model file with these {size} bytes and a sidecar is in this directory, the script's, or a model(s)/ there",
+        "name the one that has file.om and file.om.toml with --models DIR; acl-py model init makes the latter",
+    )
+    return here.refuse(LOAD_MODEL, f"no model file with these {size} bytes has a sidecar")
+
+
+def _broken(here: Session, error: sidecars.SidecarError) -> int:
+    cause = error.__cause__
+    tell(str(error), "" if cause is None else "".join(traceback.format_exception(cause)).rstrip())
+    return here.refuse(LOAD_MODEL, str(error))

@@ -1,0 +1,380 @@
+"""Models: what a model file stands for, said in a sidecar beside it or registered in Python.
+
+A model has named inputs and outputs and a Python function that computes the second from the first. Dims may be dynamic.
+With *gears*, as the vendor's compiler makes them, they take one of a few values that are known beforehand; without,
+each call says its own.
+"""
+
+import ast
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from acl_py.compat.acl.base import DTYPES
+
+# aclDataType by name.
+DATA_TYPES: Mapping[str, int] = {
+    "float32": 0, "float16": 1, "int8": 2, "int32": 3, "uint8": 4, "int16": 6, "uint16": 7, "uint32": 8, "int64": 9,
+    "uint64": 10, "float64": 11, "bool": 12, "complex64": 16, "complex128": 17, "bfloat16": 27, "float8_e5m2": 35,
+    "float8_e4m3fn": 36,
+}  # fmt: skip
+# aclFormat by name.
+FORMATS: Mapping[str, int] = {
+    "NCHW": 0, "NHWC": 1, "ND": 2, "NC1HWC0": 3, "FRACTAL_Z": 4, "NC1HWC0_C04": 12, "HWCN": 16, "NDHWC": 27,
+    "FRACTAL_NZ": 29, "NCDHW": 30, "NDC1HWC0": 32, "FRACTAL_Z_3D": 33, "NC": 35, "NCL": 47,
+}  # fmt: skip
+GEAR_INPUT = "ascend_mbatch_shape_data"  # the vendor's name for the input that says which gear
+_OPERATIONS: dict[type, Callable[[int, int], int]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
+}  # fmt: skip
+
+Dim = int | str
+Shape = tuple[int, ...]
+Gear = tuple[int, ...]
+
+
+def dtype_of(number: int) -> np.dtype[Any] | None:
+    """The NumPy dtype of an aclDataType, if it has one."""
+    return DTYPES.get(number)
+
+
+def nbytes_of(dtype: npt.DTypeLike, shape: Iterable[int]) -> int:
+    """How many bytes an array of that kind has."""
+    return prod(shape) * np.dtype(dtype).itemsize
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """One input or output of a model.
+
+    A dim that is dynamic is -1; in an output it may be arithmetic (+ - * //) with the names of the gear: "batch";
+    "height" and "width"; or "d0", "d1", ... for the dynamic dims of all inputs in their order. *ranges* has the least
+    and the largest value of each dim, for models without gears; a largest of -1 is no limit.
+    """
+
+    name: str
+    dtype: str
+    dims: tuple[Dim, ...]
+    format: str = "ND"
+    ranges: tuple[tuple[int, int], ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.dtype not in DATA_TYPES:
+            raise ValueError(f"{self.name}: dtype must be one of {', '.join(DATA_TYPES)}, not {self.dtype!r}")
+        if self.format not in FORMATS:
+            raise ValueError(f"{self.name}: format must be one of {', '.join(FORMATS)}, not {self.format!r}")
+        object.__setattr__(self, "dims", tuple(self.dims))
+        object.__setattr__(self, "ranges", tuple(tuple(each) for each in self.ranges))
+        for dim in self.dims:
+            if not isinstance(dim, str) and (type(dim) is not int or dim < -1):
+                raise ValueError(f"{self.name}: dims are numbers of elements, -1 or texts, not {dim!r}")
+        if self.ranges and len(self.ranges) != len(self.dims):
+            raise ValueError(f"{self.name}: {len(self.ranges)} ranges for {len(self.dims)} dims")
+
+    @property
+    def data_type(self) -> int:
+        """Its aclDataType."""
+        return DATA_TYPES[self.dtype]
+
+    @property
+    def numpy(self) -> np.dtype[Any]:
+        """The NumPy dtype of its elements."""
+        return DTYPES[self.data_type]
+
+    @property
+    def shown(self) -> Shape:
+        """The dims as a description has them: -1 where they are dynamic."""
+        return tuple(dim if isinstance(dim, int) else -1 for dim in self.dims)
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Is a dim not known beforehand?"""
+        return -1 in self.shown
+
+    def takes(self, shape: Sequence[int]) -> bool:
+        """Can it have this shape?"""
+        if len(shape) != len(self.dims) or any(-1 < dim != given for dim, given in zip(self.shown, shape, strict=True)):
+            return False
+        return not self.ranges or all(
+            low <= given and (high == -1 or given <= high)
+            for (low, high), given in zip(self.ranges, shape, strict=True)
+        )
+
+
+@dataclass(frozen=True)
+class Gears:
+    """The values that the dynamic dims of a model can take: *names*, and one tuple of values per gear."""
+
+    kind: str  # "batch", "hw" or "dims"
+    values: tuple[Gear, ...]
+
+    def __post_init__(self) -> None:
+        if not self.values or any(len(gear) != len(self.names) or min(gear) < 1 for gear in self.values):
+            wanted = {"batch": "numbers", "hw": "pairs of height and width", "dims": "lists of as many numbers"}
+            raise ValueError(f"dynamic_{self.kind} must be a list of {wanted[self.kind]}, each 1 or more")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What outputs may call the values."""
+        if self.kind == "dims":
+            return tuple(f"d{place}" for place in range(len(self.values[0])))
+        return ("batch",) if self.kind == "batch" else ("height", "width")
+
+    def inputs(self, tensors: Sequence[Tensor], gear: Gear) -> list[Shape]:
+        """The shapes of the inputs in *gear*: its values stand for -1 in their order, under "dims" over all inputs,
+        else within each.
+        """
+        shapes = []
+        values = iter(gear)
+        for tensor in tensors:
+            if self.kind != "dims":
+                values = iter(gear * len(tensor.dims))
+            shapes.append(tuple(next(values) if dim == -1 else self._number(tensor, dim, gear) for dim in tensor.dims))
+        return shapes
+
+    def output(self, tensor: Tensor, gear: Gear) -> Shape:
+        """The shape of one output in *gear*."""
+        values = iter(gear * len(tensor.dims))
+        return tuple(next(values) if dim == -1 else self._number(tensor, dim, gear) for dim in tensor.dims)
+
+    def _number(self, tensor: Tensor, dim: Dim, gear: Gear) -> int:
+        if isinstance(dim, int):
+            return dim
+        names = dict(zip(self.names, gear, strict=True))
+        try:
+            number = _evaluate(_parsed(dim), names)
+        except (SyntaxError, KeyError, ZeroDivisionError) as error:
+            what = f"{tensor.name}: the dim {dim!r} is no arithmetic with {', '.join(self.names)}"
+            raise ValueError(what) from error
+        if number < 0:
+            raise ValueError(f"{tensor.name}: the dim {dim!r} is {number} where {names}")
+        return number
+
+
+@cache
+def _parsed(text: str) -> ast.expr:
+    return ast.parse(text, mode="eval").body
+
+
+def _evaluate(node: ast.expr, names: Mapping[str, int]) -> int:
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        return node.value
+    if isinstance(node, ast.Name):
+        return names[node.id]
+    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATIONS:
+        return _OPERATIONS[type(node.op)](_evaluate(node.left, names), _evaluate(node.right, names))
+    raise SyntaxError(ast.unparse(node))
+
+
+@dataclass(frozen=True)
+class Model:
+    """What a model does: *compute* gets one array per input, which it may not write to, and returns one array per
+    output (a single one by itself).
+
+    An execution takes *cost_us* microseconds, or as long as *flops* operations take on all cores; one number, or one
+    per gear. *work_size* and *weight_size* are bytes of device memory; by default as much as inputs and outputs take,
+    and none. *content*, if given, is what the file holds, for those who load it from memory.
+    """
+
+    name: str
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    compute: Callable[..., Any]
+    cost_us: tuple[float, ...] = ()
+    flops: tuple[float, ...] = ()
+    gears: Gears | None = None
+    work_size: int | None = None
+    weight_size: int = 0
+    content: bytes | None = None
+
+    def __post_init__(self) -> None:
+        if not self.inputs or not self.outputs:
+            raise ValueError("a model has at least one input and one output")
+        names = [tensor.name for tensor in self.everything]
+        if len(set(names)) < len(names):
+            raise ValueError(f"inputs and outputs must have names of their own, not {', '.join(names)}")
+        for name, amounts in (("cost_us", self.cost_us), ("flops", self.flops)):
+            if len(amounts) > 1 and len(amounts) != len(self.gears.values if self.gears else ()):
+                raise ValueError(f"{name} must be one number, or one for each gear")
+            if any(amount < 0 for amount in amounts):
+                raise ValueError(f"{name} must be 0 or more")
+        if self.cost_us and self.flops:
+            raise ValueError("a cost is either cost_us or flops")
+        if self.gears is not None:
+            self._check_gears(self.gears)
+        elif any(isinstance(dim, str) for tensor in self.everything for dim in tensor.dims):
+            raise ValueError("dims may be texts only in outputs, and with dynamic_batch, dynamic_hw or dynamic_dims")
+
+    def _check_gears(self, gears: Gears) -> None:
+        dynamic = sum(dim == -1 for tensor in self.inputs for dim in tensor.dims)
+        if not dynamic:
+            raise ValueError(f"dynamic_{gears.kind} needs an input with -1 among its dims")
+        if gears.kind == "dims" and dynamic != len(gears.names):
+            raise ValueError(
+                f"dynamic_dims has {len(gears.names)} values per gear, and the inputs have {dynamic} of -1"
+            )
+        if any(isinstance(dim, str) for tensor in self.inputs for dim in tensor.dims):
+            raise ValueError("the dims of inputs are numbers or -1")
+        for gear in gears.values:
+            self.output_shapes(gear)
+
+    @property
+    def everything(self) -> tuple[Tensor, ...]:
+        """Inputs and outputs, without the input that says the gear."""
+        return (*self.inputs, *self.outputs)
+
+    @property
+    def described(self) -> tuple[Tensor, ...]:
+        """The inputs as a description has them: with gears, the last one says which."""
+        if self.gears is None:
+            return self.inputs
+        return (*self.inputs, Tensor(GEAR_INPUT, "int64", (len(self.gears.names),)))
+
+    @property
+    def is_free(self) -> bool:
+        """Is a dim of an input dynamic without gears, so that each call says its shapes?"""
+        return self.gears is None and any(tensor.is_dynamic for tensor in self.inputs)
+
+    @property
+    def largest(self) -> Gear | None:
+        """The gear with the largest inputs."""
+        if self.gears is None:
+            return None
+        return max(self.gears.values, key=lambda gear: sum(map(prod, self.input_shapes(gear))))
+
+    def input_shapes(self, gear: Gear | None) -> list[Shape]:
+        """The shapes of the inputs in *gear*; -1 stays where there are none."""
+        return [each.shown for each in self.inputs] if gear is None else self._gears.inputs(self.inputs, gear)
+
+    def output_shapes(self, gear: Gear | None) -> list[Shape]:
+        """The shapes of the outputs in *gear*; -1 stays where there are none."""
+        if gear is None:
+            return [each.shown for each in self.outputs]
+        return [self._gears.output(tensor, gear) for tensor in self.outputs]
+
+    @property
+    def _gears(self) -> Gears:
+        assert self.gears is not None, f"{self.name} has no gears"
+        return self.gears
+
+    def input_size(self, index: int) -> int:
+        """The most bytes that an input takes; 0 if that is not known beforehand."""
+        if index == len(self.inputs):
+            return nbytes_of(np.int64, (len(self._gears.names),))
+        return self._largest_size(self.inputs[index], [self.input_shapes(gear)[index] for gear in self._settings])
+
+    def output_size(self, index: int) -> int:
+        """The most bytes that an output takes; 0 if that is not known beforehand."""
+        return self._largest_size(self.outputs[index], [self.output_shapes(gear)[index] for gear in self._settings])
+
+    @property
+    def _settings(self) -> Sequence[Gear | None]:
+        return (None,) if self.gears is None else self.gears.values
+
+    def _largest_size(self, tensor: Tensor, shapes: Sequence[Shape]) -> int:
+        return max(0 if -1 in shape else nbytes_of(tensor.numpy, shape) for shape in shapes)
+
+    @property
+    def work_bytes(self) -> int:
+        """Device memory for what is between inputs and outputs."""
+        if self.work_size is not None:
+            return self.work_size
+        inputs = sum(self.input_size(index) for index in range(len(self.inputs)))
+        return inputs + sum(self.output_size(index) for index in range(len(self.outputs)))
+
+    def amount(self, amounts: Sequence[float], gear: Gear | None) -> float:
+        """Which of *amounts* counts in *gear*."""
+        return amounts[self._gears.values.index(gear)] if gear is not None and len(amounts) > 1 else amounts[0]
+
+
+_registered: dict[str, Model] = {}  # by path or file name
+
+
+def register_model(
+    file_name: str | Path,
+    inputs: Sequence[Tensor],
+    outputs: Sequence[Tensor],
+    *,
+    cost_us: float | Sequence[float] | None = None,
+    flops: float | Sequence[float] | None = None,
+    dynamic_batch: Sequence[int] = (),
+    dynamic_hw: Sequence[Sequence[int]] = (),
+    dynamic_dims: Sequence[Sequence[int]] = (),
+    work_size: int | None = None,
+    weight_size: int = 0,
+    content: bytes | None = None,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Let the decorated function be what the model file of this name computes; no sidecar is needed then.
+
+        @register_model("net.om", [Tensor("data", "float32", (1, 3))], [Tensor("sum", "float32", (1,))], cost_us=20)
+        def net(data):
+            return data.sum(axis=1)
+
+    *file_name* is a path, or a bare name, which stands for a file of that name wherever it lies. The other arguments
+    are as in `Model`; a second registration takes the place of the first. ValueError if they do not fit together.
+    """
+
+    def register(compute: Callable[..., Any]) -> Callable[..., Any]:
+        _registered[str(file_name)] = Model(
+            Path(file_name).stem,
+            tuple(inputs),
+            tuple(outputs),
+            compute,
+            amounts(cost_us),
+            amounts(flops),
+            gears(dynamic_batch, dynamic_hw, dynamic_dims),
+            work_size,
+            weight_size,
+            content,
+        )
+        return compute
+
+    return register
+
+
+def unregister_model(file_name: str | Path) -> None:
+    """Take back `register_model`; KeyError if there was none."""
+    del _registered[str(file_name)]
+
+
+def registered(path: str) -> Model | None:
+    """The model that was registered for *path*, or for a file of its name."""
+    found = _registered.get(path)
+    return _registered.get(Path(path).name) if found is None else found
+
+
+def registered_with(content: bytes) -> Model | None:
+    """The model that was registered with this content of its file."""
+    return next((model for model in _registered.values() if model.content == content), None)
+
+
+def amounts(given: float | Sequence[float] | None) -> tuple[float, ...]:
+    """One number or several as several."""
+    if given is None:
+        return ()
+    return (float(given),) if isinstance(given, int | float) else tuple(float(each) for each in given)
+
+
+def gears(batch: Sequence[int], hw: Sequence[Sequence[int]], dims: Sequence[Sequence[int]]) -> Gears | None:
+    """The gears of a model, which has one kind of them or none."""
+    given: dict[str, tuple[Gear, ...]] = {
+        "batch": tuple((each,) for each in batch),
+        "hw": tuple(tuple(each) for each in hw),
+        "dims": tuple(tuple(each) for each in dims),
+    }
+    kinds = [kind for kind, values in given.items() if values]
+    if len(kinds) > 1:
+        raise ValueError(f"a model has one of {', '.join(f'dynamic_{kind}' for kind in kinds)}")
+    return Gears(kinds[0], given[kinds[0]]) if kinds else None
+
+
+def with_weights(model: Model, nbytes: int) -> Model:
+    """*model* with as many bytes of weights, unless it says how many it has."""
+    return model if model.weight_size else replace(model, weight_size=nbytes)

@@ -1,0 +1,105 @@
+"""The module objects that scripts import: `acl` and its sub-modules, with nothing in them but the functions.
+
+A function of the list (signatures.txt) that no file of this package defines has no meaning on a simulated device: it is
+made here, takes what the list says and answers that it is not supported.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
+from importlib import import_module
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from acl_py.compat.acl import session as sessions
+from acl_py.compat.acl.binding import takes
+from acl_py.compat.acl.signatures import Signature, read
+
+_SUBMODULES = ("rt", "mdl", "op", "media", "util", "prof", "blas", "himpi", "fv")
+_NAMES = ("acl", *(f"acl.{name}" for name in _SUBMODULES))
+_ORIGIN = "acl_py.compat.acl"
+_replaced: dict[str, ModuleType] = {}  # what had these names before
+
+
+def install(*, replace: bool = False, **options: Any) -> ModuleType:
+    """Let `import acl` find this module from now on; *options* are those of `Options`. Ends the session that ran.
+
+    Raises:
+        RuntimeError: there is another module `acl`, a real one or somebody's own, and not *replace*.
+    """
+    if not replace and (other := _other()):
+        raise RuntimeError(f"there is a module acl already: {other}; install(replace=True) puts this one in its place")
+    chosen = sessions.Options(**options)
+    modules = build()
+    sessions.end()
+    sessions.options = chosen
+    for name, module in modules.items():
+        before = sys.modules.get(name)
+        if before is not None and not _is_ours(before):
+            _replaced[name] = before
+        sys.modules[name] = module
+    return modules["acl"]
+
+
+def uninstall() -> None:
+    """Undo `install`, and end the session."""
+    for name in _NAMES:
+        if _is_ours(sys.modules.get(name)):
+            del sys.modules[name]
+    sys.modules.update(_replaced)
+    _replaced.clear()
+    sessions.end()
+
+
+def build() -> dict[str, ModuleType]:
+    """New module objects, by name."""
+    made = {name: ModuleType(name, "The vendor's binding on a simulated device.") for name in _NAMES}
+    for submodule in _SUBMODULES:
+        setattr(made["acl"], submodule, made[f"acl.{submodule}"])
+    for function in _functions():
+        setattr(made[function.__module__], function.__name__, function)
+    for signature in read():
+        if not hasattr(made[signature.module], signature.name):
+            setattr(made[signature.module], signature.name, _stand_in(signature))
+    for name, module in made.items():
+        module.__spec__ = ModuleSpec(name, None, origin=_ORIGIN)
+    return made
+
+
+def _functions() -> Iterator[Callable[..., Any]]:
+    """What the files of this package define with `takes`."""
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        if file.stem.partition("_")[0] not in ("base", *_SUBMODULES):
+            continue
+        module = import_module(f"acl_py.compat.acl.{file.stem}")
+        yield from (each for each in vars(module).values() if hasattr(each, "letters"))
+
+
+@cache
+def _stand_in(signature: Signature) -> Callable[..., Any]:
+    def answer(*_: object) -> Any:
+        return signature.failure(sessions.session().not_supported(signature.full_name.removeprefix("acl.")))
+
+    answer.__name__ = signature.name
+    answer.__module__ = f"acl_py.compat.acl.{signature.module.removeprefix('acl').lstrip('.') or 'base'}"
+    answer.__doc__ = "Not simulated: gives 207000 where it gives a code."
+    return takes(signature.letters)(answer)
+
+
+def _is_ours(module: ModuleType | None) -> bool:
+    spec = getattr(module, "__spec__", None)
+    return spec is not None and spec.origin == _ORIGIN
+
+
+def _other() -> str | None:
+    """Where another `acl` is, if there is one."""
+    known = sys.modules.get("acl")
+    if _is_ours(known):
+        return None
+    if known is not None:
+        return repr(known)
+    spec = find_spec("acl")
+    return None if spec is None else str(spec.origin or spec.name)

@@ -1,0 +1,336 @@
+"""acl.op: single operators, which are Python functions here (operators.py).
+
+Each runs as an ordinary kernel in its stream, on all AI cores. An operator is found by its name; what the vendor's
+compiler makes of one (set_model_dir, load) is accepted and not needed.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import acl_py as native
+from acl_py.arrays import Access, Array
+from acl_py.compat.acl.base import DataBuffer
+from acl_py.compat.acl.base_tensors import TensorDesc
+from acl_py.compat.acl.binding import takes
+from acl_py.compat.acl.computations import Computation, Output, reachable, tell
+from acl_py.compat.acl.lookups import Missing, stream_of
+from acl_py.compat.acl.model_files import bytes_at
+from acl_py.compat.acl.models import dtype_of, nbytes_of
+from acl_py.compat.acl.op_attributes import attributes_of
+from acl_py.compat.acl.operators import Operator, operator_of
+from acl_py.compat.acl.session import INVALID_PARAM, SUCCESS, Session, session
+from acl_py.errors import AclError
+from acl_py.kernels import Cost
+from device_model.memory import DEVICE_BASE
+
+OP_INPUT_NOT_MATCH, OP_OUTPUT_NOT_MATCH, OP_ATTR_NOT_MATCH, OP_NOT_FOUND = 100021, 100022, 100023, 100024
+UNSUPPORTED_DATA_TYPE = 100026
+OP_UNSUPPORTED_DYNAMIC = 148050
+_UNDEFINED = -1  # the aclDataType of an input that is left out
+
+_REGISTER = """\
+from acl_py.compat.acl import register_op
+
+@register_op("{name}")
+def {function}(x, y, *, alpha=1.0):  # inputs; attributes as keywords
+    return x + alpha * y"""
+
+
+class _RefusedError(Exception):
+    """A call that goes no further: its code."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+@dataclass(eq=False, slots=True)
+class OpHandle:
+    """An operator with its descriptions and attributes."""
+
+    operator: Operator
+    inputs: list[TensorDesc]
+    outputs: list[TensorDesc]
+    attributes: dict[str, Any]
+
+
+@takes("s")
+def set_model_dir(path: str) -> int:
+    """Say where compiled operators are; they are not needed here."""
+    here = session()
+    return SUCCESS if Path(path).is_dir() else here.refuse(INVALID_PARAM, f"{path} is no directory")
+
+
+@takes("kk")
+def load(address: int, size: int) -> int:
+    """Take a compiled operator from memory; it is not needed here."""
+    content = bytes_at(session(), address, size)
+    return content if isinstance(content, int) else SUCCESS
+
+
+@takes("k")
+def set_max_op_queue_num(count: int) -> int:
+    """Say how many compiled operators may be kept; none are."""
+    here = session()
+    return SUCCESS if count else here.refuse(INVALID_PARAM, "the number must be 1 or more")
+
+
+# --- finding what was meant
+
+
+def _find(here: Session, name: str) -> Operator:
+    operator = operator_of(name)
+    if operator is None:
+        tell(f"there is no operator {name!r} here; register it:", _REGISTER.format(name=name, function=name.lower()))
+        raise _RefusedError(here.refuse(OP_NOT_FOUND, f"there is no operator {name!r}: see register_op()"))
+    return operator
+
+
+def _descs(here: Session, handles: Sequence[Any]) -> list[TensorDesc]:
+    return [_thing(here, each, TensorDesc, "tensor description") for each in handles]
+
+
+def _buffers(here: Session, handles: Sequence[Any]) -> list[DataBuffer]:
+    return [_thing(here, each, DataBuffer, "data buffer") for each in handles]
+
+
+def _thing(here: Session, handle: object, kind: type, words: str) -> Any:
+    if not isinstance(handle, int):
+        raise TypeError(f"a list of handles is required, and there is a {type(handle).__name__} in it")
+    found = here.find(handle, kind)
+    if found is None:
+        raise _RefusedError(here.refuse(INVALID_PARAM, f"{handle:#x} is no {words}"))
+    return found
+
+
+def _attributes(here: Session, handle: int) -> dict[str, Any]:
+    found = attributes_of(here, handle)
+    if found is None:
+        what = f"{handle:#x} is no set of attributes: see acl.op.create_attr()"
+        raise _RefusedError(here.refuse(INVALID_PARAM, what))
+    return found
+
+
+def _check(here: Session, operator: Operator, inputs: int, outputs: int, attributes: dict[str, Any]) -> None:
+    if not operator.takes(inputs):
+        what = f"{operator.name} does not take {inputs} inputs"
+        raise _RefusedError(here.refuse(OP_INPUT_NOT_MATCH, what))
+    if outputs != operator.outputs:
+        what = f"{operator.name} has {operator.outputs} outputs, not {outputs}"
+        raise _RefusedError(here.refuse(OP_OUTPUT_NOT_MATCH, what))
+    known = operator.attributes
+    unknown = [name for name in attributes if name not in known]
+    missing = [name for name, required in known.items() if required and name not in attributes]
+    if unknown or missing:
+        what = f"has no attribute {unknown[0]!r}" if unknown else f"needs the attribute {missing[0]!r}"
+        raise _RefusedError(here.refuse(OP_ATTR_NOT_MATCH, f"{operator.name} {what}"))
+
+
+def _dtype(here: Session, desc: TensorDesc) -> np.dtype[Any]:
+    dtype = dtype_of(desc.dtype)
+    if dtype is None:
+        raise _RefusedError(here.refuse(UNSUPPORTED_DATA_TYPE, f"data type {desc.dtype} is not simulated"))
+    return dtype
+
+
+# --- executing
+
+
+def _call(
+    here: Session, handle: OpHandle, sources: Sequence[DataBuffer], results: Sequence[DataBuffer], stream: int
+) -> int:
+    operator, attributes = handle.operator, handle.attributes
+    _check(here, operator, len(handle.inputs), len(handle.outputs), attributes)
+    if len(sources) != len(handle.inputs) or len(results) != len(handle.outputs):
+        raise _RefusedError(here.refuse(INVALID_PARAM, "there must be one data buffer for each description"))
+    values = [_input(here, operator, *each) for each in zip(handle.inputs, sources, strict=True)]
+    outputs = [_output(here, operator, *each) for each in zip(handle.outputs, results, strict=True)]
+    queue = stream_of(here, stream)
+    if isinstance(queue, Missing):
+        raise _RefusedError(here.refuse(queue.code, queue.what))
+
+    def function(*arrays: np.ndarray[Any, Any]) -> Any:
+        rest = iter(arrays)
+        given = (next(rest) if isinstance(value, Array) else value for value in values)
+        with np.errstate(all="ignore"):  # a card divides by zero without a word
+            return operator.function(*given, **attributes)
+
+    def describe() -> None:
+        for desc, output in zip(handle.outputs, outputs, strict=True):
+            desc.dims = list(output.came)
+
+    arrays = [value for value in values if isinstance(value, Array)]
+    cost = _cost(here, operator, values, attributes)
+    work = Computation(operator.name, function, arrays, outputs, cost, then=describe, serial=False)
+    return here.ret(native.LaunchKernel(work, here.runtime.profile.cores.count, (), queue))
+
+
+def _cost(here: Session, operator: Operator, values: Sequence[Any], attributes: dict[str, Any]) -> Cost:
+    if operator.flops is None:
+        return Cost(flops=0)
+    try:
+        return Cost(flops=operator.flops(*values, **attributes))
+    except Exception as error:  # whatever it has against the shapes
+        what = f"{operator.name} cannot say what these inputs cost: {error}"
+        raise _RefusedError(here.refuse(OP_INPUT_NOT_MATCH, what)) from error
+
+
+def _input(here: Session, operator: Operator, desc: TensorDesc, buffer: DataBuffer) -> Any:
+    """An input for the device, one that the host has already, or None for one that is left out."""
+    if desc.dtype == _UNDEFINED and not buffer.address:
+        return None
+    role = f"an input of {operator.name}"
+    if any(dim < 0 for dim in desc.dims):
+        raise _RefusedError(here.refuse(OP_UNSUPPORTED_DYNAMIC, f"{role} has dims {desc.dims}: say them all"))
+    dtype = _dtype(here, desc)
+    nbytes = nbytes_of(dtype, desc.dims)
+    address, size = (buffer.address, buffer.size) if buffer.address else desc.constant
+    if size < nbytes:
+        raise _RefusedError(here.refuse(INVALID_PARAM, f"{role} has {nbytes} bytes, and its buffer {size}"))
+    if not buffer.address and desc.values:
+        return np.frombuffer(desc.values, dtype, nbytes // dtype.itemsize).reshape(desc.dims)
+    if address < DEVICE_BASE and (not buffer.address or desc.more.get("place_ment")):
+        return _host_array(here, desc, address, role).copy()
+    return Array(reachable(here.runtime, address, nbytes, role), dtype, desc.dims)
+
+
+def _host_array(here: Session, desc: TensorDesc, address: int, role: str) -> np.ndarray[Any, Any]:
+    dtype = _dtype(here, desc)
+    place = here.place(address, nbytes_of(dtype, desc.dims), role)
+    return Array(place, dtype, desc.dims).view(Access.IN)
+
+
+def _output(here: Session, operator: Operator, desc: TensorDesc, buffer: DataBuffer) -> Output:
+    dtype, role = _dtype(here, desc), f"an output of {operator.name}"
+    shape = None if any(dim < 0 for dim in desc.dims) else tuple(desc.dims)
+    nbytes = buffer.size if shape is None else nbytes_of(dtype, shape)
+    if buffer.size < nbytes:
+        raise _RefusedError(here.refuse(INVALID_PARAM, f"{role} has {nbytes} bytes, and its buffer {buffer.size}"))
+    place = reachable(here.runtime, buffer.address, nbytes, role)
+    return Output(desc.name or "0", place, dtype, shape, converts=operator.converts)
+
+
+def _answer(here: Session, call: Callable[[], int]) -> int:
+    """What *call* gives, or the code of what stopped it."""
+    try:
+        return call()
+    except _RefusedError as error:
+        return error.code
+    except AclError as error:
+        return here.failed(error)
+
+
+@takes("sllllkk")
+def execute(
+    name: str, inputs: list[int], sources: list[int], outputs: list[int], results: list[int], attr: int, stream: int
+) -> int:
+    """Queue an operator: descriptions and data buffers of its inputs, then of its outputs, attributes and stream."""
+    here = session()
+    return _answer(here, lambda: _execute(here, name, inputs, sources, outputs, results, attr, stream))
+
+
+@takes("sllllkk")
+def execute_v2(
+    name: str, inputs: list[int], sources: list[int], outputs: list[int], results: list[int], attr: int, stream: int
+) -> int:
+    """execute; once it is over the descriptions of the outputs say which shapes came out."""
+    here = session()
+    return _answer(here, lambda: _execute(here, name, inputs, sources, outputs, results, attr, stream))
+
+
+def _execute(
+    here: Session,
+    name: str,
+    inputs: list[int],
+    sources: list[int],
+    outputs: list[int],
+    results: list[int],
+    attr: int,
+    stream: int,
+) -> int:
+    handle = OpHandle(_find(here, name), _descs(here, inputs), _descs(here, outputs), _attributes(here, attr))
+    return _call(here, handle, _buffers(here, sources), _buffers(here, results), stream)
+
+
+def _copies(descs: Sequence[TensorDesc]) -> list[TensorDesc]:
+    return [replace(desc, dims=list(desc.dims)) for desc in descs]
+
+
+@takes("sllk")
+def create_handle(name: str, inputs: list[int], outputs: list[int], attr: int) -> tuple[int, int]:
+    """Choose an operator once, for several calls; descriptions and attributes are copied."""
+    here = session()
+    made: list[OpHandle] = []
+
+    def make() -> int:
+        operator, attributes = _find(here, name), _attributes(here, attr)
+        _check(here, operator, len(inputs), len(outputs), attributes)
+        made.append(OpHandle(operator, _copies(_descs(here, inputs)), _copies(_descs(here, outputs)), attributes))
+        return SUCCESS
+
+    ret = _answer(here, make)
+    return (0 if ret else here.handle(made[0])), ret
+
+
+@takes("kllk")
+def execute_with_handle(handle: int, sources: list[int], results: list[int], stream: int) -> int:
+    """Queue the operator of a handle."""
+    here = session()
+    found = here.find(handle, OpHandle)
+    if found is None:
+        return here.refuse(INVALID_PARAM, f"{handle:#x} is no operator: see acl.op.create_handle()")
+    return _answer(here, lambda: _call(here, found, _buffers(here, sources), _buffers(here, results), stream))
+
+
+@takes("k")
+def destroy_handle(handle: int) -> None:
+    """End a handle; what it has queued goes on."""
+    here = session()
+    if here.find(handle, OpHandle) is not None:
+        here.forget(handle)
+
+
+@takes("kkkkik")
+def cast(src_desc: int, src: int, dst_desc: int, dst: int, _: int, stream: int) -> int:
+    """Queue a conversion to the data type of the second description."""
+    here = session()
+    return _answer(here, lambda: _execute(here, "Cast", [src_desc], [src], [dst_desc], [dst], 0, stream))
+
+
+@takes("kki")
+def create_handle_for_cast(src_desc: int, dst_desc: int, _: int) -> tuple[int, int]:
+    """A handle for a conversion."""
+    return create_handle("Cast", [src_desc], [dst_desc], 0)
+
+
+@takes("sllilk")
+def infer_shape(name: str, inputs: list[int], sources: list[int], count: int, outputs: list[int], attr: int) -> int:
+    """Find the shapes of the outputs, from inputs in host memory, and write them into the descriptions."""
+    here = session()
+
+    def infer() -> int:
+        operator, attributes = _find(here, name), _attributes(here, attr)
+        given, wanted = _descs(here, inputs), _descs(here, outputs)
+        buffers = _buffers(here, sources)
+        if len(buffers) != len(given) or len(wanted) != count:
+            raise _RefusedError(here.refuse(INVALID_PARAM, "there must be one data buffer for each description"))
+        _check(here, operator, len(given), count, attributes)
+        arrays = [
+            _host_array(here, desc, buffer.address, f"an input of {name}")
+            for desc, buffer in zip(given, buffers, strict=True)
+        ]
+        try:
+            with np.errstate(all="ignore"):
+                computed = operator.function(*arrays, **attributes)
+        except Exception as error:  # whatever the operator has against them
+            raise _RefusedError(here.refuse(OP_INPUT_NOT_MATCH, f"{name}: {error}")) from error
+        shapes = [np.shape(each) for each in (computed if isinstance(computed, tuple) else (computed,))]
+        for desc, shape in zip(wanted, shapes, strict=True):
+            desc.dims = list(shape)
+        return SUCCESS
+
+    return _answer(here, infer)

@@ -1,0 +1,133 @@
+"""acl.op: attributes of operators."""
+
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from acl_py.compat.acl.binding import takes
+from acl_py.compat.acl.session import INVALID_PARAM, SUCCESS, Session, session
+
+
+@dataclass(eq=False, slots=True)
+class Attributes:
+    """Values by name."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+
+
+def attributes_of(here: Session, handle: int) -> dict[str, Any] | None:
+    """The values behind *handle*; 0 stands for none at all."""
+    if not handle:
+        return {}
+    found = here.find(handle, Attributes)
+    return None if found is None else dict(found.values)
+
+
+@takes("")
+def create_attr() -> int:
+    """Make an empty set of attributes."""
+    return session().handle(Attributes())
+
+
+@takes("k")
+def destroy_attr(handle: int) -> None:
+    """End a set of attributes."""
+    here = session()
+    if here.find(handle, Attributes) is not None:
+        here.forget(handle)
+
+
+def _set(handle: int, name: str, value: Any) -> int:
+    here = session()
+    attributes = here.find(handle, Attributes)
+    if attributes is None:
+        return here.refuse(INVALID_PARAM, f"{handle:#x} is no set of attributes: see acl.op.create_attr()")
+    attributes.values[name] = value
+    return SUCCESS
+
+
+@takes("ksi")
+def set_attr_bool(handle: int, name: str, value: int) -> int:
+    """Set a truth value."""
+    return _set(handle, name, bool(value))
+
+
+@takes("ksq")
+def set_attr_int(handle: int, name: str, value: int) -> int:
+    """Set an int."""
+    return _set(handle, name, value)
+
+
+def _rounded(value: float) -> float:
+    """As a float32 has it; infinite if that cannot."""
+    with np.errstate(over="ignore"):
+        return float(np.float32(value))
+
+
+@takes("ksf")
+def set_attr_float(handle: int, name: str, value: float) -> int:
+    """Set a number, which the device has as float32."""
+    return _set(handle, name, _rounded(value))
+
+
+@takes("kss")
+def set_attr_string(handle: int, name: str, value: str) -> int:
+    """Set a text."""
+    return _set(handle, name, value)
+
+
+def _list(function: str, values: Any, kind: type | tuple[type, ...]) -> list[Any]:
+    """A list of *kind*, or an array, which the binding warns of. TypeError or ValueError if it is something else."""
+    if isinstance(values, np.ndarray):
+        warnings.warn(f"acl.op.{function}: pass a list; arrays will not be taken for ever", Warning, stacklevel=4)
+        return values.ravel().tolist()
+    if not isinstance(values, list):
+        raise TypeError(f"acl.op.{function} args parse failed: argument 3 is neither list nor array")
+    if not all(isinstance(each, kind) for each in values):
+        raise ValueError(f"acl.op.{function}: argument 3 has something of another kind in it")
+    return list(values)
+
+
+@takes("ksO")
+def set_attr_list_bool(handle: int, name: str, values: Any) -> int:
+    """Set truth values."""
+    return _set(handle, name, [bool(each) for each in _list("set_attr_list_bool", values, int)])
+
+
+@takes("ksO")
+def set_attr_list_int(handle: int, name: str, values: Any) -> int:
+    """Set ints."""
+    return _set(handle, name, _list("set_attr_list_int", values, int))
+
+
+@takes("ksO")
+def set_attr_list_float(handle: int, name: str, values: Any) -> int:
+    """Set numbers, which the device has as float32."""
+    given = _list("set_attr_list_float", values, (int, float))
+    return _set(handle, name, [_rounded(each) for each in given])
+
+
+@takes("ksl")
+def set_attr_list_string(handle: int, name: str, values: list[str]) -> int:
+    """Set texts."""
+    return _set(handle, name, _list("set_attr_list_string", values, str))
+
+
+@takes("ksl")
+def set_attr_list_list_int(handle: int, name: str, values: list[Any]) -> int:
+    """Set lists of ints."""
+    return _set(handle, name, [_list("set_attr_list_list_int", each, int) for each in values])
+
+
+@takes("ksi")
+def set_attr_data_type(handle: int, name: str, dtype: int) -> tuple[int, int]:
+    """Set an aclDataType."""
+    return handle, _set(handle, name, dtype)
+
+
+@takes("ksl")
+def set_attr_list_data_type(handle: int, name: str, dtypes: list[int]) -> tuple[int, int]:
+    """Set several aclDataTypes."""
+    return handle, _set(handle, name, _list("set_attr_list_data_type", dtypes, int))

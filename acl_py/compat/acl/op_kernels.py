@@ -1,0 +1,138 @@
+"""acl.op: kernels that a script registers for its operators, and the functions that choose among them.
+
+A card would run what was compiled; here the operator is a Python function, and what is chosen is kept and checked.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from traceback import format_exc
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from acl_py.compat.acl.base_tensors import TensorDesc
+from acl_py.compat.acl.binding import takes
+from acl_py.compat.acl.computations import tell
+from acl_py.compat.acl.op_attributes import attributes_of
+from acl_py.compat.acl.operators import operator_of
+from acl_py.compat.acl.session import INVALID_PARAM, SUCCESS, Session, session
+from acl_py.errors import AclError
+
+BIN_SELECTOR_NOT_REGISTERED, KERNEL_NOT_FOUND = 100028, 100029
+BIN_SELECTOR_ALREADY_REGISTERED, KERNEL_ALREADY_REGISTERED = 100030, 100031
+_SIZE = np.dtype(np.uint64)
+
+
+@dataclass(eq=False, slots=True)
+class KernelDesc:
+    """What a function of register_compile_func chooses, for one operator: a kernel, its blocks and its workspaces."""
+
+    operator: str
+    kernel: str = ""
+    blocks: int = 0
+    workspaces: list[int] = field(default_factory=list)
+
+
+@dataclass(eq=False, slots=True)
+class _Registry:
+    """What a session's script has registered, by operator."""
+
+    kernels: dict[str, list[str]] = field(default_factory=dict)  # their ids
+    choosers: dict[str, Callable[..., Any]] = field(default_factory=dict)
+
+
+_registries: WeakKeyDictionary[Session, _Registry] = WeakKeyDictionary()
+
+
+def _registry(here: Session) -> _Registry:
+    return _registries.setdefault(here, _Registry())
+
+
+@takes("ssskiii")
+def create_kernel(operator: str, kernel: str, _: str, address: int, size: int, __: int, ___: int) -> int:
+    """Register a kernel of an operator, by its id."""
+    here = session()
+    if not address or size <= 0:
+        return here.refuse(INVALID_PARAM, "the kernel has no bytes")
+    known = _registry(here).kernels.setdefault(operator, [])
+    if kernel in known:
+        return here.refuse(KERNEL_ALREADY_REGISTERED, f"{operator} has a kernel {kernel!r} already")
+    known.append(kernel)
+    return SUCCESS
+
+
+@takes("sO")
+def register_compile_func(operator: str, function: Any) -> int:
+    """Let *function* choose the kernel of an operator whenever update_params is called: it gets the number of inputs,
+    their descriptions, the same of the outputs, the attributes, and a handle for set_kernel_args.
+    """
+    if not callable(function):
+        raise TypeError("acl.op.register_compile_func args parse failed: argument 2 cannot be called")
+    here = session()
+    choosers = _registry(here).choosers
+    if operator in choosers:
+        return here.refuse(BIN_SELECTOR_ALREADY_REGISTERED, f"{operator} has such a function already")
+    choosers[operator] = function
+    return SUCCESS
+
+
+@takes("s")
+def unregister_compile_func(operator: str) -> int:
+    """End register_compile_func."""
+    here = session()
+    if _registry(here).choosers.pop(operator, None) is None:
+        return here.refuse(BIN_SELECTOR_NOT_REGISTERED, f"{operator} has no such function")
+    return SUCCESS
+
+
+@takes("ksuku")
+def set_kernel_args(handle: int, kernel: str, blocks: int, _: int, __: int) -> int:
+    """Choose a kernel and its number of blocks; the arguments are its own affair."""
+    here = session()
+    desc: KernelDesc | None = here.find(handle, KernelDesc)
+    if desc is None or not blocks:
+        return here.refuse(INVALID_PARAM, "there is no such kernel description, or no block")
+    if kernel not in _registry(here).kernels.get(desc.operator, ()):
+        return here.refuse(KERNEL_NOT_FOUND, f"{desc.operator} has no kernel {kernel!r}: see acl.op.create_kernel()")
+    desc.kernel, desc.blocks = kernel, blocks
+    return SUCCESS
+
+
+@takes("kik")
+def set_kernel_workspace_sizes(handle: int, count: int, address: int) -> int:
+    """Say how much workspace the kernel takes: *count* sizes of 8 bytes each, in host memory."""
+    here = session()
+    desc: KernelDesc | None = here.find(handle, KernelDesc)
+    if desc is None or count < 0:
+        return here.refuse(INVALID_PARAM, "there is no such kernel description, or a number below 0")
+    try:
+        place = here.place(address, count * _SIZE.itemsize, "the workspace sizes") if count else None
+    except AclError as error:
+        return here.failed(error)
+    if place is not None:
+        view = place.allocation.view[place.offset : place.offset + count * _SIZE.itemsize]
+        desc.workspaces = np.frombuffer(view, _SIZE).tolist()
+    return SUCCESS
+
+
+@takes("sllk")
+def update_params(operator: str, inputs: list[int], outputs: list[int], attr: int) -> int:
+    """Let the operator's function choose a kernel for these shapes; an operator that is known here needs none."""
+    here = session()
+    if attributes_of(here, attr) is None or any(here.find(each, TensorDesc) is None for each in (*inputs, *outputs)):
+        return here.refuse(INVALID_PARAM, "a description or the set of attributes does not exist")
+    choose = _registry(here).choosers.get(operator)
+    if choose is None:
+        if operator_of(operator) is not None:
+            return SUCCESS
+        return here.refuse(BIN_SELECTOR_NOT_REGISTERED, f"{operator} has no function: see register_compile_func()")
+    desc = KernelDesc(operator)
+    handle = here.handle(desc)
+    try:
+        choose(len(inputs), list(inputs), len(outputs), list(outputs), attr, handle)
+    except Exception:  # the script's own; the binding goes on, too
+        tell(f"the function that chooses a kernel of {operator} failed", format_exc().rstrip())
+    finally:
+        here.forget(handle)
+    return SUCCESS if desc.kernel else here.refuse(KERNEL_NOT_FOUND, f"no kernel of {operator} was chosen")

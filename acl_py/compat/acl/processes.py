@@ -1,0 +1,42 @@
+"""Processes that a script starts: of multiprocessing, or of another script. They have the script's `acl` too.
+
+Each is a host of its own, as far as the simulation goes: cards, memory and time are not shared.
+"""
+
+import json
+import os
+import runpy
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from acl_py.compat.acl.modules import install
+
+_FOLDER = Path(__file__).parents[1] / "path"  # nothing is in it but an `acl` that calls take_over
+_VARIABLE = "ACL_PY_RUN"
+
+
+def hand_on(register: Sequence[Path], options: dict[str, Any]) -> None:
+    """Let processes that begin from now on find `acl`. The files *register* are run in them before; the *options* are
+    those of `install`, with the name or the file of the device.
+    """
+    device = options["device"]
+    absolute = {
+        **options,
+        "device": str(Path(device).resolve()) if Path(device).is_file() else device,
+        "models": [str(each.resolve()) for each in options["models"]],
+    }
+    os.environ[_VARIABLE] = json.dumps([[str(each.resolve()) for each in register], absolute])
+    folders = (str(_FOLDER), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(folders))
+    if str(_FOLDER) not in sys.path:
+        sys.path.insert(1, str(_FOLDER))  # multiprocessing gives its processes the path of this one
+
+
+def take_over() -> None:
+    """In such a process: install what `hand_on` said."""
+    register, options = json.loads(os.environ[_VARIABLE])
+    install(replace=True, **options)
+    for file in register:
+        runpy.run_path(file)

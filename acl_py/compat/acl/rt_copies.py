@@ -1,0 +1,231 @@
+"""acl.rt: copies, fills and reductions.
+
+Addresses of the host are real ones: what is neither device nor pinned memory is pageable, wherever it comes from.
+"""
+
+from struct import Struct
+from typing import Any
+
+import numpy as np
+
+import acl_py as native
+from acl_py.compat.acl.base import DTYPES
+from acl_py.compat.acl.binding import takes
+from acl_py.compat.acl.lookups import Missing, found, missing, stream_of
+from acl_py.compat.acl.session import INVALID_PARAM, NOT_SUPPORTED, PARAM_INVALID, SUCCESS, Session, session
+from device_model.memory import Buffer
+
+_D2D, _INNER_D2D = 3, 6  # kinds of copies
+_DESC = Struct("<4Q")  # a copy that is described in device memory: kind, src, dst, count
+_DESC_BYTES = 64
+_REDUCTIONS = {10: np.add, 11: np.maximum, 12: np.minimum}
+_REDUCIBLE = (0, 1, 2, 3, 6, 27)  # float32, float16, int8, int32, int16, bfloat16
+_CACHE_OPERATIONS = range(6, 10)  # prefetch, write back, invalidate, flush
+
+
+def _refused(here: Session, dst: int, most: int, src: int, count: int) -> int:
+    """The code for the arguments of a copy of 1 byte or more, 0 if they are well."""
+    if not dst or not src:
+        return here.refuse(INVALID_PARAM, "an address is 0")
+    if count > most:
+        return here.refuse(PARAM_INVALID, f"{count} bytes do not fit into {most}")
+    return SUCCESS
+
+
+def _place(here: Session, address: int, count: int, role: str) -> Buffer:
+    """Session.place, but most copies are of what the script allocated, from its beginning."""
+    buffer = here.buffers.get(address)
+    if buffer is not None and count <= buffer.nbytes and buffer.allocation.freed is None:
+        return buffer
+    with here.lock:
+        return here.place(address, count, role)
+
+
+@takes("kkkki")
+def memcpy(dst: int, most: int, src: int, count: int, kind: int) -> int:
+    """Copy at once, outside all streams: not after what is queued. The kind does not count."""
+    here = session()
+    if not count:
+        return here.ret(native.Memcpy(dst, most, src, 0, kind))
+    code = _refused(here, dst, most, src, count)
+    if code:
+        return code
+    try:
+        to, source = _place(here, dst, count, "dst"), _place(here, src, count, "src")
+    except native.AclError as error:
+        return here.failed(error)
+    return here.ret(native.Memcpy(to, most, source, count, kind))
+
+
+@takes("kkkkik")
+def memcpy_async(dst: int, most: int, src: int, count: int, kind: int, stream: int) -> int:
+    """Queue a copy in a stream; where an end is pageable, wait for the stream and copy at once."""
+    here = session()
+    queue = stream_of(here, stream)
+    if type(queue) is Missing:
+        return missing(here, queue)
+    if not count:
+        return here.ret(native.MemcpyAsync(dst, most, src, 0, kind, queue))
+    code = _refused(here, dst, most, src, count)
+    if code:
+        return code
+    try:
+        to, source = _place(here, dst, count, "dst"), _place(here, src, count, "src")
+    except native.AclError as error:
+        return here.failed(error)
+    return here.ret(native.MemcpyAsync(to, most, source, count, kind, queue))
+
+
+@takes("kkkkik")
+def memcpy_async_with_condition(dst: int, most: int, src: int, count: int, kind: int, stream: int) -> int:
+    """memcpy_async; what else the vendor's function of this name does is not documented."""
+    return memcpy_async(dst, most, src, count, kind, stream)
+
+
+def _copy2d(verb: Any, dst: int, dpitch: int, src: int, spitch: int, width: int, height: int, *more: Any) -> int:
+    here = session()
+    code = missing(here, *more)
+    if code:
+        return code
+    if not width or not height:
+        return SUCCESS
+    if not dst or not src:
+        return here.refuse(INVALID_PARAM, "an address is 0")
+    if width > min(dpitch, spitch):
+        return here.refuse(PARAM_INVALID, f"rows of {width} bytes are longer than a pitch of {min(dpitch, spitch)}")
+    with here.lock:
+        try:
+            to = here.place(dst, dpitch * (height - 1) + width, "dst")
+            source = here.place(src, spitch * (height - 1) + width, "src")
+        except native.AclError as error:
+            return here.failed(error)
+        return here.ret(verb(to, dpitch, source, spitch, width, height, *more))
+
+
+@takes("kkkkkki")
+def memcpy2d(dst: int, dpitch: int, src: int, spitch: int, width: int, height: int, kind: int) -> int:
+    """Copy rows at once, outside all streams."""
+    return _copy2d(native.Memcpy2d, dst, dpitch, src, spitch, width, height, kind)
+
+
+@takes("kkkkkkik")
+def memcpy2d_async(
+    dst: int, dpitch: int, src: int, spitch: int, width: int, height: int, kind: int, stream: int
+) -> int:
+    """Queue a copy of rows in a stream."""
+    queue = stream_of(session(), stream)
+    return _copy2d(native.Memcpy2dAsync, dst, dpitch, src, spitch, width, height, kind, queue)
+
+
+def _fill(verb: Any, address: int, most: int, value: int, count: int, *more: Any) -> int:
+    here = session()
+    code = missing(here, *more)
+    if code:
+        return code
+    if not address:
+        return here.refuse(INVALID_PARAM, "the address is 0")
+    if count > most:
+        return here.refuse(PARAM_INVALID, f"{count} bytes do not fit into {most}")
+    with here.lock:
+        try:
+            place = here.place(address, count, "dst") if count else address
+        except native.AclError as error:
+            return here.failed(error)
+        return here.ret(verb(place, most, value, count, *more))
+
+
+@takes("kkik")
+def memset(address: int, most: int, value: int, count: int) -> int:
+    """Fill at once, outside all streams."""
+    return _fill(native.Memset, address, most, value, count)
+
+
+@takes("kkikk")
+def memset_async(address: int, most: int, value: int, count: int, stream: int) -> int:
+    """Queue a fill in a stream."""
+    return _fill(native.MemsetAsync, address, most, value, count, stream_of(session(), stream))
+
+
+# --- copies that are described in device memory
+
+
+@takes("i")
+def get_memcpy_desc_size(kind: int) -> tuple[int, int]:
+    """How many bytes of device memory the description of a copy inside the device takes."""
+    here = session()
+    if kind not in (_D2D, _INNER_D2D):
+        return 0, here.refuse(NOT_SUPPORTED, "only copies inside the device can be described")
+    return _DESC_BYTES, SUCCESS
+
+
+@takes("kikkkk")
+def set_memcpy_desc(desc: int, kind: int, src: int, dst: int, count: int, _: int) -> tuple[int, int]:
+    """Write the description of a copy inside the device to device memory."""
+    here = session()
+    if kind not in (_D2D, _INNER_D2D):
+        return 0, here.refuse(NOT_SUPPORTED, "only copies inside the device can be described")
+    text = np.frombuffer(_DESC.pack(kind, src, dst, count).ljust(_DESC_BYTES, b"\0"), np.uint8)
+    ret = here.ret(native.Memcpy(desc, _DESC_BYTES, text, _DESC_BYTES, native.MemcpyKind.HOST_TO_DEVICE))
+    return (0 if ret else desc), ret
+
+
+@takes("kik")
+def memcpy_async_with_desc(desc: int, kind: int, stream: int) -> int:
+    """Queue the copy that is described at *desc*."""
+    here = session()
+    text = np.zeros(_DESC_BYTES, np.uint8)
+    ret = here.ret(native.Memcpy(text, _DESC_BYTES, desc, _DESC_BYTES, native.MemcpyKind.DEVICE_TO_HOST))
+    if ret:
+        return ret
+    described, src, dst, count = _DESC.unpack_from(text.data)
+    if described != kind:
+        return here.refuse(PARAM_INVALID, f"at {desc:#x} no copy of kind {kind} is described")
+    return memcpy_async(dst, count, src, count, _D2D, stream)
+
+
+# --- what else passes over memory
+
+
+@native.kernel
+def _reduce(dst: native.InOut, src: native.In, kind: int) -> None:
+    _REDUCTIONS[kind](dst, src, out=dst)
+
+
+@takes("kkkiikk")
+def reduce_async(dst: int, src: int, count: int, kind: int, dtype: int, stream: int, _: int) -> int:
+    """Queue dst = dst + src (10), the larger (11) or the smaller (12) of both, over *count* bytes of device memory."""
+    here = session()
+    queue = stream_of(here, stream)
+    code = missing(here, queue)
+    if code or not count:
+        return code
+    if not dst or not src:
+        return here.refuse(INVALID_PARAM, "an address is 0")
+    if kind not in _REDUCTIONS or dtype not in _REDUCIBLE:
+        return here.refuse(NOT_SUPPORTED, f"reduction {kind} of data type {dtype}")
+    size = DTYPES[dtype].itemsize
+    if count % size:
+        return here.refuse(PARAM_INVALID, f"{count} bytes are no whole number of values of {size} bytes")
+    with here.lock:
+        try:
+            arrays = [native.Array(here.place(each, count, "memory"), DTYPES[dtype]) for each in (dst, src)]
+        except native.AclError as error:
+            return here.failed(error)
+        return here.ret(native.LaunchKernel(_reduce, 1, (*arrays, kind), queue))
+
+
+@takes("kkik")
+def cmo_async(src: int, size: int, kind: int, stream: int) -> int:
+    """Prefetch (6), write back (7), invalidate (8) or flush (9) the L2 in a stream, which makes no difference here."""
+    here = session()
+    _, code = found(here, stream)
+    if code:
+        return code
+    if kind not in _CACHE_OPERATIONS:
+        return here.refuse(PARAM_INVALID, f"there is no operation {kind} of the cache")
+    with here.lock:
+        try:
+            here.place(src, size, "src")
+        except native.AclError as error:
+            return here.failed(error)
+    return SUCCESS

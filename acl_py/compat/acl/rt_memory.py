@@ -1,0 +1,205 @@
+"""acl.rt: memory of the device, pinned memory of the host, and what is known of an address."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import acl_py as native
+from acl_py.compat.acl.binding import WrongContainerError, takes
+from acl_py.compat.acl.session import INVALID_PARAM, NOT_SUPPORTED, PARAM_INVALID, SUCCESS, Session, session
+from device_model.memory import Buffer, Space
+
+# aclrtMemMallocPolicy: huge pages or not, 0 to 7, and flags for bandwidth and read-only.
+_PAGES = range(8)
+_POLICY_FLAGS = 0x101100
+_ATTRIBUTES = range(13)  # aclrtMemAttr: kinds of device memory, all of which are one here
+_HOST, _DEVICE, _UNREGISTERED = range(3)  # where an address is
+_MAPPED, _IO_MEMORY, _READ_ONLY = 0, 4, 8  # of host_register
+_MAPPED_V2, _PINNED_V2 = 0x2, 0x10000000
+_KNOWN_V2 = _MAPPED_V2 | _IO_MEMORY | _READ_ONLY | _PINNED_V2
+
+
+def _malloc(size: int, policy: int) -> tuple[int, int]:
+    here = session()
+    if policy not in _PAGES and (policy & ~_POLICY_FLAGS) not in _PAGES:
+        return 0, here.refuse(PARAM_INVALID, f"there is no policy {policy:#x}")
+    return _allocated(here, native.Malloc(size))
+
+
+def _allocated(here: Session, verb: Coroutine[Any, Any, Buffer]) -> tuple[int, int]:
+    buffer, ret = here.call(verb)
+    if ret:
+        return 0, ret
+    address = buffer.address  # not the allocation's own: scripts write through it, so it must owe no poison
+    here.buffers[address] = buffer
+    return address, ret
+
+
+def _check_config(name: str, config: dict[str, Any]) -> None:
+    """Of malloc_with_cfg and its like: empty, or a list of attributes."""
+    if config and not isinstance(config.get("attrs"), list):
+        raise WrongContainerError(f"acl.rt.{name}: the configuration has no list 'attrs'")
+
+
+@takes("ki")
+def malloc(size: int, policy: int) -> tuple[int, int]:
+    """Allocate device memory; it holds poison until it is written."""
+    return _malloc(size, policy)
+
+
+@takes("ki")
+def malloc_align32(size: int, policy: int) -> tuple[int, int]:
+    """malloc: all memory is aligned."""
+    return _malloc(size, policy)
+
+
+@takes("ki")
+def malloc_cached(size: int, policy: int) -> tuple[int, int]:
+    """malloc: caches are not simulated."""
+    return _malloc(size, policy)
+
+
+@takes("kid")
+def malloc_with_cfg(size: int, policy: int, config: dict[str, Any]) -> tuple[int, int]:
+    """malloc: what modules and devices may be configured makes no difference."""
+    _check_config("malloc_with_cfg", config)
+    return _malloc(size, policy)
+
+
+@takes("kid")
+def malloc_for_task_scheduler(size: int, policy: int, config: dict[str, Any]) -> tuple[int, int]:
+    """malloc: the task scheduler reaches all memory."""
+    _check_config("malloc_for_task_scheduler", config)
+    return _malloc(size, policy)
+
+
+@takes("k")
+def free(address: int) -> int:
+    """Free device memory, at once: work that still uses it fails."""
+    return _freed(native.Free, address)
+
+
+def _freed(verb: Callable[[Any], Coroutine[Any, Any, None]], address: int) -> int:
+    here = session()
+    if not address:
+        return here.refuse(INVALID_PARAM, "the address is 0")
+    buffer = here.buffers.get(address)
+    ret = here.ret(verb(address if buffer is None or buffer.allocation.freed is not None else buffer))
+    if not ret:
+        here.buffers.pop(address, None)
+    return ret
+
+
+@takes("k")
+def malloc_host(size: int) -> tuple[int, int]:
+    """Allocate pinned host memory, at a real address."""
+    here = session()
+    return _allocated(here, native.MallocHost(size))
+
+
+@takes("kd")
+def malloc_host_with_cfg(size: int, config: dict[str, Any]) -> tuple[int, int]:
+    """malloc_host: configurations make no difference."""
+    _check_config("malloc_host_with_cfg", config)
+    return malloc_host(size)
+
+
+@takes("k")
+def free_host(address: int) -> int:
+    """Free pinned host memory, at once."""
+    return _freed(native.FreeHost, address)
+
+
+@takes("i")
+def get_mem_info(attribute: int) -> tuple[int, int, int]:
+    """Free and total bytes of the device."""
+    here = session()
+    if attribute not in _ATTRIBUTES:
+        return 0, 0, here.refuse(PARAM_INVALID, f"there is no kind of memory {attribute}")
+    value, ret = here.call(native.GetMemInfo())
+    return (*value, ret) if value else (0, 0, ret)
+
+
+def _flushed(address: int, size: int) -> int:
+    here = session()
+    try:
+        here.place(address, size, "the memory")
+    except native.AclError as error:
+        return here.failed(error)
+    return SUCCESS
+
+
+@takes("kk")
+def mem_flush(address: int, size: int) -> int:
+    """Write back a cache, of which there is none here."""
+    return _flushed(address, size)
+
+
+@takes("kk")
+def mem_invalidate(address: int, size: int) -> int:
+    """Forget a cache, of which there is none here."""
+    return _flushed(address, size)
+
+
+@takes("k")
+def pointer_get_attributes(address: int) -> tuple[dict[str, Any], int]:
+    """Where an address is: 0 in the host's pinned memory, 1 on a device, 2 neither."""
+    here = session()
+    with here.lock:
+        allocation = here.runtime.memory.holder(address)
+    location = {"id": 0, "type": _UNREGISTERED}
+    if allocation is not None and allocation.space is Space.DEVICE:
+        location = {"id": allocation.device, "type": _DEVICE}
+    elif allocation is not None:
+        location = {"id": 0, "type": _HOST}
+    code = SUCCESS if address else here.refuse(INVALID_PARAM, "the address is 0")
+    return {"location": location, "page_size": 0, "rsv": [0, 0, 0, 0]}, code
+
+
+# --- registered host memory
+
+
+def _register(here: Session, address: int, size: int, unsupported: int) -> int:
+    if not address or not size:
+        return here.refuse(INVALID_PARAM, f"{size} bytes at {address:#x} cannot be registered")
+    if unsupported:
+        return here.refuse(NOT_SUPPORTED, "memory of other devices, and read-only memory, cannot be registered")
+    return here.ret(native.HostRegister(address, size))
+
+
+@takes("kki")
+def host_register(address: int, size: int, kind: int) -> tuple[int, int]:
+    """Pin host memory; the device reaches it at the same address."""
+    here = session()
+    if kind not in (_MAPPED, _IO_MEMORY, _READ_ONLY):
+        return 0, here.refuse(PARAM_INVALID, f"there is no type of registration {kind}")
+    ret = _register(here, address, size, kind)
+    return (0 if ret else address), ret
+
+
+@takes("kku")
+def host_register_v2(address: int, size: int, flag: int) -> int:
+    """Pin host memory."""
+    here = session()
+    if not flag or flag & ~_KNOWN_V2:
+        return here.refuse(PARAM_INVALID, f"there is no flag {flag:#x} of a registration")
+    return _register(here, address, size, flag & (_IO_MEMORY | _READ_ONLY))
+
+
+@takes("k")
+def host_unregister(address: int) -> int:
+    """End host_register."""
+    here = session()
+    return here.ret(native.HostUnregister(address)) if address else here.refuse(INVALID_PARAM, "host_unregister(0)")
+
+
+@takes("ku")
+def host_get_device_pointer(address: int, flag: int) -> tuple[int, int]:
+    """The address at which devices reach pinned host memory: the same."""
+    here = session()
+    if not address:
+        return 0, here.refuse(INVALID_PARAM, "the address is 0")
+    with here.lock:
+        allocation = here.runtime.memory.holder(address)
+    if flag or allocation is None or allocation.space is not Space.PINNED:
+        return 0, here.refuse(PARAM_INVALID, "devices reach only memory that is pinned, and the flag is 0")
+    return address, SUCCESS

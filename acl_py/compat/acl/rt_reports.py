@@ -1,0 +1,227 @@
+"""acl.rt: callbacks, time-outs and errors."""
+
+import threading
+import traceback
+from collections.abc import Callable
+from sys import _getframe
+from typing import Any
+
+import acl_py as native
+from acl_py.callbacks import end_report, take_report
+from acl_py.compat.acl.binding import takes
+from acl_py.compat.acl.lookups import run, stream_of
+from acl_py.compat.acl.session import INVALID_PARAM, SUCCESS, Session, session
+from acl_py.runtime import here as scope_here
+from acl_py.sites import site_of
+
+_INTERVAL_US = 1  # of the limit of a kernel's time: as fine as one likes
+_UNKNOWN = 0xFFFFFFFF  # of a failed task nothing is known
+
+
+# --- callbacks
+
+
+@takes("kk")
+def subscribe_report(thread: int, stream: int) -> int:
+    """Let *thread* run the callbacks of a stream."""
+    here = session()
+    return run(here, native.SubscribeReport, thread, stream_of(here, stream))
+
+
+@takes("kk")
+def unsubscribe_report(thread: int, stream: int) -> int:
+    """End subscribe_report."""
+    here = session()
+    return run(here, native.UnsubscribeReport, thread, stream_of(here, stream))
+
+
+@takes("i")
+def process_report(timeout: int) -> int:
+    """Run the next callback of this thread's streams; wait for one for *timeout* milliseconds."""
+    here = session()
+    report, ret = here.call(take_report(timeout))
+    if ret:
+        return ret
+    try:
+        report.call()  # other threads may make calls meanwhile, and so may the callback itself
+    finally:
+        here.ret(end_report(report))
+    return SUCCESS
+
+
+@takes("OOik")
+def launch_callback(function: Callable[[Any], object], user_data: Any, block: int, stream: int) -> int:
+    """Queue a callback, which the stream's subscriber runs with *user_data*; what it raises is printed."""
+    if not callable(function):
+        raise TypeError("parameter must be callable")
+
+    def call(data: Any) -> None:
+        try:
+            function(data)
+        except Exception:
+            traceback.print_exc()
+
+    call.__name__ = getattr(function, "__name__", type(function).__name__)
+    here = session()
+    return run(here, native.LaunchCallback, call, user_data, block, stream_of(here, stream))
+
+
+# --- time-outs
+
+
+@takes("u")
+def set_op_wait_timeout(seconds: int) -> int:
+    """Limit how long a stream may wait; 0 is no limit."""
+    return session().ret(native.SetOpWaitTimeOut(seconds))
+
+
+@takes("u")
+def set_op_execute_time_out(seconds: int) -> int:
+    """Limit how long a kernel may run; 0 is the longest limit that the card has."""
+    here = session()
+    return here.ret(_limit("SetOpExecuteTimeOut", seconds * 10**9 or here.longest_kernel_ns))
+
+
+@takes("k")
+def set_op_execute_timeout_v2(us: int) -> tuple[int, int]:
+    """The same in microseconds; gives the limit that is in force then."""
+    here = session()
+    ret = here.ret(_limit("SetOpExecuteTimeOutV2", us * 1000 or here.longest_kernel_ns))
+    return (0 if ret else here.runtime.op_execute_ns // 1000), ret
+
+
+@takes("")
+def get_op_timeout_interval() -> tuple[int, int]:
+    """How fine that limit is, in microseconds."""
+    session()
+    return _INTERVAL_US, SUCCESS
+
+
+@takes("")
+def get_op_execute_timeout() -> tuple[int, int]:
+    """How long a kernel may run, in milliseconds."""
+    return session().runtime.op_execute_ns // 10**6, SUCCESS
+
+
+async def _limit(name: str, ns: int) -> None:
+    scope, site = scope_here(), site_of(_getframe(1))
+    runtime, enter = scope.runtime, scope.runtime.host_ns
+    runtime.pay(runtime.costs.other)
+    runtime.op_execute_ns = ns
+    runtime.launches.clear()  # prepared under the old limit
+    runtime.called(name, enter, site)
+
+
+# --- errors
+
+
+def _last(verb: Callable[[], Any], level: int) -> int:
+    here = session()
+    if level:
+        return here.refuse(INVALID_PARAM, f"there is no level {level} of errors but 0, that of the thread")
+    value, ret = here.call(verb())
+    return ret or value
+
+
+@takes("|i")
+def peek_at_last_error(level: int = 0) -> int:
+    """The code of this thread's last error, which stays."""
+    return _last(native.PeekAtLastError, level)
+
+
+@takes("i")
+def get_last_error(level: int) -> int:
+    """The code of this thread's last error, which is thereby forgotten."""
+    return _last(native.GetLastError, level)
+
+
+@takes("|O")
+def set_exception_info_callback(function: Callable[[int], object] | None = None) -> int:
+    """Let *function* be told of each failed task, with a handle for what is known of it; None ends that. It is called
+    when the call is over in which the failure took place; if it raises, that is printed, and it is told no more.
+    """
+    here = session()
+    if function is None:
+        return here.ret(native.SetExceptionInfoCallback(None))
+    if not callable(function):
+        raise TypeError(
+            "acl.rt.set_exception_info_callback args parse failed: the argument is neither callable nor None"
+        )
+    teller = _Teller(here, function)
+    return here.ret(native.SetExceptionInfoCallback(teller.failed))
+
+
+class _Teller:
+    """Tells a script's function of failed tasks."""
+
+    def __init__(self, here: Session, function: Callable[[int], object]) -> None:
+        self._here = here
+        self._function: Callable[[int], object] | None = function
+
+    def failed(self, info: native.ExceptionInfo) -> None:
+        """Note a failure: no script may run inside the device."""
+        failure = Failure(info, _number(self._here, info))
+        self._here.pending.append(lambda: self._tell(failure))
+
+    def _tell(self, failure: "Failure") -> None:
+        if self._function is None:
+            return
+        handle = self._here.handle(failure)
+        try:
+            self._function(handle)
+        except Exception:
+            self._function = None
+            traceback.print_exc()
+        finally:
+            self._here.forget(handle)
+
+
+class Failure:
+    """What is known of a failed task, and its number."""
+
+    def __init__(self, info: native.ExceptionInfo, task: int) -> None:
+        self.info = info
+        self.task = task
+
+
+def _number(here: Session, info: native.ExceptionInfo) -> int:
+    """How many tasks of its stream ended before it: streams keep their order."""
+    if here.trace is None:
+        return 0
+    stream, device = info.stream.name, info.device
+    return sum(op.stream == stream and op.device == device for op in here.trace.ops)
+
+
+def _of_exception(handle: int, read: Callable[[Failure], int]) -> int:
+    failure = session().find(handle, Failure)
+    return _UNKNOWN if failure is None else read(failure) & _UNKNOWN
+
+
+@takes("k")
+def get_task_id_from_exception_info(handle: int) -> int:
+    """The number of the task in its stream."""
+    return _of_exception(handle, lambda failure: failure.task)
+
+
+@takes("k")
+def get_stream_id_from_exception_info(handle: int) -> int:
+    """The number of its stream."""
+    return _of_exception(handle, lambda failure: failure.info.stream.id)
+
+
+@takes("k")
+def get_thread_id_from_exception_info(handle: int) -> int:
+    """The thread in whose call the task failed; its low 32 bits."""
+    return _of_exception(handle, lambda _: threading.get_ident())
+
+
+@takes("k")
+def get_device_id_from_exception_info(handle: int) -> int:
+    """The number of its device."""
+    return _of_exception(handle, lambda failure: failure.info.device)
+
+
+@takes("k")
+def get_error_code_from_exception_info(handle: int) -> int:
+    """Its code."""
+    return _of_exception(handle, lambda failure: failure.info.code)

@@ -1,0 +1,180 @@
+"""acl.rt: streams."""
+
+from typing import Any
+
+import acl_py as native
+from acl_py.compat.acl.binding import takes
+from acl_py.compat.acl.lookups import Missing, end, found, made, missing, run, stream_of
+from acl_py.compat.acl.session import NOT_SUPPORTED, PARAM_INVALID, SUCCESS, Session, session
+from device_model.streams import Stream
+
+_COMPLETE, _NOT_READY = 0, 1
+# aclrtStreamAttr, and the names that the dict of its value has.
+_FAILURE_MODE, _OVERFLOW, _TAG, _PRIORITY = 1, 2, 3, 5
+_NAMES = {_FAILURE_MODE: "failureMode", _OVERFLOW: "overflowSwitch", _TAG: "userCustomTag"}
+_RESERVED = 4  # words in the value of another attribute
+
+
+@takes("")
+def create_stream() -> tuple[int, int]:
+    """Create a stream in the current context."""
+    here = session()
+    return made(here, native.CreateStream())
+
+
+@takes("uu")
+def create_stream_with_config(priority: int, flag: int) -> tuple[int, int]:
+    """Create a stream with a priority and flags."""
+    here = session()
+    return made(here, native.CreateStreamWithConfig(priority, flag))
+
+
+def _end(verb: Any, handle: int) -> int:
+    here = session()
+    if not handle:
+        return here.refuse(PARAM_INVALID, "the default stream goes with its context")
+    return end(here, verb, handle, Stream)
+
+
+@takes("k")
+def destroy_stream(handle: int) -> int:
+    """Wait for the work of a stream and destroy it."""
+    return _end(native.DestroyStream, handle)
+
+
+@takes("k")
+def destroy_stream_force(handle: int) -> int:
+    """Drop the work of a stream and destroy it."""
+    return _end(native.DestroyStreamForce, handle)
+
+
+@takes("k")
+def synchronize_stream(handle: int) -> int:
+    """Wait for the work of a stream; its code is that of the first failure since the last wait."""
+    here = session()
+    stream = stream_of(here, handle)
+    if type(stream) is Missing:
+        return missing(here, stream)
+    return here.ret(native.SynchronizeStream(stream))
+
+
+@takes("ki")
+def synchronize_stream_with_timeout(handle: int, timeout: int) -> int:
+    """The same, for *timeout* milliseconds at the longest."""
+    here = session()
+    return run(here, native.SynchronizeStreamWithTimeout, stream_of(here, handle), timeout)
+
+
+@takes("k")
+def stream_query(handle: int) -> tuple[int, int]:
+    """Has the work of a stream ended? 0 yes, 1 no."""
+    here = session()
+    stream = stream_of(here, handle)
+    code = missing(here, stream)
+    if code:
+        return _COMPLETE, code
+    status, ret = here.call(native.StreamQuery(stream))
+    return (_NOT_READY if status is native.Status.NOT_READY else _COMPLETE), ret
+
+
+@takes("k")
+def stream_abort(handle: int) -> int:
+    """Drop the work of a stream."""
+    here = session()
+    return run(here, native.StreamAbort, stream_of(here, handle))
+
+
+@takes("k")
+def stream_get_id(handle: int) -> tuple[int, int]:
+    """The number of a stream; 0 is the default one."""
+    stream, ret = found(session(), handle)
+    return (0 if ret else stream.id), ret
+
+
+@takes("")
+def get_stream_available_num() -> tuple[int, int]:
+    """How many more streams the device has."""
+    value, ret = session().call(native.GetStreamAvailableNum())
+    return value or 0, ret
+
+
+# --- attributes
+
+
+@takes("ku")
+def set_stream_failure_mode(handle: int, mode: int) -> int:
+    """Let a stream go on after a failure (0), or stop with its whole context (1)."""
+    here = session()
+    return run(here, native.SetStreamFailureMode, stream_of(here, handle), mode)
+
+
+@takes("ku")
+def set_stream_overflow_switch(handle: int, flag: int) -> int:
+    """Turn on the check of overflows: numbers become infinity here, so it has nothing to tell."""
+    return set_stream_attribute(handle, _OVERFLOW, {"overflowSwitch": flag})
+
+
+@takes("k")
+def get_stream_overflow_switch(handle: int) -> tuple[int, int]:
+    """What set_stream_overflow_switch set."""
+    value, ret = get_stream_attribute(handle, _OVERFLOW)
+    return value.get("overflowSwitch", 0), ret
+
+
+@takes("kkk")
+def get_overflow_status(address: int, size: int, stream: int) -> int:
+    """Queue the writing of the overflow status, which is always 0, to device memory."""
+    here = session()
+    return run(here, native.MemsetAsync, address, size, 0, size, stream_of(here, stream))
+
+
+@takes("k")
+def reset_overflow_status(handle: int) -> int:
+    """Clear the overflow status, which is clear."""
+    return found(session(), handle)[1]
+
+
+@takes("kid")
+def set_stream_attribute(handle: int, attribute: int, value: dict[str, Any]) -> int:
+    """Set the failure mode (1), the overflow switch (2) or the tag (3) of a stream; the dict has one item, named so."""
+    here = session()
+    stream, code = found(here, handle)
+    if code:
+        return code
+    name = _NAMES.get(attribute)
+    if name is None:
+        return here.refuse(NOT_SUPPORTED, f"attribute {attribute} of a stream cannot be set")
+    number = value.get(name)
+    if not isinstance(number, int):
+        return here.refuse(PARAM_INVALID, f"the value of attribute {attribute} is a dict with an int {name!r}")
+    if attribute == _FAILURE_MODE:
+        return here.ret(native.SetStreamFailureMode(stream, number))
+    if attribute == _OVERFLOW and number not in (0, 1):
+        return here.refuse(PARAM_INVALID, f"the overflow switch is 0 or 1, not {number}")
+    here.notes[_key(here, stream, attribute)] = number
+    return SUCCESS
+
+
+@takes("ki")
+def get_stream_attribute(handle: int, attribute: int) -> tuple[dict[str, Any], int]:
+    """The failure mode (1), the overflow switch (2), the tag (3) or the priority (5) of a stream."""
+    here = session()
+    stream, code = found(here, handle)
+    number = 0
+    if code:
+        pass
+    elif attribute == _FAILURE_MODE:
+        number = int(stream.stops_on_failure)
+    elif attribute == _PRIORITY:
+        number = stream.priority
+    elif attribute in _NAMES:
+        number = here.notes.get(_key(here, stream, attribute), 0)
+    else:
+        code = here.refuse(PARAM_INVALID, f"there is no attribute {attribute} of a stream")
+    if attribute in _NAMES:
+        return {_NAMES[attribute]: number}, code
+    return {"reserved": [number, *[0] * (_RESERVED - 1)]}, code
+
+
+def _key(here: Session, stream: Stream, attribute: int) -> tuple[str, int, int]:
+    return "attribute", here.handle(stream), attribute

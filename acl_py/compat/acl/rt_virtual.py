@@ -1,0 +1,110 @@
+"""acl.rt: addresses that are reserved, device memory without an address, and mappings of the one on the other."""
+
+from collections.abc import Callable
+from sys import _getframe
+from typing import Any
+
+from acl_py.compat.acl.binding import takes
+from acl_py.compat.acl.lookups import missing, thing_of
+from acl_py.compat.acl.session import INVALID_PARAM, PARAM_INVALID, SUCCESS, session
+from acl_py.runtime import current
+from acl_py.sites import Site, site_of
+from device_model.memory import GRANULARITY, Physical
+from device_model.memory.virtual import Virtual
+
+_DEVICE = 1  # of a location
+_OPTIONS = range(2)  # minimum and recommended granularity
+
+
+async def _verb(name: str, act: Callable[[Virtual, Site], Any]) -> Any:
+    """A verb on virtual memory, which costs what a call costs that does next to nothing."""
+    scope, site = current(), site_of(_getframe(1))
+    runtime, enter = scope.runtime, scope.runtime.host_ns
+    result = act(runtime.memory.virtual, site)
+    runtime.pay(runtime.costs.other)
+    runtime.called(name, enter, site)
+    return result
+
+
+@takes("kkkk")
+def reserve_mem_address(size: int, alignment: int, expected: int, flags: int) -> tuple[int, int]:
+    """Reserve addresses; *alignment*, *expected* and *flags* (1: huge pages) make no difference."""
+    here = session()
+    if alignment % 2 or flags > 1:
+        return 0, here.refuse(PARAM_INVALID, f"alignment {alignment} and flags {flags:#x} are not possible")
+    if expected:
+        here.warn_once("acl.rt.reserve_mem_address gives addresses as it likes")
+    address, ret = here.call(_verb("ReserveMemAddress", lambda virtual, _: virtual.reserve(size)))
+    return address or 0, ret
+
+
+@takes("k")
+def release_mem_address(address: int) -> int:
+    """End a reservation in which nothing is mapped."""
+    here = session()
+    if not address:
+        return here.refuse(INVALID_PARAM, "the address is 0")
+    return here.ret(_verb("ReleaseMemAddress", lambda virtual, _: virtual.release(address)))
+
+
+def _device_of(properties: dict[str, Any]) -> int | None:
+    """The number of the device that aclrtPhysicalMemProp names, None if it names none."""
+    location = properties.get("location")
+    if not isinstance(location, dict) or location.get("type", _DEVICE) != _DEVICE:
+        return None
+    device = location.get("id", 0)
+    return device if isinstance(device, int) else None
+
+
+@takes("kdk")
+def malloc_physical(size: int, properties: dict[str, Any], flags: int) -> tuple[int, int]:
+    """Take device memory without an address, a multiple of 2 MiB; properties["location"]["id"] is the device."""
+    here = session()
+    device = _device_of(properties)
+    if device is None or flags:
+        return 0, here.refuse(PARAM_INVALID, "the properties name no device, or flags are not 0")
+    physical, ret = here.call(_verb("MallocPhysical", lambda virtual, site: virtual.create(device, size, site)))
+    return (0 if ret else here.handle(physical)), ret
+
+
+@takes("k")
+def free_physical(handle: int) -> int:
+    """Give back what malloc_physical took; it must not be mapped."""
+    here = session()
+    physical = thing_of(here, handle, Physical)
+    code = missing(here, physical)
+    ret = code or here.ret(_verb("FreePhysical", lambda virtual, _: virtual.free(physical)))
+    if not ret:
+        here.forget(handle)
+    return ret
+
+
+@takes("kkkkk")
+def map_mem(address: int, size: int, offset: int, handle: int, flags: int) -> int:
+    """Give the memory of *handle*, all of it, a reserved address; *offset* and *flags* are 0."""
+    here = session()
+    physical = thing_of(here, handle, Physical)
+    code = missing(here, physical)
+    if code:
+        return code
+    if offset or flags:
+        return here.refuse(PARAM_INVALID, f"offset {offset} and flags {flags:#x} must be 0")
+    return here.ret(_verb("MapMem", lambda virtual, site: virtual.map(address, size, physical, site)))
+
+
+@takes("k")
+def unmap_mem(address: int) -> int:
+    """Take the address away again; the memory keeps what it holds."""
+    here = session()
+    if not address:
+        return here.refuse(INVALID_PARAM, "the address is 0")
+    return here.ret(_verb("UnmapMem", lambda virtual, site: virtual.unmap(address, site)))
+
+
+@takes("di")
+def mem_get_allocation_granularity(properties: dict[str, Any], option: int) -> tuple[int, int]:
+    """What the sizes of malloc_physical are multiples of."""
+    here = session()
+    if _device_of(properties) is None or option not in _OPTIONS:
+        return 0, here.refuse(PARAM_INVALID, f"the properties name no device, or there is no option {option}")
+    return GRANULARITY, SUCCESS

@@ -1,0 +1,384 @@
+"""What the calls of the `acl` module share: a runtime, handles for its objects, and codes instead of exceptions.
+
+The first call begins the session of the process, a runtime of its own that any thread may use. Each thread has its own
+current context, last error and last message, as with the vendor's runtime; a new thread has no context until it sets a
+device or a context. Inside a simulation of the native API (acl_py.run, simulate, open) the calls of its thread go to
+that simulation instead, so that both interfaces share a device. A call that waits then drives simulated time by itself,
+and the event loop stands still meanwhile, as it would while a call blocks on a card.
+
+Handles are plain ints that stand for objects; 0 is the default stream.
+"""
+
+import asyncio
+import gc
+import threading
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractContextManager, nullcontext
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from itertools import count
+from pathlib import Path
+from typing import Any, TypeVar
+
+from acl_py import log
+from acl_py.blocking import BlockingBridge, finish, take_part
+from acl_py.codes import named_code
+from acl_py.errors import AclError, DeadlockError, Kind
+from acl_py.runtime import SUCCESS as NO_ERROR
+from acl_py.runtime import Runtime, last_error, opened, scope_var
+from acl_py.simulation import Simulation, build
+from acl_py.trace import Trace
+from device_model.contexts import Context
+from device_model.errors import DeviceError
+from device_model.memory import Buffer
+from device_model.profile import DeviceProfile, load
+from device_model.rules import ACL, ContextGone
+
+SUCCESS = 0
+INVALID_PARAM = 100000  # of the C layer
+INVALID_FILE = 100003
+PARSE_FILE = 100006
+PARAM_INVALID = 107000  # of the runtime
+INVALID_DEVICE = 107001
+CONTEXT_NULL = 107002
+INVALID_HANDLE = 107017
+NOT_SUPPORTED = 207000
+
+_FIRST_HANDLE = 0x10000000
+_STEP = 0x10
+_LONGEST_KERNEL_S = {"ascend910": 1091, "ascend310p": 547}  # by family of cards
+_T = TypeVar("_T")
+
+
+@dataclass
+class Options:
+    """What `install` or `acl-py run` set before the first call: *devices* instead of as many as the profile has,
+    *rules* instead of ACL's, *models* where model files are looked for.
+    """
+
+    device: str | Path | DeviceProfile = "ascend910b3"
+    devices: int | None = None
+    rules: str | None = None
+    workers: int | None = None
+    host_time: str = "modelled"
+    models: list[Path] = field(default_factory=list)
+    on_hang: Callable[[DeadlockError], None] | None = None  # hears of a hang before the script does
+
+
+class Session:
+    """A runtime with handles for its objects."""
+
+    def __init__(self, runtime: Runtime, trace: Trace | None, options: Options) -> None:
+        self.runtime = runtime
+        self.trace = trace
+        self.options = options
+        self.objects: dict[int, Any] = {}
+        self.buffers: dict[int, Buffer] = {}  # by address: what the script allocated, for copies to find it fast
+        self._handles: dict[int, int] = {}  # by the identity of the object, which `objects` keeps alive
+        self._numbers = count(_FIRST_HANDLE, _STEP)
+        self.inits = 0  # init minus finalize_reference
+        self.shares_messages = False  # get_recent_err_msg tells of all threads
+        self.last_message: str | None = None  # of whichever thread
+        self.unsupported: dict[str, None] = {}  # functions that were asked for in vain, told of once
+        self.warned: dict[str, None] = {}  # what else the log has said once
+        self.notes: dict[Any, Any] = {}  # settings that a script reads again, and that have no effect here
+        self.pending: list[Callable[[], None]] = []  # what a call made due, to be done when it is over
+        self.lock: AbstractContextManager[object] = nullcontext()  # what a call holds
+        self.longest_kernel_ns = _longest_kernel_s(runtime.profile.name) * 10**9
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.runtime!r} handles={len(self.objects)}>"
+
+    def join(self) -> None:
+        """Let the calling thread take part; it has no context yet."""
+        raise NotImplementedError
+
+    # --- calls
+
+    def finish(self, verb: Coroutine[Any, Any, _T]) -> _T:
+        """Run *verb* to its end, in the calling thread."""
+        raise NotImplementedError
+
+    def call(self, verb: Coroutine[Any, Any, Any]) -> tuple[Any, int]:
+        """Run *verb* to its end: what it gives and 0, or None and the code of its failure.
+
+        A hang is a DeadlockError.
+        """
+        try:
+            answer = self.finish(verb), SUCCESS
+        except AclError as error:
+            answer = None, self.failed(error)
+        if self.pending:
+            self._do_pending()
+        return answer
+
+    def ret(self, verb: Coroutine[Any, Any, Any]) -> int:
+        """Run *verb* to its end: its code."""
+        try:
+            self.finish(verb)
+            code = SUCCESS
+        except AclError as error:
+            code = self.failed(error)
+        if self.pending:
+            self._do_pending()
+        return code
+
+    def _do_pending(self) -> None:
+        while self.pending:
+            self.pending.pop(0)()
+
+    def failed(self, error: AclError) -> int:
+        """The code of *error*, which is the thread's last one already; its message is kept."""
+        self._keep(str(error))
+        return error.code
+
+    def refuse(self, code: int, what: str = "") -> int:
+        """A failure that needs no verb: *code*, the thread's last error, with *what* as its message."""
+        named = named_code(code)
+        last_error.set(named)
+        self._keep(f"{named.name} ({code})" + (f": {what}" if what else ""))
+        return code
+
+    def _keep(self, text: str) -> None:
+        message.set(text)
+        self.last_message = text
+
+    def take_message(self) -> str | None:
+        """What the last failing call of this thread said, once."""
+        if self.shares_messages:
+            text, self.last_message = self.last_message, None
+            return text
+        text = message.get()
+        message.set(None)
+        return text
+
+    # --- memory
+
+    def place(self, address: int, nbytes: int, role: str) -> Buffer:
+        """The *nbytes* at *address*: of an allocation, or of any host memory that is there, as pageable memory.
+
+        Raises:
+            AclError: there is no such memory; *role* is what the caller calls it, and "dst" must be writable.
+        """
+        return self.runtime.memory.at(address, nbytes, role)
+
+    # --- handles
+
+    def handle(self, thing: Any) -> int:
+        """The handle of *thing*, which is alive from here on until `forget`."""
+        known = self._handles.get(id(thing))
+        if known is None:
+            number = next(self._numbers)
+            self.objects[number] = thing
+            known = self._handles.setdefault(id(thing), number)
+            if known != number:  # another thread was here meanwhile
+                del self.objects[number]
+        return known
+
+    def find(self, handle: int, kind: type) -> Any:
+        """The *kind* that *handle* stands for, or None: it is stale, or never was one."""
+        thing = self.objects.get(handle)
+        return thing if isinstance(thing, kind) else None
+
+    def forget(self, handle: int) -> None:
+        """*handle* stands for nothing any more."""
+        thing = self.objects.pop(handle, None)
+        if thing is not None:
+            self._handles.pop(id(thing), None)
+
+    # --- what is not simulated
+
+    def not_supported(self, name: str) -> int:
+        """The answer of a function without a meaning on a simulated device; the log says so once."""
+        if name not in self.unsupported:
+            self.unsupported[name] = None
+            log.warn("not simulated", function=f"acl.{name}", ret=NOT_SUPPORTED)
+        return self.refuse(NOT_SUPPORTED, f"acl.{name}() is not simulated")
+
+    def warn_once(self, what: str) -> None:
+        """Log what a script does that a card would let pass, once."""
+        if what not in self.warned:
+            self.warned[what] = None
+            log.warn(what)
+
+
+class OwnSession(Session):
+    """The session of the process: any thread may call."""
+
+    def __init__(self, options: Options) -> None:
+        profile = load(options.device)
+        if options.devices is not None:
+            profile = replace(profile, devices=options.devices)
+        runtime, trace = build(profile, options.rules or ACL.name, workers=options.workers, host_time=options.host_time)
+        super().__init__(runtime, trace, options)
+        self.bridge = runtime.bridge = BlockingBridge(runtime)
+        self.bridge.on_hang = options.on_hang
+        self.lock = self.bridge.lock
+        self._nowhere = _nowhere(runtime) if runtime.rules.context_gone is ContextGone.NONE else None
+        runtime.op_execute_ns = self.longest_kernel_ns
+        runtime.face = self
+
+    def join(self) -> None:
+        """Let the calling thread take part; it has no context yet, where the rules know such a thing."""
+        take_part(self.runtime, self._nowhere)
+
+    def finish(self, verb: Coroutine[Any, Any, _T]) -> _T:
+        """Run *verb* to its end, in the calling thread."""
+        return finish(verb)
+
+    def ret(self, verb: Coroutine[Any, Any, Any]) -> int:
+        """Run *verb* to its end: its code. As in Session, written out: this is the hot path of most calls."""
+        try:
+            with self.lock:
+                for _ in verb.__await__():  # never: a loop costs a third of send(), which tells of the end by raising
+                    raise AssertionError(f"{verb!r} suspended, and its bridge is a blocking one")
+            code = SUCCESS
+        except AclError as error:
+            code = self.failed(error)
+        if self.pending:
+            self._do_pending()
+        return code
+
+
+class GuestSession(Session):
+    """A session inside a simulation of the native API, for the thread of its event loop."""
+
+    def __init__(self, runtime: Runtime, trace: Trace | None, options: Options) -> None:
+        super().__init__(runtime, trace, options)
+        self._thread = threading.get_ident()
+        self._blocking = BlockingBridge(runtime, alone=True)
+        self._blocking.on_hang = options.on_hang
+        runtime.face = self
+
+    def join(self) -> None:
+        """The tasks of a simulation take part already."""
+
+    def finish(self, verb: Coroutine[Any, Any, _T]) -> _T:
+        """Run *verb* to its end, while the event loop stands still."""
+        runtime = self.runtime
+        if threading.get_ident() != self._thread:
+            verb.close()
+            raise RuntimeError(
+                "acl was called in a thread that belongs to a simulation of another thread's event loop: "
+                "call it from that loop, or outside the simulation"
+            )
+        usual, runtime.bridge = runtime.bridge, self._blocking
+        try:
+            return finish(verb)
+        finally:
+            runtime.bridge = usual
+            if runtime.waiters and asyncio._get_running_loop() is not None:
+                usual.arm()  # what other tasks wait for may have come about
+
+
+def _longest_kernel_s(card: str) -> int:
+    """How long a kernel may run if nobody sets a limit (documented: aclrtSetOpExecuteTimeOut); 0 is no limit."""
+    return next((seconds for family, seconds in _LONGEST_KERNEL_S.items() if card.startswith(family)), 0)
+
+
+def _nowhere(runtime: Runtime) -> Context:
+    """What is current in a thread that has set no device: a context that nothing can be done with."""
+    device = runtime.device(0)
+    context = Context(device, -1, primary=False, made=None)
+    device.stream_ids.give(0)  # it has no streams that anybody could use
+    context.destroyed = "the start of the thread"
+    context.lose(
+        DeviceError(
+            Kind.INVALID_CONTEXT,
+            "no context is current in this thread",
+            "call acl.rt.set_device() or acl.rt.set_context() in it first",
+        )
+    )
+    return context
+
+
+message: ContextVar[str | None] = ContextVar("acl_message", default=None)  # of the last failing call
+options = Options()
+ended: list[Session] = []  # sessions of the process that are over, for those who report on them
+_own: OwnSession | None = None
+_lock = threading.RLock()  # a finalizer may call in the midst of `end`
+
+
+def session() -> Session:
+    """The session that the calling thread's calls go to; it takes part from now on."""
+    scope = scope_var.get()
+    if scope is not None:
+        here: Session | None = scope.runtime.face
+        if here is not None:
+            return here
+        if scope.runtime.closed is None:
+            return _guest(scope.runtime)
+        scope_var.set(None)  # of a session that has ended
+    if opened:
+        return opened[-1].runtime.face or _guest(opened[-1].runtime)
+    own = own_session()
+    own.join()
+    return own
+
+
+def own_session() -> OwnSession:
+    """The session of the process, which begins with the first call outside a simulation."""
+    global _own
+    if _own is None:
+        with _lock, _NoCollection():
+            if _own is None:
+                _own = OwnSession(options)
+    return _own
+
+
+class _NoCollection:
+    """Within this the garbage collector rests: what it finds may have a script's `__del__`, and that calls `acl`."""
+
+    def __enter__(self) -> None:
+        self._was_enabled = gc.isenabled()
+        gc.disable()
+
+    def __exit__(self, *_: object) -> None:
+        if self._was_enabled:
+            gc.enable()
+
+
+def current_session() -> OwnSession | None:
+    """The session of the process, if there is one."""
+    return _own
+
+
+def end() -> Session | None:
+    """End the session of the process, which is in `ended` from then on; the next call begins another."""
+    global _own
+    with _lock:
+        over, _own = _own, None
+    if over is None:
+        return None
+    with over.bridge.lock:
+        over.runtime.close("the session has ended")
+        over.runtime.face = None
+    ended.append(over)
+    scope = scope_var.get()
+    if scope is not None and scope.runtime is over.runtime:
+        scope_var.set(None)
+    last_error.set(NO_ERROR)
+    message.set(None)
+    return over
+
+
+def _guest(runtime: Runtime) -> Session:
+    simulation = runtime.simulation
+    assert isinstance(simulation, Simulation), f"{runtime!r} is neither a simulation's nor a session's"
+    return GuestSession(runtime, simulation._trace, options)
+
+
+def handle_of(thing: Any) -> int:
+    """What stands in the module for an object of the native API: of memory its address, of anything else a handle."""
+    return thing.address if isinstance(thing, Buffer) else session().handle(thing)
+
+
+def object_of(handle: int) -> Any:
+    """The native API's object behind a handle of the module, or the buffer that begins at an address; LookupError if
+    there is none.
+    """
+    here = session()
+    thing = here.objects.get(handle) or here.buffers.get(handle)
+    if thing is None:
+        raise LookupError(f"{handle:#x} is neither a handle nor the address of memory that acl.rt allocated")
+    return thing

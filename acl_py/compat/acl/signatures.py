@@ -1,0 +1,63 @@
+"""The list of the binding's functions (signatures.txt), read."""
+
+from collections.abc import Iterator
+from importlib import resources
+from typing import Any, NamedTuple
+
+_FAILURES: dict[str, Any] = {"s": str, "y": bytes, "l": list, "d": dict, "f": float, "O": lambda: None, "k": int}
+
+
+class Signature(NamedTuple):
+    """One function: *letters* of its arguments as `takes` has them, *values* those of what it gives beside the code."""
+
+    module: str  # "acl", "acl.rt", ...
+    name: str
+    letters: str
+    values: str
+    has_code: bool
+
+    @property
+    def full_name(self) -> str:
+        """As a script calls it."""
+        return f"{self.module}.{self.name}"
+
+    def failure(self, code: int) -> Any:
+        """What it gives when it fails with *code*."""
+        values = [_FAILURES[letter]() for letter in self.values]
+        answer = (*values, code) if self.has_code else tuple(values)
+        return answer[0] if len(answer) == 1 else answer
+
+
+def read() -> Iterator[Signature]:
+    """All of them, in the order of the list."""
+    text = (resources.files("acl_py.compat.acl") / "signatures.txt").read_text(encoding="utf-8")
+    for line in text.splitlines():
+        if line and not line.startswith("#"):
+            yield _parse(line)
+
+
+def _parse(line: str) -> Signature:
+    """Of "rt.malloc(k size, i policy) -> (address, ret)"."""
+    head, _, rest = line.partition("(")
+    arguments, arrow, result = rest.partition(") -> ")
+    assert arrow, f"signatures.txt: {line!r} has no result"
+    module, _, name = head.rpartition(".")
+    given = result.removesuffix(" *").strip("()").split(", ")
+    has_code = given[-1] == "ret"
+    assert has_code != result.endswith(" *"), f"signatures.txt: {line!r}: a star is for what gives no code"
+    values = "".join(_letter(each) for each in (given[:-1] if has_code else given))
+    return Signature(f"acl.{module}" if module else "acl", name, _letters(arguments), values, has_code)
+
+
+def _letters(arguments: str) -> str:
+    """Of "k stream, | i level": "k|i"."""
+    before, bar, behind = arguments.partition("|")
+    first, second = ("".join(each.split()[0] for each in part.split(",") if each.strip()) for part in (before, behind))
+    return first + bar + second
+
+
+def _letter(value: str) -> str:
+    """Of "s name": "s"; a bare name is an int."""
+    letter, _, name = value.rpartition(" ")
+    assert name, f"signatures.txt: {value!r} has no name"
+    return letter or "k"

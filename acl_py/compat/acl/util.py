@@ -1,0 +1,185 @@
+"""acl.util: host memory as addresses and back, and threads."""
+
+import ctypes
+import signal
+import threading
+import traceback
+import warnings
+from collections import deque
+from collections.abc import Callable
+from contextvars import Context, copy_context
+from math import prod
+from sys import _getframe, getrefcount
+from typing import Any
+
+import numpy as np
+
+from acl_py.compat.acl.binding import WrongContainerError, takes
+from acl_py.compat.acl.session import INVALID_PARAM, SUCCESS, GuestSession, session
+from acl_py.sites import site_of
+from device_model.memory import DEVICE_BASE
+from device_model.memory.host import address_of, array_at, is_readable
+
+# NumPy's type numbers, which scripts write down as such.
+_TYPES: dict[int, np.dtype[Any]] = {np.dtype(char).num: np.dtype(char) for char in "?bBhHiIlLqQefdgFDG"}
+
+
+# What the last addresses were taken of. Many scripts take that of a temporary, bytes_to_ptr(array.tobytes()), and copy
+# from it in the next line: with the vendor's binding nobody uses the memory again in between, but here Python does.
+_lately: deque[Any] = deque(maxlen=16)
+_SMALL = 32 << 20  # what is larger the system takes back when it is freed: such a script ends on a card
+
+
+def _alone() -> int:
+    """How many references an argument has that only the call itself keeps."""
+
+    @takes("O")
+    def references(data: Any) -> int:
+        return getrefcount(data)
+
+    return references(bytes(2))
+
+
+_ALONE = _alone()
+
+
+def _keep(references: int, name: str, data: Any, nbytes: int) -> None:
+    """Keep *data*, to which there were so many references, for some calls more; if nobody else does, say so."""
+    if nbytes <= _SMALL:
+        _lately.append(data)
+    if references <= _ALONE:
+        what = "takes the address of a temporary, whose memory is free again at once: keep the temporary in a variable"
+        session().warn_once(f"acl.util.{name}() at {site_of(_getframe(1))} {what}")
+
+
+@takes("y")
+def bytes_to_ptr(data: bytes) -> int:
+    """The address inside *data*; scripts write there, immutable or not, and read it back. Keep it yourself: the address
+    does so for a few calls only.
+    """
+    _keep(getrefcount(data), "bytes_to_ptr", data, len(data))
+    return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
+
+
+def _check_host(name: str, address: int, nbytes: int) -> None:
+    """Refuse what would end the process: the vendor's binding has no such mercy."""
+    if address >= DEVICE_BASE:
+        what = f"acl.util.{name}: {address:#x} is device memory; copy it to the host with acl.rt.memcpy() first"
+        raise ValueError(what)
+    if nbytes and not (address and is_readable(address, nbytes)):
+        raise ValueError(f"acl.util.{name}: the host has no {nbytes} bytes at {address:#x}")
+
+
+@takes("kk")
+def ptr_to_bytes(address: int, size: int) -> bytes:
+    """A copy of *size* bytes of host memory; ValueError if there are none."""
+    _check_host("ptr_to_bytes", address, size)
+    return ctypes.string_at(address, size)
+
+
+def _check_array(name: str, array: object) -> None:
+    if not isinstance(array, np.ndarray):
+        raise WrongContainerError(f"acl.util.{name} needs an ndarray as argument, not {type(array).__name__}")
+
+
+@takes("O")
+def numpy_to_ptr(array: Any) -> int:
+    """The address of the array's first value; keep the array yourself. Deprecated by the vendor."""
+    _check_array("numpy_to_ptr", array)
+    what = "acl.util.numpy_to_ptr will be deprecated; use acl.util.bytes_to_ptr"
+    warnings.warn(what, DeprecationWarning, stacklevel=3)
+    if not array.flags.forc:
+        what = "acl.util.numpy_to_ptr of an array that is not contiguous: its values do not follow each other there"
+        warnings.warn(what, stacklevel=3)
+    if array.base is None:  # a view keeps nothing that its array would not
+        _keep(getrefcount(array), "numpy_to_ptr", array, array.nbytes)
+    return address_of(array)
+
+
+@takes("O")
+def numpy_contiguous_to_ptr(array: Any) -> tuple[int, Any]:
+    """The address of a contiguous array with the same values, and that array: the same one if it is contiguous."""
+    _check_array("numpy_contiguous_to_ptr", array)
+    contiguous = np.ascontiguousarray(array)
+    return address_of(contiguous), contiguous
+
+
+@takes("kOi")
+def ptr_to_numpy(address: int, shape: Any, type_number: int) -> Any:
+    """An array over host memory: a view, which nobody keeps alive. *type_number* is NumPy's; ValueError if there is no
+    such memory.
+    """
+    if not isinstance(shape, tuple) or not all(isinstance(length, int) for length in shape):
+        raise WrongContainerError("acl.util.ptr_to_numpy args parse failed: the second argument is not a tuple of ints")
+    dtype = _TYPES.get(type_number)
+    if dtype is None or any(length < 0 for length in shape):
+        raise ValueError(f"acl.util.ptr_to_numpy: there is no array of shape {shape} and type number {type_number}")
+    nbytes = prod(shape) * dtype.itemsize
+    _check_host("ptr_to_numpy", address, nbytes)
+    if not nbytes:
+        return np.empty(shape, dtype)
+    return array_at(address, nbytes).view(dtype).reshape(shape)
+
+
+# --- threads
+
+
+class _Thread:
+    """A thread that a script started, and what its function raised. It ends with the process, if not before."""
+
+    def __init__(self, function: Callable[..., Any], args: Any, context: Context) -> None:
+        self.error = ""
+        call = (function,) if args is None else (function, args)
+        self._thread = threading.Thread(
+            target=context.run, args=(self._run, *call), name="acl.util.start_thread", daemon=True
+        )
+        self._thread.start()  # returns when the thread is there, and has a number
+
+    @property
+    def number(self) -> int:
+        """What threading.get_ident() gives in it."""
+        assert self._thread.ident is not None, "it has started"
+        return self._thread.ident
+
+    def join(self) -> None:
+        """Wait for its end."""
+        self._thread.join()
+
+    def _run(self, function: Callable[..., Any], *args: Any) -> None:
+        try:
+            function(*args)
+        except BaseException:
+            self.error = traceback.format_exc()
+
+
+# By number, of which the system may give that of a thread that is over to another: those who stop one mean the oldest.
+_threads: dict[int, list[_Thread]] = {}
+
+
+@takes("OO", bare=True)
+def start_thread(function: Any, args: Any) -> tuple[int, int]:
+    """Start a thread that calls *function* with *args*, or without if that is None; SIGINT ends the process again."""
+    if not callable(function):
+        raise TypeError("parameter must be callable")
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # A thread of its own session begins without a context; in a simulation it has to be told that it is in one.
+    context = copy_context() if isinstance(session(), GuestSession) else Context()
+    thread = _Thread(function, args, context)
+    _threads.setdefault(thread.number, []).append(thread)
+    return thread.number, SUCCESS
+
+
+@takes("k")
+def stop_thread(number: int) -> int:
+    """Wait for the end of a thread of start_thread; RuntimeError with its traceback if its function raised."""
+    started = _threads.get(number)
+    if not started:
+        return session().refuse(INVALID_PARAM, f"start_thread has made no thread {number}, or it was stopped")
+    thread = started.pop(0)
+    if not started:
+        del _threads[number]
+    thread.join()
+    if thread.error:
+        raise RuntimeError(thread.error)
+    return SUCCESS

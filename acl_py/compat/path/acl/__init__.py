@@ -1,0 +1,5 @@
+"""What `import acl` finds in a process that a script of `acl-py run` has started."""
+
+from acl_py.compat.acl.processes import take_over
+
+take_over()  # puts the real thing in the place of this module

@@ -1,0 +1,126 @@
+"""install() and what it puts into sys.modules."""
+
+import importlib
+import importlib.util
+import sys
+from types import ModuleType
+
+import pytest
+
+from acl_py.compat.acl import install, uninstall
+from acl_py.compat.acl import session as sessions
+from acl_py.compat.acl.signatures import read
+from acl_py.log import disable, enable
+
+SIGNATURES = list(read())
+NAMES = ["acl", *(f"acl.{name}" for name in ("rt", "mdl", "op", "media", "util", "prof", "blas", "himpi", "fv"))]
+
+
+@pytest.fixture(autouse=True)
+def leave_nothing():
+    yield
+    uninstall()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_module_has_the_functions_of_the_list_and_nothing_else(name):
+    install(device="tiny")
+    module = importlib.import_module(name)
+    public = {each for each in vars(module) if not each.startswith("_")}
+    functions = {each.name for each in SIGNATURES if each.module == name}
+    assert public - functions == ({each.removeprefix("acl.") for each in NAMES[1:]} if name == "acl" else set())
+    assert functions <= public
+    assert {getattr(module, each).__module__ for each in functions} <= {name}
+
+
+def test_each_function_takes_what_the_list_says():
+    install(device="tiny")
+    taken = {each.full_name: getattr(sys.modules[each.module], each.name).letters for each in SIGNATURES}
+    assert taken == {each.full_name: each.letters for each in SIGNATURES}
+    assert len(taken) == len(SIGNATURES)  # none stands there twice
+
+
+def test_a_function_that_is_not_simulated_says_so_once_in_the_log():
+    said = []
+
+    class Log:
+        def warning(self, event, **about):
+            said.append((event, about))
+
+        def debug(self, event, **about):
+            """Calls are not what this is about."""
+
+    install(device="tiny")
+    enable(Log())
+    try:
+        rt = importlib.import_module("acl.rt")
+        answers = [
+            rt.binary_load_from_file("kernel.o", []),
+            rt.binary_load_from_file("kernel.o", []),
+            rt.create_binary(0, 0),
+        ]
+    finally:
+        disable()
+    assert answers == [(0, 207000), (0, 207000), 0]
+    assert said == [
+        ("not simulated", {"function": "acl.rt.binary_load_from_file", "ret": 207000}),
+        ("not simulated", {"function": "acl.rt.create_binary", "ret": 207000}),
+    ]
+    assert rt.get_last_error(0) == 207000
+
+
+def test_all_forms_of_import():
+    install(device="tiny")
+    import acl
+    import acl.rt
+    from acl.rt import memcpy
+    from acl.util import bytes_to_ptr  # noqa: F401
+
+    assert memcpy is acl.rt.memcpy
+    assert importlib.util.find_spec("acl") is not None
+
+
+def test_another_acl_is_not_shadowed_unless_that_is_wanted(monkeypatch):
+    real = ModuleType("acl")
+    monkeypatch.setitem(sys.modules, "acl", real)
+    with pytest.raises(RuntimeError, match=r"there is a module acl already: .*install\(replace=True\)"):
+        install()
+    assert sys.modules["acl"] is real
+    install(replace=True)
+    assert sys.modules["acl"] is not real
+    uninstall()
+    assert sys.modules["acl"] is real
+
+
+def test_an_acl_that_could_be_imported_is_another_one_too(monkeypatch, tmp_path):
+    (tmp_path / "acl.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(RuntimeError, match=r"acl\.py"):
+        install()
+    assert "acl" not in sys.modules
+
+
+def test_uninstall_leaves_nothing():
+    install()
+    uninstall()
+    assert [name for name in sys.modules if name == "acl" or name.startswith("acl.")] == []
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("acl")
+    uninstall()
+
+
+def test_install_again_begins_anew():
+    acl = install(device="tiny")
+    assert (acl.init(), acl.init(), acl.rt.set_device(0)) == (0, 100002, 0)
+    first = sessions.current_session()
+    install(device="tiny", devices=3)
+    assert sessions.current_session() is None
+    assert first in sessions.ended
+    assert (acl.init(), acl.rt.get_device_count()) == (0, (3, 0))  # also through the module that was there before
+    assert acl.rt.get_device() == (0, 107002)
+
+
+def test_options_that_are_none():
+    with pytest.raises(TypeError, match="color"):
+        install(color="red")
+    assert "acl" not in sys.modules

@@ -1,0 +1,138 @@
+"""The fixture `acl` for tests of other projects."""
+
+import tomllib
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ["pytester"]
+PLUGIN = "acl_py.pytest_plugin"
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.fixture
+def outcome(pytester, monkeypatch):
+    """Run a test file with the plugin, in a process of its own."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    installed = any(point.value == PLUGIN for point in entry_points(group="pytest11"))
+
+    def outcome(text, *options):
+        pytester.makepyfile(text)
+        options = [*options, "-p", "no:cacheprovider", "-p", "no:asyncio", "-W", "error"]
+        return pytester.runpytest_subprocess(*options, *([] if installed else ["-p", PLUGIN]))
+
+    return outcome
+
+
+def test_the_package_tells_pytest_of_it():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["entry-points"]["pytest11"] == {"acl_py": PLUGIN}
+
+
+def test_each_test_has_a_session_of_its_own_and_nothing_stays(outcome):
+    done = outcome(
+        """
+        import sys
+
+        def first_pointer(acl):
+            assert acl.init() == 0                     # the first time, in each test
+            assert acl.rt.get_device()[1] == 107002    # nothing is set yet
+            assert acl.rt.set_device(0) == 0
+            return acl.rt.malloc(1024, 0)
+
+        def test_one(acl):
+            import acl as imported
+            assert imported is acl
+            test_one.pointer, ret = first_pointer(acl)
+            assert ret == 0
+
+        def test_two(acl):
+            assert first_pointer(acl) == (test_one.pointer, 0)   # a new device: the same addresses again
+
+        def test_without():
+            assert not [name for name in sys.modules if name == "acl" or name.startswith("acl.")]
+        """
+    )
+    done.assert_outcomes(passed=3)
+
+
+def test_a_marker_chooses_the_device(outcome):
+    done = outcome(
+        """
+        import pytest
+
+        @pytest.mark.acl(device="ascend310p3", devices=2)
+        def test_two_small_ones(acl):
+            assert (acl.get_soc_name(), acl.rt.get_device_count()) == ("Ascend310P3", (2, 0))
+        """,
+        "--strict-markers",
+    )
+    done.assert_outcomes(passed=1)
+
+
+def test_leaks_and_times_can_be_asked_for(outcome):
+    done = outcome(
+        """
+        def test_asks(acl, acl_session):
+            acl.rt.set_device(0)
+            pointer, ret = acl.rt.malloc(1024, 0)
+            [leak] = acl_session.leaks()
+            assert "made at test_leaks_and_times_can_be_asked_for.py:3> was never freed" in leak
+            assert acl_session.now_us > 0
+            assert "us of simulated time" in acl_session.report()
+            acl.rt.free(pointer)
+            assert acl_session.leaks() == []
+        """
+    )
+    done.assert_outcomes(passed=1)
+
+
+def test_on_request_a_test_that_leaves_something_behind_fails(outcome):
+    text = """
+        def test_leaks(acl):
+            acl.rt.set_device(0)
+            acl.rt.create_stream()
+
+        def test_tidy(acl):
+            acl.rt.set_device(0)
+            stream, ret = acl.rt.create_stream()
+            acl.rt.destroy_stream(stream)
+        """
+    outcome(text).assert_outcomes(passed=2)
+    done = outcome(text, "--acl-leaks")
+    done.assert_outcomes(passed=2, errors=1)
+    done.stdout.fnmatch_lines(["*left behind:", "*1 stream never destroyed, made at *:3"])
+
+
+def test_a_hang_is_an_exception_there(outcome):
+    done = outcome(
+        """
+        import pytest
+        from acl_py import DeadlockError
+
+        def test_hang(acl):
+            acl.rt.set_device(0)
+            stream, ret = acl.rt.create_stream()
+            event, ret = acl.rt.create_event_with_flag(1)
+            acl.rt.stream_wait_event(stream, event)
+            with pytest.raises(DeadlockError, match="record that event"):
+                acl.rt.synchronize_stream(stream)
+        """
+    )
+    done.assert_outcomes(passed=1)
+
+
+def test_the_module_is_imported_when_a_test_wants_it(outcome):
+    done = outcome(
+        """
+        import sys
+
+        def test_other():
+            assert "acl_py.compat.acl" not in sys.modules
+
+        def test_wants_it(acl):
+            assert "acl_py.compat.acl" in sys.modules
+        """
+    )
+    done.assert_outcomes(passed=2)

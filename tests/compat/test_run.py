@@ -1,0 +1,257 @@
+"""`acl-py run`: a script runs as Python would run it, and says at the end what it did."""
+
+import os
+import re
+import subprocess
+import sys
+from textwrap import dedent
+
+import pytest
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Write a script and run it: what came of it."""
+
+    def run(script, *arguments, options=(), command=("-m", "acl_py")):
+        path = tmp_path / "script.py"
+        path.write_text(dedent(script), encoding="utf-8")
+        return subprocess.run(
+            [sys.executable, "-W", "error", *command, "run", *options, str(path), *arguments],
+            capture_output=True, encoding="utf-8", check=False, timeout=60, cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(each for each in sys.path if each)},
+        )  # fmt: skip
+
+    return run
+
+
+def test_a_script_is_main_with_its_arguments_and_its_folder_on_the_path(run, tmp_path):
+    (tmp_path / "beside.py").write_text("WHAT = 'found'\n")
+    script = """\
+        import os, sys, pickle
+        import acl
+        from acl.rt import memcpy
+        import beside
+        print(__name__, __file__ == sys.argv[0], os.path.samefile(sys.path[0], os.path.dirname(__file__)))
+        print(sys.argv[1:], beside.WHAT, sys.modules["__main__"].__dict__ is globals(), memcpy is acl.rt.memcpy)
+
+        class Thing:
+            pass
+
+        print(type(pickle.loads(pickle.dumps(Thing()))) is Thing)
+        """
+    done = run(script, "--device", "7", "-x", "--", "y")
+    assert done.stdout.splitlines() == [
+        "__main__ True True",
+        "['--device', '7', '-x', '--', 'y'] found True True",
+        "True",
+    ]
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("ending", "code", "told"),
+    [
+        ("sys.exit()", 0, ""),
+        ("sys.exit(7)", 7, ""),
+        ("sys.exit('no such card')", 1, "no such card\n"),
+        ("raise KeyboardInterrupt", 130, None),
+    ],
+)
+def test_the_exit_code_is_that_of_the_script(run, ending, code, told):
+    done = run(f"import sys\nprint('output')\n{ending}\n")
+    assert (done.returncode, done.stdout) == (code, "output\n")
+    assert told is None or done.stderr == told
+
+
+def test_an_exception_gives_the_traceback_that_python_gives(run, tmp_path):
+    script = """\
+        import acl
+
+        def main():
+            raise ValueError("wrong")
+
+        main()
+        """
+    done = run(script)
+    plain = subprocess.run(
+        [sys.executable, str(tmp_path / "script.py")],
+        capture_output=True, encoding="utf-8", check=False, timeout=60,
+        env={**os.environ, "PYTHONPATH": str(_stub(tmp_path))},
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (1, plain.stderr)
+
+
+def _stub(tmp_path):
+    folder = tmp_path / "stub"
+    folder.mkdir()
+    (folder / "acl.py").write_text("")
+    return folder
+
+
+def test_the_summary_comes_when_all_is_over(run):
+    """Behind threads, atexit and finalizers: scripts free what they have in all of these."""
+    script = """\
+        import atexit, sys, threading
+        import acl
+
+        acl.init()
+        acl.rt.set_device(0)
+        context, ret = acl.rt.get_context()
+        stream, ret = acl.rt.create_stream()
+        pointers = [acl.rt.malloc(1024, 0)[0] for _ in range(5)]
+
+        class Owner:
+            def __del__(self):
+                print("finalizer", acl.rt.free(pointers[0]), file=sys.stderr)
+
+        def later():
+            acl.rt.set_context(context)
+            print("thread", acl.rt.free(pointers[1]), file=sys.stderr)
+
+        owner = Owner()
+        atexit.register(lambda: print("atexit", acl.rt.free(pointers[2]), file=sys.stderr))
+        threading.Thread(target=later).start()
+        acl.rt.memset_async(pointers[3], 1024, 0, 1024, stream)
+        acl.rt.synchronize_stream(stream)
+        acl.rt.free(pointers[3])
+        """
+    lines = run(script).stderr.splitlines()
+    assert lines[:3] == ["thread 0", "atexit 0", "finalizer 0"]
+    assert re.fullmatch(r"acl-py: ascend910b3, rules acl: [\d.]+ us of simulated time", lines[3])
+    summary = "\n".join(lines[4:])
+    assert re.search(r"cores of device 0: 1 operations, [\d.]+ us", summary)
+    assert re.search(r"stream 1 of device 0: 1 operations, [\d.]+ us", summary)
+    assert re.search(r"SynchronizeStream at script.py:22: once, [\d.]+ us", summary)
+    leaks = [line for line in lines if "leak" in line]
+    assert leaks == [
+        "  leak: <Allocation device 1.0 KiB allocation 5 made at script.py:8> was never freed",
+        "  leak: 1 stream never destroyed, made at script.py:7",
+    ]
+
+
+def test_what_only_the_reset_freed_is_a_leak_too(run):
+    script = """\
+        import acl
+        acl.rt.set_device(0)
+        pointer, ret = acl.rt.malloc(1024, 0)
+        buffer = acl.create_data_buffer(pointer, 1024)
+        acl.rt.reset_device(0)
+        acl.finalize()
+        """
+    leaks = [line.strip() for line in run(script).stderr.splitlines() if "leak" in line]
+    assert len(leaks) == 2
+    assert re.fullmatch(r"leak: <Allocation device .* made at script.py:3, .*>: only the reset freed it", leaks[0])
+    assert leaks[1].startswith("leak: 1 data buffer never destroyed")
+
+
+def test_options_choose_the_card(run):
+    script = """\
+        import acl
+        print(acl.get_soc_name(), acl.rt.get_device_count())
+        """
+    done = run(script, options=["--device", "ascend310p3", "--devices", "3", "--workers", "1"])
+    assert done.stdout == "Ascend310P3 (3, 0)\n"
+    assert done.stderr.startswith("acl-py: ascend310p3, rules acl")
+
+
+def test_operators_and_models_of_ones_own_are_registered_before_the_script_runs(run, tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "from acl_py.compat.acl import Tensor, register_model\n"
+        "register_model('double.om', [Tensor('x', 'float32', (4,))], [Tensor('y', 'float32', (4,))])(lambda x: 2 * x)\n"
+    )
+    script = """\
+        import acl
+        acl.rt.set_device(0)
+        model, ret = acl.mdl.load_from_file("models/double.om")
+        print(ret)
+        acl.mdl.unload(model)
+        """
+    assert run(script, options=["--register", "mine.py"]).stdout == "0\n"
+    (tmp_path / "mine.py").write_text("1 / 0\n")
+    done = run(script, options=["--register", "mine.py"])
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.splitlines()[:2] == [
+        "Traceback (most recent call last):",
+        '  File "mine.py", line 1, in <module>',
+    ]
+
+
+def test_measured_host_time_counts_what_passes_between_calls(run):
+    script = """\
+        import time
+        import acl
+        acl.rt.set_device(0)
+        time.sleep(0.05)
+        acl.rt.set_device(0)
+        """
+    done = run(script, options=["--host-time", "measured"])
+    [us] = re.findall(r"rules acl: ([\d,.]+) us", done.stderr)
+    assert float(us.replace(",", "")) > 50_000
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        (["--device", "nosuch"], "nosuch"),
+        (["--rules", "nosuch"], "there are no rules"),
+        (["--models", "nosuch"], "does not exist"),
+        (["--host-time", "nosuch"], "nosuch"),
+        (["--devices", "0"], "greater than or equal"),
+    ],
+)
+def test_a_wrong_option_is_refused_before_the_script_runs(run, options, what):
+    done = run("print('ran')", options=options)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert what in done.stderr
+
+
+def test_there_must_be_a_script(run, tmp_path):
+    done = run("", command=("-m", "acl_py"), options=[str(tmp_path / "nosuch.py")])
+    assert done.returncode == 2
+    assert "can't open file" in done.stderr
+    assert "No such file" in done.stderr
+
+
+def test_a_function_that_is_not_simulated_is_a_finding(run):
+    done = run("import acl\nacl.rt.set_device(0)\nprint(*(acl.rt.get_devices_topo(0, 1) for _ in range(2)))\n")
+    assert done.stdout == "(0, 207000) (0, 207000)\n"
+    assert done.stderr.count("finding: acl.rt.get_devices_topo is not simulated: it gave 207000") == 1
+
+
+def test_a_hang_that_the_script_would_catch_ends_it_all_the_same(run):
+    script = """\
+        import acl
+        acl.rt.set_device(0)
+        stream, ret = acl.rt.create_stream()
+        notify, ret = acl.rt.create_notify(0)
+        acl.rt.wait_and_reset_notify(notify, stream, 0)
+        print("output, not flushed yet")
+        try:
+            acl.rt.synchronize_stream(stream)
+        except BaseException:
+            print("caught")
+        """
+    done = run(script)
+    assert (done.returncode, done.stdout) == (3, "output, not flushed yet\n")
+    assert "script.py:8" in done.stderr
+    assert "script.py:5" in done.stderr
+    assert "us of simulated time" in done.stderr
+
+
+def test_a_hang_inside_a_simulation_of_the_native_api_ends_it_too(run):
+    script = """\
+        import acl
+        import acl_py
+
+        async def main():
+            stream, ret = acl.rt.create_stream()
+            event, ret = acl.rt.create_event_with_flag(1)
+            acl.rt.stream_wait_event(stream, event)
+            acl.rt.synchronize_stream(stream)
+
+        acl_py.run(main, device="ascend910b3")
+        """
+    done = run(script)
+    assert done.returncode == 3
+    assert "wait for Event 1 made at script.py:6 on stream 1 submitted at script.py:7" in done.stderr

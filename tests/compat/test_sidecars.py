@@ -1,0 +1,223 @@
+"""Sidecars: what is looked for where, what a broken one is told of, and the command that begins one."""
+
+import pytest
+from card import done, made, module
+from typer.testing import CliRunner
+
+from acl_py import log
+from acl_py.cli import app
+from acl_py.compat.acl import Tensor, register_model, unregister_model
+from acl_py.compat.acl.models import Model
+from acl_py.compat.acl.sidecars import read, sidecar_of
+
+GOOD = """
+compute = "doubled:infer"
+[[inputs]]
+name = "x"
+dtype = "int32"
+dims = [4]
+[[outputs]]
+name = "y"
+dtype = "int32"
+dims = [4]
+"""
+DOUBLED = "def infer(x):\n    return 2 * x\n"
+
+
+def test_a_model_without_a_sidecar_is_told_the_one_to_write(acl, tmp_path, capsys):
+    path = tmp_path / "resnet50.om"
+    assert acl.mdl.load_from_file(str(path)) == (0, 145002)
+    told = capsys.readouterr().err
+    assert "there is no such file" in told
+    assert f"write {path}.toml, which `acl-py model init {path}` begins:" in told
+    assert 'compute = "resnet50:infer"' in told
+    path.write_bytes(b"a model")
+    assert acl.mdl.load_from_file(str(path)) == (0, 145002)
+    assert "a model file cannot run here" in capsys.readouterr().err
+    assert acl.mdl.query_size(str(path)) == (0, 0, 145002)
+    assert "145002" in acl.get_recent_err_msg()
+
+
+def test_what_is_told_can_be_used(acl, tmp_path, capsys):
+    path = tmp_path / "net.om"
+    acl.mdl.load_from_file(str(path))
+    _, _, template = capsys.readouterr().err.partition("begins:\n")
+    sidecar_of(path).write_text(template)
+    (tmp_path / "net.py").write_text("def infer(data):\n    return data.reshape(-1)[:1000]\n")
+    made(acl.mdl.load_from_file(str(path)))
+
+
+def test_a_sidecar_is_looked_for_beside_the_file_and_in_the_models_directories(tmp_path):
+    first, second, beside = (tmp_path / name for name in ("first", "second", "beside"))
+    for number, directory in enumerate((first, second, beside), 1):
+        directory.mkdir()
+        (directory / "net.om.toml").write_text(GOOD.replace("[4]", f"[{number}]").replace("doubled", "net"))
+        (directory / "net.py").write_text(DOUBLED)
+    found = {}
+    for where in ("beside", "elsewhere"):
+        with module(models=[first, second]) as acl:
+            desc = acl.mdl.create_desc()
+            done(acl.mdl.get_desc_from_file(desc, str(tmp_path / where / "net.om")))
+            found[where] = acl.mdl.get_input_size_by_index(desc, 0)
+    assert found == {"beside": 12, "elsewhere": 4}
+
+
+def test_what_is_registered_in_python_comes_first(acl, tmp_path):
+    (tmp_path / "net.om.toml").write_text(GOOD)
+    (tmp_path / "doubled.py").write_text(DOUBLED)
+    register_model("net.om", [Tensor("a", "int8", (1,))], [Tensor("b", "int8", (1,))])(lambda a: a)
+    desc = acl.mdl.create_desc()
+    try:
+        done(acl.mdl.get_desc_from_file(desc, str(tmp_path / "net.om")))
+        assert acl.mdl.get_input_name_by_index(desc, 0) == "a"
+    finally:
+        unregister_model("net.om")
+    done(acl.mdl.get_desc_from_file(desc, str(tmp_path / "net.om")))
+    assert acl.mdl.get_input_name_by_index(desc, 0) == "x"
+
+
+def test_the_module_beside_a_sidecar_comes_before_others_of_its_name(tmp_path):
+    """And two of one name do not get into each other's way."""
+    for name, factor in (("a", 2), ("b", 3)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "net.om.toml").write_text(GOOD.replace("doubled", "json"))
+        (tmp_path / name / "helper_of_json.py").write_text(f"FACTOR = {factor}\n")
+        (tmp_path / name / "json.py").write_text(f"def infer(x):\n    return {factor} * x\n")
+    models = [read(tmp_path / name / "net.om.toml", tmp_path / name / "net.om") for name in ("a", "b")]
+    assert [model.compute(1) for model in models] == [2, 3]
+
+
+def test_a_function_may_be_an_attribute_of_an_importable_module(tmp_path):
+    (tmp_path / "net.om.toml").write_text(GOOD.replace("doubled:infer", "numpy:linalg.norm"))
+    assert read(tmp_path / "net.om.toml", tmp_path / "net.om").compute([3, 4]) == 5
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (('dtype = "int32"', 'dtype = "int33"'), "x: dtype must be one of float32"),
+        (("dims = [4]", "dims = [-2]"), "x: dims are numbers of elements, -1 or texts, not -2"),
+        (("dims = [4]", 'dims = ["batch"]'), "dims may be texts only in outputs"),
+        (('name = "x"', 'name = "y"'), "names of their own, not y, y"),
+        (('name = "x"\n', ""), "each of inputs has name, dtype and dims"),
+        (("dims = [4]", 'dims = [4]\nlayout = "ND"'), "each of inputs has name, dtype and dims"),
+        (("dims = [4]", 'dims = [4]\nformat = "CHW"'), "x: format must be one of NCHW"),
+        (("dims = [4]", "dims = [4]\nranges = [[1, 2], [3, 4]]"), "x: 2 ranges for 1 dims"),
+        (('"doubled:infer"', '"doubled:infer"\nspeed = 1'), "speed is none of compute"),
+        (('"doubled:infer"', '"doubled:infer"\ncost_us = -1'), "cost_us must be 0 or more"),
+        (('"doubled:infer"', '"doubled:infer"\ncost_us = [1, 2]'), "one number, or one for each gear"),
+        (('"doubled:infer"', '"doubled:infer"\ncost_us = 1\nflops = 1'), "either cost_us or flops"),
+        (('"doubled:infer"', '"doubled:infer"\ndynamic_batch = [1]'), "needs an input with -1"),
+        (('"doubled:infer"', '"doubled:infer"\ndynamic_batch = [0]'), "each 1 or more"),
+        (('"doubled:infer"', '"doubled:infer"\ndynamic_hw = [[1]]'), "pairs of height and width"),
+        (('"doubled:infer"', '"doubled:infer"\ndynamic_batch = [1]\ndynamic_hw = [[1, 1]]'), "a model has one of"),
+        (('"doubled:infer"', '"doubled"'), "compute is module:name, not 'doubled'"),
+        (('"doubled:infer"', '"doubled:nothing"'), "no attribute 'nothing'"),
+        (('"doubled:infer"', '"doubled:__name__"'), "cannot be called"),
+        (('"doubled:infer"', '"no_such_module:infer"'), "no_such_module.py would be found"),
+        (('"doubled:infer"', '"broken:infer"'), "ZeroDivisionError"),
+        (('compute = "doubled:infer"\n', ""), "compute is missing"),
+        (("[[outputs]]", "[[outputs"), "net.om.toml:"),
+    ],
+)
+def test_a_sidecar_that_cannot_be_used_is_told_with_its_field(acl, tmp_path, capsys, change, text):
+    assert change[0] in GOOD
+    (tmp_path / "net.om.toml").write_text(GOOD.replace(*change, 1))
+    (tmp_path / "doubled.py").write_text(DOUBLED)
+    (tmp_path / "broken.py").write_text("1 / 0\n")
+    assert acl.mdl.load_from_file(str(tmp_path / "net.om")) == (0, 545001)
+    told = capsys.readouterr().err
+    assert text in told
+    assert str(tmp_path / "net.om.toml") in told
+    assert text in acl.get_recent_err_msg()
+
+
+@pytest.mark.parametrize(
+    ("dim", "text"), [("depth", "no arithmetic"), ("batch **", "no arithmetic"), ("1 - batch", "is -1")]
+)
+def test_dims_of_outputs_are_arithmetic_with_the_gear(dim, text):
+    with pytest.raises(ValueError, match=text):
+        register_model("net.om", [Tensor("x", "int8", (-1,))], [Tensor("y", "int8", (dim,))], dynamic_batch=(1, 2))(
+            lambda x: x
+        )
+
+
+def test_weights_are_as_large_as_the_file_unless_it_is_said(tmp_path):
+    (tmp_path / "net.om").write_bytes(bytes(100))
+    (tmp_path / "doubled.py").write_text(DOUBLED)
+    sizes = []
+    for more in ("", "weight_size = 7\nwork_size = 9\n"):
+        (tmp_path / "net.om.toml").write_text(more + GOOD)
+        model = read(tmp_path / "net.om.toml", tmp_path / "net.om")
+        assert isinstance(model, Model)
+        sizes.append((model.work_bytes, model.weight_size))
+    assert sizes == [(32, 100), (9, 7)]
+
+
+# --- the command
+
+
+def test_the_command_writes_what_loads_and_executes(acl, tmp_path):
+    file = tmp_path / "my-net.v2.om"
+    shapes = ["--input", "x.1:bfloat16:2,4", "--output", "y:bfloat16:2", "--output", "z:int32:2,1:NHWC"]
+    result = CliRunner().invoke(app, ["model", "init", str(file), *shapes])
+    assert result.exit_code == 0, result.output
+    assert {each.name for each in tmp_path.iterdir()} == {"my-net.v2.om.toml", "my_net_v2.py"}
+    model = made(acl.mdl.load_from_file(str(file)))
+    desc = acl.mdl.create_desc()
+    done(acl.mdl.get_desc(desc, model))
+    assert made(acl.mdl.get_input_dims(desc, 0)) == {"name": "x.1", "dimCount": 2, "dims": [2, 4]}
+    assert (acl.mdl.get_output_data_type(desc, 0), acl.mdl.get_output_format(desc, 1)) == (27, 1)
+    holders = []
+    for sizes in ((16,), (4, 8)):
+        holders.append(acl.mdl.create_dataset())
+        for size in sizes:
+            acl.mdl.add_dataset_buffer(holders[-1], acl.create_data_buffer(made(acl.rt.malloc(size, 0)), size))
+    done(acl.mdl.execute(model, *holders))
+
+
+def test_the_command_has_a_model_of_images_in_mind(tmp_path):
+    assert CliRunner().invoke(app, ["model", "init", str(tmp_path / "net.om")]).exit_code == 0
+    model = read(tmp_path / "net.om.toml", tmp_path / "net.om")
+    assert [tensor.dims for tensor in model.everything] == [(1, 3, 224, 224), (1, 1000)]
+    assert model.cost_us == (1000,)
+
+
+def test_the_command_writes_over_nothing_unless_it_is_told(tmp_path):
+    file, sidecar, function = (tmp_path / name for name in ("net.om", "net.om.toml", "net.py"))
+    sidecar.write_text("mine")
+    function.write_text("mine, too")
+    result = CliRunner().invoke(app, ["model", "init", str(file)])
+    assert (result.exit_code, sidecar.read_text()) == (2, "mine")
+    assert CliRunner().invoke(app, ["model", "init", str(file), "--force"]).exit_code == 0
+    assert "compute" in sidecar.read_text()
+    assert function.read_text() == "mine, too"
+
+
+@pytest.mark.parametrize("text", ["x", "x:float33:1", "x:float32:1:ABC", "x:float32:-5"])
+def test_the_command_refuses_tensors_that_are_none(tmp_path, text):
+    result = CliRunner().invoke(app, ["model", "init", str(tmp_path / "net.om"), "--input", text])
+    assert result.exit_code == 2
+    assert not list(tmp_path.iterdir())
+
+
+class Recorder:
+    """A logger that keeps its warnings."""
+
+    def __init__(self):
+        self.warnings = []
+
+    def warning(self, event, **about):
+        self.warnings.append((event, about))
+
+
+def test_the_log_is_told_if_there_is_one(acl, tmp_path, capsys):
+    log.enable(recorder := Recorder())
+    try:
+        assert acl.mdl.load_from_file(str(tmp_path / "net.om")) == (0, 145002)
+    finally:
+        log.disable()
+    ((event, about),) = recorder.warnings
+    assert f"write {tmp_path / 'net.om.toml'}" in event
+    assert 'compute = "net:infer"' in about["detail"]
+    assert capsys.readouterr().err == ""
