@@ -28,7 +28,8 @@ from typing import Any, TypeVar
 
 from acl_py.deadlocks import Waiting
 from acl_py.errors import DeadlockError, Kind
-from acl_py.runtime import SUCCESS, Runtime, Scope, last_error, scope_var
+from acl_py.runtime import Runtime
+from acl_py.scopes import SUCCESS, Scope, last_error, scope_var
 from acl_py.threads import GRACE_S, Company, Thread, is_hopeless
 from device_model.contexts import Context
 from device_model.scheduler import Completion, FirstOf

@@ -15,7 +15,8 @@ from typing import Any
 
 from acl_py import injection
 from acl_py.errors import Kind
-from acl_py.runtime import Runtime, Scope, current, found, here
+from acl_py.runtime import Runtime
+from acl_py.scopes import Scope, current, found, here
 from acl_py.signals import check_signals
 from acl_py.sites import Site, site_of
 from acl_py.streams import StreamLike, resolve

@@ -11,7 +11,8 @@ from functools import partial
 from sys import _getframe
 from typing import Any
 
-from acl_py.runtime import Runtime, Scope, current
+from acl_py.runtime import Runtime
+from acl_py.scopes import Scope, current
 from acl_py.sites import Site, site_of
 from acl_py.streams import StreamLike, resolve
 from device_model import memory as model

@@ -16,7 +16,8 @@ from acl_py.blocking import BlockingBridge
 from acl_py.errors import DeadlockError
 from acl_py.programs import Program, Step
 from acl_py.replay import Played, Player
-from acl_py.runtime import SUCCESS, Runtime, Scope, last_error, scope_var
+from acl_py.runtime import Runtime
+from acl_py.scopes import SUCCESS, Scope, last_error, scope_var
 from acl_py.simulation import build
 from device_model import memory as model
 from device_model.memory import Space

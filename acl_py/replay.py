@@ -24,7 +24,8 @@ from acl_py.errors import AclError, DeviceError, Kind
 from acl_py.faults import Fault, Guard, Rule
 from acl_py.kernels import Cost, KernelFunction, LaunchKernel, kernel
 from acl_py.programs import Program, Step
-from acl_py.runtime import SUCCESS, Runtime, Scope, last_error, scope_var
+from acl_py.runtime import Runtime
+from acl_py.scopes import SUCCESS, Scope, last_error, scope_var
 from acl_py.simulation import build
 from acl_py.trace import Trace
 from device_model.memory import Space

@@ -1,13 +1,11 @@
-"""The runtime: one simulation as its host sees it. The host clock, the current context of each task, and the way in.
+"""The runtime: one simulation as its host sees it. The host clock, all waiting, and the way in.
 
 `Runtime.submit` is the only way in, a completion the only way out. A verb checks its arguments, waits for room if it
 must, and then queues without suspending, so that it has queued everything or nothing. All waiting goes through the
 bridge.
 """
 
-from collections.abc import Callable, Coroutine, Generator, Iterable
-from contextvars import ContextVar
-from sys import _getframe
+from collections.abc import Callable, Coroutine, Iterable
 from time import monotonic, perf_counter_ns
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -19,6 +17,7 @@ from acl_py.deadlocks import Poll, Waiting
 from acl_py.errors import AclError, DeadlockError, Kind
 from acl_py.findings import Speaker
 from acl_py.routes import asynchronous, routes_of
+from acl_py.scopes import Barred, last_error
 from acl_py.sites import Site
 from device_model.chains import Chains
 from device_model.contexts import Context
@@ -29,14 +28,12 @@ from device_model.memory import Block, Buffer, Memory
 from device_model.observe import Hooks, Observer
 from device_model.ops import Op
 from device_model.profile import DeviceProfile
-from device_model.rules import CUDA, Code, SyncRules
+from device_model.rules import SyncRules
 from device_model.scheduler import Completion, FirstOf, Nanoseconds, Scheduler
 from device_model.streams import HardwareQueue, Stream
 from device_model.workers import Workers
 
 T = TypeVar("T")
-
-SUCCESS = Code(0, "success")
 
 
 class Limit(NamedTuple):
@@ -418,120 +415,3 @@ class MeasuredRuntime(Runtime):
 
 def _is_over(block: Block) -> bool:
     return not isinstance(block.free_op, Completion) or block.free_op.done
-
-
-class Scope:
-    """What a task sees: its runtime, and the context that is current. Never changed, only replaced (but: Barred)."""
-
-    __slots__ = ("context", "runtime")
-
-    context: Context
-
-    def __init__(self, runtime: Runtime, context: "Context | Barred") -> None:
-        self.runtime = runtime
-        self.context = context  # type: ignore[assignment]  # verbs see contexts: what is barred goes no further
-
-
-class Barred:
-    """What stands for the current context while *who*, a kernel, runs: on the alert, so that verbs look closer and
-    refuse.
-    """
-
-    __slots__ = ("alert", "scope", "who")
-
-    def __init__(self, runtime: Runtime, who: object) -> None:
-        self.alert = True
-        self.who = who
-        self.scope = Scope(runtime, self)
-
-    def run(self, function: Callable[..., object], *args: Any) -> None:
-        """Call *function*, from which no verb can be called."""
-        scope = scope_var.get()
-        if scope is None:  # in a thread for bodies, a turn of the loop, a block of a core kernel
-            token = scope_var.set(self.scope)
-            try:
-                function(*args)
-            finally:
-                scope_var.reset(token)
-            return
-        # In place: to replace the scope would cost several times as much.
-        context, scope.context = scope.context, self  # type: ignore[assignment]
-        try:
-            function(*args)
-        finally:
-            scope.context = context
-
-
-scope_var: ContextVar[Scope | None] = ContextVar("acl_py_scope", default=None)
-last_error: ContextVar[Code] = ContextVar("acl_pylast_error", default=SUCCESS)
-opened: list[Scope] = []  # opened with open(), found by tasks that inherited no scope; the last counts
-
-
-def found() -> Scope:
-    """The scope of the calling task."""
-    scope = scope_var.get()
-    if scope is None:
-        if not opened:
-            raise AclError(
-                Kind.NOT_INITIALIZED,
-                CUDA.codes[Kind.NOT_INITIALIZED],
-                "no simulation is running here",
-                "call verbs inside acl_py.run(main), `async with acl_py.simulate()`, or after sim = acl_py.open()",
-            )
-        scope = opened[-1]
-    if scope.runtime.closed is not None:
-        raise scope.runtime.fail(Kind.FINALIZED, scope.runtime.closed, "start a new simulation")
-    return scope
-
-
-def here() -> Scope:
-    """The scope of the calling task, for a verb that works without a context, too."""
-    scope = found()
-    if scope.context.alert:
-        name = _getframe(1).f_code.co_name
-        scope.runtime.check_caller(scope.context, name)
-        injection.heed(scope.runtime, scope.context, name)
-    return scope
-
-
-def current() -> Scope:
-    """The scope of the calling task, for a verb that touches the device: the context must be well."""
-    scope = scope_var.get() or found()
-    if scope.context.alert:
-        scope.runtime.heed(scope.context, _getframe(1).f_code.co_name)
-    return scope
-
-
-def change(scope: Scope, context: Context) -> None:
-    """Make *context* current for the calling task and those it will make."""
-    new = Scope(scope.runtime, context)
-    if scope_var.get() is None:
-        opened[-1] = new
-    else:
-        scope_var.set(new)
-
-
-async def _wait_for(completion: Completion) -> Completion:
-    scope = found()
-    runtime, stream = scope.runtime, completion.stream
-    if scope.context.alert:
-        runtime.check_caller(scope.context, "await")
-    if isinstance(stream, Stream) and stream.scheduler is not runtime.scheduler:
-        raise runtime.fail(
-            Kind.INVALID_HANDLE, f"{completion!r} belongs to another simulation", "await it in its own simulation"
-        )
-    await runtime.wait(completion, f"waits for {completion!r}", None)
-    context = stream.context if isinstance(stream, Stream) else scope.context
-    if context.error is not None:
-        raise runtime.lost(context)
-    if isinstance(completion, Op) and completion.error is not None:
-        raise runtime.told(completion.error)
-    return completion
-
-
-def _await(completion: Completion) -> Generator[Any, None, Completion]:
-    waiting: Coroutine[Any, Any, Completion] = _wait_for(completion)
-    return waiting.__await__()
-
-
-Completion.awaiter = staticmethod(_await)

@@ -5,7 +5,8 @@ from sys import _getframe
 
 from acl_py.deadlocks import Poll, Waiting
 from acl_py.errors import DeviceError, Kind
-from acl_py.runtime import Limit, Runtime, Scope, current, found, scope_var
+from acl_py.runtime import Limit, Runtime
+from acl_py.scopes import Scope, current, found, scope_var
 from acl_py.sites import Site, site_of
 from device_model.events import Event
 from device_model.rules import Destroy, EventClass, ForeignStream

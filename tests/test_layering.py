@@ -13,7 +13,7 @@ FORBIDDEN = {"asyncio", "acl_py", "anyio", "uvloop", "time", "datetime", "random
 # What each floor of acl_py must not import from: the floors above it. See acl_py/__init__.py.
 FLOORS = [
     ("arrays", "errors", "routes", "codes", "sites", "log", "findings", "threads", "hang", "deadlocks", "bridge"),
-    ("injection", "runtime"),
+    ("injection", "scopes", "runtime"),
     ("blocking",),
     (
         "streams",

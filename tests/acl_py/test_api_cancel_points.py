@@ -53,7 +53,7 @@ from acl_py import (
     SynchronizeStream,
     SynchronizeStreamWithTimeout,
 )
-from acl_py.runtime import scope_var
+from acl_py.scopes import scope_var
 from device_model import memory as model
 from device_model.profile import load
 from device_model.scheduler import Completion

@@ -52,7 +52,7 @@ from acl_py import (
     kernel,
 )
 from acl_py.blocking import BlockingBridge, finish, take_part
-from acl_py.runtime import scope_var
+from acl_py.scopes import scope_var
 from acl_py.simulation import build
 from device_model.observe import Observer
 

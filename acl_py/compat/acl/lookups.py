@@ -4,7 +4,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from acl_py.compat.acl.session import INVALID_HANDLE, INVALID_PARAM, Session
-from acl_py.runtime import current
+from acl_py.scopes import current
 from acl_py.streams import resolve
 from device_model.streams import Stream
 

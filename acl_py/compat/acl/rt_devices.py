@@ -11,7 +11,7 @@ from acl_py.compat.acl.binding import takes
 from acl_py.compat.acl.lookups import Missing, end, found, made, missing, thing_of
 from acl_py.compat.acl.session import CONTEXT_NULL, INVALID_DEVICE, PARAM_INVALID, SUCCESS, Session, session
 from acl_py.errors import Kind
-from acl_py.runtime import here as scope_here
+from acl_py.scopes import here as scope_here
 from acl_py.sites import site_of
 from device_model.contexts import Context
 from device_model.errors import DeviceError

@@ -11,7 +11,7 @@ from acl_py.callbacks import end_report, take_report
 from acl_py.compat.acl.binding import takes
 from acl_py.compat.acl.lookups import run, stream_of
 from acl_py.compat.acl.session import INVALID_PARAM, SUCCESS, Session, session
-from acl_py.runtime import here as scope_here
+from acl_py.scopes import here as scope_here
 from acl_py.sites import site_of
 
 _INTERVAL_US = 1  # of the limit of a kernel's time: as fine as one likes

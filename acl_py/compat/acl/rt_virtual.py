@@ -7,7 +7,7 @@ from typing import Any
 from acl_py.compat.acl.binding import takes
 from acl_py.compat.acl.lookups import missing, thing_of
 from acl_py.compat.acl.session import INVALID_PARAM, PARAM_INVALID, SUCCESS, session
-from acl_py.runtime import current
+from acl_py.scopes import current
 from acl_py.sites import Site, site_of
 from device_model.memory import GRANULARITY, Physical
 from device_model.memory.virtual import Virtual

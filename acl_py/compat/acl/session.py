@@ -24,8 +24,9 @@ from acl_py import log
 from acl_py.blocking import BlockingBridge, finish, take_part
 from acl_py.codes import named_code
 from acl_py.errors import AclError, DeadlockError, Kind
-from acl_py.runtime import SUCCESS as NO_ERROR
-from acl_py.runtime import Runtime, last_error, opened, scope_var
+from acl_py.runtime import Runtime
+from acl_py.scopes import SUCCESS as NO_ERROR
+from acl_py.scopes import last_error, opened, scope_var
 from acl_py.simulation import Simulation, build
 from acl_py.trace import Trace
 from device_model.contexts import Context

@@ -1,0 +1,140 @@
+"""What the calling task sees of a simulation: the runtime, the current context and the last error.
+
+Verbs begin here: `current` for those that touch the device, `here` for those that need no context that is well, `found`
+for those that look for themselves.
+"""
+
+from collections.abc import Callable, Coroutine, Generator
+from contextvars import ContextVar
+from sys import _getframe
+from typing import TYPE_CHECKING, Any
+
+from acl_py import injection
+from acl_py.errors import AclError, Kind
+from device_model.contexts import Context
+from device_model.ops import Op
+from device_model.rules import CUDA, Code
+from device_model.scheduler import Completion
+from device_model.streams import Stream
+
+if TYPE_CHECKING:
+    from acl_py.runtime import Runtime
+
+SUCCESS = Code(0, "success")
+
+
+class Scope:
+    """What a task sees: its runtime, and the context that is current. Never changed, only replaced (but: Barred)."""
+
+    __slots__ = ("context", "runtime")
+
+    context: Context
+
+    def __init__(self, runtime: "Runtime", context: "Context | Barred") -> None:
+        self.runtime = runtime
+        self.context = context  # type: ignore[assignment]  # verbs see contexts: what is barred goes no further
+
+
+class Barred:
+    """What stands for the current context while *who*, a kernel, runs: on the alert, so that verbs look closer and
+    refuse.
+    """
+
+    __slots__ = ("alert", "scope", "who")
+
+    def __init__(self, runtime: "Runtime", who: object) -> None:
+        self.alert = True
+        self.who = who
+        self.scope = Scope(runtime, self)
+
+    def run(self, function: Callable[..., object], *args: Any) -> None:
+        """Call *function*, from which no verb can be called."""
+        scope = scope_var.get()
+        if scope is None:  # in a thread for bodies, a turn of the loop, a block of a core kernel
+            token = scope_var.set(self.scope)
+            try:
+                function(*args)
+            finally:
+                scope_var.reset(token)
+            return
+        # In place: to replace the scope would cost several times as much.
+        context, scope.context = scope.context, self  # type: ignore[assignment]
+        try:
+            function(*args)
+        finally:
+            scope.context = context
+
+
+scope_var: ContextVar[Scope | None] = ContextVar("acl_py_scope", default=None)
+last_error: ContextVar[Code] = ContextVar("acl_pylast_error", default=SUCCESS)
+opened: list[Scope] = []  # opened with open(), found by tasks that inherited no scope; the last counts
+
+
+def found() -> Scope:
+    """The scope of the calling task."""
+    scope = scope_var.get()
+    if scope is None:
+        if not opened:
+            raise AclError(
+                Kind.NOT_INITIALIZED,
+                CUDA.codes[Kind.NOT_INITIALIZED],
+                "no simulation is running here",
+                "call verbs inside acl_py.run(main), `async with acl_py.simulate()`, or after sim = acl_py.open()",
+            )
+        scope = opened[-1]
+    if scope.runtime.closed is not None:
+        raise scope.runtime.fail(Kind.FINALIZED, scope.runtime.closed, "start a new simulation")
+    return scope
+
+
+def here() -> Scope:
+    """The scope of the calling task, for a verb that works without a context, too."""
+    scope = found()
+    if scope.context.alert:
+        name = _getframe(1).f_code.co_name
+        scope.runtime.check_caller(scope.context, name)
+        injection.heed(scope.runtime, scope.context, name)
+    return scope
+
+
+def current() -> Scope:
+    """The scope of the calling task, for a verb that touches the device: the context must be well."""
+    scope = scope_var.get() or found()
+    if scope.context.alert:
+        scope.runtime.heed(scope.context, _getframe(1).f_code.co_name)
+    return scope
+
+
+def change(scope: Scope, context: Context) -> None:
+    """Make *context* current for the calling task and those it will make."""
+    new = Scope(scope.runtime, context)
+    if scope_var.get() is None:
+        opened[-1] = new
+    else:
+        scope_var.set(new)
+
+
+async def _wait_for(completion: Completion) -> Completion:
+    scope = found()
+    runtime, stream = scope.runtime, completion.stream
+    if scope.context.alert:
+        runtime.check_caller(scope.context, "await")
+    if isinstance(stream, Stream) and stream.scheduler is not runtime.scheduler:
+        raise runtime.fail(
+            Kind.INVALID_HANDLE, f"{completion!r} belongs to another simulation", "await it in its own simulation"
+        )
+    await runtime.wait(completion, f"waits for {completion!r}", None)
+    context = stream.context if isinstance(stream, Stream) else scope.context
+    if context.error is not None:
+        raise runtime.lost(context)
+    if isinstance(completion, Op) and completion.error is not None:
+        raise runtime.told(completion.error)
+    return completion
+
+
+def _await(completion: Completion) -> Generator[Any, None, Completion]:
+    waiting: Coroutine[Any, Any, Completion] = _wait_for(completion)
+    return waiting.__await__()
+
+
+Completion.awaiter = staticmethod(_await)
