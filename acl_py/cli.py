@@ -138,7 +138,7 @@ def run_command(
     register: Annotated[
         list[Path] | None,
         typer.Option(
-            exists=True, dir_okay=False, help="A Python file that registers operators or models, run before the script."
+            exists=True, dir_okay=False, help="A Python file that registers operators, models or kernels, run first."
         ),
     ] = None,
     host_time: Annotated[

@@ -1,5 +1,8 @@
 """`acl`, the vendor's Python binding, on a simulated device."""
 
+from acl_py.compat.acl.kernels import Parameter as Parameter
+from acl_py.compat.acl.kernels import register_kernel as register_kernel
+from acl_py.compat.acl.kernels import unregister_kernel as unregister_kernel
 from acl_py.compat.acl.models import Tensor as Tensor
 from acl_py.compat.acl.models import register_model as register_model
 from acl_py.compat.acl.models import unregister_model as unregister_model

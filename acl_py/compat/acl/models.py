@@ -5,11 +5,8 @@ With *gears*, as the vendor's compiler makes them, they take one of a few values
 each call says its own.
 """
 
-import ast
-import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -17,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from acl_py.compat.acl.arithmetic import evaluate
 from acl_py.compat.acl.base import DTYPES
 
 # aclDataType by name.
@@ -31,9 +29,6 @@ FORMATS: Mapping[str, int] = {
     "FRACTAL_NZ": 29, "NCDHW": 30, "NDC1HWC0": 32, "FRACTAL_Z_3D": 33, "NC": 35, "NCL": 47,
 }  # fmt: skip
 GEAR_INPUT = "ascend_mbatch_shape_data"  # the vendor's name for the input that says which gear
-_OPERATIONS: dict[type, Callable[[int, int], int]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
-}  # fmt: skip
 
 Dim = int | str
 Shape = tuple[int, ...]
@@ -149,28 +144,12 @@ class Gears:
             return dim
         names = dict(zip(self.names, gear, strict=True))
         try:
-            number = _evaluate(_parsed(dim), names)
-        except (SyntaxError, KeyError, ZeroDivisionError) as error:
-            what = f"{tensor.name}: the dim {dim!r} is no arithmetic with {', '.join(self.names)}"
-            raise ValueError(what) from error
+            number = evaluate(dim, names)
+        except ValueError as error:
+            raise ValueError(f"{tensor.name}: the dim {error}") from error
         if number < 0:
             raise ValueError(f"{tensor.name}: the dim {dim!r} is {number} where {names}")
         return number
-
-
-@cache
-def _parsed(text: str) -> ast.expr:
-    return ast.parse(text, mode="eval").body
-
-
-def _evaluate(node: ast.expr, names: Mapping[str, int]) -> int:
-    if isinstance(node, ast.Constant) and type(node.value) is int:
-        return node.value
-    if isinstance(node, ast.Name):
-        return names[node.id]
-    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATIONS:
-        return _OPERATIONS[type(node.op)](_evaluate(node.left, names), _evaluate(node.right, names))
-    raise SyntaxError(ast.unparse(node))
 
 
 @dataclass(frozen=True)

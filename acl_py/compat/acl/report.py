@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+from acl_py.compat.acl.rt_binaries import Function
+from acl_py.compat.acl.rt_kernel_args import KernelArgs, KernelArgument
 from acl_py.compat.acl.session import Session
 from acl_py.trace.summary import summarize, told
 from device_model.contexts import Context
@@ -43,7 +45,8 @@ def _handles(session: Session) -> Iterator[str]:
             kinds.setdefault(_name(thing), []).append("" if made is None else f"{made}")
     for name, places in kinds.items():
         where = ", ".join(dict.fromkeys(place for place in places[:_SHOWN] if place))
-        count = f"{len(places):,} {name}{'s' if len(places) > 1 else ''}"
+        several = f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"
+        count = f"{len(places):,} {several if len(places) > 1 else name}"
         yield f"{count} never destroyed{f', made at {where}' if where else ''}"
 
 
@@ -52,7 +55,7 @@ def _is_owned(thing: object) -> bool:
         return not thing.primary and thing.destroyed is None
     if isinstance(thing, Stream):
         return thing is not thing.context.default
-    return not isinstance(thing, DeviceError)
+    return not isinstance(thing, DeviceError | Function | KernelArgs | KernelArgument)
 
 
 def _name(thing: object) -> str:

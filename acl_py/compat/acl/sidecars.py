@@ -77,8 +77,8 @@ def sidecar_of(path: Path) -> Path:
 def template(file: Path, inputs: Sequence[Tensor] = AN_INPUT, outputs: Sequence[Tensor] = AN_OUTPUT) -> str:
     """A sidecar to begin with."""
     tables = [_table("inputs", each) for each in inputs] + [_table("outputs", each) for each in outputs]
-    arguments = ", ".join(_identifier(tensor.name) for tensor in inputs)
-    return _TEMPLATE.format(file=file.name, module=_identifier(file.stem), arguments=arguments, tables="".join(tables))
+    arguments = ", ".join(identifier(tensor.name) for tensor in inputs)
+    return _TEMPLATE.format(file=file.name, module=identifier(file.stem), arguments=arguments, tables="".join(tables))
 
 
 def _table(kind: str, tensor: Tensor) -> str:
@@ -89,13 +89,13 @@ def _table(kind: str, tensor: Tensor) -> str:
 
 def module_of(file: Path) -> Path:
     """The Python file that the template names."""
-    return file.with_name(f"{_identifier(file.stem)}.py")
+    return file.with_name(f"{identifier(file.stem)}.py")
 
 
 def function_template(file: Path, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> str:
     """A Python file with the function that the template names."""
-    names = [_identifier(tensor.name) for tensor in inputs]
-    results = [_identifier(tensor.name) for tensor in outputs]
+    names = [identifier(tensor.name) for tensor in inputs]
+    results = [identifier(tensor.name) for tensor in outputs]
     zeros = [
         f"    {name} = np.zeros({_shape(names[0], each)}, {_plain(each)!r})"
         for name, each in zip(results, outputs, strict=True)
@@ -128,7 +128,8 @@ def _words(tensor: Tensor) -> str:
     return f"{tensor.name} ({tensor.dtype} {list(tensor.dims)})"
 
 
-def _identifier(text: str) -> str:
+def identifier(text: str) -> str:
+    """*text* as a name in Python."""
     name = "".join(each if each.isalnum() else "_" for each in text)
     return name if name.isidentifier() else f"_{name}"
 
@@ -140,7 +141,7 @@ def find(path: str, directories: Sequence[Path]) -> Model | None:
     model = registered(path)
     if model is not None:
         return model
-    sidecar = _sidecar(Path(path), directories)
+    sidecar = sidecar_for(Path(path), directories)
     if sidecar is None:
         return None
     file = Path(path) if Path(path).is_file() else sidecar.with_suffix("")
@@ -154,7 +155,7 @@ def find_content(content: bytes, directories: Sequence[Path]) -> Model | None:
     model = registered_with(content)
     if model is not None:
         return model
-    for file in _known_files(directories):
+    for file in known_files(directories):
         if file.stat().st_size == len(content) and file.read_bytes() == content:
             return read(sidecar_of(file), file)
     return None
@@ -162,10 +163,10 @@ def find_content(content: bytes, directories: Sequence[Path]) -> Model | None:
 
 def bundle(path: str, directories: Sequence[Path]) -> list[str] | None:
     """The model files that the bundle *path* has; None if it has no sidecar."""
-    sidecar = _sidecar(Path(path), directories)
+    sidecar = sidecar_for(Path(path), directories)
     if sidecar is None:
         return None
-    files = _document(sidecar).get("bundle")
+    files = document_of(sidecar).get("bundle")
     if not isinstance(files, list) or not all(isinstance(each, str) for each in files):
         raise SidecarError(f'{sidecar}: a bundle has a list of model files: bundle = ["a.om", "b.om"]')
     return [str(sidecar.parent / each) for each in files]
@@ -173,19 +174,21 @@ def bundle(path: str, directories: Sequence[Path]) -> list[str] | None:
 
 def bundle_file(content: bytes, directories: Sequence[Path]) -> Path | None:
     """The file of a bundle with this content, where `find_content` looks."""
-    sizes = (file for file in _known_files(directories) if file.stat().st_size == len(content))
+    sizes = (file for file in known_files(directories) if file.stat().st_size == len(content))
     return next((file for file in sizes if file.read_bytes() == content), None)
 
 
-def _sidecar(path: Path, directories: Sequence[Path]) -> Path | None:
+def sidecar_for(path: Path, directories: Sequence[Path]) -> Path | None:
+    """The sidecar of the file *path*: beside it, or in one of *directories*."""
     places = (sidecar_of(path), *(sidecar_of(directory / path.name) for directory in directories))
     return next((each for each in places if each.is_file()), None)
 
 
-def _known_files(directories: Sequence[Path]) -> Iterator[Path]:
+def known_files(directories: Sequence[Path], near: Sequence[str] = _NEAR) -> Iterator[Path]:
+    """The files with sidecars in *directories*, or *near* the current directory or the script's."""
     script = Path(sys.argv[0]).resolve().parent if sys.argv and sys.argv[0] else Path.cwd()
-    near = [(root / each).resolve() for root in (Path.cwd(), script) for each in _NEAR]
-    for directory in dict.fromkeys((*directories, *near)):
+    places = [(root / each).resolve() for root in (Path.cwd(), script) for each in near]
+    for directory in dict.fromkeys((*directories, *places)):
         for sidecar in sorted(directory.glob(f"*{SUFFIX}")):
             if sidecar.with_suffix("").is_file():
                 yield sidecar.with_suffix("")
@@ -193,7 +196,7 @@ def _known_files(directories: Sequence[Path]) -> Iterator[Path]:
 
 def read(sidecar: Path, file: Path) -> Model:
     """The model that *sidecar* describes, for the model *file*, which gives its weights a size if it exists."""
-    document = _document(sidecar)
+    document = document_of(sidecar)
     for name in ("compute", "inputs", "outputs"):
         if name not in document:
             raise SidecarError(f"{sidecar}: {name} is missing")
@@ -202,7 +205,7 @@ def read(sidecar: Path, file: Path) -> Model:
             file.stem,
             tuple(_tensor("inputs", entry) for entry in document["inputs"]),
             tuple(_tensor("outputs", entry) for entry in document["outputs"]),
-            _compute(sidecar, document["compute"]),
+            function_of(sidecar, document["compute"]),
             amounts(document.get("cost_us")),
             amounts(document.get("flops")),
             gears(*(document.get(f"dynamic_{kind}", ()) for kind in ("batch", "hw", "dims"))),
@@ -214,14 +217,15 @@ def read(sidecar: Path, file: Path) -> Model:
     return with_weights(model, file.stat().st_size if file.is_file() else 0)
 
 
-def _document(sidecar: Path) -> dict[str, Any]:
+def document_of(sidecar: Path, known: Sequence[str] = _TOP) -> dict[str, Any]:
+    """What *sidecar* says, under no other names than those that are *known*."""
     try:
         document = tomllib.loads(sidecar.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise SidecarError(f"{sidecar}: {error}") from error
-    unknown = [name for name in document if name not in _TOP]
+    unknown = [name for name in document if name not in known]
     if unknown:
-        raise SidecarError(f"{sidecar}: {unknown[0]} is none of {', '.join(_TOP)}")
+        raise SidecarError(f"{sidecar}: {unknown[0]} is none of {', '.join(known)}")
     return document
 
 
@@ -232,7 +236,8 @@ def _tensor(kind: str, entry: Any) -> Tensor:
     return Tensor(**entry)
 
 
-def _compute(sidecar: Path, reference: object) -> Callable[..., Any]:
+def function_of(sidecar: Path, reference: object) -> Callable[..., Any]:
+    """The callable that *sidecar* names, as module:name."""
     module, separator, name = str(reference).partition(":")
     if not (separator and module and name):
         raise SidecarError(f"{sidecar}: compute is module:name, not {reference!r}")

@@ -1,0 +1,157 @@
+"""Which kernels a binary stands for: `add_custom.o.toml` beside `add_custom.o` has a table for each.
+
+What is found is a thing; what is not is a code, and the text says which sidecar to write.
+"""
+
+import ctypes
+import traceback
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from acl_py.compat.acl import kernels
+from acl_py.compat.acl.computations import tell
+from acl_py.compat.acl.kernels import BinaryKernel, Parameter, binary_kernel
+from acl_py.compat.acl.session import INVALID_PARAM, PARAM_INVALID, Session
+from acl_py.compat.acl.sidecars import (
+    SidecarError,
+    document_of,
+    function_of,
+    identifier,
+    known_files,
+    sidecar_for,
+    sidecar_of,
+)
+from device_model.memory import DEVICE_BASE, host
+
+_KERNEL = ("name", "compute", "parameters", "cost_us", "flops")
+_NEAR = (".", "kernel", "kernels", "../kernel", "../kernels")  # where scripts have their binaries
+
+_TEMPLATE = """\
+# What {file} stands for on a simulated device: a table for each kernel that acl.rt.binary_get_function() is asked for.
+{table}"""
+_TABLE = """
+[[kernels]]
+name = "{name}"
+# A function that gets an array for memory and a number for a value, and writes to its outputs, or a kernel made with
+# acl_py.asc.kernel; {module}.py lies beside this file.
+#     def {name}(x, y, z, length):
+#         z[...] = x + y
+compute = "{module}:{name}"
+# For a function: the time of each block, or flops = "length" of a launch; without either it moves its bytes.
+cost_us = 10.0
+# In their order, each at a multiple of 8 bytes. Memory has an access, "in", "out" (fully overwritten) or "inout", and
+# dims, of numbers and arithmetic with whole numbers among the values; without dims it goes up to the end of its
+# allocation. What has no access is a value.
+parameters = [
+    {{ name = "x", dtype = "float16", access = "in", dims = ["length"] }},
+    {{ name = "y", dtype = "float16", access = "in", dims = ["length"] }},
+    {{ name = "z", dtype = "float16", access = "out", dims = ["length"] }},
+    {{ name = "length", dtype = "uint32" }},
+]
+"""
+
+Kernels = dict[str, BinaryKernel]
+
+
+def find(here: Session, path: str) -> Kernels | int:
+    """The kernels of the binary *path*, or a code, and what to do is told."""
+    known = kernels.registered(path)
+    if known is not None:
+        return known
+    sidecar = sidecar_for(Path(path), _directories(here))
+    return _unknown(here, Path(path)) if sidecar is None else _read(here, sidecar)
+
+
+def find_content(here: Session, content: bytes) -> Kernels | int:
+    """The kernels of a binary that holds *content*: registered with it, or of a file like it that has a sidecar; or a
+    code, and what to do is told.
+    """
+    known = kernels.registered_with(content)
+    if known is not None:
+        return known
+    for file in known_files(_directories(here), _NEAR):
+        if file.stat().st_size == len(content) and file.read_bytes() == content:
+            return _read(here, sidecar_of(file))
+    tell(
+        f"no binary with these {len(content)} bytes and a sidecar is here, beside the script, or in a kernels/ there",
+        "name the one that has file.o and file.o.toml with --models DIR",
+    )
+    return here.refuse(PARAM_INVALID, f"no binary with these {len(content)} bytes has a sidecar")
+
+
+def content_at(here: Session, address: int, size: int, what: str) -> bytes | int:
+    """The *size* bytes of host memory at *address*, or a code; *what* they are to the caller."""
+    if not address or not size:
+        return here.refuse(INVALID_PARAM, f"{what} has no bytes: {size} at {address:#x}")
+    if address >= DEVICE_BASE:
+        return here.refuse(PARAM_INVALID, f"{what} lies in device memory: pass the address of bytes of the host")
+    if not host.is_readable(address, size):
+        return here.refuse(PARAM_INVALID, f"{what}: this process has no {size} bytes at {address:#x}")
+    return ctypes.string_at(address, size)
+
+
+def read(sidecar: Path) -> Kernels:
+    """The kernels that *sidecar* describes; SidecarError if it cannot be used."""
+    tables = document_of(sidecar, ("kernels",)).get("kernels")
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise SidecarError(f"{sidecar}: it has a table [[kernels]] for each kernel")
+    found: Kernels = {}
+    for table in tables:
+        kernel = _kernel(sidecar, table)
+        if kernel.name in found:
+            raise SidecarError(f"{sidecar}: there are two kernels {kernel.name}")
+        found[kernel.name] = kernel
+    return found
+
+
+def _kernel(sidecar: Path, table: dict[str, Any]) -> BinaryKernel:
+    unknown = [name for name in table if name not in _KERNEL]
+    if unknown:
+        raise SidecarError(f"{sidecar}: {unknown[0]} is none of {', '.join(_KERNEL)}")
+    for name in ("name", "compute", "parameters"):
+        if name not in table:
+            raise SidecarError(f"{sidecar}: {name} is missing")
+    compute = function_of(sidecar, table["compute"])
+    try:
+        parameters = [_parameter(entry) for entry in table["parameters"]]
+        return binary_kernel(str(table["name"]), parameters, compute, table.get("cost_us"), table.get("flops"))
+    except (TypeError, ValueError) as error:
+        raise SidecarError(f"{sidecar}: {error}") from error
+
+
+def _parameter(entry: Any) -> Parameter:
+    known = {field.name for field in fields(Parameter)}
+    if not isinstance(entry, dict) or not {"name", "dtype"} <= set(entry) <= known:
+        raise ValueError(f"each of parameters has name and dtype, and may have access and dims, not {entry!r}")
+    return Parameter(**entry)
+
+
+def template(file: Path) -> str:
+    """A sidecar to begin with."""
+    return _TEMPLATE.format(file=file.name, table=table_template(file, identifier(file.stem)))
+
+
+def table_template(file: Path, name: str) -> str:
+    """The table of one kernel, to begin with."""
+    return _TABLE.format(name=name, module=identifier(file.stem))
+
+
+def _directories(here: Session) -> Sequence[Path]:
+    return [Path(each) for each in here.options.models]
+
+
+def _read(here: Session, sidecar: Path) -> Kernels | int:
+    try:
+        return read(sidecar)
+    except SidecarError as error:
+        cause = error.__cause__
+        tell(str(error), "" if cause is None else "".join(traceback.format_exception(cause)).rstrip())
+        return here.refuse(PARAM_INVALID, str(error))
+
+
+def _unknown(here: Session, file: Path) -> int:
+    there = "a binary of kernels cannot run here" if file.is_file() else "there is no such file"
+    tell(f"{file}: {there}; {sidecar_of(file)} says what stands for its kernels:", template(file))
+    return here.refuse(PARAM_INVALID, f"{file} has no sidecar {sidecar_of(file).name}")

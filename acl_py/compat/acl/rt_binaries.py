@@ -1,0 +1,309 @@
+"""acl.rt: binaries of kernels, their functions, and launches with arguments in device memory."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from sys import _getframe
+from typing import Any
+
+import acl_py as native
+from acl_py.compat.acl import kernel_files
+from acl_py.compat.acl.binding import WrongContainerError, takes
+from acl_py.compat.acl.computations import tell
+from acl_py.compat.acl.kernels import ALIGNMENT, BinaryKernel
+from acl_py.compat.acl.loading import scope_here
+from acl_py.compat.acl.lookups import missing, stream_of, thing_of
+from acl_py.compat.acl.session import INVALID_PARAM, NOT_SUPPORTED, PARAM_INVALID, SUCCESS, Session, session
+from acl_py.core_kernels import CoreKernelFunction
+from acl_py.errors import Kind
+from acl_py.kernels import Launchable
+from acl_py.runtime import Runtime
+from acl_py.sites import Site, site_of
+from device_model import memory
+from device_model.memory import Buffer, Space
+from device_model.ops import Work
+
+_LAZY_LOAD, _MAGIC, _CPU_KERNEL_MODE = 1, 2, 3  # aclrtBinaryLoadOptionType
+_MAGICS = (0x43554245, 0x41415246, 0x41494343)  # of binaries for AI cores, vector cores and cube cores
+_LONGEST_NAME = 1024  # that the binding has room for
+_CODE = 1 << 63  # addresses of code, at which there is no memory
+
+_Arguments = Callable[[Runtime], tuple[bytes, Mapping[int, Buffer]]]
+
+
+@dataclass(eq=False, slots=True)
+class Binary:
+    """What create_binary made: where the bytes of a binary are."""
+
+    address: int
+    size: int
+    made: Site
+
+
+@dataclass(eq=False)
+class LoadedBinary:
+    """A binary that is loaded, and its functions that were asked for."""
+
+    name: str
+    kernels: Mapping[str, BinaryKernel]
+    made: Site
+    functions: dict[str, "Function"] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<binary {self.name} loaded at {self.made}>"
+
+
+@dataclass(eq=False)
+class Function:
+    """A kernel of a loaded binary, as a script holds it; it ends with the binary."""
+
+    binary: LoadedBinary
+    kernel: BinaryKernel
+
+    def __repr__(self) -> str:
+        return f"<function {self.kernel.name} of {self.binary!r}>"
+
+
+# --- loading
+
+
+@takes("sl")
+def binary_load_from_file(path: str, options: list[dict[str, int]]) -> tuple[int, int]:
+    """Load a binary, which has a sidecar or was registered; the file itself is not read."""
+    here, site = session(), site_of(_getframe(1))
+    code = _refused(here, "binary_load_from_file", options, from_file=True)
+    return (0, code) if code else _loaded(here, Path(path).name, kernel_files.find(here, path), site)
+
+
+@takes("kkl")
+def binary_load_from_data(address: int, size: int, options: list[dict[str, int]]) -> tuple[int, int]:
+    """Load a binary whose bytes are in host memory: those of a file with a sidecar, or registered ones."""
+    here, site = session(), site_of(_getframe(1))
+    code = _refused(here, "binary_load_from_data", options, from_file=False)
+    return (0, code) if code else _from_memory(here, address, size, site)
+
+
+@takes("kk")
+def create_binary(address: int, size: int) -> int:
+    """Say where the bytes of a binary are, for binary_load; 0 if the address is."""
+    here = session()
+    if not address:
+        here.refuse(INVALID_PARAM, "the binary is NULL")
+        return 0
+    return here.handle(Binary(address, size, site_of(_getframe(1))))
+
+
+@takes("k")
+def destroy_binary(handle: int) -> int:
+    """End what create_binary made, which loaded binaries do not need any more."""
+    here = session()
+    code = missing(here, thing_of(here, handle, Binary))
+    if not code:
+        here.forget(handle)
+    return code
+
+
+@takes("k")
+def binary_load(handle: int) -> tuple[int, int]:
+    """Load the binary that create_binary described."""
+    here, site = session(), site_of(_getframe(1))
+    binary = thing_of(here, handle, Binary)
+    code = missing(here, binary)
+    return (0, code) if code else _from_memory(here, binary.address, binary.size, site)
+
+
+@takes("k")
+def binary_unload(handle: int) -> int:
+    """Unload a binary: the handles of its functions end. Launches that have not ended run on, unlike on a card."""
+    here = session()
+    binary = thing_of(here, handle, LoadedBinary)
+    code = missing(here, binary)
+    if code:
+        return code
+    with here.lock:
+        labels = [function.kernel.launchable.label for function in binary.functions.values()]
+        running = [op for op in here.runtime.unfinished() if op.work.label in labels] if labels else []
+        if running:
+            at = site_of(_getframe(1))
+            here.warn_once(f"acl.rt.binary_unload() at {at} takes away the code of {running[0]!r}, which has not ended")
+        for function in binary.functions.values():
+            here.forget(here.handle(function))
+        here.forget(handle)
+    return SUCCESS
+
+
+def _from_memory(here: Session, address: int, size: int, site: Site) -> tuple[int, int]:
+    content = kernel_files.content_at(here, address, size, "the binary")
+    if isinstance(content, int):
+        return 0, content
+    return _loaded(here, f"of {size} bytes", kernel_files.find_content(here, content), site)
+
+
+def _loaded(here: Session, name: str, found: Mapping[str, BinaryKernel] | int, site: Site) -> tuple[int, int]:
+    return (0, found) if isinstance(found, int) else (here.handle(LoadedBinary(name, found, site)), SUCCESS)
+
+
+def _refused(here: Session, name: str, options: list[dict[str, int]], *, from_file: bool) -> int:
+    """The code for the options of loading, 0 if they are well."""
+    for kind, value in pairs(name, options, "type"):
+        if kind == _CPU_KERNEL_MODE:
+            return here.refuse(NOT_SUPPORTED, "kernels of the AI CPU are not simulated")
+        lazy, magic = kind == _LAZY_LOAD and value in (0, 1), kind == _MAGIC and value in _MAGICS and not from_file
+        if not (lazy or magic):
+            return here.refuse(PARAM_INVALID, f"the option {kind} cannot be {value:#x} in acl.rt.{name}")
+    return SUCCESS
+
+
+def pairs(name: str, entries: list[dict[str, int]], key: str) -> list[tuple[int, int]]:
+    """The numbers under *key* and "value" in each of the dicts that *name* takes; TypeError if one has none."""
+    for entry in entries:
+        if not isinstance(entry, dict) or not all(isinstance(entry.get(each), int) for each in (key, "value")):
+            what = f"acl.rt.{name} args parse failed: {entry!r} is no dict with ints {key!r} and 'value'"
+            raise WrongContainerError(what)
+    return [(entry[key], entry["value"] & 0xFFFFFFFF) for entry in entries]
+
+
+# --- functions
+
+
+@takes("ks")
+def binary_get_function(handle: int, name: str) -> tuple[int, int]:
+    """The handle of a kernel, by its name: the same one each time."""
+    here = session()
+    binary = thing_of(here, handle, LoadedBinary)
+    code = missing(here, binary)
+    if code:
+        return 0, code
+    kernel = binary.kernels.get(name)
+    if kernel is None:
+        known = ", ".join(binary.kernels) or "none"
+        tell(f"{binary!r} has no kernel {name!r}, but {known}", "add a table [[kernels]] of that name to its sidecar")
+        return 0, here.refuse(PARAM_INVALID, f"{binary!r} has no kernel {name!r}, but {known}")
+    return here.handle(binary.functions.setdefault(name, Function(binary, kernel))), SUCCESS
+
+
+@takes("ku")
+def get_function_name(handle: int, length: int) -> tuple[str, int]:
+    """The name of a function, for which there is room for *length* characters with the end."""
+    if length >= _LONGEST_NAME:
+        raise ValueError(f"acl.rt.get_function_name: maxLen should be less than {_LONGEST_NAME}, not {length}")
+    here = session()
+    function = thing_of(here, handle, Function)
+    code = missing(here, function)
+    if code:
+        return "", code
+    name: str = function.kernel.name
+    if len(name.encode()) >= length:
+        return "", here.refuse(PARAM_INVALID, f"{name} does not fit into {length} characters")
+    return name, SUCCESS
+
+
+@takes("k")
+def get_function_addr(handle: int) -> tuple[int, int, int]:
+    """Where the code for AI (cube) cores is, and that for vector cores: 0 if it does not run there. Nothing can be read
+    there.
+    """
+    here = session()
+    function = thing_of(here, handle, Function)
+    code = missing(here, function)
+    if code:
+        return 0, 0, code
+    launchable, address = function.kernel.launchable, _CODE + handle
+    if not isinstance(launchable, CoreKernelFunction):
+        return address, 0, SUCCESS
+    kind = launchable.options.kind
+    return (address if kind.cubes else 0), (address if kind.vectors else 0), SUCCESS
+
+
+@takes("kss")
+def register_cpu_func(handle: int, function: str, kernel: str) -> tuple[int, int]:
+    """Refuse: this is for binaries of the AI CPU, and those cannot be loaded."""
+    if not function or not kernel:
+        raise ValueError("acl.rt.register_cpu_func args parse failed: argument 2 or 3 must not be empty")
+    here = session()
+    binary = thing_of(here, handle, LoadedBinary)
+    return 0, missing(here, binary) or here.refuse(PARAM_INVALID, f"{binary!r} is none of the AI CPU")
+
+
+# --- launching
+
+
+class Limited(Launchable):
+    """A kernel that may run for *limit_ns*, whatever acl.rt.set_op_execute_time_out() says."""
+
+    def __init__(self, kernel: Launchable, limit_ns: int) -> None:
+        # Not super().__init__(): it stands for *kernel*.
+        self.name, self.label = kernel.name, kernel.label
+        self._kernel = kernel
+        self._limit_ns = limit_ns
+
+    def __repr__(self) -> str:
+        return repr(self._kernel)
+
+    def work(self, runtime: Runtime, blocks: int, args: tuple[Any, ...]) -> Work:
+        """What the kernel does."""
+        usual, runtime.op_execute_ns = runtime.op_execute_ns, self._limit_ns
+        try:
+            return self._kernel.work(runtime, blocks, args)
+        finally:
+            runtime.op_execute_ns = usual
+
+
+async def _launch(
+    here: Session, function: Function, blocks: int, arguments: _Arguments, stream: Any, limit_ns: int
+) -> None:
+    runtime, kernel = scope_here().runtime, function.kernel
+    block, held = arguments(runtime)
+    values = kernel.arguments(runtime, block, held)
+    if len(block) >= kernel.nbytes + ALIGNMENT:
+        here.warn_once(
+            f"{function!r} takes {kernel.nbytes} bytes of arguments, and got {len(block)}: is one undeclared?"
+        )
+    launchable = kernel.launchable_for(values)
+    await native.LaunchKernel(Limited(launchable, limit_ns) if limit_ns else launchable, blocks, values, stream)
+
+
+def launch(
+    here: Session, function: Function, blocks: int, arguments: _Arguments, stream: Any, limit_ns: int = 0
+) -> int:
+    """Queue *function*; *arguments* gives them as `BinaryKernel.arguments` takes them."""
+    with here.lock:
+        return here.ret(_launch(here, function, blocks, arguments, stream, limit_ns))
+
+
+@takes("kukkk")
+def launch_kernel(handle: int, blocks: int, args: int, size: int, stream: int) -> int:
+    """Queue a kernel whose arguments lie in device memory; they are read at once, so they must have been written."""
+    here = session()
+    function, queue = thing_of(here, handle, Function), stream_of(here, stream)
+    code = missing(here, function, queue)
+    if code:
+        return code
+    if not args:
+        return here.refuse(INVALID_PARAM, "the address of the arguments is 0")
+
+    def arguments(runtime: Runtime) -> tuple[bytes, Mapping[int, Buffer]]:
+        place = runtime.memory.at(args, size, "the arguments")
+        if place.allocation.space is Space.PAGEABLE:
+            raise runtime.fail(
+                Kind.INVALID_ADDRESS,
+                f"the arguments of {function!r} are in host memory that the device cannot reach",
+                "copy them to device memory, or use kernel_args_init() and launch_kernel_with_config()",
+            )
+        _check_written(runtime, place)
+        return memory.array(place.allocation, place.offset, "u1", size).tobytes(), {}
+
+    return launch(here, function, blocks, arguments, queue)
+
+
+def _check_written(runtime: Runtime, place: Buffer) -> None:
+    """Refuse arguments that queued work has yet to write: a card would read them when the kernel starts."""
+    stop = place.offset + place.nbytes
+    for op in runtime.unfinished():
+        for allocation, first, end in op.work.writes():
+            if allocation is place.allocation and first < stop and place.offset < end:
+                raise runtime.fail(
+                    Kind.NOT_SUPPORTED,
+                    f"the arguments at {place!r} are yet to be written by {op!r}",
+                    "synchronise before launch_kernel(): here arguments are read when a kernel is launched",
+                )
