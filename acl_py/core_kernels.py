@@ -24,6 +24,7 @@ from device_model.aicore.tensors import GlobalBuffer
 In = Annotated[GlobalBuffer, Access.IN]
 Out = Annotated[GlobalBuffer, Access.OUT]
 InOut = Annotated[GlobalBuffer, Access.IN_OUT]
+GM_ADDR = InOut  # as kernels in Ascend C declare all of them
 
 _Function = Callable[..., object]
 

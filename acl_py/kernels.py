@@ -17,7 +17,7 @@ annotated.
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from functools import partial
-from inspect import iscoroutinefunction
+from inspect import iscoroutinefunction, isgeneratorfunction
 from sys import _getframe
 from typing import Annotated, Any, get_args, get_origin, get_type_hints, overload
 
@@ -378,6 +378,8 @@ def _accesses(function: Callable[..., object], skip: int) -> tuple[tuple[str, ..
         raise TypeError(f"kernel {function.__name__} must have plain positional parameters")
     if iscoroutinefunction(function):
         raise TypeError(f"kernel {function.__name__} is a coroutine function, and on a device there is no loop")
+    if isgeneratorfunction(function):
+        raise TypeError(f"kernel {function.__name__} has a yield, so that calling it runs nothing of it; take it out")
     names = code.co_varnames[: code.co_argcount][skip:]
     hints = get_type_hints(function, include_extras=True)
     return names, tuple(_access(hints.get(name)) for name in names)

@@ -76,15 +76,21 @@ def test_arguments_come_in_aclrts_order(verb, parameters):
 # The language of core kernels: the names that Ascend C and its Python binding have for what is modelled.
 LANGUAGE = """
     kernel KernelType In Out InOut GetBlockIdx GetBlockNum GetSubBlockIdx GetTaskRatio
-    GlobalTensor LocalTensor TPosition half float32 bfloat16
+    GlobalTensor LocalTensor TPosition QuePosition CacheMode half float32 bfloat16
+    int8 int16 int32 int64 uint8 uint16 uint32 uint64 GetTaskRation ASCEND_IS_AIC ASCEND_IS_AIV
+    GM_ADDR float16 EVENT_ID0 EVENT_ID1 EVENT_ID2 EVENT_ID3 EVENT_ID4 EVENT_ID5 EVENT_ID6 EVENT_ID7
+    PIPE_S PIPE_V PIPE_M PIPE_MTE1 PIPE_MTE2 PIPE_MTE3 PIPE_FIX PIPE_ALL
     TPipe TQue TQueBind TBuf HardEvent Pipe SetFlag WaitFlag AllocEventID FetchEventID ReleaseEventID PipeBarrier
     SyncAll CrossCoreSetFlag CrossCoreWaitFlag
-    DataCopy DataCopyParams DataCopyPad DataCopyExtParams DataCopyPadExtParams Nd2NzParams DataCacheCleanAndInvalid
+    DataCopy DataCopyParams DataCopyPad DataCopyExtParams DataCopyPadExtParams DataCopyPadParams Nd2NzParams
+    DataCacheCleanAndInvalid SetAtomicAdd SetAtomicMax SetAtomicMin SetAtomicNone DisableDmaAtomic
     Add Sub Mul Div Max Min And Or Adds Muls Maxs Mins Axpy MulAddDst FusedMulAdd
     Abs Exp Ln Sqrt Rsqrt Reciprocal Relu LeakyRelu Not Cast RoundMode Duplicate
+    AddRelu SubRelu ShiftLeft ShiftRight Copy CopyRepeatParams CreateVecIndex ArithProgression MrgSortSrcList
     Compare Compares CMPMODE Select SELMODE Gather GatherMask Transpose Brcb Sort32 MrgSort
     ReduceSum ReduceMax ReduceMin WholeReduceSum WholeReduceMax WholeReduceMin BlockReduceSum BlockReduceMax
     BlockReduceMin PairReduceSum UnaryRepeatParams BinaryRepeatParams
+    MASK_PLACEHOLDER SetMaskCount SetMaskNorm SetVectorMask ResetMask
     LoadData LoadData2DParams Mmad MmadParams Fixpipe FixpipeParams Matmul MatmulType REGIST_MATMUL_OBJ TCubeTiling
     printf DumpTensor assert_ Finding Rule KernelError KernelHangError KernelAssertionError
     BlockTiling block_tiling TilingKey RowKind RowTiling select_rows Assignment balance block_us ResourcePool

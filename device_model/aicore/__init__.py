@@ -13,6 +13,7 @@ The core of it, each importing only from those above:
     crossing.py     flags between cores, SyncAll
     queues.py       TPipe, TQue, TQueBind, TBuf
     copies.py       DataCopy, DataCopyPad
+    atomics.py      SetAtomicAdd: copies that add to what is in GM
     blocks.py       GetBlockIdx and what else a kernel asks about where it runs
     debug.py        printf, DumpTensor, assert_
     runner.py       run(): a kernel on its blocks

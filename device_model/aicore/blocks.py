@@ -29,11 +29,25 @@ def GetTaskRatio() -> int:
     return core.ratio if core.core_type is CoreType.AIV else 1
 
 
-def ASCEND_IS_AIC() -> bool:
-    """Does this run on a cube core?"""
-    return running().core_type is CoreType.AIC
+GetTaskRation = GetTaskRatio  # the older spelling
 
 
-def ASCEND_IS_AIV() -> bool:
-    """Does this run on a vector core?"""
-    return running().core_type is CoreType.AIV
+class CoreTypeTest:
+    """Does this run on a core of one type? `if ASCEND_IS_AIC:`, as the macro of Ascend C, or `ASCEND_IS_AIC()`."""
+
+    def __init__(self, core_type: CoreType) -> None:
+        self._core_type = core_type
+
+    def __bool__(self) -> bool:
+        return running().core_type is self._core_type
+
+    def __call__(self) -> bool:
+        """As its truth."""
+        return bool(self)
+
+    def __repr__(self) -> str:
+        return f"<ASCEND_IS_{self._core_type}>"
+
+
+ASCEND_IS_AIC = CoreTypeTest(CoreType.AIC)
+ASCEND_IS_AIV = CoreTypeTest(CoreType.AIV)

@@ -6,6 +6,7 @@ Which pipe moves follows from where to where. Between UB and itself it is the ve
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from operator import index as integer
 from typing import Any
 
 import numpy as np
@@ -51,13 +52,14 @@ class DataCopyParams:
 @dataclass(frozen=True, slots=True)
 class DataCopyExtParams:
     """*block_count* blocks (up to 4095) of *block_len* bytes (up to 2097151); gaps in bytes in GM, in DataBlocks of 32
-    bytes in local memory.
+    bytes in local memory. *rsv* is reserved by Ascend C and has no effect.
     """
 
     block_count: int = 1
     block_len: int = 0
     src_stride: int = 0
     dst_stride: int = 0
+    rsv: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,9 @@ class DataCopyPadExtParams:
     left_padding: int = 0
     right_padding: int = 0
     padding_value: Any = 0
+
+
+DataCopyPadParams = DataCopyPadExtParams  # the older name
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +115,7 @@ def _copy_count(core: Core, dst: Tensor, src: Tensor, count: int) -> None:
     itemsize = src.dtype.itemsize
     if dst.dtype != src.dtype:
         raise KernelError(f"DataCopy from {src!r} to {dst!r}: two types", "ReinterpretCast() one, or Cast()")
-    nbytes = count * itemsize
+    nbytes = integer(count) * itemsize
     if nbytes % BLOCK:
         nbytes = _drop_tail(core, nbytes, count, src)
     if not nbytes:
@@ -179,34 +184,41 @@ def _local_cycles(core: Core, src: Tensor, dst: Tensor, nbytes: int) -> int:
 
 
 def _copy_blocks(core: Core, dst: Tensor, src: Tensor, params: DataCopyParams) -> None:
-    count, length = params.block_count, params.block_len * BLOCK
-    _check_params(params, (count, 4095), (params.block_len, 65535), (params.src_gap, 65535), (params.dst_gap, 65535))
+    count, blocks, src_gap, dst_gap = _checked(
+        params, (params.block_count, 4095), (params.block_len, 65535), (params.src_gap, 65535), (params.dst_gap, 65535)
+    )
+    length = blocks * BLOCK
     if dst.dtype != src.dtype:
         raise KernelError(f"DataCopy from {src!r} to {dst!r}: two types", "ReinterpretCast() one, or Cast()")
-    source = _Rows(src, count, length, length + params.src_gap * BLOCK)
-    target = _Rows(dst, count, length, length + params.dst_gap * BLOCK)
+    source = _Rows(src, count, length, length + src_gap * BLOCK)
+    target = _Rows(dst, count, length, length + dst_gap * BLOCK)
     _copy_rows(core, "DataCopy", source, target)
 
 
 def DataCopyPad(
-    dst: Tensor, src: Tensor, params: DataCopyExtParams, padding: DataCopyPadExtParams | None = None
+    dst: Tensor,
+    src: Tensor,
+    params: DataCopyExtParams | DataCopyParams,
+    padding: DataCopyPadExtParams | None = None,
 ) -> None:
     """Copy blocks of any number of bytes between GM and local memory, where each begins at a multiple of 32 bytes.
 
     Into local memory whole DataBlocks are written: *padding* says with what. Out of it, only the bytes of the blocks.
+    Given the older DataCopyParams, it takes their *block_len*, and their gap in GM, as bytes (up to 65535).
     """
     core = running()
-    count, length = params.block_count, params.block_len
-    _check_params(
-        params, (count, 4095), (length, 2097151), (params.src_stride, 2**32 - 1), (params.dst_stride, 2**32 - 1)
+    if isinstance(params, DataCopyParams):
+        limits, gaps = (65535, 65535), (params.src_gap, params.dst_gap)
+    else:
+        limits, gaps = (2097151, 2**32 - 1), (params.src_stride, params.dst_stride)
+    count, length, src_stride, dst_stride = _checked(
+        params, (params.block_count, 4095), (params.block_len, limits[0]), *((gap, limits[1]) for gap in gaps)
     )
     if dst.dtype != src.dtype:
         raise KernelError(f"DataCopyPad from {src!r} to {dst!r}: two types", "ReinterpretCast() one, or Cast()")
     if isinstance(src, LocalTensor):
-        room = -(-length // BLOCK) * BLOCK + params.src_stride * BLOCK
-        _copy_rows(
-            core, "DataCopyPad", _Rows(src, count, length, room), _Rows(dst, count, length, length + params.dst_stride)
-        )
+        room = -(-length // BLOCK) * BLOCK + src_stride * BLOCK
+        _copy_rows(core, "DataCopyPad", _Rows(src, count, length, room), _Rows(dst, count, length, length + dst_stride))
         return
     if not isinstance(dst, LocalTensor):
         raise KernelError(f"DataCopyPad from {src!r} to {dst!r}", "it goes between GM and local memory")
@@ -218,8 +230,8 @@ def DataCopyPad(
     if not 0 <= left <= BLOCK or not 0 <= right <= BLOCK:
         raise KernelError(f"DataCopyPad with {padding}", f"at most {BLOCK} bytes on each side can be padded")
     whole = -(-(left + length + right) // BLOCK) * BLOCK
-    source = _Rows(src, count, length, length + params.src_stride)
-    target = _Rows(dst, count, whole, whole + params.dst_stride * BLOCK)
+    source = _Rows(src, count, length, length + src_stride)
+    target = _Rows(dst, count, whole, whole + dst_stride * BLOCK)
 
     def fill() -> None:
         rows = target.view()
@@ -384,7 +396,9 @@ def check_overlap(core: Core, name: str, source: Range, target: Range) -> None:
         )
 
 
-def _check_params(params: object, *limits: tuple[int, int]) -> None:
+def _checked(params: object, *limits: tuple[int, int]) -> tuple[int, ...]:
+    """The values of *limits*, each a value of *params* and the most that it may be."""
     for value, most in limits:
         if not 0 <= value <= most:
             raise KernelError(f"{params}", f"{value} must be 0 to {most}")
+    return tuple(integer(value) for value, _ in limits)

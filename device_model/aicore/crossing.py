@@ -6,20 +6,23 @@ cores, and these, once all have set it, that of their cube core. A wait holds al
 is above 0, and takes one.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from device_model.aicore.findings import KernelError, KernelHangError, Rule
 from device_model.aicore.machine import Core, Knowledge, Strand, running
-from device_model.aicore.names import PIPES, CoreType, Pipe
+from device_model.aicore.names import PIPES, CoreType, Pipe, Space
 from device_model.aicore.program import Instruction, Kind
 from device_model.aicore.sync import barrier_all, settle
+from device_model.aicore.tensors import GlobalTensor, LocalTensor, int32
 
 IDS = 16
 MAX_COUNT = 15
 _SYNC_ALL = 16  # the inner ids of SyncAll: of one type of core, and of both
+_SOFT_SYNC = 18  # that of SyncAll with a workspace, which on a card uses none
 _RESERVED = range(11, 15)  # those that a card's SyncAll uses
+_SLOT = 32  # bytes of a core in the workspaces of SyncAll
 
 
 class Token(NamedTuple):
@@ -36,6 +39,7 @@ class Crossing:
         self._chip = chip  # how many cores it has
         self.cores: list[Core] = []
         self.mail: dict[Hashable, deque[Any]] = {}  # what cores tell each other beside flags
+        self.counted: Counter[Hashable] = Counter()  # by workspace and core: how often SyncAll has counted it there
         self._meeting: Instruction | None = None  # the first arrival at a SyncAll
         self._borrowed: tuple[Core, Instruction, int] | None = None  # the first set of an id that SyncAll uses
         self._pending: dict[tuple[int, tuple[int, ...], int], dict[int, deque[tuple[Instruction, Knowledge]]]] = {}
@@ -86,7 +90,7 @@ class Crossing:
     ) -> None:
         """*core* sets *flag* once all before it in *pipe* has finished."""
         instruction = core.note(pipe, Kind.CROSS_SET, name)
-        if flag >= _SYNC_ALL:
+        if _SYNC_ALL <= flag < _SOFT_SYNC:
             self._meeting = self._meeting or instruction
         elif flag in _RESERVED:
             self._borrowed = self._borrowed or (core, instruction, flag)
@@ -216,20 +220,55 @@ def CrossCoreWaitFlag(flag: int, *, timeout_us: float | None = None) -> bool:
     return False
 
 
-def SyncAll(*, aiv_only: bool = True) -> None:
+def SyncAll(
+    gm_workspace: GlobalTensor | None = None,
+    ub_workspace: LocalTensor | None = None,
+    used_cores: int = 0,
+    *,
+    aiv_only: bool = True,
+) -> None:
     """Wait until all cores of this type have come here; with aiv_only=False, in a mixed kernel, those of both.
 
-    Everything that they issued before has finished then.
+    Everything that they issued before has finished then. With workspaces of int32, 32 bytes for each core, they count
+    there instead of with flags: that in GM must be zeros at first. Then *used_cores* may say that only so many meet,
+    from number 0 on.
     """
     core = running()
     crossing = core.crossing
     crossing.check_fits(core, "SyncAll")
     everyone = tuple(each.index for each in crossing.cores if not aiv_only or each.core_type is core.core_type)
+    if gm_workspace is None and ub_workspace is None and not used_cores:
+        flag = _SYNC_ALL + (0 if aiv_only else 1)
+    else:
+        everyone = everyone[: used_cores or None]
+        _count_in(core, gm_workspace, ub_workspace, everyone)
+        flag = _SOFT_SYNC
     barrier_all(core)
-    flag = _SYNC_ALL + (0 if aiv_only else 1)
     pipe = Pipe.MTE3
     crossing.set(core, everyone, everyone, flag, pipe, "SyncAll")
     crossing.wait(core, flag, "SyncAll")
+
+
+def _count_in(core: Core, gm: GlobalTensor | None, ub: LocalTensor | None, everyone: tuple[int, ...]) -> None:
+    """Check the workspaces of a SyncAll of *everyone*, and count *core* there."""
+    nbytes = len(everyone) * _SLOT
+    for name, tensor, space in (("gm_workspace", gm, Space.GM), ("ub_workspace", ub, Space.UB)):
+        if tensor is None or tensor.memory.space is not space or tensor.dtype != int32 or tensor.nbytes < nbytes:
+            raise KernelError(
+                f"SyncAll of {len(everyone)} cores with {name} {tensor!r}",
+                f"give it {nbytes} bytes of int32 in {space}",
+            )
+    assert gm is not None
+    if core.index not in everyone:
+        raise KernelError(
+            f"SyncAll of {len(everyone)} cores on {core.program}", f"used_cores are those from 0 to {len(everyone) - 1}"
+        )
+    slot = everyone.index(core.index) * _SLOT // int32.itemsize
+    place = gm.memory.key, gm.address, core.index
+    if gm.view[slot] != core.crossing.counted[place]:
+        raise KernelError(f"SyncAll with gm_workspace {gm!r}, which holds something", "fill it with zeros before")
+    core.crossing.counted[place] += 1
+    gm.view[slot] += 1
 
 
 def _check(core: Core, flag: int) -> None:

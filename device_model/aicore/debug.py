@@ -4,6 +4,7 @@ A breakpoint() in a kernel works as everywhere. They cost no simulated time, so 
 cycle a message was made is known when the launch has been timed, so it is filled in when the message is read.
 """
 
+import re
 from typing import Any
 
 from device_model.aicore.findings import KernelAssertionError
@@ -38,8 +39,8 @@ class Message:
 
 
 def printf(text: str, *args: Any) -> None:
-    """Say *text*, in which `%d`, `%f`, `%s` ... stand for *args*."""
-    _say("printf", text % args if args else text)
+    """Say *text*, in which `%d`, `%lld`, `%f`, `%s` ... stand for *args*; each message has a newline at its end."""
+    _say("printf", _formatted(text, args))
 
 
 def DumpTensor(tensor: LocalTensor | GlobalTensor, desc: int, size: int) -> None:
@@ -51,12 +52,19 @@ def assert_(condition: object, text: str = "", *args: Any) -> None:
     """Stop the kernel with a KernelAssertionError unless *condition* holds."""
     if condition:
         return
-    message = _say("assert_", text % args if args else text)
+    message = _say("assert_", _formatted(text, args))
     raise KernelAssertionError(message)
+
+
+_LENGTHS = re.compile(r"(%[-+ #0]*[\d*]*(?:\.[\d*]*)?)(?:hh|ll|[zjt])(?=[a-zA-Z])")  # of C, beyond those Python knows
+
+
+def _formatted(text: str, args: tuple[Any, ...]) -> str:
+    return _LENGTHS.sub(r"\1", text) % args if args else text
 
 
 def _say(name: str, text: str) -> Message:
     core = running()
-    message = Message(core.program, core.note(Pipe.S, Kind.WORK, name), text)
+    message = Message(core.program, core.note(Pipe.S, Kind.WORK, name), text.removesuffix("\n"))
     core.messages.append(message)
     return message

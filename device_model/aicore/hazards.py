@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from device_model.aicore.findings import Rule
+from device_model.aicore.names import Pipe
 from device_model.aicore.program import Instruction
 
 if TYPE_CHECKING:
@@ -29,6 +30,24 @@ if TYPE_CHECKING:
 
 Clock = list[int]
 ALWAYS = 1 << 62  # the clock of a pipe that needs no barrier against itself
+
+
+class Adders:
+    """Atomic copies to the same bytes, in no order: *members*, the last of each pipe, all behind *writer*, *readers*.
+
+    They stand where a span has its writer, and are never found to be ordered at first sight.
+    """
+
+    __slots__ = ("members", "readers", "writer")
+
+    core = -1
+    pipe = Pipe.S
+    seq = 0
+
+    def __init__(self, members: list[Instruction], writer: Instruction | None, readers: list[Instruction]) -> None:
+        self.members = members
+        self.writer = writer
+        self.readers = readers
 
 
 class Span:
@@ -40,7 +59,7 @@ class Span:
         self,
         start: int,
         stop: int,
-        writer: Instruction | None,
+        writer: Instruction | Adders | None,
         readers: list[Instruction],
         old: npt.NDArray[np.uint8] | None = None,
     ) -> None:
@@ -83,9 +102,9 @@ class Shadow:
                 _note(span.readers, instruction)
         stale = None
         for span in spans:
-            writer = span.writer
-            if writer is not None and not core.is_ordered(writer, clock):
-                core.hazard(Rule.RAW, writer, instruction, self.name, span.start, span.stop)
+            unfinished = _unfinished(core, span.writer, clock)
+            if unfinished is not None:
+                core.hazard(Rule.RAW, unfinished, instruction, self.name, span.start, span.stop)
                 stale = stale or []
                 stale.append(span)
         return stale
@@ -124,8 +143,9 @@ class Shadow:
         writer = span.writer
         if writer is None or (writer.core == own and writer.seq <= clock[writer.pipe]):
             return
-        if not core.is_ordered(writer, clock):
-            core.hazard(Rule.WAW, writer, instruction, self.name, span.start, span.stop)
+        unfinished = _unfinished(core, writer, clock)
+        if unfinished is not None:
+            core.hazard(Rule.WAW, unfinished, instruction, self.name, span.start, span.stop)
 
     def _cut(self, start: int, stop: int) -> list[Span]:
         """Spans that together are start:stop exactly; what was never touched gets an empty one."""
@@ -210,14 +230,49 @@ class GlobalShadow(Shadow):
 
     def write(self, core: "Core", instruction: Instruction, clock: Clock, start: int, stop: int) -> Span:
         """As for a shadow."""
-        if not self._written:
-            self._written = True
-            for reader, first, last, length, stride in self._pending:
-                for at in range(first, last, stride):
-                    for span in self._cut(at, at + length):
-                        _note(span.readers, reader)
-            self._pending.clear()
+        self._note_pending()
         return super().write(core, instruction, clock, start, stop)
+
+    def accumulate(self, core: "Core", instruction: Instruction, clock: Clock, start: int, stop: int) -> None:
+        """*instruction* adds to bytes start:stop, atomically: it need not be behind others that do."""
+        self._note_pending()
+        for span in self._cut(start, stop):
+            last = span.writer
+            if isinstance(last, Adders):
+                members, writer, readers = [*last.members], last.writer, [*last.readers]
+            else:
+                members, writer, readers = [], None if span.readers else last, []
+            for reader in span.readers:
+                _note(readers, reader)
+            for reader in readers:
+                if not core.is_ordered(reader, clock):
+                    core.hazard(Rule.WAR, reader, instruction, self.name, span.start, span.stop)
+            if writer is not None and not core.is_ordered(writer, clock):
+                core.hazard(Rule.WAW, writer, instruction, self.name, span.start, span.stop)
+            _note(members, instruction)
+            span.writer = Adders(members, writer, readers)
+            span.readers.clear()
+            span.old = None
+
+    def _note_pending(self) -> None:
+        """From the first write on, all that was read before is known."""
+        if self._written:
+            return
+        self._written = True
+        for reader, first, last, length, stride in self._pending:
+            for at in range(first, last, stride):
+                for span in self._cut(at, at + length):
+                    _note(span.readers, reader)
+        self._pending.clear()
+
+
+def _unfinished(core: "Core", writer: Instruction | Adders | None, clock: Clock) -> Instruction | None:
+    """Of those who wrote last, one that a pipe with *clock* does not know to be done."""
+    members = writer.members if isinstance(writer, Adders) else [] if writer is None else [writer]
+    for each in members:
+        if not core.is_ordered(each, clock):
+            return each
+    return None
 
 
 def _note(readers: list[Instruction], reader: Instruction) -> None:

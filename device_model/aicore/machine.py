@@ -21,12 +21,15 @@ from device_model.aicore.program import Flow, Instruction, Kind, Program, Site
 from device_model.aicore.spec import CoreSpec
 
 if TYPE_CHECKING:
+    from device_model.aicore.atomics import Atomic
     from device_model.aicore.crossing import Crossing, Token
     from device_model.aicore.queues import TPipe
 
 _PACKAGE = __package__
 _IN_ORDER = (Pipe.S, Pipe.V, Pipe.M)
+_TO_GM = (Pipe.MTE3, Pipe.FIX)
 EVENT_IDS = 8  # per HardEvent
+ALL_LANES = ((1 << 64) - 1,) * 2  # the vector mask at first, for types of any width
 LINE = 64  # bytes of a line of the scalar data cache
 
 
@@ -39,9 +42,11 @@ class Core:
 
     __slots__ = (
         "allocated",
+        "atomic",
         "block_dim",
         "clocks",
         "core_type",
+        "counts_mask",
         "crossing",
         "dirty_lines",
         "events",
@@ -53,6 +58,7 @@ class Core:
         "index",
         "instructions",
         "late",
+        "mask",
         "memories",
         "messages",
         "program",
@@ -98,6 +104,9 @@ class Core:
         self.memories: dict[Space, LocalMemory] = {}
         self.unit: Any = None  # its VectorUnit or CubeUnit, once there is one
         self.tpipe: TPipe | None = None
+        self.mask: tuple[int, ...] = ALL_LANES  # of SetVectorMask, lowest word first
+        self.counts_mask = False
+        self.atomic: Atomic | None = None  # how copies to GM are combined with what is there
         # Flags, by 8 * event + id: the SetFlag that set it, and what its pipe knew then.
         self.events = frozenset(EVENTS_OF[self.core_type])
         self.flags: list[Instruction | None] = [None] * (len(HardEvent) * EVENT_IDS)
@@ -146,12 +155,18 @@ class Core:
         )
         self.scalar = 0
         self.instructions.append(instruction)
+        if self.atomic is not None and pipe in _TO_GM and type(writes[0][0]) is GlobalMemory:
+            compute = self.atomic.into(writes, compute)
         if self.hazards:
             stale = self._access(instruction, reads, writes)
             if stale:
                 _compute_with(stale, writes, compute)
                 return instruction
-        compute()
+        try:
+            compute()
+        except ValueError:
+            _refuse_read_only(instruction, writes)
+            raise
         return instruction
 
     def note(self, pipe: Pipe, kind: Kind, name: str, waits: tuple[Instruction, ...] = ()) -> Instruction:
@@ -237,6 +252,10 @@ class Core:
             if start == stop:
                 continue
             length, stride = touched[3:] if len(touched) > 3 else (stop - start, stop - start)
+            if self.atomic is not None and pipe in _TO_GM and type(memory) is GlobalMemory:
+                for at in range(start, stop, stride):
+                    memory.shadow.accumulate(self, instruction, clock, at, at + length)
+                continue
             for at in range(start, stop, stride):
                 span = memory.shadow.write(self, instruction, clock, at, at + length)
                 if self.weak:
@@ -341,11 +360,21 @@ def _compute_with(stale: Sequence[Stale], writes: Sequence[tuple[Any, ...]], com
     compute()
     for (memory, start, old), kept in zip(stale, fresh, strict=True):
         stop = start + len(old)
-        for written in writes:
-            if written[0] is memory:
-                low, high = max(start, written[1]), min(stop, written[2])
-                kept[low - start : high - start] = memory.bytes[low:high]
+        for written, first, last, *rows in writes:
+            length, stride = rows or (last - first, max(last - first, 1))
+            for at in range(first, last, stride) if written is memory else ():
+                low, high = max(start, at), min(stop, at + length)
+                if low < high:
+                    kept[low - start : high - start] = memory.bytes[low:high]
         memory.bytes[start:stop] = kept
+
+
+def _refuse_read_only(instruction: Instruction, writes: Sequence[tuple[Any, ...]]) -> None:
+    for memory, *_ in writes:
+        if not memory.bytes.flags.writeable:
+            raise KernelError(
+                f"{instruction} writes to {memory.name}, which the kernel has as In", "declare it as Out or InOut"
+            ) from None
 
 
 class Strand(greenlet):

@@ -6,20 +6,40 @@ What follows from these numbers is computed once and shared by all cores.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
 from functools import cache
+from operator import index
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from device_model.aicore.findings import KernelError
+from device_model.aicore.machine import ALL_LANES, running
 
 BLOCK = 32  # bytes
 REPEAT = 256  # bytes
 MAX_REPEATS = 255
 
-Mask = int | tuple[int, ...]  # the first lanes, or 64-bit words with a bit for each lane, lowest first
-Lanes = int | Sequence[int]  # a mask as kernels write it
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """A mask in counter mode: so many elements, over as many repeats as they take. It equals no word of bits."""
+
+    elements: int
+
+
+class Placeholder(Enum):
+    """MASK_PLACEHOLDER stands for the mask that SetVectorMask has set."""
+
+    MASK_PLACEHOLDER = 0
+
+
+MASK_PLACEHOLDER = Placeholder.MASK_PLACEHOLDER
+# The first lanes; 64-bit words with a bit for each lane, lowest first; or elements over all repeats.
+Mask = int | tuple[int, ...] | Counter
+Lanes = int | Sequence[int] | Placeholder  # a mask as kernels write it
 Indices = npt.NDArray[np.intp]
 
 
@@ -112,8 +132,13 @@ class Access:
 
 
 def frozen(mask: Lanes) -> Mask:
-    """*mask* as a key; counts may be NumPy integers."""
-    return tuple(mask) if isinstance(mask, Sequence) else int(mask)
+    """*mask* as a key; counts and words may be NumPy's integers, whose shifts would overflow."""
+    if isinstance(mask, Placeholder):
+        core = running()
+        if core.counts_mask and core.mask == ALL_LANES:
+            raise KernelError("MASK_PLACEHOLDER without a number of elements", "call SetVectorMask(0, number) first")
+        return Counter(core.mask[0]) if core.counts_mask else core.mask
+    return tuple(map(index, mask)) if isinstance(mask, Sequence | np.ndarray) else index(mask)
 
 
 @cache
@@ -127,15 +152,23 @@ def counted(itemsize: int, lanes: int, count: int) -> Access:
 
 @cache
 def strided(itemsize: int, lanes: int, mask: Mask, repeats: int, blk_stride: int, rep_stride: int) -> Access:
-    """The elements of lanes *mask* of *repeats* repeats, whose blocks and repeats stand so many blocks apart."""
-    if not 0 <= repeats <= MAX_REPEATS:
+    """The elements of lanes *mask* of *repeats* repeats, whose blocks and repeats stand so many blocks apart.
+
+    A Counter makes its own number of repeats; the last may be short.
+    """
+    if isinstance(mask, Counter):
+        repeats, active = -(-mask.elements // lanes), np.arange(lanes)
+        size = mask.elements
+    else:
+        active = active_lanes(mask, lanes)
+        size = repeats * len(active)
+    if not 0 <= repeats <= MAX_REPEATS and not isinstance(mask, Counter):
         raise KernelError(f"{repeats} repeats", f"an instruction takes 0 to {MAX_REPEATS}")
     if not (0 <= blk_stride <= 255 and 0 <= rep_stride <= 255):
         raise KernelError(f"strides of {blk_stride} and {rep_stride} blocks", "strides are 0 to 255")
-    active = active_lanes(mask, lanes)
     per_block = BLOCK // itemsize
     in_repeat = active // per_block * (blk_stride * per_block) + active % per_block
-    indices = (np.arange(repeats)[:, None] * (rep_stride * per_block) + in_repeat).ravel()
+    indices = (np.arange(repeats)[:, None] * (rep_stride * per_block) + in_repeat).ravel()[:size]
     # Stride 0 is the same block again: it is read once.
     blocks = np.arange(repeats)[:, None] * rep_stride + np.unique(active // per_block * blk_stride)
     return Access.of(indices, itemsize, len(active), blocks)
@@ -144,11 +177,15 @@ def strided(itemsize: int, lanes: int, mask: Mask, repeats: int, blk_stride: int
 @cache
 def active_lanes(mask: Mask, lanes: int) -> Indices:
     """Which of *lanes* lanes take part: the first *mask*, or those whose bits are set in 64-bit words, lowest first."""
+    if isinstance(mask, Counter):
+        raise KernelError(f"a mask of {mask.elements} elements", "here it must tell lanes: call SetMaskNorm() first")
+    if mask == ALL_LANES:
+        return np.arange(lanes)
     if isinstance(mask, int):
         if not 0 < mask <= lanes:
             raise KernelError(f"a mask of {mask} lanes", f"a repeat of this type has 1 to {lanes} lanes")
         return np.arange(mask)
-    bits = sum(word << 64 * index for index, word in enumerate(mask))
+    bits = sum(word << 64 * place for place, word in enumerate(mask))
     if bits <= 0 or bits >> lanes or any(not 0 <= word < 1 << 64 for word in mask):
         words = ", ".join(f"{word:#x}" for word in mask)
         raise KernelError(f"the mask [{words}]", f"it takes 64-bit words with bits for {lanes} lanes, at least one set")
@@ -178,3 +215,37 @@ def _rows(indices: Indices, itemsize: int) -> tuple[tuple[int, ...], ...]:
     if len(starts) > 1 and (lengths == lengths[0]).all() and (gaps == gaps[0]).all():
         return ((int(starts[0]), int(stops[-1]), int(lengths[0]), int(gaps[0])),)
     return tuple((int(start), int(stop)) for start, stop in zip(starts, stops, strict=True))
+
+
+# The mask of a core
+
+
+def SetMaskCount() -> None:
+    """From now on the mask that SetVectorMask sets counts elements over all repeats (counter mode)."""
+    running().counts_mask = True
+
+
+def SetMaskNorm() -> None:
+    """From now on the mask that SetVectorMask sets tells the lanes of each repeat (normal mode)."""
+    running().counts_mask = False
+
+
+def SetVectorMask(*mask: int) -> None:
+    """Set the mask of instructions whose mask is MASK_PLACEHOLDER.
+
+    `(high, low)`: in normal mode the bits of lanes 64 to 127 and 0 to 63, in counter mode 0 and the number of elements.
+    `(count)`: the first lanes, or that number of elements.
+    """
+    if len(mask) not in (1, 2):
+        raise TypeError(f"SetVectorMask takes (high, low) or (count), not {mask}")
+    core = running()
+    numbers = tuple(map(index, mask))
+    if len(numbers) == 1 and not core.counts_mask:
+        bits = (1 << numbers[0]) - 1
+        numbers = (bits >> 64, bits & (1 << 64) - 1)
+    core.mask = numbers[::-1]
+
+
+def ResetMask() -> None:
+    """Set the mask to all lanes, as it is at first."""
+    running().mask = ALL_LANES

@@ -24,6 +24,8 @@ class Pipe(IntEnum):
 
 
 PIPES = tuple(pipe for pipe in Pipe if pipe is not Pipe.ALL)
+# As Ascend C spells them.
+PIPE_S, PIPE_V, PIPE_M, PIPE_MTE1, PIPE_MTE2, PIPE_MTE3, PIPE_FIX, PIPE_ALL = Pipe
 
 
 class CoreType(IntEnum):
@@ -128,6 +130,9 @@ EVENTS_OF = {
 }
 
 
+EVENT_ID0, EVENT_ID1, EVENT_ID2, EVENT_ID3, EVENT_ID4, EVENT_ID5, EVENT_ID6, EVENT_ID7 = range(8)
+
+
 class Space(Enum):
     """A memory of a core, or GM; the value is its name."""
 
@@ -177,6 +182,16 @@ class TPosition(Enum):
 
     def __str__(self) -> str:
         return self.name
+
+
+QuePosition = TPosition  # the older name
+
+
+class CacheMode(Enum):
+    """What copies of a GlobalTensor leave in the L2."""
+
+    CACHE_MODE_NORMAL = 0
+    CACHE_MODE_DISABLE = 1  # nothing
 
 
 class RoundMode(Enum):

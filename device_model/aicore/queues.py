@@ -7,6 +7,7 @@ same buffer waits for, so that it is not overwritten while in use. Which flags d
 
 from collections import deque
 from enum import Enum
+from operator import index as integer
 from sys import _getframe
 
 import numpy.typing as npt
@@ -131,6 +132,8 @@ class TQueBind:
         self._length = length
         self._buffers = [_Buffer(start + index * length) for index in range(count)]
         self._by_address = {buffer.address: buffer for buffer in self._buffers}
+        self._cursor = 0
+        self._fifo.clear()
 
     def AllocTensor(self, dtype: npt.DTypeLike) -> LocalTensor:
         """The next free buffer, as a tensor of *dtype*; waits for its last user to have freed it."""
@@ -296,6 +299,7 @@ class TBuf:
         self._memory = memory
         self._address = start
         self._length = length
+        self._tensors.clear()
 
     def Get(self, dtype: npt.DTypeLike, size: int | None = None) -> LocalTensor:
         """The buffer, or its first *size* elements, as a tensor of *dtype*."""
@@ -304,6 +308,7 @@ class TBuf:
 
     def GetWithOffset(self, size: int, offset: int, dtype: npt.DTypeLike) -> LocalTensor:
         """*size* elements of *dtype* from byte *offset* on."""
+        size, offset = integer(size), integer(offset)
         key = (dtype, size, offset)
         tensor = self._tensors.get(key)
         if tensor is None:
@@ -322,18 +327,24 @@ class TPipe:
     """The local memory of a core, given out to queues and buffers; one at a time."""
 
     def __init__(self) -> None:
-        core = running()
+        self._core = running()
+        self._used: dict[Space, int] = {}
+        self._queues: list[TQueBind] = []
+        self._live: dict[TPosition, int] = {}
+        self.Init()
+
+    def Init(self) -> None:
+        """Begin anew, after Destroy()."""
+        core = self._core
         if core.tpipe is not None:
             raise KernelError(
                 f"{core.program} has a TPipe already, whose buffers this one would give out again",
                 "make one TPipe per kernel, or Destroy() it before the next phase",
             )
         core.tpipe = self
-        self._core = core
-        self._used: dict[Space, int] = {}
         self._count = 0
-        self._queues: list[TQueBind] = []
-        self._live: dict[TPosition, int] = {}
+        self._used.clear()
+        self._live.clear()
         self._preset = preset_events(core)
         for event, event_id in self._preset:
             core.allocated[event] |= 1 << event_id
@@ -351,7 +362,7 @@ class TPipe:
         core = self._core
         if core.tpipe is not self:
             raise KernelError(f"{self!r} was destroyed", "make a new TPipe")
-        count, nbytes = (1, first) if length is None else (first, length)
+        count, nbytes = (1, integer(first)) if length is None else (integer(first), integer(length))
         if (length is None) != isinstance(target, TBuf):
             raise TypeError("InitBuffer takes (queue, count, bytes) or (tbuf, bytes)")
         if count < 1 or nbytes < 1:
@@ -390,6 +401,11 @@ class TPipe:
             release_event(core, event, event_id)
         barrier_all(core)
         core.tpipe = None
+
+    def Reset(self) -> None:
+        """Destroy() and Init(): the memory is given out again from its beginning, for the next phase of a kernel."""
+        self.Destroy()
+        self.Init()
 
     def AllocEventID(self, event: HardEvent) -> int:
         """As the function of this name."""

@@ -32,7 +32,7 @@ class Result:
 
     programs: list[Program]
     findings: Findings
-    spec: CoreSpec
+    spec: CoreSpec = field(repr=False)
     messages: list[Message] = field(default_factory=list)
     timeline: Timeline | None = None
 

@@ -1,9 +1,11 @@
 """Memories of a core and the tensors that lie in them.
 
 A tensor is a place: a memory, a byte address in it, a type and a number of elements. Slices of tensors are tensors of
-the same bytes; the NumPy work of instructions goes through `view`.
+the same bytes; the NumPy work of instructions goes through `view`. Offsets and sizes may be NumPy's integers, as those
+of a tiling are; they are made Python's at once, for addresses computed in 32 bits would wrap around.
 """
 
+from operator import index as integer
 from typing import Any, Self
 
 import ml_dtypes
@@ -13,14 +15,15 @@ import numpy.typing as npt
 from device_model.aicore.findings import KernelError
 from device_model.aicore.machine import running
 from device_model.aicore.memories import GlobalMemory, LocalMemory
-from device_model.aicore.names import TPosition
+from device_model.aicore.names import CacheMode, TPosition
 
-half = np.dtype(np.float16)
+half = float16 = np.dtype(np.float16)
 float32 = np.dtype(np.float32)
 bfloat16 = np.dtype(ml_dtypes.bfloat16)
 
-_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
-DTYPES = (half, float32, bfloat16, *map(np.dtype, _INTEGERS))
+int8, int16, int32, int64 = (np.dtype(f"int{bits}") for bits in (8, 16, 32, 64))
+uint8, uint16, uint32, uint64 = (np.dtype(f"uint{bits}") for bits in (8, 16, 32, 64))
+DTYPES = (half, float32, bfloat16, int8, int16, int32, int64, uint8, uint16, uint32, uint64)
 _BY_TYPE: dict[object, np.dtype[Any]] = {}  # what users write -> dtype; np.dtype() is slow for that often
 
 
@@ -80,16 +83,17 @@ class _Tensor:
         if isinstance(index, slice):
             if index.step not in (None, 1):
                 raise KernelError(f"{self!r}[{index}]: a tensor has no steps", "instructions take strides")
-            start = 0 if index.start is None else index.start
-            stop = self.size if index.stop is None else index.stop
+            start = 0 if index.start is None else integer(index.start)
+            stop = self.size if index.stop is None else integer(index.stop)
         else:
-            start, stop = index, self.size
+            start, stop = integer(index), self.size
         if not 0 <= start <= stop <= self.size:
             raise KernelError(f"{self!r}[{index}] is outside of it", f"it has {self.size} elements")
         return start, stop - start
 
     def _element(self, index: int) -> int:
         """The byte address of element *index*."""
+        index = integer(index)
         if not 0 <= index < self.size:
             raise KernelError(f"element {index} of {self!r}", f"it has {self.size} elements")
         return self.address + index * self.dtype.itemsize
@@ -104,6 +108,7 @@ class LocalTensor(_Tensor):
 
     def __init__(self, dtype: npt.DTypeLike, position: TPosition, address: int, size: int) -> None:
         memory = running().memory(position.space)
+        address, size = integer(address), integer(size)
         self.position = position
         self.memory: LocalMemory = memory
         self.address = address
@@ -181,8 +186,8 @@ class GlobalBuffer:
         return f"<GlobalBuffer {self.memory.name}[{self.address}] {self.dtype}, {self.nbytes} bytes>"
 
     def __getitem__(self, index: int | slice) -> "GlobalBuffer":
-        start = index if isinstance(index, int) else (index.start or 0)
-        if not isinstance(index, int) and (index.stop is not None or index.step is not None):
+        start = integer((index.start or 0) if isinstance(index, slice) else index)
+        if isinstance(index, slice) and (index.stop is not None or index.step is not None):
             raise KernelError(f"{self!r}[{index}]", "a buffer takes x[n:]; give SetGlobalBuffer() the size")
         offset = start * self.dtype.itemsize
         if not 0 <= offset <= self.nbytes:
@@ -223,8 +228,7 @@ class GlobalTensor(_Tensor):
                 f"{buffer!r} is not aligned to {self.dtype}", f"GM addresses must be multiples of {itemsize}"
             )
         room = buffer.nbytes // itemsize
-        if size is None:
-            size = room
+        size = room if size is None else integer(size)
         if not 0 <= size <= room:
             raise KernelError(f"{size} elements of {self.dtype} do not fit in {buffer!r}", f"there is room for {room}")
         self.memory = buffer.memory
@@ -234,9 +238,9 @@ class GlobalTensor(_Tensor):
         self._view = None
         return self
 
-    def SetL2CacheHint(self, *, bypass: bool) -> None:
-        """With *bypass*, copies of this tensor leave nothing in the L2 (CACHE_MODE_DISABLE)."""
-        self.bypass_l2 = bypass
+    def SetL2CacheHint(self, mode: CacheMode = CacheMode.CACHE_MODE_NORMAL) -> None:
+        """With CACHE_MODE_DISABLE, copies of this tensor from now on leave nothing in the L2."""
+        self.bypass_l2 = mode is CacheMode.CACHE_MODE_DISABLE
 
     def __getitem__(self, index: int | slice) -> "GlobalTensor":
         """`t[n]` starts at element n and goes on to the end, as in Ascend C; `t[a:b]` ends before b."""

@@ -20,7 +20,7 @@ from types import MappingProxyType
 
 from device_model.aicore.bandwidth import Bandwidth, Demand
 from device_model.aicore.gm import HBM, Gm
-from device_model.aicore.names import PIPES, CoreType, Pipe
+from device_model.aicore.names import PIPES, PIPES_OF, CoreType, Pipe
 from device_model.aicore.program import Direction, Instruction, Kind, Program
 from device_model.aicore.spec import CoreSpec
 
@@ -175,10 +175,9 @@ class _Play:
                 continue
             key = {"AIC": "aic_time", "AIV": "aiv_time"}[core_type.name]
             report[key] = sum(self.core_time[name] for name in names) / len(names) / per_us
-            for pipe, called in _REPORTED.items():
+            for pipe in PIPES_OF[core_type]:
                 busy = sum(self.busy_by[name][pipe] for name in names) / len(names) / per_us
-                if busy:
-                    report[called] = max(busy, report.get(called, 0.0))
+                report[_REPORTED[pipe]] = max(busy, report.get(_REPORTED[pipe], 0.0))
         return report
 
     # --- cores

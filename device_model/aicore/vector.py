@@ -7,7 +7,7 @@ Types are those of Atlas A2 and A3; others are refused.
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -43,6 +43,7 @@ from device_model.aicore.vector_unit import (
 FLOATS = ("float16", "float32")
 NUMBERS = ("float16", "float32", "int16", "int32")
 BITS = ("int16", "uint16")
+SHIFTED = (*BITS, "int32", "uint32")
 
 Strides = tuple[int, int]  # of blocks, of repeats
 Compute = Callable[..., object]
@@ -207,10 +208,12 @@ class Scalar(Protocol):
         """`(dst, src, scalar, count)` or `(dst, src, scalar, mask, repeat_time, repeat_params)`."""
 
 
-def _check_same(name: str, types: Sequence[str], dst: LocalTensor, *sources: LocalTensor) -> None:
+def _check_same(name: str, types: Sequence[str], dst: LocalTensor, *sources: LocalTensor, widens: bool = False) -> None:
     check_type(name, "dst", dst, types)
+    are_half = widens and dst.dtype == np.float32 and sources[0].dtype == np.float16
     for index, source in enumerate(sources):
-        check_type(name, f"src{index}" if len(sources) > 1 else "src", source, (dst.dtype.name,))
+        wanted = "float16" if are_half else dst.dtype.name
+        check_type(name, f"src{index}" if len(sources) > 1 else "src", source, (wanted,))
 
 
 def _unary(name: str, compute: Compute, types: Sequence[str], doc: str) -> Unary:
@@ -235,8 +238,19 @@ def _unary(name: str, compute: Compute, types: Sequence[str], doc: str) -> Unary
     return _named(instruction, name, doc)
 
 
-def _binary(name: str, compute: Compute, types: Sequence[str], doc: str, *, reads_dst: int | None = None) -> Binary:
-    """*reads_dst*: before which of the sources `compute` takes what dst holds; None: it does not."""
+def _binary(
+    name: str,
+    compute: Compute,
+    types: Sequence[str],
+    doc: str,
+    *,
+    reads_dst: int | None = None,
+    widens: bool = False,
+) -> Binary:
+    """*reads_dst*: before which of the sources `compute` takes what dst holds; None: it does not.
+
+    With *widens*, sources may be half where dst is float.
+    """
 
     def instruction(
         dst: LocalTensor,
@@ -251,7 +265,7 @@ def _binary(name: str, compute: Compute, types: Sequence[str], doc: str, *, read
         key = (name, dst, src0, src1, mask, repeat_time, repeat_params)
         plan = unit.plans.get(key)
         if plan is None:
-            _check_same(name, types, dst, src0, src1)
+            _check_same(name, types, dst, src0, src1, widens=widens)
             to, at0, at1, to_next, at0_next, at1_next = repeat_params
             sources = [src0, src1]
             strides = [(at0, at0_next), (at1, at1_next)]
@@ -302,7 +316,16 @@ Max = _binary("Max", vm.larger, NUMBERS, "dst = the larger of src0 and src1.")
 Min = _binary("Min", vm.smaller, NUMBERS, "dst = the smaller of src0 and src1.")
 And = _binary("And", np.bitwise_and, BITS, "dst = src0 & src1, bit by bit.")
 Or = _binary("Or", np.bitwise_or, BITS, "dst = src0 | src1, bit by bit.")
-MulAddDst = _binary("MulAddDst", vm.multiply_add, FLOATS, "dst = src0 * src1 + dst, rounded once.", reads_dst=2)
+AddRelu = _binary("AddRelu", vm.add_relu, (*FLOATS, "int16"), "dst = max(src0 + src1, 0).")
+SubRelu = _binary("SubRelu", vm.subtract_relu, (*FLOATS, "int16"), "dst = max(src0 - src1, 0).")
+MulAddDst = _binary(
+    "MulAddDst",
+    vm.multiply_add,
+    FLOATS,
+    "dst = src0 * src1 + dst, rounded once; sources may be half where dst is float.",
+    reads_dst=2,
+    widens=True,
+)
 FusedMulAdd = _binary("FusedMulAdd", vm.multiply_add, FLOATS, "dst = src0 * dst + src1, rounded once.", reads_dst=1)
 FusedMulAddRelu = _binary(
     "FusedMulAddRelu", vm.multiply_add_relu, FLOATS, "dst = max(src0 * dst + src1, 0), rounded once.", reads_dst=1
@@ -321,6 +344,8 @@ Adds = _scalar("Adds", np.add, NUMBERS, "dst = src + scalar.")
 Muls = _scalar("Muls", np.multiply, NUMBERS, "dst = src * scalar.")
 Maxs = _scalar("Maxs", vm.larger, NUMBERS, "dst = the larger of src and scalar.")
 Mins = _scalar("Mins", vm.smaller, NUMBERS, "dst = the smaller of src and scalar.")
+ShiftLeft = _scalar("ShiftLeft", vm.shift_left, SHIFTED, "dst = src << scalar, which is 0 to the width of the type.")
+ShiftRight = _scalar("ShiftRight", vm.shift_right, SHIFTED, "dst = src >> scalar; negative numbers stay negative.")
 LeakyRelu = _scalar("LeakyRelu", vm.leaky_relu, FLOATS, "dst = src where it is not negative, else src * scalar.")
 
 
@@ -388,7 +413,28 @@ def _check_cast(dst: LocalTensor, src: LocalTensor, mode: RoundMode) -> None:
         )
 
 
-_FILLED = ("float16", "bfloat16", "int16", "uint16", "float32", "int32", "uint32")
+_ANY = ("float16", "bfloat16", "int16", "uint16", "float32", "int32", "uint32")
+_copy = _unary("Copy", vm.copy, _ANY, "")
+
+
+class CopyRepeatParams(NamedTuple):
+    """Strides of Copy, in blocks of 32 bytes."""
+
+    dst_stride: int = 1
+    src_stride: int = 1
+    dst_repeat_size: int = 8
+    src_repeat_size: int = 8
+
+
+def Copy(
+    dst: LocalTensor,
+    src: LocalTensor,
+    mask: Lanes,
+    repeat_time: int,
+    repeat_params: CopyRepeatParams | UnaryRepeatParams,
+) -> None:
+    """Dst = src, within UB: the lanes of *mask*, *repeat_time* times. A repeat distance of 0 copies one again."""
+    _copy(dst, src, mask, repeat_time, UnaryRepeatParams(*repeat_params))
 
 
 def Duplicate(
@@ -405,7 +451,7 @@ def Duplicate(
     key = ("Duplicate", dst, mask, repeat_time, dst_blk_stride, dst_rep_stride)
     plan = unit.plans.get(key)
     if plan is None:
-        check_type("Duplicate", "dst", dst, _FILLED)
+        check_type("Duplicate", "dst", dst, _ANY)
         strides = (dst_blk_stride, dst_rep_stride)
         plan = elementwise(unit, "Duplicate", _fill, dst, (), mask, repeat_time, strides, ())
         unit.plans[key] = plan
@@ -414,3 +460,49 @@ def Duplicate(
 
 def _fill(scalar: Any, out: Any) -> None:
     out[...] = scalar
+
+
+def CreateVecIndex(
+    dst: LocalTensor,
+    first_value: float,
+    count: Lanes,
+    repeat_time: int | None = None,
+    dst_blk_stride: int = 1,
+    dst_rep_stride: int = 8,
+) -> None:
+    """Dst = first_value, first_value + 1, ...: with count, or with mask, repeat_time and strides.
+
+    The number goes on over lanes that the mask leaves out.
+    """
+    _progression("CreateVecIndex", dst, first_value, 1, count, repeat_time, (dst_blk_stride, dst_rep_stride))
+
+
+def ArithProgression(dst: LocalTensor, first_value: float, diff_value: float, count: int) -> None:
+    """Dst = first_value, first_value + diff_value, ..., *count* numbers."""
+    _progression("ArithProgression", dst, first_value, diff_value, count, None, (1, 8))
+
+
+def _progression(
+    name: str,
+    dst: LocalTensor,
+    first: float,
+    step: float,
+    count: Lanes,
+    repeat_time: int | None,
+    strides: Strides,
+) -> None:
+    mask = frozen(count)
+    unit = vector_unit()
+    key = (name, dst, mask, repeat_time, strides)
+    plan = unit.plans.get(key)
+    if plan is None:
+        check_type(name, "dst", dst, NUMBERS)
+        lanes = lanes_of(dst)
+        numbers = access_of(dst.dtype.itemsize, lanes, mask, repeat_time, (1, 8)).indices
+
+        def fill(first: Any, step: Any, out: Any) -> None:
+            out[...] = first + numbers.astype(out.dtype) * step
+
+        plan = elementwise(unit, name, fill, dst, (), mask, repeat_time, strides, ())
+        unit.plans[key] = plan
+    unit.issue(plan, partial(plan.compute, typed(name, first, dst.dtype), typed(name, step, dst.dtype)))

@@ -167,8 +167,9 @@ def _plan_gather_mask(
     else:
         raise KernelError(f"GatherMask: pattern {pattern!r}", "fixed patterns are 1 to 7")
     view, out = src0.view, dst.view
-    # How much is written depends on the bits: any of what dst has room for.
-    room = counted(itemsize, lanes, min(read.size, dst.size))
+    # How much a tensor of bits picks is known when it is read: it may be any of what dst has room for.
+    most = read.size if isinstance(pattern, LocalTensor) else int(picked().sum())
+    room = counted(itemsize, lanes, min(most, dst.size))
     check_overlap(unit.core, "GatherMask", dst, room, ((src0, read),))
 
     def compute(found: list[int]) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from device_model.aicore.findings import KernelError
+
 Array = npt.NDArray[Any]
 
 _WIDE = np.float64
@@ -37,6 +39,38 @@ def reciprocal(x: Array, out: Array) -> None:
 def relu(x: Array, out: Array) -> None:
     """max(x, 0)."""
     np.maximum(x, x.dtype.type(0), out=out)
+
+
+def add_relu(x: Array, y: Array, out: Array) -> None:
+    """max(x + y, 0)."""
+    np.maximum(np.add(x, y), zero(out.dtype), out=out)
+
+
+def subtract_relu(x: Array, y: Array, out: Array) -> None:
+    """max(x - y, 0)."""
+    np.maximum(np.subtract(x, y), zero(out.dtype), out=out)
+
+
+def copy(x: Array, out: Array) -> None:
+    """The same."""
+    out[...] = x
+
+
+def shift_left(bits: Any, x: Array, out: Array) -> None:
+    """x, moved up by *bits*."""
+    _check_shift(bits, x)
+    np.left_shift(x, bits, out=out)
+
+
+def shift_right(bits: Any, x: Array, out: Array) -> None:
+    """x, moved down by *bits*."""
+    _check_shift(bits, x)
+    np.right_shift(x, bits, out=out)
+
+
+def _check_shift(bits: Any, x: Array) -> None:
+    if not 0 <= bits <= 8 * x.itemsize:
+        raise KernelError(f"a shift of {x.dtype} by {bits} bits", f"give 0 to {8 * x.itemsize}")
 
 
 def leaky_relu(slope: Any, x: Array, out: Array) -> None:

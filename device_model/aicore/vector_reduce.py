@@ -12,7 +12,18 @@ from typing import Any
 import numpy as np
 
 from device_model.aicore.findings import KernelError
-from device_model.aicore.masks import BLOCK, Access, Lanes, Mask, active_lanes, counted, frozen, results, strided
+from device_model.aicore.masks import (
+    BLOCK,
+    Access,
+    Counter,
+    Lanes,
+    Mask,
+    active_lanes,
+    counted,
+    frozen,
+    results,
+    strided,
+)
 from device_model.aicore.tensors import LocalTensor
 from device_model.aicore.vector_math import highest, lowest, padded, power_of_two, tree, zero
 from device_model.aicore.vector_unit import (
@@ -109,6 +120,8 @@ def _read(
         access = strided(src.dtype.itemsize, lanes, mask, repeat_time, blk_stride, rep_stride)
     except KernelError as error:
         raise KernelError(f"{name}: {error.what}", error.remedy) from None
+    if isinstance(mask, Counter):
+        return access, None
     active = active_lanes(mask, lanes)
     return access, None if len(active) == lanes else active
 
@@ -349,7 +362,7 @@ def _each(
         width = lanes_of(src)
         count = width // group if group else 1
         itemsize = src.dtype.itemsize
-        written = results(itemsize, repeat_time, count, dst_rep_stride * count)
+        written = results(itemsize, read.repeats, count, dst_rep_stride * count)
         neutral = _NEUTRAL[combine](src.dtype)
 
         def rows(values: Array) -> Array:
@@ -370,7 +383,10 @@ def WholeReduceMax(
     src_rep_stride: int,
     order: ReduceOrder = ReduceOrder.ORDER_VALUE_INDEX,
 ) -> None:
-    """The largest of each repeat and its lane, as *order* says; results *dst_rep_stride* of them apart."""
+    """The largest of each repeat and its lane, as *order* says; results *dst_rep_stride* of them apart.
+
+    An index beside a value has the value's width. Indices alone are uint32, in *dst* of that type or of the source's.
+    """
     strides = (dst_rep_stride, src_blk_stride, src_rep_stride)
     _each_extreme("WholeReduceMax", np.argmax, dst, src, mask, repeat_time, strides, order)
 
@@ -407,11 +423,13 @@ def _each_extreme(
     if plan is None:
         check_type(name, "src", src, FLOATS)
         only_index = order is ReduceOrder.ORDER_ONLY_INDEX
-        check_type(name, "dst", dst, ("uint32",) if only_index else (src.dtype.name,))
+        check_type(name, "dst", dst, (src.dtype.name, "uint32") if only_index else (src.dtype.name,))
+        if only_index:  # numbers of 4 bytes, whatever Ascend C's one type for both tensors
+            dst = dst.ReinterpretCast(np.uint32)
         dst_rep_stride, src_blk_stride, src_rep_stride = strides
         read, lanes = _read(name, src, lanes_on, repeat_time, src_blk_stride, src_rep_stride)
         each = 1 if order in (ReduceOrder.ORDER_ONLY_VALUE, ReduceOrder.ORDER_ONLY_INDEX) else 2
-        written = results(dst.dtype.itemsize, repeat_time, each, dst_rep_stride * each)
+        written = results(dst.dtype.itemsize, read.repeats, each, dst_rep_stride * each)
         neutral = (lowest if find is np.argmax else highest)(src.dtype)
 
         def rows(values: Array) -> Array:

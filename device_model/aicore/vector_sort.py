@@ -28,6 +28,15 @@ RECORD = 8  # bytes
 MAX_LIST = 4095
 
 
+class MrgSortSrcList(NamedTuple):
+    """The lists that MrgSort merges; those that its valid bits leave out may be anything."""
+
+    src1: LocalTensor
+    src2: LocalTensor
+    src3: LocalTensor
+    src4: LocalTensor
+
+
 class MrgSort4Info(NamedTuple):
     """How MrgSort merges: records in each list, whether to stop when one is used up, which lists there are (bits).
 
@@ -35,7 +44,7 @@ class MrgSort4Info(NamedTuple):
     four.
     """
 
-    element_lengths: tuple[int, int, int, int]
+    element_lengths: Sequence[int]
     if_exhausted_suspension: bool = False
     valid_bit: int = 15
     repeat_times: int = 1
@@ -95,6 +104,7 @@ def MrgSort(dst: LocalTensor, sort_list: Sequence[LocalTensor], params: MrgSort4
     """
     unit = vector_unit()
     lists = tuple(sort_list)
+    params = params._replace(element_lengths=tuple(params.element_lengths))
     key = ("MrgSort", dst, lists, params)
     plan = unit.plans.get(key)
     if plan is None:

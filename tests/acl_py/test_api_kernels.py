@@ -279,6 +279,20 @@ def test_kernels_take_plain_positional_parameters():
             kernel(function)
 
 
+def test_kernels_are_plain_functions():
+    """A coroutine function or a generator would be called, and nothing in it would run."""
+
+    async def waits(x):
+        x[:] = 1
+
+    def yields(x):
+        yield x
+
+    for function, words in ((waits, "is a coroutine function"), (yields, "has a yield")):
+        with pytest.raises(TypeError, match=words):
+            kernel(function)
+
+
 @tiny
 async def test_arrays_that_do_not_fit():
     x = await Malloc(10)

@@ -18,7 +18,7 @@ from device_model.aicore.findings import KernelError
 from device_model.aicore.names import HardEvent, KernelType, Pipe, TPosition
 from device_model.aicore.program import Kind
 from device_model.aicore.sync import PipeBarrier, SetFlag, WaitFlag
-from device_model.aicore.tensors import GlobalTensor, LocalTensor, float32
+from device_model.aicore.tensors import GlobalTensor, LocalTensor, float32, int32
 
 MIX = KernelType.MIX_AIC_1_2
 
@@ -27,7 +27,7 @@ def test_blocks_know_where_they_are():
     seen = []
 
     def kernel():
-        kind = "AIC" if ASCEND_IS_AIC() else "AIV"
+        kind = "AIC" if ASCEND_IS_AIC else "AIV"  # as Ascend C's macro; a call says the same
         assert ASCEND_IS_AIV() != ASCEND_IS_AIC()
         seen.append((kind, GetBlockIdx(), GetSubBlockIdx(), GetBlockNum(), GetTaskRatio()))
 
@@ -39,6 +39,62 @@ def test_blocks_know_where_they_are():
     seen.clear()
     launch(kernel, blocks=2, kind=KernelType.MIX_AIC_1_1)
     assert seen == [("AIC", 0, 0, 2, 1), ("AIV", 0, 0, 2, 1), ("AIC", 1, 0, 2, 1), ("AIV", 1, 0, 2, 1)]
+
+
+def workspaces(gm, size):
+    return GlobalTensor(int32).SetGlobalBuffer(gm), LocalTensor(int32, TPosition.VECIN, 0, size)
+
+
+def test_sync_all_may_count_in_a_workspace_instead_of_with_flags():
+    order = []
+
+    def kernel(gm):
+        workspace = workspaces(gm, 24)
+        for phase in range(2):
+            order.append(phase)
+            SyncAll(*workspace)
+        if GetBlockIdx() < 2:
+            order.append(2)
+            SyncAll(*workspace, 2)
+            order.append(3)
+        CrossCoreSetFlag(0, Pipe.MTE3, 12)  # these ids are free: on a card this SyncAll takes none
+        CrossCoreWaitFlag(12)
+
+    counts = np.zeros(24, np.int32)
+    result = launch(kernel, counts, blocks=3)
+    assert order == [0, 0, 0, 1, 1, 1, 2, 2, 3, 3]
+    assert counts.reshape(3, 8).tolist() == [[3] + [0] * 7, [3] + [0] * 7, [2] + [0] * 7]
+    assert found(result) == []
+
+
+def test_in_a_mixed_kernel_the_vector_cores_count_in_a_workspace():
+    def kernel(gm):
+        if ASCEND_IS_AIV:
+            SyncAll(*workspaces(gm, 32))
+
+    counts = np.zeros(40, np.int32)
+    result = launch(kernel, counts, blocks=2, kind=MIX)
+    assert counts.reshape(5, 8)[:, 0].tolist() == [1, 1, 1, 1, 0]
+    assert found(result) == []
+
+
+@pytest.mark.parametrize(
+    ("kernel", "words"),
+    [
+        (lambda gm: SyncAll(*workspaces(gm, 16)), "ub_workspace .*give it 96 bytes of int32 in UB"),
+        (lambda gm: SyncAll(workspaces(gm, 24)[0]), "ub_workspace None"),
+        (lambda gm: SyncAll(*workspaces(gm, 24), 2), "used_cores are those from 0 to 1"),
+        (lambda gm: SyncAll(*workspaces(gm[8:], 24)), "gm_workspace .*give it 96 bytes"),
+    ],
+)
+def test_sync_all_says_what_is_wrong_with_its_workspaces(kernel, words):
+    with pytest.raises(KernelError, match=words):
+        launch(kernel, np.zeros(24, np.int32), blocks=3)
+
+
+def test_a_workspace_of_sync_all_must_be_zeros():
+    with pytest.raises(KernelError, match="which holds something; fill it with zeros before"):
+        launch(lambda gm: SyncAll(*workspaces(gm, 16)), np.ones(16, np.int32), blocks=2)
 
 
 def test_sync_all_is_a_meeting_of_all_blocks():

@@ -22,20 +22,20 @@ def test_what_is_printed_says_who_said_it():
     def kernel(x):
         a = LocalTensor(float32, TPosition.VECIN, 0, 8)
         DataCopy(a, GlobalTensor().SetGlobalBuffer(x), 8)
-        printf("block %d of %s", GetBlockIdx(), "two")
+        printf("block %-2lld of %s\n", GetBlockIdx(), "two")
         DumpTensor(a, 5, 3)
 
     x = np.arange(8, dtype=np.float32)
     result = launch(kernel, x, blocks=2, timing=False)
     assert result.output.splitlines() == [
-        "[block 0 (AIV)] block 0 of two",
+        "[block 0 (AIV)] block 0  of two",
         "[block 0 (AIV)] DumpTensor desc=5 <LocalTensor VECIN UB[0] float32 x 8>: [0.0, 1.0, 2.0]",
-        "[block 1 (AIV)] block 1 of two",
+        "[block 1 (AIV)] block 1  of two",
         "[block 1 (AIV)] DumpTensor desc=5 <LocalTensor VECIN UB[0] float32 x 8>: [0.0, 1.0, 2.0]",
     ]
     result = launch(kernel, x, blocks=2)
     copy, said, dumped = result.programs[0].instructions
-    assert result.output.startswith(f"[block 0 (AIV), cycle {said.start:.0f}] block 0 of two\n")
+    assert result.output.startswith(f"[block 0 (AIV), cycle {said.start:.0f}] block 0  of two\n")
     assert copy.start <= said.start == said.end == dumped.start  # looking costs nothing
 
 

@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 from device_model.aicore.blocks import GetBlockIdx
 from device_model.aicore.copies import DataCopy, DataCopyParams
 from device_model.aicore.crossing import CrossCoreSetFlag, CrossCoreWaitFlag, SyncAll
+from device_model.aicore.masks import UnaryRepeatParams
 from device_model.aicore.names import EVENT_OF, EVENTS_OF, PIPES, CoreType, HardEvent, Pipe, TPosition
 from device_model.aicore.sync import PipeBarrier, SetFlag, WaitFlag
 from device_model.aicore.tensors import GlobalTensor, LocalTensor, float32
+from device_model.aicore.vector import Adds
 
 AIV_PIPES = (Pipe.S, Pipe.V, Pipe.MTE2, Pipe.MTE3)
 IN_ORDER = (Pipe.S, Pipe.V)
@@ -254,6 +256,33 @@ def test_every_pair_of_pipes_with_an_event_names_it():
             assert EVENT_OF[event.source, event.destination] is event
             assert str(event) == f"{event.source}_{event.destination}"
             assert core_type in CoreType
+
+
+@pytest.mark.parametrize(
+    ("dst", "src", "params"),
+    [
+        (0, 40, UnaryRepeatParams(1, 1, 8, 8)),  # close before it
+        (80, 40, UnaryRepeatParams(1, 1, 8, 8)),
+        (8, 0, UnaryRepeatParams(2, 2, 8, 8)),  # in the gaps between its rows
+    ],
+)
+def test_in_weak_mode_only_the_reader_sees_the_old_bytes(dst, src, params):
+    """What it reads is there afterwards, whatever lies beside it and is written by the same instruction."""
+
+    def kernel(x, z):
+        tile, g = LocalTensor(float32, TPosition.VECCALC, 0, 128), GlobalTensor(float32).SetGlobalBuffer(x)
+        tile.view[:] = 7
+        DataCopy(tile, g, 128)
+        Adds(tile[dst:], tile[src:], 1, 32, 1, params)
+        PipeBarrier(Pipe.ALL)
+        DataCopy(GlobalTensor(float32).SetGlobalBuffer(z), tile, 128)
+
+    x, z = np.arange(128, dtype=np.float32), np.zeros(128, np.float32)
+    result = launch(kernel, x, z, weak=True)
+    assert found(result) == [("RAW", "MTE2_V"), ("WAW", "MTE2_V")]
+    written = dst + np.arange(32) % 8 + np.arange(32) // 8 * 8 * params.dst_blk_stride
+    x[written] = 8
+    assert z.tolist() == x.tolist()
 
 
 @pytest.mark.parametrize(("first", "expected"), [(8, []), (0, ["WAR"]), (16, ["WAR"])])

@@ -6,9 +6,10 @@ from cores import SPEC, found, launch, work
 
 from device_model.aicore.copies import DataCopy
 from device_model.aicore.findings import KernelError
-from device_model.aicore.names import KernelType, Pipe, TPosition
+from device_model.aicore.names import HardEvent, KernelType, Pipe, TPosition
 from device_model.aicore.queues import GetTPipePtr, TBuf, TPipe, TQue, TQueBind
 from device_model.aicore.tensors import GlobalTensor, bfloat16, float32, half
+from device_model.aicore.vector import Adds, Muls
 
 P = TPosition
 
@@ -188,3 +189,37 @@ def test_queues_and_pipes_refuse_what_they_cannot_do():
         queue.FreeTensor(queue.DeQue())
 
     assert found(launch(kernel)) == []
+
+
+def test_queues_and_buffers_may_be_given_other_memory_in_the_next_phase():
+    def kernel(x, z):
+        g, h = GlobalTensor().SetGlobalBuffer(x), GlobalTensor().SetGlobalBuffer(z)
+        pipe, queue, out, scratch = TPipe(), TQue(P.VECIN, 1), TQue(P.VECOUT, 1), TBuf()
+        for phase, (count, size) in enumerate(((2, 64), (1, 32))):
+            pipe.InitBuffer(queue, count, size * 4)
+            pipe.InitBuffer(out, 1, size * 4)
+            pipe.InitBuffer(scratch, size * 4)
+            assert scratch.Get(float32).address == (count + 1) * size * 4
+            for at in range(0, 64, size):
+                tensor = queue.AllocTensor(float32)
+                DataCopy(tensor, g[at:], size)
+                queue.EnQue(tensor)
+                tensor, result = queue.DeQue(), out.AllocTensor(float32)
+                Adds(scratch.Get(float32), tensor, 1, size)
+                Muls(result, scratch.Get(float32), 2, size)
+                queue.FreeTensor(tensor)
+                out.EnQue(result)
+                result = out.DeQue()
+                DataCopy(h[64 * phase + at :], result, size)
+                out.FreeTensor(result)
+            pipe.Reset()
+        pipe.Destroy()
+        pipe.Init()
+        assert pipe.AllocEventID(HardEvent.MTE2_V) == 0
+        with pytest.raises(KernelError, match="has a TPipe already"):
+            pipe.Init()
+
+    x, z = np.arange(64, dtype=np.float32), np.zeros(128, np.float32)
+    result = launch(kernel, x, z)
+    assert z.tolist() == [*(2 * (x + 1))] * 2
+    assert found(result) == []

@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 from cores import found, launch
 
+from device_model.aicore.copies import DataCopy, DataCopyParams
 from device_model.aicore.findings import KernelError
-from device_model.aicore.names import KernelType, Space, TPosition
+from device_model.aicore.names import HardEvent, KernelType, Pipe, Space, TPosition
+from device_model.aicore.queues import TPipe, TQue
+from device_model.aicore.sync import PipeBarrier, SetFlag, WaitFlag
 from device_model.aicore.tensors import DTYPES, GlobalTensor, LocalTensor, bfloat16, dtype_of, float32, half
 
 
@@ -140,3 +143,32 @@ def test_only_what_cores_compute_with_is_a_type():
     assert dtype_of("float16") is half or dtype_of("float16") == half
     with pytest.raises(TypeError, match="tensors hold"):
         dtype_of(np.complex64)
+
+
+def test_offsets_and_sizes_may_be_numpys_integers_however_narrow():
+    """A tiling in a NumPy record has such; an address computed in their width would wrap around."""
+    a, b = np.uint8(200), np.int16(30_000)
+
+    def kernel(x, z):
+        tile = LocalTensor(half, TPosition.VECCALC, b - np.int16(16), np.uint16(512))
+        assert (tile[a].address, tile[a : a + np.uint8(8)].nbytes) == (29_984 + 400, 16)
+        tile.SetValue(a, 3)
+        assert tile.view[200] == 3
+        PipeBarrier(Pipe.ALL)
+        source = GlobalTensor(half).SetGlobalBuffer(x[b:], b)
+        assert (source.address, source[b:].address, source[np.uint32(4)].size) == (60_000, 120_000, 29_996)
+        assert (x + b).address == x[int(b) :].address
+        pipe, queue = TPipe(), TQue(TPosition.VECOUT, np.int64(1))
+        pipe.InitBuffer(queue, np.int8(2), np.uint16(40_000))
+        out = queue.AllocTensor(half)
+        assert out.nbytes == 40_000
+        DataCopy(out, source, np.uint16(16_000))
+        SetFlag(HardEvent.MTE2_MTE3, np.int64(0))
+        WaitFlag(HardEvent.MTE2_MTE3, np.int64(0))
+        DataCopy(GlobalTensor(half).SetGlobalBuffer(z), out, DataCopyParams(np.uint8(200), np.uint8(5)))
+        queue.FreeTensor(out)
+
+    x, z = np.arange(60_000).astype(np.float16), np.zeros(16_000, np.float16)
+    result = in_kernel(kernel, x, z)
+    assert np.array_equal(z, x[30_000:46_000])
+    assert found(result) == []

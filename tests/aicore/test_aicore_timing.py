@@ -8,7 +8,7 @@ from cores import launch
 
 from device_model.aicore.blocks import GetBlockIdx
 from device_model.aicore.copies import DataCopy, DataCopyExtParams, DataCopyPad
-from device_model.aicore.names import HardEvent, KernelType, Pipe, TPosition
+from device_model.aicore.names import CacheMode, HardEvent, KernelType, Pipe, TPosition
 from device_model.aicore.program import Kind
 from device_model.aicore.sync import PipeBarrier, SetFlag, WaitFlag
 from device_model.aicore.tensors import GlobalTensor, LocalTensor, float32, half
@@ -43,7 +43,7 @@ def reads(*spans, rows=(), bypass=False):
 
     def kernel(x):
         x = GlobalTensor(half).SetGlobalBuffer(x)
-        x.SetL2CacheHint(bypass=bypass)
+        x.SetL2CacheHint(CacheMode(bypass))
         for first, count in spans:
             DataCopy(ub(0, count), x[first:], count)
         for first, params in rows:
@@ -186,7 +186,7 @@ def test_the_l2_forgets_what_was_touched_longest_ago_and_what_bypasses_it():
     def kernel(bypass):
         def inner(x):
             x = GlobalTensor(half).SetGlobalBuffer(x)
-            x.SetL2CacheHint(bypass=bypass)
+            x.SetL2CacheHint(CacheMode(bypass))
             for first in blocks:
                 DataCopy(ub(0, 8192), x[first:], 8192)
                 PipeBarrier(Pipe.MTE2)
@@ -348,4 +348,6 @@ def test_cube_cores_read_into_l1_and_have_a_time_of_their_own():
     result = played(kernel, np.zeros(16384, half), kind=KernelType.AIC_ONLY)
     (copy,) = copies(result)
     assert took(copy) == READ + 32768 / SPEC.l1_read_bytes_per_cycle
-    assert set(result.timeline.busy_us) == {"aic_time", "scalar", "mte2"}
+    busy = result.timeline.busy_us
+    assert list(busy) == ["aic_time", "scalar", "mac", "mte1", "mte2", "mte3", "fixpipe"]  # idle pipes too
+    assert {name for name, us in busy.items() if us} == {"aic_time", "scalar", "mte2"}

@@ -10,9 +10,29 @@ from hypothesis import strategies as st
 from instructions import half, issued, on_core, same, single, vector
 
 from device_model.aicore.findings import KernelError
-from device_model.aicore.masks import BinaryRepeatParams
+from device_model.aicore.masks import (
+    MASK_PLACEHOLDER,
+    BinaryRepeatParams,
+    ResetMask,
+    SetMaskCount,
+    SetMaskNorm,
+    SetVectorMask,
+)
 from device_model.aicore.names import CMPMODE, SELMODE, TPosition
 from device_model.aicore.tensors import LocalTensor
+from device_model.aicore.vector import (
+    AddRelu,
+    Adds,
+    ArithProgression,
+    Copy,
+    CopyRepeatParams,
+    CreateVecIndex,
+    Mul,
+    MulAddDst,
+    ShiftLeft,
+    ShiftRight,
+    SubRelu,
+)
 from device_model.aicore.vector_gather import (
     Brcb,
     BrcbRepeatParams,
@@ -321,8 +341,170 @@ def test_mrgsort_stops_when_a_list_is_used_up():
     taken = []
 
     def merge(d, s):
-        taken.append(MrgSort(d, [s, s[8:]], MrgSort4Info((4, 4, 0, 0), True, 0b11)))
+        taken.append(MrgSort(d, [s, s[8:]], MrgSort4Info([4, 4, 0, 0], True, 0b11)))
 
     result, _ = vector(merge, np.zeros(16, single), lists)
     assert taken == [(4, 0, 0, 0)]
     assert result[0::2].tolist() == [9, 8, 7, 6, 0, 0, 0, 0]
+
+
+@given(seed=seeds, dtype=st.sampled_from([half, single, np.dtype(np.int16)]), count=st.integers(1, 300))
+def test_sums_and_differences_cut_at_zero(seed, dtype, count):
+    x, y = (np.random.default_rng(seed + at).integers(-99, 99, count).astype(dtype) for at in range(2))
+    out = np.zeros(count, dtype)
+    assert same(vector(lambda d, a, b: AddRelu(d, a, b, count), out, x, y)[0], np.maximum(x + y, dtype.type(0)))
+    assert same(vector(lambda d, a, b: SubRelu(d, a, b, count), out, x, y)[0], np.maximum(x - y, dtype.type(0)))
+
+
+@given(seed=seeds, dtype=st.sampled_from([np.dtype(f"{sign}int{bits}") for sign in ("", "u") for bits in (16, 32)]))
+def test_shifts_are_those_of_the_type(seed, dtype):
+    limits = np.iinfo(dtype)
+    x = np.random.default_rng(seed).integers(limits.min, limits.max, 100, dtype, endpoint=True)
+    for bits in (0, 1, 5, limits.bits - 1):
+        left, _ = vector(lambda d, a, bits=bits: ShiftLeft(d, a, bits, 100), np.zeros_like(x), x)
+        right, _ = vector(lambda d, a, bits=bits: ShiftRight(d, a, bits, 100), np.zeros_like(x), x)
+        assert left.tolist() == [int(np.array(int(each) << bits).astype(dtype)) for each in x]
+        assert right.tolist() == [int(each) >> bits for each in x]
+    with pytest.raises(KernelError, match=f"by 33 bits; give 0 to {limits.bits}"):
+        vector(lambda d, a: ShiftRight(d, a, 33, 100), np.zeros_like(x), x)
+
+
+def test_copy_spreads_a_row_and_picks_lanes():
+    x = np.arange(256, dtype=np.float32)
+    rows, _ = vector(lambda d, a: Copy(d, a, 64, 4, CopyRepeatParams(1, 1, 8, 0)), np.zeros_like(x), x)
+    assert rows.tolist() == x[:64].tolist() * 4
+    words = np.array([0xAAAA], np.uint64)  # a mask of bits may be an array
+    odd, _ = vector(lambda d, a: Copy(d, a, words, 2, CopyRepeatParams()), np.zeros_like(x), x)
+    chosen = [at for at in range(128) if at % 64 < 16 and at % 2]
+    assert odd.nonzero()[0].tolist() == chosen
+    assert odd[chosen].tolist() == chosen
+
+
+def test_progressions_count_on_over_lanes_that_are_left_out():
+    out = np.full(128, -1, np.int32)
+    assert vector(lambda d: CreateVecIndex(d, 5, 100), out)[0].tolist() == [*range(5, 105)] + [-1] * 28
+    masked, _ = vector(lambda d: CreateVecIndex(d, 5, [0b1010], 2, 1, 8), out)
+    assert {at: int(masked[at]) for at in (masked != -1).nonzero()[0]} == {1: 6, 3: 8, 65: 70, 67: 72}
+    steps, _ = vector(lambda d: ArithProgression(d, 1, 0.5, 70), np.zeros(70, half))
+    assert same(steps, (1 + np.arange(70) / 2).astype(half))
+
+
+@pytest.mark.parametrize("dtype", [half, single])
+def test_indices_alone_may_go_to_a_tensor_of_the_sources_type(dtype):
+    """Ascend C has one type for both tensors; the indices in it are uint32 all the same."""
+    lanes = 256 // dtype.itemsize
+    x = normal(0, 3 * lanes, dtype)
+
+    def indices(dst, src):
+        WholeReduceMax(dst, src, lanes, 3, 1, 1, 8, ReduceOrder.ORDER_ONLY_INDEX)
+
+    result, _ = vector(indices, np.zeros(32 // dtype.itemsize, dtype), x)
+    assert result.view(np.uint32)[:3].tolist() == x.reshape(3, lanes).argmax(axis=1).tolist()
+
+
+def test_a_fixed_pattern_touches_only_what_it_picks():
+    """The other half of the buffer may be on its way out meanwhile."""
+    x = np.arange(128, dtype=np.float32)
+    _, launched = vector(
+        lambda d, a: GatherMask(d, a, 1, False, 0, GatherMaskParams(1, 2, 8, 0)), np.zeros(128, single), x
+    )
+    (gather,) = launched.programs[0].instructions
+    assert gather.name == "GatherMask"
+
+    def kernel():
+        tile = LocalTensor(single, TPosition.VECCALC, 0, 256)
+        GatherMask(tile, tile[128:], 1, False, 0, GatherMaskParams(1, 2, 8, 0))
+
+    assert found(on_core(kernel)) == []
+
+
+def test_words_of_a_mask_may_be_numpys():
+    """128 lanes take two words of 64 bits; shifted as NumPy does, the second would be lost."""
+    x, words = np.ones(128, half), np.array([1, 1 << 63], np.uint64)
+    for mask in (words, list(words)):
+        result, _ = vector(lambda d, a, mask=mask: Adds(d, a, 1, mask, 1), np.zeros(128, half), x)
+        assert result.nonzero()[0].tolist() == [0, 127]
+
+
+def test_a_count_is_no_fraction():
+    """65 / 2 would silently be 32."""
+    x = np.ones(128, half)
+    with pytest.raises(TypeError, match="'float' object cannot be interpreted as an integer"):
+        vector(lambda d, a: Adds(d, a, 1, 65 / 2), np.zeros(128, half), x)
+
+
+@given(seed=seeds, count=st.integers(1, 2000), dtype=floats)
+def test_a_mask_in_counter_mode_counts_elements_over_all_repeats(seed, count, dtype):
+    """A sum in two steps, as kernels write it whose lengths are no whole repeats."""
+    lanes, x = 256 // dtype.itemsize, np.random.default_rng(seed).integers(-1, 2, 2048).astype(dtype)
+
+    def sums(dst, src, tmp):
+        SetMaskCount()
+        SetVectorMask(0, count)
+        Adds(src, src, 1, MASK_PLACEHOLDER, 1)
+        BlockReduceSum(tmp, src, 1, MASK_PLACEHOLDER, 1, 1, 8)
+        SetVectorMask(-(-count // (32 // dtype.itemsize)))
+        WholeReduceSum(dst, tmp, MASK_PLACEHOLDER, 1, 1, 1, 8)
+        SetMaskNorm()
+        ResetMask()
+        Adds(dst, dst, 0, MASK_PLACEHOLDER, 1)
+
+    result, launched = vector(sums, np.zeros(lanes, dtype), x, np.zeros(2048, dtype))
+    each = np.pad(x[:count].astype(int) + 1, (0, 2048 - count)).reshape(-1, lanes * (32 // dtype.itemsize)).sum(axis=1)
+    assert result[: len(each)].tolist() == each.tolist()
+    assert found(launched) == []
+
+
+def test_a_mask_may_be_set_apart_from_the_instruction():
+    x = np.arange(1, 257).astype(np.float32)
+
+    def spread(dst, src):
+        SetVectorMask(0, 0b101)
+        Adds(dst, src, 0, MASK_PLACEHOLDER, 2)
+        SetVectorMask(3)
+        Adds(dst[128:], src[128:], 0, MASK_PLACEHOLDER, 2)
+
+    result, _ = vector(spread, np.zeros(256, single), x)
+    assert result.nonzero()[0].tolist() == [0, 2, 64, 66, 128, 129, 130, 192, 193, 194]
+
+    def every_other_block(dst, src):
+        SetMaskCount()
+        Copy(dst, src, [70], 1, CopyRepeatParams(1, 2, 8, 16))  # bits, which are another mask
+        SetVectorMask(0, 70)
+        Copy(dst, src, MASK_PLACEHOLDER, 1, CopyRepeatParams(1, 2, 8, 16))
+
+    picked = [first + lane for first in range(0, 144, 16) for lane in range(8)][:70]
+    result, _ = vector(every_other_block, np.zeros(128, single), x)
+    assert result.tolist() == [*x[picked], *[0] * 58]
+
+
+@pytest.mark.parametrize(
+    ("instruction", "words"),
+    [
+        (lambda d, a: Adds(d, a, 1, MASK_PLACEHOLDER, 1), r"call SetVectorMask\(0, number\) first"),
+        (lambda *_: SetVectorMask(1, 2, 3), r"takes \(high, low\) or \(count\)"),
+        (
+            lambda d, a: [SetVectorMask(64), Compare(d, a, a, CMPMODE.EQ, MASK_PLACEHOLDER, 1)],
+            r"a mask of 64 elements; here it must tell lanes: call SetMaskNorm\(\) first",
+        ),
+    ],
+)
+def test_what_a_mask_in_counter_mode_is_not(instruction, words):
+    def counting(dst, src):
+        SetMaskCount()
+        instruction(dst.ReinterpretCast(np.uint8) if "64" in words else dst, src)
+
+    with pytest.raises((KernelError, TypeError), match=words):
+        vector(counting, np.zeros(64, single), np.zeros(64, single))
+
+
+def test_halves_may_be_multiplied_into_a_float():
+    x, y = normal(0, 100, half), normal(1, 100, half)
+    out = normal(2, 100, single)
+    result, _ = vector(lambda d, a, b: MulAddDst(d, a, b, 100), out, x, y)
+    exact = x.astype(np.float64) * y.astype(np.float64) + out
+    assert same(result, exact.astype(single))
+    with pytest.raises(KernelError, match="src1 is float32; it takes float16"):
+        vector(lambda d, a, b: MulAddDst(d, a, b, 100), out, x, y.astype(single))
+    with pytest.raises(KernelError, match="src0 is float16; it takes float32"):
+        vector(lambda d, a, b: Mul(d, a, b, 100), out, x, y)

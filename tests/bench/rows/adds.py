@@ -10,7 +10,7 @@ import numpy as np
 
 from device_model.aicore.blocks import GetBlockIdx, GetBlockNum
 from device_model.aicore.copies import DataCopy
-from device_model.aicore.names import HardEvent, TPosition
+from device_model.aicore.names import CacheMode, HardEvent, TPosition
 from device_model.aicore.runner import run
 from device_model.aicore.sync import SetFlag, WaitFlag
 from device_model.aicore.tensors import GlobalTensor, LocalTensor, half
@@ -85,7 +85,7 @@ def double(tile, addresses, bypass, x, y, z):
     """Two buffers for each, in turns."""
     (x, y, z), count = slices(SIZE, 1, x, y, z)
     for each in (x, y):
-        each.SetL2CacheHint(bypass=bypass)
+        each.SetL2CacheHint(CacheMode(bypass))
     buffers = [locals_at(*three) for three in addresses]
     for slot in (0, 1):
         SetFlag(HardEvent.V_MTE2, slot)

@@ -6,7 +6,7 @@ import numpy as np
 
 from device_model.aicore.blocks import GetBlockIdx, GetBlockNum
 from device_model.aicore.copies import DataCopy, DataCopyExtParams, DataCopyPad, Nd2NzParams
-from device_model.aicore.names import KernelType, TPosition
+from device_model.aicore.names import CacheMode, KernelType, TPosition
 from device_model.aicore.runner import run
 from device_model.aicore.tensors import GlobalTensor, LocalTensor, half
 from device_model.profile import load
@@ -60,7 +60,7 @@ def all_of_it(copier, rows, apart, share, source):
     """Each core copies the whole matrix of 6144 x 512, all in one order or each from another block of rows on."""
     height, width, columns = 6144, 512, 64
     source = GlobalTensor(half).SetGlobalBuffer(source)
-    source.SetL2CacheHint(bypass=True)
+    source.SetL2CacheHint(CacheMode.CACHE_MODE_DISABLE)
     copy, part = copier(rows, columns, width), height // GetBlockNum()
     for block in range(GetBlockNum() // share):
         start = (block + apart * GetBlockIdx()) % GetBlockNum() * part
