@@ -91,7 +91,8 @@ LANGUAGE = """
     ReduceSum ReduceMax ReduceMin WholeReduceSum WholeReduceMax WholeReduceMin BlockReduceSum BlockReduceMax
     BlockReduceMin PairReduceSum UnaryRepeatParams BinaryRepeatParams
     MASK_PLACEHOLDER SetMaskCount SetMaskNorm SetVectorMask ResetMask
-    LoadData LoadData2DParams Mmad MmadParams Fixpipe FixpipeParams Matmul MatmulType REGIST_MATMUL_OBJ TCubeTiling
+    LoadData LoadData2DParams LoadData3DParamsV2 Mmad MmadParams Fixpipe FixpipeParams SetFixPipeConfig
+    trans_quant_param Matmul MatmulType REGIST_MATMUL_OBJ TCubeTiling
     printf DumpTensor assert_ Finding Rule KernelError KernelHangError KernelAssertionError
     BlockTiling block_tiling TilingKey RowKind RowTiling select_rows Assignment balance block_us ResourcePool
     Pipeline QueueLink FlagLink Advice Guideline advise Trial Tuning tune

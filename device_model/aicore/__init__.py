@@ -18,8 +18,8 @@ The core of it, each importing only from those above:
     debug.py        printf, DumpTensor, assert_
     runner.py       run(): a kernel on its blocks
 
-Beside them: instructions (vector*.py, cube.py, matmul*.py), times (spec.py, timing.py), and launch.py, which makes a
-kernel an operation of a device. From shapes to cores:
+Beside them: instructions (vector*.py; cube*.py, im2col.py, unit_flags.py, fixpipe.py; matmul*.py), times (spec.py,
+timing.py), and launch.py, which makes a kernel an operation of a device. From shapes to cores:
 
     tiling.py       a length over blocks and tiles; tiling keys
     selector.py     which kind of kernel goes through the rows of a matrix

@@ -20,6 +20,7 @@ from device_model.aicore.program import Direction, Flow, Kind
 from device_model.aicore.tensors import NOWHERE, GlobalTensor, LocalTensor, Range
 
 BLOCK = 32  # bytes of a DataBlock
+FB_BLOCK = 128  # of copies to FB
 Tensor = LocalTensor | GlobalTensor
 
 _S = Space
@@ -41,6 +42,9 @@ ALIGNMENT = {_S.UB: 32, _S.L1: 32, _S.L0A: 512, _S.L0B: 512, _S.L0C: 64, _S.BT: 
 class DataCopyParams:
     """*block_count* blocks (up to 4095) of *block_len* DataBlocks of 32 bytes; the gaps between the end of a block and
     the start of the next are in DataBlocks too.
+
+    To FB, blocks are counted in 128 bytes, and gaps from the start of a block to the start of the next: in 32 bytes in
+    L1 (0: the same block again), in 128 in FB.
     """
 
     block_count: int = 1
@@ -187,11 +191,18 @@ def _copy_blocks(core: Core, dst: Tensor, src: Tensor, params: DataCopyParams) -
     count, blocks, src_gap, dst_gap = _checked(
         params, (params.block_count, 4095), (params.block_len, 65535), (params.src_gap, 65535), (params.dst_gap, 65535)
     )
-    length = blocks * BLOCK
     if dst.dtype != src.dtype:
         raise KernelError(f"DataCopy from {src!r} to {dst!r}: two types", "ReinterpretCast() one, or Cast()")
-    source = _Rows(src, count, length, length + src_gap * BLOCK)
-    target = _Rows(dst, count, length, length + dst_gap * BLOCK)
+    if dst.memory.space is _S.FB:
+        length = blocks * FB_BLOCK
+        source = _Rows(src, count, length, src_gap * BLOCK if count > 1 else length)
+        target = _Rows(dst, count, length, dst_gap * FB_BLOCK if count > 1 else length)
+        if count > 1 and target.stride < length:
+            raise KernelError(f"DataCopy with {params} to {dst!r}", "dst_gap is at least block_len: blocks lie apart")
+    else:
+        length = blocks * BLOCK
+        source = _Rows(src, count, length, length + src_gap * BLOCK)
+        target = _Rows(dst, count, length, length + dst_gap * BLOCK)
     _copy_rows(core, "DataCopy", source, target)
 
 
@@ -267,7 +278,7 @@ class _Rows:
     def span(self) -> Range:
         """The bytes, for issue."""
         tensor = self.tensor
-        if self.count == 1 or self.length == self.stride:
+        if self.count == 1 or self.stride in (0, self.length):
             return (tensor.memory, tensor.address, self.stop)
         return (tensor.memory, tensor.address, self.stop, self.length, self.stride)
 

@@ -75,6 +75,7 @@ class Matmul:
         self._workspace: GlobalTensor | None = None
         self._operands: dict[str, Operand] = {}
         self._bias: GlobalTensor | None = None
+        self._quant: GlobalTensor | float | None = None
         self._shape: tuple[int, int, int] | None = None
         self._job: Job | None = None
         self._jobs = 0
@@ -90,7 +91,9 @@ class Matmul:
         self._core, self._tiling = core, tiling
         self._shape = tiling.single_core_m, tiling.single_core_n, tiling.single_core_k
         if core.core_type is CoreType.AIC:
-            self._cube = Cube(pipe, tiling, self.dtype)
+            core.scalar += core.spec.matmul_init
+            # What is computed ahead for a vector core may never be asked for: nothing would empty its blocks.
+            self._cube = Cube(pipe, tiling, self.dtype, unit_flags=not _vectors_of(core))
         elif workspace is not None:
             dtype = dtype_of(self.c.dtype)
             vectors = core.block_dim * core.ratio
@@ -129,6 +132,18 @@ class Matmul:
                 "SetBias on a Matmul without bias", "give it a MatmulType for it, and a tiling with is_bias"
             )
         self._bias = tensor
+        self._job = None
+
+    def SetQuantScalar(self, scale: float) -> None:
+        """Multiply C with *scale* on its way out: half from int8, int8 or uint8 from any (`fixpipe` says how)."""
+        self._quant = float(scale)
+        self._job = None
+
+    def SetQuantVector(self, words: GlobalTensor) -> None:
+        """As SetQuantScalar, each column with its own number: words of uint64, from that of the first column on."""
+        if not isinstance(words, GlobalTensor) or words.dtype != "uint64":
+            raise KernelError(f"SetQuantVector with {words!r}", "it is a GlobalTensor of uint64")
+        self._quant = words
         self._job = None
 
     def SetSingleShape(self, single_m: int, single_n: int, single_k: int) -> None:
@@ -172,7 +187,8 @@ class Matmul:
                 raise KernelError(f"{self!r} has no operands", "call SetTensorA() and SetTensorB() first")
             self._jobs += 1
             number = running().program.sub_block, self._jobs
-            self._job = Job(number, self._operands["A"], self._operands["B"], self._bias, *self._sizes)
+            operands = self._operands["A"], self._operands["B"], self._bias, self._quant
+            self._job = Job(number, *operands, *self._sizes)
             self._index = -1
         return self._job
 
@@ -275,16 +291,21 @@ def REGIST_MATMUL_OBJ(pipe: TPipe, workspace: GlobalBuffer | None, matmul: Matmu
     """
     core = running()
     matmul.Init(pipe, tiling, workspace)
-    mates = [each for each in core.crossing.cores if each.program.block == core.program.block]
-    vectors = [each for each in mates if each.core_type is CoreType.AIV]
+    vectors = _vectors_of(core)
     if core.core_type is CoreType.AIV:
-        if len(vectors) == len(mates):
+        if all(each.core_type is CoreType.AIV for each in core.crossing.cores):
             raise KernelError("a Matmul on vector cores alone", "launch the kernel as MIX_AIC_1_2, or on cube cores")
         return False
     if not vectors:
         return False
     _serve(core, matmul, len(vectors))
     return True
+
+
+def _vectors_of(core: Core) -> list[Core]:
+    """The vector cores of the block of *core*."""
+    block = core.program.block
+    return [each for each in core.crossing.cores if each.core_type is CoreType.AIV and each.program.block == block]
 
 
 def _serve(core: Core, matmul: Matmul, vectors: int) -> None:
@@ -350,6 +371,7 @@ def _store(cube: Cube, message: _Message, result: Any) -> None:
     assert index is not None
     assert dst is not None
     down, _ = cube.pieces(job)
+    column = index // down
     m = min(cube.tiling.base_m, job.m - index % down * cube.tiling.base_m)
-    n = min(cube.tiling.base_n, job.n - index // down * cube.tiling.base_n)
-    cube.store(result, dst, m, n, row)
+    n = min(cube.tiling.base_n, job.n - column * cube.tiling.base_n)
+    cube.store(result, job, column, dst, m, n, row)

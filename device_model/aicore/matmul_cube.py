@@ -2,7 +2,8 @@
 
 Each memory has slots. L1: chunks of A and of B, several pieces long; the one that was used longest ago makes room.
 L0A and L0B: a piece each, in turn. L0C: results, in turn. The flags of a slot have its number as id (B's come behind
-A's): one says that it is filled, one back that it has been read.
+A's): one says that it is filled, one back that it has been read. Results have unit flags instead where each is stored
+at once: one leaves while the next is computed in its place.
 """
 
 from typing import Any, NamedTuple
@@ -10,30 +11,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from device_model.aicore.copies import DataCopy, DataCopyExtParams, DataCopyPad, Nd2NzParams
-from device_model.aicore.cube import (
-    FRACTAL,
+from device_model.aicore.cube import FRACTAL, PRODUCTS, SIDE, Mmad, MmadParams, fractals, k0
+from device_model.aicore.cube_loads import (
     MAX_REPEATS,
-    PRODUCTS,
-    SIDE,
-    CO2Layout,
-    Fixpipe,
-    FixpipeParams,
     LoadData,
     LoadData2DParams,
     LoadData2dTransposeParams,
     LoadDataWithTranspose,
-    Mmad,
-    MmadParams,
-    QuantMode,
-    fractals,
-    k0,
 )
 from device_model.aicore.findings import KernelError
+from device_model.aicore.fixpipe import CO2Layout, Fixpipe, FixpipeParams, QuantMode, SetFixPipeConfig
 from device_model.aicore.matmul_tiling import TCubeTiling
 from device_model.aicore.names import HardEvent, TPosition
 from device_model.aicore.queues import TBuf, TPipe
 from device_model.aicore.sync import AllocEventID, ReleaseEventID, SetFlag, WaitFlag
 from device_model.aicore.tensors import GlobalTensor, LocalTensor
+from device_model.aicore.unit_flags import KEEP, TURN
 
 
 class Operand(NamedTuple):
@@ -51,6 +44,7 @@ class Job(NamedTuple):
     a: Operand
     b: Operand
     bias: GlobalTensor | None
+    quant: GlobalTensor | float | None  # what C is multiplied with: a word for each column, or one number
     m: int
     n: int
     k: int
@@ -108,11 +102,13 @@ class _Slot:
 class Cube:
     """A cube core that multiplies, with buffers as a tiling says; for jobs one after the other, or by turns."""
 
-    def __init__(self, pipe: TPipe, tiling: TCubeTiling, dtype: np.dtype[Any]) -> None:
+    def __init__(self, pipe: TPipe, tiling: TCubeTiling, dtype: np.dtype[Any], *, unit_flags: bool) -> None:
         self.tiling = tiling
         self.dtype = dtype
         self.total = np.dtype(PRODUCTS[dtype.name])
         self.width = k0(dtype)
+        # Squares of int8 can be wider than what Fixpipe takes: it would leave blocks full.
+        self._has_unit_flags = unit_flags and self.width <= SIDE
         tall = max(self.width, SIDE)  # int8 comes in squares of 32
         deep = -(-tiling.base_k // tall) * tall
         if tiling.single_core_k > tiling.base_k != deep:
@@ -141,6 +137,8 @@ class Cube:
             (staged,) = self._slots(pipe, TPosition.C1, 1, size, self.total, load, free)
             (table,) = self._slots(pipe, TPosition.C2, 1, size, self.total, HardEvent.MTE1_M, HardEvent.M_MTE1)
             self._bias = staged, table
+        self._pipe = pipe
+        self._quant: tuple[_Slot, _Slot] | None = None  # made when columns are scaled
         self._turn = self._results = self._clock = 0
 
     @staticmethod
@@ -160,7 +158,7 @@ class Cube:
 
     def close(self) -> None:
         """Wait for all flags, and give their ids back."""
-        for slot in (*self._a1, *self._b1, *self._a2, *self._c, *(self._bias or ())):
+        for slot in (*self._a1, *self._b1, *self._a2, *self._c, *(self._bias or ()), *(self._quant or ())):
             slot.flag.release()
 
     def compute(self, job: Job, row: int, column: int) -> _Slot:
@@ -172,7 +170,8 @@ class Cube:
         wide = n if job.b.is_transposed or self.width <= SIDE else -(-n // self.width) * self.width
         result = self._c[self._results % len(self._c)]
         self._results += 1
-        result.flag.wait_empty()
+        if not self._has_unit_flags:
+            result.flag.wait_empty()
         bias = self._load_bias(job, column, n, wide)
         pieces = -(-job.k // tiling.base_k)
         for index in range(pieces):
@@ -188,20 +187,73 @@ class Cube:
                 if (index + 1) % step == 0 or index + 1 == pieces:
                     slot.flag.emptied()
             pair.flag.filled()
+            unit_flag = 0 if not self._has_unit_flags else TURN if index + 1 == pieces else KEEP
+            params = MmadParams(m, wide, k, index == 0, unit_flag)
             if index == 0 and bias is not None:
-                Mmad(result.tensor, pair.tensor, b2, bias.tensor, MmadParams(m, wide, k))
+                Mmad(result.tensor, pair.tensor, b2, bias.tensor, params)
                 bias.flag.emptied()
             else:
-                Mmad(result.tensor, pair.tensor, b2, MmadParams(m, wide, k, cmatrix_init_val=index == 0))
+                Mmad(result.tensor, pair.tensor, b2, params)
             pair.flag.emptied()
-        result.flag.filled()
+        if not self._has_unit_flags:
+            result.flag.filled()
         return result
 
-    def store(self, result: _Slot, dst: GlobalTensor, m: int, n: int, row: int, *, relu: bool = False) -> None:
-        """Bring a result of *m* x *n* to GM, *row* elements from one of its rows to the next."""
-        mode = {"float16": QuantMode.F322F16, "bfloat16": QuantMode.F322BF16}.get(dst.dtype.name, QuantMode.NoQuant)
-        Fixpipe(dst, result.tensor, FixpipeParams(n, m, 0, row, mode, relu_en=relu), CO2Layout.ROW_MAJOR)
-        result.flag.emptied()
+    def store(self, result: _Slot, job: Job, column: int, dst: GlobalTensor, m: int, n: int, row: int) -> None:
+        """Bring a result, *m* x *n* of piece *column* across, to GM, *row* elements from a row to the next."""
+        mode = self._mode(job, dst)
+        words = None
+        if isinstance(job.quant, GlobalTensor):
+            words = self._load_quant(job.quant, job.number, column, n)
+        params = FixpipeParams(
+            n, m, 0, row, mode,
+            deq_scalar=job.quant if isinstance(job.quant, float) else 1.0,
+            unit_flag=TURN if self._has_unit_flags else 0,
+        )  # fmt: skip
+        Fixpipe(dst, result.tensor, params, CO2Layout.ROW_MAJOR)
+        if words is not None:
+            words.flag.emptied()
+        if not self._has_unit_flags:
+            result.flag.emptied()
+
+    def _mode(self, job: Job, dst: GlobalTensor) -> QuantMode:
+        factor = {type(None): "", float: "scalar"}.get(type(job.quant), "vector")
+        if dst.dtype == self.total and not factor:
+            return QuantMode.NoQuant
+        for mode in QuantMode:
+            source, targets, needed = mode.value
+            if source == self.total.name and dst.dtype.name in targets and needed == factor:
+                return mode
+        what = f"a Matmul of {self.dtype} to C of {dst.dtype}"
+        if factor:
+            raise KernelError(
+                f"{what}, scaled", "half from int8, and bytes, are; leave SetQuantScalar() and SetQuantVector()"
+            )
+        raise KernelError(what, "say what to multiply it with: SetQuantScalar() or SetQuantVector()")
+
+    def _load_quant(self, quant: GlobalTensor, number: tuple[int, int], column: int, n: int) -> _Slot:
+        """The words of a piece's columns in FB; those of the piece before if it stands above."""
+        if self._quant is None:
+            size = fractals(self.tiling.base_n) * SIDE
+            load, free = HardEvent.MTE2_MTE1, HardEvent.MTE1_MTE2
+            (staged,) = self._slots(self._pipe, TPosition.C1, 1, size, quant.dtype, load, free)
+            (table,) = self._slots(
+                self._pipe, TPosition.C2PIPE2GM, 1, size, quant.dtype, HardEvent.MTE1_FIX, HardEvent.FIX_MTE1
+            )
+            self._quant = staged, table
+        staged, table = self._quant
+        if table.holds != (number, column):
+            table.holds = number, column
+            staged.flag.wait_empty()
+            words = quant[column * self.tiling.base_n :]
+            DataCopyPad(staged.tensor, words, DataCopyExtParams(1, n * words.dtype.itemsize))
+            staged.flag.filled()
+            table.flag.wait_empty()
+            DataCopy(table.tensor, staged.tensor, fractals(n) * SIDE)
+            staged.flag.emptied()
+            table.flag.filled()
+            SetFixPipeConfig(table.tensor)
+        return table
 
     # Chunks into L1
 

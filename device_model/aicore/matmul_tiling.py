@@ -1,13 +1,15 @@
 """How a matrix product is cut: over cores, then into pieces that fit L1, L0A, L0B and L0C."""
 
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from device_model.aicore.cube import SIDE, k0
+from device_model.aicore.cube import FRACTAL, SIDE, k0
 from device_model.aicore.findings import KernelError
+from device_model.aicore.gm import LINE
 from device_model.aicore.names import Space
 
 
@@ -84,20 +86,23 @@ def multi_core_matmul_tiling(
 ) -> TCubeTiling:
     """A tiling of *m* x *k* times *k* x *n* elements of *dtype* on *cores* cores (as MultiCoreMatmulTiling gives).
 
-    It takes the cut with the fewest cycles of the busiest core, counting Mmad, and LoadData into L0B, which limits
-    small pieces; of equal ones, that which brings least from GM. *fix_split* fixes (base_m, base_n, base_k).
+    It takes the cut with the fewest cycles of the busiest core, those of the slowest of Mmad, LoadData and the copies
+    from GM, for which all cores share the L2; of equal ones, that which brings least from GM. It is cut between any
+    fractals, or between pieces and where lines of the L2 end: rows of B that begin within a line bring a line more.
+    *fix_split* fixes (base_m, base_n, base_k).
     """
     known = np.dtype(dtype)
     if min(m, n, k, cores) < 1:
         raise ValueError(f"a product of {m} x {k} x {n} on {cores} cores: all must be 1 or more")
-    best: tuple[tuple[int, int], TCubeTiling] | None = None
+    best: tuple[tuple[float, int], TCubeTiling] | None = None
     for base in [fix_split] if fix_split else _bases(spec, known):
         for parts_m in range(1, min(cores, -(-m // SIDE)) + 1):
             parts_n = min(cores // parts_m, -(-n // SIDE))
-            tiling = _cut(m, n, k, base, parts_m, parts_n, is_bias=is_bias)
-            price = _price(spec, tiling, known)
-            if best is None or price < best[0]:
-                best = price, tiling
+            for grain in product((base[0], SIDE), (LINE // known.itemsize, SIDE)):
+                tiling = _cut(m, n, k, base, (parts_m, parts_n), grain, is_bias=is_bias)
+                price = _price(spec, tiling, known)
+                if best is None or price < best[0]:
+                    best = price, tiling
     assert best is not None
     return _with_buffers(spec, best[1], known)
 
@@ -116,16 +121,17 @@ def _bases(spec: Any, dtype: np.dtype[Any]) -> list[tuple[int, int, int]]:
 
 
 def _cut(
-    m: int, n: int, k: int, base: tuple[int, int, int], parts_m: int, parts_n: int, *, is_bias: bool
+    m: int, n: int, k: int, base: tuple[int, int, int], parts: tuple[int, int], grain: tuple[int, int], *, is_bias: bool
 ) -> TCubeTiling:
+    """Into so many *parts* down and across at most, of so many rows and columns, or a multiple."""
     base_m, base_n, base_k = (min(size, _whole(of)) for size, of in zip(base, (m, n, k), strict=True))
     return TCubeTiling(
         m=m,
         n=n,
         ka=k,
         kb=k,
-        single_core_m=min(_whole(-(-m // parts_m)), m),
-        single_core_n=min(_whole(-(-n // parts_n)), n),
+        single_core_m=min(_whole(-(-m // parts[0]), grain[0]), m),
+        single_core_n=min(_whole(-(-n // parts[1]), grain[1]), n),
         single_core_k=k,
         base_m=base_m,
         base_n=base_n,
@@ -134,21 +140,34 @@ def _cut(
     )
 
 
-def _whole(size: int) -> int:
-    """*size* in whole fractals."""
-    return -(-size // SIDE) * SIDE
+def _whole(size: int, side: int = SIDE) -> int:
+    """*size* in whole fractals, or what else has *side* elements."""
+    return -(-size // side) * side
 
 
-def _price(spec: Any, tiling: TCubeTiling, dtype: np.dtype[Any]) -> tuple[int, int]:
-    """Of the busiest core: cycles of the slower of the cube and the way into L0B; then elements that come from GM."""
-    tiles_m = -(-tiling.single_core_m // tiling.base_m)
-    tiles_n = -(-tiling.single_core_n // tiling.base_n)
-    rows, columns = -(-tiling.single_core_m // SIDE), -(-tiling.single_core_n // SIDE)
-    depth = -(-tiling.single_core_k // k0(dtype))
+def _price(spec: Any, tiling: TCubeTiling, dtype: np.dtype[Any]) -> tuple[float, int]:
+    """Cycles of the busiest core, of the slowest of Mmad, LoadData and the copies from GM; then bytes from GM."""
+    itemsize, rates = dtype.itemsize, spec.local_copy_bytes_per_cycle
+    m, n, k = tiling.single_core_m, tiling.single_core_n, tiling.single_core_k
+    tiles_m, tiles_n = -(-m // tiling.base_m), -(-n // tiling.base_n)
+    rows, columns, depth = -(-m // SIDE), -(-n // SIDE), -(-k // k0(dtype))
     mmad = rows * columns * depth * spec.mmad_cycles[dtype.name]
-    load = tiles_m * columns * depth * 512 // spec.local_copy_bytes_per_cycle[Space.L1, Space.L0B]
-    traffic = (tiles_n * tiling.single_core_m + tiles_m * tiling.single_core_n) * tiling.single_core_k
-    return max(mmad, load), traffic
+    a, b = tiles_n * rows * depth * FRACTAL, tiles_m * columns * depth * FRACTAL
+    load = a / rates[Space.L1, Space.L0A] + b / rates[Space.L1, Space.L0B]
+    waste = 0
+    if any(size * itemsize % LINE for size in (tiling.n, tiling.base_n, n if tiling.blocks_n > 1 else 0)):
+        waste = LINE  # of each row of B
+    one = tiles_n * m * k * itemsize + tiles_m * k * (n * itemsize + tiles_n * waste)
+    down, across = _tiles(tiling.m, m, tiling.base_m), _tiles(tiling.n, n, tiling.base_n)
+    all_ = across * tiling.m * k * itemsize + down * k * (tiling.n * itemsize + across * waste)
+    copies = max(one / spec.l1_read_gbps, all_ / spec.l2_gbps) * spec.mhz / 1000
+    return max(mmad, load, copies), all_
+
+
+def _tiles(size: int, part: int, base: int) -> int:
+    """How many pieces *size* has in parts of *part*, each cut into pieces of *base*."""
+    whole, rest = divmod(size, part)
+    return whole * -(-part // base) - (-rest // base)
 
 
 def _with_buffers(spec: Any, tiling: TCubeTiling, dtype: np.dtype[Any]) -> TCubeTiling:

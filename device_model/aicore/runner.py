@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from device_model.aicore import sync
 from device_model.aicore.crossing import Crossing
+from device_model.aicore.cube import CubeUnit
 from device_model.aicore.debug import Message
 from device_model.aicore.findings import Findings, KernelAssertionError, KernelHangError
 from device_model.aicore.machine import Core, Strand
@@ -126,6 +127,8 @@ def _block(core: Core, kernel: Callable[[], object]) -> None:
             kernel()
         if core.tpipe is not None:
             core.tpipe.Destroy()
+        if isinstance(core.unit, CubeUnit):
+            core.unit.unit_flags.finish()
         sync.finish(core)
     except Exception as error:
         error.add_note(f"in {core.program} of the kernel")

@@ -74,6 +74,7 @@ class CoreSpec:
     enque: int
     deque: int
     init_buffer: int
+    matmul_init: int
     partial_repeat: int
     read_write_conflict_permille: int
     mmad_startup: int

@@ -279,6 +279,7 @@ class _Play:
         place, last = queue.next, len(instructions)
         free, done, warm, busy, flowing = queue.free, queue.done, queue.warm, queue.busy, queue.flowing
         is_vector = queue.pipe is Pipe.V
+        is_cube = queue.pipe is Pipe.M or queue.pipe is Pipe.FIX
         copy_issue, flag_latency = spec.copy_issue, spec.flag_latency
         waiting, woken = self.waiting, self.woken
         work, wait, set_, cross_set = Kind.WORK, Kind.WAIT, Kind.SET, Kind.CROSS_SET
@@ -289,6 +290,12 @@ class _Play:
             if start < free:
                 start = free
             if kind is work:
+                if each.waits:  # for unit flags: it starts when those it waits for have
+                    begun = self._begun(queue, each)
+                    if begun is inf:
+                        break
+                    if begun > start:
+                        start = begun
                 if each.flow is not None:
                     free = start + copy_issue
                     each.start = start
@@ -303,9 +310,13 @@ class _Play:
                 if warm < start:
                     end += each.startup
                 busy += end - start
+                for setter in each.waits:
+                    end = max(end, setter.end + flag_latency)
                 free = warm = end
                 if end > done:
                     done = end
+                if is_cube and waiting:
+                    woken += waiting.pop(each, ())
             elif kind is wait:
                 end = start
                 for setter in each.waits:
@@ -341,6 +352,14 @@ class _Play:
             each.start, each.end = start, end
             place += 1
         queue.next, queue.free, queue.done, queue.warm, queue.busy = place, free, done, warm, busy
+
+    def _begun(self, queue: _Queue, each: Instruction) -> float:
+        """When all that *each* follows block by block (`unit_flags`) have begun; inf while an end is not known."""
+        for setter in each.waits:
+            if setter.end is inf:
+                self._wait_for(queue, setter)
+                return inf
+        return max(setter.start for setter in each.waits) + self.spec.flag_latency
 
     def _schedule(self, queue: _Queue, each: Instruction, earliest: float) -> None:
         """The data of *each* flow once its latency is over and the flow before it has ended."""
@@ -389,6 +408,8 @@ class _Play:
     def _flow_ended(self, queue: _Queue, now: float) -> None:
         flowing = queue.flowing
         each = flowing.popleft()
+        for setter in each.waits:  # no block leaves before it has come
+            now = max(now, setter.end + self.spec.flag_latency)
         done = queue.done
         queue.busy += now - (each.start if each.start > done else done)
         if now > done:

@@ -7,22 +7,15 @@ from cores import found
 from instructions import bfloat16, half, on_core, single
 
 from device_model.aicore.copies import DataCopy, DataCopyExtParams, DataCopyPad, Nd2NzParams
-from device_model.aicore.cube import (
-    PRODUCTS,
-    CO2Layout,
-    Fixpipe,
-    FixpipeParams,
+from device_model.aicore.cube import PRODUCTS, Mmad, MmadParams, fractals, k0
+from device_model.aicore.cube_loads import (
     LoadData,
     LoadData2DParams,
     LoadData2dTransposeParams,
     LoadDataWithTranspose,
-    Mmad,
-    MmadParams,
-    QuantMode,
-    fractals,
-    k0,
 )
 from device_model.aicore.findings import KernelError
+from device_model.aicore.fixpipe import CO2Layout, Fixpipe, FixpipeParams, QuantMode
 from device_model.aicore.names import HardEvent, KernelType, Pipe, TPosition
 from device_model.aicore.sync import SetFlag, WaitFlag
 from device_model.aicore.tensors import GlobalTensor, LocalTensor

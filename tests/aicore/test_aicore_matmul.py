@@ -1,5 +1,7 @@
 """The Matmul object: on cube cores, and asked for by vector cores."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from cores import SPEC, found, launch
@@ -9,6 +11,7 @@ from device_model.aicore.blocks import GetBlockIdx
 from device_model.aicore.copies import DataCopyExtParams, DataCopyPad
 from device_model.aicore.cube import PRODUCTS
 from device_model.aicore.findings import KernelError
+from device_model.aicore.fixpipe import trans_quant_param
 from device_model.aicore.matmul import REGIST_MATMUL_OBJ, CubeFormat, Matmul, MatmulType
 from device_model.aicore.matmul_tiling import multi_core_matmul_tiling
 from device_model.aicore.names import KernelType, Pipe, TPosition
@@ -183,6 +186,7 @@ def test_tilings_fit_the_core_and_cover_the_product():
         (lambda mm, x: mm.GetTensorC(x), "call Iterate() first"),
         (lambda mm, x: mm.SetBias(x), "SetBias on a Matmul without bias"),
         (lambda mm, x: mm.SetTensorA(x, is_transpose=True), "is_trans=True"),
+        (lambda mm, x: mm.SetQuantVector(x), "it is a GlobalTensor of uint64"),
         (lambda mm, x: mm.SetSingleShape(64, 32, 32), "each is 1 to that of the tiling"),
     ],
 )
@@ -196,4 +200,145 @@ def test_misuse_is_refused(wrong, message):
 
     with pytest.raises(KernelError) as refused:
         launch(kernel, np.zeros(1024, half), kind=KernelType.AIC_ONLY)
+    assert message in str(refused.value)
+
+
+def on_cubes(m, n, k, tiling, spec=SPEC):
+    """C of zeros, computed by cube cores alone; hazards are looked for elsewhere."""
+    a, b, c = np.zeros((m, k), half), np.zeros((k, n), half), np.zeros((m, n), half)
+    kinds = of(half), of(half), of(half)
+    return launch(multiply, a, b, c, None, tiling, kinds, blocks=tiling.used_core_num, kind=KernelType.AIC_ONLY,
+                  spec=spec, hazards=False)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k", "l2_gbps", "share"),
+    [
+        (1536, 2048, 1024, 5200, 0.80),  # the cube's: 12 x 8 pieces on 24 cores
+        (1536, 2048, 1024, 2600, 0.90),  # that of the L2
+        (3072, 512, 512, 5200, 0.65),  # short: the first copies and the last Fixpipe count
+    ],
+)
+def test_a_large_product_takes_little_more_than_its_bound(m, n, k, l2_gbps, share):
+    """Multiply-adds at the peak of all cubes, or bytes at the bandwidth of the L2, whichever is longer."""
+    spec = replace(SPEC, l2_gbps=l2_gbps)
+    tiling = multi_core_matmul_tiling(spec, m, n, k, half, cores=24)
+    timeline = on_cubes(m, n, k, tiling, spec).timeline
+    cube_us = m * n * k / 4096 / 24 / spec.mhz
+    pieces_m, pieces_n = m // tiling.base_m, n // tiling.base_n
+    l2_us = (pieces_n * m * k + pieces_m * n * k + m * n) * 2 / l2_gbps / 1000
+    first_copy_us = (spec.soft_init_ns + 1000 * spec.matmul_init / spec.mhz) / 1000
+    us = timeline.busy_us["aic_time"] - first_copy_us
+    assert share < max(cube_us, l2_us) / us < 1
+    assert timeline.busy_us["mac"] * tiling.used_core_num == pytest.approx(24 * cube_us, rel=0.03)
+
+
+def test_parts_end_where_lines_of_the_l2_do():
+    """Of 3584 columns on 20 cores a fifth would begin within a line, and each row of B would bring a line more."""
+    spec = replace(SPEC, cube_cores=20, l2_gbps=2600)
+    tiling = multi_core_matmul_tiling(spec, 8192, 3584, 4096, half, cores=20)
+    assert tiling.single_core_n * 2 % 512 == 0
+    assert tiling.used_core_num == 20
+
+
+def test_a_result_leaves_while_the_next_is_computed():
+    """L0C holds one result of 128 x 256, and unit flags pass it on; beside vector cores, events do."""
+    tiling = multi_core_matmul_tiling(SPEC, 256, 512, 64, half, cores=1, fix_split=(128, 256, 64))
+    assert tiling.db_l0c == 1
+    (program,) = on_cubes(256, 512, 64, tiling).programs
+    mmads = [each for each in program.instructions if each.name == "Mmad"]
+    pipes = [each for each in program.instructions if each.name == "Fixpipe"]
+    assert len(mmads) == len(pipes) == 4
+    for mmad, fix, following in zip(mmads, pipes, [*mmads[1:], None], strict=True):
+        assert fix.waits == (mmad,)
+        assert mmad.start < fix.start < fix.end
+        assert following is None or fix.start < following.start < fix.end
+    mixed = run_leaky(256, 512, 64, 1, (128, 256, 64)).programs[0]
+    assert {each.waits for each in mixed.instructions if each.name in ("Mmad", "Fixpipe")} == {()}
+
+
+def test_to_register_a_matmul_takes_the_cube_core_a_while():
+    tiling = multi_core_matmul_tiling(SPEC, 64, 64, 64, half, cores=1)
+    first, quick = (
+        next(each for each in on_cubes(64, 64, 64, tiling, spec).programs[0].instructions if each.pipe is Pipe.MTE2)
+        for spec in (SPEC, replace(SPEC, matmul_init=0))
+    )
+    assert first.start - quick.start == SPEC.matmul_init
+
+
+QUANTISED = [  # factors, C, a number for each column, transposed B
+    (np.dtype(np.int8), half, True, False),
+    (np.dtype(np.int8), half, False, True),
+    (np.dtype(np.int8), np.dtype(np.int8), True, True),
+    (half, np.dtype(np.int8), True, False),
+    (half, np.dtype(np.uint8), True, False),
+    (half, np.dtype(np.uint8), False, False),
+    (bfloat16, np.dtype(np.int8), False, True),
+]
+
+
+@pytest.mark.parametrize("kind", [KernelType.AIC_ONLY, KernelType.MIX_AIC_1_2], ids=str)
+@pytest.mark.parametrize(("dtype", "out", "has_words", "b_trans"), QUANTISED)
+def test_c_is_scaled_on_its_way_out(dtype, out, has_words, b_trans, kind):
+    m, n, k = 100, 130, 64
+    tiling = multi_core_matmul_tiling(SPEC, m, n, k, dtype, cores=2, fix_split=(32, 64, 32))
+    rng = np.random.default_rng(7)
+    a, b = rng.integers(-8, 9, (m, k)).astype(dtype), rng.integers(-8, 9, (k, n)).astype(dtype)
+    scales = 2.0 ** rng.integers(-6, 0, n) if has_words else np.full(n, 0.125)
+    words = trans_quant_param(scales, is_signed=out != np.uint8)
+    c = np.zeros((m, n), out)
+
+    def scaled(a, b, c, words):
+        mm = Matmul(of(dtype), of(dtype, is_trans=b_trans), of(out))
+        if REGIST_MATMUL_OBJ(TPipe(), None, mm, tiling):
+            return
+        if GetBlockIdx() < tiling.used_core_num:
+            row, column, height, width = tiling.part(GetBlockIdx())
+            mm.SetSingleShape(height, width, k)
+            mm.SetTensorA(GlobalTensor(dtype).SetGlobalBuffer(a)[row * k])
+            mm.SetTensorB(GlobalTensor(dtype).SetGlobalBuffer(b)[column * k if b_trans else column])
+            if has_words:
+                mm.SetQuantVector(GlobalTensor(np.uint64).SetGlobalBuffer(words)[column])
+            else:
+                mm.SetQuantScalar(0.125)
+            mm.IterateAll(GlobalTensor(out).SetGlobalBuffer(c)[row * n + column])
+        mm.End()
+
+    gm = np.ascontiguousarray(b.T) if b_trans else b
+    result = launch(scaled, a, gm, c, words, blocks=2 // max(kind.vectors, 1), kind=kind)
+    exact = a.astype(np.float64) @ b.astype(np.float64) * scales
+    if out.kind in "iu":
+        exact = np.clip(np.rint(exact), np.iinfo(out).min, np.iinfo(out).max)
+    assert np.array_equal(c.astype(np.float64), exact.astype(out).astype(np.float64))
+    assert found(result) == []
+    if kind is KernelType.AIC_ONLY and has_words:
+        for program in result.programs[: tiling.used_core_num]:
+            pipes = [each for each in program.instructions if each.name == "Fixpipe"]
+            tables = [each for each in program.instructions if each.pipe is Pipe.MTE1 and each.name == "DataCopy"]
+            assert len(tables) < len(pipes)  # once for the pieces that stand below each other
+
+
+@pytest.mark.parametrize(
+    ("dtype", "out", "scale", "message"),
+    [
+        (half, np.dtype(np.int8), None, "say what to multiply it with: SetQuantScalar() or SetQuantVector()"),
+        (np.dtype(np.int8), half, None, "say what to multiply it with"),
+        (half, half, 2.0, "a Matmul of float16 to C of float16, scaled"),
+        (half, single, 2.0, "a Matmul of float16 to C of float32, scaled"),
+    ],
+)
+def test_c_is_scaled_where_its_type_needs_it(dtype, out, scale, message):
+    tiling = multi_core_matmul_tiling(SPEC, 32, 32, 32, dtype, cores=1)
+
+    def kernel(a, b, c):
+        mm = Matmul(of(dtype), of(dtype), of(out))
+        REGIST_MATMUL_OBJ(TPipe(), None, mm, tiling)
+        if scale:
+            mm.SetQuantScalar(scale)
+        mm.SetTensorA(GlobalTensor(dtype).SetGlobalBuffer(a))
+        mm.SetTensorB(GlobalTensor(dtype).SetGlobalBuffer(b))
+        mm.IterateAll(GlobalTensor(out).SetGlobalBuffer(c))
+
+    with pytest.raises(KernelError) as refused:
+        launch(kernel, *(np.zeros(1024, kind) for kind in (dtype, dtype, out)), kind=KernelType.AIC_ONLY)
     assert message in str(refused.value)

@@ -54,6 +54,7 @@ def table(families=tuple(FAMILIES)):
             "other rows, Matmul aside",
             [row for row in errors if row.what not in NINE and not row.fitted and row.family != "Matmul"],
         ),
+        ("Matmul", [row for row in errors if row.family == "Matmul"]),
     ):
         if chosen:
             worst = max(chosen, key=lambda row: abs(errors[row]))

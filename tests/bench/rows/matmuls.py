@@ -1,14 +1,18 @@
-"""C = A * B on halves, as the profiler's sample measured the vendor's MatMulV3 (910B4).
+"""C = A * B on halves with the Matmul object: the vendor's MatMulV3 as the profiler's sample measured it (910B4), and
+the Matmul object of Ascend C as the vendor's best practices measured it (an A2 card with 24 cores).
 
-Published are M = 8192 and 240.5 GFLOP; N and K are a guess with that product. The vendor's kernel has tiles of its own,
-here they are those of `multi_core_matmul_tiling`: this is no check of the model.
+Of MatMulV3, M = 8192 and 240.5 GFLOP are published; N and K are a guess with that product, and the tiles are those of
+`multi_core_matmul_tiling`, as they are in the last row. The other tilings are published. Whole products are computed: a
+part of the rows would read B from HBM as often as all of them.
 """
+
+from functools import partial
 
 import numpy as np
 
 from device_model.aicore.blocks import GetBlockIdx
 from device_model.aicore.matmul import REGIST_MATMUL_OBJ, CubeFormat, Matmul, MatmulType
-from device_model.aicore.matmul_tiling import multi_core_matmul_tiling
+from device_model.aicore.matmul_tiling import TCubeTiling, multi_core_matmul_tiling
 from device_model.aicore.names import KernelType, TPosition
 from device_model.aicore.queues import TPipe
 from device_model.aicore.runner import run
@@ -16,30 +20,50 @@ from device_model.aicore.tensors import GlobalTensor, half
 from device_model.profile import load
 from tests.bench.rows import Row
 
-CARD = "ascend910b4"
-M, N, K = 8192, 3584, 4096
-SHARE = 16
+SMALL, LARGE = "ascend910b4", "ascend910b1"
 
 
-def multiply(a, b, c, tiling):
-    kind = MatmulType(TPosition.GM, CubeFormat.ND, half)
-    pipe, matmul = TPipe(), Matmul(kind, kind, kind)
+def multiply(a, b, c, tiling, is_trans):
+    kind, turned = (MatmulType(TPosition.GM, CubeFormat.ND, half, trans) for trans in (False, is_trans))
+    pipe, matmul = TPipe(), Matmul(kind, turned, kind)
     REGIST_MATMUL_OBJ(pipe, None, matmul, tiling)
     if GetBlockIdx() < tiling.used_core_num:
         row, column, m, n = tiling.part(GetBlockIdx())
         matmul.SetSingleShape(m, n, tiling.single_core_k)
         matmul.SetTensorA(GlobalTensor(half).SetGlobalBuffer(a)[row * tiling.ka])
-        matmul.SetTensorB(GlobalTensor(half).SetGlobalBuffer(b)[column])
+        matmul.SetTensorB(GlobalTensor(half).SetGlobalBuffer(b)[column * tiling.kb if is_trans else column])
         matmul.IterateAll(GlobalTensor(half).SetGlobalBuffer(c)[row * tiling.n + column])
     matmul.End()
 
 
-def matmul():
-    spec = load(CARD).aicore
-    rows = M // SHARE
-    a, b, c = np.zeros((rows, K), half), np.zeros((K, N), half), np.zeros((rows, N), half)
-    tiling = multi_core_matmul_tiling(spec, rows, N, K, half, cores=spec.cube_cores)
-    return run(multiply, spec.cube_cores, (a, b, c, tiling), spec, kind=KernelType.AIC_ONLY, hazards=False)
+def product(card, m, n, k, tiling=None, is_trans=False):
+    spec = load(card).aicore
+    if tiling is None:
+        tiling = multi_core_matmul_tiling(spec, m, n, k, half, cores=spec.cube_cores)
+    a, b, c = np.zeros((m, k), half), np.zeros((n, k) if is_trans else (k, n), half), np.zeros((m, n), half)
+    args = a, b, c, tiling, is_trans
+    return run(multiply, tiling.used_core_num, args, spec, kind=KernelType.AIC_ONLY, hazards=False)
 
 
-ROWS = [Row("Matmul", "8192 rows, 240.5 GFLOP", CARD, 1046.6, matmul, SHARE, "task")]
+def cut(m, n, k, single_m, single_n, base_n=256, step=4, depth_a=8, depth_b=8):
+    """A published tiling; base_m is 128 and base_k 64 in all of them."""
+    return TCubeTiling(
+        m, n, k, k, single_m, single_n, k, 128, base_n, 64, depth_a, depth_b, step_ka=step, step_kb=step,
+        db_l0a=2, db_l0b=2, db_l0c=256 // base_n,
+    )  # fmt: skip
+
+
+def row(what, published, m, n, k, tiling=None, *, card=LARGE, is_trans=False, reads="aic_time", columns=()):
+    multiplied = partial(product, card, m, n, k, tiling, is_trans)
+    return Row("Matmul", what, card, published, multiplied, reads=reads, columns=dict(columns))
+
+
+ROWS = [
+    row("8192 rows, 240.5 GFLOP", 1046.6, 8192, 3584, 4096, card=SMALL, reads="task"),
+    row("128 x 30720 over 64", 10.62, 128, 30720, 64, cut(128, 30720, 64, 128, 1280), columns={"scalar": 6.32}),
+    row("128 x 30720 over 1024", 53.4, 128, 30720, 1024, cut(128, 30720, 1024, 128, 1280), columns={"mte2": 46.24}),
+    row("128 x 24576 over 512", 28.5, 128, 24576, 512, cut(128, 24576, 512, 128, 1024, 128, 8, 8, 16)),
+    row("768 x 2048 over 6144", 98.72, 768, 2048, 6144, cut(768, 2048, 6144, 128, 512),
+        reads="task", columns={"mte2": 90}),
+    row("30720 x 4096 over 1024", 867, 30720, 4096, 1024, is_trans=True, columns={"mte2": 861.9}),
+]  # fmt: skip

@@ -1,0 +1,152 @@
+"""The ways of the cube from L1 to L0A and L0B: LoadData, fractal by fractal, and LoadDataWithTranspose."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from device_model.aicore import im2col
+from device_model.aicore.cube import FRACTAL, PRODUCTS, ROW, SIDE, Array, Plan, Range, cube_unit, k0
+from device_model.aicore.findings import KernelError
+from device_model.aicore.im2col import LoadData3DParamsV2
+from device_model.aicore.machine import Core
+from device_model.aicore.names import Pipe, Space
+from device_model.aicore.tensors import LocalTensor
+
+MAX_REPEATS = 255
+
+
+class LoadData2DParams(NamedTuple):
+    """*repeat_times* fractals: the first is number *start_index* of the source, the next *src_stride* on.
+
+    In the destination *dst_gap* fractals lie between two. *if_transpose*: each is transposed (16-bit types).
+    """
+
+    start_index: int = 0
+    repeat_times: int = 1
+    src_stride: int = 1
+    dst_gap: int = 0
+    if_transpose: bool = False
+
+
+class LoadData2dTransposeParams(NamedTuple):
+    """*repeat_times* squares: the first is number *start_index* of the source, the next *src_stride* squares on.
+
+    A square is one fractal of a 16-bit type, two of float beside each other, two of int8 one below the other. In the
+    destination *dst_gap* fractals lie between the first ones of two squares, *dst_frac_gap* between the two of one.
+    """
+
+    start_index: int = 0
+    repeat_times: int = 1
+    src_stride: int = 1
+    dst_gap: int = 0
+    dst_frac_gap: int = 0
+
+
+def LoadData(dst: LocalTensor, src: LocalTensor, params: LoadData2DParams | LoadData3DParamsV2) -> None:
+    """Copy fractals from L1 to L0A or L0B; or the unrolled image that lies in L1 (`im2col`)."""
+    unit = cube_unit()
+    if isinstance(params, LoadData3DParamsV2):
+        if not params.is_nothing:
+            unit.issue(("LoadData", dst, src, params), lambda: _plan_image(unit.core, dst, src, params))
+        return
+    unit.issue(("LoadData", dst, src, params), lambda: _plan_load(unit.core, dst, src, params))
+
+
+def _plan_image(core: Core, dst: LocalTensor, src: LocalTensor, params: LoadData3DParamsV2) -> Plan:
+    _check_load("LoadData", dst, src, 1)
+    return im2col.plan(core, dst, src, params)
+
+
+def _plan_load(core: Core, dst: LocalTensor, src: LocalTensor, params: LoadData2DParams) -> Plan:
+    _check_load("LoadData", dst, src, params.repeat_times)
+    if params.if_transpose and src.dtype.itemsize != 2:
+        raise KernelError(
+            f"LoadData of {src.dtype} with if_transpose", "it takes 16-bit types; use LoadDataWithTranspose()"
+        )
+    at = params.start_index + params.src_stride * np.arange(params.repeat_times)
+    to = (1 + params.dst_gap) * np.arange(params.repeat_times)
+    into, out_of = _by_fractal("LoadData", "dst", dst, to), _by_fractal("LoadData", "src", src, at)
+    if params.if_transpose:
+
+        def compute() -> None:
+            into[to] = out_of[at].reshape(-1, SIDE, SIDE).transpose(0, 2, 1).reshape(-1, SIDE * SIDE)
+
+    else:
+
+        def compute() -> None:
+            into[to] = out_of[at]
+
+    return Plan(Pipe.MTE1, "LoadData", *_load_cost(core, dst, len(at)), _touch(src, at), _touch(dst, to), compute)
+
+
+def LoadDataWithTranspose(dst: LocalTensor, src: LocalTensor, params: LoadData2dTransposeParams) -> None:
+    """Copy squares from L1 to L0B (or L0A), each transposed: B as it lies in GM becomes what the cube wants."""
+    unit = cube_unit()
+    unit.issue(("LoadDataWithTranspose", dst, src, params), lambda: _plan_transposed(unit.core, dst, src, params))
+
+
+def _plan_transposed(core: Core, dst: LocalTensor, src: LocalTensor, params: LoadData2dTransposeParams) -> Plan:
+    name = "LoadDataWithTranspose"
+    _check_load(name, dst, src, params.repeat_times)
+    width = k0(src.dtype)
+    each = 1 if width == SIDE else 2
+    repeats = np.arange(params.repeat_times)
+    squares = params.start_index + params.src_stride * repeats
+    at = (squares[:, None] * each + np.arange(each)).ravel()
+    to = (repeats[:, None] * (1 + params.dst_gap) + np.arange(each) * (1 + params.dst_frac_gap)).ravel()
+    into, out_of = _by_fractal(name, "dst", dst, to), _by_fractal(name, "src", src, at)
+
+    def compute() -> None:
+        pieces = out_of[at].reshape(-1, each, SIDE, width)
+        if width < SIDE:  # beside each other
+            side = pieces.transpose(0, 2, 1, 3).reshape(-1, SIDE, SIDE).transpose(0, 2, 1)
+            turned = side.reshape(-1, SIDE, each, width).transpose(0, 2, 1, 3)
+        else:  # one below the other
+            turned = pieces.reshape(-1, each * SIDE, width).transpose(0, 2, 1)
+        into[to] = turned.reshape(len(to), -1)
+
+    return Plan(Pipe.MTE1, name, *_load_cost(core, dst, len(at)), _touch(src, at), _touch(dst, to), compute)
+
+
+def _check_load(name: str, dst: LocalTensor, src: LocalTensor, repeats: int) -> None:
+    if src.memory.space is not Space.L1 or dst.memory.space not in (Space.L0A, Space.L0B):
+        raise KernelError(f"{name} from {src!r} to {dst!r}", "it goes from L1 (A1, B1) to L0A (A2) or L0B (B2)")
+    if dst.dtype != src.dtype or dst.dtype.name not in PRODUCTS:
+        raise KernelError(f"{name} from {src.dtype} to {dst.dtype}", f"both are of one of {', '.join(PRODUCTS)}")
+    if src.address % ROW or dst.address % FRACTAL:
+        raise KernelError(
+            f"{name} from byte {src.address} of L1 to byte {dst.address} of {dst.memory.name}",
+            f"L1 is addressed in multiples of {ROW} bytes, L0A and L0B of {FRACTAL}",
+        )
+    if not 0 < repeats <= MAX_REPEATS:
+        raise KernelError(f"{name} with {repeats} repeats", f"an instruction takes 1 to {MAX_REPEATS}")
+
+
+def _by_fractal(name: str, role: str, tensor: LocalTensor, numbers: Array) -> Array:
+    """*tensor* as rows of fractals; *numbers* must lie in it."""
+    size = FRACTAL // tensor.dtype.itemsize
+    if numbers.min() < 0 or numbers.max() >= tensor.size // size:
+        raise KernelError(
+            f"{name}: {role} has {tensor.size // size} fractals and the instruction reaches number {numbers.max()}",
+            "check start_index, strides and gaps",
+        )
+    return tensor.view[: tensor.size // size * size].reshape(-1, size)
+
+
+def _touch(tensor: LocalTensor, numbers: Array) -> tuple[Range, ...]:
+    """The bytes of fractals *numbers* of *tensor*."""
+    numbers = np.unique(numbers)
+    step = int(numbers[1] - numbers[0]) if len(numbers) > 1 else 1
+    start = tensor.address + int(numbers[0]) * FRACTAL
+    stop = tensor.address + int(numbers[-1] + 1) * FRACTAL
+    if step == 1 and len(numbers) == numbers[-1] - numbers[0] + 1:
+        return ((tensor.memory, start, stop),)
+    if (np.diff(numbers) == step).all():
+        return ((tensor.memory, start, stop, FRACTAL, step * FRACTAL),)
+    first = tensor.address + numbers * FRACTAL
+    return tuple((tensor.memory, int(at), int(at) + FRACTAL) for at in first)
+
+
+def _load_cost(core: Core, dst: LocalTensor, count: int) -> tuple[int, int]:
+    rate = core.spec.local_copy_bytes_per_cycle[Space.L1, dst.memory.space]
+    return core.spec.load_issue, -(-count * FRACTAL // rate)

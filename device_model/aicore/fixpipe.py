@@ -1,0 +1,289 @@
+"""Fixpipe: the way of a result out of L0C, to GM or L1, turned into another type, scaled and cut at 0.
+
+What is scaled becomes float, is multiplied with a number of 1 sign, 8 exponent and 10 mantissa bits, and rounded to the
+nearest, ties to even. Nothing becomes infinite: the largest number stands for what is beyond it, and 0 for NaN.
+
+Scalar modes multiply all elements with one number, vector modes (V...) each column with its own. These are words of 64
+bits in FB, which DataCopy brings there from L1:
+
+    bits 0-31   the number, a float whose last 13 bits are not looked at
+    bits 32-35  how far int32 is shifted to the right first, less 1
+    bit  36     whether it is shifted, and kept in 16 bits
+    bits 37-45  what is added to a result of 8 bits, -256 to 255
+    bit  46     whether a result of 8 bits is signed
+"""
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from device_model.aicore.cube import MAX_SIDE, SIDE, Array, CubeUnit, Plan, Range, cube_unit, fractals, k0
+from device_model.aicore.findings import KernelError
+from device_model.aicore.names import Pipe, Space
+from device_model.aicore.program import Direction, Flow
+from device_model.aicore.tensors import GlobalTensor, LocalTensor
+
+QUANT_BYTES = 2048  # of FB: those that hold numbers to multiply columns with
+_INT9 = -256, 255
+_LARGEST = {"float16": 65504.0, "bfloat16": (2 - 2**-7) * 2.0**127}
+
+
+class QuantMode(Enum):
+    """What Fixpipe makes of the elements of L0C: from which type, to which, and what it multiplies them with."""
+
+    NoQuant = ("", (), "")  # float to float, int32 to int32
+    F322F16 = ("float32", ("float16",), "")
+    F322BF16 = ("float32", ("bfloat16",), "")
+    DEQF16 = ("int32", ("float16",), "scalar")
+    VDEQF16 = ("int32", ("float16",), "vector")
+    QF322B8_PRE = ("float32", ("int8", "uint8"), "scalar")
+    VQF322B8_PRE = ("float32", ("int8", "uint8"), "vector")
+    REQ8 = ("int32", ("int8", "uint8"), "scalar")
+    VREQ8 = ("int32", ("int8", "uint8"), "vector")
+
+
+class CO2Layout(Enum):
+    """How Fixpipe writes."""
+
+    ROW_MAJOR = 0
+    NZ = 1
+
+
+class FixpipeParams(NamedTuple):
+    """*m_size* x *n_size* elements of L0C, whose columns of fractals have *src_stride* rows (0: m_size, rounded up).
+
+    *dst_stride* is, row-major, the elements from one row to the next, and in NZ the rows of a column of fractals.
+    *deq_scalar* is what scalar modes multiply with; vector modes take what `SetFixPipeConfig` was given. *unit_flag* 2
+    or 3: it waits for Mmad block by block, and with 3 the next Mmad for it (`unit_flags`).
+    """
+
+    n_size: int
+    m_size: int
+    src_stride: int = 0
+    dst_stride: int = 0
+    quant_pre: QuantMode = QuantMode.NoQuant
+    deq_scalar: float = 1.0
+    relu_en: bool = False
+    unit_flag: int = 0
+
+
+def trans_quant_param(
+    scale: npt.ArrayLike, offset: npt.ArrayLike = 0, *, is_signed: bool = True
+) -> npt.NDArray[np.uint64]:
+    """Words for the vector modes of Fixpipe: columns are multiplied with *scale*, then *offset* (-256 to 255) is added.
+
+    *is_signed* says whether results of 8 bits are int8 or uint8. Called on the host.
+    """
+    numbers = np.atleast_1d(np.asarray(scale, np.float32))
+    added = np.asarray(offset)
+    if not np.isfinite(numbers).all() or added.min(initial=0) < _INT9[0] or added.max(initial=0) > _INT9[1]:
+        raise ValueError("scales must be finite, and offsets -256 to 255")
+    words = numbers.view(np.uint32).astype(np.uint64) & np.uint64(0xFFFFE000)
+    words |= (added.astype(np.int64) & 0x1FF).astype(np.uint64) << np.uint64(37)
+    return words | np.uint64(is_signed << 46)
+
+
+def SetFixPipeConfig(tensor: LocalTensor, *, is_unit_flag: bool = False) -> None:
+    """Vector modes of Fixpipe take their numbers from *tensor* from now on: uint64 in FB (C2PIPE2GM), one per column.
+
+    *is_unit_flag* makes all blocks of L0C empty (`unit_flags`); *tensor* may be one in L0C then, and sets nothing else.
+    """
+    unit = cube_unit()
+    if is_unit_flag:
+        unit.unit_flags.clear()
+        if tensor.memory.space is Space.L0C:
+            return
+    if tensor.memory.space is not Space.FB or tensor.dtype != np.uint64:
+        raise KernelError(f"SetFixPipeConfig({tensor!r})", "give it a tensor of uint64 in FB (C2PIPE2GM)")
+    if tensor.address + tensor.nbytes > QUANT_BYTES:
+        raise KernelError(
+            f"SetFixPipeConfig({tensor!r})",
+            f"numbers for columns lie in the first {QUANT_BYTES} bytes of FB: {QUANT_BYTES // 8} columns at a time",
+        )
+    unit.quant_pre = tensor
+
+
+def Fixpipe(
+    dst: GlobalTensor | LocalTensor,
+    src: LocalTensor,
+    params: FixpipeParams,
+    layout: CO2Layout = CO2Layout.ROW_MAJOR,
+) -> None:
+    """Bring a result from L0C to GM or L1, turned into the destination's type and with relu_en cut at 0."""
+    unit = cube_unit()
+    # A GlobalTensor is often made anew: its place is its key.
+    place = (
+        dst if isinstance(dst, LocalTensor) else (dst.memory.key, dst.address, dst.size, dst.dtype.char, dst.bypass_l2)
+    )
+    unit.issue_flagged(
+        params.unit_flag,
+        ("Fixpipe", place, src, params, layout, unit.quant_pre),
+        lambda: _plan_fixpipe(unit, dst, src, params, layout),
+    )
+
+
+def _plan_fixpipe(
+    unit: CubeUnit, dst: GlobalTensor | LocalTensor, src: LocalTensor, params: FixpipeParams, layout: CO2Layout
+) -> Plan:
+    m, n = params.m_size, params.n_size
+    if src.memory.space is not Space.L0C or dst.memory.space not in (Space.GM, Space.L1):
+        raise KernelError(f"Fixpipe from {src!r} to {dst!r}", "it goes from L0C to GM or L1")
+    quant_pre = _numbers(unit.quant_pre, params, src.dtype, dst.dtype)
+    convert = _conversion(params, quant_pre, dst.dtype)
+    if not 0 < m <= MAX_SIDE * SIDE or not 0 < n <= MAX_SIDE:
+        raise KernelError(f"Fixpipe of {m} x {n}", f"n_size is 1 to {MAX_SIDE}, m_size at least 1")
+    if dst.memory.space is Space.L1 and layout is CO2Layout.ROW_MAJOR:
+        raise KernelError("Fixpipe row-major to L1", "L1 takes CO2Layout.NZ")
+    height = params.src_stride or fractals(m) * SIDE
+    columns = fractals(n)
+    size = columns * height * SIDE
+    if size > src.size or height % SIDE or height < m:
+        raise KernelError(
+            f"Fixpipe of {m} x {n} from {src!r} with src_stride {height}",
+            f"it needs {size} elements, and a stride of whole fractals, {fractals(m) * SIDE} or more",
+        )
+    cells = src.view[:size].reshape(columns, height, SIDE)
+    reads: tuple[Range, ...] = ((src.memory, src.address, src.address + size * src.dtype.itemsize),)
+    if quant_pre is not None:
+        reads += ((quant_pre.memory, quant_pre.address, quant_pre.address + n * quant_pre.dtype.itemsize),)
+
+    place = _row_major(dst, m, n, params) if layout is CO2Layout.ROW_MAJOR else _fractal(dst, m, n, params)
+    target, writes, rows, length, stride = place
+
+    def compute() -> None:
+        target(convert(cells.transpose(1, 0, 2).reshape(height, columns * SIDE)[:m, :n]))
+
+    spec = unit.core.spec
+    if isinstance(dst, LocalTensor):
+        rate = spec.local_copy_bytes_per_cycle[Space.L0C, Space.L1]
+        return Plan(Pipe.FIX, "Fixpipe", spec.copy_issue, -(-rows * length // rate), reads, writes, compute)
+    if length == stride:
+        rows, length, stride = 1, length * rows, 0
+    flow = Flow(Direction.WRITE, "l0c", dst.memory.key, dst.address, length, rows, stride, bypass=dst.bypass_l2)
+    return Plan(Pipe.FIX, "Fixpipe", 0, 0, reads, writes, compute, flow)
+
+
+_Place = tuple[Callable[[Array], None], tuple[Range, ...], int, int, int]
+
+
+def _row_major(dst: GlobalTensor | LocalTensor, m: int, n: int, params: FixpipeParams) -> _Place:
+    stride = params.dst_stride or n
+    itemsize = dst.dtype.itemsize
+    if stride < n or (m - 1) * stride + n > dst.size:
+        raise KernelError(f"Fixpipe of {m} x {n} to {dst!r} with dst_stride {stride}", "the rows must fit in it")
+    rows = np.ndarray((m, n), dst.dtype, dst.memory.bytes, dst.address, (stride * itemsize, itemsize))
+
+    def store(values: Array) -> None:
+        rows[...] = values
+
+    stop = dst.address + ((m - 1) * stride + n) * itemsize
+    written: Range = (dst.memory, dst.address, stop)
+    if m > 1 and stride > n:
+        written += (n * itemsize, stride * itemsize)
+    return store, (written,), m, n * itemsize, stride * itemsize
+
+
+def _fractal(dst: GlobalTensor | LocalTensor, m: int, n: int, params: FixpipeParams) -> _Place:
+    # Float goes out in columns of 16, all else in rows of 32 bytes.
+    width = SIDE if dst.dtype.itemsize == 4 else k0(dst.dtype)
+    height = params.dst_stride or fractals(m) * SIDE
+    columns = fractals(n, width)
+    if height < m or ((columns - 1) * height + m) * width > dst.size:
+        raise KernelError(f"Fixpipe of {m} x {n} to {dst!r} with dst_stride {height}", "the fractals must fit in it")
+    row = width * dst.dtype.itemsize
+    cells = np.ndarray(
+        (columns, m, width), dst.dtype, dst.memory.bytes, dst.address, (height * row, row, dst.dtype.itemsize)
+    )
+
+    def store(values: Array) -> None:
+        whole = np.zeros((m, columns * width), dst.dtype)
+        whole[:, :n] = values
+        cells[...] = whole.reshape(m, columns, width).transpose(1, 0, 2)
+
+    written: Range = (dst.memory, dst.address, dst.address + ((columns - 1) * height + m) * row)
+    if columns > 1 and height > m:
+        written += (m * row, height * row)
+    return store, (written,), columns, m * row, height * row
+
+
+def _numbers(
+    quant_pre: LocalTensor | None, params: FixpipeParams, source: np.dtype[Any], to: np.dtype[Any]
+) -> LocalTensor | None:
+    """The numbers for columns, if the mode takes them; and is the mode right for these types?"""
+    mode, n = params.quant_pre, params.n_size
+    from_, targets, factor = mode.value
+    if (source != to) if mode is QuantMode.NoQuant else (source.name != from_ or to.name not in targets):
+        modes = [each.name for each in QuantMode if each.value[0] == source.name and to.name in each.value[1]]
+        remedy = f"take quant_pre={' or '.join(modes)}" if modes else "there is no mode for these types"
+        raise KernelError(f"Fixpipe from {source} to {to} with {mode.name}", remedy)
+    if factor != "vector":
+        return None
+    if quant_pre is None:
+        raise KernelError(
+            f"Fixpipe with {mode.name} and nothing to multiply columns with",
+            "bring uint64 words to FB with DataCopy, and name them with SetFixPipeConfig()",
+        )
+    if quant_pre.size < n:
+        raise KernelError(f"Fixpipe of {n} columns with {mode.name} from {quant_pre!r}", "it takes a word per column")
+    return quant_pre
+
+
+def _conversion(params: FixpipeParams, quant_pre: LocalTensor | None, to: np.dtype[Any]) -> Callable[[Array], Array]:
+    """From L0C's type to the destination's."""
+    mode = params.quant_pre
+
+    def convert(values: Array) -> Array:
+        if quant_pre is not None:
+            return _scaled(values, quant_pre.view[: params.n_size], mode, to, is_cut=params.relu_en)
+        if mode.value[2] == "scalar":
+            words = trans_quant_param(params.deq_scalar, is_signed=to == np.int8)
+            return _scaled(values, words, mode, to, is_cut=params.relu_en)
+        if params.relu_en:
+            values = np.maximum(values, values.dtype.type(0))
+        return values if mode is QuantMode.NoQuant else _saturated(values, to)
+
+    return convert
+
+
+def _scaled(values: Array, words: npt.NDArray[np.uint64], mode: QuantMode, to: np.dtype[Any], *, is_cut: bool) -> Array:
+    """*values* as *words* say, one for all columns or one for each."""
+    scale = (words & np.uint64(0xFFFFE000)).astype(np.uint32).view(np.float32)
+    is_signed = words >> np.uint64(46) & np.uint64(1) != 0
+    if not np.isfinite(scale).all():
+        column = int(np.argmin(np.isfinite(scale)))
+        raise KernelError(
+            f"Fixpipe with {mode.name} multiplies column {column} with {scale[column]}",
+            "each column needs a finite number: bring words for all of them to FB (trans_quant_param() makes them)",
+        )
+    if to.itemsize == 1 and (is_signed != (to == np.int8)).any():
+        raise KernelError(
+            f"Fixpipe with {mode.name} to {to}: words say {'uint8' if to == np.int8 else 'int8'}",
+            "bit 46 of each word says whether the result is signed (is_signed of trans_quant_param())",
+        )
+    if values.dtype == np.int32:
+        is_shifted = words >> np.uint64(36) & np.uint64(1) != 0
+        if is_shifted.any():
+            right = (words >> np.uint64(32) & np.uint64(15)).astype(np.int32) + 1
+            values = np.where(is_shifted, np.clip(values >> right, -32768, 32767), values)
+    numbers = values.astype(np.float32)
+    scaled = numbers * scale
+    if is_cut:  # by what they were before
+        scaled = np.where(numbers < 0, np.float32(0), scaled)
+    if to.itemsize > 1:
+        return _saturated(scaled, to)
+    offset = (words >> np.uint64(37) & np.uint64(0x1FF)).astype(np.int64)
+    offset = np.where(offset > _INT9[1], offset - 512, offset)
+    whole = np.clip(np.rint(np.nan_to_num(scaled, nan=0.0)), *_INT9).astype(np.int64) + offset
+    limits = np.iinfo(to)
+    bytes_: Array = np.clip(whole, limits.min, limits.max).astype(to)
+    return bytes_
+
+
+def _saturated(values: Array, to: np.dtype[Any]) -> Array:
+    """To half or bfloat16, without infinities and NaN."""
+    limit = _LARGEST[to.name]
+    kept: Array = np.clip(np.nan_to_num(values, nan=0.0, posinf=limit, neginf=-limit), -limit, limit).astype(to)
+    return kept

@@ -1,0 +1,105 @@
+"""Unit flags: Mmad and Fixpipe take turns at L0C block by block, without M_FIX and FIX_M.
+
+Each block of 512 bytes of L0C has a flag of one bit. Instructions with unit_flag 0 do not look at it. With 2 or 3 an
+Mmad waits until the blocks that it writes are empty (0), a Fixpipe until those that it reads are full (1); with 3 it
+turns them when it is done with them, with 2 it leaves them as they are. So of the Mmads that sum up a result, and of
+the Fixpipes that take the same blocks, the last one has 3 and those before it have 2.
+
+A card looks at each flag when it comes to the block, so a Fixpipe is behind its Mmad by little, and the next Mmad
+behind the Fixpipe. Here each starts when the other has started, and ends when it has ended (`timing`).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from device_model.aicore.findings import KernelError, Rule
+from device_model.aicore.machine import Core
+from device_model.aicore.names import Pipe
+from device_model.aicore.program import Instruction
+
+BLOCK = 512  # bytes
+KEEP, TURN = 2, 3
+
+
+class UnitFlags:
+    """The unit flags of one core, and who turned them."""
+
+    __slots__ = ("_core", "_emptied", "_filled")
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        blocks = core.spec.l0c_bytes // BLOCK
+        self._filled = np.full(blocks, None, object)  # the Mmad that filled a block, while it is full
+        self._emptied = np.full(blocks, None, object)  # the Fixpipe that emptied it, until an Mmad has waited for it
+
+    def issue(self, unit_flag: int, pipe: Pipe, start: int, stop: int, plan: Sequence[Any]) -> None:
+        """Issue *plan*, an Mmad (of Pipe.M) that writes bytes start:stop of L0C or a Fixpipe that reads them."""
+        if unit_flag not in (KEEP, TURN):
+            raise KernelError(f"unit_flag {unit_flag}", "it is 0 (off), 2 (leaves the flags) or 3 (turns them)")
+        blocks = slice(start // BLOCK, -(-stop // BLOCK))
+        filled = self._filled[blocks]
+        if pipe is Pipe.M:
+            for mmad in _distinct(filled):
+                raise KernelError(
+                    f"Mmad with unit_flag {unit_flag} waits for ever: {mmad} filled L0C[{start}:{stop}]",
+                    "a Fixpipe with unit_flag 3 must take a result before the next is computed in its place; of "
+                    "several Mmads that sum up one result, only the last has unit_flag 3",
+                )
+            before = _distinct(self._emptied[blocks])
+            self._emptied[blocks] = None
+        else:
+            before = _distinct(filled)
+            if None in filled.tolist():
+                raise KernelError(
+                    f"Fixpipe with unit_flag {unit_flag} waits for ever: no Mmad filled all of L0C[{start}:{stop}]",
+                    "issue an Mmad with unit_flag 3 before it, the last one of those that sum up the result, and take "
+                    "each result once",
+                )
+        instruction = self._issue_behind(before, pipe, plan)
+        if unit_flag == TURN and pipe is Pipe.M:
+            self._filled[blocks] = instruction
+        elif unit_flag == TURN:
+            self._filled[blocks] = None
+            self._emptied[blocks] = instruction
+            # What waits for the Fixpipe is behind the Mmads of which it took the last blocks.
+            full = _distinct(self._filled)
+            clock = self._core.clocks[pipe]
+            clock[Pipe.M] = max(clock[Pipe.M], *(mmad.seq for mmad in before if mmad not in full), 0)
+
+    def _issue_behind(self, before: Sequence[Instruction], pipe: Pipe, plan: Sequence[Any]) -> Instruction:
+        """Issue *plan*, whose accesses to L0C are behind those of *before*."""
+        core = self._core
+        if not before:
+            return core.issue(*plan)
+        clock, other = core.clocks[pipe], before[0].pipe
+        known = clock[other]
+        # For this instruction: it may begin while others of *before* are at work on other bytes.
+        clock[other] = max(known, *(each.seq for each in before))
+        try:
+            instruction = core.issue(*plan)
+        finally:
+            clock[other] = known
+        instruction.waits = tuple(before)
+        return instruction
+
+    def clear(self) -> None:
+        """Make all blocks empty."""
+        self._filled[:] = None
+        self._emptied[:] = None
+
+    def finish(self) -> None:
+        """Report what is left full at the end of a block."""
+        for mmad in _distinct(self._filled):
+            self._core.find(
+                Rule.FLAG_LEFT_SET,
+                f"{mmad} filled L0C with unit_flag 3 and no Fixpipe with unit_flag 3 emptied it; "
+                "the next kernel on this core waits for that",
+                mmad,
+                missing="Fixpipe with unit_flag 3",
+            )
+
+
+def _distinct(instructions: Any) -> list[Instruction]:
+    return [each for each in dict.fromkeys(instructions.tolist()) if each is not None]
