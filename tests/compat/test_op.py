@@ -81,7 +81,7 @@ def test_attributes_of_all_kinds_reach_the_operator(acl):
         op.set_attr_string(attr, "d", "text"),
         op.set_attr_list_bool(attr, "e", [1, 0]),
         op.set_attr_list_int(attr, "f", [1, 2]),
-        op.set_attr_list_float(attr, "g", [1, 0.5]),
+        op.set_attr_list_float(attr, "g", [1.0, 0.5]),
         op.set_attr_list_string(attr, "h", ["a", "b"]),
         op.set_attr_list_list_int(attr, "i", [[1], [2, 3], []]),
     )

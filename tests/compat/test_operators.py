@@ -70,6 +70,7 @@ S = 1 / (1 + np.exp(-X))
         ("Select", [TRUTH, X, Y], np.where(TRUTH, X, Y), {}),
         ("MatMul", [X, Y], X @ Y.T, {"transpose_x2": True}),
         ("MatMulV2", [X, Y, np.array([1, 2, 3], np.float32)], X.T @ Y + [1, 2, 3], {"transpose_x1": True}),
+        ("MatMul", [np.full((1, 9), 99, np.int8), np.full((9, 1), -9, np.int8)], np.array([[-8019]], np.int32), {}),
         ("BatchMatMul", [np.stack([X, Y]), np.stack([Y, X])], np.stack([X @ Y.T, Y @ X.T]), {"adj_x2": True}),
         ("GEMM", [X, Y, X @ Y.T, POSITIVE[2:], POSITIVE[:1]], 4.25 * (X @ Y.T), {"transpose_b": True}),
         ("ReduceSum", [X, np.array([1], np.int32)], X.sum(axis=1), {}),

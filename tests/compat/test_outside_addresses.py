@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from card import content, made
 
-from acl_py.compat.acl.report import findings
+from acl_py.compat.acl.report import findings, leaks
 from acl_py.compat.acl.session import session
 
 H2D = 1
@@ -83,3 +83,17 @@ def test_a_constant_that_is_nowhere_is_refused(acl):
     desc = acl.create_tensor_desc(0, [4], 2)
     assert [acl.set_tensor_const(desc, address, 16) for address in (0, 8)] == [100000, 100000]
     assert acl.set_tensor_const(0, 0, 0) == 100000
+
+
+@pytest.mark.parametrize("nbytes", [N, 1 << 17])
+def test_an_array_over_pinned_memory_may_be_looked_at_after_it_was_freed(acl, nbytes):
+    """Scripts do so; the memory is freed for the module, and stays mapped for the array."""
+    host = made(acl.rt.malloc_host(nbytes))
+    array = acl.util.ptr_to_numpy(host, (nbytes,), 2)
+    part = acl.util.ptr_to_numpy(host + 8, (2, 2), 11)
+    array[:] = 7
+    assert part.view(np.uint32).tolist() == [[0x07070707] * 2] * 2
+    assert acl.rt.free_host(host) == 0
+    assert not leaks(session())
+    assert (array.sum(), part.shape) == (7 * nbytes, (2, 2))
+    assert acl.rt.free_host(host) == 107000

@@ -1,5 +1,9 @@
 """Sidecars: what is looked for where, what a broken one is told of, and the command that begins one."""
 
+import sys
+import threading
+from types import ModuleType
+
 import pytest
 from card import done, made, module
 from typer.testing import CliRunner
@@ -221,3 +225,25 @@ def test_the_log_is_told_if_there_is_one(acl, tmp_path, capsys):
     assert f"write {tmp_path / 'net.om.toml'}" in event
     assert 'compute = "net:infer"' in about["detail"]
     assert capsys.readouterr().err == ""
+
+
+def test_models_are_loaded_in_several_threads_at_once(acl, tmp_path):
+    """The first to load one runs the module beside it; another one waits until that is through."""
+    (tmp_path / "model.om.toml").write_text(GOOD, encoding="utf-8")
+    (tmp_path / "doubled.py").write_text(f"import sys\nsys.modules['gate'].enter()\n{DOUBLED}", encoding="utf-8")
+    rets = []
+
+    def load():
+        done(acl.rt.set_device(0))
+        rets.append(acl.mdl.load_from_file(str(tmp_path / "model.om"))[1])
+
+    other = threading.Thread(target=load)
+    gate = ModuleType("gate")
+    gate.enter = lambda: (other.start(), other.join(0.2))  # it would be through by then if it did not wait
+    sys.modules["gate"] = gate
+    try:
+        load()
+        other.join()
+    finally:
+        del sys.modules["gate"]
+    assert rets == [0, 0]

@@ -103,9 +103,10 @@ def calls(signature, values):
 def test_arguments_are_positional_and_just_as_many(quiet, signature):
     function, arguments = signature.of(quiet), calls(signature, FITS)
     with pytest.raises(TypeError):
-        function(*arguments, *(FITS[letter] for letter in signature.optional), 0)
-    with pytest.raises(TypeError):
         function(*arguments, a0=1)
+    if arguments or signature.optional:
+        with pytest.raises(TypeError):
+            function(*arguments, *(FITS[letter] for letter in signature.optional), 0)
     if arguments:
         with pytest.raises(TypeError):
             function(*arguments[:-1])

@@ -85,11 +85,13 @@ def test_load_and_unload(acl, models):
     assert acl.get_recent_err_msg()
 
 
-@pytest.mark.parametrize("name", ["load_from_file", "query_size"])
-def test_a_file_that_is_not_there(acl, models, name):
-    answer = getattr(acl.mdl, name)(str(models / "missing.om"))
+@pytest.mark.parametrize("path", ["missing.om", "", ".", "/", "..", "missing/"])
+@pytest.mark.parametrize("name", ["load_from_file", "query_size", "bundle_load_from_file"])
+def test_a_file_that_is_not_there(acl, name, path):
+    answer = getattr(acl.mdl, name)(path)
     assert answer[-1] != 0
     assert answer[:-1] == (0,) * (len(answer) - 1)
+    assert acl.mdl.get_desc_from_file(acl.mdl.create_desc(), path) != 0
 
 
 def test_a_file_without_a_sidecar_shows_the_sidecar_to_write(acl, models, capsys):

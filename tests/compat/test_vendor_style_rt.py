@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 from card import D2D, D2H, H2D, content, done, made, module, work
 
+from acl_py.compat.acl.report import findings
+from acl_py.compat.acl.session import session
+
 N = 256
 GARBAGE = 0xDEAD0
 MISSING = {"int": 0, "tuple": ()}
@@ -260,9 +263,28 @@ def test_streams(acl):
     done(acl.rt.destroy_stream(s))
 
 
-@pytest.mark.parametrize("flag", [0x40, 0x100, 0xFFFFFFFF])
-def test_unknown_stream_flags(acl, flag):
-    assert acl.rt.create_stream_with_config(0, flag) == (0, 107000)
+@pytest.mark.parametrize("flag", [0x40, 0x100])
+def test_unknown_stream_flags_make_a_stream_as_create_stream_does(acl, flag):
+    s = made(acl.rt.create_stream_with_config(0, flag))
+    done(acl.rt.memset_async(made(acl.rt.malloc(8, 0)), 8, 0, 8, s))
+    done(acl.rt.synchronize_stream(s), acl.rt.destroy_stream(s))
+    (finding,) = findings(session())
+    assert f"knows no flag {flag:#x}" in finding
+
+
+@pytest.mark.parametrize("given", [{}, {"failureMode": None}, {"userCustomTag": 1}])
+def test_a_stream_attribute_without_its_value_is_0(acl, given):
+    s, _ = stream(acl)
+    done(acl.rt.set_stream_attribute(s, 1, given))
+    assert acl.rt.get_stream_attribute(s, 1) == ({"failureMode": 0}, 0)
+    (finding,) = findings(session())
+    assert "no int 'failureMode'" in finding
+
+
+def test_a_negative_stream_attribute(acl):
+    s, _ = stream(acl)
+    with pytest.raises(ValueError, match="unsigned"):
+        acl.rt.set_stream_attribute(s, 3, {"userCustomTag": -1})
 
 
 @pytest.mark.parametrize("mode", [2, -1, 99])

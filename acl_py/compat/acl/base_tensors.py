@@ -6,7 +6,7 @@ from math import prod
 from typing import Any
 
 from acl_py.compat.acl.base import size_of
-from acl_py.compat.acl.binding import WrongContainerError, takes
+from acl_py.compat.acl.binding import WrongContainerError, fits, takes
 from acl_py.compat.acl.session import INVALID_PARAM, SUCCESS, Session, session
 from device_model.memory import DEVICE_BASE
 from device_model.memory.host import is_readable
@@ -60,6 +60,8 @@ def _no_desc(here: Session) -> int:
 def _check_ints(name: str, numbers: list[Any]) -> list[int]:
     if not all(isinstance(number, int) for number in numbers):
         raise WrongContainerError(f"acl.{name} args parse failed: argument 2 is not a list of ints")
+    if not all(fits(number, 64) for number in numbers):
+        raise ValueError(f"acl.{name}: a number of argument 2 has more than 64 bits")
     return list(numbers)
 
 

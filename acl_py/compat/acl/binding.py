@@ -7,13 +7,15 @@ Arguments are positional. Each has a letter, that of CPython's argument parser w
     q  the same with 64 bits
     f  a number     s  a text     y  bytes     l  a list     d  a dict     O  anything
 
-What does not fit is a TypeError, and so is another number of arguments. Failures of the runtime are never raised: they
-are codes.
+What does not fit is a TypeError, and so is another number of arguments; where none is taken, nobody looks. Its text is
+the binding's, "acl.rt.free args parse failed" or "argument 2 is not list"; a note, which a traceback shows, says what
+was wrong. Failures of the runtime are never raised: they are codes.
 """
 
 import inspect
 import operator
 from collections.abc import Callable
+from math import ldexp
 from typing import Any, TypeVar
 
 _T = TypeVar("_T", bound=Callable[..., Any])
@@ -32,8 +34,8 @@ _QUICK = {
     "d": "type({0}) is dict",
     "O": "{0} is not _LEFT_OUT",
 }
-_KINDS: dict[str, Any] = {"k": int, "s": str, "y": bytes, "l": list, "d": dict, "f": (int, float), "O": object}
-_WORDS = {"k": "an int", "s": "str", "y": "bytes", "l": "list", "d": "dict", "f": "a number"}
+_KINDS: dict[str, Any] = {"k": int, "s": str, "y": bytes, "l": list, "d": dict, "O": object}
+_WORDS = {"k": "an int", "s": "str", "y": "bytes", "l": "list", "d": "dict"}
 _BITS = {"i": 32, "q": 64}
 
 
@@ -41,10 +43,21 @@ class WrongContainerError(TypeError, ValueError):
     """Something else where bytes, a list or a dict is wanted: the binding raises one or the other, by function."""
 
 
+def check_ints(*lists: list[Any]) -> None:
+    """TypeError unless *lists* are lists of ints."""
+    if not all(isinstance(each, int) for handles in lists for each in handles):
+        raise TypeError("the list argument is not list of int")
+
+
+def fits(number: int, bits: int) -> bool:
+    """Whether a signed number of *bits* can be this one."""
+    return -(1 << (bits - 1)) <= number < 1 << (bits - 1)
+
+
 def takes(letters: str, *, bare: bool = False) -> Callable[[_T], _T]:
     """Make a function one of the module's: it takes positional arguments of these letters. The one behind a "|" may be
-    left out, and the function has a default for it. *bare* errors do not name the function: so the binding has it where
-    it leaves the words to CPython's parser.
+    left out, and the function has a default for it. The text of *bare* errors is that of CPython's parser, to which the
+    binding leaves the words in places.
 
     In which module it belongs follows from the file: `rt_streams.py` is part of `acl.rt`, `base.py` of `acl` itself.
     The wrapper is written for the one function, as source: these calls are many, and a loop over letters costs more
@@ -60,11 +73,11 @@ def takes(letters: str, *, bare: bool = False) -> Callable[[_T], _T]:
         places = [f"a{place}" for place in range(len(required + optional))]
         given = "".join(f"{place}, " for place in places)
         head = "".join(f"{place}=_LEFT_OUT, " for place in places) + "/, " * bool(places)
-        fits = [_QUICK[letter].format(place) for place, letter in zip(places, required, strict=False)]
-        fits += [f"({places[-1]} is _LEFT_OUT or {_QUICK[optional].format(places[-1])})"] if optional else []
+        well = [_QUICK[letter].format(place) for place, letter in zip(places, required, strict=False)]
+        well += [f"({places[-1]} is _LEFT_OUT or {_QUICK[optional].format(places[-1])})"] if optional else []
         lines = [
             f"def {name}({head}*more, **named):",
-            f"    if {' or '.join(['more', 'named', *(f'not ({fit})' for fit in fits)])}:",
+            f"    if {' or '.join([*['more'] * bool(places), 'named', *(f'not ({fit})' for fit in well)])}:",
             f"        {given}{'=' * bool(places)} _read(({given}), more, named)",
         ]
         lines += [f"    if {places[-1]} is _LEFT_OUT: return _function({', '.join(places[:-1])})"] if optional else []
@@ -103,7 +116,7 @@ class _Reader:
 
     def __init__(self, name: str, required: str, optional: str, bare: bool) -> None:
         self._name = name
-        self._told = "" if bare else f"{name} args parse failed: "
+        self._bare = bare
         self._required = len(required)
         self._letters = required + optional
 
@@ -113,11 +126,18 @@ class _Reader:
             raise TypeError(f"{self._name}() takes no keyword arguments")
         count = sum(value is not _LEFT_OUT for value in values) + len(more)
         if not self._required <= count <= len(self._letters):
-            raise TypeError(f"{self._told}function takes {self._how_many(count)} ({count} given)")
+            raise self._error(f"function takes {self._how_many(count)} ({count} given)")
         return [
             value if value is _LEFT_OUT else self._one(place, letter, value)
             for place, (letter, value) in enumerate(zip(self._letters, values, strict=True), 1)
         ]
+
+    def _error(self, what: str) -> TypeError:
+        if self._bare:
+            return TypeError(what)
+        error = TypeError(f"{self._name} args parse failed")
+        error.add_note(what)
+        return error
 
     def _how_many(self, count: int) -> str:
         least, most = self._required, len(self._letters)
@@ -125,25 +145,40 @@ class _Reader:
         word = "exactly" if least == most else "at least" if count < least else "at most"
         return f"{word} {number} argument{'s' * (number != 1)}"
 
+    def _places(self, letter: str) -> str:
+        """2; or 2 or 3; or 2, 3, or 4: the binding looks at all lists together."""
+        *others, last = (str(place) for place, each in enumerate(self._letters, 1) if each == letter)
+        return f"{', '.join(others)}{',' * (len(others) > 1)} or {last}" if others else last
+
     def _one(self, place: int, letter: str, value: Any) -> Any:
+        if letter == "f":
+            return self._real(place, value)
         kind = _KINDS.get(letter)
         if kind is None:
             return self._whole(place, letter, value)
         if not isinstance(value, kind):
-            error = WrongContainerError if letter in "yld" else TypeError
-            raise error(f"{self._told}argument {place} is not {_WORDS[letter]} but of type {type(value).__name__}")
-        if letter == "k":
-            return int(value) & 0xFFFFFFFFFFFFFFFF
-        return float(value) if letter == "f" else value
+            if letter not in "yld":
+                raise self._error(f"argument {place} is not {_WORDS[letter]} but of type {type(value).__name__}")
+            wrong = WrongContainerError(f"argument {self._places(letter)} is not {_WORDS[letter]}")
+            wrong.add_note(f"{self._name}: argument {place} is of type {type(value).__name__}")
+            raise wrong
+        return int(value) & 0xFFFFFFFFFFFFFFFF if letter == "k" else value
+
+    def _real(self, place: int, value: Any) -> float:
+        """What CPython's parser takes for a number: a float, or what has __float__ or __index__."""
+        try:
+            return ldexp(value, 0)
+        except TypeError:
+            raise self._error(f"argument {place} is not a number but of type {type(value).__name__}") from None
 
     def _whole(self, place: int, letter: str, value: Any) -> int:
         try:
             number = int(operator.index(value))
         except TypeError as error:
-            raise TypeError(f"{self._told}argument {place}: {error}") from None
+            raise self._error(f"argument {place}: {error}") from None
         if letter == "u":
             return number & 0xFFFFFFFF
         bits = _BITS[letter]
-        if not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
-            raise TypeError(f"{self._told}argument {place}: {number} has more than {bits} bits")
+        if not fits(number, bits):
+            raise self._error(f"argument {place}: {number} has more than {bits} bits")
         return number

@@ -20,6 +20,8 @@ LOAD_MODEL = 545001
 
 def find(here: Session, path: str) -> Model | int:
     """The model of the file *path*, or a code, and what to do is told."""
+    if not Path(path).name:
+        return here.refuse(MODEL_PATH_INVALID, f"{path!r} names no file")
     try:
         model = sidecars.find(path, _directories(here))
     except sidecars.SidecarError as error:
@@ -58,6 +60,8 @@ def bytes_at(here: Session, address: int, size: int) -> bytes | int:
 
 def find_bundle(here: Session, path: str) -> list[str] | int:
     """The model files of the bundle *path*, or a code, and what to do is told."""
+    if not Path(path).name:
+        return here.refuse(MODEL_PATH_INVALID, f"{path!r} names no file")
     try:
         files = sidecars.bundle(path, _directories(here))
     except sidecars.SidecarError as error:

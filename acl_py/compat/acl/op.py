@@ -15,7 +15,7 @@ import acl_py as native
 from acl_py.arrays import Access, Array
 from acl_py.compat.acl.base import DataBuffer
 from acl_py.compat.acl.base_tensors import TensorDesc
-from acl_py.compat.acl.binding import takes
+from acl_py.compat.acl.binding import check_ints, takes
 from acl_py.compat.acl.computations import Computation, Output, reachable, tell
 from acl_py.compat.acl.lookups import Missing, stream_of
 from acl_py.compat.acl.model_files import bytes_at
@@ -90,17 +90,15 @@ def _find(here: Session, name: str) -> Operator:
     return operator
 
 
-def _descs(here: Session, handles: Sequence[Any]) -> list[TensorDesc]:
+def _descs(here: Session, handles: Sequence[int]) -> list[TensorDesc]:
     return [_thing(here, each, TensorDesc, "tensor description") for each in handles]
 
 
-def _buffers(here: Session, handles: Sequence[Any]) -> list[DataBuffer]:
+def _buffers(here: Session, handles: Sequence[int]) -> list[DataBuffer]:
     return [_thing(here, each, DataBuffer, "data buffer") for each in handles]
 
 
-def _thing(here: Session, handle: object, kind: type, words: str) -> Any:
-    if not isinstance(handle, int):
-        raise TypeError(f"a list of handles is required, and there is a {type(handle).__name__} in it")
+def _thing(here: Session, handle: int, kind: type, words: str) -> Any:
     found = here.find(handle, kind)
     if found is None:
         raise _RefusedError(here.refuse(INVALID_PARAM, f"{handle:#x} is no {words}"))
@@ -252,6 +250,7 @@ def _execute(
     attr: int,
     stream: int,
 ) -> int:
+    check_ints(inputs, sources, outputs, results)
     handle = OpHandle(_find(here, name), _descs(here, inputs), _descs(here, outputs), _attributes(here, attr))
     return _call(here, handle, _buffers(here, sources), _buffers(here, results), stream)
 
@@ -263,6 +262,7 @@ def _copies(descs: Sequence[TensorDesc]) -> list[TensorDesc]:
 @takes("sllk")
 def create_handle(name: str, inputs: list[int], outputs: list[int], attr: int) -> tuple[int, int]:
     """Choose an operator once, for several calls; descriptions and attributes are copied."""
+    check_ints(inputs, outputs)
     here = session()
     made: list[OpHandle] = []
 
@@ -279,6 +279,7 @@ def create_handle(name: str, inputs: list[int], outputs: list[int], attr: int) -
 @takes("kllk")
 def execute_with_handle(handle: int, sources: list[int], results: list[int], stream: int) -> int:
     """Queue the operator of a handle."""
+    check_ints(sources, results)
     here = session()
     found = here.find(handle, OpHandle)
     if found is None:
@@ -310,6 +311,7 @@ def create_handle_for_cast(src_desc: int, dst_desc: int, _: int) -> tuple[int, i
 @takes("sllilk")
 def infer_shape(name: str, inputs: list[int], sources: list[int], count: int, outputs: list[int], attr: int) -> int:
     """Find the shapes of the outputs, from inputs in host memory, and write them into the descriptions."""
+    check_ints(inputs, sources, outputs)
     here = session()
 
     def infer() -> int:

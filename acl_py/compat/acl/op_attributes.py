@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from acl_py.compat.acl.binding import takes
+from acl_py.compat.acl.binding import WrongContainerError, check_ints, fits, takes
 from acl_py.compat.acl.session import INVALID_PARAM, SUCCESS, Session, session
+
+_MOST_OF_A_BYTE = 255
 
 
 @dataclass(eq=False, slots=True)
@@ -78,22 +80,27 @@ def set_attr_string(handle: int, name: str, value: str) -> int:
     return _set(handle, name, value)
 
 
-def _list(function: str, values: Any, kind: type | tuple[type, ...]) -> list[Any]:
+def _list(function: str, values: Any, kind: type) -> list[Any]:
     """A list of *kind*, or an array, which the binding warns of. TypeError or ValueError if it is something else."""
     if isinstance(values, np.ndarray):
         warnings.warn(f"acl.op.{function}: pass a list; arrays will not be taken for ever", Warning, stacklevel=4)
         return values.ravel().tolist()
     if not isinstance(values, list):
-        raise TypeError(f"acl.op.{function} args parse failed: argument 3 is neither list nor array")
+        raise WrongContainerError(f"acl.op.{function}: argument 3 is not list or numpy array")
     if not all(isinstance(each, kind) for each in values):
         raise ValueError(f"acl.op.{function}: argument 3 has something of another kind in it")
+    if kind is int and not all(fits(each, 64) for each in values):
+        raise ValueError(f"acl.op.{function}: a number of argument 3 has more than 64 bits")
     return list(values)
 
 
 @takes("ksO")
 def set_attr_list_bool(handle: int, name: str, values: Any) -> int:
     """Set truth values."""
-    return _set(handle, name, [bool(each) for each in _list("set_attr_list_bool", values, int)])
+    given = _list("set_attr_list_bool", values, int)
+    if not all(0 <= each <= _MOST_OF_A_BYTE for each in given):
+        raise ValueError("acl.op.set_attr_list_bool: the truth values of argument 3 are 0 to 255")
+    return _set(handle, name, [bool(each) for each in given])
 
 
 @takes("ksO")
@@ -104,9 +111,8 @@ def set_attr_list_int(handle: int, name: str, values: Any) -> int:
 
 @takes("ksO")
 def set_attr_list_float(handle: int, name: str, values: Any) -> int:
-    """Set numbers, which the device has as float32."""
-    given = _list("set_attr_list_float", values, (int, float))
-    return _set(handle, name, [_rounded(each) for each in given])
+    """Set numbers, which the device has as float32. The binding takes no ints among them."""
+    return _set(handle, name, [_rounded(each) for each in _list("set_attr_list_float", values, float)])
 
 
 @takes("ksl")
@@ -130,4 +136,5 @@ def set_attr_data_type(handle: int, name: str, dtype: int) -> tuple[int, int]:
 @takes("ksl")
 def set_attr_list_data_type(handle: int, name: str, dtypes: list[int]) -> tuple[int, int]:
     """Set several aclDataTypes."""
-    return handle, _set(handle, name, _list("set_attr_list_data_type", dtypes, int))
+    check_ints(dtypes)
+    return handle, _set(handle, name, list(dtypes))

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from acl_py.compat.acl.base_tensors import TensorDesc
-from acl_py.compat.acl.binding import takes
+from acl_py.compat.acl.binding import check_ints, takes
 from acl_py.compat.acl.computations import tell
 from acl_py.compat.acl.op_attributes import attributes_of
 from acl_py.compat.acl.operators import operator_of
@@ -119,6 +119,7 @@ def set_kernel_workspace_sizes(handle: int, count: int, address: int) -> int:
 @takes("sllk")
 def update_params(operator: str, inputs: list[int], outputs: list[int], attr: int) -> int:
     """Let the operator's function choose a kernel for these shapes; an operator that is known here needs none."""
+    check_ints(inputs, outputs)
     here = session()
     if attributes_of(here, attr) is None or any(here.find(each, TensorDesc) is None for each in (*inputs, *outputs)):
         return here.refuse(INVALID_PARAM, "a description or the set of attributes does not exist")

@@ -177,12 +177,14 @@ def _reduce(name: str, compute: Callable[..., Any]) -> None:
     _add(f"Reduce{name}D", by_attribute, converts=name == "Mean")
 
 
-def _turned(x: Any, turn: bool) -> Any:
-    return x.swapaxes(-1, -2) if turn else x
+def _factor(x: Array, turn: bool) -> Any:
+    """Of a product, which is summed in float32 or, of bytes, in int32."""
+    wide = x.astype(np.int32) if x.dtype.itemsize == 1 and x.dtype.kind in "iu" else _wide(x)
+    return wide.swapaxes(-1, -2) if turn else wide
 
 
 def _matmul(x1: Array, x2: Array, bias: Array | None, turn1: bool, turn2: bool) -> Any:
-    product = np.matmul(_turned(_wide(x1), turn1), _turned(_wide(x2), turn2))
+    product = np.matmul(_factor(x1, turn1), _factor(x2, turn2))
     return product if bias is None else product + _wide(bias)
 
 

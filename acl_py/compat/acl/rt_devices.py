@@ -4,7 +4,7 @@ import os
 from collections.abc import Coroutine
 from hashlib import md5
 from sys import _getframe
-from typing import Any
+from typing import Any, TypeVar
 
 import acl_py as native
 from acl_py.compat.acl.binding import takes
@@ -16,6 +16,7 @@ from acl_py.sites import site_of
 from device_model.contexts import Context
 from device_model.errors import DeviceError
 
+_T = TypeVar("_T")
 _ACL_HOST = 1  # the run mode of a host with cards in it
 _LEAST, _GREATEST = 7, 0  # priorities
 _NORMAL, _ABNORMAL = 0, 1  # of a device
@@ -28,13 +29,19 @@ _CORES = range(2)  # kinds of limited resources: cube and vector cores
 # --- use
 
 
+def _settled(here: Session, ret: _T) -> _T:
+    """What a call gave that may have made another context current."""
+    here.settle()
+    return ret
+
+
 @takes("i")
 def set_device(device: int) -> int:
     """Use *device*: its default context is current in this thread."""
     here = session()
     if not here.inits:
         here.warn_once("acl.rt was used before acl.init()")
-    return here.ret(native.SetDevice(device))
+    return _settled(here, here.ret(native.SetDevice(device)))
 
 
 @takes("i")
@@ -45,7 +52,7 @@ def reset_device(device: int) -> int:
 
 def _reset(verb: Coroutine[Any, Any, None]) -> int:
     here = session()
-    ret = here.ret(verb)
+    ret = _settled(here, here.ret(verb))
     here.buffers = {address: each for address, each in here.buffers.items() if each.allocation.freed is None}
     return ret
 
@@ -326,13 +333,14 @@ def device_peer_access_status(device: int, peer: int) -> tuple[int, int]:
 def create_context(device: int) -> tuple[int, int]:
     """Create a context on *device* and make it current."""
     here = session()
-    return made(here, native.CreateContext(device))
+    return _settled(here, made(here, native.CreateContext(device)))
 
 
 @takes("k")
 def destroy_context(handle: int) -> int:
     """Destroy a context; no context is current then if it was."""
-    return end(session(), native.DestroyContext, handle, Context)
+    here = session()
+    return _settled(here, end(here, native.DestroyContext, handle, Context))
 
 
 @takes("k")
@@ -342,7 +350,7 @@ def set_context(handle: int) -> int:
     context = thing_of(here, handle, Context)
     if type(context) is Missing:
         return missing(here, context)
-    return here.ret(native.SetCurrentContext(context))
+    return _settled(here, here.ret(native.SetCurrentContext(context)))
 
 
 @takes("")

@@ -13,6 +13,7 @@ _COMPLETE, _NOT_READY = 0, 1
 _FAILURE_MODE, _OVERFLOW, _TAG, _PRIORITY = 1, 2, 3, 5
 _NAMES = {_FAILURE_MODE: "failureMode", _OVERFLOW: "overflowSwitch", _TAG: "userCustomTag"}
 _RESERVED = 4  # words in the value of another attribute
+_FLAGS = sum(native.StreamFlag)
 
 
 @takes("")
@@ -24,9 +25,13 @@ def create_stream() -> tuple[int, int]:
 
 @takes("uu")
 def create_stream_with_config(priority: int, flag: int) -> tuple[int, int]:
-    """Create a stream with a priority and flags."""
+    """Create a stream with a priority and flags; those that are not known count for nothing (documented:
+    aclrtCreateStreamWithConfig).
+    """
     here = session()
-    return made(here, native.CreateStreamWithConfig(priority, flag))
+    if flag & ~_FLAGS:
+        here.warn_once(f"acl.rt.create_stream_with_config knows no flag {flag & ~_FLAGS:#x}, and leaves it out")
+    return made(here, native.CreateStreamWithConfig(priority, flag & _FLAGS))
 
 
 def _end(verb: Any, handle: int) -> int:
@@ -145,8 +150,13 @@ def set_stream_attribute(handle: int, attribute: int, value: dict[str, Any]) -> 
     if name is None:
         return here.refuse(NOT_SUPPORTED, f"attribute {attribute} of a stream cannot be set")
     number = value.get(name)
-    if not isinstance(number, int):
-        return here.refuse(PARAM_INVALID, f"the value of attribute {attribute} is a dict with an int {name!r}")
+    if not isinstance(number, int):  # the binding sets what it finds in the structure: nothing
+        here.warn_once(
+            f"acl.rt.set_stream_attribute() found no int {name!r} in the dict for attribute {attribute}: 0 is set"
+        )
+        number = 0
+    if number < 0:
+        raise ValueError(f"acl.rt.set_stream_attribute: {name} is no unsigned number: {number}")
     if attribute == _FAILURE_MODE:
         return here.ret(native.SetStreamFailureMode(stream, number))
     if attribute == _OVERFLOW and number not in (0, 1):

@@ -26,7 +26,7 @@ from acl_py.codes import named_code
 from acl_py.errors import AclError, DeadlockError, Kind
 from acl_py.runtime import Runtime
 from acl_py.scopes import SUCCESS as NO_ERROR
-from acl_py.scopes import last_error, opened, scope_var
+from acl_py.scopes import Scope, last_error, opened, scope_var
 from acl_py.simulation import Simulation, build
 from acl_py.trace import Trace
 from device_model.contexts import Context
@@ -93,6 +93,9 @@ class Session:
     def join(self) -> None:
         """Let the calling thread take part; it has no context yet."""
         raise NotImplementedError
+
+    def settle(self) -> None:
+        """A call has made another context current: it is so in the whole thread."""
 
     # --- calls
 
@@ -220,8 +223,20 @@ class OwnSession(Session):
         runtime.face = self
 
     def join(self) -> None:
-        """Let the calling thread take part; it has no context yet, where the rules know such a thing."""
+        """Let the calling thread take part; it has no context yet, where the rules know such a thing.
+
+        If it did before, its code runs in a task of an event loop: what is current there is what is in the thread.
+        """
+        if mine.scope is not None and mine.scope.runtime is self.runtime:
+            scope_var.set(mine.scope)
+            return
         take_part(self.runtime, self._nowhere)
+        message.set(None)
+        self.settle()
+
+    def settle(self) -> None:
+        """A call has made another context current: it is so in the whole thread."""
+        mine.scope = scope_var.get()
 
     def finish(self, verb: Coroutine[Any, Any, _T]) -> _T:
         """Run *verb* to its end, in the calling thread."""
@@ -293,6 +308,15 @@ def _nowhere(runtime: Runtime) -> Context:
     return context
 
 
+class _Mine(threading.local):
+    """What the calling thread sees of the session of the process; context variables are a task's, or another thread's
+    that were copied.
+    """
+
+    scope: Scope | None = None
+
+
+mine = _Mine()
 message: ContextVar[str | None] = ContextVar("acl_message", default=None)  # of the last failing call
 options = Options()
 ended: list[Session] = []  # sessions of the process that are over, for those who report on them
@@ -306,6 +330,8 @@ def session() -> Session:
     if scope is not None:
         here: Session | None = scope.runtime.face
         if here is not None:
+            if scope is not mine.scope and isinstance(here, OwnSession):
+                here.join()
             return here
         if scope.runtime.closed is None:
             return _guest(scope.runtime)

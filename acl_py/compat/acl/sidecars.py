@@ -8,6 +8,7 @@ others of that name.
 import importlib
 import importlib.util
 import sys
+import threading
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
@@ -253,13 +254,19 @@ def function_of(sidecar: Path, reference: object) -> Callable[..., Any]:
     return function  # type: ignore[no-any-return]
 
 
+_loading = threading.RLock()  # threads load models at the same time; a module may load others
+
+
 def _load(file: Path) -> Any:
     """The module in *file*, under a name of its own: two models may each have a model.py."""
     file = file.resolve()
     name = f"{file.stem}_{crc32(bytes(file.parent)):08x}"
-    known = sys.modules.get(name)
-    if known is not None:
-        return known
+    with _loading:
+        known = sys.modules.get(name)
+        return _import(name, file) if known is None else known
+
+
+def _import(name: str, file: Path) -> Any:
     spec = importlib.util.spec_from_file_location(name, file)
     assert spec is not None, f"{file} ends in .py"
     assert spec.loader is not None, f"{file} ends in .py"

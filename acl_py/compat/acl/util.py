@@ -17,7 +17,7 @@ import numpy as np
 from acl_py.compat.acl.binding import WrongContainerError, takes
 from acl_py.compat.acl.session import INVALID_PARAM, SUCCESS, GuestSession, session
 from acl_py.sites import site_of
-from device_model.memory import DEVICE_BASE
+from device_model.memory import DEVICE_BASE, Origin
 from device_model.memory.host import address_of, array_at, is_readable
 
 # NumPy's type numbers, which scripts write down as such.
@@ -106,8 +106,8 @@ def numpy_contiguous_to_ptr(array: Any) -> tuple[int, Any]:
 
 @takes("kOi")
 def ptr_to_numpy(address: int, shape: Any, type_number: int) -> Any:
-    """An array over host memory: a view, which nobody keeps alive. *type_number* is NumPy's; ValueError if there is no
-    such memory.
+    """An array over host memory: a view, which keeps alive what malloc_host gave, and nothing else. *type_number* is
+    NumPy's; ValueError if there is no such memory.
     """
     if not isinstance(shape, tuple) or not all(isinstance(length, int) for length in shape):
         raise WrongContainerError("acl.util.ptr_to_numpy args parse failed: the second argument is not a tuple of ints")
@@ -118,7 +118,18 @@ def ptr_to_numpy(address: int, shape: Any, type_number: int) -> Any:
     _check_host("ptr_to_numpy", address, nbytes)
     if not nbytes:
         return np.empty(shape, dtype)
-    return array_at(address, nbytes).view(dtype).reshape(shape)
+    return _bytes_at(address, nbytes).view(dtype).reshape(shape)
+
+
+def _bytes_at(address: int, nbytes: int) -> np.ndarray[Any, Any]:
+    """Those of pinned memory have it mapped for as long as they live: scripts look at them after free_host()."""
+    here = session()
+    with here.lock:
+        allocation = here.runtime.memory.holder(address)
+    offset = 0 if allocation is None else address - allocation.address
+    if allocation is None or allocation.origin is not Origin.MALLOC_HOST or offset + nbytes > allocation.nbytes:
+        return array_at(address, nbytes)
+    return np.frombuffer(allocation.view[offset : offset + nbytes], np.uint8)
 
 
 # --- threads
