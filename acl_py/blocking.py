@@ -205,12 +205,14 @@ class BlockingBridge:
         scheduled, before = self.runtime.scheduler.sequence, self._ran_out_at
         self._ran_out_at = scheduled
         # In between nothing was scheduled but the one limit, and nothing is but limits: else something goes on.
-        if scheduled > before + 1 or not self._only_limits() or self._helpers():
+        if scheduled > before + 1 or not self._only_limits():
             self._ran_out = 0
             return
         self._ran_out += 1
-        if self._ran_out >= _POLL_LIMIT:
-            self._ran_out = 0
+        if self._ran_out < _POLL_LIMIT:
+            return
+        self._ran_out = 0
+        if not self._helpers():
             note = f"meanwhile {waiting} has run out, again and again: {_POLL_LIMIT:,} such waits in a row"
             self._give_up(note)
             error = self.runtime.deadlock(waiting)

@@ -122,6 +122,9 @@ ADVICE: Mapping[Kind, Advice] = MappingProxyType(
             "see that what it waits for is recorded or written",
         ),
         Kind.OP_EXECUTE_TIMEOUT: Advice("a kernel longer than SetOpExecuteTimeOut() allows", "split it, or allow more"),
+        Kind.CUBE_TIMEOUT: Advice(
+            "a core kernel with cube cores, longer than SetOpExecuteTimeOut() allows", "split it, or allow more"
+        ),
         Kind.STREAM_FULL: Advice("too much work on a stream that waits for its model", "run the model"),
         Kind.STREAM_ABORTED: Advice("StreamAbort() or DestroyStreamForce() dropped its work", "queue it again"),
         Kind.INVALID_COPY_DIRECTION: Advice(
@@ -152,6 +155,9 @@ ADVICE: Mapping[Kind, Advice] = MappingProxyType(
             "synchronise before Free(), or use FreeAsync() in the same stream",
         ),
         Kind.LAUNCH_FAILURE: Advice("a kernel raised an exception", "it is the cause of the error: mend the kernel"),
+        Kind.CUBE_FAILURE: Advice(
+            "a core kernel with cube cores raised an exception", "it is the cause of the error: mend the kernel"
+        ),
         Kind.HOST_FUNCTION_FAILURE: Advice("a host function raised an exception", "it is the cause: mend the function"),
         Kind.ECC_ERROR: Advice("a fault rule injected it", "remove the rule, or reset the device"),
         Kind.DEVICE_LOST: Advice("a fault rule injected it", "remove the rule, and reset the device"),

@@ -112,6 +112,8 @@ def change(scope: Scope, context: Context) -> None:
         opened[-1] = new
     else:
         scope_var.set(new)
+    if scope.runtime.face is not None:
+        scope.runtime.face.settle()
 
 
 async def _wait_for(completion: Completion) -> Completion:

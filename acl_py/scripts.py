@@ -7,7 +7,6 @@ error. A script that would hang on a card ends there and then, with exit code 3 
 
 import atexit
 import gc
-import os
 import runpy
 import sys
 import threading
@@ -15,17 +14,13 @@ import traceback
 from collections.abc import Iterator, Sequence
 from concurrent.futures import thread as pool
 from pathlib import Path
-from types import FrameType, ModuleType, TracebackType
-from typing import Any, NoReturn
+from types import ModuleType, TracebackType
+from typing import Any
 
-from acl_py.compat.acl import install, processes, report
-from acl_py.compat.acl.session import current_session
+from acl_py.compat.acl import binding, hanging, install, processes
 from acl_py.errors import DeadlockError
-from acl_py.sites import Site
 
-HUNG = 3  # the exit code of a script that would hang on a card
 _INTERRUPTED = 130
-_STDLIB = str(Path(os.__file__).parent) + os.sep
 
 
 class ScriptError(Exception):
@@ -46,7 +41,7 @@ def run(script: Path, arguments: Sequence[str] = (), register: Sequence[Path] = 
         source = script.read_bytes()
     except OSError as error:
         raise ScriptError(f"can't open file {str(script)!r}: {error.strerror}") from error
-    install(replace=True, on_hang=_hang, **options)
+    install(replace=True, on_hang=hanging.end_process, **options)
     processes.hand_on(register, options)
     for file in register:
         try:
@@ -70,7 +65,7 @@ def _end() -> None:
     atexit._run_exitfuncs()
     del sys.modules["__main__"]
     gc.collect()
-    _summarize()
+    hanging.summarize()
 
 
 def _execute(source: bytes, name: str) -> int:
@@ -86,10 +81,23 @@ def _execute(source: bytes, name: str) -> int:
     except KeyboardInterrupt as error:
         _show(error, name)
         return _INTERRUPTED
+    except DeadlockError as error:  # of a worker of a pool
+        hanging.tell(error)
+        return hanging.HUNG
     except BaseException as error:
         _show(error, name)
         return 1
     return 0
+
+
+def _entries(entry: TracebackType | None) -> Iterator[TracebackType]:
+    while entry is not None:
+        yield entry
+        entry = entry.tb_next
+
+
+def _is_binding(entry: TracebackType) -> bool:
+    return entry.tb_frame.f_code.co_filename.startswith(binding.__file__)
 
 
 def _code_of(end: SystemExit) -> int:
@@ -102,55 +110,16 @@ def _code_of(end: SystemExit) -> int:
 
 
 def _show(error: BaseException, file: str) -> None:
-    """The traceback as Python shows it: from the first frame in *file*, without those that are ours."""
+    """The traceback as Python shows it: from the first frame in *file*, without those that are ours. If a function of
+    the module refuses its arguments, it ends at the call.
+    """
     inside: TracebackType | None = error.__traceback__
     while inside is not None and inside.tb_frame.f_code.co_filename != file:
         inside = inside.tb_next
+    entries = list(_entries(inside))
+    if entries and entries[-1].tb_frame.f_code.co_filename == binding.__file__:
+        call = next(each for each in entries if each.tb_next is None or _is_binding(each.tb_next))
+        call.tb_next = None
     error = error.with_traceback(inside)
     sys.excepthook(type(error), error, inside)
     traceback.clear_frames(inside)
-
-
-# --- what is told
-
-
-def _summarize() -> None:
-    session = current_session()
-    if session is not None:
-        print(f"acl-py: {report.report(session)}", file=sys.stderr)
-
-
-_telling = threading.Lock()  # one of the threads that hang tells, for all
-
-
-def _hang(error: DeadlockError) -> NoReturn:
-    """End the process: on a card it would stand still now."""
-    _telling.acquire()
-    lines = [f"acl-py: on a card this would hang\n{error}", *getattr(error, "__notes__", ())]
-    lines += ["where the threads of the script are:", *(f"  {line}" for line in _whereabouts())]
-    print("\n".join(lines), file=sys.stderr)
-    _summarize()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(HUNG)
-
-
-def _whereabouts() -> Iterator[str]:
-    """Where in the script each of its threads is; the main one may be through."""
-    frames = sys._current_frames()
-    for thread in threading.enumerate():
-        is_main = thread is threading.main_thread()
-        frame = frames.get(thread.ident or 0)
-        while frame is not None and not _is_scripts(frame) and frame.f_code is not run.__code__:
-            frame = frame.f_back
-        if frame is None:
-            continue
-        if frame.f_code is run.__code__:
-            where = "through with the script, it waits for the others"
-        else:
-            where = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}, in {frame.f_code.co_qualname}"
-        yield f"{'the main thread' if is_main else f'thread {thread.name}'}: {where}"
-
-
-def _is_scripts(frame: FrameType) -> bool:
-    return not (Site(frame.f_code, frame.f_lasti).foreign or frame.f_code.co_filename.startswith(_STDLIB))

@@ -55,25 +55,25 @@ class Site:
         return f"<Site {self}>"
 
 
-# By the identity of the code object, for hashing one reads all of it; a site keeps its code alive.
-_sites: dict[tuple[int, int], Site] = {}
-_own: dict[tuple[int, int], Site] = {}  # those of the user's own code
-_ours: dict[int, CodeType] = {}  # code of this package, by its identity
+# By the identity of the code object, for hashing one reads all of it, and by the place in it. A site keeps its code
+# alive.
+_sites: dict[int, dict[int, Site]] = {}
+_known: dict[int, dict[int, Site] | None] = {}  # those in the user's own code; None: it is ours, so who called it?
+_NOWHERE: dict[int, Site] = {}
 _made: WeakKeyDictionary["asyncio.Task[Any]", Site] = WeakKeyDictionary()
 
 
 def site_of(frame: FrameType) -> Site:
     """The site that *frame* stands at; if that is not the user's code, the nearest that is."""
-    site = _own.get((id(frame.f_code), frame.f_lasti))
-    if site is not None:
-        return site
     inside: FrameType | None = frame
-    while inside is not None and id(inside.f_code) in _ours:  # the blocking faces have some frames of their own
-        inside = inside.f_back
-    if inside is not None and inside is not frame:
-        site = _own.get((id(inside.f_code), inside.f_lasti))
-        if site is not None:
-            return site
+    while inside is not None:
+        places = _known.get(id(inside.f_code), _NOWHERE)
+        if places is not None:
+            site = places.get(inside.f_lasti)
+            if site is not None:
+                return site
+            break
+        inside = inside.f_back  # the blocking faces have frames of their own
     site = _at(frame)
     return _users_own(frame, site) if site.foreign else site
 
@@ -81,7 +81,8 @@ def site_of(frame: FrameType) -> Site:
 def _users_own(frame: FrameType, found: Site) -> Site:
     inside: FrameType | None = frame
     while inside is not None and inside.f_code.co_filename.startswith(_PACKAGE):
-        _ours[id(inside.f_code)] = inside.f_code
+        _at(inside)  # keeps its code alive
+        _known[id(inside.f_code)] = None
         inside = inside.f_back
     if inside is not None:
         site = _at(inside)
@@ -101,12 +102,12 @@ def _current_task() -> "asyncio.Task[Any] | None":
 
 
 def _at(frame: FrameType) -> Site:
-    key = (id(frame.f_code), frame.f_lasti)
-    site = _sites.get(key)
+    places = _sites.setdefault(id(frame.f_code), {})
+    site = places.get(frame.f_lasti)
     if site is None:
-        site = _sites[key] = Site(frame.f_code, frame.f_lasti)
+        site = places[frame.f_lasti] = Site(frame.f_code, frame.f_lasti)
         if not site.foreign:
-            _own[key] = site
+            _known[id(frame.f_code)] = places
     return site
 
 

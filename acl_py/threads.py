@@ -4,15 +4,25 @@ As in hang.py a mistake costs differently in the two directions: whoever is not 
 to act.
 """
 
+import os
+import platform
 import signal
 import sys
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from concurrent.futures import thread as pool
+from pathlib import Path
 from types import FrameType
+from typing import NamedTuple
 from weakref import WeakSet
 
 Thread = threading.Thread
+
+# Linux: the number of the system call in which a thread waits for a lock, and what its second argument says of it.
+_FUTEX = {"x86_64": 202, "aarch64": 98}.get(platform.machine())
+_WAITS, _COMMAND, _PRIVATE = (0, 9), 0x7F, 0x80
+_TASKS = Path("/proc/self/task")
+_PACKAGE = str(Path(__file__).parent) + os.sep
 
 GRACE_S = 0.1  # until a thread that looked idle has picked up its job, until a spinner is looked at again
 
@@ -30,10 +40,10 @@ class Company:
     def could_act(self, blocked: Collection[Thread]) -> list[str]:
         """The threads that could do something while those in *blocked* cannot, in words."""
         able = self._able(blocked)
-        alarms = [_alarm(thread) for thread in able]
+        alarms = _alarms(able)
         # They are looked at one after the other. That all sleep at one moment, with nobody else there, is certain only
         # if all of them sleep at the same alarms when they are looked at again.
-        if None not in alarms and self._able(blocked) == able and [_alarm(thread) for thread in able] == alarms:
+        if None not in alarms and self._able(blocked) == able and _alarms(able) == alarms:
             return []
         return [f"thread {thread.name!r}" for thread in able]
 
@@ -69,15 +79,63 @@ def _is_out(thread: Thread, blocked: Collection[Thread]) -> bool:
     return True
 
 
+class _Sleep(NamedTuple):
+    """One time that the system let a thread sleep: where, and how often it has been switched from before."""
+
+    futex: str
+    switches: str
+
+
+def _alarms(threads: Sequence[Thread]) -> list[object]:
+    """What will wake each of *threads*. If one sleeps at a lock, of which nobody knows who has it, those of the threads
+    that Python does not know come behind.
+    """
+    alarms = [_alarm(thread) for thread in threads]
+    if any(isinstance(alarm, _Sleep) for alarm in alarms):
+        known = {str(thread.native_id) for thread in threading.enumerate()}
+        alarms += [_sleep(each.name) for each in sorted(_TASKS.iterdir()) if each.name not in known]
+    return alarms
+
+
 def _alarm(thread: Thread) -> object:
-    """What will wake it, if it waits without a limit for another thread to do that: at an event, a condition, a queue
-    or a future; else None. A signal may wake the main thread, too, if the program has a handler for one.
+    """What will wake it, if it waits without a limit for another thread to do that: at an event, a condition, a queue,
+    a future or a lock; else None. A signal may wake the main thread, too, if the program has a handler for one.
     """
     frame = _frame(thread)
-    if frame is None or frame.f_code is not threading.Condition.wait.__code__:
+    if frame is None or (thread is threading.main_thread() and any(map(_has_handler, signal.valid_signals()))):
         return None
-    if thread is threading.main_thread() and any(map(_has_handler, signal.valid_signals())):
+    if frame.f_code is threading.Condition.wait.__code__:
+        return _bell(frame)
+    if frame.f_code.co_filename.startswith(_PACKAGE):
+        return None  # it wants to make a call, and waits for the lock that the looker has
+    return _sleep(str(thread.native_id))
+
+
+def _sleep(task: str) -> _Sleep | None:
+    """The sleep of a thread, by its number, at a lock of this process without a limit; None if it may be awake, or the
+    system does not say.
+    """
+    before = _switches(task)
+    try:
+        call = (_TASKS / task / "syscall").read_text().split()  # "running", or a number and what it was called with
+    except OSError:
         return None
+    if before is None or len(call) < 5 or int(call[0]) != _FUTEX or int(call[4], 16) or _switches(task) != before:
+        return None
+    operation = int(call[2], 16)
+    return _Sleep(call[1], before) if operation & _COMMAND in _WAITS and operation & _PRIVATE else None
+
+
+def _switches(task: str) -> str | None:
+    try:
+        status = (_TASKS / task / "status").read_text()
+    except OSError:
+        return None
+    return status[status.index("voluntary_ctxt_switches") :]
+
+
+def _bell(frame: FrameType) -> object:
+    """What will wake a thread that is in Condition.wait(), if it has no limit and is not being woken."""
     names = frame.f_locals
     alarm = names.get("waiter")
     try:

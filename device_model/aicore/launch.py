@@ -123,7 +123,7 @@ class Launch(CoreKernel):
         except Exception as error:
             self.result = getattr(error, "result", None)
             failure = DeviceError(
-                Kind.LAUNCH_FAILURE,
+                Kind.CUBE_FAILURE if options.kind.cubes else Kind.LAUNCH_FAILURE,
                 f"kernel {self.label} raised {type(error).__name__}: {error}",
                 "the exception is the cause of this error: mend the kernel",
             )
@@ -133,7 +133,7 @@ class Launch(CoreKernel):
         assert timeline is not None, "a launch is timed"
         if 0 < self.limit_ns < timeline.duration_ns:
             failure = DeviceError(
-                Kind.OP_EXECUTE_TIMEOUT,
+                Kind.CUBE_TIMEOUT if options.kind.cubes else Kind.OP_EXECUTE_TIMEOUT,
                 f"kernel {self.label} would have run {timeline.duration_ns / 1e9:g} s, longer than "
                 "SetOpExecuteTimeOut() allows",
                 "split its work, or allow more",

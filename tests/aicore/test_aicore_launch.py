@@ -438,6 +438,35 @@ async def test_a_kernel_that_raises_is_found_later_and_has_written_nothing():
     assert failures == [("breaks", "the third")]
 
 
+@pytest.mark.parametrize(
+    ("kind", "exception", "timeout"),
+    [
+        (asc.KernelType.AIV_ONLY, 507035, 507034),
+        (asc.KernelType.AIC_ONLY, 507015, 507014),
+        (asc.KernelType.MIX_AIC_1_2, 507015, 507014),
+    ],
+)
+async def test_what_fails_on_cube_cores_has_codes_of_its_own(kind, exception, timeout):
+    @asc.kernel(kind=kind)
+    def breaks():
+        raise ZeroDivisionError
+
+    @asc.kernel(kind=kind)
+    def slow():
+        asc.WaitFlag(asc.HardEvent.MTE3_MTE2, 0, timeout_us=1_500_000)
+
+    async with simulation(rules="acl"):
+        stream = await CreateStream()
+        await SetOpExecuteTimeOut(1)
+        codes = []
+        for kernel in (breaks, slow):
+            await kernel[1, stream]()
+            with pytest.raises(AclError) as caught:
+                await SynchronizeStream(stream)
+            codes.append(caught.value.code)
+    assert codes == [exception, timeout]
+
+
 async def test_a_kernel_that_runs_longer_than_allowed_fails_after_that_time_and_has_written_nothing():
     @asc.kernel
     def slow(x: asc.InOut):

@@ -1,11 +1,16 @@
 """`takes`: arguments as the vendor's binding reads them."""
 
+import inspect
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
+import acl_py
+from acl_py.compat.acl import install, uninstall
 from acl_py.compat.acl.binding import takes
+from acl_py.compat.acl.session import session
 
 
 def given(*letters):
@@ -96,3 +101,35 @@ def test_what_it_looks_like():
 def test_letters_that_are_none(letters):
     with pytest.raises(ValueError, match="at most one argument may be left out"):
         takes(letters)
+
+
+def test_a_function_that_runs_a_verb_does_not_show_that_it_gets_the_session(acl):
+    assert str(inspect.signature(acl.rt.record_event)) == "(event: int, stream: int, /) -> int"
+    assert acl.rt.record_event.letters == "kk"
+    assert acl.rt.record_event.__doc__ == "Record an event in a stream."
+
+
+def test_others_may_call_after_a_function_that_raised(acl):
+    with pytest.raises(ValueError, match="all elements must be integers"):
+        acl.rt.notify_batch_reset(["a"])
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(acl.rt.set_device, 0).result(30) == 0
+
+
+def test_a_call_of_an_event_loop_may_be_made_in_the_midst_of_another_one():
+    """Of one that a garbage collection makes there, or a callback."""
+
+    async def main():
+        here = session()
+        usual = here.runtime.bridge
+        with here.turn:
+            assert acl.rt.synchronize_device() == 0
+            assert here.runtime.bridge is not usual
+        assert here.runtime.bridge is usual
+        return acl.rt.get_device()
+
+    acl = install(replace=True)
+    try:
+        assert acl_py.run(main, device="tiny", rules="acl") == (0, 0)
+    finally:
+        uninstall()

@@ -69,6 +69,13 @@ def test_a_function_that_is_not_simulated_says_so_once_in_the_log():
     assert rt.get_last_error(0) == 207000
 
 
+def test_without_a_log_the_standard_error_says_once_what_is_not_simulated(capsys):
+    install(device="tiny")
+    rt = importlib.import_module("acl.rt")
+    assert [rt.get_devices_topo(0, 0) for _ in range(2)] == [(0, 207000)] * 2
+    assert capsys.readouterr().err == "acl: acl.rt.get_devices_topo is not simulated: it gives 207000\n"
+
+
 def test_all_forms_of_import():
     install(device="tiny")
     import acl

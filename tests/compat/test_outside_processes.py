@@ -81,3 +81,43 @@ def test_another_script_finds_acl_its_models_and_its_operators(run, tmp_path):
     done = run(script, options=options)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == ["0 0 0", "True Ascend910B4"]
+
+
+HANG = """\
+    import multiprocessing
+    import subprocess
+    import sys
+    import acl
+
+    def work(device):
+        acl.rt.set_device(device)
+        stream, _ = acl.rt.create_stream()
+        event, _ = acl.rt.create_event_with_flag(1)
+        acl.rt.stream_wait_event(stream, event)
+        acl.rt.synchronize_stream(stream)
+
+    if __name__ == "__main__" and sys.argv[1] == "subprocess":
+        other = "import script; script.work(0)"
+        sys.exit(subprocess.run([sys.executable, "-c", other]).returncode)
+    elif __name__ == "__main__":
+        context = multiprocessing.get_context(sys.argv[1])
+        if sys.argv[2] == "Pool":
+            with context.Pool(2) as pool:
+                pool.map(work, [0])
+        process = context.Process(target=work, args=(0,))
+        process.start()
+        process.join()
+        sys.exit(process.exitcode)
+    """
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("subprocess",), ("fork", "Process"), ("spawn", "Process"), ("fork", "Pool"), ("spawn", "Pool")],
+    ids="-".join,
+)
+def test_a_process_of_the_script_that_hangs_ends_with_3_as_the_script_itself_would(run, arguments):
+    done = run(HANG, *arguments)
+    assert done.returncode == 3
+    assert done.stderr.startswith("acl-py: on a card this would hang\n")
+    assert "acl.rt.synchronize_stream(stream 1) at script.py:11 can never end" in done.stderr

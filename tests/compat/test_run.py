@@ -125,7 +125,7 @@ def test_the_summary_comes_when_all_is_over(run):
     assert re.search(r"SynchronizeStream at script.py:22: once, [\d.]+ us", summary)
     leaks = [line for line in lines if "leak" in line]
     assert leaks == [
-        "  leak: <Allocation device 1.0 KiB allocation 5 made at script.py:8> was never freed",
+        "  leak: 1 allocation of device memory, 1.0 KiB, never freed, made at script.py:8",
         "  leak: 1 stream never destroyed, made at script.py:7",
     ]
 
@@ -140,9 +140,28 @@ def test_what_only_the_reset_freed_is_a_leak_too(run):
         acl.finalize()
         """
     leaks = [line.strip() for line in run(script).stderr.splitlines() if "leak" in line]
-    assert len(leaks) == 2
-    assert re.fullmatch(r"leak: <Allocation device .* made at script.py:3, .*>: only the reset freed it", leaks[0])
-    assert leaks[1].startswith("leak: 1 data buffer never destroyed")
+    memory = "leak: 1 allocation of device memory, 1.0 KiB, never freed before the reset at script.py:5"
+    assert leaks == [
+        f"{memory}, made at script.py:3",
+        "leak: 1 data buffer never destroyed",
+    ]
+
+
+def test_leaks_are_told_by_where_they_were_made(run):
+    script = """\
+        import acl
+        acl.init()
+        acl.rt.set_device(0)
+        for size in range(1, 1001):
+            acl.rt.malloc(1024, 0)
+            if size % 2:
+                acl.rt.malloc_host(3 * 1024)
+        """
+    leaks = [line.strip() for line in run(script).stderr.splitlines() if "leak" in line]
+    assert leaks == [
+        "leak: 1,000 allocations of device memory, 1000.0 KiB, never freed, made at script.py:5",
+        "leak: 500 allocations of pinned memory, 1.5 MiB, never freed, made at script.py:7",
+    ]
 
 
 def test_options_choose_the_card(run):
@@ -206,6 +225,19 @@ def test_a_wrong_option_is_refused_before_the_script_runs(run, options, what):
     assert what in done.stderr
 
 
+def test_the_traceback_of_a_wrong_argument_ends_at_the_call(run):
+    script = """\
+        import acl
+        def allocate(size):
+            return acl.rt.malloc(size, 0)
+        allocate(1024.0)
+        """
+    done = run(script)
+    assert done.returncode == 1
+    assert re.findall(r"line \d+, in .*", done.stderr) == ["line 4, in <module>", "line 3, in allocate"]
+    assert "TypeError: acl.rt.malloc args parse failed\nargument 1 is not an int but of type float" in done.stderr
+
+
 def test_there_must_be_a_script(run, tmp_path):
     done = run("", command=("-m", "acl_py"), options=[str(tmp_path / "nosuch.py")])
     assert done.returncode == 2
@@ -216,6 +248,7 @@ def test_there_must_be_a_script(run, tmp_path):
 def test_a_function_that_is_not_simulated_is_a_finding(run):
     done = run("import acl\nacl.rt.set_device(0)\nprint(*(acl.rt.get_devices_topo(0, 1) for _ in range(2)))\n")
     assert done.stdout == "(0, 207000) (0, 207000)\n"
+    assert done.stderr.count("acl: acl.rt.get_devices_topo is not simulated: it gives 207000\n") == 1
     assert done.stderr.count("finding: acl.rt.get_devices_topo is not simulated: it gave 207000") == 1
 
 

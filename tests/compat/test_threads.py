@@ -6,6 +6,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -608,8 +609,22 @@ acl.rt.subscribe_report(tid, stream)
 WAITS_FOR_EVER = """
 over.wait()  # and nobody launches a callback
 """
+WAITS_FOR_A_LOCK = """
+lock = threading.Lock()
+lock.acquire()
+acl.rt.launch_callback(lambda _: lock.release(), None, 1, stream)
+lock.acquire()
+lock.acquire()  # and nobody releases it any more
+"""
+WAITS_AT_A_QUEUE = """
+box = queue.SimpleQueue()
+acl.rt.launch_callback(box.put, None, 1, stream)
+box.get()
+box.get()  # and nobody puts anything into it any more
+"""
 HANDS_OVER = """
-requests, results = queue.Queue(), queue.Queue()
+kind = getattr(queue, sys.argv[2])
+requests, results = kind(), kind()
 
 def serve():
     acl.rt.set_context(context)
@@ -641,10 +656,21 @@ def test_a_main_thread_that_waits_for_a_callback_nobody_launches(tmp_path, timeo
     """Whether its report thread waits for ever or asks again and again."""
     ended = run_script(tmp_path, BEGINNING + WAITS_FOR_EVER, timeout)
     assert ended.returncode == 3
-    assert "ProcessReport" in ended.stderr
+    assert "acl.rt.process_report(" in ended.stderr
+
+
+@pytest.mark.skipif(not Path("/proc/self/syscall").exists(), reason="the system does not tell who sleeps at a lock")
+@pytest.mark.parametrize("waits", [WAITS_FOR_A_LOCK, WAITS_AT_A_QUEUE], ids=["lock", "queue"])
+def test_a_main_thread_that_waits_for_what_no_callback_gives_it(tmp_path, waits):
+    ended = run_script(tmp_path, BEGINNING + waits, "-1")
+    assert ended.returncode == 3
+    assert "acl.rt.process_report(" in ended.stderr
+    line = len((BEGINNING + waits).splitlines())
+    assert f"the main thread: script.py:{line}, in <module>" in ended.stderr
 
 
 @pytest.mark.parametrize("timeout", ["-1", "100"])
-def test_threads_that_wake_one_another_are_not_taken_for_a_hang(tmp_path, timeout):
-    ended = run_script(tmp_path, BEGINNING + HANDS_OVER, timeout)
+@pytest.mark.parametrize("kind", ["Queue", "SimpleQueue"])
+def test_threads_that_wake_one_another_are_not_taken_for_a_hang(tmp_path, timeout, kind):
+    ended = run_script(tmp_path, BEGINNING + HANDS_OVER, timeout, kind)
     assert (ended.returncode, ended.stdout) == (0, "0 0\n"), ended.stderr

@@ -16,6 +16,7 @@ _VERSION = 1, 17, 0
 _LEVELS = ("debug", "info", "warning", "error")
 _PACKAGE_VERSION = ("version", "major_version", "minor_version", "release_version", "patch_version", "reserved")
 _INFINITY, _COMPILES = range(2)  # aclCannAttr
+_NOT_BEGUN = "there is nothing to end: acl.init() was not called, or acl.finalize() was called since"
 
 # aclDataType by number: the NumPy dtype of one element, or its size where NumPy has none.
 DTYPES: dict[int, np.dtype[Any]] = {
@@ -64,7 +65,9 @@ def finalize() -> int:
     """End, however often init was called; a second time is refused."""
     here = session()
     if not here.inits:
-        return here.refuse(_REPEAT_FINALIZE, "acl.init() was not called, or its end was before")
+        return here.refuse(
+            _REPEAT_FINALIZE, "there is nothing to end: acl.init() was not called, or acl.finalize() was called since"
+        )
     here.inits = 0
     return SUCCESS
 
@@ -74,7 +77,9 @@ def finalize_reference() -> tuple[int, int]:
     """Take one init back, and say how many are left; the last one ends."""
     here = session()
     if not here.inits:
-        return 0, here.refuse(_REPEAT_FINALIZE, "acl.init() was not called, or its end was before")
+        return 0, here.refuse(
+            _REPEAT_FINALIZE, "there is nothing to end: acl.init() was not called, or acl.finalize() was called since"
+        )
     here.inits -= 1
     return here.inits, SUCCESS
 
@@ -181,10 +186,6 @@ class DataBuffer:
     size: int
 
 
-def _no_buffer(here: Session) -> int:
-    return here.refuse(INVALID_PARAM, "that is no data buffer")
-
-
 @takes("kk")
 def create_data_buffer(address: int, size: int) -> int:
     """Make a data buffer over memory that stays the caller's."""
@@ -196,7 +197,7 @@ def destroy_data_buffer(handle: int) -> int:
     """End a data buffer, not its memory."""
     here = session()
     if type(here.objects.get(handle)) is not DataBuffer:
-        return _no_buffer(here)
+        return here.unknown(handle, DataBuffer)
     here.forget(handle)
     return SUCCESS
 
@@ -207,7 +208,7 @@ def update_data_buffer(handle: int, address: int, size: int) -> int:
     here = session()
     buffer = here.objects.get(handle)
     if type(buffer) is not DataBuffer:
-        return _no_buffer(here)
+        return here.unknown(handle, DataBuffer)
     buffer.address, buffer.size = address, size
     return SUCCESS
 

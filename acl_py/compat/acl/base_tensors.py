@@ -7,7 +7,7 @@ from typing import Any
 
 from acl_py.compat.acl.base import size_of
 from acl_py.compat.acl.binding import WrongContainerError, fits, takes
-from acl_py.compat.acl.session import INVALID_PARAM, SUCCESS, Session, session
+from acl_py.compat.acl.session import INVALID_PARAM, SUCCESS, session
 from device_model.memory import DEVICE_BASE
 from device_model.memory.host import is_readable
 
@@ -51,10 +51,6 @@ class TensorDesc:
 def _desc(handle: int) -> TensorDesc | None:
     found: TensorDesc | None = session().find(handle, TensorDesc)
     return found
-
-
-def _no_desc(here: Session) -> int:
-    return here.refuse(INVALID_PARAM, "that is no tensor description")
 
 
 def _check_ints(name: str, numbers: list[Any]) -> list[int]:
@@ -137,8 +133,10 @@ def get_tensor_desc_dim_v2(handle: int, index: int) -> tuple[int, int]:
     """One dim, and whether there is one."""
     here = session()
     desc = _desc(handle)
-    if desc is None or index >= len(desc.dims):
-        return 0, _no_desc(here) if desc is None else here.refuse(INVALID_PARAM, f"there is no dim {index}")
+    if desc is None:
+        return 0, here.unknown(handle, TensorDesc)
+    if index >= len(desc.dims):
+        return 0, here.refuse(INVALID_PARAM, f"there is no dim {index}")
     return desc.dims[index], SUCCESS
 
 
@@ -148,7 +146,7 @@ def get_tensor_desc_dim_range(handle: int, index: int, count: int) -> tuple[list
     here = session()
     desc = _desc(handle)
     if desc is None:
-        return None, _no_desc(here)
+        return None, here.unknown(handle, TensorDesc)
     if index >= len(desc.dims) or not _RANGE <= count <= _MOST_DIMS:
         return None, here.refuse(INVALID_PARAM, f"there is no range of dim {index} with {count} numbers")
     found = desc.ranges[index] if index < len(desc.ranges) else [desc.dims[index]] * _RANGE
@@ -212,7 +210,7 @@ def set_tensor_const(handle: int, address: int, size: int) -> int:
     """Say that it is a constant, which stands at *address*; of host memory a copy is taken."""
     here, desc = session(), _desc(handle)
     if desc is None:
-        return _no_desc(here)
+        return here.unknown(handle, TensorDesc)
     if address < DEVICE_BASE and not (address and is_readable(address, size)):
         return here.refuse(INVALID_PARAM, f"the host has no {size} bytes at {address:#x}")
     desc.constant = address, size
@@ -266,7 +264,7 @@ def _set(handle: int, name: str, value: object) -> int:
     here = session()
     desc = here.find(handle, TensorDesc)
     if desc is None:
-        return _no_desc(here)
+        return here.unknown(handle, TensorDesc)
     setattr(desc, name, value)
     return SUCCESS
 
@@ -275,7 +273,7 @@ def _keep(handle: int, name: str, value: object) -> int:
     here = session()
     desc = here.find(handle, TensorDesc)
     if desc is None:
-        return _no_desc(here)
+        return here.unknown(handle, TensorDesc)
     desc.more[name] = value
     return SUCCESS
 
@@ -286,7 +284,7 @@ def trans_tensor_desc_format(handle: int, fmt: int) -> tuple[int, int]:
     here = session()
     desc = here.find(handle, TensorDesc)
     if desc is None:
-        return 0, _no_desc(here)
+        return 0, here.unknown(handle, TensorDesc)
     dims = _transposed(desc, fmt)
     if dims is None:
         return 0, here.refuse(_NOT_SUPPORTED, f"format {desc.format} of {desc.dims} cannot become {fmt}")

@@ -9,14 +9,19 @@ Arguments are positional. Each has a letter, that of CPython's argument parser w
 
 What does not fit is a TypeError, and so is another number of arguments; where none is taken, nobody looks. Its text is
 the binding's, "acl.rt.free args parse failed" or "argument 2 is not list"; a note, which a traceback shows, says what
-was wrong. Failures of the runtime are never raised: they are codes.
+was wrong. Failures of the runtime are never raised: what a function that `runs` a verb raises as an AclError becomes a
+code.
 """
 
 import inspect
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterable
 from math import ldexp
 from typing import Any, TypeVar
+
+from acl_py.compat.acl.session import mine, session
+from acl_py.errors import AclError
+from acl_py.scopes import scope_var
 
 _T = TypeVar("_T", bound=Callable[..., Any])
 _LEFT_OUT = object()  # the default of an argument that may be left out
@@ -68,31 +73,109 @@ def takes(letters: str, *, bare: bool = False) -> Callable[[_T], _T]:
         raise ValueError(f"{letters!r}: at most one argument may be left out, and the letters are {''.join(_QUICK)}")
 
     def make(function: _T) -> _T:
-        name = function.__name__
-        module = _module_of(function)
-        places = [f"a{place}" for place in range(len(required + optional))]
-        given = "".join(f"{place}, " for place in places)
-        head = "".join(f"{place}=_LEFT_OUT, " for place in places) + "/, " * bool(places)
-        well = [_QUICK[letter].format(place) for place, letter in zip(places, required, strict=False)]
-        well += [f"({places[-1]} is _LEFT_OUT or {_QUICK[optional].format(places[-1])})"] if optional else []
-        lines = [
-            f"def {name}({head}*more, **named):",
-            f"    if {' or '.join([*['more'] * bool(places), 'named', *(f'not ({fit})' for fit in well)])}:",
-            f"        {given}{'=' * bool(places)} _read(({given}), more, named)",
-        ]
-        lines += [f"    if {places[-1]} is _LEFT_OUT: return _function({', '.join(places[:-1])})"] if optional else []
-        lines.append(f"    return _function({given})")
-        reader = _Reader(f"{module}.{name}", required, optional, bare)
-        scope: dict[str, Any] = {"_function": function, "_LEFT_OUT": _LEFT_OUT, "_read": reader.read}
-        exec(compile("\n".join(lines), f"{__file__}: {module}.{name}", "exec"), scope)
-        wrapper: _T = scope[name]
-        wrapper.__doc__ = function.__doc__
-        wrapper.__module__ = module
-        wrapper.__signature__ = _signature(function)  # type: ignore[attr-defined]
-        wrapper.letters = letters  # type: ignore[attr-defined]
+        places = _places(letters)
+        lines = [f"if {places[-1]} is _LEFT_OUT: return _function({', '.join(places[:-1])})"] if optional else []
+        lines.append(f"return _function({', '.join(places)})")
+        wrapper: _T = _wrapper(function, inspect.signature(function), letters, lines, bare=bare)
         return wrapper
 
     return make
+
+
+_RUN = """\
+scope = _scope_var.get()
+here = scope is not None and scope is _mine.scope and scope.runtime.face or _session()
+turn = here.turn
+turn.acquire()
+try:
+    for _ in _function(here, {given}).__await__(): raise AssertionError("a verb of a blocking runtime suspended")
+    code = 0
+except _AclError as error:
+    code = here.failed(error)
+finally:
+    turn.release()
+if here.pending: here.do_pending()
+return code"""
+
+
+def runs(letters: str) -> Callable[[Callable[..., Coroutine[Any, Any, object]]], Callable[..., int]]:
+    """Make a function one of the module's as `takes` does. It gets the session besides, and gives the verb that it
+    stands for: that is run to its end, and its code is what the caller gets.
+
+    The hot path of most calls: every frame between a script and its verb costs a tenth of the verb. A loop over the
+    awaited verb costs a third of send(), which tells of the end by raising, and `with` twice the bare lock.
+    """
+
+    def make(function: Callable[..., Coroutine[Any, Any, object]]) -> Callable[..., int]:
+        signature = inspect.signature(function)
+        shown = signature.replace(parameters=list(signature.parameters.values())[1:], return_annotation=int)
+        lines = _RUN.format(given=", ".join(_places(letters))).split("\n")
+        wrapper: Callable[..., int] = _wrapper(function, shown, letters, lines)
+        return wrapper
+
+    return make
+
+
+def gives(letters: str, *, failure: Any = 0) -> Callable[[Callable[..., Any]], Callable[..., tuple[Any, int]]]:
+    """Make a function one of the module's as `takes` does. It gets the session besides, and gives a value, to which the
+    caller gets 0; if it raises an AclError, the caller gets *failure* and the code.
+    """
+
+    def make(function: Callable[..., Any]) -> Callable[..., tuple[Any, int]]:
+        signature = inspect.signature(function)
+        shown = signature.replace(parameters=list(signature.parameters.values())[1:], return_annotation=tuple[Any, int])
+        lines = _GIVE.format(given=", ".join(_places(letters)), failure=failure).split("\n")
+        wrapper: Callable[..., tuple[Any, int]] = _wrapper(function, shown, letters, lines)
+        return wrapper
+
+    return make
+
+
+_GIVE = """\
+here = _session()
+try:
+    return _function(here, {given}), 0
+except _AclError as error:
+    return {failure!r}, here.failed(error)"""
+
+
+def _places(letters: str) -> list[str]:
+    return [f"a{place}" for place in range(len(letters.replace("|", "")))]
+
+
+def _wrapper(
+    function: Callable[..., Any],
+    signature: inspect.Signature,
+    letters: str,
+    lines: Iterable[str],
+    *,
+    bare: bool = False,
+) -> Any:
+    """A function that reads arguments of these *letters* and goes on with *lines*."""
+    required, _, optional = letters.partition("|")
+    name, module, places = function.__name__, _module_of(function), _places(letters)
+    given = "".join(f"{place}, " for place in places)
+    head = "".join(f"{place}=_LEFT_OUT, " for place in places) + "/, " * bool(places)
+    well = [_QUICK[letter].format(place) for place, letter in zip(places, required, strict=False)]
+    well += [f"({places[-1]} is _LEFT_OUT or {_QUICK[optional].format(places[-1])})"] if optional else []
+    source = [
+        f"def {name}({head}*more, **named):",
+        f"    if {' or '.join([*['more'] * bool(places), 'named', *(f'not ({fit})' for fit in well)])}:",
+        f"        {given}{'=' * bool(places)} _read(({given}), more, named)",
+        *(f"    {line}" for line in lines),
+    ]
+    reader = _Reader(f"{module}.{name}", required, optional, bare)
+    scope: dict[str, Any] = {
+        "_function": function, "_LEFT_OUT": _LEFT_OUT, "_read": reader.read, "_scope_var": scope_var,
+        "_session": session, "_mine": mine, "_AclError": AclError,
+    }  # fmt: skip
+    exec(compile("\n".join(source), f"{__file__}: {module}.{name}", "exec"), scope)
+    wrapper = scope[name]
+    wrapper.__doc__ = function.__doc__
+    wrapper.__module__ = module
+    wrapper.__signature__ = _positional(signature)
+    wrapper.letters = letters
+    return wrapper
 
 
 def _module_of(function: Callable[..., Any]) -> str:
@@ -100,9 +183,8 @@ def _module_of(function: Callable[..., Any]) -> str:
     return "acl" if stem == "base" else f"acl.{stem}"
 
 
-def _signature(function: Callable[..., Any]) -> inspect.Signature:
+def _positional(signature: inspect.Signature) -> inspect.Signature:
     """What help() shows: the function's own names, of which none can be given."""
-    signature = inspect.signature(function)
     only = inspect.Parameter.POSITIONAL_ONLY
     parameters = [
         each if each.kind is inspect.Parameter.VAR_POSITIONAL else each.replace(kind=only)

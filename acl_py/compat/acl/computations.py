@@ -64,8 +64,9 @@ class Output:
         if array.size != prod(shape):
             raise ValueError(f"output {self.name} has shape {shape}, and what was computed has {array.shape}")
         self.came = shape
-        with np.errstate(over="ignore", invalid="ignore"):  # what does not fit is infinite, as on a card
-            array = array.astype(self.dtype, copy=False)
+        if array.dtype != self.dtype:
+            with np.errstate(over="ignore", invalid="ignore"):  # what does not fit is infinite, as on a card
+                array = array.astype(self.dtype)
         if self.buffer is None:
             self.spare = array
         elif array.nbytes > self.buffer.nbytes:

@@ -23,6 +23,7 @@ from acl_py.compat.acl.sidecars import (
     sidecar_for,
     sidecar_of,
 )
+from acl_py.errors import AclError
 from device_model.memory import DEVICE_BASE, host
 
 _KERNEL = ("name", "compute", "parameters", "cost_us", "flops")
@@ -55,18 +56,20 @@ parameters = [
 Kernels = dict[str, BinaryKernel]
 
 
-def find(here: Session, path: str) -> Kernels | int:
-    """The kernels of the binary *path*, or a code, and what to do is told."""
+def find(here: Session, path: str) -> Kernels:
+    """The kernels of the binary *path*; if they are not known, an AclError, and what to do is told."""
     known = kernels.registered(path)
     if known is not None:
         return known
     sidecar = sidecar_for(Path(path), _directories(here))
-    return _unknown(here, Path(path)) if sidecar is None else _read(here, sidecar)
+    if sidecar is None:
+        raise _unknown(here, Path(path))
+    return _read(here, sidecar)
 
 
-def find_content(here: Session, content: bytes) -> Kernels | int:
-    """The kernels of a binary that holds *content*: registered with it, or of a file like it that has a sidecar; or a
-    code, and what to do is told.
+def find_content(here: Session, content: bytes) -> Kernels:
+    """The kernels of a binary that holds *content*: registered with it, or of a file like it that has a sidecar; if
+    there are none, an AclError, and what to do is told.
     """
     known = kernels.registered_with(content)
     if known is not None:
@@ -78,17 +81,17 @@ def find_content(here: Session, content: bytes) -> Kernels | int:
         f"no binary with these {len(content)} bytes and a sidecar is here, beside the script, or in a kernels/ there",
         "name the one that has file.o and file.o.toml with --models DIR",
     )
-    return here.refuse(PARAM_INVALID, f"no binary with these {len(content)} bytes has a sidecar")
+    raise here.error(PARAM_INVALID, f"no binary with these {len(content)} bytes has a sidecar")
 
 
-def content_at(here: Session, address: int, size: int, what: str) -> bytes | int:
-    """The *size* bytes of host memory at *address*, or a code; *what* they are to the caller."""
+def content_at(here: Session, address: int, size: int, what: str) -> bytes:
+    """The *size* bytes of host memory at *address*; if they are not there, an AclError says *what* they are."""
     if not address or not size:
-        return here.refuse(INVALID_PARAM, f"{what} has no bytes: {size} at {address:#x}")
+        raise here.error(INVALID_PARAM, f"{what} has no bytes: {size} at {address:#x}")
     if address >= DEVICE_BASE:
-        return here.refuse(PARAM_INVALID, f"{what} lies in device memory: pass the address of bytes of the host")
+        raise here.error(PARAM_INVALID, f"{what} lies in device memory: pass the address of bytes of the host")
     if not host.is_readable(address, size):
-        return here.refuse(PARAM_INVALID, f"{what}: this process has no {size} bytes at {address:#x}")
+        raise here.error(PARAM_INVALID, f"{what}: this process has no {size} bytes at {address:#x}")
     return ctypes.string_at(address, size)
 
 
@@ -142,16 +145,16 @@ def _directories(here: Session) -> Sequence[Path]:
     return [Path(each) for each in here.options.models]
 
 
-def _read(here: Session, sidecar: Path) -> Kernels | int:
+def _read(here: Session, sidecar: Path) -> Kernels:
     try:
         return read(sidecar)
     except SidecarError as error:
         cause = error.__cause__
         tell(str(error), "" if cause is None else "".join(traceback.format_exception(cause)).rstrip())
-        return here.refuse(PARAM_INVALID, str(error))
+        raise here.error(PARAM_INVALID, str(error)) from error
 
 
-def _unknown(here: Session, file: Path) -> int:
+def _unknown(here: Session, file: Path) -> AclError:
     there = "a binary of kernels cannot run here" if file.is_file() else "there is no such file"
     tell(f"{file}: {there}; {sidecar_of(file)} says what stands for its kernels:", template(file))
-    return here.refuse(PARAM_INVALID, f"{file} has no sidecar {sidecar_of(file).name}")
+    return here.error(PARAM_INVALID, f"{file} has no sidecar {sidecar_of(file).name}")

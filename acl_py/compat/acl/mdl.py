@@ -14,12 +14,10 @@ from acl_py.compat.acl import executions, loading, model_files
 from acl_py.compat.acl.binding import takes
 from acl_py.compat.acl.executions import Execution
 from acl_py.compat.acl.loading import GE_PARAM_INVALID, LoadedModel, no_model
-from acl_py.compat.acl.lookups import Missing, stream_of
-from acl_py.compat.acl.mdl_datasets import dataset_of, no_dataset
+from acl_py.compat.acl.mdl_datasets import Dataset, dataset_of
 from acl_py.compat.acl.models import Gear, Model
 from acl_py.compat.acl.session import INVALID_PARAM, SUCCESS, Session, session
 from acl_py.errors import AclError
-from device_model.streams import Stream
 
 INVALID_BUNDLE_MODEL_ID = 148053
 AIPP_NOT_EXIST = 145015
@@ -142,7 +140,7 @@ def destroy_config_handle(handle: int) -> int:
 def _end(handle: int, kind: type) -> int:
     here = session()
     if here.find(handle, kind) is None:
-        return here.refuse(INVALID_PARAM, f"{handle:#x} is no configuration")
+        return here.unknown(handle, kind)
     here.forget(handle)
     return SUCCESS
 
@@ -160,7 +158,7 @@ def set_config_opt(handle: int, attribute: int, value: Any) -> int:
         raise TypeError(f"set_config_opt args parse failed: an int is required, not {type(value).__name__}")
     config = here.find(handle, LoadConfig)
     if config is None:
-        return here.refuse(INVALID_PARAM, f"{handle:#x} is no configuration: see acl.mdl.create_config_handle()")
+        return here.unknown(handle, LoadConfig)
     if not 0 <= attribute <= _LAST_ATTRIBUTE:
         return here.refuse(INVALID_PARAM, f"there is no attribute {attribute}")
     if attribute == _PRIORITY and not 0 <= value <= 7:
@@ -177,7 +175,7 @@ def load_with_config(handle: int) -> tuple[int, int]:
     here = session()
     config = here.find(handle, LoadConfig)
     if config is None:
-        return 0, here.refuse(INVALID_PARAM, f"{handle:#x} is no configuration: see acl.mdl.create_config_handle()")
+        return 0, here.unknown(handle, LoadConfig)
     values = config.values
     way = values.get(_LOAD_TYPE)
     if way in (_FROM_FILE_WITH_QUEUE, _FROM_MEM_WITH_QUEUE):
@@ -203,7 +201,7 @@ def _execute(model: int, inputs: int, outputs: int, run: Callable[..., Any], *mo
     loaded = _loaded(here, model)
     given, wanted = dataset_of(here, inputs), dataset_of(here, outputs)
     if given is None or wanted is None:
-        return no_dataset(here, inputs if given is None else outputs)
+        return here.unknown(inputs if given is None else outputs, Dataset)
     if loaded is None:
         return no_model(here, model)
 
@@ -220,16 +218,15 @@ async def _run(execution: Execution) -> None:
     await execution.keep_spares()
 
 
-async def _run_within(execution: Execution, stream: Stream | None, timeout_ms: int) -> None:
-    if stream is None:
-        stream = await execution.loaded.stream()
-    await execution.launch(stream)
-    await native.SynchronizeStreamWithTimeout(stream, timeout_ms)
+async def _run_within(execution: Execution, here: Session, stream: int, timeout_ms: int) -> None:
+    queue = here.streams[stream] or await execution.loaded.stream()
+    await execution.launch(queue)
+    await native.SynchronizeStreamWithTimeout(queue, timeout_ms)
     await execution.keep_spares()
 
 
-async def _queue(execution: Execution, stream: Stream | None) -> None:
-    await execution.launch(stream)
+async def _queue(execution: Execution, here: Session, stream: int) -> None:
+    await execution.launch(here.streams[stream])
 
 
 @takes("ukk")
@@ -242,10 +239,7 @@ def execute(model: int, inputs: int, outputs: int) -> int:
 def execute_async(model: int, inputs: int, outputs: int, stream: int) -> int:
     """Queue the execution of a model in a stream."""
     here = session()
-    found = stream_of(here, stream)
-    if isinstance(found, Missing):
-        return here.refuse(found.code, found.what)
-    return _execute(model, inputs, outputs, _queue, found, waits=False)
+    return _execute(model, inputs, outputs, _queue, here, stream, waits=False)
 
 
 @takes("ukkkk")
@@ -254,11 +248,8 @@ def execute_v2(model: int, inputs: int, outputs: int, stream: int, handle: int) 
     here = session()
     config = here.find(handle, ExecConfig)
     if config is None:
-        return here.refuse(INVALID_PARAM, f"{handle:#x} is no configuration: see acl.mdl.create_exec_config_handle()")
-    found = stream_of(here, stream)
-    if isinstance(found, Missing):
-        return here.refuse(found.code, found.what)
-    return _execute(model, inputs, outputs, _run_within, found, config.stream_ms, waits=True)
+        return here.unknown(handle, ExecConfig)
+    return _execute(model, inputs, outputs, _run_within, here, stream, config.stream_ms, waits=True)
 
 
 @dataclass(eq=False, slots=True)
@@ -287,7 +278,7 @@ def set_exec_config_opt(handle: int, attribute: int, value: int) -> int:
     here = session()
     config = here.find(handle, ExecConfig)
     if config is None:
-        return here.refuse(INVALID_PARAM, f"{handle:#x} is no configuration: see acl.mdl.create_exec_config_handle()")
+        return here.unknown(handle, ExecConfig)
     value = (value & 0xFFFFFFFF) - (1 << 32 if value & 0x80000000 else 0)  # it is an int32
     if attribute not in (0, 1) or value < -1:
         return here.refuse(INVALID_PARAM, f"attribute {attribute} cannot be {value}")
@@ -305,7 +296,7 @@ def _set_gear(model: int, handle: int, index: int, gear: Gear, kind: str) -> int
     here = session()
     dataset, loaded = dataset_of(here, handle), _loaded(here, model)
     if dataset is None:
-        return no_dataset(here, handle)
+        return here.unknown(handle, Dataset)
     if not all(gear):
         return here.refuse(INVALID_PARAM, f"{list(gear)} must be 1 or more")
     if loaded is None:
@@ -334,7 +325,7 @@ def set_input_dynamic_dims(model: int, handle: int, index: int, dims: dict[str, 
     here = session()
     dataset, loaded = dataset_of(here, handle), _loaded(here, model)
     if dataset is None:
-        return no_dataset(here, handle)
+        return here.unknown(handle, Dataset)
     if not values:
         return here.refuse(INVALID_PARAM, "dimCount is 0")
     if loaded is None:

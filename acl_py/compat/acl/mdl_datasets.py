@@ -39,11 +39,6 @@ def dataset_of(here: Session, handle: int) -> Dataset | None:
     return found
 
 
-def no_dataset(here: Session, handle: int) -> int:
-    """The code for a handle that is no dataset."""
-    return here.refuse(INVALID_PARAM, f"{handle:#x} is no dataset: make one with acl.mdl.create_dataset()")
-
-
 @takes("")
 def create_dataset() -> int:
     """Make an empty dataset."""
@@ -56,7 +51,7 @@ def destroy_dataset(handle: int) -> int:
     here = session()
     dataset = dataset_of(here, handle)
     if dataset is None:
-        return no_dataset(here, handle)
+        return here.unknown(handle, Dataset)
     for desc in dataset.descs.values():
         here.forget(here.handle(desc))
     here.forget(handle)
@@ -69,10 +64,9 @@ def add_dataset_buffer(handle: int, buffer: int) -> tuple[int, int]:
     here = session()
     dataset = dataset_of(here, handle)
     if dataset is None:
-        return handle, no_dataset(here, handle)
+        return handle, here.unknown(handle, Dataset)
     if here.find(buffer, DataBuffer) is None:
-        what = f"{buffer:#x} is no data buffer: make one with acl.create_data_buffer()"
-        return handle, here.refuse(INVALID_PARAM, what)
+        return handle, here.unknown(buffer, DataBuffer)
     dataset.buffers.append(buffer)
     return handle, SUCCESS
 
@@ -97,11 +91,10 @@ def set_dataset_tensor_desc(handle: int, desc: int, index: int) -> tuple[int, in
     here = session()
     dataset = dataset_of(here, handle)
     if dataset is None:
-        return handle, no_dataset(here, handle)
+        return handle, here.unknown(handle, Dataset)
     found: TensorDesc | None = here.find(desc, TensorDesc)
     if found is None:
-        what = f"{desc:#x} is no tensor description: make one with acl.create_tensor_desc()"
-        return handle, here.refuse(INVALID_PARAM, what)
+        return handle, here.unknown(desc, TensorDesc)
     if index >= len(dataset.buffers):
         what = f"the dataset has {len(dataset.buffers)} data buffers, and the index is {index}: add the buffer first"
         return handle, here.refuse(INVALID_PARAM, what)

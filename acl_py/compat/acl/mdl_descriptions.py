@@ -40,10 +40,6 @@ def _find(here: Session, handle: int) -> ModelDesc | None:
     return found
 
 
-def _no_desc(here: Session, handle: int) -> int:
-    return here.refuse(INVALID_PARAM, f"{handle:#x} is no model description: make one with acl.mdl.create_desc()")
-
-
 def _no_index(here: Session, index: int, tensors: Sequence[Tensor]) -> int:
     return here.refuse(INVALID_PARAM, f"there is no index {index}, for there are {len(tensors)} tensors")
 
@@ -62,7 +58,7 @@ def destroy_desc(handle: int) -> int:
     """End a description."""
     here = session()
     if _find(here, handle) is None:
-        return _no_desc(here, handle)
+        return here.unknown(handle, ModelDesc)
     here.forget(handle)
     return SUCCESS
 
@@ -73,7 +69,7 @@ def get_desc(handle: int, model: int) -> int:
     here = session()
     desc = _find(here, handle)
     if desc is None:
-        return _no_desc(here, handle)
+        return here.unknown(handle, ModelDesc)
     loaded = here.find(model, LoadedModel)
     desc.loaded, desc.model = loaded, None if loaded is None else loaded.model
     return no_model(here, model) if loaded is None else SUCCESS
@@ -90,9 +86,9 @@ def _describe(here: Session, handle: int, found: Model | int) -> int:
 def get_desc_from_file(handle: int, path: str) -> int:
     """Describe a model without loading it."""
     here = session()
-    return (
-        _no_desc(here, handle) if _find(here, handle) is None else _describe(here, handle, model_files.find(here, path))
-    )
+    if _find(here, handle) is None:
+        return here.unknown(handle, ModelDesc)
+    return _describe(here, handle, model_files.find(here, path))
 
 
 @takes("kkk")
@@ -100,7 +96,7 @@ def get_desc_from_mem(handle: int, address: int, size: int) -> int:
     """Describe a model whose file is in host memory."""
     here = session()
     if _find(here, handle) is None:
-        return _no_desc(here, handle)
+        return here.unknown(handle, ModelDesc)
     return _describe(here, handle, model_files.find_in_memory(here, address, size))
 
 
@@ -192,7 +188,7 @@ def get_output_data_type(handle: int, index: int) -> int:
 def _index_of(handle: int, name: str, tensors: Sequence[Tensor]) -> tuple[int, int]:
     here = session()
     if _find(here, handle) is None:
-        return 0, _no_desc(here, handle)
+        return 0, here.unknown(handle, ModelDesc)
     for index, tensor in enumerate(tensors):
         if tensor.name == name:
             return index, SUCCESS
@@ -230,7 +226,7 @@ def _input_dims(handle: int, index: int) -> tuple[Dims, int]:
     here = session()
     desc = _find(here, handle)
     if desc is None:
-        return {}, _no_desc(here, handle)
+        return {}, here.unknown(handle, ModelDesc)
     if index >= len(desc.inputs):
         return {}, _no_index(here, index, desc.inputs)
     tensor = desc.inputs[index]
@@ -253,7 +249,7 @@ def _output_dims(handle: int, index: int, *, current: bool) -> tuple[Dims, int]:
     here = session()
     desc = _find(here, handle)
     if desc is None:
-        return {}, _no_desc(here, handle)
+        return {}, here.unknown(handle, ModelDesc)
     if current and (desc.loaded is None or desc.loaded.unloaded):
         return {}, here.refuse(MODEL_ID_INVALID, "the description is of no loaded model: see get_desc()")
     if index >= len(desc.outputs):
@@ -286,7 +282,7 @@ def get_input_dims_range(handle: int, index: int) -> tuple[dict[str, Any], int]:
     here = session()
     desc = _find(here, handle)
     if desc is None:
-        return {"rangeCount": 0, "range": []}, _no_desc(here, handle)
+        return {"rangeCount": 0, "range": []}, here.unknown(handle, ModelDesc)
     if desc.model is None or index >= len(desc.inputs):
         return {"rangeCount": 0, "range": []}, _no_index(here, index, desc.inputs)
     model, tensor = desc.model, desc.inputs[index]
@@ -314,7 +310,7 @@ def get_dynamic_batch(handle: int) -> tuple[dict[str, Any], int]:
     here = session()
     desc = _find(here, handle)
     if desc is None:
-        return {}, _no_desc(here, handle)
+        return {}, here.unknown(handle, ModelDesc)
     batches = [batch for (batch,) in _gears(desc, "batch")]
     return {"batchCount": len(batches), "batch": batches}, SUCCESS
 
@@ -325,7 +321,7 @@ def get_dynamic_hw(handle: int, _: int) -> tuple[dict[str, Any], int]:
     here = session()
     desc = _find(here, handle)
     if desc is None:
-        return {}, _no_desc(here, handle)
+        return {}, here.unknown(handle, ModelDesc)
     sizes = _gears(desc, "hw")
     return {"hwCount": len(sizes), "hw": sizes}, SUCCESS
 
@@ -335,7 +331,7 @@ def get_input_dynamic_gear_count(handle: int, _: int) -> tuple[int, int]:
     """How many sets of dims a model was made for; 0 if none."""
     here = session()
     desc = _find(here, handle)
-    return (0, _no_desc(here, handle)) if desc is None else (len(_gears(desc, "dims")), SUCCESS)
+    return (0, here.unknown(handle, ModelDesc)) if desc is None else (len(_gears(desc, "dims")), SUCCESS)
 
 
 @takes("kkk")
@@ -346,7 +342,7 @@ def get_input_dynamic_dims(handle: int, _: int, count: int) -> tuple[list[Dims |
         return None, here.refuse(INVALID_PARAM, f"{count} gears are more than {_MOST_GEARS}")
     desc = _find(here, handle)
     if desc is None:
-        return [None] * count, _no_desc(here, handle)
+        return [None] * count, here.unknown(handle, ModelDesc)
     gears = _gears(desc, "dims")
     if count > len(gears):
         return [None] * count, here.refuse(INVALID_PARAM, f"there are {len(gears)} gears, not {count}")

@@ -109,7 +109,7 @@ def _destroyer(name: str, kind: type) -> Any:
     def destroy(handle: int) -> int:
         here = session()
         if handle and here.find(handle, kind) is None:
-            return here.refuse(INVALID_PARAM)
+            return here.unknown(handle, kind)
         here.forget(handle)
         return SUCCESS
 
@@ -121,7 +121,7 @@ def _setter(name: str, kind: type, attribute: str, letter: str = "u") -> Any:
         here = session()
         thing = here.find(handle, kind)
         if thing is None:
-            return here.refuse(INVALID_PARAM)
+            return here.unknown(handle, kind)
         setattr(thing, attribute, value)
         return SUCCESS
 
@@ -154,7 +154,7 @@ def dvpp_destroy_channel_desc(handle: int) -> int:
     here = session()
     channel = here.find(handle, Channel)
     if channel is None:
-        return here.refuse(INVALID_PARAM) if handle else SUCCESS
+        return here.unknown(handle, Channel) if handle else SUCCESS
     if channel.exists:
         return here.refuse(CHANNEL_EXISTS)
     here.forget(handle)
@@ -173,8 +173,10 @@ def dvpp_set_channel_desc_param(handle: int, parameter: int, value: int) -> tupl
     """Choose the matrix that converts colours (parameter 0): 0 is BT.601 wide, see media_colors."""
     here = session()
     channel = here.find(handle, Channel)
-    if channel is None or parameter != _CSC_MATRIX or value >= len(STANDARDS):
-        return handle, here.refuse(INVALID_PARAM)
+    if channel is None:
+        return handle, here.unknown(handle, Channel)
+    if parameter != _CSC_MATRIX or value >= len(STANDARDS):
+        return handle, here.refuse(INVALID_PARAM, f"there is no parameter {parameter} with a value of {value}")
     channel.matrix = value
     return handle, SUCCESS
 
@@ -184,8 +186,10 @@ def dvpp_get_channel_desc_param(handle: int, parameter: int) -> tuple[int, int, 
     """The bytes and the value of a parameter of a channel."""
     here = session()
     channel = here.find(handle, Channel)
-    if channel is None or parameter != _CSC_MATRIX:
-        return 0, 0, here.refuse(INVALID_PARAM)
+    if channel is None:
+        return 0, 0, here.unknown(handle, Channel)
+    if parameter != _CSC_MATRIX:
+        return 0, 0, here.refuse(INVALID_PARAM, f"there is no parameter {parameter}")
     return 4, channel.matrix, SUCCESS
 
 
@@ -231,7 +235,7 @@ def dvpp_destroy_batch_pic_desc(handle: int) -> int:
     here = session()
     batch = here.find(handle, Batch)
     if batch is None:
-        return here.refuse(INVALID_PARAM) if handle else SUCCESS
+        return here.unknown(handle, Batch) if handle else SUCCESS
     for picture in batch.pictures:
         here.forget(here.handle(picture))
     here.forget(handle)
@@ -280,8 +284,10 @@ def dvpp_create_roi_config(left: int, right: int, top: int, bottom: int) -> int:
 def _set_area(handle: int, **values: int) -> int:
     here = session()
     area = here.find(handle, Area)
-    if area is None or max(values.values()) > _UINT16:
-        return here.refuse(INVALID_PARAM)
+    if area is None:
+        return here.unknown(handle, Area)
+    if max(values.values()) > _UINT16:
+        return here.refuse(INVALID_PARAM, f"{values} of an area do not fit into 16 bits")
     for name, value in values.items():
         setattr(area, name, value)
     return SUCCESS

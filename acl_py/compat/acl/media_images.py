@@ -38,7 +38,7 @@ from acl_py.compat.acl.media_formats import (
     aligned,
 )
 from acl_py.compat.acl.media_tasks import FORMAT_NOT_MATCH, host_bytes, microseconds, queue, reporting
-from acl_py.compat.acl.session import INVALID_PARAM, SUCCESS, Session, session
+from acl_py.compat.acl.session import INVALID_PARAM, NOT_SUPPORTED, SUCCESS, Session, session
 from acl_py.kernels import Cost, In, Out, kernel
 from device_model.memory import Buffer
 
@@ -218,7 +218,7 @@ def _missing(here: Session, name: str) -> int:
     if _EXTRA not in here.warned:
         here.warned[_EXTRA] = None
         tell(_EXTRA, "pip install 'acl-py[media]'")
-    return here.not_supported(f"media.{name}")
+    return here.refuse(NOT_SUPPORTED, f"acl.media.{name}(): {_EXTRA}")
 
 
 def _head(kind: str, name: str, address: int, size: int) -> tuple[Header | None, bytes, int]:

@@ -11,7 +11,6 @@ from typing import Any
 
 import acl_py as native
 from acl_py.compat.acl.computations import tell
-from acl_py.compat.acl.lookups import missing, stream_of
 from acl_py.compat.acl.media_descriptions import Channel, Picture
 from acl_py.compat.acl.media_formats import MediaError
 from acl_py.compat.acl.session import INVALID_PARAM, Session
@@ -56,18 +55,16 @@ def queue(
     found = here.find(channel, Channel)
     if found is None or not found.exists:
         return here.refuse(INVALID_PARAM, "there is no such channel; call acl.media.dvpp_create_channel() first")
-    where = stream_of(here, stream)
-    code = missing(here, where)
-    if code:
-        return code
     for address, nbytes, role in (source, target):
         if not address or not nbytes:
             return here.refuse(INVALID_PARAM, f"{role} has no data, or no size")
-    try:
+
+    async def launch() -> None:
+        where = here.streams[stream]
         ends = [here.place(*each) for each in (source, target)]
-    except AclError as error:
-        return here.failed(error)
-    return here.ret(native.LaunchKernel(kernel, 1, (*ends, job), where))
+        await native.LaunchKernel(kernel, 1, (*ends, job), where)
+
+    return here.ret(launch())
 
 
 def host_bytes(here: Session, address: int, nbytes: int, role: str) -> Buffer | int:

@@ -7,6 +7,7 @@ each call says its own.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -78,17 +79,17 @@ class Tensor:
         """Its aclDataType."""
         return DATA_TYPES[self.dtype]
 
-    @property
+    @cached_property
     def numpy(self) -> np.dtype[Any]:
         """The NumPy dtype of its elements."""
         return DTYPES[self.data_type]
 
-    @property
+    @cached_property
     def shown(self) -> Shape:
         """The dims as a description has them: -1 where they are dynamic."""
         return tuple(dim if isinstance(dim, int) else -1 for dim in self.dims)
 
-    @property
+    @cached_property
     def is_dynamic(self) -> bool:
         """Is a dim not known beforehand?"""
         return -1 in self.shown
@@ -204,24 +205,24 @@ class Model:
         for gear in gears.values:
             self.output_shapes(gear)
 
-    @property
+    @cached_property
     def everything(self) -> tuple[Tensor, ...]:
         """Inputs and outputs, without the input that says the gear."""
         return (*self.inputs, *self.outputs)
 
-    @property
+    @cached_property
     def described(self) -> tuple[Tensor, ...]:
         """The inputs as a description has them: with gears, the last one says which."""
         if self.gears is None:
             return self.inputs
         return (*self.inputs, Tensor(GEAR_INPUT, "int64", (len(self.gears.names),)))
 
-    @property
+    @cached_property
     def is_free(self) -> bool:
         """Is a dim of an input dynamic without gears, so that each call says its shapes?"""
         return self.gears is None and any(tensor.is_dynamic for tensor in self.inputs)
 
-    @property
+    @cached_property
     def largest(self) -> Gear | None:
         """The gear with the largest inputs."""
         if self.gears is None:

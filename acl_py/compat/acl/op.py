@@ -17,7 +17,6 @@ from acl_py.compat.acl.base import DataBuffer
 from acl_py.compat.acl.base_tensors import TensorDesc
 from acl_py.compat.acl.binding import check_ints, takes
 from acl_py.compat.acl.computations import Computation, Output, reachable, tell
-from acl_py.compat.acl.lookups import Missing, stream_of
 from acl_py.compat.acl.model_files import bytes_at
 from acl_py.compat.acl.models import dtype_of, nbytes_of
 from acl_py.compat.acl.op_attributes import attributes_of
@@ -62,7 +61,10 @@ class OpHandle:
 def set_model_dir(path: str) -> int:
     """Say where compiled operators are; they are not needed here."""
     here = session()
-    return SUCCESS if Path(path).is_dir() else here.refuse(INVALID_PARAM, f"{path} is no directory")
+    if path and Path(path).is_dir():
+        return SUCCESS
+    what = "is a file" if Path(path).is_file() else "is not there"
+    return here.refuse(INVALID_PARAM, f"set_model_dir takes the directory of compiled operators, and {path!r} {what}")
 
 
 @takes("kk")
@@ -91,17 +93,17 @@ def _find(here: Session, name: str) -> Operator:
 
 
 def _descs(here: Session, handles: Sequence[int]) -> list[TensorDesc]:
-    return [_thing(here, each, TensorDesc, "tensor description") for each in handles]
+    return [_thing(here, each, TensorDesc) for each in handles]
 
 
 def _buffers(here: Session, handles: Sequence[int]) -> list[DataBuffer]:
-    return [_thing(here, each, DataBuffer, "data buffer") for each in handles]
+    return [_thing(here, each, DataBuffer) for each in handles]
 
 
-def _thing(here: Session, handle: int, kind: type, words: str) -> Any:
+def _thing(here: Session, handle: int, kind: type) -> Any:
     found = here.find(handle, kind)
     if found is None:
-        raise _RefusedError(here.refuse(INVALID_PARAM, f"{handle:#x} is no {words}"))
+        raise _RefusedError(here.unknown(handle, kind))
     return found
 
 
@@ -147,9 +149,10 @@ def _call(
         raise _RefusedError(here.refuse(INVALID_PARAM, "there must be one data buffer for each description"))
     values = [_input(here, operator, *each) for each in zip(handle.inputs, sources, strict=True)]
     outputs = [_output(here, operator, *each) for each in zip(handle.outputs, results, strict=True)]
-    queue = stream_of(here, stream)
-    if isinstance(queue, Missing):
-        raise _RefusedError(here.refuse(queue.code, queue.what))
+    try:
+        queue = here.streams[stream]
+    except native.AclError as error:
+        raise _RefusedError(here.failed(error)) from None
 
     def function(*arrays: np.ndarray[Any, Any]) -> Any:
         rest = iter(arrays)

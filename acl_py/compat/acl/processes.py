@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from acl_py.compat.acl import hanging
 from acl_py.compat.acl.modules import install
 
 _FOLDER = Path(__file__).parents[1] / "path"  # nothing is in it but an `acl` that calls take_over
@@ -37,6 +38,6 @@ def hand_on(register: Sequence[Path], options: dict[str, Any]) -> None:
 def take_over() -> None:
     """In such a process: install what `hand_on` said."""
     register, options = json.loads(os.environ[_VARIABLE])
-    install(replace=True, **options)
+    install(replace=True, on_hang=hanging.end_process, **options)
     for file in register:
         runpy.run_path(file)

@@ -1,17 +1,19 @@
 """What a session did, in words: its times, what it asked for in vain, and what it never gave back."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from acl_py.compat.acl.handles import word_for
 from acl_py.compat.acl.rt_binaries import Function
 from acl_py.compat.acl.rt_kernel_args import KernelArgs, KernelArgument
 from acl_py.compat.acl.session import Session
 from acl_py.trace.summary import summarize, told
 from device_model.contexts import Context
 from device_model.errors import DeviceError
-from device_model.events import Event
+from device_model.memory import Allocation, Origin, Space, size_text
 from device_model.streams import Stream
 
 _SHOWN = 8  # of the leaks of one sort
+_NEVER = {Origin.REGISTERED: "unregistered", Origin.MAPPED: "unmapped"}
 
 
 def report(session: Session) -> str:
@@ -27,13 +29,24 @@ def findings(session: Session) -> list[str]:
 
 
 def leaks(session: Session) -> list[str]:
-    """What was never given back, a line each: memory, also that which a reset had to free, and handles."""
+    """What was never given back, a line for each place and sort: memory, also that which a reset had to free, and
+    handles.
+    """
     memory = session.runtime.memory
-    return [
-        *(f"{allocation!r} was never freed" for allocation in memory.leaks()),
-        *(f"{allocation!r}: only the reset freed it" for allocation in memory.left_to_reset),
-        *_handles(session),
-    ]
+    return [*_memory([*memory.leaks(), *memory.left_to_reset]), *_handles(session)]
+
+
+def _memory(allocations: Sequence[Allocation]) -> Iterator[str]:
+    """Memory by where it was made, and by which reset freed it."""
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for each in allocations:
+        place = "device" if each.space is Space.DEVICE else "pinned"
+        never = _NEVER.get(each.origin, "freed") + ("" if each.freed is None else f" before the reset at {each.freed}")
+        made = "" if each.made is None else f", made at {each.made}"
+        groups.setdefault((place, never, made), []).append(each.nbytes)
+    for (place, never, made), sizes in groups.items():
+        count = f"{len(sizes):,} allocation{'s' if len(sizes) > 1 else ''}"
+        yield f"{count} of {place} memory, {size_text(sum(sizes))}, never {never}{made}"
 
 
 def _handles(session: Session) -> Iterator[str]:
@@ -42,7 +55,7 @@ def _handles(session: Session) -> Iterator[str]:
     for thing in session.objects.values():
         if _is_owned(thing):
             made = getattr(thing, "made", None)
-            kinds.setdefault(_name(thing), []).append("" if made is None else f"{made}")
+            kinds.setdefault(word_for(type(thing)), []).append("" if made is None else f"{made}")
     for name, places in kinds.items():
         where = ", ".join(dict.fromkeys(place for place in places[:_SHOWN] if place))
         several = f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"
@@ -56,11 +69,3 @@ def _is_owned(thing: object) -> bool:
     if isinstance(thing, Stream):
         return thing is not thing.context.default
     return not isinstance(thing, DeviceError | Function | KernelArgs | KernelArgument)
-
-
-def _name(thing: object) -> str:
-    """The class in words: a DataBuffer is a data buffer, an event of whatever class an event."""
-    if isinstance(thing, Event):
-        return "event"
-    name = type(thing).__name__.lstrip("_")
-    return "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in name).strip()

@@ -8,20 +8,21 @@ from typing import Any
 
 import acl_py as native
 from acl_py.compat.acl import kernel_files
-from acl_py.compat.acl.binding import WrongContainerError, takes
+from acl_py.compat.acl.binding import WrongContainerError, gives, runs, takes
 from acl_py.compat.acl.computations import tell
 from acl_py.compat.acl.kernels import ALIGNMENT, BinaryKernel
 from acl_py.compat.acl.loading import scope_here
-from acl_py.compat.acl.lookups import missing, stream_of, thing_of
+from acl_py.compat.acl.lookups import Running
 from acl_py.compat.acl.session import INVALID_PARAM, NOT_SUPPORTED, PARAM_INVALID, SUCCESS, Session, session
 from acl_py.core_kernels import CoreKernelFunction
-from acl_py.errors import Kind
+from acl_py.errors import AclError, Kind
 from acl_py.kernels import Launchable
 from acl_py.runtime import Runtime
 from acl_py.sites import Site, site_of
 from device_model import memory
 from device_model.memory import Buffer, Space
 from device_model.ops import Work
+from device_model.streams import Stream
 
 _LAZY_LOAD, _MAGIC, _CPU_KERNEL_MODE = 1, 2, 3  # aclrtBinaryLoadOptionType
 _MAGICS = (0x43554245, 0x41415246, 0x41494343)  # of binaries for AI cores, vector cores and cube cores
@@ -67,20 +68,18 @@ class Function:
 # --- loading
 
 
-@takes("sl")
-def binary_load_from_file(path: str, options: list[dict[str, int]]) -> tuple[int, int]:
+@gives("sl")
+def binary_load_from_file(here: Session, path: str, options: list[dict[str, int]]) -> int:
     """Load a binary, which has a sidecar or was registered; the file itself is not read."""
-    here, site = session(), site_of(_getframe(1))
-    code = _refused(here, "binary_load_from_file", options, from_file=True)
-    return (0, code) if code else _loaded(here, Path(path).name, kernel_files.find(here, path), site)
+    _check_options(here, "binary_load_from_file", options, from_file=True)
+    return here.handle(LoadedBinary(Path(path).name, kernel_files.find(here, path), site_of(_getframe(1))))
 
 
-@takes("kkl")
-def binary_load_from_data(address: int, size: int, options: list[dict[str, int]]) -> tuple[int, int]:
+@gives("kkl")
+def binary_load_from_data(here: Session, address: int, size: int, options: list[dict[str, int]]) -> int:
     """Load a binary whose bytes are in host memory: those of a file with a sidecar, or registered ones."""
-    here, site = session(), site_of(_getframe(1))
-    code = _refused(here, "binary_load_from_data", options, from_file=False)
-    return (0, code) if code else _from_memory(here, address, size, site)
+    _check_options(here, "binary_load_from_data", options, from_file=False)
+    return _from_memory(here, address, size, site_of(_getframe(1)))
 
 
 @takes("kk")
@@ -97,61 +96,48 @@ def create_binary(address: int, size: int) -> int:
 def destroy_binary(handle: int) -> int:
     """End what create_binary made, which loaded binaries do not need any more."""
     here = session()
-    code = missing(here, thing_of(here, handle, Binary))
-    if not code:
-        here.forget(handle)
-    return code
-
-
-@takes("k")
-def binary_load(handle: int) -> tuple[int, int]:
-    """Load the binary that create_binary described."""
-    here, site = session(), site_of(_getframe(1))
-    binary = thing_of(here, handle, Binary)
-    code = missing(here, binary)
-    return (0, code) if code else _from_memory(here, binary.address, binary.size, site)
-
-
-@takes("k")
-def binary_unload(handle: int) -> int:
-    """Unload a binary: the handles of its functions end. Launches that have not ended run on, unlike on a card."""
-    here = session()
-    binary = thing_of(here, handle, LoadedBinary)
-    code = missing(here, binary)
-    if code:
-        return code
-    with here.lock:
-        labels = [function.kernel.launchable.label for function in binary.functions.values()]
-        running = [op for op in here.runtime.unfinished() if op.work.label in labels] if labels else []
-        if running:
-            at = site_of(_getframe(1))
-            here.warn_once(f"acl.rt.binary_unload() at {at} takes away the code of {running[0]!r}, which has not ended")
-        for function in binary.functions.values():
-            here.forget(here.handle(function))
-        here.forget(handle)
+    try:
+        here.thing(handle, Binary)
+    except AclError as error:
+        return here.failed(error)
+    here.forget(handle)
     return SUCCESS
 
 
-def _from_memory(here: Session, address: int, size: int, site: Site) -> tuple[int, int]:
+@gives("k")
+def binary_load(here: Session, handle: int) -> int:
+    """Load the binary that create_binary described."""
+    binary = here.thing(handle, Binary)
+    return _from_memory(here, binary.address, binary.size, site_of(_getframe(1)))
+
+
+@runs("k")
+async def binary_unload(here: Session, handle: int) -> None:
+    """Unload a binary: the handles of its functions end. Launches that have not ended run on, unlike on a card."""
+    binary = here.thing(handle, LoadedBinary)
+    labels = [function.kernel.launchable.label for function in binary.functions.values()]
+    running = [op for op in here.runtime.unfinished() if op.work.label in labels] if labels else []
+    if running:
+        at = site_of(_getframe(1))
+        here.warn_once(f"acl.rt.binary_unload() at {at} takes away the code of {running[0]!r}, which has not ended")
+    for function in binary.functions.values():
+        here.forget(here.handle(function))
+    here.forget(handle)
+
+
+def _from_memory(here: Session, address: int, size: int, site: Site) -> int:
     content = kernel_files.content_at(here, address, size, "the binary")
-    if isinstance(content, int):
-        return 0, content
-    return _loaded(here, f"of {size} bytes", kernel_files.find_content(here, content), site)
+    return here.handle(LoadedBinary(f"of {size} bytes", kernel_files.find_content(here, content), site))
 
 
-def _loaded(here: Session, name: str, found: Mapping[str, BinaryKernel] | int, site: Site) -> tuple[int, int]:
-    return (0, found) if isinstance(found, int) else (here.handle(LoadedBinary(name, found, site)), SUCCESS)
-
-
-def _refused(here: Session, name: str, options: list[dict[str, int]], *, from_file: bool) -> int:
-    """The code for the options of loading, 0 if they are well."""
+def _check_options(here: Session, name: str, options: list[dict[str, int]], *, from_file: bool) -> None:
+    """Refuse options of loading that there are not."""
     for kind, value in pairs(name, options, "type"):
         if kind == _CPU_KERNEL_MODE:
-            return here.refuse(NOT_SUPPORTED, "kernels of the AI CPU are not simulated")
+            raise here.error(NOT_SUPPORTED, "kernels of the AI CPU are not simulated")
         lazy, magic = kind == _LAZY_LOAD and value in (0, 1), kind == _MAGIC and value in _MAGICS and not from_file
         if not (lazy or magic):
-            return here.refuse(PARAM_INVALID, f"the option {kind} cannot be {value:#x} in acl.rt.{name}")
-    return SUCCESS
+            raise here.error(PARAM_INVALID, f"the option {kind} cannot be {value:#x} in acl.rt.{name}")
 
 
 def pairs(name: str, entries: list[dict[str, int]], key: str) -> list[tuple[int, int]]:
@@ -166,36 +152,27 @@ def pairs(name: str, entries: list[dict[str, int]], key: str) -> list[tuple[int,
 # --- functions
 
 
-@takes("ks")
-def binary_get_function(handle: int, name: str) -> tuple[int, int]:
+@gives("ks")
+def binary_get_function(here: Session, handle: int, name: str) -> int:
     """The handle of a kernel, by its name: the same one each time."""
-    here = session()
-    binary = thing_of(here, handle, LoadedBinary)
-    code = missing(here, binary)
-    if code:
-        return 0, code
+    binary = here.thing(handle, LoadedBinary)
     kernel = binary.kernels.get(name)
     if kernel is None:
         known = ", ".join(binary.kernels) or "none"
         tell(f"{binary!r} has no kernel {name!r}, but {known}", "add a table [[kernels]] of that name to its sidecar")
-        return 0, here.refuse(PARAM_INVALID, f"{binary!r} has no kernel {name!r}, but {known}")
-    return here.handle(binary.functions.setdefault(name, Function(binary, kernel))), SUCCESS
+        raise here.error(PARAM_INVALID, f"{binary!r} has no kernel {name!r}, but {known}")
+    return here.handle(binary.functions.setdefault(name, Function(binary, kernel)))
 
 
-@takes("ku")
-def get_function_name(handle: int, length: int) -> tuple[str, int]:
+@gives("ku", failure="")
+def get_function_name(here: Session, handle: int, length: int) -> str:
     """The name of a function, for which there is room for *length* characters with the end."""
     if length >= _LONGEST_NAME:
         raise ValueError(f"acl.rt.get_function_name: maxLen should be less than {_LONGEST_NAME}, not {length}")
-    here = session()
-    function = thing_of(here, handle, Function)
-    code = missing(here, function)
-    if code:
-        return "", code
-    name: str = function.kernel.name
+    name = here.thing(handle, Function).kernel.name
     if len(name.encode()) >= length:
-        return "", here.refuse(PARAM_INVALID, f"{name} does not fit into {length} characters")
-    return name, SUCCESS
+        raise here.error(PARAM_INVALID, f"{name} does not fit into {length} characters")
+    return name
 
 
 @takes("k")
@@ -204,10 +181,10 @@ def get_function_addr(handle: int) -> tuple[int, int, int]:
     there.
     """
     here = session()
-    function = thing_of(here, handle, Function)
-    code = missing(here, function)
-    if code:
-        return 0, 0, code
+    try:
+        function = here.thing(handle, Function)
+    except AclError as error:
+        return 0, 0, here.failed(error)
     launchable, address = function.kernel.launchable, _CODE + handle
     if not isinstance(launchable, CoreKernelFunction):
         return address, 0, SUCCESS
@@ -215,14 +192,12 @@ def get_function_addr(handle: int) -> tuple[int, int, int]:
     return (address if kind.cubes else 0), (address if kind.vectors else 0), SUCCESS
 
 
-@takes("kss")
-def register_cpu_func(handle: int, function: str, kernel: str) -> tuple[int, int]:
+@gives("kss")
+def register_cpu_func(here: Session, handle: int, function: str, kernel: str) -> int:
     """Refuse: this is for binaries of the AI CPU, and those cannot be loaded."""
     if not function or not kernel:
         raise ValueError("acl.rt.register_cpu_func args parse failed: argument 2 or 3 must not be empty")
-    here = session()
-    binary = thing_of(here, handle, LoadedBinary)
-    return 0, missing(here, binary) or here.refuse(PARAM_INVALID, f"{binary!r} is none of the AI CPU")
+    raise here.error(PARAM_INVALID, f"{here.thing(handle, LoadedBinary)!r} is none of the AI CPU")
 
 
 # --- launching
@@ -249,9 +224,10 @@ class Limited(Launchable):
             runtime.op_execute_ns = usual
 
 
-async def _launch(
-    here: Session, function: Function, blocks: int, arguments: _Arguments, stream: Any, limit_ns: int
+async def launch(
+    here: Session, function: Function, blocks: int, arguments: _Arguments, stream: Stream | None, limit_ns: int = 0
 ) -> None:
+    """Queue *function*; *arguments* gives them as `BinaryKernel.arguments` takes them."""
     runtime, kernel = scope_here().runtime, function.kernel
     block, held = arguments(runtime)
     values = kernel.arguments(runtime, block, held)
@@ -263,24 +239,12 @@ async def _launch(
     await native.LaunchKernel(Limited(launchable, limit_ns) if limit_ns else launchable, blocks, values, stream)
 
 
-def launch(
-    here: Session, function: Function, blocks: int, arguments: _Arguments, stream: Any, limit_ns: int = 0
-) -> int:
-    """Queue *function*; *arguments* gives them as `BinaryKernel.arguments` takes them."""
-    with here.lock:
-        return here.ret(_launch(here, function, blocks, arguments, stream, limit_ns))
-
-
-@takes("kukkk")
-def launch_kernel(handle: int, blocks: int, args: int, size: int, stream: int) -> int:
+@runs("kukkk")
+def launch_kernel(here: Session, handle: int, blocks: int, args: int, size: int, stream: int) -> Running:
     """Queue a kernel whose arguments lie in device memory; they are read at once, so they must have been written."""
-    here = session()
-    function, queue = thing_of(here, handle, Function), stream_of(here, stream)
-    code = missing(here, function, queue)
-    if code:
-        return code
+    function, queue = here.thing(handle, Function), here.streams[stream]
     if not args:
-        return here.refuse(INVALID_PARAM, "the address of the arguments is 0")
+        raise here.error(INVALID_PARAM, "the address of the arguments is 0")
 
     def arguments(runtime: Runtime) -> tuple[bytes, Mapping[int, Buffer]]:
         place = runtime.memory.at(args, size, "the arguments")

@@ -10,8 +10,8 @@ import numpy as np
 
 import acl_py as native
 from acl_py.compat.acl.base import DTYPES
-from acl_py.compat.acl.binding import takes
-from acl_py.compat.acl.lookups import Missing, found, missing, stream_of
+from acl_py.compat.acl.binding import runs, takes
+from acl_py.compat.acl.lookups import Running, resolved
 from acl_py.compat.acl.session import INVALID_PARAM, NOT_SUPPORTED, PARAM_INVALID, SUCCESS, Session, session
 from device_model.memory import Buffer
 
@@ -23,13 +23,15 @@ _REDUCIBLE = (0, 1, 2, 3, 6, 27)  # float32, float16, int8, int32, int16, bfloat
 _CACHE_OPERATIONS = range(6, 10)  # prefetch, write back, invalidate, flush
 
 
-def _refused(here: Session, dst: int, most: int, src: int, count: int) -> int:
-    """The code for the arguments of a copy of 1 byte or more, 0 if they are well."""
+def _ends(here: Session, dst: int, most: int, src: int, count: int) -> tuple[Any, Any]:
+    """What a copy of *count* bytes names; nobody looks at the addresses if that is 0."""
+    if not count:
+        return dst, src
     if not dst or not src:
-        return here.refuse(INVALID_PARAM, "an address is 0")
+        raise here.error(INVALID_PARAM, "an address is 0")
     if count > most:
-        return here.refuse(PARAM_INVALID, f"{count} bytes do not fit into {most}")
-    return SUCCESS
+        raise here.error(PARAM_INVALID, f"{count} bytes do not fit into {most}")
+    return _place(here, dst, count, "dst"), _place(here, src, count, "src")
 
 
 def _place(here: Session, address: int, count: int, role: str) -> Buffer:
@@ -37,43 +39,22 @@ def _place(here: Session, address: int, count: int, role: str) -> Buffer:
     buffer = here.buffers.get(address)
     if buffer is not None and count <= buffer.nbytes and buffer.allocation.freed is None:
         return buffer
-    with here.lock:
-        return here.place(address, count, role)
+    return here.place(address, count, role)
 
 
-@takes("kkkki")
-def memcpy(dst: int, most: int, src: int, count: int, kind: int) -> int:
+@runs("kkkki")
+def memcpy(here: Session, dst: int, most: int, src: int, count: int, kind: int) -> Running:
     """Copy at once, outside all streams: not after what is queued. The kind does not count."""
-    here = session()
-    if not count:
-        return here.ret(native.Memcpy(dst, most, src, 0, kind))
-    code = _refused(here, dst, most, src, count)
-    if code:
-        return code
-    try:
-        to, source = _place(here, dst, count, "dst"), _place(here, src, count, "src")
-    except native.AclError as error:
-        return here.failed(error)
-    return here.ret(native.Memcpy(to, most, source, count, kind))
+    to, source = _ends(here, dst, most, src, count)
+    return native.Memcpy(to, most, source, count, kind)
 
 
-@takes("kkkkik")
-def memcpy_async(dst: int, most: int, src: int, count: int, kind: int, stream: int) -> int:
+@runs("kkkkik")
+def memcpy_async(here: Session, dst: int, most: int, src: int, count: int, kind: int, stream: int) -> Running:
     """Queue a copy in a stream; where an end is pageable, wait for the stream and copy at once."""
-    here = session()
-    queue = stream_of(here, stream)
-    if type(queue) is Missing:
-        return missing(here, queue)
-    if not count:
-        return here.ret(native.MemcpyAsync(dst, most, src, 0, kind, queue))
-    code = _refused(here, dst, most, src, count)
-    if code:
-        return code
-    try:
-        to, source = _place(here, dst, count, "dst"), _place(here, src, count, "src")
-    except native.AclError as error:
-        return here.failed(error)
-    return here.ret(native.MemcpyAsync(to, most, source, count, kind, queue))
+    queue = here.streams[stream]
+    to, source = _ends(here, dst, most, src, count)
+    return native.MemcpyAsync(to, most, source, count, kind, queue)
 
 
 @takes("kkkkik")
@@ -82,68 +63,57 @@ def memcpy_async_with_condition(dst: int, most: int, src: int, count: int, kind:
     return memcpy_async(dst, most, src, count, kind, stream)
 
 
-def _copy2d(verb: Any, dst: int, dpitch: int, src: int, spitch: int, width: int, height: int, *more: Any) -> int:
-    here = session()
-    code = missing(here, *more)
-    if code:
-        return code
+async def _copy2d(
+    here: Session, verb: Any, dst: int, dpitch: int, src: int, spitch: int, width: int, height: int, *more: Any
+) -> None:
     if not width or not height:
-        return SUCCESS
+        return
     if not dst or not src:
-        return here.refuse(INVALID_PARAM, "an address is 0")
+        raise here.error(INVALID_PARAM, "an address is 0")
     if width > min(dpitch, spitch):
-        return here.refuse(PARAM_INVALID, f"rows of {width} bytes are longer than a pitch of {min(dpitch, spitch)}")
-    with here.lock:
-        try:
-            to = here.place(dst, dpitch * (height - 1) + width, "dst")
-            source = here.place(src, spitch * (height - 1) + width, "src")
-        except native.AclError as error:
-            return here.failed(error)
-        return here.ret(verb(to, dpitch, source, spitch, width, height, *more))
+        raise here.error(PARAM_INVALID, f"rows of {width} bytes are longer than a pitch of {min(dpitch, spitch)}")
+    to = here.place(dst, dpitch * (height - 1) + width, "dst")
+    source = here.place(src, spitch * (height - 1) + width, "src")
+    await verb(to, dpitch, source, spitch, width, height, *more)
 
 
-@takes("kkkkkki")
-def memcpy2d(dst: int, dpitch: int, src: int, spitch: int, width: int, height: int, kind: int) -> int:
+@runs("kkkkkki")
+def memcpy2d(
+    here: Session, dst: int, dpitch: int, src: int, spitch: int, width: int, height: int, kind: int
+) -> Running:
     """Copy rows at once, outside all streams."""
-    return _copy2d(native.Memcpy2d, dst, dpitch, src, spitch, width, height, kind)
+    return _copy2d(here, native.Memcpy2d, dst, dpitch, src, spitch, width, height, kind)
 
 
-@takes("kkkkkkik")
+@runs("kkkkkkik")
 def memcpy2d_async(
-    dst: int, dpitch: int, src: int, spitch: int, width: int, height: int, kind: int, stream: int
-) -> int:
+    here: Session, dst: int, dpitch: int, src: int, spitch: int, width: int, height: int, kind: int, stream: int
+) -> Running:
     """Queue a copy of rows in a stream."""
-    queue = stream_of(session(), stream)
-    return _copy2d(native.Memcpy2dAsync, dst, dpitch, src, spitch, width, height, kind, queue)
+    queue = here.streams[stream]
+    return _copy2d(here, native.Memcpy2dAsync, dst, dpitch, src, spitch, width, height, kind, queue)
 
 
-def _fill(verb: Any, address: int, most: int, value: int, count: int, *more: Any) -> int:
-    here = session()
-    code = missing(here, *more)
-    if code:
-        return code
+def _filled(here: Session, address: int, most: int, count: int) -> Any:
+    """What a fill of *count* bytes names."""
     if not address:
-        return here.refuse(INVALID_PARAM, "the address is 0")
+        raise here.error(INVALID_PARAM, "the address is 0")
     if count > most:
-        return here.refuse(PARAM_INVALID, f"{count} bytes do not fit into {most}")
-    with here.lock:
-        try:
-            place = here.place(address, count, "dst") if count else address
-        except native.AclError as error:
-            return here.failed(error)
-        return here.ret(verb(place, most, value, count, *more))
+        raise here.error(PARAM_INVALID, f"{count} bytes do not fit into {most}")
+    return _place(here, address, count, "dst") if count else address
 
 
-@takes("kkik")
-def memset(address: int, most: int, value: int, count: int) -> int:
+@runs("kkik")
+def memset(here: Session, address: int, most: int, value: int, count: int) -> Running:
     """Fill at once, outside all streams."""
-    return _fill(native.Memset, address, most, value, count)
+    return native.Memset(_filled(here, address, most, count), most, value, count)
 
 
-@takes("kkikk")
-def memset_async(address: int, most: int, value: int, count: int, stream: int) -> int:
+@runs("kkikk")
+def memset_async(here: Session, address: int, most: int, value: int, count: int, stream: int) -> Running:
     """Queue a fill in a stream."""
-    return _fill(native.MemsetAsync, address, most, value, count, stream_of(session(), stream))
+    queue = here.streams[stream]
+    return native.MemsetAsync(_filled(here, address, most, count), most, value, count, queue)
 
 
 # --- copies that are described in device memory
@@ -191,41 +161,29 @@ def _reduce(dst: native.InOut, src: native.In, kind: int) -> None:
     _REDUCTIONS[kind](dst, src, out=dst)
 
 
-@takes("kkkiikk")
-def reduce_async(dst: int, src: int, count: int, kind: int, dtype: int, stream: int, _: int) -> int:
+@runs("kkkiikk")
+async def reduce_async(
+    here: Session, dst: int, src: int, count: int, kind: int, dtype: int, stream: int, _: int
+) -> None:
     """Queue dst = dst + src (10), the larger (11) or the smaller (12) of both, over *count* bytes of device memory."""
-    here = session()
-    queue = stream_of(here, stream)
-    code = missing(here, queue)
-    if code or not count:
-        return code
+    queue = here.streams[stream]
+    if not count:
+        return
     if not dst or not src:
-        return here.refuse(INVALID_PARAM, "an address is 0")
+        raise here.error(INVALID_PARAM, "an address is 0")
     if kind not in _REDUCTIONS or dtype not in _REDUCIBLE:
-        return here.refuse(NOT_SUPPORTED, f"reduction {kind} of data type {dtype}")
+        raise here.error(NOT_SUPPORTED, f"reduction {kind} of data type {dtype}")
     size = DTYPES[dtype].itemsize
     if count % size:
-        return here.refuse(PARAM_INVALID, f"{count} bytes are no whole number of values of {size} bytes")
-    with here.lock:
-        try:
-            arrays = [native.Array(here.place(each, count, "memory"), DTYPES[dtype]) for each in (dst, src)]
-        except native.AclError as error:
-            return here.failed(error)
-        return here.ret(native.LaunchKernel(_reduce, 1, (*arrays, kind), queue))
+        raise here.error(PARAM_INVALID, f"{count} bytes are no whole number of values of {size} bytes")
+    arrays = [native.Array(here.place(each, count, "memory"), DTYPES[dtype]) for each in (dst, src)]
+    await native.LaunchKernel(_reduce, 1, (*arrays, kind), queue)
 
 
-@takes("kkik")
-def cmo_async(src: int, size: int, kind: int, stream: int) -> int:
+@runs("kkik")
+async def cmo_async(here: Session, src: int, size: int, kind: int, stream: int) -> None:
     """Prefetch (6), write back (7), invalidate (8) or flush (9) the L2 in a stream, which makes no difference here."""
-    here = session()
-    _, code = found(here, stream)
-    if code:
-        return code
+    await resolved(here, stream)
     if kind not in _CACHE_OPERATIONS:
-        return here.refuse(PARAM_INVALID, f"there is no operation {kind} of the cache")
-    with here.lock:
-        try:
-            here.place(src, size, "src")
-        except native.AclError as error:
-            return here.failed(error)
-    return SUCCESS
+        raise here.error(PARAM_INVALID, f"there is no operation {kind} of the cache")
+    here.place(src, size, "src")

@@ -4,19 +4,17 @@ import os
 from collections.abc import Coroutine
 from hashlib import md5
 from sys import _getframe
-from typing import Any, TypeVar
+from typing import Any
 
 import acl_py as native
-from acl_py.compat.acl.binding import takes
-from acl_py.compat.acl.lookups import Missing, end, found, made, missing, thing_of
+from acl_py.compat.acl.binding import runs, takes
+from acl_py.compat.acl.lookups import Running, end, made, resolved
 from acl_py.compat.acl.session import CONTEXT_NULL, INVALID_DEVICE, PARAM_INVALID, SUCCESS, Session, session
 from acl_py.errors import Kind
 from acl_py.scopes import here as scope_here
 from acl_py.sites import site_of
-from device_model.contexts import Context
 from device_model.errors import DeviceError
 
-_T = TypeVar("_T")
 _ACL_HOST = 1  # the run mode of a host with cards in it
 _LEAST, _GREATEST = 7, 0  # priorities
 _NORMAL, _ABNORMAL = 0, 1  # of a device
@@ -29,19 +27,12 @@ _CORES = range(2)  # kinds of limited resources: cube and vector cores
 # --- use
 
 
-def _settled(here: Session, ret: _T) -> _T:
-    """What a call gave that may have made another context current."""
-    here.settle()
-    return ret
-
-
-@takes("i")
-def set_device(device: int) -> int:
+@runs("i")
+def set_device(here: Session, device: int) -> Running:
     """Use *device*: its default context is current in this thread."""
-    here = session()
     if not here.inits:
         here.warn_once("acl.rt was used before acl.init()")
-    return _settled(here, here.ret(native.SetDevice(device)))
+    return native.SetDevice(device)
 
 
 @takes("i")
@@ -52,7 +43,7 @@ def reset_device(device: int) -> int:
 
 def _reset(verb: Coroutine[Any, Any, None]) -> int:
     here = session()
-    ret = _settled(here, here.ret(verb))
+    ret = here.ret(verb)
     here.buffers = {address: each for address, each in here.buffers.items() if each.allocation.freed is None}
     return ret
 
@@ -89,16 +80,16 @@ def set_ts_device(ts: int) -> int:
     return SUCCESS if ts in (0, 1) else session().refuse(PARAM_INVALID, f"there is no task scheduler {ts}")
 
 
-@takes("")
-def synchronize_device() -> int:
+@runs("")
+def synchronize_device(here: Session) -> Running:  # noqa: ARG001 - all of these get one
     """Wait for all streams of the current context."""
-    return session().ret(native.SynchronizeDevice())
+    return native.SynchronizeDevice()
 
 
-@takes("i")
-def synchronize_device_with_timeout(timeout: int) -> int:
+@runs("i")
+def synchronize_device_with_timeout(here: Session, timeout: int) -> Running:  # noqa: ARG001
     """The same, for *timeout* milliseconds at the longest."""
-    return session().ret(native.SynchronizeDeviceWithTimeout(timeout))
+    return native.SynchronizeDeviceWithTimeout(timeout)
 
 
 async def _abort(ordinal: int) -> None:
@@ -260,7 +251,7 @@ def get_device_res_limit(device: int, kind: int) -> tuple[int, int]:
 def get_stream_res_limit(stream: int, kind: int) -> tuple[int, int]:
     """How many cube (0) or vector (1) cores the kernels of a stream may use: all of them."""
     here = session()
-    _, code = found(here, stream)
+    _, code = here.call(resolved(here, stream))
     return (0, code) if code else _limit(here, kind)
 
 
@@ -333,24 +324,19 @@ def device_peer_access_status(device: int, peer: int) -> tuple[int, int]:
 def create_context(device: int) -> tuple[int, int]:
     """Create a context on *device* and make it current."""
     here = session()
-    return _settled(here, made(here, native.CreateContext(device)))
+    return made(here, native.CreateContext(device))
 
 
-@takes("k")
-def destroy_context(handle: int) -> int:
+@runs("k")
+def destroy_context(here: Session, handle: int) -> Running:
     """Destroy a context; no context is current then if it was."""
-    here = session()
-    return _settled(here, end(here, native.DestroyContext, handle, Context))
+    return end(here, native.DestroyContext, here.contexts, handle)
 
 
-@takes("k")
-def set_context(handle: int) -> int:
+@runs("k")
+def set_context(here: Session, handle: int) -> Running:
     """Make a context, and so its device, current in this thread."""
-    here = session()
-    context = thing_of(here, handle, Context)
-    if type(context) is Missing:
-        return missing(here, context)
-    return _settled(here, here.ret(native.SetCurrentContext(context)))
+    return native.SetCurrentContext(here.contexts[handle])
 
 
 @takes("")

@@ -3,14 +3,12 @@
 from typing import Any
 
 import acl_py as native
-from acl_py.compat.acl.binding import takes
-from acl_py.compat.acl.lookups import asked, end, made, missing, run, stream_of, thing_of
-from acl_py.compat.acl.session import NOT_SUPPORTED, SUCCESS, session
-from device_model.events import CountedEvent, Event, FlagEvent, RecordedEvent
+from acl_py.compat.acl.binding import runs, takes
+from acl_py.compat.acl.lookups import Running, asked, end, made
+from acl_py.compat.acl.session import NOT_SUPPORTED, SUCCESS, Session, session
+from device_model.events import Event
 from device_model.rules import EventClass
-from device_model.streams import Stream
 
-_CLASSES = frozenset((Event, CountedEvent, RecordedEvent, FlagEvent))
 _COMPLETE, _NOT_READY = 0, 1
 _RECORDED, _NOT_RECORDED = 1, 0  # of query_event_status: the other way round
 
@@ -36,43 +34,33 @@ def create_event_ex_with_flag(flag: int) -> tuple[int, int]:
     return made(here, native.CreateEventExWithFlag(flag))
 
 
-@takes("k")
-def destroy_event(handle: int) -> int:
+@runs("k")
+def destroy_event(here: Session, handle: int) -> Running:
     """Destroy an event; who waits for it goes on waiting."""
-    return end(session(), native.DestroyEvent, handle, Event)
+    return end(here, native.DestroyEvent, here.events, handle)
 
 
-@takes("kk")
-def record_event(event: int, stream: int) -> int:
+@runs("kk")
+def record_event(here: Session, event: int, stream: int) -> Running:
     """Record an event in a stream."""
-    here = session()
-    thing: Any = here.objects.get(event)
-    queue = here.objects.get(stream)
-    if type(queue) is Stream and type(thing) in _CLASSES:
-        return here.ret(native.RecordEvent(thing, queue))
-    return run(here, native.RecordEvent, thing_of(here, event, Event), stream_of(here, stream))
+    return native.RecordEvent(here.events[event], here.streams[stream])
 
 
-@takes("kk")
-def stream_wait_event(stream: int, event: int) -> int:
+@runs("kk")
+def stream_wait_event(here: Session, stream: int, event: int) -> Running:
     """Let a stream wait for an event."""
-    here = session()
-    thing: Any = here.objects.get(event)
-    queue = here.objects.get(stream)
-    if type(queue) is Stream and type(thing) in _CLASSES:
-        return here.ret(native.StreamWaitEvent(queue, thing))
-    return run(here, native.StreamWaitEvent, stream_of(here, stream), thing_of(here, event, Event))
+    return native.StreamWaitEvent(here.streams[stream], here.events[event])
 
 
-@takes("kk")
-def reset_event(event: int, stream: int) -> int:
+@runs("kk")
+def reset_event(here: Session, event: int, stream: int) -> Running:
     """Clear an event's flag in a stream."""
-    here = session()
-    return run(here, native.ResetEvent, thing_of(here, event, Event), stream_of(here, stream))
+    return native.ResetEvent(here.events[event], here.streams[stream])
 
 
 def _status(verb: Any, handle: int, complete: int, not_ready: int) -> tuple[int, int]:
-    status, ret = asked(session(), verb, handle, Event, None)
+    here = session()
+    status, ret = asked(here, verb, here.events, handle, None)
     if ret:
         return 0, ret
     return (complete if status is native.Status.COMPLETE else not_ready), ret
@@ -102,45 +90,45 @@ def query_event_wait_status(handle: int) -> tuple[int, int]:
     return _status(native.QueryEventWaitStatus, handle, _COMPLETE, _NOT_READY)
 
 
-@takes("k")
-def synchronize_event(handle: int) -> int:
+@runs("k")
+def synchronize_event(here: Session, handle: int) -> Running:
     """Wait for the last record of an event."""
-    here = session()
-    return run(here, native.SynchronizeEvent, thing_of(here, handle, Event))
+    return native.SynchronizeEvent(here.events[handle])
 
 
-@takes("ki")
-def synchronize_event_with_timeout(handle: int, timeout: int) -> int:
+@runs("ki")
+def synchronize_event_with_timeout(here: Session, handle: int, timeout: int) -> Running:
     """The same, for *timeout* milliseconds at the longest."""
-    here = session()
-    return run(here, native.SynchronizeEventWithTimeout, thing_of(here, handle, Event), timeout)
+    return native.SynchronizeEventWithTimeout(here.events[handle], timeout)
 
 
 @takes("kk")
 def event_elapsed_time(start: int, end: int) -> tuple[float, int]:
     """Milliseconds between two records."""
     here = session()
-    events = thing_of(here, start, Event), thing_of(here, end, Event)
-    code = missing(here, *events)
-    if code:
-        return 0.0, code
-    value, ret = here.call(native.EventElapsedTime(*events))
+
+    async def elapsed() -> float:
+        return await native.EventElapsedTime(here.events[start], here.events[end])
+
+    value, ret = here.call(elapsed())
     return (0.0 if ret else value), ret
 
 
 @takes("k")
 def event_get_timestamp(handle: int) -> tuple[int, int]:
     """When the last record took place, in microseconds."""
-    return asked(session(), native.GetEventTimestamp, handle, Event)
+    here = session()
+    return asked(here, native.GetEventTimestamp, here.events, handle)
 
 
 @takes("k")
 def get_event_id(handle: int) -> tuple[int, int]:
     """The number of an event."""
     here = session()
-    event = thing_of(here, handle, Event)
-    code = missing(here, event)
-    return (0, code) if code else (event.id, SUCCESS)
+    try:
+        return here.events[handle].id, SUCCESS
+    except native.AclError as error:
+        return 0, here.failed(error)
 
 
 @takes("")

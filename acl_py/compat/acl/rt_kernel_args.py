@@ -12,12 +12,12 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from acl_py.compat.acl.binding import takes
+from acl_py.compat.acl.binding import gives, runs
 from acl_py.compat.acl.kernel_files import content_at
 from acl_py.compat.acl.kernels import ALIGNMENT, POINTER
-from acl_py.compat.acl.lookups import missing, stream_of, thing_of
+from acl_py.compat.acl.lookups import Running
 from acl_py.compat.acl.rt_binaries import Function, launch, pairs
-from acl_py.compat.acl.session import INVALID_PARAM, NOT_SUPPORTED, PARAM_INVALID, SUCCESS, Session, session
+from acl_py.compat.acl.session import INVALID_PARAM, NOT_SUPPORTED, PARAM_INVALID, Session
 from acl_py.errors import Kind
 from acl_py.runtime import Runtime
 from device_model.memory import Allocation, Buffer, Origin, Space, host
@@ -77,12 +77,6 @@ class KernelArgs:
         self.used = start + nbytes
         return range(start, self.used)
 
-    def view(self) -> npt.NDArray[np.uint8] | None:
-        """Its memory; None if that was the caller's and is there no more."""
-        if self.memory is not None:
-            return self.memory
-        return host.array_at(self.address, self.size) if host.is_writable(self.address, self.size) else None
-
 
 # The vendor's runtime has one list for each thread, which each kernel_args_init() begins anew.
 _of_thread = threading.local()
@@ -99,58 +93,43 @@ def _own_list(here: Session) -> KernelArgs:
     return known
 
 
-@takes("k")
-def kernel_args_init(handle: int) -> tuple[int, int]:
+@gives("k")
+def kernel_args_init(here: Session, handle: int) -> int:
     """Begin the list of the calling thread: there is one, so a list that it had before is over."""
-    here = session()
-    function = thing_of(here, handle, Function)
-    code = missing(here, function)
-    if code:
-        return 0, code
+    here.thing(handle, Function)
     args = _own_list(here)
     args.clear(here)
-    return here.handle(args), SUCCESS
+    return here.handle(args)
 
 
-@takes("kkkk")
-def kernel_args_init_by_user_mem(handle: int, args: int, memory: int, size: int) -> int:
+@runs("kkkk")
+async def kernel_args_init_by_user_mem(here: Session, handle: int, args: int, memory: int, size: int) -> None:
     """Begin a list in memory of the caller's: *args* is the address of kernel_args_get_handle_mem_size() bytes, and the
     list's handle from now on; *memory* that of kernel_args_get_mem_size() bytes, in *size*.
     """
-    here = session()
-    function = thing_of(here, handle, Function)
-    code = missing(here, function)
-    if code:
-        return code
+    function = here.thing(handle, Function)
     if not args or not memory or not size:
-        return here.refuse(INVALID_PARAM, "an address or the size is 0")
+        raise here.error(INVALID_PARAM, "an address or the size is 0")
     if not host.is_writable(args, _list_bytes(function)) or not host.is_writable(memory, size):
-        return here.refuse(PARAM_INVALID, f"the host has no writable memory for the list, or no {size} bytes for it")
+        raise here.error(PARAM_INVALID, f"the host has no writable memory for the list, or no {size} bytes for it")
     known = here.objects.get(args)
     if isinstance(known, KernelArgs):
         known.clear(here)
     elif known is not None:
-        return here.refuse(PARAM_INVALID, f"{args:#x} is a handle already")
+        raise here.error(PARAM_INVALID, f"{args:#x} is a handle already")
     here.objects[args] = KernelArgs(memory, size, len(function.kernel.parameters))
-    return SUCCESS
 
 
-@takes("kk")
-def kernel_args_get_mem_size(handle: int, size: int) -> tuple[int, int]:
+@gives("kk")
+def kernel_args_get_mem_size(here: Session, handle: int, size: int) -> int:
     """How many bytes a list takes whose arguments and buffers are *size* bytes."""
-    here = session()
-    function = thing_of(here, handle, Function)
-    code = missing(here, function)
-    return (0, code) if code else (size + _SYSTEM_BYTES + ALIGNMENT * len(function.kernel.parameters), SUCCESS)
+    return size + _SYSTEM_BYTES + ALIGNMENT * len(here.thing(handle, Function).kernel.parameters)
 
 
-@takes("k")
-def kernel_args_get_handle_mem_size(handle: int) -> tuple[int, int]:
+@gives("k")
+def kernel_args_get_handle_mem_size(here: Session, handle: int) -> int:
     """How many bytes the list itself takes, besides what it holds."""
-    here = session()
-    function = thing_of(here, handle, Function)
-    code = missing(here, function)
-    return (0, code) if code else (_list_bytes(function), SUCCESS)
+    return _list_bytes(here.thing(handle, Function))
 
 
 def _list_bytes(function: Function) -> int:
@@ -160,131 +139,101 @@ def _list_bytes(function: Function) -> int:
 # --- arguments
 
 
-def _append(here: Session, args: KernelArgs, content: bytes, *, is_placeholder: bool) -> tuple[int, int]:
+def _append(here: Session, args: KernelArgs, content: bytes, *, is_placeholder: bool) -> int:
     if not args.open or args.has_buffers:
         when = "it has a placeholder's buffer" if args.open else "it was finalised"
-        return 0, here.refuse(NOT_SUPPORTED, f"the list takes no more arguments since {when}")
-    view = args.view()
-    if view is None:
-        return 0, here.refuse(PARAM_INVALID, "the memory of the list is not there any more")
+        raise here.error(NOT_SUPPORTED, f"the list takes no more arguments since {when}")
+    view = _view(here, args)
     place = args.take(len(content)) if len(args.arguments) < args.most else None
     if place is None:
-        return 0, here.refuse(PARAM_INVALID, f"the list has room for {args.most} arguments in {args.size} bytes")
+        raise here.error(PARAM_INVALID, f"the list has room for {args.most} arguments in {args.size} bytes")
     view[place.start : place.stop] = np.frombuffer(content, np.uint8)
     argument = KernelArgument(place.start, len(content), is_placeholder)
     args.arguments.append(argument)
-    return here.handle(argument), SUCCESS
+    return here.handle(argument)
 
 
-@takes("kkk")
-def kernel_args_append(handle: int, parameter: int, size: int) -> tuple[int, int]:
+def _view(here: Session, args: KernelArgs) -> npt.NDArray[np.uint8]:
+    """The memory of a list, which may be the caller's and gone."""
+    if args.memory is not None:
+        return args.memory
+    if not host.is_writable(args.address, args.size):
+        raise here.error(PARAM_INVALID, "the memory of the list is not there any more")
+    return host.array_at(args.address, args.size)
+
+
+@gives("kkk")
+def kernel_args_append(here: Session, handle: int, parameter: int, size: int) -> int:
     """Append an argument: the *size* bytes at *parameter*, in host memory. For memory these hold its address."""
-    here = session()
-    args = thing_of(here, handle, KernelArgs)
-    code = missing(here, args)
-    if code:
-        return 0, code
-    content = content_at(here, parameter, size, "the argument")
-    return (0, content) if isinstance(content, int) else _append(here, args, content, is_placeholder=False)
+    args = here.thing(handle, KernelArgs)
+    return _append(here, args, content_at(here, parameter, size, "the argument"), is_placeholder=False)
 
 
-@takes("k")
-def kernel_args_append_place_holder(handle: int) -> tuple[int, int]:
+@gives("k")
+def kernel_args_append_place_holder(here: Session, handle: int) -> int:
     """Append a pointer to memory that comes with the arguments."""
-    here = session()
-    args = thing_of(here, handle, KernelArgs)
-    code = missing(here, args)
-    return (0, code) if code else _append(here, args, bytes(POINTER.itemsize), is_placeholder=True)
+    return _append(here, here.thing(handle, KernelArgs), bytes(POINTER.itemsize), is_placeholder=True)
 
 
-@takes("kkk")
-def kernel_args_get_place_holder_buffer(handle: int, parameter: int, size: int) -> tuple[int, int]:
+@gives("kkk")
+def kernel_args_get_place_holder_buffer(here: Session, handle: int, parameter: int, size: int) -> int:
     """The address of the *size* bytes that a placeholder points to, in host memory: to be written before the launch."""
-    here = session()
-    args, argument = thing_of(here, handle, KernelArgs), thing_of(here, parameter, KernelArgument)
-    code = missing(here, args, argument)
-    if code:
-        return 0, code
+    args, argument = here.thing(handle, KernelArgs), here.thing(parameter, KernelArgument)
     if not size:
-        return 0, here.refuse(INVALID_PARAM, "the buffer has no bytes")
+        raise here.error(INVALID_PARAM, "the buffer has no bytes")
     if not args.open:
-        return 0, here.refuse(NOT_SUPPORTED, "the list was finalised")
+        raise here.error(NOT_SUPPORTED, "the list was finalised")
     if argument not in args.arguments or not argument.is_placeholder:
-        return 0, here.refuse(PARAM_INVALID, "the argument is no placeholder of this list")
+        raise here.error(PARAM_INVALID, "the argument is no placeholder of this list")
     place = args.take(size)
     if place is None:
-        return 0, here.refuse(PARAM_INVALID, f"the list has no room for {size} bytes more in {args.size}")
+        raise here.error(PARAM_INVALID, f"the list has no room for {size} bytes more in {args.size}")
     argument.buffer = place
-    return args.address + place.start, SUCCESS
+    return args.address + place.start
 
 
-@takes("kkkk")
-def kernel_args_para_update(handle: int, parameter: int, address: int, size: int) -> int:
+@runs("kkkk")
+async def kernel_args_para_update(here: Session, handle: int, parameter: int, address: int, size: int) -> None:
     """Give an argument another value, of as many bytes; the list is to be finalised again."""
-    here = session()
-    args, argument = thing_of(here, handle, KernelArgs), thing_of(here, parameter, KernelArgument)
-    code = missing(here, args, argument)
-    if code:
-        return code
+    args, argument = here.thing(handle, KernelArgs), here.thing(parameter, KernelArgument)
     content = content_at(here, address, size, "the argument")
-    if isinstance(content, int):
-        return content
     if argument not in args.arguments or argument.is_placeholder or argument.nbytes != size:
-        return here.refuse(PARAM_INVALID, f"no argument of {size} bytes, and no placeholder, of this list is meant")
-    view = args.view()
-    if view is None:
-        return here.refuse(PARAM_INVALID, "the memory of the list is not there any more")
-    view[argument.offset : argument.offset + size] = np.frombuffer(content, np.uint8)
+        raise here.error(PARAM_INVALID, f"no argument of {size} bytes, and no placeholder, of this list is meant")
+    _view(here, args)[argument.offset : argument.offset + size] = np.frombuffer(content, np.uint8)
     args.updated = True
-    return SUCCESS
 
 
-@takes("k")
-def kernel_args_finalize(handle: int) -> int:
+@runs("k")
+async def kernel_args_finalize(here: Session, handle: int) -> None:
     """Say that the list is complete."""
-    here = session()
-    args = thing_of(here, handle, KernelArgs)
-    code = missing(here, args)
-    if not code:
-        args.open = args.updated = False
-    return code
+    args = here.thing(handle, KernelArgs)
+    args.open = args.updated = False
 
 
 # --- launching
 
 
-@takes("kuklkk")
+@runs("kuklkk")
 def launch_kernel_with_config(
-    handle: int, blocks: int, stream: int, config: list[dict[str, int]], arguments: int, reserve: int
-) -> int:
+    here: Session, handle: int, blocks: int, stream: int, config: list[dict[str, int]], arguments: int, reserve: int
+) -> Running:
     """Queue a kernel with a list of arguments, which is copied: it may be used again at once.
 
     Of the attributes in *config* those that limit the time have an effect: 7 in seconds, 8 in microseconds.
     """
     attributes = pairs("launch_kernel_with_config", config, "id")
-    here = session()
-    function, args, queue = (
-        thing_of(here, handle, Function),
-        thing_of(here, arguments, KernelArgs),
-        stream_of(here, stream),
-    )
-    code = missing(here, function, args, queue)
-    if code:
-        return code
+    function, args, queue = here.thing(handle, Function), here.thing(arguments, KernelArgs), here.streams[stream]
     if not blocks or reserve:
-        return here.refuse(INVALID_PARAM, f"{blocks} blocks, or something else than 0 for what is reserved")
+        raise here.error(INVALID_PARAM, f"{blocks} blocks, or something else than 0 for what is reserved")
     limits = [value * _NS[key] for key, value in attributes if key in _NS]
     if len(limits) > 1 or any(key not in _ATTRIBUTES for key, _ in attributes):
-        return here.refuse(PARAM_INVALID, f"{config} limits the time twice, or has an attribute that there is not")
+        raise here.error(PARAM_INVALID, f"{config} limits the time twice, or has an attribute that there is not")
     if any(key in _OF_310P for key, _ in attributes):
-        return here.refuse(NOT_SUPPORTED, "which engine runs a kernel cannot be chosen")
+        raise here.error(NOT_SUPPORTED, "which engine runs a kernel cannot be chosen")
     if args.open or args.updated:
         what = "updated" if args.updated else "begun"
-        return here.refuse(PARAM_INVALID, f"the list of arguments was {what}: call kernel_args_finalize()")
-    view = args.view()
-    if view is None:
-        return here.refuse(PARAM_INVALID, "the memory of the list is not there any more")
-    used = view[: args.used].tobytes()
+        raise here.error(PARAM_INVALID, f"the list of arguments was {what}: call kernel_args_finalize()")
+    used = _view(here, args)[: args.used].tobytes()
     return launch(here, function, blocks, lambda runtime: _placed(runtime, args, used), queue, sum(limits))
 
 

@@ -4,7 +4,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import acl_py as native
-from acl_py.compat.acl.binding import WrongContainerError, takes
+from acl_py.compat.acl.binding import WrongContainerError, runs, takes
+from acl_py.compat.acl.lookups import Running
 from acl_py.compat.acl.session import INVALID_PARAM, NOT_SUPPORTED, PARAM_INVALID, SUCCESS, Session, session
 from device_model.memory import Buffer, Space
 
@@ -72,21 +73,18 @@ def malloc_for_task_scheduler(size: int, policy: int, config: dict[str, Any]) ->
     return _malloc(size, policy)
 
 
-@takes("k")
-def free(address: int) -> int:
+@runs("k")
+def free(here: Session, address: int) -> Running:
     """Free device memory, at once: work that still uses it fails."""
-    return _freed(native.Free, address)
+    return _freed(here, native.Free, address)
 
 
-def _freed(verb: Callable[[Any], Coroutine[Any, Any, None]], address: int) -> int:
-    here = session()
+async def _freed(here: Session, verb: Callable[[Any], Running], address: int) -> None:
     if not address:
-        return here.refuse(INVALID_PARAM, "the address is 0")
+        raise here.error(INVALID_PARAM, "the address is 0")
     buffer = here.buffers.get(address)
-    ret = here.ret(verb(address if buffer is None or buffer.allocation.freed is not None else buffer))
-    if not ret:
-        here.buffers.pop(address, None)
-    return ret
+    await verb(address if buffer is None or buffer.allocation.freed is not None else buffer)
+    here.buffers.pop(address, None)
 
 
 @takes("k")
@@ -103,10 +101,10 @@ def malloc_host_with_cfg(size: int, config: dict[str, Any]) -> tuple[int, int]:
     return malloc_host(size)
 
 
-@takes("k")
-def free_host(address: int) -> int:
+@runs("k")
+def free_host(here: Session, address: int) -> Running:
     """Free pinned host memory, at once."""
-    return _freed(native.FreeHost, address)
+    return _freed(here, native.FreeHost, address)
 
 
 @takes("i")
@@ -144,7 +142,7 @@ def mem_invalidate(address: int, size: int) -> int:
 def pointer_get_attributes(address: int) -> tuple[dict[str, Any], int]:
     """Where an address is: 0 in the host's pinned memory, 1 on a device, 2 neither."""
     here = session()
-    with here.lock:
+    with here.turn:
         allocation = here.runtime.memory.holder(address)
     location = {"id": 0, "type": _UNREGISTERED}
     if allocation is not None and allocation.space is Space.DEVICE:
@@ -185,11 +183,12 @@ def host_register_v2(address: int, size: int, flag: int) -> int:
     return _register(here, address, size, flag & (_IO_MEMORY | _READ_ONLY))
 
 
-@takes("k")
-def host_unregister(address: int) -> int:
+@runs("k")
+def host_unregister(here: Session, address: int) -> Running:
     """End host_register."""
-    here = session()
-    return here.ret(native.HostUnregister(address)) if address else here.refuse(INVALID_PARAM, "host_unregister(0)")
+    if not address:
+        raise here.error(INVALID_PARAM, "the address is 0")
+    return native.HostUnregister(address)
 
 
 @takes("ku")
@@ -198,7 +197,7 @@ def host_get_device_pointer(address: int, flag: int) -> tuple[int, int]:
     here = session()
     if not address:
         return 0, here.refuse(INVALID_PARAM, "the address is 0")
-    with here.lock:
+    with here.turn:
         allocation = here.runtime.memory.holder(address)
     if flag or allocation is None or allocation.space is not Space.PINNED:
         return 0, here.refuse(PARAM_INVALID, "devices reach only memory that is pinned, and the flag is 0")

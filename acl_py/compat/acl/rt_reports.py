@@ -8,8 +8,8 @@ from typing import Any
 
 import acl_py as native
 from acl_py.callbacks import end_report, take_report
-from acl_py.compat.acl.binding import takes
-from acl_py.compat.acl.lookups import run, stream_of
+from acl_py.compat.acl.binding import runs, takes
+from acl_py.compat.acl.lookups import Running
 from acl_py.compat.acl.session import INVALID_PARAM, SUCCESS, Session, session
 from acl_py.scopes import here as scope_here
 from acl_py.sites import site_of
@@ -21,18 +21,16 @@ _UNKNOWN = 0xFFFFFFFF  # of a failed task nothing is known
 # --- callbacks
 
 
-@takes("kk")
-def subscribe_report(thread: int, stream: int) -> int:
+@runs("kk")
+def subscribe_report(here: Session, thread: int, stream: int) -> Running:
     """Let *thread* run the callbacks of a stream."""
-    here = session()
-    return run(here, native.SubscribeReport, thread, stream_of(here, stream))
+    return native.SubscribeReport(thread, here.streams[stream])
 
 
-@takes("kk")
-def unsubscribe_report(thread: int, stream: int) -> int:
+@runs("kk")
+def unsubscribe_report(here: Session, thread: int, stream: int) -> Running:
     """End subscribe_report."""
-    here = session()
-    return run(here, native.UnsubscribeReport, thread, stream_of(here, stream))
+    return native.UnsubscribeReport(thread, here.streams[stream])
 
 
 @takes("i")
@@ -49,8 +47,10 @@ def process_report(timeout: int) -> int:
     return SUCCESS
 
 
-@takes("OOik")
-def launch_callback(function: Callable[[Any], object], user_data: Any, block: int, stream: int) -> int:
+@runs("OOik")
+def launch_callback(
+    here: Session, function: Callable[[Any], object], user_data: Any, block: int, stream: int
+) -> Running:
     """Queue a callback, which the stream's subscriber runs with *user_data*; what it raises is printed."""
     if not callable(function):
         raise TypeError("parameter must be callable")
@@ -62,8 +62,7 @@ def launch_callback(function: Callable[[Any], object], user_data: Any, block: in
             traceback.print_exc()
 
     call.__name__ = getattr(function, "__name__", type(function).__name__)
-    here = session()
-    return run(here, native.LaunchCallback, call, user_data, block, stream_of(here, stream))
+    return native.LaunchCallback(call, user_data, block, here.streams[stream])
 
 
 # --- time-outs

@@ -1,10 +1,9 @@
 """acl.rt: notifies, and words of device memory that streams write and wait for."""
 
 import acl_py as native
-from acl_py.compat.acl.binding import WrongContainerError, takes
-from acl_py.compat.acl.lookups import end, made, missing, run, stream_of, thing_of
-from acl_py.compat.acl.session import SUCCESS, session
-from device_model.signals import Notify
+from acl_py.compat.acl.binding import WrongContainerError, runs, takes
+from acl_py.compat.acl.lookups import Running, end, made
+from acl_py.compat.acl.session import SUCCESS, Session, session
 
 _ENDLESS = 1 << 32  # more seconds than fit
 
@@ -16,58 +15,53 @@ def create_notify(flag: int = 0) -> tuple[int, int]:
     return made(here, native.CreateNotify(flag))
 
 
-@takes("k")
-def destroy_notify(handle: int) -> int:
+@runs("k")
+def destroy_notify(here: Session, handle: int) -> Running:
     """Destroy a notify."""
-    return end(session(), native.DestroyNotify, handle, Notify)
+    return end(here, native.DestroyNotify, here.notifies, handle)
 
 
-@takes("kk")
-def record_notify(notify: int, stream: int) -> int:
+@runs("kk")
+def record_notify(here: Session, notify: int, stream: int) -> Running:
     """Set a notify in a stream."""
-    here = session()
-    return run(here, native.RecordNotify, thing_of(here, notify, Notify), stream_of(here, stream))
+    return native.RecordNotify(here.notifies[notify], here.streams[stream])
 
 
-@takes("kkq")
-def wait_and_reset_notify(notify: int, stream: int, seconds: int) -> int:
+@runs("kkq")
+def wait_and_reset_notify(here: Session, notify: int, stream: int, seconds: int) -> Running:
     """Let a stream wait for a notify and clear it, for *seconds* at the longest; 0 is for ever."""
     if not 0 <= seconds < _ENDLESS:
         raise TypeError(
             f"acl.rt.wait_and_reset_notify: the time-out must be 0 or more and less than 2**32, not {seconds}"
         )
-    here = session()
-    return run(here, native.WaitAndResetNotify, thing_of(here, notify, Notify), stream_of(here, stream), seconds)
+    return native.WaitAndResetNotify(here.notifies[notify], here.streams[stream], seconds)
 
 
 @takes("k")
 def get_notify_id(handle: int) -> tuple[int, int]:
     """The number of a notify."""
     here = session()
-    notify = thing_of(here, handle, Notify)
-    code = missing(here, notify)
-    return (0, code) if code else (notify.id, SUCCESS)
+    try:
+        return here.notifies[handle].id, SUCCESS
+    except native.AclError as error:
+        return 0, here.failed(error)
 
 
-@takes("l")
-def notify_batch_reset(handles: list[int]) -> int:
+@runs("l")
+def notify_batch_reset(here: Session, handles: list[int]) -> Running:
     """Clear several notifies at once."""
     if not all(isinstance(handle, int) for handle in handles):
         raise WrongContainerError("acl.rt.notify_batch_reset args parse failed: all elements must be integers")
-    here = session()
-    notifies = [thing_of(here, handle, Notify) for handle in handles]
-    return missing(here, *notifies) or here.ret(native.ResetNotifies(notifies))
+    return native.ResetNotifies([here.notifies[handle] for handle in handles])
 
 
-@takes("kkuk")
-def value_write(address: int, value: int, flag: int, stream: int) -> int:
+@runs("kkuk")
+def value_write(here: Session, address: int, value: int, flag: int, stream: int) -> Running:
     """Write a word of device memory in a stream."""
-    here = session()
-    return run(here, native.ValueWrite, address, value, flag, stream_of(here, stream))
+    return native.ValueWrite(address, value, flag, here.streams[stream])
 
 
-@takes("kkuk")
-def value_wait(address: int, value: int, flag: int, stream: int) -> int:
+@runs("kkuk")
+def value_wait(here: Session, address: int, value: int, flag: int, stream: int) -> Running:
     """Let a stream wait until a word of device memory compares with *value*."""
-    here = session()
-    return run(here, native.ValueWait, address, value, flag, stream_of(here, stream))
+    return native.ValueWait(address, value, flag, here.streams[stream])

@@ -3,8 +3,8 @@
 from typing import Any
 
 import acl_py as native
-from acl_py.compat.acl.binding import takes
-from acl_py.compat.acl.lookups import Missing, end, found, made, missing, run, stream_of
+from acl_py.compat.acl.binding import runs, takes
+from acl_py.compat.acl.lookups import Running, end, made, resolved
 from acl_py.compat.acl.session import NOT_SUPPORTED, PARAM_INVALID, SUCCESS, Session, session
 from device_model.streams import Stream
 
@@ -34,65 +34,59 @@ def create_stream_with_config(priority: int, flag: int) -> tuple[int, int]:
     return made(here, native.CreateStreamWithConfig(priority, flag & _FLAGS))
 
 
-def _end(verb: Any, handle: int) -> int:
-    here = session()
+def _end(here: Session, verb: Any, handle: int) -> Running:
     if not handle:
-        return here.refuse(PARAM_INVALID, "the default stream goes with its context")
-    return end(here, verb, handle, Stream)
+        raise here.error(PARAM_INVALID, "the default stream goes with its context")
+    return end(here, verb, here.streams, handle)
 
 
-@takes("k")
-def destroy_stream(handle: int) -> int:
+@runs("k")
+def destroy_stream(here: Session, handle: int) -> Running:
     """Wait for the work of a stream and destroy it."""
-    return _end(native.DestroyStream, handle)
+    return _end(here, native.DestroyStream, handle)
 
 
-@takes("k")
-def destroy_stream_force(handle: int) -> int:
+@runs("k")
+def destroy_stream_force(here: Session, handle: int) -> Running:
     """Drop the work of a stream and destroy it."""
-    return _end(native.DestroyStreamForce, handle)
+    return _end(here, native.DestroyStreamForce, handle)
 
 
-@takes("k")
-def synchronize_stream(handle: int) -> int:
+@runs("k")
+def synchronize_stream(here: Session, handle: int) -> Running:
     """Wait for the work of a stream; its code is that of the first failure since the last wait."""
-    here = session()
-    stream = stream_of(here, handle)
-    if type(stream) is Missing:
-        return missing(here, stream)
-    return here.ret(native.SynchronizeStream(stream))
+    return native.SynchronizeStream(here.streams[handle])
 
 
-@takes("ki")
-def synchronize_stream_with_timeout(handle: int, timeout: int) -> int:
+@runs("ki")
+def synchronize_stream_with_timeout(here: Session, handle: int, timeout: int) -> Running:
     """The same, for *timeout* milliseconds at the longest."""
-    here = session()
-    return run(here, native.SynchronizeStreamWithTimeout, stream_of(here, handle), timeout)
+    return native.SynchronizeStreamWithTimeout(here.streams[handle], timeout)
 
 
 @takes("k")
 def stream_query(handle: int) -> tuple[int, int]:
     """Has the work of a stream ended? 0 yes, 1 no."""
     here = session()
-    stream = stream_of(here, handle)
-    code = missing(here, stream)
-    if code:
-        return _COMPLETE, code
-    status, ret = here.call(native.StreamQuery(stream))
+
+    async def ask() -> native.Status:
+        return await native.StreamQuery(here.streams[handle])
+
+    status, ret = here.call(ask())
     return (_NOT_READY if status is native.Status.NOT_READY else _COMPLETE), ret
 
 
-@takes("k")
-def stream_abort(handle: int) -> int:
+@runs("k")
+async def stream_abort(here: Session, handle: int) -> None:
     """Drop the work of a stream."""
-    here = session()
-    return run(here, native.StreamAbort, stream_of(here, handle))
+    await native.StreamAbort(await resolved(here, handle))
 
 
 @takes("k")
 def stream_get_id(handle: int) -> tuple[int, int]:
     """The number of a stream; 0 is the default one."""
-    stream, ret = found(session(), handle)
+    here = session()
+    stream, ret = here.call(resolved(here, handle))
     return (0 if ret else stream.id), ret
 
 
@@ -106,11 +100,10 @@ def get_stream_available_num() -> tuple[int, int]:
 # --- attributes
 
 
-@takes("ku")
-def set_stream_failure_mode(handle: int, mode: int) -> int:
+@runs("ku")
+def set_stream_failure_mode(here: Session, handle: int, mode: int) -> Running:
     """Let a stream go on after a failure (0), or stop with its whole context (1)."""
-    here = session()
-    return run(here, native.SetStreamFailureMode, stream_of(here, handle), mode)
+    return native.SetStreamFailureMode(here.streams[handle], mode)
 
 
 @takes("ku")
@@ -126,24 +119,23 @@ def get_stream_overflow_switch(handle: int) -> tuple[int, int]:
     return value.get("overflowSwitch", 0), ret
 
 
-@takes("kkk")
-def get_overflow_status(address: int, size: int, stream: int) -> int:
+@runs("kkk")
+def get_overflow_status(here: Session, address: int, size: int, stream: int) -> Running:
     """Queue the writing of the overflow status, which is always 0, to device memory."""
-    here = session()
-    return run(here, native.MemsetAsync, address, size, 0, size, stream_of(here, stream))
+    return native.MemsetAsync(address, size, 0, size, here.streams[stream])
 
 
-@takes("k")
-def reset_overflow_status(handle: int) -> int:
+@runs("k")
+def reset_overflow_status(here: Session, handle: int) -> Running:
     """Clear the overflow status, which is clear."""
-    return found(session(), handle)[1]
+    return resolved(here, handle)
 
 
 @takes("kid")
 def set_stream_attribute(handle: int, attribute: int, value: dict[str, Any]) -> int:
     """Set the failure mode (1), the overflow switch (2) or the tag (3) of a stream; the dict has one item, named so."""
     here = session()
-    stream, code = found(here, handle)
+    stream, code = here.call(resolved(here, handle))
     if code:
         return code
     name = _NAMES.get(attribute)
@@ -169,7 +161,7 @@ def set_stream_attribute(handle: int, attribute: int, value: dict[str, Any]) -> 
 def get_stream_attribute(handle: int, attribute: int) -> tuple[dict[str, Any], int]:
     """The failure mode (1), the overflow switch (2), the tag (3) or the priority (5) of a stream."""
     here = session()
-    stream, code = found(here, handle)
+    stream, code = here.call(resolved(here, handle))
     number = 0
     if code:
         pass

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from sys import _getframe
 from typing import Any
 
-from acl_py.compat.acl.binding import takes
-from acl_py.compat.acl.lookups import missing, thing_of
-from acl_py.compat.acl.session import INVALID_PARAM, PARAM_INVALID, SUCCESS, session
+from acl_py.compat.acl.binding import runs, takes
+from acl_py.compat.acl.lookups import Running, end
+from acl_py.compat.acl.session import INVALID_PARAM, PARAM_INVALID, SUCCESS, Session, session
 from acl_py.scopes import current
 from acl_py.sites import Site, site_of
 from device_model.memory import GRANULARITY, Physical
@@ -67,29 +67,23 @@ def malloc_physical(size: int, properties: dict[str, Any], flags: int) -> tuple[
     return (0 if ret else here.handle(physical)), ret
 
 
-@takes("k")
-def free_physical(handle: int) -> int:
+@runs("k")
+def free_physical(here: Session, handle: int) -> Running:
     """Give back what malloc_physical took; it must not be mapped."""
-    here = session()
-    physical = thing_of(here, handle, Physical)
-    code = missing(here, physical)
-    ret = code or here.ret(_verb("FreePhysical", lambda virtual, _: virtual.free(physical)))
-    if not ret:
-        here.forget(handle)
-    return ret
+
+    def free(physical: Physical) -> Running:
+        return _verb("FreePhysical", lambda virtual, _: virtual.free(physical))
+
+    return end(here, free, here.physicals, handle)
 
 
-@takes("kkkkk")
-def map_mem(address: int, size: int, offset: int, handle: int, flags: int) -> int:
+@runs("kkkkk")
+def map_mem(here: Session, address: int, size: int, offset: int, handle: int, flags: int) -> Running:
     """Give the memory of *handle*, all of it, a reserved address; *offset* and *flags* are 0."""
-    here = session()
-    physical = thing_of(here, handle, Physical)
-    code = missing(here, physical)
-    if code:
-        return code
+    physical = here.physicals[handle]
     if offset or flags:
-        return here.refuse(PARAM_INVALID, f"offset {offset} and flags {flags:#x} must be 0")
-    return here.ret(_verb("MapMem", lambda virtual, site: virtual.map(address, size, physical, site)))
+        raise here.error(PARAM_INVALID, f"offset {offset} and flags {flags:#x} must be 0")
+    return _verb("MapMem", lambda virtual, site: virtual.map(address, size, physical, site))
 
 
 @takes("k")

@@ -5,24 +5,25 @@ current context, last error and last message, as with the vendor's runtime; a ne
 device or a context. Inside a simulation of the native API (acl_py.run, simulate, open) the calls of its thread go to
 that simulation instead, so that both interfaces share a device. A call that waits then drives simulated time by itself,
 and the event loop stands still meanwhile, as it would while a call blocks on a card.
-
-Handles are plain ints that stand for objects; 0 is the default stream.
 """
 
 import asyncio
 import gc
+import sys
 import threading
 from collections.abc import Callable, Coroutine
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from itertools import count
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol
 
 from acl_py import log
-from acl_py.blocking import BlockingBridge, finish, take_part
+from acl_py.blocking import BlockingBridge, take_part
 from acl_py.codes import named_code
+from acl_py.compat.acl.handles import INVALID_PARAM as INVALID_PARAM  # of the C layer
+from acl_py.compat.acl.handles import Handles
+from acl_py.compat.acl.wording import reword
 from acl_py.errors import AclError, DeadlockError, Kind
 from acl_py.runtime import Runtime
 from acl_py.scopes import SUCCESS as NO_ERROR
@@ -36,19 +37,14 @@ from device_model.profile import DeviceProfile, load
 from device_model.rules import ACL, ContextGone
 
 SUCCESS = 0
-INVALID_PARAM = 100000  # of the C layer
 INVALID_FILE = 100003
 PARSE_FILE = 100006
 PARAM_INVALID = 107000  # of the runtime
 INVALID_DEVICE = 107001
 CONTEXT_NULL = 107002
-INVALID_HANDLE = 107017
 NOT_SUPPORTED = 207000
 
-_FIRST_HANDLE = 0x10000000
-_STEP = 0x10
 _LONGEST_KERNEL_S = {"ascend910": 1091, "ascend310p": 547}  # by family of cards
-_T = TypeVar("_T")
 
 
 @dataclass
@@ -66,17 +62,25 @@ class Options:
     on_hang: Callable[[DeadlockError], None] | None = None  # hears of a hang before the script does
 
 
-class Session:
-    """A runtime with handles for its objects."""
+class Turn(AbstractContextManager[object], Protocol):
+    """What the calling thread has while it makes a call; it may take another one meanwhile."""
+
+    def acquire(self) -> object:
+        """Begin a call, once no other thread makes one."""
+
+    def release(self) -> object:
+        """The call is over."""
+
+
+class Session(Handles):
+    """A runtime with handles for its objects. Who has the *turn* makes calls."""
+
+    turn: Turn
 
     def __init__(self, runtime: Runtime, trace: Trace | None, options: Options) -> None:
-        self.runtime = runtime
+        super().__init__(runtime)
         self.trace = trace
         self.options = options
-        self.objects: dict[int, Any] = {}
-        self.buffers: dict[int, Buffer] = {}  # by address: what the script allocated, for copies to find it fast
-        self._handles: dict[int, int] = {}  # by the identity of the object, which `objects` keeps alive
-        self._numbers = count(_FIRST_HANDLE, _STEP)
         self.inits = 0  # init minus finalize_reference
         self.shares_messages = False  # get_recent_err_msg tells of all threads
         self.last_message: str | None = None  # of whichever thread
@@ -84,7 +88,6 @@ class Session:
         self.warned: dict[str, None] = {}  # what else the log has said once
         self.notes: dict[Any, Any] = {}  # settings that a script reads again, and that have no effect here
         self.pending: list[Callable[[], None]] = []  # what a call made due, to be done when it is over
-        self.lock: AbstractContextManager[object] = nullcontext()  # what a call holds
         self.longest_kernel_ns = _longest_kernel_s(runtime.profile.name) * 10**9
 
     def __repr__(self) -> str:
@@ -95,39 +98,37 @@ class Session:
         raise NotImplementedError
 
     def settle(self) -> None:
-        """A call has made another context current: it is so in the whole thread."""
+        """Another context is current: it is so in the whole thread."""
 
-    # --- calls
-
-    def finish(self, verb: Coroutine[Any, Any, _T]) -> _T:
-        """Run *verb* to its end, in the calling thread."""
-        raise NotImplementedError
+    # --- calls: functions that only run a verb do so in a wrapper of their own, see binding.runs
 
     def call(self, verb: Coroutine[Any, Any, Any]) -> tuple[Any, int]:
         """Run *verb* to its end: what it gives and 0, or None and the code of its failure.
 
         A hang is a DeadlockError.
         """
+        answer: tuple[Any, int]
         try:
-            answer = self.finish(verb), SUCCESS
+            with self.turn:
+                verb.send(None)
+        except StopIteration as end:
+            answer = end.value, SUCCESS
         except AclError as error:
             answer = None, self.failed(error)
+        else:
+            raise AssertionError(f"{verb!r} suspended, and its bridge is a blocking one")
+        finally:
+            verb.close()  # it is over, unless this thread may not make calls
         if self.pending:
-            self._do_pending()
+            self.do_pending()
         return answer
 
     def ret(self, verb: Coroutine[Any, Any, Any]) -> int:
         """Run *verb* to its end: its code."""
-        try:
-            self.finish(verb)
-            code = SUCCESS
-        except AclError as error:
-            code = self.failed(error)
-        if self.pending:
-            self._do_pending()
-        return code
+        return self.call(verb)[1]
 
-    def _do_pending(self) -> None:
+    def do_pending(self) -> None:
+        """Do what the last call made due."""
         while self.pending:
             self.pending.pop(0)()
 
@@ -143,6 +144,10 @@ class Session:
         self._keep(f"{named.name} ({code})" + (f": {what}" if what else ""))
         return code
 
+    def unknown(self, handle: int, kind: type) -> int:
+        """The failure of a call whose *handle* stands for no *kind*, which has nothing to do with the device."""
+        return self.refuse(INVALID_PARAM, self.explain(handle, kind))
+
     def _keep(self, text: str) -> None:
         message.set(text)
         self.last_message = text
@@ -151,10 +156,10 @@ class Session:
         """What the last failing call of this thread said, once."""
         if self.shares_messages:
             text, self.last_message = self.last_message, None
-            return text
-        text = message.get()
-        message.set(None)
-        return text
+        else:
+            text = message.get()
+            message.set(None)
+        return text and reword(text)
 
     # --- memory
 
@@ -166,37 +171,16 @@ class Session:
         """
         return self.runtime.memory.at(address, nbytes, role)
 
-    # --- handles
-
-    def handle(self, thing: Any) -> int:
-        """The handle of *thing*, which is alive from here on until `forget`."""
-        known = self._handles.get(id(thing))
-        if known is None:
-            number = next(self._numbers)
-            self.objects[number] = thing
-            known = self._handles.setdefault(id(thing), number)
-            if known != number:  # another thread was here meanwhile
-                del self.objects[number]
-        return known
-
-    def find(self, handle: int, kind: type) -> Any:
-        """The *kind* that *handle* stands for, or None: it is stale, or never was one."""
-        thing = self.objects.get(handle)
-        return thing if isinstance(thing, kind) else None
-
-    def forget(self, handle: int) -> None:
-        """*handle* stands for nothing any more."""
-        thing = self.objects.pop(handle, None)
-        if thing is not None:
-            self._handles.pop(id(thing), None)
-
     # --- what is not simulated
 
     def not_supported(self, name: str) -> int:
-        """The answer of a function without a meaning on a simulated device; the log says so once."""
+        """The answer of a function without a meaning on a simulated device; the log, or the standard error, says so
+        once.
+        """
         if name not in self.unsupported:
             self.unsupported[name] = None
-            log.warn("not simulated", function=f"acl.{name}", ret=NOT_SUPPORTED)
+            if not log.warn("not simulated", function=f"acl.{name}", ret=NOT_SUPPORTED):
+                print(f"acl: acl.{name} is not simulated: it gives {NOT_SUPPORTED}", file=sys.stderr)
         return self.refuse(NOT_SUPPORTED, f"acl.{name}() is not simulated")
 
     def warn_once(self, what: str) -> None:
@@ -217,7 +201,7 @@ class OwnSession(Session):
         super().__init__(runtime, trace, options)
         self.bridge = runtime.bridge = BlockingBridge(runtime)
         self.bridge.on_hang = options.on_hang
-        self.lock = self.bridge.lock
+        self.turn = self.bridge.lock
         self._nowhere = _nowhere(runtime) if runtime.rules.context_gone is ContextGone.NONE else None
         runtime.op_execute_ns = self.longest_kernel_ns
         runtime.face = self
@@ -235,25 +219,8 @@ class OwnSession(Session):
         self.settle()
 
     def settle(self) -> None:
-        """A call has made another context current: it is so in the whole thread."""
+        """Another context is current: it is so in the whole thread."""
         mine.scope = scope_var.get()
-
-    def finish(self, verb: Coroutine[Any, Any, _T]) -> _T:
-        """Run *verb* to its end, in the calling thread."""
-        return finish(verb)
-
-    def ret(self, verb: Coroutine[Any, Any, Any]) -> int:
-        """Run *verb* to its end: its code. As in Session, written out: this is the hot path of most calls."""
-        try:
-            with self.lock:
-                for _ in verb.__await__():  # never: a loop costs a third of send(), which tells of the end by raising
-                    raise AssertionError(f"{verb!r} suspended, and its bridge is a blocking one")
-            code = SUCCESS
-        except AclError as error:
-            code = self.failed(error)
-        if self.pending:
-            self._do_pending()
-        return code
 
 
 class GuestSession(Session):
@@ -261,30 +228,45 @@ class GuestSession(Session):
 
     def __init__(self, runtime: Runtime, trace: Trace | None, options: Options) -> None:
         super().__init__(runtime, trace, options)
-        self._thread = threading.get_ident()
-        self._blocking = BlockingBridge(runtime, alone=True)
-        self._blocking.on_hang = options.on_hang
+        self.turn = _GuestTurn(runtime, options)
         runtime.face = self
 
     def join(self) -> None:
         """The tasks of a simulation take part already."""
 
-    def finish(self, verb: Coroutine[Any, Any, _T]) -> _T:
-        """Run *verb* to its end, while the event loop stands still."""
-        runtime = self.runtime
+
+class _GuestTurn:
+    """Within this calls block: the thread of the event loop drives the device itself, and the loop stands still."""
+
+    def __init__(self, runtime: Runtime, options: Options) -> None:
+        self._runtime = runtime
+        self._thread = threading.get_ident()
+        self._blocking = BlockingBridge(runtime, alone=True)
+        self._blocking.on_hang = options.on_hang
+        self._usual: list[Any] = []  # bridges to go back to, the innermost last
+
+    def acquire(self) -> None:
+        """Begin a call."""
         if threading.get_ident() != self._thread:
-            verb.close()
             raise RuntimeError(
                 "acl was called in a thread that belongs to a simulation of another thread's event loop: "
                 "call it from that loop, or outside the simulation"
             )
-        usual, runtime.bridge = runtime.bridge, self._blocking
-        try:
-            return finish(verb)
-        finally:
-            runtime.bridge = usual
-            if runtime.waiters and asyncio._get_running_loop() is not None:
-                usual.arm()  # what other tasks wait for may have come about
+        self._blocking.lock.acquire()
+        self._usual.append(self._runtime.bridge)
+        self._runtime.bridge = self._blocking
+
+    def release(self) -> None:
+        """The call is over."""
+        usual = self._runtime.bridge = self._usual.pop()
+        self._blocking.lock.release()
+        if self._runtime.waiters and asyncio._get_running_loop() is not None:
+            usual.arm()  # what other tasks wait for may have come about
+
+    __enter__ = acquire
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
 
 
 def _longest_kernel_s(card: str) -> int:

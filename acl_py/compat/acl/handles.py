@@ -1,0 +1,128 @@
+"""Handles: plain ints that stand for objects, and what is known of those that stand for nothing any more."""
+
+from collections import OrderedDict
+from itertools import count
+from typing import Any, TypeVar
+
+from acl_py.errors import AclError, Kind
+from acl_py.runtime import Runtime
+from device_model.contexts import Context
+from device_model.events import CountedEvent, Event, FlagEvent, RecordedEvent
+from device_model.memory import Buffer, Physical
+from device_model.signals import Notify
+from device_model.streams import Stream
+
+INVALID_PARAM, INVALID_HANDLE = 100000, 107017
+
+_FIRST = 0x10000000
+_STEP = 0x10
+_REMEMBERED = 1000  # handles that are over; older ones are forgotten
+_T = TypeVar("_T")
+
+
+class Things(dict[int, _T]):
+    """The things of one *kind* by handle. What is not there raises an AclError: 107017, or 100000 for the handle 0."""
+
+    def __init__(self, handles: "Handles", kind: type) -> None:
+        super().__init__()
+        self._handles = handles
+        self._kind = kind
+
+    def __missing__(self, handle: int) -> _T:
+        raise self._handles.missing(handle, self._kind)
+
+
+class Handles:
+    """The objects that a script has, by handle. A handle never stands for two things, one after the other."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
+        self.objects: dict[int, Any] = {}  # all of them
+        self.contexts: Things[Context] = Things(self, Context)
+        self.events: Things[Event] = Things(self, Event)
+        self.notifies: Things[Notify] = Things(self, Notify)
+        self.physicals: Things[Physical] = Things(self, Physical)
+        self.streams: Things[Stream | None] = Things(self, Stream)
+        self.streams[0] = None  # the default one
+        self.buffers: dict[int, Buffer] = {}  # by address: what the script allocated, for copies to find it fast
+        self._tables: dict[type, dict[int, Any]] = {
+            Context: self.contexts, Notify: self.notifies, Physical: self.physicals, Stream: self.streams,
+            **dict.fromkeys((Event, CountedEvent, FlagEvent, RecordedEvent), self.events),
+        }  # fmt: skip
+        self._handles: dict[int, int] = {}  # by the identity of the object, which `objects` keeps alive
+        self._numbers = count(_FIRST, _STEP)
+        self._over: OrderedDict[int, tuple[type, object]] = OrderedDict()  # what it was, and the line that ended it
+
+    def error(self, code: int, what: str) -> AclError:
+        """A failure of a call with this *code*; it is the thread's last error."""
+        return self.runtime.fail(Kind.INVALID_VALUE, what, "", code=code)
+
+    def handle(self, thing: Any) -> int:
+        """The handle of *thing*, which is alive from here on until `forget`."""
+        known = self._handles.get(id(thing))
+        if known is None:
+            number = next(self._numbers)
+            self.objects[number] = thing
+            known = self._handles.setdefault(id(thing), number)
+            if known != number:  # another thread was here meanwhile
+                del self.objects[number]
+            elif (table := self._tables.get(type(thing))) is not None:
+                table[number] = thing
+        return known
+
+    def find(self, handle: int, kind: type) -> Any:
+        """The *kind* that *handle* stands for, or None: it is stale, or never was one."""
+        thing = self.objects.get(handle)
+        return thing if isinstance(thing, kind) else None
+
+    def thing(self, handle: int, kind: type[_T]) -> _T:
+        """The *kind* that *handle* stands for; if it stands for none, an AclError, as `Things` raises it."""
+        found: _T | None = self.find(handle, kind)
+        if found is None:
+            raise self.missing(handle, kind)
+        return found
+
+    def missing(self, handle: int, kind: type) -> AclError:
+        """The failure of a call whose *handle* stands for no *kind*."""
+        return self.error(INVALID_HANDLE if handle else INVALID_PARAM, self.explain(handle, kind))
+
+    def forget(self, handle: int) -> None:
+        """*handle* stands for nothing any more."""
+        thing = self.objects.pop(handle, None)
+        if thing is None:
+            return
+        self._handles.pop(id(thing), None)
+        self._tables.get(type(thing), self.objects).pop(handle, None)
+        self._over[handle] = type(thing), getattr(thing, "destroyed", None)
+        if len(self._over) > _REMEMBERED:
+            self._over.popitem(last=False)
+
+    def explain(self, handle: int, kind: type) -> str:
+        """Why *handle* stands for no *kind*, in words."""
+        word = word_for(kind)
+        if handle in self.objects:
+            return f"{handle:#x} is {_a(word_for(type(self.objects[handle])))}, not {_a(word)}"
+        over = self._over.get(handle)
+        if over is not None:
+            where = "" if over[1] is None else f" at {over[1]}"
+            was = word_for(over[0])
+            if was == word:
+                return f"{handle:#x} is no {word} any more: it was destroyed{where}"
+            return f"{handle:#x} was {_a(was)}, destroyed{where}, and never {_a(word)}"
+        if handle in self.buffers:
+            return f"{handle:#x} is the address of memory, not {_a(word)}"
+        return f"{handle:#x} is no {word}, and no other handle" if handle else f"the {word} is 0"
+
+
+def word_for(kind: type) -> str:
+    """The class in words: a DataBuffer is a data buffer, a TensorDesc a tensor description, an event of whatever class
+    an event.
+    """
+    if issubclass(kind, Event):
+        return "event"
+    name = kind.__name__.removesuffix("Desc") + "Description" * kind.__name__.endswith("Desc")
+    return "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in name).strip()
+
+
+def _a(word: str) -> str:
+    return f"{'an' if word[0] in 'aeiou' else 'a'} {word}"

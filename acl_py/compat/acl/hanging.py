@@ -1,0 +1,72 @@
+"""What becomes of a script that would hang on a card: its process ends at once, with exit code 3 and the reason."""
+
+import multiprocessing
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+
+from acl_py.compat.acl import report
+from acl_py.compat.acl.session import current_session
+from acl_py.compat.acl.wording import reword
+from acl_py.errors import DeadlockError
+from acl_py.sites import Site
+
+HUNG = 3
+_STDLIB = str(Path(os.__file__).parent) + os.sep
+_RUNNER = str(Path(__file__).parents[2] / "scripts.py")  # behind which no frame is the script's
+
+_telling = threading.Lock()  # one of the threads that hang tells, for all
+
+
+def end_process(error: DeadlockError) -> None:
+    """End the process: on a card it would stand still now.
+
+    Not a worker of a multiprocessing.Pool, whose parent would wait for the result for ever: there *error* is raised in
+    the waiting call, and the parent gets it.
+    """
+    if "PoolWorker" in multiprocessing.current_process().name:
+        return
+    _telling.acquire()
+    tell(error)
+    summarize()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(HUNG)
+
+
+def tell(error: DeadlockError) -> None:
+    """Say what hangs, and where the script is, on the standard error."""
+    lines = [f"acl-py: on a card this would hang\n{error}", *getattr(error, "__notes__", ())]
+    lines += ["where the threads of the script are:", *(f"  {line}" for line in _whereabouts())]
+    print(reword("\n".join(lines)), file=sys.stderr)
+
+
+def summarize() -> None:
+    """The summary of the process' session, if it has one, on the standard error."""
+    session = current_session()
+    if session is not None:
+        print(f"acl-py: {report.report(session)}", file=sys.stderr)
+
+
+def _whereabouts() -> Iterator[str]:
+    """Where in the script each of its threads is; the main one may be through."""
+    frames = sys._current_frames()
+    for thread in threading.enumerate():
+        is_main = thread is threading.main_thread()
+        frame = frames.get(thread.ident or 0)
+        while frame is not None and not _is_scripts(frame):
+            frame = None if frame.f_code.co_filename == _RUNNER else frame.f_back
+        if frame is not None:
+            where = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}, in {frame.f_code.co_qualname}"
+        elif is_main:
+            where = "through with the script, it waits for the others"
+        else:
+            continue
+        yield f"{'the main thread' if is_main else f'thread {thread.name}'}: {where}"
+
+
+def _is_scripts(frame: FrameType) -> bool:
+    return not (Site(frame.f_code, frame.f_lasti).foreign or frame.f_code.co_filename.startswith(_STDLIB))

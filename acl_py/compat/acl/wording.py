@@ -1,0 +1,28 @@
+"""Messages of the core in the words of the module: where they name a verb, scripts know a function."""
+
+import re
+from functools import cache
+
+from acl_py.compat.acl.signatures import read
+
+_VERB = re.compile(r"\b([A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)*)\(")  # as in "SetDevice()"
+_OTHERWISE = {  # verbs whose function is called differently
+    "GetCurrentContext": "acl.rt.get_context",
+    "GetEventTimestamp": "acl.rt.event_get_timestamp",
+    "ResetNotifies": "acl.rt.notify_batch_reset",
+    "SetCurrentContext": "acl.rt.set_context",
+    "SetOpWaitTimeOut": "acl.rt.set_op_wait_timeout",
+}
+
+
+def reword(text: str) -> str:
+    """*text* with the functions instead of the verbs: "SetDevice()" is "acl.rt.set_device()"."""
+    return _VERB.sub(lambda match: _functions().get(match[1], match[1]) + "(", text)
+
+
+@cache
+def _functions() -> dict[str, str]:
+    """The functions that have a verb's name, by that."""
+    named = [each for each in read() if each.module in ("acl", "acl.rt")]
+    verbs = {"".join(part[0].upper() + part[1:] for part in each.name.split("_")): each.full_name for each in named}
+    return verbs | _OTHERWISE

@@ -1,0 +1,86 @@
+"""What is said of a handle that stands for nothing, or for something else."""
+
+from inspect import iscoroutinefunction
+
+import pytest
+
+import acl_py
+from acl_py.compat.acl.wording import reword
+
+
+def told(acl, code):
+    """What the call that gave *code* said, without the name of its code."""
+    message = acl.get_recent_err_msg()
+    name, colon, what = message.partition(f" ({code}): ")
+    assert colon, message
+    assert name.startswith("ACL_ERROR")
+    return what
+
+
+def test_a_stale_handle_is_named_with_what_it_was_and_where_that_ended(acl):
+    event, _ = acl.rt.create_event()
+    stream, _ = acl.rt.create_stream()
+    assert acl.rt.destroy_event(event) == acl.rt.destroy_stream(stream) == 0
+    assert acl.rt.record_event(event, 0) == 107017
+    assert told(acl, 107017) == f"{event:#x} is no event any more: it was destroyed at test_handles.py:23"
+    assert acl.rt.synchronize_stream(stream) == 107017
+    assert told(acl, 107017) == f"{stream:#x} is no stream any more: it was destroyed at test_handles.py:23"
+    assert acl.rt.synchronize_stream(event) == 107017
+    assert told(acl, 107017) == f"{event:#x} was an event, destroyed at test_handles.py:23, and never a stream"
+
+
+def test_a_handle_of_something_else_is_named_as_that(acl):
+    stream, _ = acl.rt.create_stream()
+    pointer, _ = acl.rt.malloc(64, 0)
+    assert acl.rt.synchronize_event(stream) == 107017
+    assert told(acl, 107017) == f"{stream:#x} is a stream, not an event"
+    assert acl.rt.set_context(pointer) == 107017
+    assert told(acl, 107017) == f"{pointer:#x} is the address of memory, not a context"
+    assert acl.rt.destroy_stream(0xBAD) == 107017
+    assert told(acl, 107017) == "0xbad is no stream, and no other handle"
+    assert acl.rt.record_event(0, stream) == 100000
+    assert told(acl, 100000) == "the event is 0"
+
+
+@pytest.mark.parametrize(
+    ("make", "end", "word"),
+    [
+        (lambda acl: acl.create_data_buffer(0, 0), lambda acl: acl.destroy_data_buffer, "data buffer"),
+        (lambda acl: acl.mdl.create_dataset(), lambda acl: acl.mdl.destroy_dataset, "dataset"),
+        (lambda acl: acl.mdl.create_desc(), lambda acl: acl.mdl.destroy_desc, "model description"),
+        (lambda acl: acl.media.dvpp_create_pic_desc(), lambda acl: acl.media.dvpp_destroy_pic_desc, "picture"),
+    ],
+)
+def test_what_is_destroyed_twice_is_named(acl, make, end, word):
+    handle, destroy = make(acl), end(acl)
+    assert destroy(handle) == 0
+    assert destroy(handle) == 100000
+    assert told(acl, 100000) == f"{handle:#x} is no {word} any more: it was destroyed"
+
+
+def test_only_the_last_handles_are_remembered(acl):
+    first = acl.create_data_buffer(0, 0)
+    acl.destroy_data_buffer(first)
+    for _ in range(1000):
+        acl.destroy_data_buffer(acl.create_data_buffer(0, 0))
+    assert acl.destroy_data_buffer(first) == 100000
+    assert told(acl, 100000) == f"{first:#x} is no data buffer, and no other handle"
+
+
+def test_messages_name_the_functions_of_the_module(acl):
+    stream, _ = acl.rt.create_stream()
+    assert acl.rt.launch_callback(print, None, 0, stream) == 107015
+    assert told(acl, 107015).endswith("has nobody to run its callbacks; acl.rt.subscribe_report() for it first")
+    context, _ = acl.rt.create_context(0)
+    assert acl.rt.synchronize_stream(stream) == 107003
+    assert told(acl, 107003).endswith("acl.rt.set_context() to its context first")
+    assert acl.rt.destroy_context(context) == 0
+
+
+def test_every_verb_that_has_a_function_is_named_by_it():
+    verbs = {name for name in dir(acl_py) if iscoroutinefunction(getattr(acl_py, name))}
+    assert {verb for verb in verbs if reword(f"{verb}()") == f"{verb}()"} == {
+        "EventQuery", "EventRecord", "EventSynchronize", "FreeAsync", "FreeHostWithDevSync", "FreeWithDevSync",
+        "HostThread", "HostWork", "LaunchHostFunc", "MallocAsync", "Sleep",
+    }  # fmt: skip
+    assert reword("Cost(us=1) of <Event 1>; call SetDevice()") == "Cost(us=1) of <Event 1>; call acl.rt.set_device()"
