@@ -22,8 +22,9 @@ class CoreInstruction(NamedTuple):
     "wait", "barrier" ...
 
     *operation* is the index of the launch in `Trace.ops`, *waited_for* that of another instruction in
-    `Trace.instructions`, None where there is none or it was left out. Times in nanoseconds of simulated time, with
-    fractions; *bytes* is what it moved to or from GM; *site* the line of the kernel.
+    `Trace.instructions`: the set of a wait, or the last one that used the bytes of a vector instruction; None where
+    there is none or it was left out. Times in nanoseconds of simulated time, with fractions; *bytes* is what it moved
+    to or from GM; *site* the line of the kernel.
     """
 
     operation: int

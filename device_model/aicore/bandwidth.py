@@ -18,7 +18,7 @@ _WINDOW = 2000  # cycles over which the load of a memory is averaged
 class Demand(NamedTuple):
     """What a flow asks for: *nbytes* of *memory*, *cap* bytes per cycle at most, after *latency_ns*.
 
-    All flows of one *group* get *together* bytes per cycle at most.
+    Flows of one *group* that may take the same get *together* bytes per cycle at most, all of them.
     """
 
     memory: int
@@ -53,14 +53,49 @@ class Bandwidth(Generic[What]):
         self._load = 0.0  # of the first memory, now
         self._next_end = inf
         self._is_stale = False  # do rates, and what follows from them, still have to be found?
-        self._totals = totals
         self._classes: dict[tuple[int, float, object], _Class[What]] = {}
         self._active: list[list[_Class[What]]] = [[] for _ in totals]  # by memory
+        self._memories = list(zip(totals, self._active, strict=True))
+        self._starts: list[tuple[float, int, What, Demand]] = []  # a heap: flows that have not begun
         self._sequence = 0
 
-    def add(self, now: float, what: What, demand: Demand) -> None:
-        """*what* begins to move what *demand* says."""
-        self._go_on(now)
+    def add(self, at: float, what: What, demand: Demand) -> None:
+        """*what* moves what *demand* says, from *at* on, or from now if that is over."""
+        self._sequence += 1
+        heappush(self._starts, (at, self._sequence, what, demand))
+
+    def next_ended(self) -> list[What]:
+        """Go on until flows end: what ended then; nothing if there are no more flows."""
+        starts = self._starts
+        ended: list[What] = []
+        while not ended:
+            if self._is_stale and not (starts and starts[0][0] <= self.now):
+                self._share()
+            if starts and (self._is_stale or starts[0][0] <= self._next_end):
+                at, _, what, demand = heappop(starts)
+                self._go_on(at)
+                self._begin(what, demand)
+            elif self._next_end is inf:
+                break
+            else:
+                self._go_on(self._next_end)
+                self._end(ended)
+        return ended
+
+    def _end(self, ended: list[What]) -> None:
+        """Take out what ends now, into *ended*."""
+        for active in self._active:
+            before = len(ended)
+            for each in active:
+                # A late clock is coarse: what it cannot tell from its end has ended.
+                ends, reached = each.ends, each.given + _EPSILON + each.rate * self.now * 1e-15
+                while ends and ends[0][0] <= reached:
+                    ended.append(heappop(ends)[2])
+            if len(ended) > before:
+                active[:] = [each for each in active if each.ends]
+        self._is_stale = True
+
+    def _begin(self, what: What, demand: Demand) -> None:
         memory, nbytes, cap, _, group, together = demand
         key = memory, cap, group
         found = self._classes.get(key)
@@ -73,37 +108,13 @@ class Bandwidth(Generic[What]):
         heappush(found.ends, (found.given + nbytes, self._sequence, what))
         self._is_stale = True
 
-    @property
-    def next_end(self) -> float:
-        """When the next flow ends, if nothing changes."""
-        if self._is_stale:
-            self._share()
-        return self._next_end
-
-    def pop_ended(self) -> list[What]:
-        """Go on to the next end: what ends there."""
-        self._go_on(self.next_end)
-        ended: list[What] = []
-        for active in self._active:
-            for each in active:
-                # A late clock is coarse: what it cannot tell from its end has ended.
-                ends, reached = each.ends, each.given + _EPSILON + each.rate * self.now * 1e-15
-                while ends and ends[0][0] <= reached:
-                    ended.append(heappop(ends)[2])
-            if ended:
-                active[:] = [each for each in active if each.ends]
-        self._is_stale = True
-        return ended
-
     def _go_on(self, now: float) -> None:
         passed = now - self.now
         if passed > 0.0:
-            if self._is_stale:
-                self._share()
             load = self._load
             self.mean_load += (load - self.mean_load) * (passed / _WINDOW if passed < _WINDOW else 1.0)
             if self.owed:
-                self.owed = max(0.0, self.owed - passed * self._totals[0] * (1.0 - load))
+                self.owed = max(0.0, self.owed - passed * self._memories[0][0] * (1.0 - load))
             for active in self._active:
                 for each in active:
                     each.given += passed * each.rate
@@ -112,12 +123,14 @@ class Bandwidth(Generic[What]):
     def _share(self) -> None:
         """New rates: nobody gets more than it can take, the rest is shared evenly."""
         now, next_end, used = self.now, inf, 0.0
-        for total, active in zip(self._totals, self._active, strict=True):
+        for total, active in self._memories:
             flows, wanted = 0, 0.0
             for each in active:
                 count = len(each.ends)
-                together = each.together / count
-                each.rate = rate = each.cap if each.cap < together else together
+                rate, together = each.cap, each.together
+                if together < rate * count:
+                    rate = together / count
+                each.rate = rate
                 flows += count
                 wanted += rate * count
             left = total - used
@@ -132,9 +145,9 @@ class Bandwidth(Generic[What]):
                     left -= each.rate * count
                     flows -= count
                 wanted = total - used
-            used += wanted
             if active is self._active[0]:
-                self._load = used / total
+                self._load = wanted / total
+            used += wanted
             for each in active:
                 remaining = each.ends[0][0] - each.given
                 end = now + remaining / each.rate if remaining > 0.0 else now

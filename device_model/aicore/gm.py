@@ -6,11 +6,12 @@
   whole lines.
 * Reads of what the L2 has come from there. Others come from HBM, and stay in the L2 unless the tensor says not.
 * Writes go to the L2. What they, or reads, evict there is written to HBM first if it is dirty.
-* Copies of several cores that begin in one line are served by one slice of the L2.
+* Copies that begin in a line at which one of another core began a moment ago get so many pieces per cycle, all of
+  them together, whichever lines they are.
 """
 
 from collections.abc import Hashable, Sequence
-from math import gcd
+from math import gcd, inf
 from typing import Any, NamedTuple
 
 from device_model.aicore.bandwidth import Bandwidth, Demand
@@ -20,17 +21,17 @@ from device_model.aicore.spec import CoreSpec
 
 LINE = 512  # bytes of a line of the L2
 HBM, L2 = 0, 1  # the memories whose bandwidth is shared
+_MOMENT = 2000  # cycles before and after a core asks for a line in which it is crowded for others
 _PARTS = 4  # of a copy: what it waits for beyond its own bytes is rounded to these, so that rates are few
 
 
-class _Shape(NamedTuple):
-    """What follows from the rows of a copy and the way it goes."""
+class _Usual(NamedTuple):
+    """What a copy asks for when nothing is written back for it and no other core is at its lines."""
 
+    demand: Demand
     pieces: int
     moved: int  # bytes
-    is_whole: bool  # does each row of a line and more begin at a line?
-    cycles: float  # that its pieces take a core at least, from or to HBM
-    l2_cycles: float
+    cycles: float  # that its pieces take a core at least
 
 
 class Gm:
@@ -42,8 +43,9 @@ class Gm:
         self._spec = spec
         self._cache = Cache(spec.l2_bytes)
         self._same_lines = spec.same_lines_per_us / spec.mhz  # pieces per cycle
-        self._shared = _shared(programs)
-        self._shapes: dict[Hashable, _Shape] = {}
+        # By line at which copies of more than one core begin: whose was the last one, and when.
+        self._asked: dict[Hashable, tuple[int, float]] = dict.fromkeys(_shared(programs), (-1, -inf))
+        self._usual: dict[Hashable, _Usual] = {}
         # Bytes per cycle of a core, by way and path: from and to HBM, and the L2.
         self._rates = {
             (Direction.READ, "ub"): (spec.read_bytes_per_cycle, spec.hit_read_gbps * per_cycle),
@@ -53,33 +55,48 @@ class Gm:
             (Direction.WRITE, "l0c"): (spec.l0c_write_gbps * per_cycle,) * 2,
         }
 
-    def ask(self, flow: Flow) -> Demand:
-        """What *flow* asks for if it is the next to touch the L2."""
-        key = flow.start % LINE, flow.length, flow.rows, flow.stride, flow.path, flow.direction, flow.bypass
-        shape = self._shapes.get(key)
-        if shape is None:
-            shape = self._shapes[key] = self._shape(flow)
+    def ask(self, flow: Flow, core: int, at: float) -> Demand:
+        """What *flow* of *core* asks for at cycle *at* if it is the next to touch the L2."""
         missing, evicted = self._cache.touch(flow)
+        key = flow.start % LINE, flow.length, flow.rows, flow.stride, flow.path, flow.direction, flow.bypass, missing
+        usual = self._usual.get(key)
+        if usual is None:
+            usual = self._usual[key] = self._usually(flow, missing)
+        demand, pieces, moved, cycles = usual
+        waits = self._write_back(evicted, moved / _PARTS) if evicted else 0.0
+        if waits:
+            nbytes = waits if demand.memory == L2 else demand.nbytes + waits
+            demand = Demand(HBM, nbytes, nbytes / cycles, demand.latency_ns)
+        if self._asked and self._is_crowded(flow, core, at):
+            together = self._same_lines * demand.nbytes / pieces
+            return demand._replace(group=flow.direction, together=together)
+        return demand
+
+    def _usually(self, flow: Flow, missing: int) -> _Usual:
+        spec = self._spec
+        pieces, moved, is_whole = _cut(flow, spec)
+        beyond, l2 = (pieces * LINE / rate for rate in self._rates[flow.direction, flow.path])
+        if flow.bypass and flow.length < LINE:
+            beyond *= spec.bypass_row_permille / 1000
         if flow.direction is Direction.WRITE:
-            latency = self._spec.write_latency_ns
-            through = shape.moved if flow.bypass else 0
+            latency, through = spec.write_latency_ns, moved if flow.bypass else 0
         elif missing:
-            latency = self._spec.read_latency_ns
-            through = min(shape.moved, missing) if shape.is_whole and not flow.bypass else shape.moved
+            latency, through = spec.read_latency_ns, min(moved, missing) if is_whole and not flow.bypass else moved
         else:
-            latency, through = self._spec.hit_latency_ns, 0
-        cycles = shape.cycles if through else shape.l2_cycles
-        nbytes: float = through
-        if evicted:
-            nbytes += self._write_back(evicted, shape.moved / _PARTS)
-        memory = HBM
-        if not nbytes:
-            memory, nbytes = L2, shape.moved
-        cap = nbytes / cycles
-        group = flow.key, flow.start // LINE, flow.direction
-        if self._shared and group in self._shared:
-            return Demand(memory, nbytes, cap, latency, group, self._same_lines * nbytes / shape.pieces)
-        return Demand(memory, nbytes, cap, latency)
+            latency, through = spec.hit_latency_ns, 0
+        if through:
+            return _Usual(Demand(HBM, through, through / beyond, latency), pieces, moved, beyond)
+        return _Usual(Demand(L2, moved, moved / l2, latency), pieces, moved, l2)
+
+    def _is_crowded(self, flow: Flow, core: int, at: float) -> bool:
+        """Is another core at work on this line?"""
+        line = flow.key, flow.start // LINE, flow.direction
+        last = self._asked.get(line)
+        if last is None:
+            return False
+        self._asked[line] = core, at
+        other, when = last
+        return other != core and abs(at - when) < _MOMENT
 
     def _write_back(self, evicted: int, step: float) -> float:
         """HBM takes what the L2 evicts when it has time; who evicts waits for what is beyond a buffer, in *step*s."""
@@ -87,14 +104,6 @@ class Gm:
         waits = max(0.0, owed - self._spec.write_back_bytes) // step * step
         self.bandwidth.owed = owed - waits
         return waits
-
-    def _shape(self, flow: Flow) -> _Shape:
-        spec = self._spec
-        pieces, moved, is_whole = _cut(flow, spec)
-        beyond, l2 = (pieces * LINE / rate for rate in self._rates[flow.direction, flow.path])
-        if flow.bypass and flow.length < LINE:
-            beyond *= spec.bypass_row_permille / 1000
-        return _Shape(pieces, moved, is_whole, beyond, l2)
 
 
 def moved_bytes(flow: Flow, spec: CoreSpec) -> int:

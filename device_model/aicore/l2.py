@@ -45,17 +45,20 @@ class Cache:
             while sector <= last:
                 chunk = sector >> _CHUNK
                 following = chunk + 1 << _CHUNK
-                first = sector & _LAST
-                mask = (_FULL + 1 if following <= last else 2 << (last & _LAST)) - (1 << first)
+                mask = _FULL if following <= last else (2 << (last & _LAST)) - 1
+                if sector & _LAST:
+                    mask &= -1 << (sector & _LAST)
                 held = present.get(chunk, 0)
-                if mask & ~held:
-                    count = (mask & ~held).bit_count()
+                absent = mask & ~held if held else mask
+                if absent:
+                    count = absent.bit_count()
                     missing += count
                     if keeps:
                         present[chunk] = held | mask
                         self._held += count
                 if keeps:
-                    present.move_to_end(chunk)
+                    if held:
+                        present.move_to_end(chunk)
                     if writes:
                         dirty[chunk] = dirty.get(chunk, 0) | mask
                 sector = following

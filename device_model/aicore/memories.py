@@ -14,6 +14,7 @@ Bytes = npt.NDArray[np.uint8]
 # What local memory holds before anybody writes: a card has what the kernel before left there. These bytes are NaN as
 # half, float and bfloat16, and large as integers, so that they show.
 POISON = b"\xfb\x7f"
+_POISON = np.frombuffer(POISON, np.uint16)
 
 
 class LocalMemory:
@@ -25,7 +26,7 @@ class LocalMemory:
         self.space = space
         self.key = self.name = space.value
         self.size = size
-        self.bytes: Bytes = np.frombuffer(bytearray(POISON * (size // 2)), np.uint8)
+        self.bytes: Bytes = np.full(size // 2, _POISON).view(np.uint8)
         self.shadow = Shadow(self.name)
 
     def __repr__(self) -> str:

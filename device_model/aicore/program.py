@@ -122,11 +122,13 @@ def _line(code: CodeType, lasti: int) -> int:
 class Instruction:
     """One instruction of one core.
 
-    *startup* cycles are paid when its pipe was idle or has just passed a flag or barrier, *cycles* always; both are
-    core cycles. *scalar* are cycles that the scalar pipe spent since the instruction before, beyond the issue of this
-    one. *flow* is its traffic with GM, *waits* the sets that a wait pairs with, all of them issued before it. *core*
-    is the index of its program, *seq* its number in its pipe, from 1 (0: moves no data, or hazards are off). *start*
-    and *end* are filled in by `timing.play`.
+    *startup* cycles are paid when its pipe was idle or has just passed a flag or barrier, and when it waits; *cycles*
+    always. Both are core cycles. *scalar* are cycles that the scalar pipe spent since the instruction before, beyond
+    the issue of this one. *flow* is its traffic with GM. *waits* are the sets that a wait pairs with, what a vector
+    instruction must let finish since it uses the same bytes, and what one with a unit flag follows block by block; all
+    of them were issued before it. *core* is the index of
+    its program, *seq* its number in its pipe, from 1 (0: moves no data, or hazards are off). *start* and *end* are
+    filled in by `timing.play`.
     """
 
     __slots__ = (

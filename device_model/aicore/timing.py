@@ -14,11 +14,10 @@ Times are core cycles from the start of the task.
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from heapq import heappop, heappush
 from math import inf
 from types import MappingProxyType
 
-from device_model.aicore.bandwidth import Bandwidth, Demand
+from device_model.aicore.bandwidth import Bandwidth
 from device_model.aicore.gm import HBM, Gm
 from device_model.aicore.names import PIPES, PIPES_OF, CoreType, Pipe
 from device_model.aicore.program import Direction, Instruction, Kind, Program
@@ -73,7 +72,6 @@ class _Queue:
         "flowing",
         "free",
         "instructions",
-        "issued",
         "next",
         "pipe",
         "waits_for",
@@ -84,7 +82,6 @@ class _Queue:
         self.core = core
         self.pipe = pipe
         self.instructions: list[Instruction] = []
-        self.issued: list[float] = []
         self.next = 0  # the place of the instruction that it takes next
         self.free = begin  # when that may start
         self.done = begin  # when all before it are over, as far as that is known
@@ -92,6 +89,10 @@ class _Queue:
         self.warm = -1.0  # until when the start-up of the next one is hidden
         self.flowing: deque[Instruction] = deque()  # copies that are not over, and flags set behind them, in order
         self.busy = 0.0
+
+    def is_idle(self) -> bool:
+        """Has it finished what was issued to it?"""
+        return self.next == len(self.instructions) and not self.flowing
 
 
 class _Core:
@@ -112,11 +113,7 @@ class _Core:
 
     def is_idle(self) -> bool:
         """Has every pipe finished what was issued to it?"""
-        # A loop, not all() with a generator: it is asked after each copy.
-        for queue in self.queues:  # noqa: SIM110
-            if queue.flowing or queue.next < len(queue.instructions):
-                return False
-        return True
+        return all(queue.is_idle() for queue in self.queues)
 
 
 class _Play:
@@ -126,8 +123,6 @@ class _Play:
         self.cycles_per_ns = spec.mhz / 1000
         self.gm = Gm(programs, spec)
         self.bandwidth: Bandwidth[_Queue] = self.gm.bandwidth
-        self.starts: list[tuple[float, int, _Queue, Demand]] = []  # flows whose data phase begins then
-        self.sequence = 0
         self.waiting: dict[Instruction, list[_Queue]] = {}  # queues that cannot go on before its end is known
         self.woken: list[_Queue] = []  # queues that may go on; that of S stands for its core
         self.busy_by: dict[str, list[float]] = {}
@@ -200,7 +195,7 @@ class _Play:
                 self._issue(core)
             else:
                 self._take(queue)
-            if not woken or woken[-1].core is not core:
+            if queue.is_idle() and (not woken or woken[-1].core is not core):
                 self._look(core)
 
     def _look(self, core: _Core) -> None:
@@ -232,9 +227,8 @@ class _Play:
                 at += flag_issue
                 busy += at - scalar
                 scalar = at
-                queue = queues[pipe]
-                queue.instructions.append(each)
-                queue.issued.append(at)
+                each.start = at  # until it is known when it does
+                queues[pipe].instructions.append(each)
                 touched[pipe] = True
                 place += 1
                 continue
@@ -275,22 +269,21 @@ class _Play:
 
     def _take(self, queue: _Queue) -> None:
         """Let a pipe take what it can: it stops at an end that is not known."""
-        spec, instructions, issued = self.spec, queue.instructions, queue.issued
-        place, last = queue.next, len(instructions)
+        spec, instructions = self.spec, queue.instructions
         free, done, warm, busy, flowing = queue.free, queue.done, queue.warm, queue.busy, queue.flowing
         is_vector = queue.pipe is Pipe.V
         is_cube = queue.pipe is Pipe.M or queue.pipe is Pipe.FIX
         copy_issue, flag_latency = spec.copy_issue, spec.flag_latency
         waiting, woken = self.waiting, self.woken
         work, wait, set_, cross_set = Kind.WORK, Kind.WAIT, Kind.SET, Kind.CROSS_SET
-        while place < last:
+        for place in range(queue.next, len(instructions)):
             each = instructions[place]
             kind = each.kind
-            start = issued[place]
+            start = each.start
             if start < free:
                 start = free
             if kind is work:
-                if each.waits:  # for unit flags: it starts when those it waits for have
+                if each.waits and not is_vector:  # for unit flags: it starts when those it waits for have
                     begun = self._begun(queue, each)
                     if begun is inf:
                         break
@@ -302,15 +295,14 @@ class _Play:
                     flowing.append(each)
                     if len(flowing) == 1:
                         self._schedule(queue, each, 0.0)
-                    place += 1
                     continue
                 if flowing and not is_vector:
                     break
                 end = start + each.cycles
-                if warm < start:
+                if warm < start or (each.waits and is_vector):
                     end += each.startup
                 busy += end - start
-                for setter in each.waits:
+                for setter in () if is_vector else each.waits:
                     end = max(end, setter.end + flag_latency)
                 free = warm = end
                 if end > done:
@@ -331,7 +323,6 @@ class _Play:
                     each.start, each.end = start, end
                     warm = -1.0
                     free = end
-                    place += 1
                     continue
                 break
             elif flowing:
@@ -339,7 +330,6 @@ class _Play:
                     break
                 each.start = start
                 flowing.append(each)  # it is set when the copy before it ends; the next one need not wait for that
-                place += 1
                 continue
             else:
                 end = start if start > done else done
@@ -350,7 +340,8 @@ class _Play:
                     warm = -1.0
                     free = end
             each.start, each.end = start, end
-            place += 1
+        else:
+            place = len(instructions)
         queue.next, queue.free, queue.done, queue.warm, queue.busy = place, free, done, warm, busy
 
     def _begun(self, queue: _Queue, each: Instruction) -> float:
@@ -365,15 +356,14 @@ class _Play:
         """The data of *each* flow once its latency is over and the flow before it has ended."""
         flow = each.flow
         assert flow is not None, f"{each!r} moves nothing through GM"
-        demand = self.gm.ask(flow)
+        demand = self.gm.ask(flow, queue.core.program.index, max(each.start, earliest))
         latency: float = demand.latency_ns
         if flow.direction is Direction.READ:
             latency += queue.core.away_ns
             if demand.memory == HBM:
                 latency += self.spec.queue_ns * self.bandwidth.mean_load
         begin = each.start + self.spec.copy_issue + latency * self.cycles_per_ns
-        self.sequence += 1
-        heappush(self.starts, (max(begin, earliest), self.sequence, queue, demand))
+        self.bandwidth.add(max(begin, earliest), queue, demand)
 
     def _finish(self, each: Instruction, start: float, end: float) -> None:
         each.start, each.end = start, end
@@ -386,6 +376,7 @@ class _Play:
         self.free_cycles[name] = end
         self.core_time[name] = self.core_time.get(name, 0.0) + end - core.begin
         self.busy_by[name] = [busy + queue.busy for busy, queue in zip(self.busy_by[name], core.queues, strict=True)]
+        core.queues.clear()  # they know their core, and nobody looks for circles now
         queue = self.left[name]
         if queue:
             self._begin(name, queue.popleft(), end + self.spec.next_block_ns * self.cycles_per_ns)
@@ -394,15 +385,9 @@ class _Play:
 
     def _flow(self) -> None:
         """Let data move until none is left to move."""
-        bandwidth, starts = self.bandwidth, self.starts
-        while True:
-            if starts and (starts[0][0] <= bandwidth.now or starts[0][0] <= bandwidth.next_end):
-                now, _, queue, demand = heappop(starts)
-                bandwidth.add(now, queue, demand)
-                continue
-            if bandwidth.next_end is inf:
-                return
-            for queue in bandwidth.pop_ended():
+        bandwidth = self.bandwidth
+        while ended := bandwidth.next_ended():
+            for queue in ended:
                 self._flow_ended(queue, bandwidth.now)
 
     def _flow_ended(self, queue: _Queue, now: float) -> None:
@@ -420,5 +405,6 @@ class _Play:
             self._finish(set_, set_.start, max(set_.start, now))
         if flowing:
             self._schedule(queue, flowing[0], now)
-        self.woken.append(queue)
+        if queue.waits_for is None or queue.waits_for.end is not inf:  # else it is woken by that
+            self.woken.append(queue)
         self._settle()

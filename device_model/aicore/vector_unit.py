@@ -5,7 +5,7 @@ views made. Kernels run the same lines on the same buffers again and again, so a
 tensors themselves.
 
 Startup. An instruction that follows another overlaps its startup with it. If it touches what one just before it wrote,
-or writes what that read, the compiler puts a PipeBarrier<V> between them (its default), and it pays the startup.
+or writes what that read, the compiler puts a PipeBarrier<V> between them (its default): it waits, and pays the startup.
 """
 
 from collections import deque
@@ -20,6 +20,7 @@ from device_model.aicore.findings import KernelError, Rule
 from device_model.aicore.machine import Core, running
 from device_model.aicore.masks import BLOCK, REPEAT, Access
 from device_model.aicore.names import CoreType, Pipe, Space
+from device_model.aicore.program import Instruction
 from device_model.aicore.tensors import LocalTensor
 
 IN_FLIGHT = 8  # instructions that may still be in the vector pipe when the next one is issued
@@ -34,12 +35,9 @@ class Cost(NamedTuple):
 
 
 class Plan:
-    """One instruction on given operands, ready to be issued.
+    """One instruction on given operands, ready to be issued."""
 
-    *after* remembers which other plans it depends on when it follows them.
-    """
-
-    __slots__ = ("after", "compute", "conflict", "cycles", "name", "reads", "startup", "writes")
+    __slots__ = ("compute", "conflict", "cycles", "name", "reads", "startup", "writes")
 
     def __init__(
         self,
@@ -54,25 +52,19 @@ class Plan:
         self.reads = reads
         self.writes = writes
         self.compute = compute
-        self.after: dict[Plan, bool] = {}
 
     def __repr__(self) -> str:
         return f"<Plan {self.name}: {self.startup} + {self.cycles} cycles>"
 
     def depends_on(self, earlier: "Plan") -> bool:
         """Must this one wait until *earlier*, issued before it, is done?"""
-        known = self.after.get(earlier)
-        if known is None:
-            known = self.after[earlier] = _meet(self.reads + self.writes, earlier.writes) or _meet(
-                self.writes, earlier.reads
-            )
-        return known
+        return _meet(self.reads + self.writes, earlier.writes) or _meet(self.writes, earlier.reads)
 
 
 class VectorUnit:
     """The plans of a core's vector pipe, and those that may be in flight."""
 
-    __slots__ = ("core", "in_flight", "plans")
+    __slots__ = ("_dependent", "_in_flight", "core", "plans")
 
     def __init__(self, core: Core) -> None:
         if core.core_type is not CoreType.AIV:
@@ -82,20 +74,26 @@ class VectorUnit:
             )
         self.core = core
         self.plans: dict[Hashable, Plan] = {}
-        self.in_flight: deque[Plan] = deque(maxlen=IN_FLIGHT)
+        self._in_flight: deque[tuple[Plan, Instruction]] = deque(maxlen=IN_FLIGHT)  # the last one first
+        self._dependent: dict[Plan, dict[Plan, bool]] = {}  # of plans: on which others each depends, when it follows
 
     def issue(self, plan: Plan, compute: Callable[[], object]) -> None:
         """Issue *plan*; *compute* does its work."""
-        startup = plan.startup
-        cycles = plan.cycles
-        for earlier in self.in_flight:
-            if plan.depends_on(earlier):
-                cycles += startup
-                startup = 0
-                self.in_flight.clear()
+        dependent = self._dependent.get(plan)
+        if dependent is None:
+            dependent = self._dependent[plan] = {}
+        waits: tuple[Instruction, ...] = ()
+        for earlier, instruction in self._in_flight:
+            depends = dependent.get(earlier)
+            if depends is None:
+                depends = dependent[earlier] = plan.depends_on(earlier)
+            if depends:
+                waits = (instruction,)
+                self._in_flight.clear()
                 break
-        self.in_flight.append(plan)
-        issued = self.core.issue(Pipe.V, plan.name, startup, cycles, plan.reads, plan.writes, compute)
+        issued = self.core.issue(Pipe.V, plan.name, plan.startup, plan.cycles, plan.reads, plan.writes, compute)
+        issued.waits = waits
+        self._in_flight.appendleft((plan, issued))
         if plan.conflict is not None:
             self.core.program.conflicts[issued] = plan.conflict
 

@@ -11,7 +11,7 @@ SPEC = CoreSpec(
     l0c_bytes=131072, bt_bytes=1024, fb_bytes=7168, l2_bytes=201326592, hbm_gbps=1490, l2_gbps=5200,
     read_bytes_per_cycle=64, hit_read_gbps=204, write_bytes_per_cycle=86, l1_read_bytes_per_cycle=100,
     l1_read_gbps=204, l0c_write_gbps=209, request_bytes=128, l1_request_bytes=256, bypass_row_permille=1450,
-    write_back_permille=1800, write_back_bytes=1048576, same_lines_per_us=3500, queue_ns=100, latency_spread_ns=8,
+    write_back_permille=1800, write_back_bytes=1048576, same_lines_per_us=4200, queue_ns=100, latency_spread_ns=8,
     read_latency_ns=220, hit_latency_ns=115, write_latency_ns=110, copy_issue=20, flag_issue=1, flag_latency=10,
     barrier_issue=1, cross_core=1000, get_value=11, set_value=11, alloc_tensor=10, free_tensor=5, enque=5, deque=5,
     init_buffer=100, matmul_init=3800, partial_repeat=16, read_write_conflict_permille=790, mmad_startup=6,

@@ -216,7 +216,7 @@ def on_cubes(m, n, k, tiling, spec=SPEC):
     [
         (1536, 2048, 1024, 5200, 0.80),  # the cube's: 12 x 8 pieces on 24 cores
         (1536, 2048, 1024, 2600, 0.90),  # that of the L2
-        (3072, 512, 512, 5200, 0.65),  # short: the first copies and the last Fixpipe count
+        (3072, 512, 512, 5200, 0.60),  # short: the first copies, of lines that many want, and the last Fixpipe count
     ],
 )
 def test_a_large_product_takes_little_more_than_its_bound(m, n, k, l2_gbps, share):

@@ -1,5 +1,6 @@
 """The times of instructions, worked out by hand from the profile's numbers."""
 
+import gc
 from dataclasses import replace
 
 import numpy as np
@@ -8,8 +9,9 @@ from cores import launch
 
 from device_model.aicore.blocks import GetBlockIdx
 from device_model.aicore.copies import DataCopy, DataCopyExtParams, DataCopyPad
+from device_model.aicore.memories import LocalMemory
 from device_model.aicore.names import CacheMode, HardEvent, KernelType, Pipe, TPosition
-from device_model.aicore.program import Kind
+from device_model.aicore.program import Instruction, Kind
 from device_model.aicore.sync import PipeBarrier, SetFlag, WaitFlag
 from device_model.aicore.tensors import GlobalTensor, LocalTensor, float32, half
 from device_model.aicore.vector import Add, Exp
@@ -294,17 +296,43 @@ def test_reads_from_hbm_pass_the_l2_too():
     assert hit.end == pytest.approx(other + (16384 - (other - begin) * 100) / 40)
 
 
-def test_cores_on_the_same_lines_are_served_by_one_slice():
+CROWDED = replace(SPEC, same_lines_per_us=100)
+TOGETHER = 32768 / (0.1 * 512)  # for one of them: 100 pieces of 512 bytes per microsecond
+ALONE = READ + 32768 / SPEC.read_bytes_per_cycle
+
+
+def test_cores_that_ask_for_the_same_lines_share_what_these_give():
     def kernel(x):
         DataCopy(ub(0, 16384), GlobalTensor(half).SetGlobalBuffer(x), 16384)
 
-    spec = replace(SPEC, same_lines_per_us=100)
-    together = 32768 / (0.1 * 512)  # for one of them: 100 pieces of 512 bytes per microsecond
-    (alone,) = copies(played(kernel, np.zeros(MB, half), spec=spec))
-    assert took(alone) == READ + 32768 / SPEC.read_bytes_per_cycle
-    first, *others = copies(played(kernel, np.zeros(MB, half), blocks=4, spec=spec))
-    assert took(first) == pytest.approx(READ + together)
-    assert [took(each) for each in others] == pytest.approx([HIT + 3 * together] * 3)
+    (alone,) = copies(played(kernel, np.zeros(MB, half), spec=CROWDED))
+    assert took(alone) == ALONE
+    first, *others = copies(played(kernel, np.zeros(MB, half), blocks=4, spec=CROWDED))
+    assert took(first) == ALONE  # nobody was there before it
+    assert [took(each) for each in others] == pytest.approx([HIT + 3 * TOGETHER] * 3)
+
+
+def test_lines_in_demand_share_it_also_if_they_are_not_the_same():
+    def kernel(x):
+        DataCopy(ub(0, 16384), GlobalTensor(half).SetGlobalBuffer(x)[GetBlockIdx() // 2 * 16384 :], 16384)
+
+    one, after_one, other, after_other = copies(played(kernel, np.zeros(MB, half), blocks=4, spec=CROWDED))
+    assert took(one) == took(other) == ALONE
+    assert [took(each) for each in (after_one, after_other)] == pytest.approx([HIT + 2 * TOGETHER] * 2)
+
+
+def test_a_line_is_in_demand_for_two_thousand_cycles():
+    def kernel(x):
+        if GetBlockIdx():
+            WaitFlag(HardEvent.MTE2_V, 0, timeout_us=later_us)  # nobody sets it
+        SetFlag(HardEvent.V_MTE2, 0)
+        WaitFlag(HardEvent.V_MTE2, 0)
+        DataCopy(ub(0, 16384), GlobalTensor(half).SetGlobalBuffer(x), 16384)
+
+    for later_us, data in ((1.9, TOGETHER), (2.1, 32768 / SPEC.hit_read_gbps)):
+        before, after = copies(played(kernel, np.zeros(MB, half), blocks=2, spec=CROWDED))
+        assert after.start - before.start == pytest.approx(later_us * 1000)
+        assert [took(before), took(after)] == pytest.approx([ALONE, HIT + data])
 
 
 def test_latency_grows_with_the_load_of_the_memory():
@@ -351,3 +379,33 @@ def test_cube_cores_read_into_l1_and_have_a_time_of_their_own():
     busy = result.timeline.busy_us
     assert list(busy) == ["aic_time", "scalar", "mac", "mte1", "mte2", "mte3", "fixpipe"]  # idle pipes too
     assert {name for name, us in busy.items() if us} == {"aic_time", "scalar", "mte2"}
+
+
+# Memory
+
+
+def test_a_launch_leaves_no_circles():
+    """Nobody collects garbage during one, and each of its blocks, of which there may be thousands, has 192 KB of UB."""
+
+    def kernel(x):
+        x, a = GlobalTensor(half).SetGlobalBuffer(x), ub(0, 64)
+        for turn in range(3):
+            DataCopy(a, x[64 * turn :], 64)
+            SetFlag(HardEvent.MTE2_V, 0)
+            WaitFlag(HardEvent.MTE2_V, 0)
+            Add(a, a, a, 64)
+            SetFlag(HardEvent.V_MTE2, 0)
+            WaitFlag(HardEvent.V_MTE2, 0)
+
+    def alive():
+        return sum(type(each) in {Instruction, LocalMemory} for each in gc.get_objects())
+
+    gc.collect()
+    gc.disable()
+    try:
+        before = alive()
+        for hazards in (False, True):
+            launch(kernel, np.zeros(MB, half), spec=SPEC, hazards=hazards, blocks=3)
+            assert alive() == before
+    finally:
+        gc.enable()

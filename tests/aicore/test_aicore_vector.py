@@ -458,20 +458,18 @@ def test_strided_blocks_queue_up_at_their_bank_group():
     assert costs == [1, 1, 2, 4, 8]
 
 
-def test_what_depends_on_the_one_before_pays_its_startup():
-    costs = []
-
+def test_what_depends_on_one_before_waits_for_it_and_pays_its_startup():
     def kernel():
         x, y, z, w = (LocalTensor(single, TPosition.VECCALC, 0x2100 * index, 64) for index in range(4))
         Exp(y, x, 64)
-        costs.append(issued())
         Exp(z, x, 64)  # beside the first
-        costs.append(issued())
         Exp(w, z, 64)  # reads what the second wrote
-        costs.append(issued())
+        Abs(y, x, 64)  # overwrites what the first wrote, which is over since the third waited
 
-    on_core(kernel)
-    assert costs == [("Exp", 31, 2), ("Exp", 31, 2), ("Exp", 0, 33)]
+    first, second, third, fourth = on_core(kernel).programs[0].instructions[:4]
+    assert [(each.startup, each.cycles) for each in (first, second, third, fourth)] == [(31, 2)] * 3 + [(23, 1)]
+    assert [each.waits for each in (first, second, third, fourth)] == [(), (), (second,), ()]
+    assert [each.end - first.start for each in (first, second, third, fourth)] == [33, 35, 35 + 33, 68 + 1]
 
 
 def test_a_partial_repeat_costs_extra_once():

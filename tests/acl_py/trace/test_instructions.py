@@ -67,7 +67,7 @@ async def test_instructions_are_kept_when_they_are_asked_for():
     assert all(op.start_ns <= row.start_ns <= row.end_ns <= op.end_ns for row in rows)
 
 
-async def test_a_wait_knows_the_instruction_that_it_waited_for():
+async def test_what_waits_knows_the_instruction_that_it_waited_for():
     sim = await traced((1, 3))
     rows = sim.trace.instructions
     waits = [row for row in rows if row.kind == "wait"]
@@ -77,7 +77,9 @@ async def test_a_wait_knows_the_instruction_that_it_waited_for():
         assert (setter.kind, setter.name) == ("set", row.name.replace("Wait", "Set"))
         assert setter.core == row.core
         assert setter.end_ns <= row.end_ns
-    assert all(row.waited_for is None for row in rows if row.kind != "wait")
+    first, _, third = (index for index, row in enumerate(rows) if row.name == "Muls")
+    assert rows[third].waited_for == first  # it has the same two buffers
+    assert all(row.waited_for is None for row in rows if row.kind != "wait" and row is not rows[third])
 
 
 async def test_without_being_asked_a_trace_keeps_none():
