@@ -29,7 +29,7 @@ from typing import Any, TypeVar
 from acl_py.deadlocks import Waiting
 from acl_py.errors import DeadlockError, Kind
 from acl_py.runtime import Runtime
-from acl_py.scopes import SUCCESS, Scope, last_error, scope_var
+from acl_py.scopes import SUCCESS, ThreadScope, last_error, scope_var
 from acl_py.threads import GRACE_S, Company, Thread, is_hopeless
 from device_model.contexts import Context
 from device_model.scheduler import Completion, FirstOf
@@ -274,7 +274,7 @@ def take_part(runtime: Runtime, context: Context | None = None) -> None:
     assert isinstance(bridge, BlockingBridge), f"{runtime!r} is one of an event loop"
     bridge.admit()
     with bridge.lock:
-        scope_var.set(Scope(runtime, runtime.device(0).primary if context is None else context))
+        scope_var.set(ThreadScope(runtime, runtime.device(0).primary if context is None else context))
     last_error.set(SUCCESS)
 
 

@@ -24,7 +24,7 @@ SUCCESS = Code(0, "success")
 
 
 class Scope:
-    """What a task sees: its runtime, and the context that is current. Never changed, only replaced (but: Barred)."""
+    """What a task sees: its runtime, and the context that is current. Never changed, only replaced; but see Barred."""
 
     __slots__ = ("context", "runtime")
 
@@ -33,6 +33,12 @@ class Scope:
     def __init__(self, runtime: "Runtime", context: "Context | Barred") -> None:
         self.runtime = runtime
         self.context = context  # type: ignore[assignment]  # verbs see contexts: what is barred goes no further
+
+
+class ThreadScope(Scope):
+    """What a thread sees, with all the tasks in it: what becomes current does so here."""
+
+    __slots__ = ()
 
 
 class Barred:
@@ -106,14 +112,15 @@ def current() -> Scope:
 
 
 def change(scope: Scope, context: Context) -> None:
-    """Make *context* current for the calling task and those it will make."""
+    """Make *context* current for the calling task and those it will make, or for all of the calling thread."""
+    if type(scope) is ThreadScope:
+        scope.context = context
+        return
     new = Scope(scope.runtime, context)
     if scope_var.get() is None:
         opened[-1] = new
     else:
         scope_var.set(new)
-    if scope.runtime.face is not None:
-        scope.runtime.face.settle()
 
 
 async def _wait_for(completion: Completion) -> Completion:

@@ -97,9 +97,6 @@ class Session(Handles):
         """Let the calling thread take part; it has no context yet."""
         raise NotImplementedError
 
-    def settle(self) -> None:
-        """Another context is current: it is so in the whole thread."""
-
     # --- calls: functions that only run a verb do so in a wrapper of their own, see binding.runs
 
     def call(self, verb: Coroutine[Any, Any, Any]) -> tuple[Any, int]:
@@ -216,10 +213,6 @@ class OwnSession(Session):
             return
         take_part(self.runtime, self._nowhere)
         message.set(None)
-        self.settle()
-
-    def settle(self) -> None:
-        """Another context is current: it is so in the whole thread."""
         mine.scope = scope_var.get()
 
 
