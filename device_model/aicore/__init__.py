@@ -3,6 +3,7 @@
 The core of it, each importing only from those above:
 
     names.py        pipes, events between them, positions of tensors
+    spec.py         CoreSpec: what the cores of a device have, and how long things take there
     program.py      Instruction, Program: what a core was asked to do
     findings.py     what is said about mistakes; the errors of kernels
     hazards.py      who touched which bytes last, and what is not ordered behind it
@@ -13,13 +14,13 @@ The core of it, each importing only from those above:
     crossing.py     flags between cores, SyncAll
     queues.py       TPipe, TQue, TQueBind, TBuf
     copies.py       DataCopy, DataCopyPad
-    atomics.py      SetAtomicAdd: copies that add to what is in GM
+    atomics.py      SetAtomicAdd, Max, Min: copies that are combined with what is in GM
     blocks.py       GetBlockIdx and what else a kernel asks about where it runs
     debug.py        printf, DumpTensor, assert_
-    runner.py       run(): a kernel on its blocks
 
-Beside them: instructions (vector*.py; cube*.py, im2col.py, unit_flags.py, fixpipe.py; matmul*.py), times (spec.py,
-timing.py), and launch.py, which makes a kernel an operation of a device. From shapes to cores:
+Above them: vector instructions (masks.py, banks.py, vector*.py), the cube (cube*.py, im2col.py, unit_flags.py,
+fixpipe.py; matmul*.py), times (timing.py, gm.py, bandwidth.py, l2.py), runner.py, which runs a kernel on its blocks,
+and launch.py, which makes that an operation of a device. From shapes to cores:
 
     tiling.py       a length over blocks and tiles; tiling keys
     selector.py     which kind of kernel goes through the rows of a matrix

@@ -14,7 +14,7 @@ from functools import cache
 from typing import NamedTuple
 
 from device_model.aicore.banks import BANK_SHIFT, Conflict, steady_cycles
-from device_model.aicore.masks import BLOCK
+from device_model.aicore.memories import BLOCK
 from device_model.aicore.program import Direction, Flow, Instruction, Program, Site
 from device_model.aicore.runner import Result
 from device_model.aicore.spec import CoreSpec

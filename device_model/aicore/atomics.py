@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from device_model.aicore.findings import KernelError
 from device_model.aicore.machine import running
+from device_model.aicore.memories import Range
 from device_model.aicore.tensors import bfloat16, dtype_of, float32, half, int8, int16, int32
 
 _TYPES = (half, bfloat16, float32, int8, int16, int32)
@@ -24,7 +25,7 @@ class Atomic(NamedTuple):
     how: np.ufunc
     dtype: np.dtype[Any]
 
-    def into(self, writes: Sequence[tuple[Any, ...]], compute: Callable[[], object]) -> Callable[[], object]:
+    def into(self, writes: Sequence[Range], compute: Callable[[], object]) -> Callable[[], object]:
         """*compute*, which writes to *writes* in GM, with its results combined with what they held."""
         rows = [_rows(self.dtype, *each) for each in writes]
 

@@ -4,22 +4,20 @@ Which pipe moves follows from where to where. Between UB and itself it is the ve
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from operator import index as integer
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from device_model.aicore.findings import KernelError, Rule
 from device_model.aicore.machine import LINE, Core, running
-from device_model.aicore.memories import POISON
+from device_model.aicore.memories import BLOCK, POISON, Range
 from device_model.aicore.names import Pipe, Space
 from device_model.aicore.program import Direction, Flow, Kind
-from device_model.aicore.tensors import NOWHERE, GlobalTensor, LocalTensor, Range
+from device_model.aicore.tensors import NOWHERE, GlobalTensor, LocalTensor
 
-BLOCK = 32  # bytes of a DataBlock
 FB_BLOCK = 128  # of copies to FB
 Tensor = LocalTensor | GlobalTensor
 
@@ -38,8 +36,7 @@ _WAYS: dict[tuple[Space, Space], tuple[Pipe, str]] = {
 ALIGNMENT = {_S.UB: 32, _S.L1: 32, _S.L0A: 512, _S.L0B: 512, _S.L0C: 64, _S.BT: 64, _S.FB: 128}
 
 
-@dataclass(frozen=True, slots=True)
-class DataCopyParams:
+class DataCopyParams(NamedTuple):
     """*block_count* blocks (up to 4095) of *block_len* DataBlocks of 32 bytes; the gaps between the end of a block and
     the start of the next are in DataBlocks too.
 
@@ -53,8 +50,7 @@ class DataCopyParams:
     dst_gap: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class DataCopyExtParams:
+class DataCopyExtParams(NamedTuple):
     """*block_count* blocks (up to 4095) of *block_len* bytes (up to 2097151); gaps in bytes in GM, in DataBlocks of 32
     bytes in local memory. *rsv* is reserved by Ascend C and has no effect.
     """
@@ -66,8 +62,7 @@ class DataCopyExtParams:
     rsv: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class DataCopyPadExtParams:
+class DataCopyPadExtParams(NamedTuple):
     """How DataCopyPad fills blocks up to 32 bytes: with *is_pad*, *left_padding* elements before and *right_padding*
     after each block (up to 32 bytes each) hold *padding_value*; what else is added holds anything.
     """
@@ -81,8 +76,7 @@ class DataCopyPadExtParams:
 DataCopyPadParams = DataCopyPadExtParams  # the older name
 
 
-@dataclass(frozen=True, slots=True)
-class Nd2NzParams:
+class Nd2NzParams(NamedTuple):
     """*nd_num* row-major matrices of *n_value* x *d_value* elements become fractal ones (NZ).
 
     Rows are *src_d_value* elements apart, matrices *src_nd_matrix_stride*. In NZ, a column of blocks of 32 bytes has
@@ -140,7 +134,7 @@ def _copy_count(core: Core, dst: Tensor, src: Tensor, count: int) -> None:
         flow = Flow(Direction.WRITE, path, dst.memory.key, to, nbytes, bypass=dst.bypass_l2)
     else:
         cycles = _local_cycles(core, src, dst, nbytes)
-        check_overlap(core, "DataCopy", (src.memory, start, start + nbytes), (dst.memory, to, to + nbytes))
+        _check_overlap(core, "DataCopy", (src.memory, start, start + nbytes), (dst.memory, to, to + nbytes))
     core.issue(
         pipe,
         "DataCopy",
@@ -326,7 +320,7 @@ def _copy_rows(core: Core, name: str, source: _Rows, target: _Rows, fill: Callab
         flow = target.flow(Direction.WRITE, path)
     else:
         cycles = _local_cycles(core, src, dst, source.count * source.length)
-        check_overlap(core, name, source.span(), target.span())
+        _check_overlap(core, name, source.span(), target.span())
     core.issue(pipe, name, 0, cycles, (source.span(),), (target.span(),), fill or move, flow)
 
 
@@ -397,7 +391,7 @@ def DataCacheCleanAndInvalid(tensor: GlobalTensor, *, whole: bool = False) -> No
         core.dirty_lines.pop((tensor.memory, tensor.address // LINE), None)
 
 
-def check_overlap(core: Core, name: str, source: Range, target: Range) -> None:
+def _check_overlap(core: Core, name: str, source: Range, target: Range) -> None:
     """Report an instruction whose source and destination share some bytes but not all."""
     if source[0] is target[0] and source[1] < target[2] and target[1] < source[2] and source[1:3] != target[1:3]:
         core.find(

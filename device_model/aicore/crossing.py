@@ -19,8 +19,8 @@ from device_model.aicore.tensors import GlobalTensor, LocalTensor, int32
 
 IDS = 16
 MAX_COUNT = 15
-_SYNC_ALL = 16  # the inner ids of SyncAll: of one type of core, and of both
-_SOFT_SYNC = 18  # that of SyncAll with a workspace, which on a card uses none
+_SYNC_ALL = 16  # the inner id of SyncAll
+_SOFT_SYNC = 17  # that of SyncAll with a workspace, which on a card uses none
 _RESERVED = range(11, 15)  # those that a card's SyncAll uses
 _SLOT = 32  # bytes of a core in the workspaces of SyncAll
 
@@ -90,7 +90,7 @@ class Crossing:
     ) -> None:
         """*core* sets *flag* once all before it in *pipe* has finished."""
         instruction = core.note(pipe, Kind.CROSS_SET, name)
-        if _SYNC_ALL <= flag < _SOFT_SYNC:
+        if flag == _SYNC_ALL:
             self._meeting = self._meeting or instruction
         elif flag in _RESERVED:
             self._borrowed = self._borrowed or (core, instruction, flag)
@@ -238,7 +238,7 @@ def SyncAll(
     crossing.check_fits(core, "SyncAll")
     everyone = tuple(each.index for each in crossing.cores if not aiv_only or each.core_type is core.core_type)
     if gm_workspace is None and ub_workspace is None and not used_cores:
-        flag = _SYNC_ALL + (0 if aiv_only else 1)
+        flag = _SYNC_ALL
     else:
         everyone = everyone[: used_cores or None]
         _count_in(core, gm_workspace, ub_workspace, everyone)

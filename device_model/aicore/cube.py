@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from device_model.aicore.findings import KernelError
 from device_model.aicore.machine import Core, running
+from device_model.aicore.memories import Range
 from device_model.aicore.names import CoreType, Pipe, Space
 from device_model.aicore.program import Flow
 from device_model.aicore.tensors import LocalTensor
@@ -30,7 +31,6 @@ CELL = 16 * 16 * 4  # bytes of a fractal in L0C
 MAX_SIDE = 4095  # of m, n, k in one Mmad
 
 Array = npt.NDArray[Any]
-Range = tuple[Any, ...]
 
 
 class MmadParams(NamedTuple):

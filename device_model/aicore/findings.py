@@ -30,7 +30,7 @@ class Rule(Enum):
     RELEASED_TWICE = "an event id is released once, after it was allocated"
     WAIT_TIMEOUT = "a wait with a time limit sees its flag in time"
     TAIL_DROPPED = "a copy moves whole blocks of 32 bytes"
-    PARTIAL_OVERLAP = "source and destination of an instruction are the same bytes, or share none"
+    PARTIAL_OVERLAP = "source and destination of an instruction are the same bytes, or share none still to be read"
     SHARED_LINE = "two cores do not write one 64-byte line of GM by scalar"
     NOT_FLUSHED = "what is written to GM by scalar is flushed with DataCacheCleanAndInvalid"
     CROSS_OVERFLOW = "the counter of a cross-core flag stays at 15 or below"

@@ -20,8 +20,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from device_model.aicore.cube import MAX_SIDE, SIDE, Array, CubeUnit, Plan, Range, cube_unit, fractals, k0
+from device_model.aicore.cube import MAX_SIDE, SIDE, Array, CubeUnit, Plan, cube_unit, fractals, k0
 from device_model.aicore.findings import KernelError
+from device_model.aicore.memories import Range
 from device_model.aicore.names import Pipe, Space
 from device_model.aicore.program import Direction, Flow
 from device_model.aicore.tensors import GlobalTensor, LocalTensor

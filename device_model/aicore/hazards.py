@@ -195,8 +195,15 @@ class Shadow:
             first.stop = spans[-1].stop
         first.writer = writer
         first.readers.clear()
-        first.old = None
         return first
+
+    def writer_of(self, at: int) -> Instruction | None:
+        """Who wrote byte *at* last, if it is known."""
+        index = bisect_right(self._starts, at) - 1
+        span = self._spans[self._starts[index]] if index >= 0 else None
+        if span is None or span.stop <= at:
+            return None
+        return span.writer.members[-1] if isinstance(span.writer, Adders) else span.writer
 
     def __iter__(self) -> Iterator[Span]:
         return (self._spans[start] for start in self._starts)

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from device_model import memory as model
+from device_model.aicore.findings import KernelError
 from device_model.aicore.memories import GlobalMemory
 from device_model.aicore.names import CoreType, KernelType
 from device_model.aicore.runner import Result, run
@@ -118,10 +119,12 @@ class Launch(CoreKernel):
                 hazards=options.hazards,
                 weak=options.weak,
             )
+            for image in self._images.values():
+                image.check()
         except DeviceError as error:
             return self._stopped(error)
         except Exception as error:
-            self.result = getattr(error, "result", None)
+            self.result = getattr(error, "result", self.result)
             failure = DeviceError(
                 Kind.CUBE_FAILURE if options.kind.cubes else Kind.LAUNCH_FAILURE,
                 f"kernel {self.label} raised {type(error).__name__}: {error}",
@@ -190,11 +193,12 @@ class Launch(CoreKernel):
 class _Image:
     """One allocation as a launch sees it: the memory itself if it is only read, else a private one."""
 
-    __slots__ = ("_allocation", "_before", "_private", "memory")
+    __slots__ = ("_allocation", "_before", "_only_read", "_private", "memory")
 
     def __init__(self, allocation: Allocation, arguments: Sequence[Argument]) -> None:
         self._allocation = allocation
         self._before: list[tuple[int, int, Bytes | None]] = []  # what is to be published; and what a change is told by
+        self._only_read: list[Argument] = []  # beside others that are written
         name = "/".join(dict.fromkeys(argument.name for argument in arguments))
         key = (allocation.device, allocation.serial)
         if not any(argument.is_written for argument in arguments):
@@ -207,18 +211,32 @@ class _Image:
         # As large as the allocation, so that addresses agree; what no argument names is not touched and takes no room.
         private = self._private = np.frombuffer(model.create_mapping(max(1, allocation.nbytes)), np.uint8)
         for argument in arguments:
+            _, start, stop = argument.extent
+            if argument.is_written and not argument.is_read:
+                model.write_poison(private.data, start, stop)
+        for argument in arguments:  # behind that: an argument only read may have the same bytes
             if argument.is_read:
                 _, start, stop = argument.extent
                 private[start:stop] = model.array(allocation, start, np.uint8, stop - start)
         for argument in arguments:
-            _, start, stop = argument.extent
-            if argument.is_written and not argument.is_read:
-                model.write_poison(private.data, start, stop)
-        for argument in arguments:
             if argument.is_written:
                 _, start, stop = argument.extent
                 self._before.append((start, stop, private[start:stop].copy() if argument.is_read else None))
+        self._only_read = [argument for argument in arguments if not argument.is_written]
         self.memory = GlobalMemory(private, key, name)
+
+    def check(self) -> None:
+        """A KernelError if the blocks changed what the kernel has only as In: nobody would ever see it."""
+        for name, _, start, stop, *_ in self._only_read:
+            changed = self._private[start:stop] != model.array(self._allocation, start, np.uint8, stop - start)
+            for first, last, _ in self._before:  # where another argument may be written
+                changed[max(first - start, 0) : max(last - start, 0)] = False
+            if changed.any():
+                at = start + int(changed.argmax())
+                writer = self.memory.shadow.writer_of(at) or "the kernel"
+                raise KernelError(
+                    f"{writer} writes to GM {name}, which the kernel has as In", "declare it as Out or InOut"
+                )
 
     def publish(self) -> None:
         """Write to the allocation what the launch wrote."""

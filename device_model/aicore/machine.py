@@ -15,7 +15,7 @@ from greenlet import getcurrent, greenlet
 
 from device_model.aicore.findings import Finding, Findings, KernelError, Rule
 from device_model.aicore.hazards import ALWAYS, Clock
-from device_model.aicore.memories import Bytes, GlobalMemory, LocalMemory, Memory
+from device_model.aicore.memories import Bytes, GlobalMemory, LocalMemory, Memory, Range
 from device_model.aicore.names import EVENT_OF, EVENTS_OF, PIPES, SPACES_OF, CoreType, HardEvent, Pipe, Space
 from device_model.aicore.program import Flow, Instruction, Kind, Program, Site
 from device_model.aicore.spec import CoreSpec
@@ -138,8 +138,8 @@ class Core:
         name: str,
         startup: int,
         cycles: int,
-        reads: Sequence[tuple[Any, ...]],
-        writes: Sequence[tuple[Any, ...]],
+        reads: Sequence[Range],
+        writes: Sequence[Range],
         compute: Callable[[], object],
         flow: Flow | None = None,
     ) -> Instruction:
@@ -157,13 +157,12 @@ class Core:
         self.instructions.append(instruction)
         if self.atomic is not None and pipe in _TO_GM and type(writes[0][0]) is GlobalMemory:
             compute = self.atomic.into(writes, compute)
-        if self.hazards:
-            stale = self._access(instruction, reads, writes)
+        stale = self._access(instruction, reads, writes) if self.hazards else None
+        try:
             if stale:
                 _compute_with(stale, writes, compute)
-                return instruction
-        try:
-            compute()
+            else:
+                compute()
         except ValueError:
             _refuse_read_only(instruction, writes)
             raise
@@ -228,9 +227,7 @@ class Core:
 
     # What is known
 
-    def _access(
-        self, instruction: Instruction, reads: Sequence[tuple[Any, ...]], writes: Sequence[tuple[Any, ...]]
-    ) -> list[Stale]:
+    def _access(self, instruction: Instruction, reads: Sequence[Range], writes: Sequence[Range]) -> list[Stale]:
         """Check and note what *instruction* touches; returns the bytes that it sees old (weak mode)."""
         pipe = instruction.pipe
         seqs = self.seqs
@@ -352,7 +349,7 @@ def _kernels_frame(inner: FrameType) -> FrameType:
     return inner if frame is None else frame
 
 
-def _compute_with(stale: Sequence[Stale], writes: Sequence[tuple[Any, ...]], compute: Callable[[], object]) -> None:
+def _compute_with(stale: Sequence[Stale], writes: Sequence[Range], compute: Callable[[], object]) -> None:
     """Compute while *stale* bytes are what they were before their last write; what is computed into them stays."""
     fresh = [memory.bytes[start : start + len(old)].copy() for memory, start, old in stale]
     for memory, start, old in stale:
@@ -369,7 +366,7 @@ def _compute_with(stale: Sequence[Stale], writes: Sequence[tuple[Any, ...]], com
         memory.bytes[start:stop] = kept
 
 
-def _refuse_read_only(instruction: Instruction, writes: Sequence[tuple[Any, ...]]) -> None:
+def _refuse_read_only(instruction: Instruction, writes: Sequence[Range]) -> None:
     for memory, *_ in writes:
         if not memory.bytes.flags.writeable:
             raise KernelError(

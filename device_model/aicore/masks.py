@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from device_model.aicore.findings import KernelError
 from device_model.aicore.machine import ALL_LANES, running
+from device_model.aicore.memories import BLOCK, Range
 
-BLOCK = 32  # bytes
 REPEAT = 256  # bytes
 MAX_REPEATS = 255
 
@@ -126,19 +126,27 @@ class Access:
             return slice(start + first, min(start + first + self.step, self.where.stop))
         return self.where[first : first + self.step]
 
-    def ranges(self, memory: Any, address: int) -> tuple[tuple[Any, ...], ...]:
+    def ranges(self, memory: Any, address: int) -> tuple[Range, ...]:
         """The bytes touched of an operand at *address* of *memory*, as `Core.issue` takes them."""
         return tuple((memory, address + row[0], address + row[1], *row[2:]) for row in self.rows)
 
 
-def frozen(mask: Lanes) -> Mask:
-    """*mask* as a key; counts and words may be NumPy's integers, whose shifts would overflow."""
+def frozen(mask: Lanes, repeat_time: int | None) -> Mask:
+    """*mask* as a key, a number of elements if *repeat_time* is None.
+
+    Counts and words may be NumPy's integers, whose shifts would overflow.
+    """
+    if repeat_time is None and type(mask) is int:  # the most frequent form
+        return mask
     if isinstance(mask, Placeholder):
         core = running()
         if core.counts_mask and core.mask == ALL_LANES:
             raise KernelError("MASK_PLACEHOLDER without a number of elements", "call SetVectorMask(0, number) first")
         return Counter(core.mask[0]) if core.counts_mask else core.mask
-    return tuple(map(index, mask)) if isinstance(mask, Sequence | np.ndarray) else index(mask)
+    if isinstance(mask, Sequence | np.ndarray):
+        return tuple(map(index, mask))
+    number = index(mask)
+    return Counter(number) if repeat_time is not None and running().counts_mask else number
 
 
 @cache
@@ -157,6 +165,8 @@ def strided(itemsize: int, lanes: int, mask: Mask, repeats: int, blk_stride: int
     A Counter makes its own number of repeats; the last may be short.
     """
     if isinstance(mask, Counter):
+        if mask.elements < 0:
+            raise KernelError(f"a mask of {mask.elements} elements", "in counter mode it is 0 or more")
         repeats, active = -(-mask.elements // lanes), np.arange(lanes)
         size = mask.elements
     else:
@@ -221,12 +231,15 @@ def _rows(indices: Indices, itemsize: int) -> tuple[tuple[int, ...], ...]:
 
 
 def SetMaskCount() -> None:
-    """From now on the mask that SetVectorMask sets counts elements over all repeats (counter mode)."""
+    """From now on a mask that is a number counts elements over all repeats (counter mode).
+
+    It is that of SetVectorMask or of the instruction, whose *repeat_time* has no effect then. Masks of bits tell lanes.
+    """
     running().counts_mask = True
 
 
 def SetMaskNorm() -> None:
-    """From now on the mask that SetVectorMask sets tells the lanes of each repeat (normal mode)."""
+    """From now on masks tell the lanes of each repeat (normal mode), as they do at first."""
     running().counts_mask = False
 
 

@@ -1,6 +1,7 @@
 """Memories: the local ones of a core, such as UB, and allocations in GM."""
 
 from collections.abc import Hashable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +10,11 @@ from device_model.aicore.hazards import GlobalShadow, Shadow
 from device_model.aicore.names import Space
 from device_model.aicore.program import Instruction
 
+BLOCK = 32  # bytes of a DataBlock, the unit of local memories
+
 Bytes = npt.NDArray[np.uint8]
+# (memory, start, stop), or (memory, start, stop, length, stride): rows of *length* bytes, *stride* apart.
+Range = tuple[Any, ...]
 
 # What local memory holds before anybody writes: a card has what the kernel before left there. These bytes are NaN as
 # half, float and bfloat16, and large as integers, so that they show.

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from device_model.aicore import sync
 from device_model.aicore.findings import KernelError, KernelHangError, Rule
 from device_model.aicore.machine import Core, running
-from device_model.aicore.memories import LocalMemory
+from device_model.aicore.memories import BLOCK, LocalMemory
 from device_model.aicore.names import EVENT_OF, HardEvent, Pipe, Space, TPosition
 from device_model.aicore.program import Site
 from device_model.aicore.sync import (
@@ -30,7 +30,6 @@ from device_model.aicore.tensors import LocalTensor, dtype_of, place
 
 MAX_BUFFERS = 64  # per TPipe
 MAX_LIVE = 8  # per TPosition, for each takes an event id
-BLOCK = 32  # bytes: lengths are rounded up to it
 
 _P = TPosition
 # By position: the pipe that fills a buffer there, and the one that uses it.

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy.typing as npt
 
-from device_model.aicore.masks import BLOCK, REPEAT
+from device_model.aicore.masks import REPEAT
+from device_model.aicore.memories import BLOCK
 from device_model.aicore.spec import CoreSpec
 from device_model.aicore.tensors import dtype_of
 from device_model.aicore.tiling import BlockTiling, TilingKey, block_tiling

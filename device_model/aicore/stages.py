@@ -18,8 +18,9 @@ import numpy.typing as npt
 
 from device_model.aicore.findings import KernelError
 from device_model.aicore.machine import EVENT_IDS
+from device_model.aicore.memories import BLOCK
 from device_model.aicore.names import EVENT_OF, Pipe, TPosition
-from device_model.aicore.queues import BLOCK, TBuf, TPipe, TQueBind
+from device_model.aicore.queues import TBuf, TPipe, TQueBind
 from device_model.aicore.sync import AllocEventID, ReleaseEventID, SetFlag, WaitFlag
 from device_model.aicore.tensors import LocalTensor, dtype_of
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from device_model.aicore.findings import KernelError
 from device_model.aicore.machine import running
-from device_model.aicore.memories import GlobalMemory, LocalMemory
+from device_model.aicore.memories import GlobalMemory, LocalMemory, Range
 from device_model.aicore.names import CacheMode, TPosition
 
 half = float16 = np.dtype(np.float16)
@@ -36,10 +36,6 @@ def dtype_of(dtype: npt.DTypeLike) -> np.dtype[Any]:
             raise TypeError(f"tensors hold {', '.join(map(str, DTYPES))}, not {known}")
         _BY_TYPE[dtype] = known
     return known
-
-
-# (memory, start, stop), or (memory, start, stop, length, stride): rows of *length* bytes, *stride* apart.
-Range = tuple[Any, ...]
 
 
 NOWHERE = GlobalMemory(np.empty(0, np.uint8), "nowhere")  # of a GlobalTensor without a buffer

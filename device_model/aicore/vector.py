@@ -44,6 +44,7 @@ FLOATS = ("float16", "float32")
 NUMBERS = ("float16", "float32", "int16", "int32")
 BITS = ("int16", "uint16")
 SHIFTED = (*BITS, "int32", "uint32")
+WORDS = ("float16", "bfloat16", "int16", "uint16", "float32", "int32", "uint32")  # of 16 and 32 bits
 
 Strides = tuple[int, int]  # of blocks, of repeats
 Compute = Callable[..., object]
@@ -224,7 +225,7 @@ def _unary(name: str, compute: Compute, types: Sequence[str], doc: str) -> Unary
         repeat_time: int | None = None,
         repeat_params: UnaryRepeatParams = UNARY,
     ) -> None:
-        mask = count if type(count) is int else frozen(count)
+        mask = frozen(count, repeat_time)
         unit = vector_unit()
         key = (name, dst, src, mask, repeat_time, repeat_params)
         plan = unit.plans.get(key)
@@ -260,7 +261,7 @@ def _binary(
         repeat_time: int | None = None,
         repeat_params: BinaryRepeatParams = BINARY,
     ) -> None:
-        mask = count if type(count) is int else frozen(count)
+        mask = frozen(count, repeat_time)
         unit = vector_unit()
         key = (name, dst, src0, src1, mask, repeat_time, repeat_params)
         plan = unit.plans.get(key)
@@ -288,7 +289,7 @@ def _scalar(name: str, compute: Compute, types: Sequence[str], doc: str) -> Scal
         repeat_time: int | None = None,
         repeat_params: UnaryRepeatParams = UNARY,
     ) -> None:
-        mask = count if type(count) is int else frozen(count)
+        mask = frozen(count, repeat_time)
         unit = vector_unit()
         key = (name, dst, src, mask, repeat_time, repeat_params)
         plan = unit.plans.get(key)
@@ -312,8 +313,8 @@ Add = _binary("Add", np.add, NUMBERS, "dst = src0 + src1; integers wrap.")
 Sub = _binary("Sub", np.subtract, NUMBERS, "dst = src0 - src1; integers wrap.")
 Mul = _binary("Mul", np.multiply, NUMBERS, "dst = src0 * src1; integers wrap.")
 Div = _binary("Div", np.divide, FLOATS, "dst = src0 / src1.")
-Max = _binary("Max", vm.larger, NUMBERS, "dst = the larger of src0 and src1.")
-Min = _binary("Min", vm.smaller, NUMBERS, "dst = the smaller of src0 and src1.")
+Max = _binary("Max", vm.larger, NUMBERS, "dst = the larger of src0 and src1; NaN if one is.")
+Min = _binary("Min", vm.smaller, NUMBERS, "dst = the smaller of src0 and src1; NaN if one is.")
 And = _binary("And", np.bitwise_and, BITS, "dst = src0 & src1, bit by bit.")
 Or = _binary("Or", np.bitwise_or, BITS, "dst = src0 | src1, bit by bit.")
 AddRelu = _binary("AddRelu", vm.add_relu, (*FLOATS, "int16"), "dst = max(src0 + src1, 0).")
@@ -358,7 +359,7 @@ def Axpy(
     repeat_params: UnaryRepeatParams = UNARY,
 ) -> None:
     """Dst = src * scalar + dst, rounded once. The source may be half where dst is float."""
-    mask = count if type(count) is int else frozen(count)
+    mask = frozen(count, repeat_time)
     unit = vector_unit()
     key = ("Axpy", dst, src, mask, repeat_time, repeat_params)
     plan = unit.plans.get(key)
@@ -382,9 +383,10 @@ def Cast(
 ) -> None:
     """Dst = src as the type of dst, rounded as *round_mode* says; float to float rounds to whole numbers.
 
-    Repeats are counted by the wider type. What does not fit in an integer saturates.
+    Repeats are counted by the wider type. What does not fit in an integer saturates. In place, both types must have
+    one width: else source and destination overlap in part, which the vendor excludes within a repeat.
     """
-    mask = count if type(count) is int else frozen(count)
+    mask = frozen(count, repeat_time)
     unit = vector_unit()
     key = ("Cast", dst, src, round_mode, mask, repeat_time, repeat_params)
     plan = unit.plans.get(key)
@@ -413,8 +415,7 @@ def _check_cast(dst: LocalTensor, src: LocalTensor, mode: RoundMode) -> None:
         )
 
 
-_ANY = ("float16", "bfloat16", "int16", "uint16", "float32", "int32", "uint32")
-_copy = _unary("Copy", vm.copy, _ANY, "")
+_copy = _unary("Copy", vm.copy, WORDS, "")
 
 
 class CopyRepeatParams(NamedTuple):
@@ -446,12 +447,12 @@ def Duplicate(
     dst_rep_stride: int = 8,
 ) -> None:
     """Dst = scalar in each element: `(dst, scalar, count)` or `(dst, scalar, mask, repeat_time, strides)`."""
-    mask = count if type(count) is int else frozen(count)
+    mask = frozen(count, repeat_time)
     unit = vector_unit()
     key = ("Duplicate", dst, mask, repeat_time, dst_blk_stride, dst_rep_stride)
     plan = unit.plans.get(key)
     if plan is None:
-        check_type("Duplicate", "dst", dst, _ANY)
+        check_type("Duplicate", "dst", dst, WORDS)
         strides = (dst_blk_stride, dst_rep_stride)
         plan = elementwise(unit, "Duplicate", _fill, dst, (), mask, repeat_time, strides, ())
         unit.plans[key] = plan
@@ -491,7 +492,7 @@ def _progression(
     repeat_time: int | None,
     strides: Strides,
 ) -> None:
-    mask = frozen(count)
+    mask = frozen(count, repeat_time)
     unit = vector_unit()
     key = (name, dst, mask, repeat_time, strides)
     plan = unit.plans.get(key)

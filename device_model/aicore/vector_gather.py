@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from device_model.aicore.findings import KernelError
-from device_model.aicore.masks import BLOCK, REPEAT, Access, Lanes, Mask, counted, frozen, strided
+from device_model.aicore.masks import REPEAT, Access, Lanes, counted, frozen, strided
+from device_model.aicore.memories import BLOCK
 from device_model.aicore.tensors import LocalTensor
-from device_model.aicore.vector import access_of
+from device_model.aicore.vector import WORDS, access_of
 from device_model.aicore.vector_unit import (
     Plan,
     VectorUnit,
@@ -22,9 +23,6 @@ from device_model.aicore.vector_unit import (
     plain_cost,
     vector_unit,
 )
-
-SHORT = ("float16", "bfloat16", "int16", "uint16")
-LONG = ("float32", "int32", "uint32")
 
 
 class BrcbRepeatParams(NamedTuple):
@@ -57,18 +55,18 @@ def Gather(
     Offsets are uint32 and multiples of the element's size; those of repeats follow each other.
     """
     unit = vector_unit()
-    mask = frozen(count)
+    mask = frozen(count, repeat_time)
     key = ("Gather", dst, src, src_offset, src_base_addr, mask, repeat_time, dst_rep_stride)
     plan = unit.plans.get(key)
     if plan is None:
-        check_type("Gather", "dst", dst, (*SHORT, *LONG))
+        check_type("Gather", "dst", dst, WORDS)
         check_type("Gather", "src", src, (dst.dtype.name,))
         check_type("Gather", "srcOffset", src_offset, ("uint32",))
         if repeat_time is None:
             check_count("Gather", mask)
         itemsize, lanes = dst.dtype.itemsize, lanes_of(dst)
         written = access_of(itemsize, lanes, mask, repeat_time, (1, dst_rep_stride))
-        offsets = _lanes_in_row(4, lanes, mask, repeat_time)
+        offsets = access_of(4, lanes, mask, repeat_time, (1, lanes * 4 // BLOCK))
         check_reach("Gather", "dst", dst, written)
         check_reach("Gather", "srcOffset", src_offset, offsets)
         check_overlap(unit.core, "Gather", dst, written, ((src_offset, offsets),))
@@ -93,14 +91,6 @@ def Gather(
         )
         unit.plans[key] = plan
     unit.issue(plan, plan.compute)
-
-
-def _lanes_in_row(itemsize: int, lanes: int, count: Mask, repeat_time: int | None) -> Access:
-    """An operand with one element for each lane of each repeat, repeats one behind the other."""
-    if repeat_time is None:
-        assert isinstance(count, int)
-        return counted(itemsize, lanes, count)
-    return strided(itemsize, lanes, count, repeat_time, 1, lanes * itemsize // BLOCK)
 
 
 # Patterns 1 to 7: which elements of each pair, each four, or all.
@@ -140,7 +130,7 @@ def _plan_gather_mask(
     mask: int,
     params: GatherMaskParams,
 ) -> Plan:
-    check_type("GatherMask", "dst", dst, (*SHORT, *LONG))
+    check_type("GatherMask", "dst", dst, WORDS)
     check_type("GatherMask", "src0", src0, (dst.dtype.name,))
     itemsize, lanes = src0.dtype.itemsize, lanes_of(src0)
     each = mask if reduce_mode else lanes
@@ -208,7 +198,7 @@ def Brcb(dst: LocalTensor, src0: LocalTensor, repeat_time: int, repeat_params: B
     key = ("Brcb", dst, src0, repeat_time, repeat_params)
     plan = unit.plans.get(key)
     if plan is None:
-        check_type("Brcb", "dst", dst, (*SHORT, *LONG))
+        check_type("Brcb", "dst", dst, WORDS)
         check_type("Brcb", "src0", src0, (dst.dtype.name,))
         itemsize = dst.dtype.itemsize
         lanes = lanes_of(dst)

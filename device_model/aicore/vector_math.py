@@ -16,6 +16,9 @@ Array = npt.NDArray[Any]
 _WIDE = np.float64
 
 
+# These two, for NumPy deprecates calling its own with an output as the third argument.
+
+
 def larger(x: Array, y: Array, out: Array) -> None:
     """The larger of both; NaN if one is."""
     np.maximum(x, y, out=out)

@@ -3,6 +3,8 @@
 Order of sums: within a repeat neighbours are added, then their sums, and so on, as a tree; in half each sum is rounded
 to half. Lanes that the mask leaves out count as nothing. ReduceSum adds the results of repeats one after the other in
 its form with *count*, and as a tree in its form with *mask* (as the vendor documents).
+
+Results may lie on elements that have been read, in place for one, but not on those of a later repeat.
 """
 
 from collections.abc import Callable
@@ -13,7 +15,6 @@ import numpy as np
 
 from device_model.aicore.findings import KernelError
 from device_model.aicore.masks import (
-    BLOCK,
     Access,
     Counter,
     Lanes,
@@ -24,22 +25,23 @@ from device_model.aicore.masks import (
     results,
     strided,
 )
+from device_model.aicore.memories import BLOCK
 from device_model.aicore.tensors import LocalTensor
+from device_model.aicore.vector import FLOATS
 from device_model.aicore.vector_math import highest, lowest, padded, power_of_two, tree, zero
 from device_model.aicore.vector_unit import (
     Plan,
     VectorUnit,
     check_count,
-    check_overlap,
     check_reach,
     check_type,
+    check_unread,
     cost,
     lanes_of,
     plain_cost,
     vector_unit,
 )
 
-FLOATS = ("float16", "float32")
 INDEX = {2: np.uint16, 4: np.uint32}
 
 
@@ -80,7 +82,7 @@ def _reduction(
     width = lanes_of(src)
     check_reach(name, "dst", dst, written, min(alignment, BLOCK))
     check_reach(name, "src", src, read)
-    stepwise = in_order and check_overlap(unit.core, name, dst, written, ((src, read),))
+    stepwise = in_order and check_unread(unit.core, name, dst, written, src, read)
     view, out = src.view, dst.view
     where, to = read.where, written.where
 
@@ -223,7 +225,7 @@ def _whole(
     outputs: int,
 ) -> None:
     unit = vector_unit()
-    mask = frozen(count)
+    mask = frozen(count, repeat_time)
     key = (name, dst, src, tmp, mask, repeat_time, src_rep_stride, outputs)
     plan = unit.plans.get(key)
     if plan is None:
@@ -352,7 +354,7 @@ def _each(
 ) -> None:
     """Bring together *group* neighbours (0: the whole repeat); strides of dst count what one repeat gives."""
     unit = vector_unit()
-    lanes_on = frozen(mask)
+    lanes_on = frozen(mask, repeat_time)
     key = (name, dst, src, lanes_on, repeat_time, dst_rep_stride, src_blk_stride, src_rep_stride)
     plan = unit.plans.get(key)
     if plan is None:
@@ -417,7 +419,7 @@ def _each_extreme(
     order: ReduceOrder,
 ) -> None:
     unit = vector_unit()
-    lanes_on = frozen(mask)
+    lanes_on = frozen(mask, repeat_time)
     key = (name, dst, src, lanes_on, repeat_time, strides, order)
     plan = unit.plans.get(key)
     if plan is None:

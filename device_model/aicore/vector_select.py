@@ -11,7 +11,6 @@ import numpy as np
 from device_model.aicore.findings import KernelError
 from device_model.aicore.masks import (
     BINARY,
-    BLOCK,
     UNARY,
     BinaryRepeatParams,
     Lanes,
@@ -20,8 +19,8 @@ from device_model.aicore.masks import (
     active_lanes,
     counted,
     frozen,
-    strided,
 )
+from device_model.aicore.memories import BLOCK
 from device_model.aicore.names import CMPMODE, SELMODE
 from device_model.aicore.tensors import LocalTensor
 from device_model.aicore.vector import FLOATS, access_of, typed
@@ -96,7 +95,7 @@ def _compare(
     scalar: float | None,
 ) -> None:
     unit = vector_unit()
-    mask = frozen(count)
+    mask = frozen(count, repeat_time)
     key = (name, dst, sources, mode, mask, repeat_time, strides)
     plan = unit.plans.get(key)
     if plan is None:
@@ -173,7 +172,7 @@ def Select(
     bits go on from repeat to repeat; VSEL_TENSOR_SCALAR_MODE, the same, and src1 is a scalar.
     """
     unit = vector_unit()
-    mask = frozen(count)
+    mask = frozen(count, repeat_time)
     scalar = None if isinstance(src1, LocalTensor) else src1
     if (scalar is not None) != (sel_mode is SELMODE.VSEL_TENSOR_SCALAR_MODE):
         raise KernelError(
@@ -218,9 +217,7 @@ def _plan_select(
     ]
     reads = list(zip(sources, accesses, strict=True))
     # Which bit each element goes by.
-    lane = (
-        np.arange(written.size) if repeat_time is None else strided(itemsize, lanes, count, repeat_time, 1, 8).indices
-    )
+    lane = access_of(itemsize, lanes, count, repeat_time, (1, 8)).indices
     if mode is SELMODE.VSEL_CMPMASK_SPR:
         lane = lane % lanes
     bits = counted(1, lanes // 8, int(lane.max(initial=-1)) // 8 + 1)

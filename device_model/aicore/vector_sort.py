@@ -12,6 +12,7 @@ import numpy as np
 from device_model.aicore.findings import KernelError
 from device_model.aicore.masks import counted
 from device_model.aicore.tensors import LocalTensor
+from device_model.aicore.vector import FLOATS
 from device_model.aicore.vector_unit import (
     Plan,
     VectorUnit,
@@ -22,7 +23,6 @@ from device_model.aicore.vector_unit import (
     vector_unit,
 )
 
-FLOATS = ("float16", "float32")
 GROUP = 32
 RECORD = 8  # bytes
 MAX_LIST = 4095

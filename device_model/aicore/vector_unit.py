@@ -18,7 +18,8 @@ import numpy as np
 from device_model.aicore.banks import Conflict, Operand, steady_cycles
 from device_model.aicore.findings import KernelError, Rule
 from device_model.aicore.machine import Core, running
-from device_model.aicore.masks import BLOCK, REPEAT, Access
+from device_model.aicore.masks import REPEAT, Access
+from device_model.aicore.memories import BLOCK, Range
 from device_model.aicore.names import CoreType, Pipe, Space
 from device_model.aicore.program import Instruction
 from device_model.aicore.tensors import LocalTensor
@@ -43,8 +44,8 @@ class Plan:
         self,
         name: str,
         cost: Cost,
-        reads: tuple[tuple[Any, ...], ...],
-        writes: tuple[tuple[Any, ...], ...],
+        reads: tuple[Range, ...],
+        writes: tuple[Range, ...],
         compute: Callable[..., object],
     ) -> None:
         self.name = name
@@ -143,9 +144,9 @@ def check_count(name: str, count: Any) -> None:
 def check_overlap(
     core: Core, name: str, dst: LocalTensor, written: Access, sources: Sequence[tuple[LocalTensor, Access]]
 ) -> bool:
-    """Does *dst* share bytes with a source without being the same? It is a finding, unless it accumulates.
+    """Report a *dst* that shares bytes with a source without being the same; do repeats see each other's results?
 
-    Accumulating: repeats that add into one place (repeat stride 0 of destination and source) are supported.
+    They also do, and are right, where they add into one place (repeat stride 0 of destination and source).
     """
     stepwise = False
     for source, read in sources:
@@ -163,13 +164,43 @@ def check_overlap(
     return stepwise
 
 
+def check_unread(core: Core, name: str, dst: LocalTensor, written: Access, source: LocalTensor, read: Access) -> bool:
+    """Report a reduction of which a repeat writes what a later one reads from *source*; does one?
+
+    Results may lie on what has been read: the vendor's rule for reductions.
+    """
+    if not _meet(written.ranges(0, dst.address), read.ranges(0, source.address)):
+        return False
+    base = min(dst.address, source.address)
+    end = max(dst.address + dst.nbytes, source.address + source.nbytes)
+    last_read = np.full(end - base, -1)
+    for number in range(read.repeats):
+        last_read[_bytes_of(source, read, number) - base] = number
+    if not any((last_read[_bytes_of(dst, written, number) - base] > number).any() for number in range(written.repeats)):
+        return False
+    core.find(
+        Rule.PARTIAL_OVERLAP,
+        f"{name} writes bytes of {dst!r} that a later repeat reads from {source!r}; "
+        "let results lie on what has been read, or apart",
+    )
+    return True
+
+
+def _bytes_of(tensor: LocalTensor, access: Access, repeat: int) -> Any:
+    """The addresses of all bytes that *repeat* touches."""
+    where = access.of_repeat(repeat)
+    elements = np.arange(where.start, where.stop) if isinstance(where, slice) else where
+    size = tensor.dtype.itemsize
+    return (tensor.address + elements[:, None] * size + np.arange(size)).ravel()
+
+
 @cache
 def _returns(access: Access) -> bool:
     """Do later repeats touch what earlier ones did?"""
     return not isinstance(access.where, slice) and len(np.unique(access.where)) < access.size
 
 
-def _meet(some: Sequence[tuple[Any, ...]], others: Sequence[tuple[Any, ...]]) -> bool:
+def _meet(some: Sequence[Range], others: Sequence[Range]) -> bool:
     """Do any two ranges share bytes?"""
     for memory, start, stop, *rows in some:
         for other, begin, end, *other_rows in others:

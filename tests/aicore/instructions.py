@@ -3,17 +3,32 @@
 import ml_dtypes
 import numpy as np
 from cores import launch
+from hypothesis import strategies as st
 
 from device_model.aicore.machine import running
 from device_model.aicore.names import KernelType, TPosition
+from device_model.aicore.sync import SetFlag, WaitFlag
 from device_model.aicore.tensors import LocalTensor
 
 half, single, bfloat16 = np.dtype(np.float16), np.dtype(np.float32), np.dtype(ml_dtypes.bfloat16)
+seeds = st.integers(0, 2**32 - 1)
+floats = st.sampled_from([half, single])
+
+
+def normal(seed, count, dtype):
+    """Normally distributed numbers."""
+    return np.random.default_rng(seed).normal(size=count).astype(dtype)
 
 
 def on_core(kernel, *args, kind=KernelType.AIV_ONLY, **options):
     """Run a kernel on one core."""
     return launch(kernel, *args, kind=kind, **options)
+
+
+def after(event):
+    """Let the destination of *event* wait for its source."""
+    SetFlag(event, 0)
+    WaitFlag(event, 0)
 
 
 def in_ub(array, address):

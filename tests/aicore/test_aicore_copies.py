@@ -6,8 +6,6 @@ from cores import found, launch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from device_model.aicore.atomics import DisableDmaAtomic, SetAtomicAdd, SetAtomicMax, SetAtomicMin, SetAtomicNone
-from device_model.aicore.blocks import GetBlockIdx
 from device_model.aicore.copies import (
     DataCacheCleanAndInvalid,
     DataCopy,
@@ -18,12 +16,11 @@ from device_model.aicore.copies import (
     DataCopyParams,
     Nd2NzParams,
 )
-from device_model.aicore.crossing import CrossCoreSetFlag, CrossCoreWaitFlag
 from device_model.aicore.findings import KernelError
 from device_model.aicore.names import CacheMode, KernelType, Pipe, TPosition
 from device_model.aicore.program import Direction
 from device_model.aicore.sync import PipeBarrier
-from device_model.aicore.tensors import DTYPES, GlobalTensor, LocalTensor, bfloat16, float32, half, int8, int16, int32
+from device_model.aicore.tensors import DTYPES, GlobalTensor, LocalTensor, bfloat16, float32, half
 
 POISONED = np.frombuffer(b"\xfb\x7f" * 16, np.uint8)
 
@@ -268,63 +265,3 @@ def test_padding_takes_the_records_of_older_kernels_in_bytes():
     assert found(result) == []
     with pytest.raises(KernelError, match="70000 must be 0 to 65535"):
         launch(lambda x: DataCopyPad(ub(half, 64), GlobalTensor().SetGlobalBuffer(x), DataCopyParams(1, 70_000)), x)
-
-
-@pytest.mark.parametrize(
-    ("set_atomic", "how"), [(SetAtomicAdd, np.add), (SetAtomicMax, np.maximum), (SetAtomicMin, np.minimum)]
-)
-@pytest.mark.parametrize("dtype", [half, bfloat16, float32, int8, int16, int32], ids=str)
-def test_atomic_copies_of_all_blocks_meet_in_gm_and_are_no_hazard(set_atomic, how, dtype):
-    def kernel(x, z):
-        a, rows = ub(dtype, 64), DataCopyExtParams(2, 20 * dtype.itemsize, 0, 5 * dtype.itemsize)
-        DataCopy(a, GlobalTensor().SetGlobalBuffer(x)[64 * GetBlockIdx() :], 64)
-        PipeBarrier(Pipe.ALL)
-        set_atomic(dtype)
-        DataCopyPad(GlobalTensor().SetGlobalBuffer(z), a, rows)
-        SetAtomicNone()
-        if GetBlockIdx() == 2:
-            DataCopyPad(GlobalTensor().SetGlobalBuffer(z)[45:], a, DataCopyExtParams(1, dtype.itemsize))
-
-    x = np.random.default_rng(0).integers(-9, 9, (3, 64)).astype(dtype)
-    z = np.arange(46).astype(dtype)
-    expected = z.copy()
-    skip = -(-20 * dtype.itemsize // 32) * 32 // dtype.itemsize  # each row begins at a block in UB
-    for row in x:
-        for start, source in ((0, 0), (25, skip)):
-            expected[start : start + 20] = how(expected[start : start + 20], row[source : source + 20])
-    expected[45] = x[2, 0]
-    result = launch(kernel, x, z, blocks=3)
-    assert z.tolist() == expected.tolist()
-    assert found(result) == []
-
-
-def test_who_reads_or_overwrites_a_sum_must_be_behind_all_that_add_to_it():
-    def kernel(z, reads):
-        a, gm = ub(float32, 8), GlobalTensor(float32).SetGlobalBuffer(z)
-        SetAtomicAdd(float32)
-        if GetBlockIdx() < 2:
-            DataCopy(gm, a, 8)
-        DisableDmaAtomic()
-        if GetBlockIdx() == 1:
-            CrossCoreSetFlag(0, Pipe.MTE3, 0)
-        else:
-            CrossCoreSetFlag(0, Pipe.MTE2, 0)  # which knows nothing of what block 0 adds
-        CrossCoreWaitFlag(0)
-        if GetBlockIdx() == 2:
-            DataCopy(*((a, gm) if reads else (gm, a)), 8)
-
-    for reads, rule in ((True, "RAW"), (False, "WAW")):
-        (finding,) = launch(kernel, np.zeros(8, np.float32), reads, blocks=3).findings
-        assert finding.rule.name == rule
-        assert [each.core for each in finding.instructions] == [0, 2]
-
-
-def test_an_atomic_copy_takes_whole_elements_of_its_type():
-    def kernel(z, dtype):
-        SetAtomicAdd(dtype)
-        DataCopyPad(GlobalTensor(half).SetGlobalBuffer(z), ub(half, 16), DataCopyExtParams(1, 2))
-
-    with pytest.raises(KernelError, match="of 2 bytes to byte 0 of GM argument 0; it takes whole elements of float32"):
-        launch(kernel, np.zeros(16, half), float32)
-    with pytest.raises(KernelError, match="SetAtomicAdd of uint32; it takes float16, bfloat16, float32, int8"):
-        launch(kernel, np.zeros(16, half), np.uint32)

@@ -67,6 +67,16 @@ def test_sync_all_may_count_in_a_workspace_instead_of_with_flags():
     assert found(result) == []
 
 
+def test_two_workspaces_are_counted_apart():
+    def kernel(gm):
+        for first in (0, 16, 0):
+            SyncAll(*workspaces(gm[first:], 16))
+
+    counts = np.zeros(32, np.int32)
+    launch(kernel, counts, blocks=2)
+    assert counts[::8].tolist() == [2, 2, 1, 1]
+
+
 def test_in_a_mixed_kernel_the_vector_cores_count_in_a_workspace():
     def kernel(gm):
         if ASCEND_IS_AIV:
@@ -85,6 +95,7 @@ def test_in_a_mixed_kernel_the_vector_cores_count_in_a_workspace():
         (lambda gm: SyncAll(workspaces(gm, 24)[0]), "ub_workspace None"),
         (lambda gm: SyncAll(*workspaces(gm, 24), 2), "used_cores are those from 0 to 1"),
         (lambda gm: SyncAll(*workspaces(gm[8:], 24)), "gm_workspace .*give it 96 bytes"),
+        (lambda gm: SyncAll(GlobalTensor(float32).SetGlobalBuffer(gm), workspaces(gm, 24)[1]), "gm_workspace .*int32"),
     ],
 )
 def test_sync_all_says_what_is_wrong_with_its_workspaces(kernel, words):

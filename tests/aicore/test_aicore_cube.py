@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from cores import found
-from instructions import bfloat16, half, on_core, single
+from instructions import after, bfloat16, half, on_core, single
 
 from device_model.aicore.copies import DataCopy, DataCopyExtParams, DataCopyPad, Nd2NzParams
 from device_model.aicore.cube import PRODUCTS, Mmad, MmadParams, fractals, k0
@@ -17,15 +17,9 @@ from device_model.aicore.cube_loads import (
 from device_model.aicore.findings import KernelError
 from device_model.aicore.fixpipe import CO2Layout, Fixpipe, FixpipeParams, QuantMode
 from device_model.aicore.names import HardEvent, KernelType, Pipe, TPosition
-from device_model.aicore.sync import SetFlag, WaitFlag
 from device_model.aicore.tensors import GlobalTensor, LocalTensor
 
 TYPES = [half, bfloat16, single, np.dtype(np.int8)]
-
-
-def after(event):
-    SetFlag(event, 0)
-    WaitFlag(event, 0)
 
 
 def product(a, b, c, bias, m, n, k, is_transposed, dtype):
@@ -213,3 +207,18 @@ def test_what_the_cube_does_not_take_is_refused(wrong, message):
 def test_the_cube_is_on_cube_cores():
     with pytest.raises(KernelError, match="it exists on cube cores"):
         on_core(lambda: Mmad(None, None, None, MmadParams(16, 16, 16)))
+
+
+def test_fractals_side_by_side_share_no_bytes():
+    """Two loads in turn, each in the gaps of the other; a third one in their place."""
+
+    def kernel(again):
+        a1, a2 = LocalTensor(half, TPosition.A1, 0, 2048), LocalTensor(half, TPosition.A2, 0, 2048)
+        a1.view[:] = 0
+        LoadData(a2, a1, LoadData2DParams(0, 4, 2, 1))
+        LoadData(a2[256:], a1, LoadData2DParams(1, 4, 2, 1))
+        if again:
+            LoadData(a2[1536:], a1, LoadData2DParams())
+
+    for again, expected in ((False, []), (True, [("WAW", "PipeBarrier<MTE1>")])):
+        assert found(on_core(kernel, again, kind=KernelType.AIC_ONLY)) == expected

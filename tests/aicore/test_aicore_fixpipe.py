@@ -7,7 +7,7 @@ import pytest
 from cores import found
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from instructions import bfloat16, half, on_core
+from instructions import after, bfloat16, half, on_core
 
 from device_model.aicore.copies import DataCopy, DataCopyParams
 from device_model.aicore.findings import KernelError
@@ -19,9 +19,9 @@ from device_model.aicore.fixpipe import (
     SetFixPipeConfig,
     trans_quant_param,
 )
-from device_model.aicore.names import HardEvent, KernelType, Pipe, TPosition
+from device_model.aicore.names import CacheMode, HardEvent, KernelType, Pipe, TPosition
 from device_model.aicore.queues import TPipe, TQue
-from device_model.aicore.sync import SetFlag, WaitFlag
+from device_model.aicore.sync import PipeBarrier
 from device_model.aicore.tensors import GlobalTensor, LocalTensor
 
 WORD = np.dtype(np.uint64)
@@ -32,11 +32,6 @@ VECTOR_MODES = [
     (QuantMode.VQF322B8_PRE, np.float32, np.dtype(np.int8)),
     (QuantMode.VQF322B8_PRE, np.float32, np.dtype(np.uint8)),
 ]
-
-
-def after(event):
-    SetFlag(event, 0)
-    WaitFlag(event, 0)
 
 
 def in_l0c(values):
@@ -123,6 +118,9 @@ def test_a_number_has_ten_bits_of_mantissa():
     assert trans_quant_param(fine) == trans_quant_param(1 + 2**-10)
     out, _ = scaled(np.full((1, 16), 4096, np.int32), trans_quant_param([fine] * 16), QuantMode.VDEQF16, half)
     assert (out == 4100).all()
+    by_hand = trans_quant_param([1.0] * 16) | WORD.type(0x1FFF)  # what is in the last bits is not looked at
+    out, _ = scaled(np.full((1, 16), 4096, np.int32), by_hand, QuantMode.VDEQF16, half)
+    assert (out == 4096).all()
     out = np.zeros((1, 16), half)
 
     def kernel(gm):
@@ -143,7 +141,7 @@ def test_halves_are_rounded_to_even_and_bytes_kept_in_their_range():
 
 
 @pytest.mark.parametrize(
-    ("mode", "to", "most"), [(QuantMode.F322F16, half, 65504), (QuantMode.F322BF16, bfloat16, None)]
+    ("mode", "to", "most"), [(QuantMode.F322F16, half, 65504), (QuantMode.F322BF16, bfloat16, (2 - 2**-7) * 2.0**127)]
 )
 def test_nothing_becomes_infinite(mode, to, most):
     values = np.array([[1e38, -1e38, np.inf, -np.inf, np.nan, 3.4e38, -3.4e38, 2]], np.float32)
@@ -156,8 +154,7 @@ def test_nothing_becomes_infinite(mode, to, most):
     assert np.isfinite(out.astype(np.float32)).all()
     assert out[0, 4] == 0
     assert out[0, 7] == 2
-    if most:
-        assert out[0, :4].tolist() == [most, -most, most, -most]
+    assert out[0, [2, 3, 5, 6]].tolist() == [most, -most, most, -most]
 
 
 def test_columns_of_16_go_to_l1_and_need_no_words_beyond():
@@ -178,18 +175,21 @@ def test_columns_of_16_go_to_l1_and_need_no_words_beyond():
 
 def test_new_words_count_from_the_next_fixpipe_on():
     ones = np.ones((1, 16), np.int32)
-    out = np.zeros((2, 16), half)
+    out, seen = np.zeros(16, half), []
 
     def kernel(gm, words):
         c1 = in_l0c(ones)
         table = words_in_fb(words)
         params = FixpipeParams(16, 1, quant_pre=QuantMode.VDEQF16)
-        for row in range(2):
-            SetFixPipeConfig(table[row * 16 :])
-            Fixpipe(GlobalTensor(half).SetGlobalBuffer(gm)[row * 16 :], c1, params)
+        for first in (0, 16):  # to one place, and the same in all else
+            SetFixPipeConfig(table[first:])
+            Fixpipe(GlobalTensor(half).SetGlobalBuffer(gm), c1, params)
+            PipeBarrier(Pipe.FIX)
+            seen.append(out.tolist())
 
-    on_core(kernel, out, trans_quant_param([2.0] * 16 + [3.0] * 16), kind=KernelType.AIC_ONLY)
-    assert out.tolist() == [[2] * 16, [3] * 16]
+    result = on_core(kernel, out, trans_quant_param([2.0] * 16 + [3.0] * 16), kind=KernelType.AIC_ONLY)
+    assert seen == [[2] * 16, [3] * 16]
+    assert found(result) == []
 
 
 def test_words_must_be_there_before_fixpipe_reads_them():
@@ -311,3 +311,48 @@ def test_queues_bring_the_words_too():
     result = on_core(kernel, out, trans_quant_param([2.0] * 16 + [3.0] * 16), kind=KernelType.AIC_ONLY)
     assert out.tolist() == [[6] * 16, [9] * 16]
     assert found(result) == []
+
+
+@pytest.mark.parametrize("to", [np.dtype(np.int8), np.dtype(np.uint8)], ids=str)
+@pytest.mark.parametrize(("mode", "source"), [(QuantMode.REQ8, np.int32), (QuantMode.QF322B8_PRE, np.float32)])
+def test_bytes_scaled_by_one_number_are_signed_as_their_type(mode, source, to):
+    values = np.array([[-300, -3, 3, 300, 700, 0, 0, 0]], source)
+    out = np.zeros((1, 8), to)
+
+    def kernel(gm):
+        params = FixpipeParams(8, 1, quant_pre=mode, deq_scalar=0.5)
+        Fixpipe(GlobalTensor(to).SetGlobalBuffer(gm), in_l0c(values), params)
+
+    on_core(kernel, out, kind=KernelType.AIC_ONLY)
+    limits = np.iinfo(to)
+    expected = np.clip([-150, -2, 2, 150, 255, 0, 0, 0], limits.min, limits.max)  # 9 bits first
+    assert out[0].tolist() == expected.tolist()
+
+
+def test_columns_side_by_side_in_l1_are_filled_with_zeros_and_share_no_bytes():
+    """Two results of 16 rows, the columns of each 32 rows long: they lie in each other's gaps."""
+    values = np.arange(1, 16 * 20 + 1, dtype=np.float32).reshape(16, 20)
+    seen = []
+
+    def kernel():
+        c1, a1 = in_l0c(values), LocalTensor(half, TPosition.A1, 0, 32 * 32)
+        a1.view[:] = 7
+        params = FixpipeParams(20, 16, dst_stride=32, quant_pre=QuantMode.F322F16)
+        Fixpipe(a1, c1, params, CO2Layout.NZ)
+        Fixpipe(a1[16 * 16 :], c1, params, CO2Layout.NZ)
+        seen.append(a1.view.reshape(2, 2, 16, 16).transpose(1, 2, 0, 3).reshape(2, 16, 32).copy())
+
+    assert found(on_core(kernel, kind=KernelType.AIC_ONLY)) == []
+    whole = np.pad(values, ((0, 0), (0, 12))).astype(half)
+    assert np.array_equal(seen[0], np.stack([whole, whole]))
+
+
+def test_fixpipe_says_whether_the_l2_keeps_it():
+    def kernel(gm):
+        c1, out = in_l0c(np.ones((1, 16), np.float32)), GlobalTensor(np.float32).SetGlobalBuffer(gm)
+        for mode in (CacheMode.CACHE_MODE_NORMAL, CacheMode.CACHE_MODE_DISABLE):
+            out.SetL2CacheHint(mode)
+            Fixpipe(out, c1, FixpipeParams(16, 1))
+
+    (program,) = on_core(kernel, np.zeros(16, np.float32), kind=KernelType.AIC_ONLY).programs
+    assert [each.flow.bypass for each in program.instructions] == [False, True]

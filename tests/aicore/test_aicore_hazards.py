@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from device_model.aicore.blocks import GetBlockIdx
 from device_model.aicore.copies import DataCopy, DataCopyParams
 from device_model.aicore.crossing import CrossCoreSetFlag, CrossCoreWaitFlag, SyncAll
+from device_model.aicore.findings import KernelError
 from device_model.aicore.masks import UnaryRepeatParams
 from device_model.aicore.names import EVENT_OF, EVENTS_OF, PIPES, CoreType, HardEvent, Pipe, TPosition
 from device_model.aicore.sync import PipeBarrier, SetFlag, WaitFlag
@@ -221,6 +222,56 @@ def test_in_weak_mode_what_is_computed_in_place_from_old_bytes_stays():
     result = launch(kernel, np.repeat(np.float32([1, 2]), 64), z, weak=True)
     assert found(result) == [("RAW", "MTE2_V")]
     assert z.tolist() == [11] * 64
+
+
+@pytest.mark.parametrize("first", [0, 16, 48])
+def test_in_weak_mode_a_part_of_what_was_written_is_old(first):
+    """A write of 64 elements, of which 16 are read too early."""
+
+    def kernel(x, z):
+        a, b = LocalTensor(float32, TPosition.VECIN, 0, 64), LocalTensor(float32, TPosition.VECOUT, 256, 16)
+        g, out = GlobalTensor(float32).SetGlobalBuffer(x), GlobalTensor(float32).SetGlobalBuffer(z)
+        DataCopy(a, g, 64)
+        PipeBarrier(Pipe.ALL)
+        DataCopy(a, g[64:], 64)
+        work(Pipe.V, "Copy", b, a[first : first + 16])
+        PipeBarrier(Pipe.ALL)
+        DataCopy(out, b, 16)
+        DataCopy(out[16:], a, 64)
+
+    x, z = np.arange(128, dtype=np.float32), np.zeros(80, np.float32)
+    result = launch(kernel, x, z, weak=True)
+    assert found(result) == [("RAW", "MTE2_V")]
+    assert z.tolist() == [*x[first : first + 16], *x[64:]]
+
+
+def test_in_weak_mode_what_was_overwritten_since_is_not_old():
+    def kernel(x, z):
+        a, b = LocalTensor(float32, TPosition.VECIN, 0, 64), LocalTensor(float32, TPosition.VECOUT, 256, 16)
+        g = GlobalTensor(float32).SetGlobalBuffer(x)
+        DataCopy(a, g, 64)
+        PipeBarrier(Pipe.ALL)
+        DataCopy(a, g[64:], 64)
+        work(Pipe.V, "Copy", a[16:], a[16:], how=lambda values: values * 0 + 5)
+        work(Pipe.V, "Add", b, a[:16], a[16:32], how=lambda first, second: first + second)
+        PipeBarrier(Pipe.ALL)
+        DataCopy(GlobalTensor(float32).SetGlobalBuffer(z), b, 16)
+
+    x, z = np.arange(128, dtype=np.float32), np.zeros(16, np.float32)
+    launch(kernel, x, z, weak=True)
+    assert z.tolist() == (x[:16] + 5).tolist()
+
+
+def test_in_weak_mode_too_what_is_only_read_is_not_written():
+    def kernel(x):
+        a, b = LocalTensor(float32, TPosition.VECIN, 0, 8), GlobalTensor(float32).SetGlobalBuffer(x)
+        DataCopy(a, b, 8)
+        DataCopy(b, a, 8)
+
+    x = np.ones(8, np.float32)
+    x.flags.writeable = False
+    with pytest.raises(KernelError, match="writes to GM argument 0, which the kernel has as In"):
+        launch(kernel, x, weak=True)
 
 
 def test_the_same_mistake_in_a_loop_and_on_many_cores_is_one_finding_with_a_count():

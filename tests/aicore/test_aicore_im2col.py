@@ -5,7 +5,7 @@ import pytest
 from cores import found
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from instructions import half, on_core, single
+from instructions import after, half, on_core, single
 
 from device_model.aicore.copies import DataCopy
 from device_model.aicore.cube import PRODUCTS, Mmad, MmadParams, k0
@@ -14,15 +14,9 @@ from device_model.aicore.findings import KernelError
 from device_model.aicore.fixpipe import Fixpipe, FixpipeParams
 from device_model.aicore.im2col import LoadData3DParamsV2
 from device_model.aicore.names import HardEvent, KernelType, Pipe, TPosition
-from device_model.aicore.sync import SetFlag, WaitFlag
 from device_model.aicore.tensors import GlobalTensor, LocalTensor
 
 BYTE = np.dtype(np.int8)
-
-
-def after(event):
-    SetFlag(event, 0)
-    WaitFlag(event, 0)
 
 
 def matrix_of(image, params):
@@ -75,7 +69,8 @@ def images(draw):
         return draw(images())
     rows, columns = down * across, params.channel_size * params.filter_h * params.filter_w
     m_start, k_start = draw(st.integers(0, rows - 1)), width * draw(st.integers(0, columns // width - 1))
-    m = draw(st.sampled_from([rows - m_start, *range(16, rows - m_start, 16)]))
+    # To the end, to the end of its fractal, or whole fractals before.
+    m = draw(st.sampled_from([rows - m_start, -(-rows // 16) * 16 - m_start, *range(16, rows - m_start, 16)]))
     k = draw(st.sampled_from([columns - k_start, *range(width, columns - k_start, width)]))
     params = params._replace(m_start_pt=m_start, k_start_pt=k_start, m_extension=m, k_extension=k)
     seed = draw(st.integers(0, 2**32 - 1))
@@ -229,3 +224,30 @@ def test_what_cannot_be_unrolled_is_refused(params, dtype, position, message):
         on_core(lambda: load(LoadData3DParamsV2(4, 4, 16, 16, 16)._replace(**params), dtype, position),
                 kind=KernelType.AIC_ONLY)  # fmt: skip
     assert message in str(refused.value)
+
+
+def test_floats_may_end_in_the_middle_of_a_fractal():
+    image = np.arange(8 * 4 * 8, dtype=np.float32).reshape(8, 4, 8)
+    seen = []
+
+    def kernel():
+        a2 = LocalTensor(single, TPosition.A2, 0, 1024)
+        LoadData(a2, in_l1(image), LoadData3DParamsV2(4, 8, 8, 8, 8, m_start_pt=8))
+        seen.append(left_factor(a2, 8, 8))
+
+    on_core(kernel, kind=KernelType.AIC_ONLY)
+    assert np.array_equal(seen[0][:8], image.reshape(8, 32).T[8:16])
+    assert not seen[0][8:].any()
+
+
+def test_the_whole_image_is_read_and_all_fractals_are_written():
+    def kernel(x):
+        a1, a2 = LocalTensor(half, TPosition.A1, 0, 1024), LocalTensor(half, TPosition.A2, 0, 1024)
+        b2, c1 = LocalTensor(half, TPosition.B2, 0, 256), LocalTensor(single, TPosition.CO1, 0, 256)
+        b2.view[:] = 0
+        DataCopy(a1[1008:], GlobalTensor(half).SetGlobalBuffer(x), 16)  # the last pixel
+        LoadData(a2, a1, LoadData3DParamsV2(8, 8, 16, 16, 64))
+        Mmad(c1, a2[768:], b2, MmadParams(16, 16, 16))  # the last fractal
+
+    result = on_core(kernel, np.zeros(16, half), kind=KernelType.AIC_ONLY)
+    assert found(result) == [("RAW", "MTE2_MTE1"), ("RAW", "MTE1_M")]

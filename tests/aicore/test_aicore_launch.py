@@ -196,6 +196,29 @@ async def test_writing_to_what_is_only_read_fails_the_kernel():
             await SynchronizeDevice()
 
 
+@pytest.mark.parametrize("hazards", [True, False])
+async def test_an_argument_beside_one_that_is_written_is_still_only_read(hazards):
+    """Two parts of one allocation: what was written to the first would be lost."""
+
+    def both(x: asc.In, y: asc.Out, wrong: bool):
+        copy_through(x, x if wrong else y, lambda result, tile: asc.Adds(result, tile, 1, TILE))
+
+    kernel = asc.kernel(hazards=hazards)(both)
+    async with simulation():
+        x = await halves(2, 1.0)
+        first, second = x.buffer[: 2 * TILE], x.buffer[2 * TILE :]
+        await kernel[1](first, second, False)
+        await kernel[1](first, first, True)  # which may be written by its other name
+        await SynchronizeDevice()
+        assert (await read(x) == 2).all()
+        await kernel[1](first, second, True)
+        with pytest.raises(
+            AclError, match=r"writes to GM x, which the kernel has as In; declare it as Out or InOut"
+        ) as e:
+            await SynchronizeDevice()
+        assert ("DataCopy (MTE3) at test_aicore_launch.py" in str(e.value)) == hazards
+
+
 async def test_a_profile_without_ai_cores_refuses_it_at_once():
     async with simulate(device="h200") as sim:
         x = Array(await Malloc(2 * TILE), np.float16)

@@ -131,6 +131,22 @@ def test_a_hang_says_what_stands_still_and_why():
     ]
 
 
+def test_the_scalar_pipe_goes_no_further_than_a_hang():
+    """It waits for what stands behind a wait that never ends: what it would read next is not there."""
+    reached = []
+
+    def kernel():
+        WaitFlag(HardEvent.MTE2_V, 0)
+        SetFlag(HardEvent.V_S, 0)
+        reached.append("issued")
+        WaitFlag(HardEvent.V_S, 0)
+        reached.append("read")
+
+    with pytest.raises(KernelHangError, match="V waits in WaitFlag<MTE2_V>"):
+        launch(kernel)
+    assert reached == ["issued"]
+
+
 def test_after_a_late_set_all_goes_on_as_before():
     """The set comes later in the program, but from a pipe that does not hang."""
 

@@ -5,7 +5,7 @@ import pytest
 from cores import SPEC, found
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from instructions import half, on_core, single
+from instructions import after, half, on_core, single
 
 from device_model.aicore.copies import DataCopy, Nd2NzParams
 from device_model.aicore.cube import Mmad, MmadParams
@@ -13,13 +13,7 @@ from device_model.aicore.cube_loads import LoadData, LoadData2DParams
 from device_model.aicore.findings import KernelError
 from device_model.aicore.fixpipe import CO2Layout, Fixpipe, FixpipeParams, QuantMode, SetFixPipeConfig
 from device_model.aicore.names import HardEvent, KernelType, TPosition
-from device_model.aicore.sync import SetFlag, WaitFlag
 from device_model.aicore.tensors import GlobalTensor, LocalTensor
-
-
-def after(event):
-    SetFlag(event, 0)
-    WaitFlag(event, 0)
 
 
 def factors_in_place(x, m, k):
@@ -221,6 +215,20 @@ def test_of_two_fixpipes_of_one_result_the_first_keeps_the_flags():
 def test_all_blocks_can_be_made_empty():
     result = wrong_pair((3,), (), lambda c1: SetFixPipeConfig(c1, is_unit_flag=True))
     assert found(result) == []
+
+
+def test_blocks_made_empty_are_waited_for_no_more():
+    def kernel(x, c):
+        a2, b2 = factors_in_place(x, 32, 32)
+        c1 = LocalTensor(single, TPosition.CO1, 0, 1024)
+        out = GlobalTensor(single).SetGlobalBuffer(c)
+        for index in range(2):
+            Mmad(c1, a2, b2, MmadParams(32, 32, 32, unit_flag=3))
+            Fixpipe(out[index * 1024 :], c1, FixpipeParams(32, 32, unit_flag=3))
+            SetFixPipeConfig(c1, is_unit_flag=True)
+
+    result = on_core(kernel, np.ones((32, 32), half), np.zeros((64, 32), single), kind=KernelType.AIC_ONLY)
+    assert found(result) == [("WAR", "FIX_M")]
 
 
 @pytest.mark.parametrize("position", ["GM", "L1"])

@@ -6,7 +6,7 @@ import pytest
 from cores import found
 from hypothesis import given
 from hypothesis import strategies as st
-from instructions import half, in_ub, issued, on_core, same, single, vector
+from instructions import half, in_ub, issued, normal, on_core, same, seeds, single, vector
 
 from device_model.aicore.findings import KernelError
 from device_model.aicore.masks import BinaryRepeatParams, UnaryRepeatParams
@@ -15,10 +15,15 @@ from device_model.aicore.tensors import LocalTensor
 from device_model.aicore.vector import (
     Abs,
     Add,
+    AddRelu,
     Adds,
     And,
+    ArithProgression,
     Axpy,
     Cast,
+    Copy,
+    CopyRepeatParams,
+    CreateVecIndex,
     Div,
     Duplicate,
     Exp,
@@ -38,12 +43,14 @@ from device_model.aicore.vector import (
     Reciprocal,
     Relu,
     Rsqrt,
+    ShiftLeft,
+    ShiftRight,
     Sqrt,
     Sub,
+    SubRelu,
 )
 from device_model.aicore.vector_casts import CASTS
 
-seeds = st.integers(0, 2**32 - 1)
 ALL = ("float16", "float32", "int16", "int32")
 FLOATS = ("float16", "float32")
 
@@ -483,3 +490,56 @@ def test_a_partial_repeat_costs_extra_once():
 
     on_core(kernel)
     assert costs == [1, 2 + 16, 10, 11 + 16]
+
+
+@given(seed=seeds, dtype=st.sampled_from([half, single, np.dtype(np.int16)]), count=st.integers(1, 300))
+def test_sums_and_differences_cut_at_zero(seed, dtype, count):
+    x, y = (np.random.default_rng(seed + at).integers(-99, 99, count).astype(dtype) for at in range(2))
+    out = np.zeros(count, dtype)
+    assert same(vector(lambda d, a, b: AddRelu(d, a, b, count), out, x, y)[0], np.maximum(x + y, dtype.type(0)))
+    assert same(vector(lambda d, a, b: SubRelu(d, a, b, count), out, x, y)[0], np.maximum(x - y, dtype.type(0)))
+
+
+@given(seed=seeds, dtype=st.sampled_from([np.dtype(f"{sign}int{bits}") for sign in ("", "u") for bits in (16, 32)]))
+def test_shifts_are_those_of_the_type(seed, dtype):
+    limits = np.iinfo(dtype)
+    x = np.random.default_rng(seed).integers(limits.min, limits.max, 100, dtype, endpoint=True)
+    for bits in (0, 1, 5, limits.bits - 1):
+        left, _ = vector(lambda d, a, bits=bits: ShiftLeft(d, a, bits, 100), np.zeros_like(x), x)
+        right, _ = vector(lambda d, a, bits=bits: ShiftRight(d, a, bits, 100), np.zeros_like(x), x)
+        assert left.tolist() == [int(np.array(int(each) << bits).astype(dtype)) for each in x]
+        assert right.tolist() == [int(each) >> bits for each in x]
+    with pytest.raises(KernelError, match=f"by 33 bits; give 0 to {limits.bits}"):
+        vector(lambda d, a: ShiftRight(d, a, 33, 100), np.zeros_like(x), x)
+
+
+def test_copy_spreads_a_row_and_picks_lanes():
+    x = np.arange(256, dtype=np.float32)
+    rows, _ = vector(lambda d, a: Copy(d, a, 64, 4, CopyRepeatParams(1, 1, 8, 0)), np.zeros_like(x), x)
+    assert rows.tolist() == x[:64].tolist() * 4
+    words = np.array([0xAAAA], np.uint64)  # a mask of bits may be an array
+    odd, _ = vector(lambda d, a: Copy(d, a, words, 2, CopyRepeatParams()), np.zeros_like(x), x)
+    chosen = [at for at in range(128) if at % 64 < 16 and at % 2]
+    assert odd.nonzero()[0].tolist() == chosen
+    assert odd[chosen].tolist() == chosen
+
+
+def test_progressions_count_on_over_lanes_that_are_left_out():
+    out = np.full(128, -1, np.int32)
+    assert vector(lambda d: CreateVecIndex(d, 5, 100), out)[0].tolist() == [*range(5, 105)] + [-1] * 28
+    masked, _ = vector(lambda d: CreateVecIndex(d, 5, [0b1010], 2, 1, 8), out)
+    assert {at: int(masked[at]) for at in (masked != -1).nonzero()[0]} == {1: 6, 3: 8, 65: 70, 67: 72}
+    steps, _ = vector(lambda d: ArithProgression(d, 1, 0.5, 70), np.zeros(70, half))
+    assert same(steps, (1 + np.arange(70) / 2).astype(half))
+
+
+def test_halves_may_be_multiplied_into_a_float():
+    x, y = normal(0, 100, half), normal(1, 100, half)
+    out = normal(2, 100, single)
+    result, _ = vector(lambda d, a, b: MulAddDst(d, a, b, 100), out, x, y)
+    exact = x.astype(np.float64) * y.astype(np.float64) + out
+    assert same(result, exact.astype(single))
+    with pytest.raises(KernelError, match="src1 is float32; it takes float16"):
+        vector(lambda d, a, b: MulAddDst(d, a, b, 100), out, x, y.astype(single))
+    with pytest.raises(KernelError, match="src0 is float16; it takes float32"):
+        vector(lambda d, a, b: Mul(d, a, b, 100), out, x, y)
