@@ -133,7 +133,7 @@ def run_command(
     workers: Annotated[int | None, typer.Option(min=1, help="Threads that run large kernels.")] = None,
     models: Annotated[
         list[Path] | None,
-        typer.Option(exists=True, file_okay=False, help="A folder of sidecars for models; may be given several times."),
+        typer.Option(exists=True, file_okay=False, help="A folder of sidecars, of models or kernels; may be repeated."),
     ] = None,
     register: Annotated[
         list[Path] | None,

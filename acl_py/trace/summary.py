@@ -18,12 +18,13 @@ def summarize(runtime: Runtime, trace: Trace | None, leaks: Sequence[str]) -> st
     if trace is not None:
         ops, calls = trace.ops, trace.calls
         lines += _use(ops, lambda op: f"{op.engine} of device {op.device}", now)
-        lines += _use(ops, lambda op: f"{op.stream} of device {op.device}", now)
+        lines += _use(ops, lambda op: f"{_place(op.stream)} of device {op.device}", now)
         lines += _core_kernels(ops)
         lines += _waits(calls)
     left = len(runtime.unfinished())
     if left:
-        lines.append(f"  {left} operations were queued and have not ended: synchronise before the end to see them run")
+        has = "has" if left == 1 else "have"
+        lines.append(f"  {_count(left, 'operation')} {has} not ended: synchronise before the end to see them all run")
     lines += [f"  finding: {mistake}" for mistake in runtime.speaker.mistakes.values()]
     return "\n".join([*lines, *told(leaks)])
 
@@ -47,9 +48,14 @@ def _use(ops: Sequence[Operation], user: Callable[[Operation], str], now: int) -
     for name in sorted(busiest, key=_in_order):
         count, time, nbytes = busy[name]
         share = f"{100 * time / now:.0f} %" if now else "-"
-        yield f"  {name}: {count:,} operations, {time / 1000:,.1f} us ({share} of the time), {nbytes:,} bytes"
+        yield f"  {name}: {_count(count, 'operation')}, {time / 1000:,.1f} us ({share} of the time), {nbytes:,} bytes"
     if len(busy) > _SHOWN:
         yield f"  and {len(busy) - _SHOWN:,} that were less busy"
+
+
+def _place(stream: str) -> str:
+    """The stream, but that of synchronous copies under rules where these go past all streams is none."""
+    return stream.replace("no stream", "outside the streams")
 
 
 def _in_order(name: str) -> list[tuple[int, str]]:
@@ -61,10 +67,10 @@ def _waits(calls: Sequence[Call]) -> Iterator[str]:
     """How long the host synchronised, and where longest."""
     waits = [call for call in calls if call.name.startswith(_WAITS)]
     total = sum(call.exit_ns - call.enter_ns for call in waits)
-    yield f"  host: {len(calls):,} calls, {total / 1000:,.1f} us in {len(waits):,} synchronisations"
+    yield f"  host: {_count(len(calls), 'call')}, {total / 1000:,.1f} us in {_count(len(waits), 'synchronisation')}"
     places: dict[str, list[int]] = {}
     for call in waits:
-        entry = places.setdefault(f"{call.name} at {Path(call.file).name}:{call.line}", [0, 0])
+        entry = places.setdefault(f"{call.name}() at {Path(call.file).name}:{call.line}", [0, 0])
         entry[0] += 1
         entry[1] += call.exit_ns - call.enter_ns
     longest = sorted(places.items(), key=lambda entry: -entry[1][1])
@@ -89,5 +95,9 @@ def _core_kernels(ops: Sequence[Operation]) -> Iterator[str]:
         shares = ", ".join(f"{what} {us:,.1f} us" for what, us in busy.items())
         left_out = sum(cores.left_out for _, cores in launches)
         note = f"; {left_out:,} instructions are not in the trace" if left_out else ""
-        times = "1 launch" if len(launches) == 1 else f"{len(launches)} launches"
+        times = _count(len(launches), "launch", "launches")
         yield f"  core kernel {name}: {times}, {total:,.1f} us: {shares}{note}"
+
+
+def _count(number: int, one: str, several: str = "") -> str:
+    return f"{number:,} {one if number == 1 else several or one + 's'}"

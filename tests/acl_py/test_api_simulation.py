@@ -206,11 +206,11 @@ async def test_the_report_tells_time_engines_waits_leaks_and_what_did_not_end():
     await LaunchKernel(busy("long", 1_000), 1)
     assert sim.report().splitlines() == [
         "tiny, rules cuda: 6.0 us of simulated time",
-        "  H2D of device 0: 1 operations, 1.0 us (17 % of the time), 1,000 bytes",
-        "  legacy of device 0: 1 operations, 1.0 us (17 % of the time), 1,000 bytes",
-        "  host: 5 calls, 3.0 us in 1 synchronisations",
-        f"    SynchronizeDevice at test_api_simulation.py:{line}: once, 3.0 us",
-        "  1 operations were queued and have not ended: synchronise before the end to see them run",
+        "  H2D of device 0: 1 operation, 1.0 us (17 % of the time), 1,000 bytes",
+        "  legacy of device 0: 1 operation, 1.0 us (17 % of the time), 1,000 bytes",
+        "  host: 5 calls, 3.0 us in 1 synchronisation",
+        f"    SynchronizeDevice() at test_api_simulation.py:{line}: once, 3.0 us",
+        "  1 operation has not ended: synchronise before the end to see them all run",
         f"  leak: <Allocation device 1000 B allocation 1 made at {x.allocation.made}> was never freed",
         f"  leak: <Allocation pinned 1000 B allocation 2 made at {host.allocation.made}> was never freed",
     ]

@@ -96,21 +96,20 @@ def test_handles_go_with_execute_with_handle(acl):
 @pytest.mark.parametrize(
     ("trans", "sizes", "leading", "precision", "ret"),
     [
-        ((N, N, T), (1, 1, 1), -1, 0, 100000),
-        ((3, N, N), (1, 1, 1), -1, 0, 100000),
-        ((N, N, N), (0, 1, 1), -1, 0, 100000),
-        ((N, N, N), (1, 1, 1), 1, 0, 100000),
-        ((N, N, N), (1, 1, 1), -1, 1, 100000),
-        ((NZ, N, N), (1, 1, 1), -1, 0, 207000),
+        ((N, N, T), (1, 1, 1), (-1, -1, -1), 0, 100000),
+        ((3, N, N), (1, 1, 1), (-1, -1, -1), 0, 100000),
+        ((N, N, N), (0, 1, 1), (-1, -1, -1), 0, 100000),
+        ((N, N, N), (1, 1, 1), (1, -1, -1), 0, 100000),
+        ((N, N, N), (1, 1, 1), (-1, 1, -1), 0, 100000),
+        ((N, N, N), (1, 1, 1), (-1, -1, 1), 0, 100000),
+        ((N, N, N), (1, 1, 1), (-1, -1, -1), 1, 100000),
+        ((NZ, N, N), (1, 1, 1), (-1, -1, -1), 0, 207000),
     ],
 )
 def test_what_is_refused(acl, trans, sizes, leading, precision, ret):
-    place = upload(acl, np.zeros(4, np.float16))
-    assert (
-        acl.blas.hgemm(*trans, *sizes, place, place, leading, place, leading, place, place, leading, precision, 0)
-        == ret
-    )
-    if leading == -1:
+    place, (lda, ldb, ldc) = upload(acl, np.zeros(4, np.float16)), leading
+    assert acl.blas.hgemm(*trans, *sizes, place, place, lda, place, ldb, place, place, ldc, precision, 0) == ret
+    if leading == (-1, -1, -1):
         assert acl.blas.create_handle_for_hgemm(*trans, *sizes, precision) == (0, ret)
 
 

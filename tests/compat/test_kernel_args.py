@@ -146,9 +146,12 @@ def test_a_list_in_memory_of_the_callers(acl, path):
     of_list, handle = host_bytes(made(acl.rt.kernel_args_get_handle_mem_size(fill)))
     memory, address = host_bytes(made(acl.rt.kernel_args_get_mem_size(fill, 12)))
     assert len(memory) == 12 + 64 + 2 * 8
+    old = 0
     for values in ([1, 2], [3, 4]):
         done(acl.rt.kernel_args_init_by_user_mem(fill, handle, address, len(memory)))
-        append(acl, handle, z)
+        if old:
+            assert acl.rt.kernel_args_para_update(handle, old, address, 8) == 107017  # it went with the list before
+        old = append(acl, handle, z)
         append(acl, handle, np.array(values, np.int16))
         buffer, place = host_bytes(8)
         assert acl.rt.kernel_args_append(handle, place, len(buffer)) == (0, 107000)  # the kernel has two
@@ -273,6 +276,17 @@ def test_too_few_arguments(acl, path):
     assert acl.rt.launch_kernel_with_config(add, 1, 0, [], appended(acl, add, x, x, x), 0) == 107000
     message = acl.get_recent_err_msg()
     assert "add takes 28 bytes of arguments, and got 24; pass x, y, z, n, each at a multiple of 8 bytes" in message
+
+
+def test_the_buffer_of_a_placeholder_is_no_argument(acl, tiled):
+    function, z = function_of(acl, "tiled.o", "tiled"), upload(acl, X)
+    args = made(acl.rt.kernel_args_init(function))
+    append(acl, args, z)
+    tiling = made(acl.rt.kernel_args_append_place_holder(args))
+    made(acl.rt.kernel_args_get_place_holder_buffer(args, tiling, 64))
+    done(acl.rt.kernel_args_finalize(args))
+    assert acl.rt.launch_kernel_with_config(function, 1, 0, [], args, 0) == 107000
+    assert "tiled takes 32 bytes of arguments, and got 16" in acl.get_recent_err_msg()
 
 
 # --- any arguments

@@ -88,14 +88,16 @@ def test_arguments_that_are_still_on_their_way_are_refused(acl, path):
     add = function_of(acl, path, "add")
     x, z = upload(acl, X), upload(acl, np.zeros(8, np.int32))
     block = packed(x, x, z, np.uint32(8))
-    pinned, args = made(acl.rt.malloc_host(len(block))), made(acl.rt.malloc(64, 0))
+    pinned, place = made(acl.rt.malloc_host(len(block))), made(acl.rt.malloc(96, 0))
+    args = place + 32
     acl.util.ptr_to_numpy(pinned, (len(block),), np.dtype(np.uint8).num)[:] = np.frombuffer(block, np.uint8)
     stream = made(acl.rt.create_stream())
     done(acl.rt.memcpy_async(args, 64, pinned, len(block), 1, stream))
     assert acl.rt.launch_kernel(add, 1, args, len(block), stream) == 207000
     assert "yet to be written by <h2d on stream 1" in acl.get_recent_err_msg()
     done(acl.rt.synchronize_stream(stream), acl.rt.launch_kernel(add, 1, args, len(block), stream))
-    done(acl.rt.memset_async(x, 32, 0, 32, stream))  # of other memory
+    done(acl.rt.memset_async(x, 32, 0, 32, stream))  # of other memory, and right before and behind them
+    done(acl.rt.memset_async(place, 32, 0, 32, stream), acl.rt.memset_async(args + len(block), 4, 0, 4, stream))
     done(acl.rt.launch_kernel(add, 1, args, len(block), stream), acl.rt.synchronize_stream(stream))
     assert download(acl, z, np.int32, 8) == [0] * 8
 
@@ -302,6 +304,11 @@ def test_what_out_memory_does_not_get_holds_poison(acl, tmp_path):
     result = download(acl, z, np.int32, 8)
     assert (result[:2], result[4:]) == ([0, 1], [4, 5, 6, 7])
     assert result[2:4] != [2, 3]
+    for first, then in ((x, x + 16), (x + 16, x)):  # an input beside it makes no difference
+        done(acl.rt.memcpy(x, 32, acl.util.bytes_to_ptr(X.tobytes()), 32, 1))
+        args = appended(acl, add, first, first, then, np.uint32(4))
+        done(acl.rt.launch_kernel_with_config(add, 1, 0, [], args, 0), acl.rt.synchronize_stream(0))
+        assert download(acl, then + 8, np.int32, 2) != X[(then - x) // 4 + 2 :][:2].tolist()
 
 
 def test_an_output_may_lie_over_an_input(acl, path):
@@ -312,6 +319,22 @@ def test_an_output_may_lie_over_an_input(acl, path):
     done(acl.rt.launch_kernel_with_config(add, 1, 0, [], args, 0), acl.rt.synchronize_stream(0))
     first = X + Y
     assert download(acl, x, np.int32, 8) == [*(first[1:] + Y[:7]), first[7]]
+
+
+def test_an_output_may_lie_over_what_is_read_and_written(acl):
+    def first_and_last(x, z):
+        x += 1
+        z[0] = 100
+
+    parameters = [Parameter("x", "int32", "inout", (8,)), Parameter("z", "int32", "out", (8,))]
+    register_kernel("k.o", parameters)(first_and_last)
+    try:
+        function, x = function_of(acl, "k.o", "first_and_last"), upload(acl, X)
+        done(acl.rt.launch_kernel_with_config(function, 1, 0, [], appended(acl, function, x, x), 0))
+        done(acl.rt.synchronize_stream(0))
+        assert download(acl, x, np.int32, 8) == [100, *(X[1:] + 1)]
+    finally:
+        unregister_kernel("k.o")
 
 
 def test_without_dims_an_output_keeps_what_is_not_written(acl):
@@ -441,7 +464,7 @@ def test_what_was_never_unloaded_is_a_leak(acl, path):
     described = acl.rt.create_binary(acl.util.bytes_to_ptr(CONTENT), len(CONTENT))
     told = leaks(session())
     assert len(told) == 2
-    assert told[0].startswith("2 loaded binaries never destroyed, made at test_kernel_binaries.py:")
+    assert told[0].startswith("2 loaded binaries never unloaded, made at test_kernel_binaries.py:")
     assert told[1].startswith("1 binary never destroyed, made at ")
     done(acl.rt.destroy_binary(described))
 

@@ -10,6 +10,7 @@ import acl_py
 from acl_py import DeadlockError, MemcpyKind
 from acl_py.blocking import finish
 from acl_py.compat.acl import handle_of, install, object_of, uninstall
+from acl_py.compat.acl.report import leaks
 from acl_py.compat.acl.session import GuestSession, session
 
 
@@ -57,6 +58,21 @@ async def test_a_native_stream_has_a_handle(module):
             object_of(handle)
         with pytest.raises(acl_py.AclError):
             await acl_py.SynchronizeStream(stream)
+
+
+async def test_what_a_native_verb_destroyed_is_no_leak(module):
+    acl = module
+    async with acl_py.simulate(device="tiny", rules="acl"):
+        stream, event = acl.rt.create_stream()[0], acl.rt.create_event()[0]
+        context = acl.rt.create_context(0)[0]
+        assert [line.partition(",")[0] for line in leaks(session())] == [
+            f"1 {kind} never destroyed" for kind in ("stream", "event", "context")
+        ]
+        await acl_py.DestroyContext(object_of(context))
+        acl.rt.set_device(0)
+        await acl_py.DestroyStream(object_of(stream))
+        await acl_py.DestroyEvent(object_of(event))
+        assert leaks(session()) == []
 
 
 async def test_a_call_that_blocks_completes_what_other_tasks_wait_for(module):

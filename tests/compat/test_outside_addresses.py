@@ -97,3 +97,20 @@ def test_an_array_over_pinned_memory_may_be_looked_at_after_it_was_freed(acl, nb
     assert not leaks(session())
     assert (array.sum(), part.shape) == (7 * nbytes, (2, 2))
     assert acl.rt.free_host(host) == 107000
+
+
+def test_an_array_that_begins_in_pinned_memory_may_go_beyond_its_end(acl):
+    """Of the process' memory more is there than was asked for, and the binding looks at nothing else."""
+    host = made(acl.rt.malloc_host(100))
+    assert acl.util.ptr_to_numpy(host, (4,), 2)[:].shape == (4,)
+    assert acl.util.ptr_to_numpy(host + 96, (8,), 2).shape == (8,)
+
+
+def test_registered_memory_is_free_to_go_while_an_array_lies_over_it(acl):
+    memory = np.arange(1 << 16, dtype=np.uint8)
+    address = memory.ctypes.data
+    assert acl.rt.host_register(address, memory.nbytes, 0) == (address, 0)
+    array = acl.util.ptr_to_numpy(address, (16,), 2)
+    assert acl.rt.host_unregister(address) == 0
+    memory[:16] = 7
+    assert array.tolist() == [7] * 16

@@ -120,9 +120,9 @@ def test_the_summary_comes_when_all_is_over(run):
     assert lines[:3] == ["thread 0", "atexit 0", "finalizer 0"]
     assert re.fullmatch(r"acl-py: ascend910b3, rules acl: [\d.]+ us of simulated time", lines[3])
     summary = "\n".join(lines[4:])
-    assert re.search(r"cores of device 0: 1 operations, [\d.]+ us", summary)
-    assert re.search(r"stream 1 of device 0: 1 operations, [\d.]+ us", summary)
-    assert re.search(r"SynchronizeStream at script.py:22: once, [\d.]+ us", summary)
+    assert re.search(r"cores of device 0: 1 operation, [\d.]+ us", summary)
+    assert re.search(r"stream 1 of device 0: 1 operation, [\d.]+ us", summary)
+    assert re.search(r"acl\.rt\.synchronize_stream\(\) at script\.py:22: once, [\d.]+ us", summary)
     leaks = [line for line in lines if "leak" in line]
     assert leaks == [
         "  leak: 1 allocation of device memory, 1.0 KiB, never freed, made at script.py:8",
@@ -161,6 +161,46 @@ def test_leaks_are_told_by_where_they_were_made(run):
     assert leaks == [
         "leak: 1,000 allocations of device memory, 1000.0 KiB, never freed, made at script.py:5",
         "leak: 500 allocations of pinned memory, 1.5 MiB, never freed, made at script.py:7",
+    ]
+
+
+def test_of_many_places_the_first_are_told(run):
+    script = ["import acl", "acl.rt.set_device(0)", "for _ in range(20): acl.rt.create_stream()"]
+    lines = run("\n".join([*script, *["acl.rt.create_stream()"] * 8])).stderr.splitlines()
+    assert lines[-1].endswith(
+        f"28 streams never destroyed, made at {', '.join(f'script.py:{n}' for n in range(3, 11))}, ..."
+    )
+
+
+def test_the_summary_has_the_words_of_scripts(run):
+    script = """\
+        import acl
+        acl.init()
+        acl.rt.set_device(0)
+        context, ret = acl.rt.create_context(0)
+        acl.rt.create_context(0)
+        acl.rt.destroy_context(context)
+        address, ret = acl.rt.malloc(64, 0)
+        acl.rt.memset(address, 64, 0, 64)
+        data = bytes([1] * 64)
+        acl.rt.memcpy(address, 64, acl.util.bytes_to_ptr(data), 64, 1)
+        acl.rt.memset_async(address, 64, 0, 64, 0)
+        acl.rt.synchronize_stream_with_timeout(0, 10)
+        acl.rt.free(address)
+        for _ in range(2):
+            acl.rt.malloc_physical(2 << 20, {"location": {"id": 0, "type": 1}}, 0)
+        """
+    lines = run(script).stderr.splitlines()
+    assert [re.sub(r"[\d,.]+ us( \(\d+ % of the time\))?", "_", line).strip() for line in lines] == [
+        "acl-py: ascend910b3, rules acl: _ of simulated time",
+        "H2D of device 0: 1 operation, _, 64 bytes",
+        "cores of device 0: 2 operations, _, 128 bytes",
+        "default of context 2 of device 0: 1 operation, _, 64 bytes",
+        "outside the streams of context 2 of device 0: 2 operations, _, 128 bytes",
+        "host: 12 calls, _ in 1 synchronisation",
+        "acl.rt.synchronize_stream_with_timeout() at script.py:12: once, _",
+        "leak: 1 context never destroyed, made at script.py:5",
+        "leak: 2 physical blocks never freed, made at script.py:15",
     ]
 
 

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from acl_py import log
-from acl_py.compat.acl.binding import takes
+from acl_py.compat.acl.binding import gives, runs, takes
 from acl_py.compat.acl.session import INVALID_FILE, INVALID_PARAM, PARSE_FILE, SUCCESS, Session, session
 
 _REPEAT_INITIALIZE, _REPEAT_FINALIZE, _INVALID_DEVICE = 100002, 100037, 200002
@@ -16,7 +16,6 @@ _VERSION = 1, 17, 0
 _LEVELS = ("debug", "info", "warning", "error")
 _PACKAGE_VERSION = ("version", "major_version", "minor_version", "release_version", "patch_version", "reserved")
 _INFINITY, _COMPILES = range(2)  # aclCannAttr
-_NOT_BEGUN = "there is nothing to end: acl.init() was not called, or acl.finalize() was called since"
 
 # aclDataType by number: the NumPy dtype of one element, or its size where NumPy has none.
 DTYPES: dict[int, np.dtype[Any]] = {
@@ -60,28 +59,25 @@ def _configure(here: Session, path: str) -> int:
     return SUCCESS
 
 
-@takes("")
-def finalize() -> int:
+def _check_begun(here: Session) -> None:
+    if not here.inits:
+        what = "there is nothing to end: acl.init() was not called, or acl.finalize() was called since"
+        raise here.error(_REPEAT_FINALIZE, what)
+
+
+@runs("")
+async def finalize(here: Session) -> None:
     """End, however often init was called; a second time is refused."""
-    here = session()
-    if not here.inits:
-        return here.refuse(
-            _REPEAT_FINALIZE, "there is nothing to end: acl.init() was not called, or acl.finalize() was called since"
-        )
+    _check_begun(here)
     here.inits = 0
-    return SUCCESS
 
 
-@takes("")
-def finalize_reference() -> tuple[int, int]:
+@gives("")
+def finalize_reference(here: Session) -> int:
     """Take one init back, and say how many are left; the last one ends."""
-    here = session()
-    if not here.inits:
-        return 0, here.refuse(
-            _REPEAT_FINALIZE, "there is nothing to end: acl.init() was not called, or acl.finalize() was called since"
-        )
+    _check_begun(here)
     here.inits -= 1
-    return here.inits, SUCCESS
+    return here.inits
 
 
 # --- what this is
@@ -112,27 +108,26 @@ def get_cann_attribute_list() -> tuple[list[int], int, int]:
     return [_INFINITY, _COMPILES], 2, SUCCESS
 
 
-@takes("i")
-def get_cann_attribute(attribute: int) -> tuple[int, int]:
+@gives("i")
+def get_cann_attribute(here: Session, attribute: int) -> int:
     """Do numbers become infinity (0)? 1: they do. Are operators compiled when they are used (1)? 0: they are not."""
     if attribute not in (_INFINITY, _COMPILES):
-        return 0, session().refuse(INVALID_PARAM, f"there is no attribute {attribute}")
-    return int(attribute == _INFINITY), SUCCESS
+        raise here.error(INVALID_PARAM, f"there is no attribute {attribute}")
+    return int(attribute == _INFINITY)
 
 
-@takes("ui")
-def get_device_capability(device: int, info: int) -> tuple[int, int]:
+@gives("ui")
+def get_device_capability(here: Session, device: int, info: int) -> int:
     """How many AI cores (0) or vector cores (1) a device has, and the bytes of its L2 (2)."""
-    here = session()
     profile = here.runtime.profile
     if not device < profile.devices:
-        return 0, here.refuse(_INVALID_DEVICE, f"there is no device {device}")
+        raise here.error(_INVALID_DEVICE, f"there is no device {device}")
     numbers = {0: profile.cores.count}
     if profile.aicore is not None:
         numbers |= {1: profile.aicore.vector_cores, 2: profile.aicore.l2_bytes}
     if info not in numbers:
-        return 0, here.refuse(INVALID_PARAM, f"nothing is known of {info} of a device")
-    return numbers[info], SUCCESS
+        raise here.error(INVALID_PARAM, f"nothing is known of {info} of a device")
+    return numbers[info]
 
 
 @takes("")

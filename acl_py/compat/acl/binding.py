@@ -9,13 +9,13 @@ Arguments are positional. Each has a letter, that of CPython's argument parser w
 
 What does not fit is a TypeError, and so is another number of arguments; where none is taken, nobody looks. Its text is
 the binding's, "acl.rt.free args parse failed" or "argument 2 is not list"; a note, which a traceback shows, says what
-was wrong. Failures of the runtime are never raised: what a function that `runs` a verb raises as an AclError becomes a
-code.
+was wrong. Failures of the runtime are never raised: an AclError of a function that `runs` a verb, or `gives` a value,
+becomes a code.
 """
 
 import inspect
 import operator
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine
 from math import ldexp
 from typing import Any, TypeVar
 
@@ -73,10 +73,7 @@ def takes(letters: str, *, bare: bool = False) -> Callable[[_T], _T]:
         raise ValueError(f"{letters!r}: at most one argument may be left out, and the letters are {''.join(_QUICK)}")
 
     def make(function: _T) -> _T:
-        places = _places(letters)
-        lines = [f"if {places[-1]} is _LEFT_OUT: return _function({', '.join(places[:-1])})"] if optional else []
-        lines.append(f"return _function({', '.join(places)})")
-        wrapper: _T = _wrapper(function, inspect.signature(function), letters, lines, bare=bare)
+        wrapper: _T = _wrapper(function, inspect.signature(function), letters, "return _function({given})", bare=bare)
         return wrapper
 
     return make
@@ -107,25 +104,7 @@ def runs(letters: str) -> Callable[[Callable[..., Coroutine[Any, Any, object]]],
     """
 
     def make(function: Callable[..., Coroutine[Any, Any, object]]) -> Callable[..., int]:
-        signature = inspect.signature(function)
-        shown = signature.replace(parameters=list(signature.parameters.values())[1:], return_annotation=int)
-        lines = _RUN.format(given=", ".join(_places(letters))).split("\n")
-        wrapper: Callable[..., int] = _wrapper(function, shown, letters, lines)
-        return wrapper
-
-    return make
-
-
-def gives(letters: str, *, failure: Any = 0) -> Callable[[Callable[..., Any]], Callable[..., tuple[Any, int]]]:
-    """Make a function one of the module's as `takes` does. It gets the session besides, and gives a value, to which the
-    caller gets 0; if it raises an AclError, the caller gets *failure* and the code.
-    """
-
-    def make(function: Callable[..., Any]) -> Callable[..., tuple[Any, int]]:
-        signature = inspect.signature(function)
-        shown = signature.replace(parameters=list(signature.parameters.values())[1:], return_annotation=tuple[Any, int])
-        lines = _GIVE.format(given=", ".join(_places(letters)), failure=failure).split("\n")
-        wrapper: Callable[..., tuple[Any, int]] = _wrapper(function, shown, letters, lines)
+        wrapper: Callable[..., int] = _wrapper(function, _shown(function, int), letters, _RUN)
         return wrapper
 
     return make
@@ -134,26 +113,39 @@ def gives(letters: str, *, failure: Any = 0) -> Callable[[Callable[..., Any]], C
 _GIVE = """\
 here = _session()
 try:
-    return _function(here, {given}), 0
+    value, code = _function(here, {given}), 0
 except _AclError as error:
-    return {failure!r}, here.failed(error)"""
+    value, code = %r, here.failed(error)
+if here.pending: here.do_pending()
+return value, code"""
 
 
-def _places(letters: str) -> list[str]:
-    return [f"a{place}" for place in range(len(letters.replace("|", "")))]
+def gives(letters: str, *, failure: Any = 0) -> Callable[[Callable[..., Any]], Callable[..., tuple[Any, int]]]:
+    """Make a function one of the module's as `takes` does. It gets the session besides, and gives a value, to which the
+    caller gets 0; if it raises an AclError, the caller gets *failure* and the code. It runs verbs with `Session.run`.
+    """
+
+    def make(function: Callable[..., Any]) -> Callable[..., tuple[Any, int]]:
+        shown = _shown(function, tuple[Any, int])
+        wrapper: Callable[..., tuple[Any, int]] = _wrapper(function, shown, letters, _GIVE % (failure,))
+        return wrapper
+
+    return make
+
+
+def _shown(function: Callable[..., Any], gives: Any) -> inspect.Signature:
+    """The signature without the session."""
+    signature = inspect.signature(function)
+    return signature.replace(parameters=list(signature.parameters.values())[1:], return_annotation=gives)
 
 
 def _wrapper(
-    function: Callable[..., Any],
-    signature: inspect.Signature,
-    letters: str,
-    lines: Iterable[str],
-    *,
-    bare: bool = False,
+    function: Callable[..., Any], signature: inspect.Signature, letters: str, body: str, *, bare: bool = False
 ) -> Any:
-    """A function that reads arguments of these *letters* and goes on with *lines*."""
+    """A function that reads arguments of these *letters* and goes on with the source *body*: there they are {given}."""
     required, _, optional = letters.partition("|")
-    name, module, places = function.__name__, _module_of(function), _places(letters)
+    name, module = function.__name__, _module_of(function)
+    places = [f"a{place}" for place in range(len(required + optional))]
     given = "".join(f"{place}, " for place in places)
     head = "".join(f"{place}=_LEFT_OUT, " for place in places) + "/, " * bool(places)
     well = [_QUICK[letter].format(place) for place, letter in zip(places, required, strict=False)]
@@ -162,12 +154,14 @@ def _wrapper(
         f"def {name}({head}*more, **named):",
         f"    if {' or '.join([*['more'] * bool(places), 'named', *(f'not ({fit})' for fit in well)])}:",
         f"        {given}{'=' * bool(places)} _read(({given}), more, named)",
-        *(f"    {line}" for line in lines),
+        *[f"    if {places[-1]} is _LEFT_OUT: {places[-1]} = _default" for _ in optional],
+        *(f"    {line}" for line in body.replace("{given}", given).split("\n")),
     ]
     reader = _Reader(f"{module}.{name}", required, optional, bare)
     scope: dict[str, Any] = {
         "_function": function, "_LEFT_OUT": _LEFT_OUT, "_read": reader.read, "_scope_var": scope_var,
         "_session": session, "_mine": mine, "_AclError": AclError,
+        "_default": [each.default for each in signature.parameters.values()][-1] if optional else None,
     }  # fmt: skip
     exec(compile("\n".join(source), f"{__file__}: {module}.{name}", "exec"), scope)
     wrapper = scope[name]

@@ -120,6 +120,8 @@ def word_for(kind: type) -> str:
     """
     if issubclass(kind, Event):
         return "event"
+    if kind is Physical:
+        return "physical block"
     name = kind.__name__.removesuffix("Desc") + "Description" * kind.__name__.endswith("Desc")
     return "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in name).strip()
 

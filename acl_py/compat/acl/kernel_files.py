@@ -1,6 +1,6 @@
 """Which kernels a binary stands for: `add_custom.o.toml` beside `add_custom.o` has a table for each.
 
-What is found is a thing; what is not is a code, and the text says which sidecar to write.
+What is not found is an AclError, and the text says which sidecar to write.
 """
 
 import ctypes

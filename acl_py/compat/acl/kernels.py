@@ -336,7 +336,7 @@ def _amount(what: str, amount: Amount, names: Sequence[str], ones: Mapping[str, 
     _check(what, text, ones)
 
     def of(*args: Any) -> int:
-        return evaluate(text, {name: arg for name, arg in zip(names, args, strict=True) if name in ones})
+        return evaluate(text, dict(zip(names, args, strict=True)))
 
     return of
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import acl_py as native
 from acl_py.compat.acl import executions, loading, model_files
-from acl_py.compat.acl.binding import takes
+from acl_py.compat.acl.binding import gives, runs, takes
 from acl_py.compat.acl.executions import Execution
 from acl_py.compat.acl.loading import GE_PARAM_INVALID, LoadedModel, no_model
 from acl_py.compat.acl.mdl_datasets import Dataset, dataset_of
@@ -32,40 +32,33 @@ def _loaded(here: Session, model: int) -> LoadedModel | None:
 # --- loading
 
 
-def _load(here: Session, model: Model | int, *memory: tuple[int, int]) -> tuple[int, int]:
-    if isinstance(model, int):
-        return 0, model
-    loaded, ret = here.call(loading.load(model, *memory))
-    return (0 if ret else here.handle(loaded)), ret
+def _load(here: Session, model: Model, *memory: tuple[int, int]) -> int:
+    return here.handle(here.run(loading.load(model, *memory)))
 
 
-@takes("s")
-def load_from_file(path: str) -> tuple[int, int]:
+@gives("s")
+def load_from_file(here: Session, path: str) -> int:
     """Load the model that the file *path* stands for."""
-    here = session()
     return _load(here, model_files.find(here, path))
 
 
-@takes("kk")
-def load_from_mem(address: int, size: int) -> tuple[int, int]:
+@gives("kk")
+def load_from_mem(here: Session, address: int, size: int) -> int:
     """Load the model whose file is in host memory."""
-    here = session()
     return _load(here, model_files.find_in_memory(here, address, size))
 
 
-@takes("skkkk")
-def load_from_file_with_mem(path: str, work: int, work_size: int, weights: int, weight_size: int) -> tuple[int, int]:
+@gives("skkkk")
+def load_from_file_with_mem(here: Session, path: str, work: int, work_size: int, weights: int, weight_size: int) -> int:
     """load_from_file, into device memory of the caller's; NULL is for memory of the model's own."""
-    here = session()
     return _load(here, model_files.find(here, path), (work, work_size), (weights, weight_size))
 
 
-@takes("kkkkkk")
+@gives("kkkkkk")
 def load_from_mem_with_mem(
-    address: int, size: int, work: int, work_size: int, weights: int, weight_size: int
-) -> tuple[int, int]:
+    here: Session, address: int, size: int, work: int, work_size: int, weights: int, weight_size: int
+) -> int:
     """load_from_mem, into device memory of the caller's; NULL is for memory of the model's own."""
-    here = session()
     return _load(here, model_files.find_in_memory(here, address, size), (work, work_size), (weights, weight_size))
 
 
@@ -88,20 +81,25 @@ def _unload(here: Session, model: int, loaded: LoadedModel) -> int:
     return ret
 
 
-def _sizes(model: Model | int) -> tuple[int, int, int]:
-    return (0, 0, model) if isinstance(model, int) else (model.work_bytes, model.weight_size, SUCCESS)
+def _sizes(find: Callable[..., Model], *what: Any) -> tuple[int, int, int]:
+    here = session()
+    try:
+        model = find(here, *what)
+    except AclError as error:
+        return 0, 0, here.failed(error)
+    return model.work_bytes, model.weight_size, SUCCESS
 
 
 @takes("s")
 def query_size(path: str) -> tuple[int, int, int]:
     """Bytes of work memory and of weights that a model takes."""
-    return _sizes(model_files.find(session(), path))
+    return _sizes(model_files.find, path)
 
 
 @takes("kk")
 def query_size_from_mem(address: int, size: int) -> tuple[int, int, int]:
     """The same of a model whose file is in host memory."""
-    return _sizes(model_files.find_in_memory(session(), address, size))
+    return _sizes(model_files.find_in_memory, address, size)
 
 
 # --- configured loading
@@ -169,19 +167,18 @@ def set_config_opt(handle: int, attribute: int, value: Any) -> int:
     return SUCCESS
 
 
-@takes("k")
-def load_with_config(handle: int) -> tuple[int, int]:
+@gives("k")
+def load_with_config(here: Session, handle: int) -> int:
     """Load a model as the configuration says."""
-    here = session()
     config = here.find(handle, LoadConfig)
     if config is None:
-        return 0, here.unknown(handle, LoadConfig)
+        raise here.error(INVALID_PARAM, here.explain(handle, LoadConfig))
     values = config.values
     way = values.get(_LOAD_TYPE)
     if way in (_FROM_FILE_WITH_QUEUE, _FROM_MEM_WITH_QUEUE):
-        return 0, here.not_supported("mdl.load_with_config with queues")
+        raise here.error(here.not_supported("mdl.load_with_config with queues"), "queues of models are not simulated")
     if any(values.get(each) is None for each in _NEEDED.get(way, (_LOAD_TYPE,))):
-        return 0, here.refuse(INVALID_PARAM, f"the configuration lacks the way of loading, or what {way} needs")
+        raise here.error(INVALID_PARAM, f"the configuration lacks the way of loading, or what {way} needs")
     if way in (_FROM_FILE, _FROM_FILE_WITH_MEM):
         model = model_files.find(here, values[_PATH])
     else:
@@ -385,68 +382,58 @@ class Bundle:
     models: list[LoadedModel]
 
 
-def _bundle(here: Session, files: list[str] | int) -> tuple[int, int]:
-    if isinstance(files, int):
-        return 0, files
+def _bundle(here: Session, files: list[str]) -> int:
     models: list[LoadedModel] = []
-    for file in files:
-        handle, ret = _load(here, model_files.find(here, file))
-        if ret:
-            for each in models:
-                _unload(here, here.handle(each), each)
-            return 0, ret
-        models.append(here.find(handle, LoadedModel))
-    return here.handle(Bundle(models)), SUCCESS
+    try:
+        for file in files:
+            loaded = here.run(loading.load(model_files.find(here, file)))
+            here.handle(loaded)
+            models.append(loaded)
+    except AclError:
+        for each in models:
+            _unload(here, here.handle(each), each)
+        raise
+    return here.handle(Bundle(models))
 
 
-def _no_bundle(here: Session, handle: int) -> int:
-    return here.refuse(INVALID_BUNDLE_MODEL_ID, f"{handle} is the id of no bundle")
-
-
-@takes("s")
-def bundle_load_from_file(path: str) -> tuple[int, int]:
+@gives("s")
+def bundle_load_from_file(here: Session, path: str) -> int:
     """Load all models of a bundle."""
-    here = session()
     return _bundle(here, model_files.find_bundle(here, path))
 
 
-@takes("kk")
-def bundle_load_from_mem(address: int, size: int) -> tuple[int, int]:
+@gives("kk")
+def bundle_load_from_mem(here: Session, address: int, size: int) -> int:
     """The same for a bundle whose file is in host memory."""
-    here = session()
     return _bundle(here, model_files.find_bundle_in_memory(here, address, size))
 
 
-@takes("u")
-def bundle_get_model_num(handle: int) -> tuple[int, int]:
+def _models(here: Session, handle: int) -> list[LoadedModel]:
+    bundle: Bundle | None = here.find(handle, Bundle)
+    if bundle is None:
+        raise here.error(INVALID_BUNDLE_MODEL_ID, f"{handle} is the id of no bundle")
+    return bundle.models
+
+
+@gives("u")
+def bundle_get_model_num(here: Session, handle: int) -> int:
     """How many models a bundle has."""
-    here = session()
-    bundle = here.find(handle, Bundle)
-    return (0, _no_bundle(here, handle)) if bundle is None else (len(bundle.models), SUCCESS)
+    return len(_models(here, handle))
 
 
-@takes("uk")
-def bundle_get_model_id(handle: int, index: int) -> tuple[int, int]:
+@gives("uk")
+def bundle_get_model_id(here: Session, handle: int, index: int) -> int:
     """The id of a model of a bundle."""
-    here = session()
-    bundle = here.find(handle, Bundle)
-    if bundle is None:
-        return 0, _no_bundle(here, handle)
-    if index >= len(bundle.models):
-        return 0, here.refuse(INVALID_PARAM, f"the bundle has {len(bundle.models)} models, and no {index}")
-    return here.handle(bundle.models[index]), SUCCESS
+    models = _models(here, handle)
+    if index >= len(models):
+        raise here.error(INVALID_PARAM, f"the bundle has {len(models)} models, and no {index}")
+    return here.handle(models[index])
 
 
-@takes("u")
-def bundle_unload(handle: int) -> int:
+@runs("u")
+async def bundle_unload(here: Session, handle: int) -> None:
     """Unload all models of a bundle."""
-    here = session()
-    bundle = here.find(handle, Bundle)
-    if bundle is None:
-        return _no_bundle(here, handle)
-    for loaded in bundle.models:
-        ret = _unload(here, here.handle(loaded), loaded)
-        if ret:
-            return ret
+    for loaded in _models(here, handle):
+        await loading.unload(loaded)
+        here.forget(here.handle(loaded))
     here.forget(handle)
-    return SUCCESS

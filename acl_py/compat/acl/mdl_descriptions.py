@@ -1,6 +1,6 @@
 """acl.mdl: what a model's inputs and outputs are, and which gears it has."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +9,7 @@ from acl_py.compat.acl.binding import takes
 from acl_py.compat.acl.loading import MODEL_ID_INVALID, LoadedModel, no_model
 from acl_py.compat.acl.models import FORMATS, Model, Tensor
 from acl_py.compat.acl.session import INVALID_PARAM, SUCCESS, Session, session
+from acl_py.errors import AclError
 
 API_NOT_SUPPORT = 200001
 _UNDEFINED = -1
@@ -75,29 +76,29 @@ def get_desc(handle: int, model: int) -> int:
     return no_model(here, model) if loaded is None else SUCCESS
 
 
-def _describe(here: Session, handle: int, found: Model | int) -> int:
+def _describe(handle: int, find: Callable[..., Model], *what: Any) -> int:
+    here = session()
     desc = _find(here, handle)
-    assert desc is not None, "it has been looked for"
-    desc.loaded, desc.model = None, found if isinstance(found, Model) else None
-    return found if isinstance(found, int) else SUCCESS
+    if desc is None:
+        return here.unknown(handle, ModelDesc)
+    desc.loaded = desc.model = None
+    try:
+        desc.model = find(here, *what)
+    except AclError as error:
+        return here.failed(error)
+    return SUCCESS
 
 
 @takes("ks")
 def get_desc_from_file(handle: int, path: str) -> int:
     """Describe a model without loading it."""
-    here = session()
-    if _find(here, handle) is None:
-        return here.unknown(handle, ModelDesc)
-    return _describe(here, handle, model_files.find(here, path))
+    return _describe(handle, model_files.find, path)
 
 
 @takes("kkk")
 def get_desc_from_mem(handle: int, address: int, size: int) -> int:
     """Describe a model whose file is in host memory."""
-    here = session()
-    if _find(here, handle) is None:
-        return here.unknown(handle, ModelDesc)
-    return _describe(here, handle, model_files.find_in_memory(here, address, size))
+    return _describe(handle, model_files.find_in_memory, address, size)
 
 
 # --- inputs and outputs

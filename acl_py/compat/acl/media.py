@@ -6,53 +6,54 @@ Videos, histograms and borders are not simulated.
 from typing import Any
 
 import acl_py as native
-from acl_py.compat.acl.binding import takes
+from acl_py.compat.acl.binding import gives, runs
+from acl_py.compat.acl.lookups import Running
 from acl_py.compat.acl.media_descriptions import Channel
-from acl_py.compat.acl.session import INVALID_PARAM, SUCCESS, session
+from acl_py.compat.acl.session import INVALID_PARAM, Session
+from device_model.memory import Buffer
 
 
-@takes("k")
-def dvpp_malloc(size: int) -> tuple[int, int]:
-    """Allocate device memory for images; free it with dvpp_free."""
-    here = session()
+def _malloc(here: Session, size: int) -> int:
     if not size:
-        return 0, here.refuse(INVALID_PARAM, "dvpp_malloc of 0 bytes")
-    buffer, ret = here.call(native.Malloc(size))
-    return (0 if ret else buffer.address), ret
+        raise here.error(INVALID_PARAM, "dvpp_malloc of 0 bytes")
+    buffer: Buffer = here.run(native.Malloc(size))
+    return buffer.address
 
 
-@takes("kid")
-def dvpp_malloc_with_cfg(size: int, _: int, __: dict[str, Any]) -> tuple[int, int]:
+@gives("k")
+def dvpp_malloc(here: Session, size: int) -> int:
+    """Allocate device memory for images; free it with dvpp_free."""
+    return _malloc(here, size)
+
+
+@gives("kid")
+def dvpp_malloc_with_cfg(here: Session, size: int, _: int, __: dict[str, Any]) -> int:
     """Allocate device memory for images; policies and attributes make no difference here."""
-    address, ret = dvpp_malloc(size)
-    return address, ret
+    return _malloc(here, size)
 
 
-@takes("k")
-def dvpp_free(address: int) -> int:
+@runs("k")
+def dvpp_free(here: Session, address: int) -> Running:
     """Free device memory, at once."""
-    here = session()
-    return here.ret(native.Free(address)) if address else here.refuse(INVALID_PARAM, "dvpp_free of address 0")
+    if not address:
+        raise here.error(INVALID_PARAM, "dvpp_free of address 0")
+    return native.Free(address)
 
 
-@takes("k")
-def dvpp_create_channel(handle: int) -> int:
+@runs("k")
+async def dvpp_create_channel(here: Session, handle: int) -> None:
     """Bring a channel into being; once for each description."""
-    here = session()
     channel = here.find(handle, Channel)
     if channel is None or channel.exists:
-        return here.refuse(INVALID_PARAM, "there is no such description, or its channel exists already")
-    ret = here.ret(native.GetDevice())  # a channel is one device's
-    channel.exists = not ret
-    return ret
+        raise here.error(INVALID_PARAM, "there is no such description, or its channel exists already")
+    await native.GetDevice()  # a channel is one device's
+    channel.exists = True
 
 
-@takes("k")
-def dvpp_destroy_channel(handle: int) -> int:
+@runs("k")
+async def dvpp_destroy_channel(here: Session, handle: int) -> None:
     """End a channel; its description stays, and may make another."""
-    here = session()
     channel = here.find(handle, Channel)
     if channel is None or not channel.exists:
-        return here.refuse(INVALID_PARAM, "there is no such channel")
+        raise here.error(INVALID_PARAM, "there is no such channel")
     channel.exists = False
-    return SUCCESS

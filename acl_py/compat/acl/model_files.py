@@ -1,6 +1,6 @@
 """Which model a script means that names a model file, by its path or its content; and what is told if nobody knows.
 
-What is found is a thing; what is not is a code, and the text says which sidecar to write.
+What is not found is an AclError, and the text says which sidecar to write.
 """
 
 import ctypes
@@ -18,94 +18,92 @@ MODEL_PATH_INVALID, MODEL_DATA_SIZE_INVALID, MODEL_ADDR_INVALID = 145002, 145006
 LOAD_MODEL = 545001
 
 
-def find(here: Session, path: str) -> Model | int:
-    """The model of the file *path*, or a code, and what to do is told."""
+def find(here: Session, path: str) -> Model:
+    """The model of the file *path*, or an AclError, and what to do is told."""
     if not Path(path).name:
-        return here.refuse(MODEL_PATH_INVALID, f"{path!r} names no file")
+        raise here.error(MODEL_PATH_INVALID, f"{path!r} names no file")
     try:
         model = sidecars.find(path, _directories(here))
     except sidecars.SidecarError as error:
-        return _broken(here, error)
-    return _unknown(here, path) if model is None else model
+        raise _broken(here, error) from error
+    if model is None:
+        raise _unknown(here, path)
+    return model
 
 
-def find_in_memory(here: Session, address: int, size: int) -> Model | int:
-    """The model whose file is in the *size* bytes at *address*, or a code, and what to do is told."""
+def find_in_memory(here: Session, address: int, size: int) -> Model:
+    """The model whose file is in the *size* bytes at *address*, or an AclError, and what to do is told."""
     content = bytes_at(here, address, size)
-    if isinstance(content, int):
-        return content
     try:
         model = sidecars.find_content(content, _directories(here))
     except sidecars.SidecarError as error:
-        return _broken(here, error)
-    return _unknown_content(here, size) if model is None else model
+        raise _broken(here, error) from error
+    if model is None:
+        raise _unknown_content(here, size)
+    return model
 
 
-def bytes_at(here: Session, address: int, size: int) -> bytes | int:
-    """The *size* bytes of a model file at *address*, or a code."""
+def bytes_at(here: Session, address: int, size: int) -> bytes:
+    """The *size* bytes of a model file at *address*, or an AclError."""
     if not address:
-        return here.refuse(INVALID_PARAM, "the model is NULL")
+        raise here.error(INVALID_PARAM, "the model is NULL")
     if not size:
-        return here.refuse(MODEL_DATA_SIZE_INVALID, "the model has no bytes")
+        raise here.error(MODEL_DATA_SIZE_INVALID, "the model has no bytes")
     if address < DEVICE_BASE:
         if not host.is_readable(address, size):
-            return here.refuse(MODEL_ADDR_INVALID, f"this process has no {size} bytes at {address:#x}")
+            raise here.error(MODEL_ADDR_INVALID, f"this process has no {size} bytes at {address:#x}")
         return ctypes.string_at(address, size)
-    try:
-        place = here.place(address, size, "the model")
-    except AclError as error:
-        return here.failed(error)
+    place = here.place(address, size, "the model")
     return bytes(place.allocation.view[place.offset : place.offset + size])
 
 
-def find_bundle(here: Session, path: str) -> list[str] | int:
-    """The model files of the bundle *path*, or a code, and what to do is told."""
+def find_bundle(here: Session, path: str) -> list[str]:
+    """The model files of the bundle *path*, or an AclError, and what to do is told."""
     if not Path(path).name:
-        return here.refuse(MODEL_PATH_INVALID, f"{path!r} names no file")
+        raise here.error(MODEL_PATH_INVALID, f"{path!r} names no file")
     try:
         files = sidecars.bundle(path, _directories(here))
     except sidecars.SidecarError as error:
-        return _broken(here, error)
+        raise _broken(here, error) from error
     if files is not None:
         return files
     file = Path(path)
     tell(f"nobody says which models {path} has; {sidecars.sidecar_of(file)} may", 'bundle = ["a.om", "b.om"]')
-    return here.refuse(MODEL_PATH_INVALID, f"{path} has no sidecar")
+    raise here.error(MODEL_PATH_INVALID, f"{path} has no sidecar")
 
 
-def find_bundle_in_memory(here: Session, address: int, size: int) -> list[str] | int:
-    """The model files of a bundle whose file is in host memory, or a code, and what to do is told."""
+def find_bundle_in_memory(here: Session, address: int, size: int) -> list[str]:
+    """The model files of a bundle whose file is in host memory, or an AclError, and what to do is told."""
     content = bytes_at(here, address, size)
-    if isinstance(content, int):
-        return content
     file = sidecars.bundle_file(content, _directories(here))
-    return _unknown_content(here, size) if file is None else find_bundle(here, str(file))
+    if file is None:
+        raise _unknown_content(here, size)
+    return find_bundle(here, str(file))
 
 
 def _directories(here: Session) -> list[Path]:
     return [Path(each) for each in here.options.models]
 
 
-def _unknown(here: Session, path: str) -> int:
+def _unknown(here: Session, path: str) -> AclError:
     file = Path(path)
     there = "a model file cannot run here" if file.is_file() else "there is no such file, and it could not run here"
     tell(
         f"{path}: {there}; write {sidecars.sidecar_of(file)}, which `acl-py model init {path}` begins:",
         sidecars.template(file),
     )
-    return here.refuse(MODEL_PATH_INVALID, f"{path} has no sidecar {sidecars.sidecar_of(file).name}")
+    return here.error(MODEL_PATH_INVALID, f"{path} has no sidecar {sidecars.sidecar_of(file).name}")
 
 
-def _unknown_content(here: Session, size: int) -> int:
-    """The code for model bytes in memory that are no known file's."""
+def _unknown_content(here: Session, size: int) -> AclError:
     tell(
         f"no model file with these {size} bytes and a sidecar is in this directory, the script's, or a model(s)/ there",
         "name the one that has file.om and file.om.toml with --models DIR; acl-py model init makes the latter",
     )
-    return here.refuse(LOAD_MODEL, f"no model file with these {size} bytes has a sidecar")
+    return here.error(LOAD_MODEL, f"no model file with these {size} bytes has a sidecar")
 
 
-def _broken(here: Session, error: sidecars.SidecarError) -> int:
+def _broken(here: Session, error: sidecars.SidecarError) -> AclError:
     cause = error.__cause__
     tell(str(error), "" if cause is None else "".join(traceback.format_exception(cause)).rstrip())
-    return here.refuse(LOAD_MODEL, str(error))
+    return here.error(LOAD_MODEL, str(error))

@@ -70,7 +70,7 @@ def build() -> dict[str, ModuleType]:
 
 
 def _functions() -> Iterator[Callable[..., Any]]:
-    """What the files of this package define with `takes`."""
+    """What the files of this package define with `takes`, `runs` or `gives`."""
     for file in sorted(Path(__file__).parent.glob("*.py")):
         if file.stem.partition("_")[0] not in ("base", *_SUBMODULES):
             continue

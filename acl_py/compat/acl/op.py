@@ -4,7 +4,7 @@ Each runs as an ordinary kernel in its stream, on all AI cores. An operator is f
 compiler makes of one (set_model_dir, load) is accepted and not needed.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,14 @@ import acl_py as native
 from acl_py.arrays import Access, Array
 from acl_py.compat.acl.base import DataBuffer
 from acl_py.compat.acl.base_tensors import TensorDesc
-from acl_py.compat.acl.binding import check_ints, takes
+from acl_py.compat.acl.binding import check_ints, gives, runs, takes
 from acl_py.compat.acl.computations import Computation, Output, reachable, tell
+from acl_py.compat.acl.lookups import Running
 from acl_py.compat.acl.model_files import bytes_at
 from acl_py.compat.acl.models import dtype_of, nbytes_of
 from acl_py.compat.acl.op_attributes import attributes_of
 from acl_py.compat.acl.operators import Operator, operator_of
 from acl_py.compat.acl.session import INVALID_PARAM, SUCCESS, Session, session
-from acl_py.errors import AclError
 from acl_py.kernels import Cost
 from device_model.memory import DEVICE_BASE
 
@@ -37,14 +37,6 @@ from acl_py.compat.acl import register_op
 @register_op("{name}")
 def {function}(x, y, *, alpha=1.0):  # inputs; attributes as keywords
     return x + alpha * y"""
-
-
-class _RefusedError(Exception):
-    """A call that goes no further: its code."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__(code)
-        self.code = code
 
 
 @dataclass(eq=False, slots=True)
@@ -67,11 +59,10 @@ def set_model_dir(path: str) -> int:
     return here.refuse(INVALID_PARAM, f"set_model_dir takes the directory of compiled operators, and {path!r} {what}")
 
 
-@takes("kk")
-def load(address: int, size: int) -> int:
+@runs("kk")
+async def load(here: Session, address: int, size: int) -> None:
     """Take a compiled operator from memory; it is not needed here."""
-    content = bytes_at(session(), address, size)
-    return content if isinstance(content, int) else SUCCESS
+    bytes_at(here, address, size)
 
 
 @takes("k")
@@ -88,7 +79,7 @@ def _find(here: Session, name: str) -> Operator:
     operator = operator_of(name)
     if operator is None:
         tell(f"there is no operator {name!r} here; register it:", _REGISTER.format(name=name, function=name.lower()))
-        raise _RefusedError(here.refuse(OP_NOT_FOUND, f"there is no operator {name!r}: see register_op()"))
+        raise here.error(OP_NOT_FOUND, f"there is no operator {name!r}: see register_op()")
     return operator
 
 
@@ -103,7 +94,7 @@ def _buffers(here: Session, handles: Sequence[int]) -> list[DataBuffer]:
 def _thing(here: Session, handle: int, kind: type) -> Any:
     found = here.find(handle, kind)
     if found is None:
-        raise _RefusedError(here.unknown(handle, kind))
+        raise here.error(INVALID_PARAM, here.explain(handle, kind))
     return found
 
 
@@ -111,48 +102,45 @@ def _attributes(here: Session, handle: int) -> dict[str, Any]:
     found = attributes_of(here, handle)
     if found is None:
         what = f"{handle:#x} is no set of attributes: see acl.op.create_attr()"
-        raise _RefusedError(here.refuse(INVALID_PARAM, what))
+        raise here.error(INVALID_PARAM, what)
     return found
 
 
 def _check(here: Session, operator: Operator, inputs: int, outputs: int, attributes: dict[str, Any]) -> None:
     if not operator.takes(inputs):
         what = f"{operator.name} does not take {inputs} inputs"
-        raise _RefusedError(here.refuse(OP_INPUT_NOT_MATCH, what))
+        raise here.error(OP_INPUT_NOT_MATCH, what)
     if outputs != operator.outputs:
         what = f"{operator.name} has {operator.outputs} outputs, not {outputs}"
-        raise _RefusedError(here.refuse(OP_OUTPUT_NOT_MATCH, what))
+        raise here.error(OP_OUTPUT_NOT_MATCH, what)
     known = operator.attributes
     unknown = [name for name in attributes if name not in known]
     missing = [name for name, required in known.items() if required and name not in attributes]
     if unknown or missing:
         what = f"has no attribute {unknown[0]!r}" if unknown else f"needs the attribute {missing[0]!r}"
-        raise _RefusedError(here.refuse(OP_ATTR_NOT_MATCH, f"{operator.name} {what}"))
+        raise here.error(OP_ATTR_NOT_MATCH, f"{operator.name} {what}")
 
 
 def _dtype(here: Session, desc: TensorDesc) -> np.dtype[Any]:
     dtype = dtype_of(desc.dtype)
     if dtype is None:
-        raise _RefusedError(here.refuse(UNSUPPORTED_DATA_TYPE, f"data type {desc.dtype} is not simulated"))
+        raise here.error(UNSUPPORTED_DATA_TYPE, f"data type {desc.dtype} is not simulated")
     return dtype
 
 
 # --- executing
 
 
-def _call(
+async def _launch(
     here: Session, handle: OpHandle, sources: Sequence[DataBuffer], results: Sequence[DataBuffer], stream: int
-) -> int:
+) -> None:
     operator, attributes = handle.operator, handle.attributes
     _check(here, operator, len(handle.inputs), len(handle.outputs), attributes)
     if len(sources) != len(handle.inputs) or len(results) != len(handle.outputs):
-        raise _RefusedError(here.refuse(INVALID_PARAM, "there must be one data buffer for each description"))
+        raise here.error(INVALID_PARAM, "there must be one data buffer for each description")
     values = [_input(here, operator, *each) for each in zip(handle.inputs, sources, strict=True)]
     outputs = [_output(here, operator, *each) for each in zip(handle.outputs, results, strict=True)]
-    try:
-        queue = here.streams[stream]
-    except native.AclError as error:
-        raise _RefusedError(here.failed(error)) from None
+    queue = here.streams[stream]
 
     def function(*arrays: np.ndarray[Any, Any]) -> Any:
         rest = iter(arrays)
@@ -167,7 +155,7 @@ def _call(
     arrays = [value for value in values if isinstance(value, Array)]
     cost = _cost(here, operator, values, attributes)
     work = Computation(operator.name, function, arrays, outputs, cost, then=describe, serial=False)
-    return here.ret(native.LaunchKernel(work, here.runtime.profile.cores.count, (), queue))
+    await native.LaunchKernel(work, here.runtime.profile.cores.count, (), queue)
 
 
 def _cost(here: Session, operator: Operator, values: Sequence[Any], attributes: dict[str, Any]) -> Cost:
@@ -177,7 +165,7 @@ def _cost(here: Session, operator: Operator, values: Sequence[Any], attributes: 
         return Cost(flops=operator.flops(*values, **attributes))
     except Exception as error:  # whatever it has against the shapes
         what = f"{operator.name} cannot say what these inputs cost: {error}"
-        raise _RefusedError(here.refuse(OP_INPUT_NOT_MATCH, what)) from error
+        raise here.error(OP_INPUT_NOT_MATCH, what) from error
 
 
 def _input(here: Session, operator: Operator, desc: TensorDesc, buffer: DataBuffer) -> Any:
@@ -186,12 +174,12 @@ def _input(here: Session, operator: Operator, desc: TensorDesc, buffer: DataBuff
         return None
     role = f"an input of {operator.name}"
     if any(dim < 0 for dim in desc.dims):
-        raise _RefusedError(here.refuse(OP_UNSUPPORTED_DYNAMIC, f"{role} has dims {desc.dims}: say them all"))
+        raise here.error(OP_UNSUPPORTED_DYNAMIC, f"{role} has dims {desc.dims}: say them all")
     dtype = _dtype(here, desc)
     nbytes = nbytes_of(dtype, desc.dims)
     address, size = (buffer.address, buffer.size) if buffer.address else desc.constant
     if size < nbytes:
-        raise _RefusedError(here.refuse(INVALID_PARAM, f"{role} has {nbytes} bytes, and its buffer {size}"))
+        raise here.error(INVALID_PARAM, f"{role} has {nbytes} bytes, and its buffer {size}")
     if not buffer.address and desc.values:
         return np.frombuffer(desc.values, dtype, nbytes // dtype.itemsize).reshape(desc.dims)
     if address < DEVICE_BASE and (not buffer.address or desc.more.get("place_ment")):
@@ -210,84 +198,60 @@ def _output(here: Session, operator: Operator, desc: TensorDesc, buffer: DataBuf
     shape = None if any(dim < 0 for dim in desc.dims) else tuple(desc.dims)
     nbytes = buffer.size if shape is None else nbytes_of(dtype, shape)
     if buffer.size < nbytes:
-        raise _RefusedError(here.refuse(INVALID_PARAM, f"{role} has {nbytes} bytes, and its buffer {buffer.size}"))
+        raise here.error(INVALID_PARAM, f"{role} has {nbytes} bytes, and its buffer {buffer.size}")
     place = reachable(here.runtime, buffer.address, nbytes, role)
     return Output(desc.name or "0", place, dtype, shape, converts=operator.converts)
 
 
-def _answer(here: Session, call: Callable[[], int]) -> int:
-    """What *call* gives, or the code of what stopped it."""
-    try:
-        return call()
-    except _RefusedError as error:
-        return error.code
-    except AclError as error:
-        return here.failed(error)
-
-
-@takes("sllllkk")
+@runs("sllllkk")
 def execute(
-    name: str, inputs: list[int], sources: list[int], outputs: list[int], results: list[int], attr: int, stream: int
-) -> int:
+    here: Session, name: str, inputs: list[int], sources: list[int], outputs: list[int], results: list[int], attr: int,
+    stream: int,
+) -> Running:  # fmt: skip
     """Queue an operator: descriptions and data buffers of its inputs, then of its outputs, attributes and stream."""
-    here = session()
-    return _answer(here, lambda: _execute(here, name, inputs, sources, outputs, results, attr, stream))
+    return _execute(here, name, inputs, sources, outputs, results, attr, stream)
 
 
-@takes("sllllkk")
+@runs("sllllkk")
 def execute_v2(
-    name: str, inputs: list[int], sources: list[int], outputs: list[int], results: list[int], attr: int, stream: int
-) -> int:
+    here: Session, name: str, inputs: list[int], sources: list[int], outputs: list[int], results: list[int], attr: int,
+    stream: int,
+) -> Running:  # fmt: skip
     """execute; once it is over the descriptions of the outputs say which shapes came out."""
-    here = session()
-    return _answer(here, lambda: _execute(here, name, inputs, sources, outputs, results, attr, stream))
+    return _execute(here, name, inputs, sources, outputs, results, attr, stream)
 
 
 def _execute(
-    here: Session,
-    name: str,
-    inputs: list[int],
-    sources: list[int],
-    outputs: list[int],
-    results: list[int],
-    attr: int,
+    here: Session, name: str, inputs: list[int], sources: list[int], outputs: list[int], results: list[int], attr: int,
     stream: int,
-) -> int:
+) -> Running:  # fmt: skip
     check_ints(inputs, sources, outputs, results)
     handle = OpHandle(_find(here, name), _descs(here, inputs), _descs(here, outputs), _attributes(here, attr))
-    return _call(here, handle, _buffers(here, sources), _buffers(here, results), stream)
+    return _launch(here, handle, _buffers(here, sources), _buffers(here, results), stream)
 
 
 def _copies(descs: Sequence[TensorDesc]) -> list[TensorDesc]:
     return [replace(desc, dims=list(desc.dims)) for desc in descs]
 
 
-@takes("sllk")
-def create_handle(name: str, inputs: list[int], outputs: list[int], attr: int) -> tuple[int, int]:
+@gives("sllk")
+def create_handle(here: Session, name: str, inputs: list[int], outputs: list[int], attr: int) -> int:
     """Choose an operator once, for several calls; descriptions and attributes are copied."""
     check_ints(inputs, outputs)
-    here = session()
-    made: list[OpHandle] = []
-
-    def make() -> int:
-        operator, attributes = _find(here, name), _attributes(here, attr)
-        _check(here, operator, len(inputs), len(outputs), attributes)
-        made.append(OpHandle(operator, _copies(_descs(here, inputs)), _copies(_descs(here, outputs)), attributes))
-        return SUCCESS
-
-    ret = _answer(here, make)
-    return (0 if ret else here.handle(made[0])), ret
+    operator, attributes = _find(here, name), _attributes(here, attr)
+    _check(here, operator, len(inputs), len(outputs), attributes)
+    handle = OpHandle(operator, _copies(_descs(here, inputs)), _copies(_descs(here, outputs)), attributes)
+    return here.handle(handle)
 
 
-@takes("kllk")
-def execute_with_handle(handle: int, sources: list[int], results: list[int], stream: int) -> int:
+@runs("kllk")
+def execute_with_handle(here: Session, handle: int, sources: list[int], results: list[int], stream: int) -> Running:
     """Queue the operator of a handle."""
     check_ints(sources, results)
-    here = session()
     found = here.find(handle, OpHandle)
     if found is None:
-        return here.refuse(INVALID_PARAM, f"{handle:#x} is no operator: see acl.op.create_handle()")
-    return _answer(here, lambda: _call(here, found, _buffers(here, sources), _buffers(here, results), stream))
+        raise here.error(INVALID_PARAM, f"{handle:#x} is no operator: see acl.op.create_handle()")
+    return _launch(here, found, _buffers(here, sources), _buffers(here, results), stream)
 
 
 @takes("k")
@@ -298,11 +262,10 @@ def destroy_handle(handle: int) -> None:
         here.forget(handle)
 
 
-@takes("kkkkik")
-def cast(src_desc: int, src: int, dst_desc: int, dst: int, _: int, stream: int) -> int:
+@runs("kkkkik")
+def cast(here: Session, src_desc: int, src: int, dst_desc: int, dst: int, _: int, stream: int) -> Running:
     """Queue a conversion to the data type of the second description."""
-    here = session()
-    return _answer(here, lambda: _execute(here, "Cast", [src_desc], [src], [dst_desc], [dst], 0, stream))
+    return _execute(here, "Cast", [src_desc], [src], [dst_desc], [dst], 0, stream)
 
 
 @takes("kki")
@@ -311,31 +274,27 @@ def create_handle_for_cast(src_desc: int, dst_desc: int, _: int) -> tuple[int, i
     return create_handle("Cast", [src_desc], [dst_desc], 0)
 
 
-@takes("sllilk")
-def infer_shape(name: str, inputs: list[int], sources: list[int], count: int, outputs: list[int], attr: int) -> int:
+@runs("sllilk")
+async def infer_shape(
+    here: Session, name: str, inputs: list[int], sources: list[int], count: int, outputs: list[int], attr: int
+) -> None:
     """Find the shapes of the outputs, from inputs in host memory, and write them into the descriptions."""
     check_ints(inputs, sources, outputs)
-    here = session()
-
-    def infer() -> int:
-        operator, attributes = _find(here, name), _attributes(here, attr)
-        given, wanted = _descs(here, inputs), _descs(here, outputs)
-        buffers = _buffers(here, sources)
-        if len(buffers) != len(given) or len(wanted) != count:
-            raise _RefusedError(here.refuse(INVALID_PARAM, "there must be one data buffer for each description"))
-        _check(here, operator, len(given), count, attributes)
-        arrays = [
-            _host_array(here, desc, buffer.address, f"an input of {name}")
-            for desc, buffer in zip(given, buffers, strict=True)
-        ]
-        try:
-            with np.errstate(all="ignore"):
-                computed = operator.function(*arrays, **attributes)
-        except Exception as error:  # whatever the operator has against them
-            raise _RefusedError(here.refuse(OP_INPUT_NOT_MATCH, f"{name}: {error}")) from error
-        shapes = [np.shape(each) for each in (computed if isinstance(computed, tuple) else (computed,))]
-        for desc, shape in zip(wanted, shapes, strict=True):
-            desc.dims = list(shape)
-        return SUCCESS
-
-    return _answer(here, infer)
+    operator, attributes = _find(here, name), _attributes(here, attr)
+    given, wanted = _descs(here, inputs), _descs(here, outputs)
+    buffers = _buffers(here, sources)
+    if len(buffers) != len(given) or len(wanted) != count:
+        raise here.error(INVALID_PARAM, "there must be one data buffer for each description")
+    _check(here, operator, len(given), count, attributes)
+    arrays = [
+        _host_array(here, desc, buffer.address, f"an input of {name}")
+        for desc, buffer in zip(given, buffers, strict=True)
+    ]
+    try:
+        with np.errstate(all="ignore"):
+            computed = operator.function(*arrays, **attributes)
+    except Exception as error:  # whatever the operator has against them
+        raise here.error(OP_INPUT_NOT_MATCH, f"{name}: {error}") from error
+    shapes = [np.shape(each) for each in (computed if isinstance(computed, tuple) else (computed,))]
+    for desc, shape in zip(wanted, shapes, strict=True):
+        desc.dims = list(shape)

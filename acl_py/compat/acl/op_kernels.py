@@ -12,12 +12,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from acl_py.compat.acl.base_tensors import TensorDesc
-from acl_py.compat.acl.binding import check_ints, takes
+from acl_py.compat.acl.binding import check_ints, runs, takes
 from acl_py.compat.acl.computations import tell
 from acl_py.compat.acl.op_attributes import attributes_of
 from acl_py.compat.acl.operators import operator_of
 from acl_py.compat.acl.session import INVALID_PARAM, SUCCESS, Session, session
-from acl_py.errors import AclError
 
 BIN_SELECTOR_NOT_REGISTERED, KERNEL_NOT_FOUND = 100028, 100029
 BIN_SELECTOR_ALREADY_REGISTERED, KERNEL_ALREADY_REGISTERED = 100030, 100031
@@ -99,21 +98,16 @@ def set_kernel_args(handle: int, kernel: str, blocks: int, _: int, __: int) -> i
     return SUCCESS
 
 
-@takes("kik")
-def set_kernel_workspace_sizes(handle: int, count: int, address: int) -> int:
+@runs("kik")
+async def set_kernel_workspace_sizes(here: Session, handle: int, count: int, address: int) -> None:
     """Say how much workspace the kernel takes: *count* sizes of 8 bytes each, in host memory."""
-    here = session()
     desc: KernelDesc | None = here.find(handle, KernelDesc)
     if desc is None or count < 0:
-        return here.refuse(INVALID_PARAM, "there is no such kernel description, or a number below 0")
-    try:
-        place = here.place(address, count * _SIZE.itemsize, "the workspace sizes") if count else None
-    except AclError as error:
-        return here.failed(error)
-    if place is not None:
+        raise here.error(INVALID_PARAM, "there is no such kernel description, or a number below 0")
+    if count:
+        place = here.place(address, count * _SIZE.itemsize, "the workspace sizes")
         view = place.allocation.view[place.offset : place.offset + count * _SIZE.itemsize]
         desc.workspaces = np.frombuffer(view, _SIZE).tolist()
-    return SUCCESS
 
 
 @takes("sllk")

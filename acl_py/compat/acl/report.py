@@ -3,22 +3,25 @@
 from collections.abc import Iterator, Sequence
 
 from acl_py.compat.acl.handles import word_for
-from acl_py.compat.acl.rt_binaries import Function
+from acl_py.compat.acl.loading import LoadedModel
+from acl_py.compat.acl.rt_binaries import Function, LoadedBinary
 from acl_py.compat.acl.rt_kernel_args import KernelArgs, KernelArgument
 from acl_py.compat.acl.session import Session
+from acl_py.compat.acl.wording import reword
 from acl_py.trace.summary import summarize, told
 from device_model.contexts import Context
 from device_model.errors import DeviceError
-from device_model.memory import Allocation, Origin, Space, size_text
+from device_model.memory import Allocation, Origin, Physical, Space, size_text
 from device_model.streams import Stream
 
-_SHOWN = 8  # of the leaks of one sort
+_SHOWN = 8  # places where things of one kind were made
 _NEVER = {Origin.REGISTERED: "unregistered", Origin.MAPPED: "unmapped"}
+_ENDED = {LoadedModel: "unloaded", LoadedBinary: "unloaded", Physical: "freed"}
 
 
 def report(session: Session) -> str:
     """The summary of *session*: simulated time, the use of engines and streams, waits, findings, leaks."""
-    lines = [summarize(session.runtime, session.trace, ())]
+    lines = [reword(summarize(session.runtime, session.trace, ()))]
     lines += [f"  finding: {finding}" for finding in findings(session)]
     return "\n".join([*lines, *told(leaks(session))])
 
@@ -51,21 +54,24 @@ def _memory(allocations: Sequence[Allocation]) -> Iterator[str]:
 
 def _handles(session: Session) -> Iterator[str]:
     """Things that a destroy function is for and that are still there, by kind."""
-    kinds: dict[str, list[str]] = {}
+    kinds: dict[tuple[str, str], list[str]] = {}
     for thing in session.objects.values():
         if _is_owned(thing):
-            made = getattr(thing, "made", None)
-            kinds.setdefault(word_for(type(thing)), []).append("" if made is None else f"{made}")
-    for name, places in kinds.items():
-        where = ", ".join(dict.fromkeys(place for place in places[:_SHOWN] if place))
+            made, never = getattr(thing, "made", None), _ENDED.get(type(thing), "destroyed")
+            kinds.setdefault((word_for(type(thing)), never), []).append("" if made is None else f"{made}")
+    for (name, never), places in kinds.items():
+        known = list(dict.fromkeys(place for place in places if place))
+        where = ", ".join([*known[:_SHOWN], *["..."] * (len(known) > _SHOWN)])
         several = f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"
         count = f"{len(places):,} {several if len(places) > 1 else name}"
-        yield f"{count} never destroyed{f', made at {where}' if where else ''}"
+        yield f"{count} never {never}{f', made at {where}' if where else ''}"
 
 
 def _is_owned(thing: object) -> bool:
+    if getattr(thing, "destroyed", None) is not None:  # by a native verb, which knows no handle
+        return False
     if isinstance(thing, Context):
-        return not thing.primary and thing.destroyed is None
+        return not thing.primary
     if isinstance(thing, Stream):
         return thing is not thing.context.default
     return not isinstance(thing, DeviceError | Function | KernelArgs | KernelArgument)

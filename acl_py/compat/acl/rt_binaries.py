@@ -92,16 +92,11 @@ def create_binary(address: int, size: int) -> int:
     return here.handle(Binary(address, size, site_of(_getframe(1))))
 
 
-@takes("k")
-def destroy_binary(handle: int) -> int:
+@runs("k")
+async def destroy_binary(here: Session, handle: int) -> None:
     """End what create_binary made, which loaded binaries do not need any more."""
-    here = session()
-    try:
-        here.thing(handle, Binary)
-    except AclError as error:
-        return here.failed(error)
+    here.thing(handle, Binary)
     here.forget(handle)
-    return SUCCESS
 
 
 @gives("k")

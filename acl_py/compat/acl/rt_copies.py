@@ -10,9 +10,9 @@ import numpy as np
 
 import acl_py as native
 from acl_py.compat.acl.base import DTYPES
-from acl_py.compat.acl.binding import runs, takes
+from acl_py.compat.acl.binding import gives, runs, takes
 from acl_py.compat.acl.lookups import Running, resolved
-from acl_py.compat.acl.session import INVALID_PARAM, NOT_SUPPORTED, PARAM_INVALID, SUCCESS, Session, session
+from acl_py.compat.acl.session import INVALID_PARAM, NOT_SUPPORTED, PARAM_INVALID, Session
 from device_model.memory import Buffer
 
 _D2D, _INNER_D2D = 3, 6  # kinds of copies
@@ -119,38 +119,38 @@ def memset_async(here: Session, address: int, most: int, value: int, count: int,
 # --- copies that are described in device memory
 
 
-@takes("i")
-def get_memcpy_desc_size(kind: int) -> tuple[int, int]:
+def _check_describable(here: Session, kind: int) -> None:
+    if kind not in (_D2D, _INNER_D2D):
+        raise here.error(NOT_SUPPORTED, "only copies inside the device can be described")
+
+
+@gives("i")
+def get_memcpy_desc_size(here: Session, kind: int) -> int:
     """How many bytes of device memory the description of a copy inside the device takes."""
-    here = session()
-    if kind not in (_D2D, _INNER_D2D):
-        return 0, here.refuse(NOT_SUPPORTED, "only copies inside the device can be described")
-    return _DESC_BYTES, SUCCESS
+    _check_describable(here, kind)
+    return _DESC_BYTES
 
 
-@takes("kikkkk")
-def set_memcpy_desc(desc: int, kind: int, src: int, dst: int, count: int, _: int) -> tuple[int, int]:
+@gives("kikkkk")
+def set_memcpy_desc(here: Session, desc: int, kind: int, src: int, dst: int, count: int, _: int) -> int:
     """Write the description of a copy inside the device to device memory."""
-    here = session()
-    if kind not in (_D2D, _INNER_D2D):
-        return 0, here.refuse(NOT_SUPPORTED, "only copies inside the device can be described")
+    _check_describable(here, kind)
     text = np.frombuffer(_DESC.pack(kind, src, dst, count).ljust(_DESC_BYTES, b"\0"), np.uint8)
-    ret = here.ret(native.Memcpy(desc, _DESC_BYTES, text, _DESC_BYTES, native.MemcpyKind.HOST_TO_DEVICE))
-    return (0 if ret else desc), ret
+    here.run(native.Memcpy(desc, _DESC_BYTES, text, _DESC_BYTES, native.MemcpyKind.HOST_TO_DEVICE))
+    return desc
 
 
-@takes("kik")
-def memcpy_async_with_desc(desc: int, kind: int, stream: int) -> int:
+@runs("kik")
+async def memcpy_async_with_desc(here: Session, desc: int, kind: int, stream: int) -> None:
     """Queue the copy that is described at *desc*."""
-    here = session()
     text = np.zeros(_DESC_BYTES, np.uint8)
-    ret = here.ret(native.Memcpy(text, _DESC_BYTES, desc, _DESC_BYTES, native.MemcpyKind.DEVICE_TO_HOST))
-    if ret:
-        return ret
+    await native.Memcpy(text, _DESC_BYTES, desc, _DESC_BYTES, native.MemcpyKind.DEVICE_TO_HOST)
     described, src, dst, count = _DESC.unpack_from(text.data)
     if described != kind:
-        return here.refuse(PARAM_INVALID, f"at {desc:#x} no copy of kind {kind} is described")
-    return memcpy_async(dst, count, src, count, _D2D, stream)
+        raise here.error(PARAM_INVALID, f"at {desc:#x} no copy of kind {kind} is described")
+    queue = here.streams[stream]
+    to, source = _ends(here, dst, count, src, count)
+    await native.MemcpyAsync(to, count, source, count, _D2D, queue)
 
 
 # --- what else passes over memory

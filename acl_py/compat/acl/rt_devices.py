@@ -1,24 +1,24 @@
 """acl.rt: devices, what they are and can do, and contexts."""
 
 import os
-from collections.abc import Coroutine
 from hashlib import md5
 from sys import _getframe
-from typing import Any
 
 import acl_py as native
-from acl_py.compat.acl.binding import runs, takes
-from acl_py.compat.acl.lookups import Running, end, made, resolved
+from acl_py.compat.acl.binding import gives, runs, takes
+from acl_py.compat.acl.lookups import Running, end, resolved
 from acl_py.compat.acl.session import CONTEXT_NULL, INVALID_DEVICE, PARAM_INVALID, SUCCESS, Session, session
 from acl_py.errors import Kind
 from acl_py.scopes import here as scope_here
 from acl_py.sites import site_of
+from device_model.contexts import Context
 from device_model.errors import DeviceError
 
 _ACL_HOST = 1  # the run mode of a host with cards in it
 _LEAST, _GREATEST = 7, 0  # priorities
 _NORMAL, _ABNORMAL = 0, 1  # of a device
 _SATURATION, _INFINITY = 0, 1  # what a number that is too large becomes
+_RATES = ("cube_utilization", "vector_utilization", "aicpu_utilization", "memory_utilization", "utilization_extend")
 _PARAMETERS = range(3)  # aclSysParamOpt: deterministic, debug kernels, strong consistency
 _NOT_SET = 107021
 _CORES = range(2)  # kinds of limited resources: cube and vector cores
@@ -35,53 +35,53 @@ def set_device(here: Session, device: int) -> Running:
     return native.SetDevice(device)
 
 
-@takes("i")
-def reset_device(device: int) -> int:
+@runs("i")
+def reset_device(here: Session, device: int) -> Running:
     """Take back one set_device; the last one waits for the device's default context and ends it."""
-    return _reset(native.ResetDevice(device))
+    return _reset(here, native.ResetDevice(device))
 
 
-def _reset(verb: Coroutine[Any, Any, None]) -> int:
-    here = session()
-    ret = here.ret(verb)
-    here.buffers = {address: each for address, each in here.buffers.items() if each.allocation.freed is None}
-    return ret
-
-
-@takes("i")
-def reset_device_force(device: int) -> int:
+@runs("i")
+def reset_device_force(here: Session, device: int) -> Running:
     """reset_device, however often set_device was called."""
-    return _reset(native.ResetDeviceForce(device))
+    return _reset(here, native.ResetDeviceForce(device))
 
 
-@takes("")
-def get_device() -> tuple[int, int]:
+async def _reset(here: Session, verb: Running) -> None:
+    try:
+        await verb
+    finally:  # also if what it waited for had failed
+        here.buffers = {address: each for address, each in here.buffers.items() if each.allocation.freed is None}
+
+
+@gives("")
+def get_device(here: Session) -> int:
     """The device of the current context."""
-    value, ret = session().call(native.GetDevice())
-    return value or 0, ret
+    device: int = here.run(native.GetDevice())
+    return device
 
 
-@takes("")
-def get_device_count() -> tuple[int, int]:
+@gives("")
+def get_device_count(here: Session) -> int:
     """How many devices there are."""
-    return session().runtime.profile.devices, SUCCESS
+    return here.runtime.profile.devices
 
 
-@takes("")
-def get_run_mode() -> tuple[int, int]:
+@gives("")
+def get_run_mode(here: Session) -> int:  # noqa: ARG001 - all of these get one
     """Where this program runs: 1, on a host with cards in it."""
-    session()
-    return _ACL_HOST, SUCCESS
+    return _ACL_HOST
 
 
-@takes("i")
-def set_ts_device(ts: int) -> int:
+@runs("i")
+async def set_ts_device(here: Session, ts: int) -> None:
     """Choose one of two task schedulers, which makes no difference here."""
-    return SUCCESS if ts in (0, 1) else session().refuse(PARAM_INVALID, f"there is no task scheduler {ts}")
+    if ts not in (0, 1):
+        raise here.error(PARAM_INVALID, f"there is no task scheduler {ts}")
 
 
 @runs("")
-def synchronize_device(here: Session) -> Running:  # noqa: ARG001 - all of these get one
+def synchronize_device(here: Session) -> Running:  # noqa: ARG001
     """Wait for all streams of the current context."""
     return native.SynchronizeDevice()
 
@@ -104,10 +104,10 @@ async def _abort(ordinal: int) -> None:
     runtime.called("DeviceTaskAbort", enter, site)
 
 
-@takes("iu")
-def device_task_abort(device: int, _: int) -> int:
+@runs("iu")
+def device_task_abort(here: Session, device: int, _: int) -> Running:  # noqa: ARG001
     """Drop the work of all streams of a device, at once whatever the time-out."""
-    return session().ret(_abort(device))
+    return _abort(device)
 
 
 # --- what a device is
@@ -121,16 +121,10 @@ def device_get_stream_priority_range() -> tuple[int, int, int]:
 
 
 def _known(here: Session, device: int) -> int:
-    """The code of using *device* as a number: 0 if there is one."""
+    """The same *device*; AclError if there is none of this number."""
     if 0 <= device < here.runtime.profile.devices:
-        return SUCCESS
-    return here.refuse(INVALID_DEVICE, f"there is no device {device}")
-
-
-def _same(device: int) -> tuple[int, int]:
-    """The number of *device*, which has one only."""
-    code = _known(session(), device)
-    return (0 if code else device), code
+        return device
+    raise here.error(INVALID_DEVICE, f"there is no device {device}")
 
 
 def _cores_of(here: Session) -> tuple[int, int]:
@@ -141,124 +135,109 @@ def _cores_of(here: Session) -> tuple[int, int]:
     return profile.aicore.cube_cores, profile.aicore.vector_cores
 
 
-@takes("uu")
-def get_device_info(device: int, attribute: int) -> tuple[int, int]:
+@gives("uu")
+def get_device_info(here: Session, device: int, attribute: int) -> int:
     """A number about a device: AI cores (101), cube cores (102), vector cores (201), bytes of memory (301), or of L2
     (302).
     """
-    here = session()
+    _known(here, device)
     profile = here.runtime.profile
-    code = _known(here, device)
-    if code:
-        return 0, code
     cube, vector = _cores_of(here)
     numbers = {101: profile.cores.count, 102: cube, 201: vector, 301: profile.memory.bytes}
     if profile.aicore is not None:
         numbers[302] = profile.aicore.l2_bytes
-    if attribute in numbers:
-        return numbers[attribute], SUCCESS
-    return 0, here.refuse(PARAM_INVALID, f"attribute {attribute} of a device is not known")
+    if attribute not in numbers:
+        raise here.error(PARAM_INVALID, f"attribute {attribute} of a device is not known")
+    return numbers[attribute]
 
 
-@takes("iu")
-def get_device_capability(device: int, _: int) -> tuple[int, int]:
+@gives("iu")
+def get_device_capability(here: Session, device: int, _: int) -> int:
     """Has a device some special feature? 0: none has."""
-    return 0, _known(session(), device)
+    _known(here, device)
+    return 0
 
 
-@takes("i")
-def get_device_utilization_rate(device: int) -> tuple[dict[str, int], int]:
+@gives("i", failure=dict.fromkeys(_RATES, 0))
+def get_device_utilization_rate(here: Session, device: int) -> dict[str, int]:
     """Per cent of the cores that are busy at this instant, and of the memory that is in use."""
-    here = session()
-    code = _known(here, device)
-    busy = memory = 0
-    if not code:
-        cores, count = here.runtime.device(device).cores, here.runtime.profile.cores.count
-        busy = min(100, 100 * (count - cores.open_cores + cores.shared_blocks) // count)
-        total = here.runtime.memory.total_bytes(device)
-        memory = 100 * (total - here.runtime.memory.free_bytes(device)) // total
-    rates = {"cube_utilization": busy, "vector_utilization": busy, "aicpu_utilization": 0}
-    return rates | {"memory_utilization": memory, "utilization_extend": 0}, code
+    cores, count = here.runtime.device(_known(here, device)).cores, here.runtime.profile.cores.count
+    busy = min(100, 100 * (count - cores.open_cores + cores.shared_blocks) // count)
+    total = here.runtime.memory.total_bytes(device)
+    memory = 100 * (total - here.runtime.memory.free_bytes(device)) // total
+    return dict(zip(_RATES, (busy, busy, 0, memory, 0), strict=True))
 
 
-@takes("i")
-def query_device_status(device: int) -> tuple[int, int]:
+@gives("i", failure=_NORMAL)
+def query_device_status(here: Session, device: int) -> int:
     """Is a device well? 0 yes; 1: its default context is lost."""
-    here = session()
-    code = _known(here, device)
-    if code:
-        return _NORMAL, code
-    return (_NORMAL if here.runtime.device(device).primary.error is None else _ABNORMAL), SUCCESS
+    return _NORMAL if here.runtime.device(_known(here, device)).primary.error is None else _ABNORMAL
 
 
-@takes("i")
-def device_get_uuid(device: int) -> tuple[dict[str, list[int]], int]:
+@gives("i", failure={"bytes": [0] * 16})
+def device_get_uuid(here: Session, device: int) -> dict[str, list[int]]:
     """Sixteen bytes that no other device of this simulation has, the same in every run."""
-    here = session()
-    code = _known(here, device)
-    name = f"{here.runtime.profile.name}/{device}".encode()
-    return {"bytes": [0] * 16 if code else list(md5(name, usedforsecurity=False).digest())}, code
+    name = f"{here.runtime.profile.name}/{_known(here, device)}".encode()
+    return {"bytes": list(md5(name, usedforsecurity=False).digest())}
 
 
-@takes("")
-def device_get_bare_tgid() -> tuple[int, int]:
+@gives("")
+def device_get_bare_tgid(here: Session) -> int:  # noqa: ARG001
     """The number of this process, as the host of the card sees it."""
-    return os.getpid(), SUCCESS
+    return os.getpid()
 
 
-@takes("i")
-def get_logic_dev_id_by_user_dev_id(device: int) -> tuple[int, int]:
+@gives("i")
+def get_logic_dev_id_by_user_dev_id(here: Session, device: int) -> int:
     """The same number: all devices are visible."""
-    return _same(device)
+    return _known(here, device)
 
 
-@takes("i")
-def get_user_dev_id_by_logic_dev_id(device: int) -> tuple[int, int]:
+@gives("i")
+def get_user_dev_id_by_logic_dev_id(here: Session, device: int) -> int:
     """The same number: all devices are visible."""
-    return _same(device)
+    return _known(here, device)
 
 
-@takes("i")
-def get_logic_dev_id_by_phy_dev_id(device: int) -> tuple[int, int]:
+@gives("i")
+def get_logic_dev_id_by_phy_dev_id(here: Session, device: int) -> int:
     """The same number: all devices are visible."""
-    return _same(device)
+    return _known(here, device)
 
 
-@takes("i")
-def get_phy_dev_id_by_logic_dev_id(device: int) -> tuple[int, int]:
+@gives("i")
+def get_phy_dev_id_by_logic_dev_id(here: Session, device: int) -> int:
     """The same number: all devices are visible."""
-    return _same(device)
+    return _known(here, device)
 
 
 # --- cores to be had
 
 
-def _limit(here: Session, kind: int) -> tuple[int, int]:
+def _limit(here: Session, kind: int) -> int:
     if kind not in _CORES:
-        return 0, here.refuse(PARAM_INVALID, f"there is no resource {kind}")
-    return _cores_of(here)[kind], SUCCESS
+        raise here.error(PARAM_INVALID, f"there is no resource {kind}")
+    return _cores_of(here)[kind]
 
 
-@takes("iu")
-def get_device_res_limit(device: int, kind: int) -> tuple[int, int]:
+@gives("iu")
+def get_device_res_limit(here: Session, device: int, kind: int) -> int:
     """How many cube (0) or vector (1) cores may be used: all of them."""
-    here = session()
-    code = _known(here, device)
-    return (0, code) if code else _limit(here, kind)
+    _known(here, device)
+    return _limit(here, kind)
 
 
-@takes("ki")
-def get_stream_res_limit(stream: int, kind: int) -> tuple[int, int]:
+@gives("ki")
+def get_stream_res_limit(here: Session, stream: int, kind: int) -> int:
     """How many cube (0) or vector (1) cores the kernels of a stream may use: all of them."""
-    here = session()
-    _, code = here.call(resolved(here, stream))
-    return (0, code) if code else _limit(here, kind)
+    here.run(resolved(here, stream))
+    return _limit(here, kind)
 
 
-@takes("i")
-def get_res_in_current_thread(kind: int) -> tuple[int, int]:
+@gives("i")
+def get_res_in_current_thread(here: Session, kind: int) -> int:
     """How many cube (0) or vector (1) cores the kernels of this thread may use: all of them."""
-    return _limit(session(), kind)
+    return _limit(here, kind)
 
 
 # --- devices that reach one another
@@ -268,63 +247,43 @@ def _peers(here: Session) -> set[tuple[int, int]]:
     return here.notes.setdefault("peers", set())  # type: ignore[no-any-return]
 
 
-def _this_device(here: Session) -> tuple[int, int]:
-    value, ret = here.call(native.GetDevice())
-    return (-1 if ret else value), ret
-
-
-@takes("ii")
-def device_can_access_peer(device: int, peer: int) -> tuple[int, int]:
+@gives("ii")
+def device_can_access_peer(here: Session, device: int, peer: int) -> int:
     """May a device use the memory of another one? 1: each may."""
-    here = session()
-    code = _known(here, device) or _known(here, peer)
-    return int(not code and device != peer), code
+    return int(_known(here, device) != _known(here, peer))
 
 
-@takes("iu")
-def device_enable_peer_access(peer: int, flags: int) -> int:
+@runs("iu")
+async def device_enable_peer_access(here: Session, peer: int, flags: int) -> None:
     """Let the current device use the memory of *peer*; *flags* is 0. Copies do not ask for it."""
-    here = session()
-    device, code = _this_device(here)
-    code = code or _known(here, peer)
-    if code:
-        return code
-    if flags or peer == device:
-        return here.refuse(PARAM_INVALID, f"access from device {device} to {peer} with flags {flags}")
+    device = await native.GetDevice()
+    if flags or _known(here, peer) == device:
+        raise here.error(PARAM_INVALID, f"access from device {device} to {peer} with flags {flags}")
     _peers(here).add((device, peer))
-    return SUCCESS
 
 
-@takes("i")
-def device_disable_peer_access(peer: int) -> int:
+@runs("i")
+async def device_disable_peer_access(here: Session, peer: int) -> None:
     """Take device_enable_peer_access back."""
-    here = session()
-    device, code = _this_device(here)
-    code = code or _known(here, peer)
-    if code:
-        return code
-    if (device, peer) not in _peers(here):
-        return here.refuse(PARAM_INVALID, f"access from device {device} to {peer} is not enabled")
+    device = await native.GetDevice()
+    if (device, _known(here, peer)) not in _peers(here):
+        raise here.error(PARAM_INVALID, f"access from device {device} to {peer} is not enabled")
     _peers(here).remove((device, peer))
-    return SUCCESS
 
 
-@takes("ii")
-def device_peer_access_status(device: int, peer: int) -> tuple[int, int]:
+@gives("ii")
+def device_peer_access_status(here: Session, device: int, peer: int) -> int:
     """Is access enabled? 1 yes, 0 no."""
-    here = session()
-    code = _known(here, device) or _known(here, peer)
-    return int(not code and (device, peer) in _peers(here)), code
+    return int((_known(here, device), _known(here, peer)) in _peers(here))
 
 
 # --- contexts
 
 
-@takes("i")
-def create_context(device: int) -> tuple[int, int]:
+@gives("i")
+def create_context(here: Session, device: int) -> int:
     """Create a context on *device* and make it current."""
-    here = session()
-    return made(here, native.CreateContext(device))
+    return here.handle(here.run(native.CreateContext(device)))
 
 
 @runs("k")
@@ -339,104 +298,93 @@ def set_context(here: Session, handle: int) -> Running:
     return native.SetCurrentContext(here.contexts[handle])
 
 
-@takes("")
-def get_context() -> tuple[int, int]:
+async def _current(here: Session) -> Context:
+    context = await native.GetCurrentContext()
+    if context.destroyed is not None:
+        raise here.error(CONTEXT_NULL, "no context is current in this thread")
+    return context
+
+
+@gives("")
+def get_context(here: Session) -> int:
     """The context that is current in this thread."""
-    here = session()
-    context, ret = here.call(native.GetCurrentContext())
-    if ret or context.destroyed is not None:
-        return 0, ret or here.refuse(CONTEXT_NULL, "no context is current in this thread")
-    return here.handle(context), SUCCESS
+    return here.handle(here.run(_current(here)))
 
 
-@takes("")
-def ctx_get_current_default_stream() -> tuple[int, int]:
+@gives("")
+def ctx_get_current_default_stream(here: Session) -> int:
     """The handle of the default stream of the current context, for which 0 stands too."""
-    here = session()
-    context, ret = here.call(native.GetCurrentContext())
-    if ret or context.destroyed is not None:
-        return 0, ret or here.refuse(CONTEXT_NULL, "no context is current in this thread")
-    return here.handle(context.default), SUCCESS
+    return here.handle(here.run(_current(here)).default)
 
 
 @takes("i")
 def get_primary_ctx_state(device: int) -> tuple[int, int, int]:
     """Is the default context of a device in use? 1 yes; and its flags, of which there are none."""
     here = session()
-    code = _known(here, device)
-    return int(not code and here.runtime.device(device).uses > 0), 0, code
+    if not 0 <= device < here.runtime.profile.devices:
+        return 0, 0, here.refuse(INVALID_DEVICE, f"there is no device {device}")
+    return int(here.runtime.device(device).uses > 0), 0, SUCCESS
 
 
 # --- parameters without an effect
 
 
-def _parameters(here: Session, *whose: Any) -> dict[int, int]:
-    return here.notes.setdefault(("parameters", *whose), {})  # type: ignore[no-any-return]
+def _parameters(here: Session, context: Context | None = None) -> dict[int, int]:
+    """Those of a context, or of the process."""
+    return here.notes.setdefault(("parameters", context), {})  # type: ignore[no-any-return]
 
 
-def _set(here: Session, values: dict[int, int], option: int, value: int) -> int:
+def _set(here: Session, values: dict[int, int], option: int, value: int) -> None:
     if option not in _PARAMETERS or value not in (0, 1):
-        return here.refuse(PARAM_INVALID, f"parameter {option} = {value}")
+        raise here.error(PARAM_INVALID, f"parameter {option} = {value}")
     values[option] = value
-    return SUCCESS
 
 
-def _get(here: Session, values: dict[int, int], option: int) -> tuple[int, int]:
+def _get(here: Session, values: dict[int, int], option: int) -> int:
     if option not in _PARAMETERS:
-        return 0, here.refuse(PARAM_INVALID, f"there is no parameter {option}")
+        raise here.error(PARAM_INVALID, f"there is no parameter {option}")
     if option not in values:
-        return 0, here.refuse(_NOT_SET, f"parameter {option} was never set")
-    return values[option], SUCCESS
+        raise here.error(_NOT_SET, f"parameter {option} was never set")
+    return values[option]
 
 
-@takes("iq")
-def set_sys_param_opt(option: int, value: int) -> int:
+@runs("iq")
+async def set_sys_param_opt(here: Session, option: int, value: int) -> None:
     """Set a parameter of this process; results are deterministic here in any case."""
-    here = session()
-    return _set(here, _parameters(here), option, value)
+    _set(here, _parameters(here), option, value)
 
 
-@takes("i")
-def get_sys_param_opt(option: int) -> tuple[int, int]:
+@gives("i")
+def get_sys_param_opt(here: Session, option: int) -> int:
     """What set_sys_param_opt set."""
-    here = session()
     return _get(here, _parameters(here), option)
 
 
-@takes("iq")
-def ctx_set_sys_param_opt(option: int, value: int) -> int:
+@runs("iq")
+async def ctx_set_sys_param_opt(here: Session, option: int, value: int) -> None:
     """Set a parameter of the current context."""
-    here = session()
-    context, ret = get_context()
-    return ret or _set(here, _parameters(here, context), option, value)
+    _set(here, _parameters(here, await _current(here)), option, value)
 
 
-@takes("i")
-def ctx_get_sys_param_opt(option: int) -> tuple[int, int]:
+@gives("i")
+def ctx_get_sys_param_opt(here: Session, option: int) -> int:
     """What ctx_set_sys_param_opt set."""
-    here = session()
-    context, ret = get_context()
-    return (0, ret) if ret else _get(here, _parameters(here, context), option)
+    return _get(here, _parameters(here, here.run(_current(here))), option)
 
 
-@takes("i")
-def set_device_sat_mode(mode: int) -> int:
+@runs("i")
+async def set_device_sat_mode(here: Session, mode: int) -> None:
     """Say what a number that is too large becomes: the largest (0), or infinity (1), which it does here in any case."""
-    here = session()
-    device, code = _this_device(here)
-    if code:
-        return code
+    device = await native.GetDevice()
     if mode not in (_SATURATION, _INFINITY):
-        return here.refuse(PARAM_INVALID, f"there is no overflow mode {mode}")
+        raise here.error(PARAM_INVALID, f"there is no overflow mode {mode}")
     if mode == _SATURATION:
         here.warn_once("numbers that are too large become infinity, also with acl.rt.set_device_sat_mode(0)")
     here.notes["saturation", device] = mode
-    return SUCCESS
 
 
-@takes("")
-def get_device_sat_mode() -> tuple[int, int]:
+@gives("")
+def get_device_sat_mode(here: Session) -> int:
     """What set_device_sat_mode set."""
-    here = session()
-    device, code = _this_device(here)
-    return (0, code) if code else (here.notes.get(("saturation", device), _INFINITY), SUCCESS)
+    mode: int = here.notes.get(("saturation", here.run(native.GetDevice())), _INFINITY)
+    return mode

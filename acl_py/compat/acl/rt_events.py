@@ -1,37 +1,31 @@
 """acl.rt: events. Argument orders are the binding's: record_event(event, stream), stream_wait_event(stream, event)."""
 
-from typing import Any
-
 import acl_py as native
-from acl_py.compat.acl.binding import runs, takes
-from acl_py.compat.acl.lookups import Running, asked, end, made
-from acl_py.compat.acl.session import NOT_SUPPORTED, SUCCESS, Session, session
-from device_model.events import Event
+from acl_py.compat.acl.binding import gives, runs
+from acl_py.compat.acl.lookups import Running, end
+from acl_py.compat.acl.session import NOT_SUPPORTED, Session
 from device_model.rules import EventClass
 
 _COMPLETE, _NOT_READY = 0, 1
 _RECORDED, _NOT_RECORDED = 1, 0  # of query_event_status: the other way round
 
 
-@takes("")
-def create_event() -> tuple[int, int]:
+@gives("")
+def create_event(here: Session) -> int:
     """Create an event for which nobody can wait before it is recorded."""
-    here = session()
-    return made(here, native.CreateEvent())
+    return here.handle(here.run(native.CreateEvent()))
 
 
-@takes("u")
-def create_event_with_flag(flag: int) -> tuple[int, int]:
+@gives("u")
+def create_event_with_flag(here: Session, flag: int) -> int:
     """Create a level-flag event."""
-    here = session()
-    return made(here, native.CreateEventWithFlag(flag))
+    return here.handle(here.run(native.CreateEventWithFlag(flag)))
 
 
-@takes("u")
-def create_event_ex_with_flag(flag: int) -> tuple[int, int]:
+@gives("u")
+def create_event_ex_with_flag(here: Session, flag: int) -> int:
     """Create a snapshot event."""
-    here = session()
-    return made(here, native.CreateEventExWithFlag(flag))
+    return here.handle(here.run(native.CreateEventExWithFlag(flag)))
 
 
 @runs("k")
@@ -58,36 +52,29 @@ def reset_event(here: Session, event: int, stream: int) -> Running:
     return native.ResetEvent(here.events[event], here.streams[stream])
 
 
-def _status(verb: Any, handle: int, complete: int, not_ready: int) -> tuple[int, int]:
-    here = session()
-    status, ret = asked(here, verb, here.events, handle, None)
-    if ret:
-        return 0, ret
-    return (complete if status is native.Status.COMPLETE else not_ready), ret
-
-
-@takes("k")
-def query_event(handle: int) -> tuple[int, int]:
+@gives("k")
+def query_event(here: Session, handle: int) -> int:
     """Has the last record taken place? 0 yes, or there was none, 1 no; not for snapshot events."""
-    here = session()
-    event = here.find(handle, Event)
-    if event is not None and event.class_ is EventClass.SNAPSHOT and len(here.runtime.rules.events) > 1:
-        return 0, here.refuse(NOT_SUPPORTED, "query_event is not for events of create_event_ex_with_flag")
-    if event is not None and event.work is None and event.destroyed is None:
-        return _COMPLETE, SUCCESS
-    return _status(native.QueryEventStatus, handle, _COMPLETE, _NOT_READY)
+    event = here.events[handle]
+    if event.class_ is EventClass.SNAPSHOT and len(here.runtime.rules.events) > 1:
+        raise here.error(NOT_SUPPORTED, "query_event is not for events of create_event_ex_with_flag")
+    if event.work is None and event.destroyed is None:
+        return _COMPLETE
+    return _COMPLETE if here.run(native.QueryEventStatus(event)) is native.Status.COMPLETE else _NOT_READY
 
 
-@takes("k")
-def query_event_status(handle: int) -> tuple[int, int]:
+@gives("k")
+def query_event_status(here: Session, handle: int) -> int:
     """Has the last record taken place? 1 yes, 0 no: the other way round than query_event."""
-    return _status(native.QueryEventStatus, handle, _RECORDED, _NOT_RECORDED)
+    status = here.run(native.QueryEventStatus(here.events[handle]))
+    return _RECORDED if status is native.Status.COMPLETE else _NOT_RECORDED
 
 
-@takes("k")
-def query_event_wait_status(handle: int) -> tuple[int, int]:
+@gives("k")
+def query_event_wait_status(here: Session, handle: int) -> int:
     """Are all waits for an event over? 0 yes, 1 no."""
-    return _status(native.QueryEventWaitStatus, handle, _COMPLETE, _NOT_READY)
+    status = here.run(native.QueryEventWaitStatus(here.events[handle]))
+    return _COMPLETE if status is native.Status.COMPLETE else _NOT_READY
 
 
 @runs("k")
@@ -102,37 +89,28 @@ def synchronize_event_with_timeout(here: Session, handle: int, timeout: int) -> 
     return native.SynchronizeEventWithTimeout(here.events[handle], timeout)
 
 
-@takes("kk")
-def event_elapsed_time(start: int, end: int) -> tuple[float, int]:
+@gives("kk", failure=0.0)
+def event_elapsed_time(here: Session, start: int, end: int) -> float:
     """Milliseconds between two records."""
-    here = session()
-
-    async def elapsed() -> float:
-        return await native.EventElapsedTime(here.events[start], here.events[end])
-
-    value, ret = here.call(elapsed())
-    return (0.0 if ret else value), ret
+    elapsed: float = here.run(native.EventElapsedTime(here.events[start], here.events[end]))
+    return elapsed
 
 
-@takes("k")
-def event_get_timestamp(handle: int) -> tuple[int, int]:
+@gives("k")
+def event_get_timestamp(here: Session, handle: int) -> int:
     """When the last record took place, in microseconds."""
-    here = session()
-    return asked(here, native.GetEventTimestamp, here.events, handle)
+    time: int = here.run(native.GetEventTimestamp(here.events[handle]))
+    return time
 
 
-@takes("k")
-def get_event_id(handle: int) -> tuple[int, int]:
+@gives("k")
+def get_event_id(here: Session, handle: int) -> int:
     """The number of an event."""
-    here = session()
-    try:
-        return here.events[handle].id, SUCCESS
-    except native.AclError as error:
-        return 0, here.failed(error)
+    return here.events[handle].id
 
 
-@takes("")
-def get_event_avail_num() -> tuple[int, int]:
+@gives("")
+def get_event_avail_num(here: Session) -> int:
     """How many more event ids the device has."""
-    value, ret = session().call(native.GetEventAvailNum())
-    return value or 0, ret
+    available: int = here.run(native.GetEventAvailNum())
+    return available

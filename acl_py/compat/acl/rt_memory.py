@@ -4,7 +4,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import acl_py as native
-from acl_py.compat.acl.binding import WrongContainerError, runs, takes
+from acl_py.compat.acl.binding import WrongContainerError, gives, runs, takes
 from acl_py.compat.acl.lookups import Running
 from acl_py.compat.acl.session import INVALID_PARAM, NOT_SUPPORTED, PARAM_INVALID, SUCCESS, Session, session
 from device_model.memory import Buffer, Space
@@ -19,20 +19,17 @@ _MAPPED_V2, _PINNED_V2 = 0x2, 0x10000000
 _KNOWN_V2 = _MAPPED_V2 | _IO_MEMORY | _READ_ONLY | _PINNED_V2
 
 
-def _malloc(size: int, policy: int) -> tuple[int, int]:
-    here = session()
+def _malloc(here: Session, size: int, policy: int) -> int:
     if policy not in _PAGES and (policy & ~_POLICY_FLAGS) not in _PAGES:
-        return 0, here.refuse(PARAM_INVALID, f"there is no policy {policy:#x}")
+        raise here.error(PARAM_INVALID, f"there is no policy {policy:#x}")
     return _allocated(here, native.Malloc(size))
 
 
-def _allocated(here: Session, verb: Coroutine[Any, Any, Buffer]) -> tuple[int, int]:
-    buffer, ret = here.call(verb)
-    if ret:
-        return 0, ret
+def _allocated(here: Session, verb: Coroutine[Any, Any, Buffer]) -> int:
+    buffer: Buffer = here.run(verb)
     address = buffer.address  # not the allocation's own: scripts write through it, so it must owe no poison
     here.buffers[address] = buffer
-    return address, ret
+    return address
 
 
 def _check_config(name: str, config: dict[str, Any]) -> None:
@@ -41,36 +38,36 @@ def _check_config(name: str, config: dict[str, Any]) -> None:
         raise WrongContainerError(f"acl.rt.{name}: the configuration has no list 'attrs'")
 
 
-@takes("ki")
-def malloc(size: int, policy: int) -> tuple[int, int]:
+@gives("ki")
+def malloc(here: Session, size: int, policy: int) -> int:
     """Allocate device memory; it holds poison until it is written."""
-    return _malloc(size, policy)
+    return _malloc(here, size, policy)
 
 
-@takes("ki")
-def malloc_align32(size: int, policy: int) -> tuple[int, int]:
+@gives("ki")
+def malloc_align32(here: Session, size: int, policy: int) -> int:
     """malloc: all memory is aligned."""
-    return _malloc(size, policy)
+    return _malloc(here, size, policy)
 
 
-@takes("ki")
-def malloc_cached(size: int, policy: int) -> tuple[int, int]:
+@gives("ki")
+def malloc_cached(here: Session, size: int, policy: int) -> int:
     """malloc: caches are not simulated."""
-    return _malloc(size, policy)
+    return _malloc(here, size, policy)
 
 
-@takes("kid")
-def malloc_with_cfg(size: int, policy: int, config: dict[str, Any]) -> tuple[int, int]:
+@gives("kid")
+def malloc_with_cfg(here: Session, size: int, policy: int, config: dict[str, Any]) -> int:
     """malloc: what modules and devices may be configured makes no difference."""
     _check_config("malloc_with_cfg", config)
-    return _malloc(size, policy)
+    return _malloc(here, size, policy)
 
 
-@takes("kid")
-def malloc_for_task_scheduler(size: int, policy: int, config: dict[str, Any]) -> tuple[int, int]:
+@gives("kid")
+def malloc_for_task_scheduler(here: Session, size: int, policy: int, config: dict[str, Any]) -> int:
     """malloc: the task scheduler reaches all memory."""
     _check_config("malloc_for_task_scheduler", config)
-    return _malloc(size, policy)
+    return _malloc(here, size, policy)
 
 
 @runs("k")
@@ -87,18 +84,17 @@ async def _freed(here: Session, verb: Callable[[Any], Running], address: int) ->
     here.buffers.pop(address, None)
 
 
-@takes("k")
-def malloc_host(size: int) -> tuple[int, int]:
+@gives("k")
+def malloc_host(here: Session, size: int) -> int:
     """Allocate pinned host memory, at a real address."""
-    here = session()
     return _allocated(here, native.MallocHost(size))
 
 
-@takes("kd")
-def malloc_host_with_cfg(size: int, config: dict[str, Any]) -> tuple[int, int]:
+@gives("kd")
+def malloc_host_with_cfg(here: Session, size: int, config: dict[str, Any]) -> int:
     """malloc_host: configurations make no difference."""
     _check_config("malloc_host_with_cfg", config)
-    return malloc_host(size)
+    return _allocated(here, native.MallocHost(size))
 
 
 @runs("k")
@@ -117,25 +113,16 @@ def get_mem_info(attribute: int) -> tuple[int, int, int]:
     return (*value, ret) if value else (0, 0, ret)
 
 
-def _flushed(address: int, size: int) -> int:
-    here = session()
-    try:
-        here.place(address, size, "the memory")
-    except native.AclError as error:
-        return here.failed(error)
-    return SUCCESS
-
-
-@takes("kk")
-def mem_flush(address: int, size: int) -> int:
+@runs("kk")
+async def mem_flush(here: Session, address: int, size: int) -> None:
     """Write back a cache, of which there is none here."""
-    return _flushed(address, size)
+    here.place(address, size, "the memory")
 
 
-@takes("kk")
-def mem_invalidate(address: int, size: int) -> int:
+@runs("kk")
+async def mem_invalidate(here: Session, address: int, size: int) -> None:
     """Forget a cache, of which there is none here."""
-    return _flushed(address, size)
+    here.place(address, size, "the memory")
 
 
 @takes("k")
@@ -156,31 +143,29 @@ def pointer_get_attributes(address: int) -> tuple[dict[str, Any], int]:
 # --- registered host memory
 
 
-def _register(here: Session, address: int, size: int, unsupported: int) -> int:
+def _registered(here: Session, address: int, size: int, unsupported: int) -> Running:
     if not address or not size:
-        return here.refuse(INVALID_PARAM, f"{size} bytes at {address:#x} cannot be registered")
+        raise here.error(INVALID_PARAM, f"{size} bytes at {address:#x} cannot be registered")
     if unsupported:
-        return here.refuse(NOT_SUPPORTED, "memory of other devices, and read-only memory, cannot be registered")
-    return here.ret(native.HostRegister(address, size))
+        raise here.error(NOT_SUPPORTED, "memory of other devices, and read-only memory, cannot be registered")
+    return native.HostRegister(address, size)
 
 
-@takes("kki")
-def host_register(address: int, size: int, kind: int) -> tuple[int, int]:
+@gives("kki")
+def host_register(here: Session, address: int, size: int, kind: int) -> int:
     """Pin host memory; the device reaches it at the same address."""
-    here = session()
     if kind not in (_MAPPED, _IO_MEMORY, _READ_ONLY):
-        return 0, here.refuse(PARAM_INVALID, f"there is no type of registration {kind}")
-    ret = _register(here, address, size, kind)
-    return (0 if ret else address), ret
+        raise here.error(PARAM_INVALID, f"there is no type of registration {kind}")
+    here.run(_registered(here, address, size, kind))
+    return address
 
 
-@takes("kku")
-def host_register_v2(address: int, size: int, flag: int) -> int:
+@runs("kku")
+def host_register_v2(here: Session, address: int, size: int, flag: int) -> Running:
     """Pin host memory."""
-    here = session()
     if not flag or flag & ~_KNOWN_V2:
-        return here.refuse(PARAM_INVALID, f"there is no flag {flag:#x} of a registration")
-    return _register(here, address, size, flag & (_IO_MEMORY | _READ_ONLY))
+        raise here.error(PARAM_INVALID, f"there is no flag {flag:#x} of a registration")
+    return _registered(here, address, size, flag & (_IO_MEMORY | _READ_ONLY))
 
 
 @runs("k")
@@ -191,14 +176,13 @@ def host_unregister(here: Session, address: int) -> Running:
     return native.HostUnregister(address)
 
 
-@takes("ku")
-def host_get_device_pointer(address: int, flag: int) -> tuple[int, int]:
+@gives("ku")
+def host_get_device_pointer(here: Session, address: int, flag: int) -> int:
     """The address at which devices reach pinned host memory: the same."""
-    here = session()
     if not address:
-        return 0, here.refuse(INVALID_PARAM, "the address is 0")
+        raise here.error(INVALID_PARAM, "the address is 0")
     with here.turn:
         allocation = here.runtime.memory.holder(address)
     if flag or allocation is None or allocation.space is not Space.PINNED:
-        return 0, here.refuse(PARAM_INVALID, "devices reach only memory that is pinned, and the flag is 0")
-    return address, SUCCESS
+        raise here.error(PARAM_INVALID, "devices reach only memory that is pinned, and the flag is 0")
+    return address

@@ -8,7 +8,7 @@ from typing import Any
 
 import acl_py as native
 from acl_py.callbacks import end_report, take_report
-from acl_py.compat.acl.binding import runs, takes
+from acl_py.compat.acl.binding import gives, runs, takes
 from acl_py.compat.acl.lookups import Running
 from acl_py.compat.acl.session import INVALID_PARAM, SUCCESS, Session, session
 from acl_py.scopes import here as scope_here
@@ -68,38 +68,35 @@ def launch_callback(
 # --- time-outs
 
 
-@takes("u")
-def set_op_wait_timeout(seconds: int) -> int:
+@runs("u")
+def set_op_wait_timeout(here: Session, seconds: int) -> Running:  # noqa: ARG001 - all of these get one
     """Limit how long a stream may wait; 0 is no limit."""
-    return session().ret(native.SetOpWaitTimeOut(seconds))
+    return native.SetOpWaitTimeOut(seconds)
 
 
-@takes("u")
-def set_op_execute_time_out(seconds: int) -> int:
+@runs("u")
+def set_op_execute_time_out(here: Session, seconds: int) -> Running:
     """Limit how long a kernel may run; 0 is the longest limit that the card has."""
-    here = session()
-    return here.ret(_limit("SetOpExecuteTimeOut", seconds * 10**9 or here.longest_kernel_ns))
+    return _limit("SetOpExecuteTimeOut", seconds * 10**9 or here.longest_kernel_ns)
 
 
-@takes("k")
-def set_op_execute_timeout_v2(us: int) -> tuple[int, int]:
+@gives("k")
+def set_op_execute_timeout_v2(here: Session, us: int) -> int:
     """The same in microseconds; gives the limit that is in force then."""
-    here = session()
-    ret = here.ret(_limit("SetOpExecuteTimeOutV2", us * 1000 or here.longest_kernel_ns))
-    return (0 if ret else here.runtime.op_execute_ns // 1000), ret
+    here.run(_limit("SetOpExecuteTimeOutV2", us * 1000 or here.longest_kernel_ns))
+    return here.runtime.op_execute_ns // 1000
 
 
-@takes("")
-def get_op_timeout_interval() -> tuple[int, int]:
+@gives("")
+def get_op_timeout_interval(here: Session) -> int:  # noqa: ARG001
     """How fine that limit is, in microseconds."""
-    session()
-    return _INTERVAL_US, SUCCESS
+    return _INTERVAL_US
 
 
-@takes("")
-def get_op_execute_timeout() -> tuple[int, int]:
+@gives("")
+def get_op_execute_timeout(here: Session) -> int:
     """How long a kernel may run, in milliseconds."""
-    return session().runtime.op_execute_ns // 10**6, SUCCESS
+    return here.runtime.op_execute_ns // 10**6
 
 
 async def _limit(name: str, ns: int) -> None:
@@ -134,20 +131,18 @@ def get_last_error(level: int) -> int:
     return _last(native.GetLastError, level)
 
 
-@takes("|O")
-def set_exception_info_callback(function: Callable[[int], object] | None = None) -> int:
+@runs("|O")
+def set_exception_info_callback(here: Session, function: Callable[[int], object] | None = None) -> Running:
     """Let *function* be told of each failed task, with a handle for what is known of it; None ends that. It is called
     when the call is over in which the failure took place; if it raises, that is printed, and it is told no more.
     """
-    here = session()
     if function is None:
-        return here.ret(native.SetExceptionInfoCallback(None))
+        return native.SetExceptionInfoCallback(None)
     if not callable(function):
         raise TypeError(
             "acl.rt.set_exception_info_callback args parse failed: the argument is neither callable nor None"
         )
-    teller = _Teller(here, function)
-    return here.ret(native.SetExceptionInfoCallback(teller.failed))
+    return native.SetExceptionInfoCallback(_Teller(here, function).failed)
 
 
 class _Teller:

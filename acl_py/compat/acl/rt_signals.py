@@ -1,18 +1,17 @@
 """acl.rt: notifies, and words of device memory that streams write and wait for."""
 
 import acl_py as native
-from acl_py.compat.acl.binding import WrongContainerError, runs, takes
-from acl_py.compat.acl.lookups import Running, end, made
-from acl_py.compat.acl.session import SUCCESS, Session, session
+from acl_py.compat.acl.binding import WrongContainerError, gives, runs
+from acl_py.compat.acl.lookups import Running, end
+from acl_py.compat.acl.session import Session
 
 _ENDLESS = 1 << 32  # more seconds than fit
 
 
-@takes("|k")
-def create_notify(flag: int = 0) -> tuple[int, int]:
+@gives("|k")
+def create_notify(here: Session, flag: int = 0) -> int:
     """Create a notify."""
-    here = session()
-    return made(here, native.CreateNotify(flag))
+    return here.handle(here.run(native.CreateNotify(flag)))
 
 
 @runs("k")
@@ -37,14 +36,10 @@ def wait_and_reset_notify(here: Session, notify: int, stream: int, seconds: int)
     return native.WaitAndResetNotify(here.notifies[notify], here.streams[stream], seconds)
 
 
-@takes("k")
-def get_notify_id(handle: int) -> tuple[int, int]:
+@gives("k")
+def get_notify_id(here: Session, handle: int) -> int:
     """The number of a notify."""
-    here = session()
-    try:
-        return here.notifies[handle].id, SUCCESS
-    except native.AclError as error:
-        return 0, here.failed(error)
+    return here.notifies[handle].id
 
 
 @runs("l")

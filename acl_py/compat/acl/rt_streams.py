@@ -3,9 +3,9 @@
 from typing import Any
 
 import acl_py as native
-from acl_py.compat.acl.binding import runs, takes
-from acl_py.compat.acl.lookups import Running, end, made, resolved
-from acl_py.compat.acl.session import NOT_SUPPORTED, PARAM_INVALID, SUCCESS, Session, session
+from acl_py.compat.acl.binding import gives, runs, takes
+from acl_py.compat.acl.lookups import Running, end, resolved
+from acl_py.compat.acl.session import NOT_SUPPORTED, PARAM_INVALID, Session, session
 from device_model.streams import Stream
 
 _COMPLETE, _NOT_READY = 0, 1
@@ -16,22 +16,20 @@ _RESERVED = 4  # words in the value of another attribute
 _FLAGS = sum(native.StreamFlag)
 
 
-@takes("")
-def create_stream() -> tuple[int, int]:
+@gives("")
+def create_stream(here: Session) -> int:
     """Create a stream in the current context."""
-    here = session()
-    return made(here, native.CreateStream())
+    return here.handle(here.run(native.CreateStream()))
 
 
-@takes("uu")
-def create_stream_with_config(priority: int, flag: int) -> tuple[int, int]:
+@gives("uu")
+def create_stream_with_config(here: Session, priority: int, flag: int) -> int:
     """Create a stream with a priority and flags; those that are not known count for nothing (documented:
     aclrtCreateStreamWithConfig).
     """
-    here = session()
     if flag & ~_FLAGS:
         here.warn_once(f"acl.rt.create_stream_with_config knows no flag {flag & ~_FLAGS:#x}, and leaves it out")
-    return made(here, native.CreateStreamWithConfig(priority, flag & _FLAGS))
+    return here.handle(here.run(native.CreateStreamWithConfig(priority, flag & _FLAGS)))
 
 
 def _end(here: Session, verb: Any, handle: int) -> Running:
@@ -64,16 +62,11 @@ def synchronize_stream_with_timeout(here: Session, handle: int, timeout: int) ->
     return native.SynchronizeStreamWithTimeout(here.streams[handle], timeout)
 
 
-@takes("k")
-def stream_query(handle: int) -> tuple[int, int]:
+@gives("k")
+def stream_query(here: Session, handle: int) -> int:
     """Has the work of a stream ended? 0 yes, 1 no."""
-    here = session()
-
-    async def ask() -> native.Status:
-        return await native.StreamQuery(here.streams[handle])
-
-    status, ret = here.call(ask())
-    return (_NOT_READY if status is native.Status.NOT_READY else _COMPLETE), ret
+    status = here.run(native.StreamQuery(here.streams[handle]))
+    return _NOT_READY if status is native.Status.NOT_READY else _COMPLETE
 
 
 @runs("k")
@@ -82,19 +75,18 @@ async def stream_abort(here: Session, handle: int) -> None:
     await native.StreamAbort(await resolved(here, handle))
 
 
-@takes("k")
-def stream_get_id(handle: int) -> tuple[int, int]:
+@gives("k")
+def stream_get_id(here: Session, handle: int) -> int:
     """The number of a stream; 0 is the default one."""
-    here = session()
-    stream, ret = here.call(resolved(here, handle))
-    return (0 if ret else stream.id), ret
+    stream: Stream = here.run(resolved(here, handle))
+    return stream.id
 
 
-@takes("")
-def get_stream_available_num() -> tuple[int, int]:
+@gives("")
+def get_stream_available_num(here: Session) -> int:
     """How many more streams the device has."""
-    value, ret = session().call(native.GetStreamAvailableNum())
-    return value or 0, ret
+    available: int = here.run(native.GetStreamAvailableNum())
+    return available
 
 
 # --- attributes
@@ -109,14 +101,14 @@ def set_stream_failure_mode(here: Session, handle: int, mode: int) -> Running:
 @takes("ku")
 def set_stream_overflow_switch(handle: int, flag: int) -> int:
     """Turn on the check of overflows: numbers become infinity here, so it has nothing to tell."""
-    return set_stream_attribute(handle, _OVERFLOW, {"overflowSwitch": flag})
+    return set_stream_attribute(handle, _OVERFLOW, {_NAMES[_OVERFLOW]: flag})
 
 
 @takes("k")
 def get_stream_overflow_switch(handle: int) -> tuple[int, int]:
     """What set_stream_overflow_switch set."""
     value, ret = get_stream_attribute(handle, _OVERFLOW)
-    return value.get("overflowSwitch", 0), ret
+    return value[_NAMES[_OVERFLOW]], ret
 
 
 @runs("kkk")
@@ -131,16 +123,13 @@ def reset_overflow_status(here: Session, handle: int) -> Running:
     return resolved(here, handle)
 
 
-@takes("kid")
-def set_stream_attribute(handle: int, attribute: int, value: dict[str, Any]) -> int:
+@runs("kid")
+async def set_stream_attribute(here: Session, handle: int, attribute: int, value: dict[str, Any]) -> None:
     """Set the failure mode (1), the overflow switch (2) or the tag (3) of a stream; the dict has one item, named so."""
-    here = session()
-    stream, code = here.call(resolved(here, handle))
-    if code:
-        return code
+    stream = await resolved(here, handle)
     name = _NAMES.get(attribute)
     if name is None:
-        return here.refuse(NOT_SUPPORTED, f"attribute {attribute} of a stream cannot be set")
+        raise here.error(NOT_SUPPORTED, f"attribute {attribute} of a stream cannot be set")
     number = value.get(name)
     if not isinstance(number, int):  # the binding sets what it finds in the structure: nothing
         here.warn_once(
@@ -150,11 +139,11 @@ def set_stream_attribute(handle: int, attribute: int, value: dict[str, Any]) -> 
     if number < 0:
         raise ValueError(f"acl.rt.set_stream_attribute: {name} is no unsigned number: {number}")
     if attribute == _FAILURE_MODE:
-        return here.ret(native.SetStreamFailureMode(stream, number))
-    if attribute == _OVERFLOW and number not in (0, 1):
-        return here.refuse(PARAM_INVALID, f"the overflow switch is 0 or 1, not {number}")
-    here.notes[_key(here, stream, attribute)] = number
-    return SUCCESS
+        await native.SetStreamFailureMode(stream, number)
+    elif attribute == _OVERFLOW and number not in (0, 1):
+        raise here.error(PARAM_INVALID, f"the overflow switch is 0 or 1, not {number}")
+    else:
+        here.notes[_key(here, stream, attribute)] = number
 
 
 @takes("ki")

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from sys import _getframe
 from typing import Any
 
-from acl_py.compat.acl.binding import runs, takes
+from acl_py.compat.acl.binding import gives, runs
 from acl_py.compat.acl.lookups import Running, end
-from acl_py.compat.acl.session import INVALID_PARAM, PARAM_INVALID, SUCCESS, Session, session
+from acl_py.compat.acl.session import INVALID_PARAM, PARAM_INVALID, Session
 from acl_py.scopes import current
 from acl_py.sites import Site, site_of
 from device_model.memory import GRANULARITY, Physical
@@ -26,25 +26,23 @@ async def _verb(name: str, act: Callable[[Virtual, Site], Any]) -> Any:
     return result
 
 
-@takes("kkkk")
-def reserve_mem_address(size: int, alignment: int, expected: int, flags: int) -> tuple[int, int]:
+@gives("kkkk")
+def reserve_mem_address(here: Session, size: int, alignment: int, expected: int, flags: int) -> int:
     """Reserve addresses; *alignment*, *expected* and *flags* (1: huge pages) make no difference."""
-    here = session()
     if alignment % 2 or flags > 1:
-        return 0, here.refuse(PARAM_INVALID, f"alignment {alignment} and flags {flags:#x} are not possible")
+        raise here.error(PARAM_INVALID, f"alignment {alignment} and flags {flags:#x} are not possible")
     if expected:
         here.warn_once("acl.rt.reserve_mem_address gives addresses as it likes")
-    address, ret = here.call(_verb("ReserveMemAddress", lambda virtual, _: virtual.reserve(size)))
-    return address or 0, ret
+    address: int = here.run(_verb("ReserveMemAddress", lambda virtual, _: virtual.reserve(size)))
+    return address
 
 
-@takes("k")
-def release_mem_address(address: int) -> int:
+@runs("k")
+def release_mem_address(here: Session, address: int) -> Running:
     """End a reservation in which nothing is mapped."""
-    here = session()
     if not address:
-        return here.refuse(INVALID_PARAM, "the address is 0")
-    return here.ret(_verb("ReleaseMemAddress", lambda virtual, _: virtual.release(address)))
+        raise here.error(INVALID_PARAM, "the address is 0")
+    return _verb("ReleaseMemAddress", lambda virtual, _: virtual.release(address))
 
 
 def _device_of(properties: dict[str, Any]) -> int | None:
@@ -56,15 +54,13 @@ def _device_of(properties: dict[str, Any]) -> int | None:
     return device if isinstance(device, int) else None
 
 
-@takes("kdk")
-def malloc_physical(size: int, properties: dict[str, Any], flags: int) -> tuple[int, int]:
+@gives("kdk")
+def malloc_physical(here: Session, size: int, properties: dict[str, Any], flags: int) -> int:
     """Take device memory without an address, a multiple of 2 MiB; properties["location"]["id"] is the device."""
-    here = session()
     device = _device_of(properties)
     if device is None or flags:
-        return 0, here.refuse(PARAM_INVALID, "the properties name no device, or flags are not 0")
-    physical, ret = here.call(_verb("MallocPhysical", lambda virtual, site: virtual.create(device, size, site)))
-    return (0 if ret else here.handle(physical)), ret
+        raise here.error(PARAM_INVALID, "the properties name no device, or flags are not 0")
+    return here.handle(here.run(_verb("MallocPhysical", lambda virtual, site: virtual.create(device, size, site))))
 
 
 @runs("k")
@@ -86,19 +82,17 @@ def map_mem(here: Session, address: int, size: int, offset: int, handle: int, fl
     return _verb("MapMem", lambda virtual, site: virtual.map(address, size, physical, site))
 
 
-@takes("k")
-def unmap_mem(address: int) -> int:
+@runs("k")
+def unmap_mem(here: Session, address: int) -> Running:
     """Take the address away again; the memory keeps what it holds."""
-    here = session()
     if not address:
-        return here.refuse(INVALID_PARAM, "the address is 0")
-    return here.ret(_verb("UnmapMem", lambda virtual, site: virtual.unmap(address, site)))
+        raise here.error(INVALID_PARAM, "the address is 0")
+    return _verb("UnmapMem", lambda virtual, site: virtual.unmap(address, site))
 
 
-@takes("di")
-def mem_get_allocation_granularity(properties: dict[str, Any], option: int) -> tuple[int, int]:
+@gives("di")
+def mem_get_allocation_granularity(here: Session, properties: dict[str, Any], option: int) -> int:
     """What the sizes of malloc_physical are multiples of."""
-    here = session()
     if _device_of(properties) is None or option not in _OPTIONS:
-        return 0, here.refuse(PARAM_INVALID, f"the properties name no device, or there is no option {option}")
-    return GRANULARITY, SUCCESS
+        raise here.error(PARAM_INVALID, f"the properties name no device, or there is no option {option}")
+    return GRANULARITY

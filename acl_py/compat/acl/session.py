@@ -99,23 +99,30 @@ class Session(Handles):
 
     # --- calls: functions that only run a verb do so in a wrapper of their own, see binding.runs
 
+    def run(self, verb: Coroutine[Any, Any, Any]) -> Any:
+        """Run *verb* to its end: what it gives, for a function that `gives` it.
+
+        Raises:
+            AclError: it failed. DeadlockError: it would hang.
+        """
+        try:
+            with self.turn:
+                verb.send(None)
+        except StopIteration as end:
+            return end.value
+        finally:
+            verb.close()  # it is over, unless this thread may not make calls
+        raise AssertionError(f"{verb!r} suspended, and its bridge is a blocking one")
+
     def call(self, verb: Coroutine[Any, Any, Any]) -> tuple[Any, int]:
         """Run *verb* to its end: what it gives and 0, or None and the code of its failure.
 
         A hang is a DeadlockError.
         """
-        answer: tuple[Any, int]
         try:
-            with self.turn:
-                verb.send(None)
-        except StopIteration as end:
-            answer = end.value, SUCCESS
+            answer = self.run(verb), SUCCESS
         except AclError as error:
             answer = None, self.failed(error)
-        else:
-            raise AssertionError(f"{verb!r} suspended, and its bridge is a blocking one")
-        finally:
-            verb.close()  # it is over, unless this thread may not make calls
         if self.pending:
             self.do_pending()
         return answer

@@ -17,7 +17,7 @@ import numpy as np
 from acl_py.compat.acl.binding import WrongContainerError, takes
 from acl_py.compat.acl.session import INVALID_PARAM, SUCCESS, GuestSession, session
 from acl_py.sites import site_of
-from device_model.memory import DEVICE_BASE, Origin
+from device_model.memory import DEVICE_BASE
 from device_model.memory.host import address_of, array_at, is_readable
 
 # NumPy's type numbers, which scripts write down as such.
@@ -122,12 +122,12 @@ def ptr_to_numpy(address: int, shape: Any, type_number: int) -> Any:
 
 
 def _bytes_at(address: int, nbytes: int) -> np.ndarray[Any, Any]:
-    """Those of pinned memory have it mapped for as long as they live: scripts look at them after free_host()."""
+    """Those of pinned memory keep it mapped for as long as they live: scripts look at them after free_host()."""
     here = session()
     with here.turn:
         allocation = here.runtime.memory.holder(address)
     offset = 0 if allocation is None else address - allocation.address
-    if allocation is None or allocation.origin is not Origin.MALLOC_HOST or offset + nbytes > allocation.nbytes:
+    if allocation is None or offset + nbytes > allocation.nbytes:
         return array_at(address, nbytes)
     return np.frombuffer(allocation.view[offset : offset + nbytes], np.uint8)
 

@@ -1,4 +1,4 @@
-"""Messages of the core in the words of the module: where they name a verb, scripts know a function."""
+"""What the core says, in the words of the module: where they name a verb, scripts know a function."""
 
 import re
 from functools import cache

@@ -165,6 +165,16 @@ def test_an_exception_callback_is_told_of_each_failed_task_and_the_last_one_set_
     assert all(type(value) is int for value in info.values())
 
 
+def test_a_query_in_which_the_task_fails_tells_too(acl, stream):
+    told = []
+    done(acl.rt.set_exception_info_callback(lambda _: told.append(acl.rt.stream_query(stream))))
+    launch(broken, stream)
+    for _ in range(100):
+        if not told:
+            acl.rt.stream_query(stream)
+    assert len(told) == 1
+
+
 @pytest.mark.parametrize("nothing", [(), (None,)])
 def test_no_exception_callback_any_more(acl, stream, nothing):
     told = []
