@@ -15,9 +15,11 @@ Two things take real time, where another thread could act meanwhile and nothing 
 of a wait, else a thread that asks for callbacks again and again would let years pass; and queries that say "not yet".
 
 A thread that does nothing but ask, be it with queries or with waits that have a limit, helps nobody: after ten thousand
-such calls in a row, with all others blocked, those wait in vain.
+such calls in a row, with all others blocked, those wait in vain. It may ask until a time is over that only the clock on
+the wall knows, so these calls must have taken some seconds, too.
 """
 
+import asyncio
 import threading
 import time
 import warnings
@@ -28,6 +30,7 @@ from typing import Any, TypeVar
 
 from acl_py.deadlocks import Waiting
 from acl_py.errors import DeadlockError, Kind
+from acl_py.hang import outside_of
 from acl_py.runtime import Runtime
 from acl_py.scopes import SUCCESS, ThreadScope, last_error, scope_var
 from acl_py.threads import GRACE_S, Company, Thread, is_hopeless
@@ -37,6 +40,7 @@ from device_model.scheduler import Completion, FirstOf
 _T = TypeVar("_T")
 _INSTANTS = 1 << 62  # as many as it takes
 _POLL_LIMIT = 10_000  # queries in a row that were answered "not yet", or limits that ran out, with nothing scheduled
+_POLL_S = 6.0  # and for so long: programs that give up by the clock do so sooner
 _NAP_S = 0.001  # after such a query
 _NO_LOCK = nullcontext()
 _WARN_S = 10.0  # other threads may take their time
@@ -74,7 +78,9 @@ class BlockingBridge:
         self._called_s = 0.0  # when somebody called while others waited
         self._fruitless = 0  # queries in a row
         self._polling_since = 0.0
+        self._warned_of_polls = False
         self._ran_out = 0  # waits whose limit ran out, in a row
+        self._running_out_since = 0.0
         self._ran_out_at = 0  # how much had been scheduled then
 
     def __repr__(self) -> str:
@@ -135,10 +141,16 @@ class BlockingBridge:
         self._fruitless += 1
         now = time.monotonic()
         if self._fruitless == 1:
-            self._polling_since = now
-        if self._helpers() and now - self._polling_since < self._patience_s:
+            self._polling_since, self._warned_of_polls = now, False
+        polled_s = now - self._polling_since
+        helpers = [*self._helpers(), *self._outside()]
+        if helpers and polled_s < self._patience_s:
+            if polled_s >= _WARN_S and not self._warned_of_polls:
+                self._warned_of_polls = True
+                what = f'{waiting} says "not yet" again and again, and nothing is scheduled on a device'
+                warnings.warn(f"{what}\n{_hope(helpers)}", RuntimeWarning, stacklevel=1)
             self._calls.wait(_NAP_S)
-        elif self._fruitless >= _POLL_LIMIT:
+        elif self._fruitless >= _POLL_LIMIT and polled_s >= self._polling_patience_s:
             self._fruitless = 0
             raise self._tell(self.runtime.deadlock(waiting))
 
@@ -209,11 +221,14 @@ class BlockingBridge:
             self._ran_out = 0
             return
         self._ran_out += 1
-        if self._ran_out < _POLL_LIMIT:
+        now = time.monotonic()
+        if self._ran_out == 1:
+            self._running_out_since = now
+        if self._ran_out < _POLL_LIMIT or now - self._running_out_since < self._polling_patience_s:
             return
         self._ran_out = 0
         if not self._helpers():
-            note = f"meanwhile {waiting} has run out, again and again: {_POLL_LIMIT:,} such waits in a row"
+            note = f"meanwhile {waiting} has run out, again and again: more than {_POLL_LIMIT:,} such waits in a row"
             self._give_up(note)
             error = self.runtime.deadlock(waiting)
             error.add_note(note)
@@ -244,9 +259,18 @@ class BlockingBridge:
         blocked = [waiter.thread for waiter in self._waiters if waiter.is_blocked]
         return self._company.could_act([threading.current_thread(), *blocked])
 
+    def _outside(self) -> list[str]:
+        """What could happen between two queries of a task of an event loop, in words: its other tasks go on there."""
+        loop = None if self._company is None else asyncio._get_running_loop()
+        return [] if loop is None else list(outside_of(loop))
+
     @property
     def _patience_s(self) -> float:
         return inf if self.runtime.hang_after is None else self.runtime.hang_after
+
+    @property
+    def _polling_patience_s(self) -> float:
+        return min(_POLL_S, self._patience_s)
 
 
 class _Unlocked:

@@ -144,6 +144,12 @@ def run_command(
     host_time: Annotated[
         HostTime, typer.Option(help="modelled: a call costs what the profile says; measured: and what passes between.")
     ] = HostTime.MODELLED,
+    hang_after: Annotated[
+        float | None,
+        typer.Option(
+            min=0, help="Seconds until a wait that only another thread could end is a hang; by default it goes on."
+        ),
+    ] = None,
 ) -> None:
     """Run a script that says `import acl`, unmodified and without a card.
 
@@ -164,6 +170,7 @@ def run_command(
             workers=workers,
             models=models or [],
             host_time=host_time.value,
+            hang_after=hang_after,
         )
     except scripts.ScriptError as error:
         _complain(f"acl-py: {error}")

@@ -23,8 +23,8 @@ class EventFlag(IntFlag):
     CAPTURE_STREAM_PROGRESS = 0x2
     TIME_LINE = 0x8  # it has times
     DEVICE_USE_ONLY = 0x10
-    EXTERNAL = 0x20  # streams can wait for it, and no host: for graphs
-    IPC = 0x40
+    EXTERNAL = 0x20  # streams can wait for it, and no host: for graphs; of CreateEventWithFlag, and by itself
+    IPC = 0x40  # by itself
 
 
 _HERE = EventFlag.SYNC | EventFlag.CAPTURE_STREAM_PROGRESS | EventFlag.TIME_LINE | EventFlag.EXTERNAL
@@ -64,6 +64,12 @@ def _create_with(scope: Scope, name: str, class_: EventClass, flag: int, site: S
     if not 0 < flag < 0x80 or flag & 0x4 or flag & EventFlag.DEVICE_USE_ONLY:
         raise runtime.fail(
             Kind.INVALID_VALUE, f"{flag:#x} makes no event for a host", "use EventFlag.SYNC, with TIME_LINE for times"
+        )
+    if any(flag & alone and flag != alone for alone in (EventFlag.EXTERNAL, EventFlag.IPC)):
+        raise runtime.fail(Kind.INVALID_VALUE, f"{EventFlag(flag)!r}: EXTERNAL and IPC stand alone", "use one of them")
+    if flag & EventFlag.EXTERNAL and class_ is EventClass.SNAPSHOT:
+        raise runtime.fail(
+            Kind.INVALID_VALUE, f"{name}() makes no EXTERNAL events", "use CreateEventWithFlag(EventFlag.EXTERNAL)"
         )
     if flag & ~_HERE:
         raise runtime.fail(

@@ -15,7 +15,7 @@ import threading
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Collection, Container, Iterable, Iterator
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from contextvars import Context
 from pathlib import Path
 from types import CoroutineType, FrameType
@@ -185,6 +185,28 @@ def _live_timers(loop: asyncio.AbstractEventLoop, own: asyncio.TimerHandle | Non
         yield "an event loop that does not show its timers"
     elif any(timer is not own and not timer.cancelled() for timer in timers):
         yield "a timer of the event loop"
+
+
+def is_idle(names: Mapping[str, Any]) -> bool:
+    """Does an event loop, with these *names* in its step, wait without a limit for another thread to hand it something?
+
+    That would be in its queue before the loop's own alarm, a pipe, wakes it.
+    """
+    loop = names["self"]
+    return names.get("timeout", 0) is None and not loop._ready and _listens_to_nobody(loop)
+
+
+def _listens_to_nobody(loop: asyncio.AbstractEventLoop) -> bool:
+    """Is the *loop*'s own alarm all that it listens to? One that does not show it counts as if it listened to more."""
+    get_map = getattr(getattr(loop, "_selector", None), "get_map", None)
+    return get_map is not None and len(get_map()) <= 1
+
+
+def outside_of(loop: asyncio.AbstractEventLoop) -> Iterator[str]:
+    """What may come into a running *loop*, in words: its timers, and what it listens to besides its own alarm."""
+    yield from _live_timers(loop, None)
+    if not _listens_to_nobody(loop):
+        yield "a socket, pipe or child process"
 
 
 def _descriptors(loop: asyncio.AbstractEventLoop) -> dict[int, int]:

@@ -4,6 +4,7 @@ As in hang.py a mistake costs differently in the two directions: whoever is not 
 to act.
 """
 
+import asyncio
 import os
 import platform
 import signal
@@ -11,6 +12,7 @@ import sys
 import threading
 from collections.abc import Collection, Sequence
 from concurrent.futures import thread as pool
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
@@ -23,6 +25,8 @@ _FUTEX = {"x86_64": 202, "aarch64": 98}.get(platform.machine())
 _WAITS, _COMMAND, _PRIVATE = (0, 9), 0x7F, 0x80
 _TASKS = Path("/proc/self/task")
 _PACKAGE = str(Path(__file__).parent) + os.sep
+_ON_SIGINT = getattr(asyncio.Runner, "_on_sigint", None)
+_STEP = getattr(getattr(asyncio.BaseEventLoop, "_run_once", None), "__code__", None)  # of an event loop
 
 GRACE_S = 0.1  # until a thread that looked idle has picked up its job, until a spinner is looked at again
 
@@ -99,13 +103,18 @@ def _alarms(threads: Sequence[Thread]) -> list[object]:
 
 def _alarm(thread: Thread) -> object:
     """What will wake it, if it waits without a limit for another thread to do that: at an event, a condition, a queue,
-    a future or a lock; else None. A signal may wake the main thread, too, if the program has a handler for one.
+    a future, a lock or in an event loop; else None. A signal may wake the main thread, too, if the program has a
+    handler for one.
     """
     frame = _frame(thread)
     if frame is None or (thread is threading.main_thread() and any(map(_has_handler, signal.valid_signals()))):
         return None
     if frame.f_code is threading.Condition.wait.__code__:
         return _bell(frame)
+    if frame.f_back is not None and frame.f_back.f_code is _STEP:
+        from acl_py.hang import is_idle  # which imports this module
+
+        return frame if is_idle(frame.f_back.f_locals) else None
     if frame.f_code.co_filename.startswith(_PACKAGE):
         return None  # it wants to make a call, and waits for the lock that the looker has
     return _sleep(str(thread.native_id))
@@ -147,6 +156,8 @@ def _bell(frame: FrameType) -> object:
 
 def _has_handler(number: int) -> bool:
     handler = signal.getsignal(number)
+    if isinstance(handler, partial) and getattr(handler.func, "__func__", None) is _ON_SIGINT:
+        return False  # asyncio.run's own, for what default_int_handler does
     return callable(handler) and handler is not signal.default_int_handler
 
 

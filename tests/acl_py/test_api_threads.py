@@ -265,6 +265,7 @@ def test_a_poll_for_what_another_thread_does():
         poller.outcome()
         _, never = stuck_stream()
         event = never
+        runtime.hang_after = 0.1
         with pytest.raises(DeadlockError):
             poll()
         finish(RecordEvent(never))

@@ -3,6 +3,7 @@
 from inspect import iscoroutinefunction
 
 import pytest
+from card import done, made
 
 import acl_py
 from acl_py.compat.acl.wording import reword
@@ -84,3 +85,17 @@ def test_every_verb_that_has_a_function_is_named_by_it():
         "HostThread", "HostWork", "LaunchHostFunc", "MallocAsync", "Sleep",
     }  # fmt: skip
     assert reword("Cost(us=1) of <Event 1>; call SetDevice()") == "Cost(us=1) of <Event 1>; call acl.rt.set_device()"
+
+
+def test_handles_of_what_a_reset_ended(acl):
+    """Of the default context, and of its default stream; the next set_device makes others."""
+    context, stream = made(acl.rt.get_context()), made(acl.rt.ctx_get_current_default_stream())
+    done(acl.rt.reset_device(0))
+    stale = acl.rt.set_context(context), acl.rt.destroy_context(context), acl.rt.synchronize_stream(stream)
+    assert stale == (107017, 107017, 107017)
+    assert acl.rt.synchronize_stream(0) == 107002
+    done(acl.rt.set_device(0))
+    assert context != made(acl.rt.get_context())
+    assert stream != made(acl.rt.ctx_get_current_default_stream())
+    assert acl.rt.set_context(context) == acl.rt.synchronize_stream(stream) == 107017
+    done(acl.rt.synchronize_stream(0))

@@ -1,6 +1,7 @@
 """Both interfaces on one device: the module inside a simulation of the native API, and native verbs in its session."""
 
 import asyncio
+import signal
 import threading
 
 import numpy as np
@@ -16,8 +17,10 @@ from acl_py.compat.acl.session import GuestSession, session
 
 @pytest.fixture
 def module():
+    interrupt = signal.getsignal(signal.SIGINT)
     yield install(device="tiny", rules="acl")
     uninstall()
+    signal.signal(signal.SIGINT, interrupt)  # acl.util.start_thread has changed it
 
 
 @acl_py.kernel(cost=acl_py.Cost(us=100))

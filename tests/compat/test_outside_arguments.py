@@ -2,7 +2,11 @@
 
 import inspect
 
+import numpy as np
 import pytest
+
+from acl_py.compat.acl import object_of
+from acl_py.compat.acl.session import session
 
 BARE = "util.start_thread"  # its words are those of CPython's parser alone
 NAMED = "util.stop_thread", "rt.malloc", "rt.create_stream", "rt.peek_at_last_error", "mdl.execute", "media.dvpp_malloc"
@@ -91,6 +95,40 @@ def test_lists_of_attributes_with_something_else_in_them(acl, name, values):
     with pytest.raises(ValueError, match="argument 3"):
         getattr(acl.op, f"set_attr_list_{name}")(attr, "name", values)
     acl.op.destroy_attr(attr)
+
+
+def test_a_list_of_texts_with_something_else_in_it(acl):
+    attr = acl.op.create_attr()
+    with pytest.raises(RuntimeError, match="has int in it"):  # the one place where the binding raises this
+        acl.op.set_attr_list_string(attr, "name", ["text", 1])
+    acl.op.destroy_attr(attr)
+
+
+def test_an_array_of_another_type_than_a_card_would_read_is_a_finding(acl):
+    attr = acl.op.create_attr()
+    with pytest.warns(Warning, match="pass a list"):
+        assert acl.op.set_attr_list_int(attr, "dims", np.array([2, 3], np.int32)) == 0
+    with pytest.warns(Warning, match="pass a list"):
+        assert acl.op.set_attr_list_int(attr, "axes", np.array([2, 3], np.int64)) == 0
+    assert object_of(attr).values == {"dims": [2, 3], "axes": [2, 3]}
+    assert [each for each in session().warned if "set_attr_list" in each] == [
+        "acl.op.set_attr_list_int got an array of int32: a card reads its bytes as int64, which gives other values"
+    ]
+    acl.op.destroy_attr(attr)
+
+
+@pytest.mark.parametrize("text", ["in\0between", "\0", "half \ud800"])
+def test_a_text_that_is_no_c_string(acl, text):
+    with pytest.raises(TypeError, match=r"^acl\.mdl\.load_from_file args parse failed"):
+        acl.mdl.load_from_file(text)
+    assert acl.mdl.load_from_file("größer.om")[1] == 145002
+
+
+def test_a_priority_and_flags_of_a_stream_are_signed(acl):
+    with pytest.raises(TypeError, match=r"^acl\.rt\.create_stream_with_config args parse failed"):
+        acl.rt.create_stream_with_config(0, 1 << 31)
+    stream, ret = acl.rt.create_stream_with_config(-1, 0)
+    assert (acl.rt.get_stream_attribute(stream, 5)[1], ret, acl.rt.destroy_stream(stream)) == (0, 0, 0)
 
 
 def test_a_dimension_of_more_than_64_bits(acl):

@@ -87,6 +87,7 @@ HANG = """\
     import multiprocessing
     import subprocess
     import sys
+    from concurrent.futures import ProcessPoolExecutor
     import acl
 
     def work(device):
@@ -104,6 +105,9 @@ HANG = """\
         if sys.argv[2] == "Pool":
             with context.Pool(2) as pool:
                 pool.map(work, [0])
+        elif sys.argv[2] == "Executor":
+            with ProcessPoolExecutor(1, mp_context=context) as pool:
+                pool.submit(work, 0).result()
         process = context.Process(target=work, args=(0,))
         process.start()
         process.join()
@@ -113,11 +117,18 @@ HANG = """\
 
 @pytest.mark.parametrize(
     "arguments",
-    [("subprocess",), ("fork", "Process"), ("spawn", "Process"), ("fork", "Pool"), ("spawn", "Pool")],
+    [
+        ("subprocess",),
+        ("fork", "Process"),
+        ("spawn", "Process"),
+        ("fork", "Pool"),
+        ("spawn", "Pool"),
+        ("spawn", "Executor"),
+    ],
     ids="-".join,
 )
 def test_a_process_of_the_script_that_hangs_ends_with_3_as_the_script_itself_would(run, arguments):
     done = run(HANG, *arguments)
     assert done.returncode == 3
     assert done.stderr.startswith("acl-py: on a card this would hang\n")
-    assert "acl.rt.synchronize_stream(stream 1) at script.py:11 can never end" in done.stderr
+    assert "acl.rt.synchronize_stream(stream 1) at script.py:12 can never end" in done.stderr

@@ -83,3 +83,24 @@ def test_errors_of_the_thread_that_copied_its_variables_are_not_those_of_the_new
     assert in_thread(contextvars.copy_context().run, last) == (107002, 107002, 0)
     assert in_thread(contextvars.copy_context().run, lambda: acl.get_soc_name() and acl.get_recent_err_msg()) is None
     assert acl.rt.peek_at_last_error(0) == 100000
+
+
+def test_the_last_error_and_its_message_are_the_threads_whichever_task_failed(acl):
+    async def fails(handle):
+        return acl.rt.synchronize_stream(handle)
+
+    async def main():
+        assert acl.rt.peek_at_last_error(0) == 0
+        assert await asyncio.create_task(fails(0xBAD)) == 107017
+        assert acl.rt.peek_at_last_error(0) == 107017
+        assert "0xbad" in acl.get_recent_err_msg()
+        assert acl.rt.free(0) == 100000
+        assert await asyncio.create_task(asyncio.to_thread(acl.rt.peek_at_last_error, 0)) == 0
+        assert [await asyncio.create_task(last()) for _ in range(2)] == [100000, 0]
+        return acl.rt.get_last_error(0), await asyncio.create_task(fails(0xBAD))
+
+    async def last():
+        return acl.rt.get_last_error(0)
+
+    assert asyncio.run(main()) == (0, 107017)
+    assert "0xbad" in acl.get_recent_err_msg()

@@ -5,7 +5,7 @@ Arguments are positional. Each has a letter, that of CPython's argument parser w
     k  an unsigned long, for handles, addresses and sizes: a real int, of which the low 64 bits count
     i  an int of 32 bits: anything with __index__       u  unsigned: its low 32 bits count
     q  the same with 64 bits
-    f  a number     s  a text     y  bytes     l  a list     d  a dict     O  anything
+    f  a number     s  a text without NUL     y  bytes     l  a list     d  a dict     O  anything
 
 What does not fit is a TypeError, and so is another number of arguments; where none is taken, nobody looks. Its text is
 the binding's, "acl.rt.free args parse failed" or "argument 2 is not list"; a note, which a traceback shows, says what
@@ -33,7 +33,7 @@ _QUICK = {
     "u": "type({0}) is int and 0 <= {0} <= 0xFFFFFFFF",
     "q": "type({0}) is int and -0x8000000000000000 <= {0} <= 0x7FFFFFFFFFFFFFFF",
     "f": "type({0}) is float",
-    "s": "type({0}) is str",
+    "s": "type({0}) is str and {0}.isascii() and '\\0' not in {0}",
     "y": "type({0}) is bytes",
     "l": "type({0}) is list",
     "d": "type({0}) is dict",
@@ -238,7 +238,19 @@ class _Reader:
             wrong = WrongContainerError(f"argument {self._places(letter)} is not {_WORDS[letter]}")
             wrong.add_note(f"{self._name}: argument {place} is of type {type(value).__name__}")
             raise wrong
+        if letter == "s":
+            self._check_text(place, value)
         return int(value) & 0xFFFFFFFFFFFFFFFF if letter == "k" else value
+
+    def _check_text(self, place: int, value: str) -> None:
+        """A C string is UTF-8 that ends with its NUL."""
+        try:
+            if b"\0" not in value.encode():
+                return
+            what = "has a NUL in it"
+        except UnicodeEncodeError as error:
+            what = f"cannot be written in UTF-8: {error.reason}"
+        raise self._error(f"argument {place} {what}")
 
     def _real(self, place: int, value: Any) -> float:
         """What CPython's parser takes for a number: a float, or what has __float__ or __index__."""

@@ -97,6 +97,15 @@ class Handles:
         if len(self._over) > _REMEMBERED:
             self._over.popitem(last=False)
 
+    def forget_reset(self) -> None:
+        """The handles of default contexts that a reset has ended, and of their default streams, stand for nothing."""
+        for number, context in list(self.contexts.items()):
+            if context.primary and context.destroyed is not None:
+                self.forget(number)
+        for number, stream in list(self.streams.items()):
+            if stream is not None and stream is stream.context.default and stream.context.destroyed is not None:
+                self.forget(number)
+
     def explain(self, handle: int, kind: type) -> str:
         """Why *handle* stands for no *kind*, in words."""
         word = word_for(kind)

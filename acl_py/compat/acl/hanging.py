@@ -18,16 +18,17 @@ HUNG = 3
 _STDLIB = str(Path(os.__file__).parent) + os.sep
 _RUNNER = str(Path(__file__).parents[2] / "scripts.py")  # behind which no frame is the script's
 
+_EXECUTORS_WORKER = "concurrent.futures.process", "_process_worker"
 _telling = threading.Lock()  # one of the threads that hang tells, for all
 
 
 def end_process(error: DeadlockError) -> None:
     """End the process: on a card it would stand still now.
 
-    Not a worker of a multiprocessing.Pool, whose parent would wait for the result for ever: there *error* is raised in
-    the waiting call, and the parent gets it.
+    Not a worker of a pool, whose parent would wait for the result for ever, or hear only that it is gone: there *error*
+    is raised in the waiting call, and the parent gets it.
     """
-    if "PoolWorker" in multiprocessing.current_process().name:
+    if _is_pool_worker():
         return
     _telling.acquire()
     tell(error)
@@ -35,6 +36,16 @@ def end_process(error: DeadlockError) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(HUNG)
+
+
+def _is_pool_worker() -> bool:
+    """Is this process one of a multiprocessing.Pool, or of a ProcessPoolExecutor?"""
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    while frame is not None:
+        if (frame.f_globals.get("__name__"), frame.f_code.co_name) == _EXECUTORS_WORKER:
+            return True
+        frame = frame.f_back
+    return "PoolWorker" in multiprocessing.current_process().name
 
 
 def tell(error: DeadlockError) -> None:

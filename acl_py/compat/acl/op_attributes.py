@@ -10,6 +10,11 @@ from acl_py.compat.acl.binding import WrongContainerError, check_ints, fits, tak
 from acl_py.compat.acl.session import INVALID_PARAM, SUCCESS, Session, session
 
 _MOST_OF_A_BYTE = 255
+_READ_AS = {bool: np.dtype(np.uint8), int: np.dtype(np.int64), float: np.dtype(np.float32)}  # by the binding
+
+
+class WrongTextError(RuntimeError, ValueError):
+    """Something else than a text in a list of texts: the binding raises a RuntimeError there, and nowhere else."""
 
 
 @dataclass(eq=False, slots=True)
@@ -83,13 +88,16 @@ def set_attr_string(handle: int, name: str, value: str) -> int:
 def _list(function: str, values: Any, kind: type) -> list[Any]:
     """A list of *kind*, or an array, which the binding warns of. TypeError or ValueError if it is something else."""
     if isinstance(values, np.ndarray):
+        if values.dtype != _READ_AS[kind]:
+            what = f"acl.op.{function} got an array of {values.dtype}: a card reads its bytes as {_READ_AS[kind]}"
+            session().warn_once(f"{what}, which gives other values")
         warnings.warn(f"acl.op.{function}: pass a list; arrays will not be taken for ever", Warning, stacklevel=4)
         return values.ravel().tolist()
     if not isinstance(values, list):
         raise WrongContainerError(f"acl.op.{function}: argument 3 is not list or numpy array")
-    if not all(isinstance(each, kind) for each in values):
+    if not all(isinstance(each, int if kind is bool else kind) for each in values):
         raise ValueError(f"acl.op.{function}: argument 3 has something of another kind in it")
-    if kind is int and not all(fits(each, 64) for each in values):
+    if kind in (bool, int) and not all(fits(each, 64) for each in values):
         raise ValueError(f"acl.op.{function}: a number of argument 3 has more than 64 bits")
     return list(values)
 
@@ -97,7 +105,7 @@ def _list(function: str, values: Any, kind: type) -> list[Any]:
 @takes("ksO")
 def set_attr_list_bool(handle: int, name: str, values: Any) -> int:
     """Set truth values."""
-    given = _list("set_attr_list_bool", values, int)
+    given = _list("set_attr_list_bool", values, bool)
     if not all(0 <= each <= _MOST_OF_A_BYTE for each in given):
         raise ValueError("acl.op.set_attr_list_bool: the truth values of argument 3 are 0 to 255")
     return _set(handle, name, [bool(each) for each in given])
@@ -117,8 +125,12 @@ def set_attr_list_float(handle: int, name: str, values: Any) -> int:
 
 @takes("ksl")
 def set_attr_list_string(handle: int, name: str, values: list[str]) -> int:
-    """Set texts."""
-    return _set(handle, name, _list("set_attr_list_string", values, str))
+    """Set texts. RuntimeError if one is something else."""
+    for each in values:
+        if not isinstance(each, str):
+            what = f"argument 3 has {type(each).__name__} in it, not only str"
+            raise WrongTextError(f"acl.op.set_attr_list_string: {what}")
+    return _set(handle, name, list(values))
 
 
 @takes("ksl")

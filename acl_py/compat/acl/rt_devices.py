@@ -51,6 +51,7 @@ async def _reset(here: Session, verb: Running) -> None:
     try:
         await verb
     finally:  # also if what it waited for had failed
+        here.forget_reset()
         here.buffers = {address: each for address, each in here.buffers.items() if each.allocation.freed is None}
 
 

@@ -1,5 +1,6 @@
 """acl.rt: callbacks, time-outs and errors."""
 
+import asyncio
 import threading
 import traceback
 from collections.abc import Callable
@@ -10,8 +11,9 @@ import acl_py as native
 from acl_py.callbacks import end_report, take_report
 from acl_py.compat.acl.binding import gives, runs, takes
 from acl_py.compat.acl.lookups import Running
-from acl_py.compat.acl.session import INVALID_PARAM, SUCCESS, Session, session
+from acl_py.compat.acl.session import INVALID_PARAM, SUCCESS, OwnSession, Session, mine, session
 from acl_py.scopes import here as scope_here
+from acl_py.scopes import last_error
 from acl_py.sites import site_of
 
 _INTERVAL_US = 1  # of the limit of a kernel's time: as fine as one likes
@@ -115,7 +117,12 @@ def _last(verb: Callable[[], Any], level: int) -> int:
     here = session()
     if level:
         return here.refuse(INVALID_PARAM, f"there is no level {level} of errors but 0, that of the thread")
+    asks_for_thread = isinstance(here, OwnSession) and asyncio._get_running_loop() is not None
+    if asks_for_thread:
+        last_error.set(mine.error)  # another task's, if that failed last
     value, ret = here.call(verb())
+    if asks_for_thread:
+        mine.error = last_error.get()
     return ret or value
 
 

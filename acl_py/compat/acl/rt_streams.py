@@ -22,14 +22,15 @@ def create_stream(here: Session) -> int:
     return here.handle(here.run(native.CreateStream()))
 
 
-@gives("uu")
+@gives("ii")
 def create_stream_with_config(here: Session, priority: int, flag: int) -> int:
     """Create a stream with a priority and flags; those that are not known count for nothing (documented:
     aclrtCreateStreamWithConfig).
     """
-    if flag & ~_FLAGS:
-        here.warn_once(f"acl.rt.create_stream_with_config knows no flag {flag & ~_FLAGS:#x}, and leaves it out")
-    return here.handle(here.run(native.CreateStreamWithConfig(priority, flag & _FLAGS)))
+    unknown = flag & 0xFFFFFFFF & ~_FLAGS
+    if unknown:
+        here.warn_once(f"acl.rt.create_stream_with_config knows no flag {unknown:#x}, and leaves it out")
+    return here.handle(here.run(native.CreateStreamWithConfig(priority & 0xFFFFFFFF, flag & _FLAGS)))
 
 
 def _end(here: Session, verb: Any, handle: int) -> Running:

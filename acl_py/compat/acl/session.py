@@ -13,7 +13,6 @@ import sys
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager
-from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -59,6 +58,7 @@ class Options:
     workers: int | None = None
     host_time: str = "modelled"
     models: list[Path] = field(default_factory=list)
+    hang_after: float | None = None  # real seconds until a wait that only another thread could end is a hang
     on_hang: Callable[[DeadlockError], None] | None = None  # hears of a hang before the script does
 
 
@@ -138,6 +138,7 @@ class Session(Handles):
 
     def failed(self, error: AclError) -> int:
         """The code of *error*, which is the thread's last one already; its message is kept."""
+        mine.error = last_error.get()
         self._keep(str(error))
         return error.code
 
@@ -145,6 +146,7 @@ class Session(Handles):
         """A failure that needs no verb: *code*, the thread's last error, with *what* as its message."""
         named = named_code(code)
         last_error.set(named)
+        mine.error = named
         self._keep(f"{named.name} ({code})" + (f": {what}" if what else ""))
         return code
 
@@ -153,7 +155,7 @@ class Session(Handles):
         return self.refuse(INVALID_PARAM, self.explain(handle, kind))
 
     def _keep(self, text: str) -> None:
-        message.set(text)
+        mine.message = text
         self.last_message = text
 
     def take_message(self) -> str | None:
@@ -161,8 +163,7 @@ class Session(Handles):
         if self.shares_messages:
             text, self.last_message = self.last_message, None
         else:
-            text = message.get()
-            message.set(None)
+            text, mine.message = mine.message, None
         return text and reword(text)
 
     # --- memory
@@ -201,7 +202,13 @@ class OwnSession(Session):
         profile = load(options.device)
         if options.devices is not None:
             profile = replace(profile, devices=options.devices)
-        runtime, trace = build(profile, options.rules or ACL.name, workers=options.workers, host_time=options.host_time)
+        runtime, trace = build(
+            profile,
+            options.rules or ACL.name,
+            workers=options.workers,
+            host_time=options.host_time,
+            hang_after=options.hang_after,
+        )
         super().__init__(runtime, trace, options)
         self.bridge = runtime.bridge = BlockingBridge(runtime)
         self.bridge.on_hang = options.on_hang
@@ -219,7 +226,7 @@ class OwnSession(Session):
             scope_var.set(mine.scope)
             return
         take_part(self.runtime, self._nowhere)
-        message.set(None)
+        mine.error, mine.message = NO_ERROR, None
         mine.scope = scope_var.get()
 
 
@@ -296,10 +303,11 @@ class _Mine(threading.local):
     """
 
     scope: Scope | None = None
+    error = NO_ERROR  # of the last failing call, whichever task made it
+    message: str | None = None  # the same
 
 
 mine = _Mine()
-message: ContextVar[str | None] = ContextVar("acl_message", default=None)  # of the last failing call
 options = Options()
 ended: list[Session] = []  # sessions of the process that are over, for those who report on them
 _own: OwnSession | None = None
@@ -367,7 +375,7 @@ def end() -> Session | None:
     if scope is not None and scope.runtime is over.runtime:
         scope_var.set(None)
     last_error.set(NO_ERROR)
-    message.set(None)
+    mine.error, mine.message = NO_ERROR, None
     return over
 
 

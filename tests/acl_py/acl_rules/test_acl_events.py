@@ -353,13 +353,17 @@ async def test_flags_that_no_host_can_use():
     with refused(Kind.INVALID_VALUE, "0x0"):
         await CreateEventExWithFlag(0)
     with refused(Kind.NOT_SUPPORTED, "IPC"):
-        await CreateEventExWithFlag(EventFlag.SYNC | EventFlag.IPC)
+        await CreateEventExWithFlag(EventFlag.IPC)
+    for flag in (EventFlag.IPC, EventFlag.EXTERNAL):
+        with refused(Kind.INVALID_VALUE, "alone"):
+            await CreateEventWithFlag(EventFlag.SYNC | flag)
+    with refused(Kind.INVALID_VALUE, "CreateEventWithFlag"):
+        await CreateEventExWithFlag(EventFlag.EXTERNAL)
 
 
-@pytest.mark.parametrize("class_", "BC")
 @acl
-async def test_an_external_event_is_for_streams_and_not_for_the_host(class_):
-    sim, a, b, event = current_simulation(), await CreateStream(), await CreateStream(), await make(class_, 0x20)
+async def test_an_external_event_is_for_streams_and_not_for_the_host():
+    sim, a, b, event = current_simulation(), await CreateStream(), await CreateStream(), await make("B", 0x20)
     begin = sim.now_ns
     await LaunchKernel(A, 1, (), a)
     await RecordEvent(event, a)

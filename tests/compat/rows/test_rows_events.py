@@ -246,9 +246,13 @@ def test_device_use_only_is_no_flag_for_a_host(acl, maker):
     assert getattr(acl.rt, maker)(0x10) == (0, 107000)
 
 
-@pytest.mark.parametrize("class_", "BC")
-def test_an_external_event_can_be_neither_synchronised_with_nor_queried(acl, class_):
-    stream, event = made(acl.rt.create_stream()), create(acl, class_, 0x20)
+def test_external_events_are_those_of_create_event_with_flag_and_the_flag_stands_alone(acl):
+    assert [acl.rt.create_event_ex_with_flag(flag) for flag in (0x20, 0x21, 0x28)] == [(0, 107000)] * 3
+    assert [acl.rt.create_event_with_flag(flag) for flag in (0x21, 0x28)] == [(0, 107000)] * 2
+
+
+def test_an_external_event_can_be_neither_synchronised_with_nor_queried(acl):
+    stream, event = made(acl.rt.create_stream()), create(acl, "B", 0x20)
     done(acl.rt.record_event(event, stream), acl.rt.stream_wait_event(stream, event))
     assert acl.rt.synchronize_event(event) == 207000
     assert acl.rt.query_event(event) == (0, 207000)
