@@ -4,7 +4,8 @@
   are shorter than a line cannot use a core's bandwidth.
 * It moves whole requests, of 128 bytes to UB and 256 to L1. Rows of a line and more that do not begin at a line move
   whole lines.
-* Reads of what the L2 has come from there. Others come from HBM, and stay in the L2 unless the tensor says not.
+* Reads of what the L2 has come from there. Others come from HBM, and stay in the L2 unless the tensor says not. What is
+  on its way there for another core does not come twice, but not before it has come for that one.
 * Writes go to the L2. What they, or reads, evict there is written to HBM first if it is dirty.
 * Copies that begin in a line at which one of another core began a moment ago get so many pieces per cycle, all of
   them together, whichever lines they are.
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 
 from device_model.aicore.bandwidth import Bandwidth, Demand
 from device_model.aicore.l2 import Cache
-from device_model.aicore.program import Direction, Flow, Program
+from device_model.aicore.program import Direction, Flow, Instruction, Program
 from device_model.aicore.spec import CoreSpec
 
 LINE = 512  # bytes of a line of the L2
@@ -45,6 +46,8 @@ class Gm:
         self._same_lines = spec.same_lines_per_us / spec.mhz  # pieces per cycle
         # By line at which copies of more than one core begin: whose was the last one, and when.
         self._asked: dict[Hashable, tuple[int, float]] = dict.fromkeys(_shared(programs), (-1, -inf))
+        self._bringers: dict[Hashable, Instruction] = {}  # by such a line: the last copy that brought it from HBM
+        self.behind: dict[Instruction, Instruction] = {}  # copies, and whose bytes they wait for
         self._usual: dict[Hashable, _Usual] = {}
         # Bytes per cycle of a core, by way and path: from and to HBM, and the L2.
         self._rates = {
@@ -55,9 +58,11 @@ class Gm:
             (Direction.WRITE, "l0c"): (spec.l0c_write_gbps * per_cycle,) * 2,
         }
 
-    def ask(self, flow: Flow, core: int, at: float) -> Demand:
-        """What *flow* of *core* asks for at cycle *at* if it is the next to touch the L2."""
+    def ask(self, each: Instruction, flow: Flow, core: int, at: float) -> Demand:
+        """What *flow*, that of *each* on *core*, asks for at cycle *at* if it is the next to touch the L2."""
         missing, evicted = self._cache.touch(flow)
+        if self._asked and flow.direction is Direction.READ:
+            self._follow(each, flow, missing)
         key = flow.start % LINE, flow.length, flow.rows, flow.stride, flow.path, flow.direction, flow.bypass, missing
         usual = self._usual.get(key)
         if usual is None:
@@ -85,8 +90,20 @@ class Gm:
         else:
             latency, through = spec.hit_latency_ns, 0
         if through:
-            return _Usual(Demand(HBM, through, through / beyond, latency), pieces, moved, beyond)
+            share: float = through
+            if flow.direction is Direction.READ and flow.path == "l1":
+                share *= spec.hbm_l1_permille / 1000
+            return _Usual(Demand(HBM, share, share / beyond, latency), pieces, moved, beyond)
         return _Usual(Demand(L2, moved, moved / l2, latency), pieces, moved, l2)
+
+    def _follow(self, each: Instruction, flow: Flow, missing: int) -> None:
+        """Note whether *each*, a read, brings its first line to the L2, or waits for another that is bringing it."""
+        line = flow.key, flow.start // LINE
+        if missing:
+            if not flow.bypass:
+                self._bringers[line] = each
+        elif (bringer := self._bringers.get(line)) is not None and bringer.end is inf:
+            self.behind[each] = bringer
 
     def _is_crowded(self, flow: Flow, core: int, at: float) -> bool:
         """Is another core at work on this line?"""

@@ -44,6 +44,7 @@ class CoreSpec:
     fb_bytes: int
     l2_bytes: int
     hbm_gbps: int  # what all cores together get
+    hbm_l1_permille: int  # of the time that HBM needs to read a byte to UB, for one to L1
     l2_gbps: int
     read_bytes_per_cycle: int  # of one core, GM to UB, beyond the L2
     hit_read_gbps: int  # of one core, from the L2

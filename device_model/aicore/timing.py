@@ -124,6 +124,8 @@ class _Play:
         self.gm = Gm(programs, spec)
         self.bandwidth: Bandwidth[_Queue] = self.gm.bandwidth
         self.waiting: dict[Instruction, list[_Queue]] = {}  # queues that cannot go on before its end is known
+        # By copy: queues whose first copy has all its bytes but those that this one is still to bring.
+        self.incomplete: dict[Instruction, list[_Queue]] = {}
         self.woken: list[_Queue] = []  # queues that may go on; that of S stands for its core
         self.busy_by: dict[str, list[float]] = {}
         self.core_time: dict[str, float] = {}
@@ -247,7 +249,7 @@ class _Play:
             else:
                 at += flag_issue
             # A pipe that waits is not busy.
-            busy += at - start if kind is work else flag_issue
+            busy += each.scalar + (at - start if kind is work else flag_issue)
             scalar = scalar_queue.done = at
             self._finish(each, start, at)
             place += 1
@@ -356,7 +358,7 @@ class _Play:
         """The data of *each* flow once its latency is over and the flow before it has ended."""
         flow = each.flow
         assert flow is not None, f"{each!r} moves nothing through GM"
-        demand = self.gm.ask(flow, queue.core.program.index, max(each.start, earliest))
+        demand = self.gm.ask(each, flow, queue.core.program.index, max(each.start, earliest))
         latency: float = demand.latency_ns
         if flow.direction is Direction.READ:
             latency += queue.core.away_ns
@@ -392,7 +394,12 @@ class _Play:
 
     def _flow_ended(self, queue: _Queue, now: float) -> None:
         flowing = queue.flowing
-        each = flowing.popleft()
+        each = flowing[0]
+        brought_by = self.gm.behind.pop(each, None)
+        if brought_by is not None and brought_by.end is inf:
+            self.incomplete.setdefault(brought_by, []).append(queue)
+            return
+        flowing.popleft()
         for setter in each.waits:  # no block leaves before it has come
             now = max(now, setter.end + self.spec.flag_latency)
         done = queue.done
@@ -408,3 +415,5 @@ class _Play:
         if queue.waits_for is None or queue.waits_for.end is not inf:  # else it is woken by that
             self.woken.append(queue)
         self._settle()
+        for other in self.incomplete.pop(each, ()):
+            self._flow_ended(other, now)

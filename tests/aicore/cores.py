@@ -8,8 +8,8 @@ from device_model.aicore.spec import CoreSpec
 # The cores of an Ascend 910B1: 24 AIC, 48 AIV at 1.85 GHz.
 SPEC = CoreSpec(
     mhz=1850, cube_cores=24, vector_cores=48, ub_bytes=196608, l1_bytes=524288, l0a_bytes=65536, l0b_bytes=65536,
-    l0c_bytes=131072, bt_bytes=1024, fb_bytes=7168, l2_bytes=201326592, hbm_gbps=1490, l2_gbps=5200,
-    read_bytes_per_cycle=64, hit_read_gbps=204, write_bytes_per_cycle=86, l1_read_bytes_per_cycle=100,
+    l0c_bytes=131072, bt_bytes=1024, fb_bytes=7168, l2_bytes=201326592, hbm_gbps=1490, hbm_l1_permille=1058,
+    l2_gbps=5200, read_bytes_per_cycle=64, hit_read_gbps=204, write_bytes_per_cycle=86, l1_read_bytes_per_cycle=100,
     l1_read_gbps=204, l0c_write_gbps=209, request_bytes=128, l1_request_bytes=256, bypass_row_permille=1450,
     write_back_permille=1800, write_back_bytes=1048576, same_lines_per_us=4200, queue_ns=100, latency_spread_ns=8,
     read_latency_ns=220, hit_latency_ns=115, write_latency_ns=110, copy_issue=20, flag_issue=1, flag_latency=10,

@@ -12,6 +12,7 @@ from device_model.aicore.copies import DataCopy, DataCopyExtParams, DataCopyPad
 from device_model.aicore.memories import LocalMemory
 from device_model.aicore.names import CacheMode, HardEvent, KernelType, Pipe, TPosition
 from device_model.aicore.program import Instruction, Kind
+from device_model.aicore.queues import TBuf, TPipe
 from device_model.aicore.sync import PipeBarrier, SetFlag, WaitFlag
 from device_model.aicore.tensors import GlobalTensor, LocalTensor, float32, half
 from device_model.aicore.vector import Add, Exp
@@ -145,6 +146,19 @@ def test_the_start_up_is_paid_anew_behind_a_flag_though_it_was_set_long_ago():
     *_, long, wait, short = played(kernel, np.zeros(64, half)).programs[0].instructions
     assert wait.end == wait.start == short.start == long.end
     assert (took(long), took(short)) == (31 + 2 * 256, 33)
+
+
+def test_the_scalar_pipe_is_busy_with_what_it_does_between_instructions():
+    def kernel():
+        pipe, first, second = TPipe(), TBuf(TPosition.VECCALC), TBuf(TPosition.VECCALC)
+        pipe.InitBuffer(first, 64)
+        first.Get(half).SetValue(0, 1.0)
+        pipe.InitBuffer(second, 64)
+
+    busy = played(kernel).timeline.busy_us
+    # At the end of the kernel the TPipe waits for all pipes.
+    cycles = SPEC.soft_init_ns + 2 * SPEC.init_buffer + SPEC.set_value + SPEC.barrier_issue
+    assert busy["scalar"] == busy["aiv_time"] == pytest.approx(cycles / 1000)
 
 
 def test_copies_end_however_late_the_clock_is():
@@ -294,6 +308,50 @@ def test_reads_from_hbm_pass_the_l2_too():
     begin, other = hit.start + HIT, miss.start + READ  # of their data
     # Alone it has all of the L2, beside the miss 40 of 100 GB/s.
     assert hit.end == pytest.approx(other + (16384 - (other - begin) * 100) / 40)
+
+
+def test_what_is_on_its_way_for_one_core_comes_for_others_with_it():
+    spec = replace(SPEC, hbm_gbps=20, same_lines_per_us=10**6)
+
+    def kernel(x):
+        x = GlobalTensor(half).SetGlobalBuffer(x)
+        if GetBlockIdx() == 2:
+            WaitFlag(HardEvent.MTE2_V, 0, timeout_us=5)  # nobody sets it
+            SetFlag(HardEvent.V_MTE2, 0)
+            WaitFlag(HardEvent.V_MTE2, 0)
+        DataCopy(ub(0, 16384), x, 16384)
+        if GetBlockIdx() == 1:
+            DataCopy(ub(32768, 8192), x, 8192)
+
+    first, beside, again, later = copies(played(kernel, np.zeros(MB, half), blocks=3, spec=spec))
+    assert took(first) == pytest.approx(READ + 32768 / 20)  # HBM gives it once
+    assert beside.start == first.start
+    assert beside.end == first.end
+    assert again.end == pytest.approx(first.end + 16384 / SPEC.hit_read_gbps)  # a hit by then
+    assert took(later) == pytest.approx(HIT + 32768 / SPEC.hit_read_gbps)
+
+
+def test_what_bypasses_the_l2_comes_for_each_core_anew():
+    spec = replace(SPEC, hbm_gbps=20, same_lines_per_us=10**6)
+    both = copies(played(reads((0, 16384), bypass=True), np.zeros(MB, half), blocks=2, spec=spec))
+    assert [took(each) for each in both] == pytest.approx([READ + 2 * 32768 / 20] * 2)
+
+
+def test_hbm_takes_longer_for_what_goes_to_l1():
+    spec = replace(SPEC, hbm_gbps=20, hbm_l1_permille=1500)
+
+    def kernel(x):
+        x = GlobalTensor(half).SetGlobalBuffer(x)
+        DataCopy(LocalTensor(half, TPosition.A1, 0, 16384), x, 16384)
+        PipeBarrier(Pipe.MTE2)
+        DataCopy(LocalTensor(half, TPosition.A1, 0, 16384), x, 16384)
+
+    miss, hit = copies(played(kernel, np.zeros(MB, half), kind=KernelType.AIC_ONLY, spec=spec))
+    assert took(miss) == pytest.approx(READ + 1.5 * 32768 / 20)
+    assert took(hit) == pytest.approx(HIT + 32768 / SPEC.l1_read_gbps)
+    fast = replace(spec, hbm_gbps=1000)  # a core takes as long as before when HBM has more than it can take
+    miss, _ = copies(played(kernel, np.zeros(MB, half), kind=KernelType.AIC_ONLY, spec=fast))
+    assert took(miss) == pytest.approx(READ + 32768 / SPEC.l1_read_bytes_per_cycle)
 
 
 CROWDED = replace(SPEC, same_lines_per_us=100)

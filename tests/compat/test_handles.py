@@ -23,11 +23,11 @@ def test_a_stale_handle_is_named_with_what_it_was_and_where_that_ended(acl):
     stream, _ = acl.rt.create_stream()
     assert acl.rt.destroy_event(event) == acl.rt.destroy_stream(stream) == 0
     assert acl.rt.record_event(event, 0) == 107017
-    assert told(acl, 107017) == f"{event:#x} is no event any more: it was destroyed at test_handles.py:23"
+    assert told(acl, 107017) == f"{event:#x} is no event any more: it was destroyed at test_handles.py:24"
     assert acl.rt.synchronize_stream(stream) == 107017
-    assert told(acl, 107017) == f"{stream:#x} is no stream any more: it was destroyed at test_handles.py:23"
+    assert told(acl, 107017) == f"{stream:#x} is no stream any more: it was destroyed at test_handles.py:24"
     assert acl.rt.synchronize_stream(event) == 107017
-    assert told(acl, 107017) == f"{event:#x} was an event, destroyed at test_handles.py:23, and never a stream"
+    assert told(acl, 107017) == f"{event:#x} was an event, destroyed at test_handles.py:24, and never a stream"
 
 
 def test_a_handle_of_something_else_is_named_as_that(acl):

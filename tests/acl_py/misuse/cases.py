@@ -267,7 +267,7 @@ case("events", "Flags of no event", "await CreateEventWithFlag(0)", Kind.INVALID
 case(
     "events",
     "An event for other processes",
-    "await CreateEventWithFlag(EventFlag.SYNC | EventFlag.IPC)",
+    "await CreateEventWithFlag(EventFlag.IPC)",
     Kind.NOT_SUPPORTED,
     "SYNC and TIME_LINE",
     rules="acl",

@@ -94,7 +94,7 @@ TO_UB = [
 ]
 TO_L1 = [
     row("To L1", "[64, 64]", 300.7, 283.508, each_once, 24, ALL, to_l1, 64, 64, 4, SIZE, share=4, fitted=True),
-    row("To L1", "[64, 256]", 230.24, 214.519, each_once, 24, ALL, to_l1, 64, 256, 1, SIZE),
+    row("To L1", "[64, 256]", 230.24, 214.519, each_once, 24, ALL, to_l1, 64, 256, 1, SIZE, fitted=True),
     row("To L1", "[64, 256] of 12287", 438.76, 422.515, each_once, 24, ALL, to_l1, 64, 256, 1, SIZE - 1),
     row("To L1", "4 times", 899.34, 0, four_times, 24, ALL, to_l1, 64, 1024, 1),
     row("To L1", "4 quarters 4 times", 414.96, 0, four_times, 24, ALL, to_l1, 64, 1024, 4),
