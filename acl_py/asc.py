@@ -151,14 +151,9 @@ from device_model.aicore.vector import Add as Add
 from device_model.aicore.vector import AddRelu as AddRelu
 from device_model.aicore.vector import Adds as Adds
 from device_model.aicore.vector import And as And
-from device_model.aicore.vector import ArithProgression as ArithProgression
 from device_model.aicore.vector import Axpy as Axpy
 from device_model.aicore.vector import Cast as Cast
-from device_model.aicore.vector import Copy as Copy
-from device_model.aicore.vector import CopyRepeatParams as CopyRepeatParams
-from device_model.aicore.vector import CreateVecIndex as CreateVecIndex
 from device_model.aicore.vector import Div as Div
-from device_model.aicore.vector import Duplicate as Duplicate
 from device_model.aicore.vector import Exp as Exp
 from device_model.aicore.vector import FusedMulAdd as FusedMulAdd
 from device_model.aicore.vector import FusedMulAddRelu as FusedMulAddRelu
@@ -181,6 +176,11 @@ from device_model.aicore.vector import ShiftRight as ShiftRight
 from device_model.aicore.vector import Sqrt as Sqrt
 from device_model.aicore.vector import Sub as Sub
 from device_model.aicore.vector import SubRelu as SubRelu
+from device_model.aicore.vector_fill import ArithProgression as ArithProgression
+from device_model.aicore.vector_fill import Copy as Copy
+from device_model.aicore.vector_fill import CopyRepeatParams as CopyRepeatParams
+from device_model.aicore.vector_fill import CreateVecIndex as CreateVecIndex
+from device_model.aicore.vector_fill import Duplicate as Duplicate
 from device_model.aicore.vector_gather import Brcb as Brcb
 from device_model.aicore.vector_gather import BrcbRepeatParams as BrcbRepeatParams
 from device_model.aicore.vector_gather import Gather as Gather

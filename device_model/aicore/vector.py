@@ -7,7 +7,7 @@ Types are those of Atlas A2 and A3; others are refused.
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -217,7 +217,9 @@ def _check_same(name: str, types: Sequence[str], dst: LocalTensor, *sources: Loc
         check_type(name, f"src{index}" if len(sources) > 1 else "src", source, (wanted,))
 
 
-def _unary(name: str, compute: Compute, types: Sequence[str], doc: str) -> Unary:
+def unary(name: str, compute: Compute, types: Sequence[str], doc: str) -> Unary:
+    """Make an instruction of one source."""
+
     def instruction(
         dst: LocalTensor,
         src: LocalTensor,
@@ -332,14 +334,14 @@ FusedMulAddRelu = _binary(
     "FusedMulAddRelu", vm.multiply_add_relu, FLOATS, "dst = max(src0 * dst + src1, 0), rounded once.", reads_dst=1
 )
 
-Abs = _unary("Abs", np.abs, FLOATS, "dst = |src|.")
-Exp = _unary("Exp", np.exp, FLOATS, "dst = e to the power of src.")
-Ln = _unary("Ln", np.log, FLOATS, "dst = natural logarithm of src.")
-Sqrt = _unary("Sqrt", np.sqrt, FLOATS, "dst = square root of src.")
-Rsqrt = _unary("Rsqrt", vm.rsqrt, FLOATS, "dst = 1 / square root of src.")
-Reciprocal = _unary("Reciprocal", vm.reciprocal, FLOATS, "dst = 1 / src.")
-Relu = _unary("Relu", vm.relu, (*FLOATS, "int32"), "dst = max(src, 0).")
-Not = _unary("Not", np.invert, BITS, "dst = ~src, bit by bit.")
+Abs = unary("Abs", np.abs, FLOATS, "dst = |src|.")
+Exp = unary("Exp", np.exp, FLOATS, "dst = e to the power of src.")
+Ln = unary("Ln", np.log, FLOATS, "dst = natural logarithm of src.")
+Sqrt = unary("Sqrt", np.sqrt, FLOATS, "dst = square root of src.")
+Rsqrt = unary("Rsqrt", vm.rsqrt, FLOATS, "dst = 1 / square root of src.")
+Reciprocal = unary("Reciprocal", vm.reciprocal, FLOATS, "dst = 1 / src.")
+Relu = unary("Relu", vm.relu, (*FLOATS, "int32"), "dst = max(src, 0).")
+Not = unary("Not", np.invert, BITS, "dst = ~src, bit by bit.")
 
 Adds = _scalar("Adds", np.add, NUMBERS, "dst = src + scalar.")
 Muls = _scalar("Muls", np.multiply, NUMBERS, "dst = src * scalar.")
@@ -413,97 +415,3 @@ def _check_cast(dst: LocalTensor, src: LocalTensor, mode: RoundMode) -> None:
         raise KernelError(
             f"Cast from {src.dtype} to {dst.dtype} with {mode}", f"it takes {', '.join(each.name for each in modes)}"
         )
-
-
-_copy = _unary("Copy", vm.copy, WORDS, "")
-
-
-class CopyRepeatParams(NamedTuple):
-    """Strides of Copy, in blocks of 32 bytes."""
-
-    dst_stride: int = 1
-    src_stride: int = 1
-    dst_repeat_size: int = 8
-    src_repeat_size: int = 8
-
-
-def Copy(
-    dst: LocalTensor,
-    src: LocalTensor,
-    mask: Lanes,
-    repeat_time: int,
-    repeat_params: CopyRepeatParams | UnaryRepeatParams,
-) -> None:
-    """Dst = src, within UB: the lanes of *mask*, *repeat_time* times. A repeat distance of 0 copies one again."""
-    _copy(dst, src, mask, repeat_time, UnaryRepeatParams(*repeat_params))
-
-
-def Duplicate(
-    dst: LocalTensor,
-    scalar: float,
-    count: Lanes,
-    repeat_time: int | None = None,
-    dst_blk_stride: int = 1,
-    dst_rep_stride: int = 8,
-) -> None:
-    """Dst = scalar in each element: `(dst, scalar, count)` or `(dst, scalar, mask, repeat_time, strides)`."""
-    mask = frozen(count, repeat_time)
-    unit = vector_unit()
-    key = ("Duplicate", dst, mask, repeat_time, dst_blk_stride, dst_rep_stride)
-    plan = unit.plans.get(key)
-    if plan is None:
-        check_type("Duplicate", "dst", dst, WORDS)
-        strides = (dst_blk_stride, dst_rep_stride)
-        plan = elementwise(unit, "Duplicate", _fill, dst, (), mask, repeat_time, strides, ())
-        unit.plans[key] = plan
-    unit.issue(plan, partial(plan.compute, typed("Duplicate", scalar, dst.dtype)))
-
-
-def _fill(scalar: Any, out: Any) -> None:
-    out[...] = scalar
-
-
-def CreateVecIndex(
-    dst: LocalTensor,
-    first_value: float,
-    count: Lanes,
-    repeat_time: int | None = None,
-    dst_blk_stride: int = 1,
-    dst_rep_stride: int = 8,
-) -> None:
-    """Dst = first_value, first_value + 1, ...: with count, or with mask, repeat_time and strides.
-
-    The number goes on over lanes that the mask leaves out.
-    """
-    _progression("CreateVecIndex", dst, first_value, 1, count, repeat_time, (dst_blk_stride, dst_rep_stride))
-
-
-def ArithProgression(dst: LocalTensor, first_value: float, diff_value: float, count: int) -> None:
-    """Dst = first_value, first_value + diff_value, ..., *count* numbers."""
-    _progression("ArithProgression", dst, first_value, diff_value, count, None, (1, 8))
-
-
-def _progression(
-    name: str,
-    dst: LocalTensor,
-    first: float,
-    step: float,
-    count: Lanes,
-    repeat_time: int | None,
-    strides: Strides,
-) -> None:
-    mask = frozen(count, repeat_time)
-    unit = vector_unit()
-    key = (name, dst, mask, repeat_time, strides)
-    plan = unit.plans.get(key)
-    if plan is None:
-        check_type(name, "dst", dst, NUMBERS)
-        lanes = lanes_of(dst)
-        numbers = access_of(dst.dtype.itemsize, lanes, mask, repeat_time, (1, 8)).indices
-
-        def fill(first: Any, step: Any, out: Any) -> None:
-            out[...] = first + numbers.astype(out.dtype) * step
-
-        plan = elementwise(unit, name, fill, dst, (), mask, repeat_time, strides, ())
-        unit.plans[key] = plan
-    unit.issue(plan, partial(plan.compute, typed(name, first, dst.dtype), typed(name, step, dst.dtype)))

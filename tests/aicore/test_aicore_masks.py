@@ -16,7 +16,8 @@ from device_model.aicore.masks import (
     SetVectorMask,
 )
 from device_model.aicore.names import CMPMODE, SELMODE
-from device_model.aicore.vector import Adds, Copy, CopyRepeatParams
+from device_model.aicore.vector import Adds
+from device_model.aicore.vector_fill import Copy, CopyRepeatParams
 from device_model.aicore.vector_gather import Gather
 from device_model.aicore.vector_reduce import BlockReduceSum, ReduceSum, WholeReduceSum
 from device_model.aicore.vector_select import Compare, Select

@@ -18,14 +18,9 @@ from device_model.aicore.vector import (
     AddRelu,
     Adds,
     And,
-    ArithProgression,
     Axpy,
     Cast,
-    Copy,
-    CopyRepeatParams,
-    CreateVecIndex,
     Div,
-    Duplicate,
     Exp,
     FusedMulAdd,
     FusedMulAddRelu,
@@ -50,6 +45,7 @@ from device_model.aicore.vector import (
     SubRelu,
 )
 from device_model.aicore.vector_casts import CASTS
+from device_model.aicore.vector_fill import ArithProgression, Copy, CopyRepeatParams, CreateVecIndex, Duplicate
 
 ALL = ("float16", "float32", "int16", "int32")
 FLOATS = ("float16", "float32")

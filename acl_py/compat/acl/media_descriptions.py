@@ -299,30 +299,16 @@ def dvpp_set_roi_config(handle: int, left: int, right: int, top: int, bottom: in
     return _set_area(handle, left=left, right=right, top=top, bottom=bottom)
 
 
-@takes("ku")
-def dvpp_set_roi_config_left(handle: int, left: int) -> int:
-    """Set the left side."""
-    return _set_area(handle, left=left)
+def _side_setter(side: str) -> Any:
+    return _public(
+        lambda handle, value: _set_area(handle, **{side: value}), f"dvpp_set_roi_config_{side}", "ku", f"Set {side}."
+    )
 
 
-@takes("ku")
-def dvpp_set_roi_config_right(handle: int, right: int) -> int:
-    """Set the right side."""
-    return _set_area(handle, right=right)
-
-
-@takes("ku")
-def dvpp_set_roi_config_top(handle: int, top: int) -> int:
-    """Set the upper side."""
-    return _set_area(handle, top=top)
-
-
-@takes("ku")
-def dvpp_set_roi_config_bottom(handle: int, bottom: int) -> int:
-    """Set the lower side."""
-    return _set_area(handle, bottom=bottom)
-
-
+dvpp_set_roi_config_left = _side_setter("left")
+dvpp_set_roi_config_right = _side_setter("right")
+dvpp_set_roi_config_top = _side_setter("top")
+dvpp_set_roi_config_bottom = _side_setter("bottom")
 dvpp_destroy_roi_config = _destroyer("roi_config", Area)
 
 # --- configurations
