@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# A process for each core; one that has no tests left takes over some of another's.
+PYTEST := $(BIN)/pytest --numprocesses logical --dist worksteal
 
 .PHONY: demo test test-slow check bench format clean
 
@@ -15,10 +17,10 @@ demo: $(VENV)/ready
 	$(BIN)/acl-py demo
 
 test: $(VENV)/ready
-	$(BIN)/pytest -m "not slow"
+	$(PYTEST) -m "not slow"
 
 test-slow: $(VENV)/ready
-	$(BIN)/pytest -m slow
+	$(PYTEST) -m slow
 
 check: $(VENV)/ready
 	$(BIN)/ruff format --check

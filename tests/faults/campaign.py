@@ -226,12 +226,12 @@ def limited(seconds):
         raise TimeoutError(f"the program has hung for {seconds} s")
 
     before = signal.signal(signal.SIGALRM, give_up)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    left = signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_REAL, *left)  # pytest's own limit
 
 
 def run(program: Program, every: int = 1, say=lambda _: None) -> Outcome:

@@ -1,7 +1,6 @@
-"""The loops and task kinds on which every program must come to the same times, and a guard against real hangs."""
+"""The loops and task kinds on which every program must come to the same times."""
 
 import asyncio
-import signal
 import sys
 
 import anyio
@@ -76,17 +75,3 @@ def _driver(runner):
         return runner(main)
 
     return drive
-
-
-@pytest.fixture(autouse=True)
-def _no_real_hang(request):
-    """A bridge that fails to wake somebody would hang the test run; end it with a traceback instead."""
-
-    def give_up(*_):
-        raise TimeoutError("the program under test hangs")
-
-    before = signal.signal(signal.SIGALRM, give_up)
-    signal.setitimer(signal.ITIMER_REAL, 600 if request.node.get_closest_marker("slow") else 60)
-    yield
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    signal.signal(signal.SIGALRM, before)
