@@ -96,8 +96,8 @@ async def Memcpy(dst: Memory, dest_max: int, src: Memory, count: int, kind: int)
     """Copy *count* bytes from *src* to *dst*.
 
     Under CUDA's rules in the default stream, after all that precedes it there. The host waits until it is done, with
-    two exceptions that surprise: a copy inside the device is only queued, and one from pageable memory is done for the
-    host when it has been staged (measured: sync-memcpy-d2d, sync-memcpy-h2d-pageable). Under ACL's rules at once and
+    two exceptions that surprise: a copy inside the device is only queued, and one from pageable memory waits for what
+    precedes it, but returns when it has been staged (measured: sync-memcpy-d2d, sync-memcpy-h2d-pageable, sync-h2d-*). Under ACL's rules at once and
     outside all streams, so not after what is queued; done on return; *kind* does not count.
     """
     scope = current()
@@ -170,7 +170,7 @@ async def _copy_with_host(scope: Scope, stream: Stream, kind: int, copy: Copy, s
             completion = await transfers.queue(runtime, stream, blind, site)
         else:
             what = f"a copy of pageable memory waits for {stream.name}"
-            await transfers.until(runtime, stream.frontier(), what, site)
+            await transfers.until(runtime, stream.turn(), what, site)
             await transfers.at_once(scope, copy, "MemcpyAsync()", site)
     elif copy.label is H2H:
         await transfers.by_host(runtime, stream, copy, site)

@@ -167,7 +167,7 @@ async def ResetEvent(event: Event, stream: StreamLike = None) -> Completion:
             "events of CreateEventWithFlag(EventFlag.SYNC) have one, under rules='acl'",
         )
     runtime.pay(runtime.costs.record)
-    completion = event.reset(found, site) if isinstance(event, FlagEvent) else found.mark()
+    completion = event.reset(found, site) if isinstance(event, FlagEvent) else found.turn()
     runtime.called("ResetEvent", enter, site)
     return completion
 

@@ -47,7 +47,7 @@ async def _fill_and_wait(scope: Scope, fill: Fill, site: Site) -> None:
 
 async def _fill(runtime: Runtime, stream: Stream, fill: Fill, site: Site) -> Completion:
     if fill.dst.space is Space.PAGEABLE:
-        await transfers.until(runtime, stream.frontier(), f"a fill of pageable memory waits for {stream.name}", site)
+        await transfers.until(runtime, stream.turn(), f"a fill of pageable memory waits for {stream.name}", site)
         runtime.pay(runtime.profile.copies.host_to_host[fill.nbytes])
         model.fill(fill.dst, fill.offset, fill.value, fill.nbytes)
         return NOTHING

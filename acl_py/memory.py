@@ -178,7 +178,7 @@ async def FreeAsync(buffer: Memory, stream: StreamLike = None) -> Completion:
     allocation = runtime.memory.root(buffer, "FreeAsync", Origin.MALLOC, Origin.POOL)
     runtime.pay(runtime.costs.free_async)
     runtime.pools_in_use = True
-    behind = found.mark()
+    behind = found.turn()
     runtime.memory.pool(allocation.device).give(buffer, found, None if behind.done else behind, site)
     if not behind.done:
         behind.add_waiter(_Drop(allocation, runtime.workers))

@@ -147,7 +147,7 @@ async def DestroyStream(stream: Stream) -> None:
     found = _destroyable(scope, stream)
     runtime.pay(runtime.costs.destroy_stream)
     if runtime.rules.destroy is Destroy.WAITS and not found.bound:
-        await runtime.wait(found.frontier(), f"DestroyStream({found.name})", site)
+        await runtime.wait(found.backlog(), f"DestroyStream({found.name})", site)
         runtime.check_stream(found)  # nobody else has destroyed it meanwhile?
     found.context.destroy_stream(found, site)
     runtime.unsubscribe_destroyed()
@@ -229,7 +229,7 @@ def limit_of(runtime: Runtime, timeout: int, kind: Kind) -> Limit | None:
 
 
 def _wait_of(stream: Stream) -> Completion:
-    return NOTHING if stream.bound else stream.frontier()
+    return NOTHING if stream.bound else stream.backlog()
 
 
 async def StreamQuery(stream: StreamLike = None) -> Status:
@@ -240,7 +240,7 @@ async def StreamQuery(stream: StreamLike = None) -> Status:
     runtime.pay(runtime.costs.query)
     idle = found.idle or found.bound
     known = found.tail if idle else None
-    await answered(scope, known, lambda: Waiting(f"StreamQuery({found.name})", found.frontier(), site))
+    await answered(scope, known, lambda: Waiting(f"StreamQuery({found.name})", found.backlog(), site))
     runtime.called("StreamQuery", enter, site)
     if found.context.error is not None:
         raise runtime.lost(found.context)

@@ -70,9 +70,8 @@ async def in_default_stream(scope: Scope, copy: Copy, site: Site) -> None:
     runtime, stream = scope.runtime, scope.context.default
     if copy.label is H2H:
         await by_host(runtime, stream, copy, site)
-    elif copy.src.space is Space.PAGEABLE:
-        if copy.nbytes > runtime.profile.copies.pageable_small_bytes:
-            await until(runtime, stream.frontier(), f"Memcpy() in {stream.name}", site)
+    elif copy.src.space is Space.PAGEABLE:  # of whatever size: measured, sync-h2d-*
+        await until(runtime, stream.turn(), f"Memcpy() in {stream.name}", site)
         await stage(runtime, stream, copy, site)
     elif copy.dst.space is Space.PAGEABLE:
         await unstage(runtime, stream, copy, site)
@@ -84,7 +83,7 @@ async def in_default_stream(scope: Scope, copy: Copy, site: Site) -> None:
 
 async def by_host(runtime: Runtime, stream: Stream, copy: Copy, site: Site) -> None:
     """A copy from host to host, which the host makes itself when *stream* has come so far."""
-    await until(runtime, stream.frontier(), f"a copy from host to host in {stream.name}", site)
+    await until(runtime, stream.turn(), f"a copy from host to host in {stream.name}", site)
     _move(runtime, copy)
 
 
@@ -132,7 +131,7 @@ async def in_rows(runtime: Runtime, stream: Stream, copy: Copy, site: Site) -> C
         await by_host(runtime, stream, copy, site)
         return NOTHING
     if copy.is_pageable and runtime.rules.pageable_copy is PageableCopy.SYNCHRONOUS:
-        await until(runtime, stream.frontier(), f"a copy of pageable memory waits for {stream.name}", site)
+        await until(runtime, stream.turn(), f"a copy of pageable memory waits for {stream.name}", site)
         op = await queue(runtime, stream.context.outside, copy, site)
         await ended(runtime, op, "a pitched copy outside the streams", site)
         return op

@@ -124,7 +124,7 @@ class Context:
             self.forget(stream)
         else:
             self._ending[stream] = None
-            stream.frontier().add_waiter(_Farewell(self, stream))
+            stream.backlog().add_waiter(_Farewell(self, stream))
 
     def forget(self, stream: Stream) -> None:
         """Keep nothing of *stream*, which is destroyed and idle: programs may make and destroy them for ever."""
@@ -144,7 +144,7 @@ class Context:
 
     def work(self) -> Completion:
         """The completion of everything queued in any stream of this context, also of destroyed ones."""
-        return AllOf([stream.frontier() for stream in self.everything() if not stream.bound])
+        return AllOf([stream.backlog() for stream in self.everything() if not stream.bound])
 
     def everything(self) -> list[Stream]:
         """All its streams: the default ones, those created, and those destroyed that still have work."""

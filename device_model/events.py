@@ -68,7 +68,7 @@ class Event:
 
     def record(self, stream: "Stream", site: object = None) -> Completion:  # noqa: ARG002 - for those that are steps
         """Stand for all that *stream* was given up to now."""
-        self.work = stream.mark()
+        self.work = stream.turn()
         self.stream = stream
         self.recorded_ns = stream.scheduler.now
         return self.work

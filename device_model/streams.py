@@ -107,20 +107,26 @@ class Stream:
             else:
                 queue.engine.offer(queue)
 
-    def frontier(self) -> Completion:
-        """The completion of all that was queued here up to now."""
+    def backlog(self) -> Completion:
+        """The completion of what was queued here up to now, which a host synchronises with. It is not what an operation
+        in this stream waits for: that is `turn`.
+        """
         if not self.pending:
             return self.tail
         self.tail = AllOf((self.tail, *self.pending))
         self.pending.clear()
         return self.tail
 
-    def mark(self) -> Completion:
-        """What an event that is recorded now stands for: the frontier, with the default-stream rule applied."""
+    def turn(self) -> Completion:
+        """What an operation, or a record, that is given to this stream now waits for: its backlog, and by the
+        default-stream rule work of other streams.
+
+        A host that does an operation of this stream itself waits for it, too.
+        """
         order = self.order
         if order is not None and self.epoch != order.epoch:
             order.enter(self)
-        return self.frontier() if self.pending else self.tail
+        return self.backlog() if self.pending else self.tail
 
     def wait(self, completion: Completion) -> None:
         """Let the work queued from now on wait for *completion* as well."""
@@ -170,7 +176,7 @@ class Step(Process):
         self.hope = hope
         self.what = what
         self.site = site
-        super().__init__(stream.scheduler, chain((stream.mark(),), course))
+        super().__init__(stream.scheduler, chain((stream.turn(),), course))
 
     def __repr__(self) -> str:
         at = f" submitted at {self.site}" if self.site is not None else ""
@@ -193,6 +199,10 @@ class UnorderedStream(Stream):
         """Queue *op* behind nothing."""
         self.tail = NOTHING
         super().submit(op, ready_ns, within=within)
+
+    def turn(self) -> Completion:
+        """An operation here waits for nothing."""
+        return NOTHING
 
 
 class LegacyOrder:
@@ -241,26 +251,26 @@ class LegacyStream(Stream):
         super().submit(op, ready_ns, within=within)
         self.rule.close(op)
 
-    def frontier(self) -> Completion:
+    def backlog(self) -> Completion:
         """The completion of all work of this stream and of the blocking streams."""
         self._gather()
-        return super().frontier()
+        return super().backlog()
 
-    def mark(self) -> Completion:
-        """A record on the legacy stream holds back later work of blocking streams (measured: legacy-event-only)."""
-        frontier = self.frontier()
-        self.rule.close(frontier)
-        return frontier
+    def turn(self) -> Completion:
+        """The backlog; it holds back later work of blocking streams (measured: legacy-event-only)."""
+        backlog = self.backlog()
+        self.rule.close(backlog)
+        return backlog
 
     def wait(self, completion: Completion) -> None:
         """A wait on it does, too (measured: legacy-wait-only)."""
         super().wait(completion)
-        self.mark()
+        self.turn()
 
     def _gather(self) -> None:
         for stream in self.rule.streams:
             if not stream.idle:
-                self.pending[stream.frontier()] = None
+                self.pending[stream.backlog()] = None
 
 
 class _Engine(Protocol):

@@ -10,6 +10,7 @@ from histories import busy, calls, history, misused, refused, tiny
 
 import acl_py
 from acl_py import (
+    LEGACY_STREAM,
     Array,
     CreateStream,
     DestroyStream,
@@ -176,6 +177,52 @@ async def test_the_copy_from_host_to_host_is_done_by_the_host_once_the_stream_is
     assert calls(sim, begin)[-1] == ("Memcpy", 53_004, 104_008)
     assert array.tobytes() == b"text"
     assert [name for name, *_ in history(sim, begin)] == ["A", "A"]
+
+
+@pytest.mark.parametrize("verb", ["MemcpyAsync", "Memcpy2dAsync"])
+@pytest.mark.parametrize("nonblocking", [False, True], ids=["blocking", "nonblocking"])
+@tiny
+async def test_a_copy_from_host_to_host_in_an_idle_blocking_stream_waits_for_pending_legacy_work(verb, nonblocking):
+    sim, stream = current_simulation(), await CreateStream(nonblocking=nonblocking)
+    x, between, end = await Malloc(4), await _pinned(b"old!"), await MallocHost(4)
+    await Memset(x, 4, 7, 4)
+    begin = sim.now_ns
+    await LaunchKernel(A, 1)
+    await MemcpyAsync(between, 4, x, 4, D2H)
+    if verb == "MemcpyAsync":
+        await MemcpyAsync(end, 4, between, 4, H2H, stream)
+    else:
+        await Memcpy2dAsync(end, 2, between, 2, 2, 2, H2H, stream)
+    assert end.numpy().tobytes() == (b"old!" if nonblocking else b"\7\7\7\7")
+    assert calls(sim, begin)[-1] == (verb, 2_000, 3_004 if nonblocking else 52_008)
+
+
+@tiny(rules="cuda_per_thread")
+async def test_copies_in_the_per_thread_default_stream_wait_for_pending_legacy_work():
+    """From host to host; and from pageable memory, which the host stages when its turn has come."""
+    sim, host, pageable = current_simulation(), await _pinned(b"text"), np.zeros(8_192, np.uint8)
+    x, array = await Malloc(8_192), np.zeros(4, np.uint8)
+    begin = sim.now_ns
+    await LaunchKernel(A, 1, (), LEGACY_STREAM)
+    await Memcpy(array, 4, host, 4, H2H)
+    await LaunchKernel(A, 1, (), LEGACY_STREAM)
+    await Memcpy(x, 8_192, pageable, 8_192, H2D)
+    assert calls(sim, begin) == [
+        ("LaunchKernel", 0, 1_000),
+        ("Memcpy", 1_000, 52_004),
+        ("LaunchKernel", 52_004, 53_004),
+        ("Memcpy", 53_004, 112_196),  # the kernel ends at 103_004
+    ]
+
+
+@tiny(rules="acl")
+async def test_copies_outside_all_streams_do_not_wait_for_one_another():
+    """Two tasks: while one waits for its copy to the device, the other copies between host addresses."""
+    sim, x = current_simulation(), await Malloc(8_000)
+    host, end = await MallocHost(8_000), await MallocHost(8_000)
+    begin = sim.now_ns
+    await asyncio.gather(Memcpy(x, 8_000, host, 8_000, H2D), Memcpy2d(end, 2, host, 2, 2, 2, H2H))
+    assert sorted(calls(sim, begin)) == [("Memcpy", 0, 11_000), ("Memcpy2d", 1_000, 2_004)]
 
 
 @pytest.mark.parametrize("verb", ["Memcpy", "MemcpyAsync", "Memset", "MemsetAsync", "Memcpy2d"])

@@ -131,15 +131,24 @@ async def test_a_copy_to_pageable_memory_waits_until_the_bytes_are_there():
 
 
 @tiny
-async def test_sync_copies_of_pageable_memory_take_their_turn_in_the_default_stream():
+async def test_sync_copies_of_pageable_memory_of_whatever_size_wait_for_their_turn_in_the_default_stream():
+    """What precedes them may be the default stream's own work, or that of a blocking stream."""
     sim, a, x = current_simulation(), await CreateStream(), await Malloc(8_192)
     array = _numbers(8_192)
     begin = sim.now_ns
     await LaunchKernel(A, 1, (), a)
-    await Memcpy(x, 4_096, array, 4_096, H2D)  # small: staged, and the host goes on
-    await Memcpy(x, 8_192, array, 8_192, H2D)  # large: waits for what precedes it, then stages
+    await Memcpy(x, 4_096, array, 4_096, H2D)  # goes on when it has staged, as the next does
+    await Memcpy(x, 8_192, array, 8_192, H2D)
     await Memcpy(array, 8_192, x, 8_192, D2H)
-    assert [call[1:] for call in calls(sim, begin)][1:] == [(1_000, 6_096), (6_096, 64_288), (64_288, 80_672)]
+    await LaunchKernel(A, 1)
+    await Memcpy(x, 16, array, 16, H2D)
+    assert [call[1:] for call in calls(sim, begin)][1:] == [
+        (1_000, 56_096),  # A ends at 51_000
+        (56_096, 69_384),  # the copy of the first ends at 60_192
+        (69_384, 85_768),
+        (85_768, 86_768),
+        (86_768, 137_784),
+    ]
 
 
 @tiny

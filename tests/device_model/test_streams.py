@@ -85,13 +85,13 @@ def test_a_wait_on_the_legacy_stream_counts_as_work(rig):
 def test_asking_the_legacy_stream_is_no_work(rig):
     one, two = rig.stream(), rig.stream()
     op = rig.kernel(one, 100)
-    frontier = rig.legacy.frontier()
+    backlog = rig.legacy.backlog()
     assert not rig.legacy.idle
     rig.kernel(two, 10)
     rig.advance(99)
-    assert (frontier.done, rig.legacy.idle) == (False, False)
+    assert (backlog.done, rig.legacy.idle) == (False, False)
     rig.advance(100)
-    assert (frontier.done, frontier.end_ns, op.done, rig.legacy.idle) == (True, 100, True, True)
+    assert (backlog.done, backlog.end_ns, op.done, rig.legacy.idle) == (True, 100, True, True)
     assert rig.history.rows == [("kernel", 2, 0, 10), ("kernel", 1, 0, 100)]
 
 
@@ -99,7 +99,7 @@ def test_the_legacy_stream_is_busy_while_a_blocking_stream_only_waits(rig):
     blocking, free = rig.stream(), rig.stream(nonblocking=True)
     blocking.wait(rig.kernel(free, 100))
     assert (rig.legacy.idle, blocking.idle) == (False, False)
-    assert not rig.legacy.frontier().done
+    assert not rig.legacy.backlog().done
     rig.run()
     assert (rig.legacy.idle, blocking.idle) == (True, True)
 
@@ -166,7 +166,7 @@ def test_the_default_stream_rule(calls, delayed):
                 max((node.end for i in ((0, 1, 2, 3) if index == 0 else (index,)) for node in last[i]), default=0)
                 <= rig.now
             )
-            stream.frontier()
+            stream.backlog()
             continue
         before = last[index][-1:]
         if index == 0:
