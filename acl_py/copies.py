@@ -97,8 +97,9 @@ async def Memcpy(dst: Memory, dest_max: int, src: Memory, count: int, kind: int)
 
     Under CUDA's rules in the default stream, after all that precedes it there. The host waits until it is done, with
     two exceptions that surprise: a copy inside the device is only queued, and one from pageable memory waits for what
-    precedes it, but returns when it has been staged (measured: sync-memcpy-d2d, sync-memcpy-h2d-pageable, sync-h2d-*). Under ACL's rules at once and
-    outside all streams, so not after what is queued; done on return; *kind* does not count.
+    precedes it, but returns when it has been staged (measured: sync-memcpy-d2d, sync-memcpy-h2d-pageable, sync-h2d-*).
+    Under ACL's rules at once and outside all streams, so not after what is queued; done on return; *kind* does not
+    count.
     """
     scope = current()
     runtime, site = scope.runtime, site_of(_getframe(1))
