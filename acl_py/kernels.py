@@ -122,14 +122,15 @@ class _Body:
             self._barred.run(self)
             return
         # From here on Barred.run(), written out: this is the hot path.
-        if self._accesses is not None:  # the first run: not earlier, for a view warms the memory
+        for allocation, start, stop in self._outs:
+            model.poison(allocation, start, stop - start)
+        if self._accesses is not None:  # the first run: not earlier, for a view warms the memory, and
+            # behind the poison, which leaves cold memory as it is
             self._args = tuple(
                 arg.view(access) if isinstance(arg, Array) else arg
                 for arg, access in zip(self._args, self._accesses, strict=True)
             )
             self._accesses = None
-        for allocation, start, stop in self._outs:
-            model.poison(allocation, start, stop - start)
         context, scope.context = scope.context, self._barred  # type: ignore[assignment]
         try:
             if self._blocks is None:

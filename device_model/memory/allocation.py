@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from device_model.errors import Fail, Kind
+from device_model.memory import backing
 from device_model.memory.backing import GONE, NOTHING, Cold
 
 
@@ -97,13 +98,23 @@ class Allocation:
         return self.cold is GONE
 
     def warm(self, offset: int, nbytes: int) -> None:
-        """Fill the poison into the never-written chunks of a range, so that its view may be read and written freely."""
+        """Let the never-written chunks of a range hold poison, so that its view may be read and written freely."""
         cold = self.cold
         if cold is None or cold is GONE:
             return
         cold.prepare_read(self.view, offset, offset + nbytes)
         if not cold.left:
             self.cold = None
+
+    def check_host(self, offset: int, nbytes: int, what: str) -> None:
+        """Refuse *what* needs *nbytes* from *offset* on in this host's memory, if that is more than it has."""
+        if nbytes > backing.ROOM:
+            raise self.fail(
+                Kind.OUT_OF_MEMORY,
+                f"{what} of {describe(self, offset, nbytes)} needs {size_text(nbytes)} of this host's memory, "
+                f"which has {size_text(backing.ROOM)}",
+                "take it in smaller parts, or use a host with more memory",
+            )
 
     def drop(self) -> None:
         """Let go of the bytes; views that NumPy holds keep theirs."""
@@ -196,6 +207,7 @@ class Buffer:
         if kind.hasobject or not 0 <= needed <= self.nbytes:
             what = f"{self!r} does not hold {kind} of shape {shape}"
             raise allocation.fail(Kind.INVALID_VALUE, what, "choose a dtype and shape that fit")
+        allocation.check_host(self.offset, needed, "a view")
         allocation.warm(self.offset, needed)
         return np.ndarray(shape, kind, allocation.view, self.offset)
 

@@ -94,9 +94,9 @@ class Memory(Directory):
     # Host memory.
 
     def malloc_host(self, nbytes: int, made: object) -> Buffer:
-        """Allocate *nbytes* of pinned host memory."""
+        """Allocate *nbytes* of pinned host memory; like device memory, it takes none of the host's until it is used."""
         self.check_size(nbytes, Origin.MALLOC_HOST)
-        if nbytes > backing.ROOM:  # it could not be pinned
+        if nbytes > backing.RESERVABLE:
             raise self._refuse_host(nbytes, Origin.MALLOC_HOST)
         mapping = self._map(nbytes, Origin.MALLOC_HOST)
         view = memoryview(mapping)

@@ -11,10 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from device_model.memory.allocation import Allocation, Origin, Space
-from device_model.memory.backing import write_poison
+from device_model.memory.backing import POISON, renew_poison, write_poison
 
 # Below this, slice assignment is faster than making two arrays; above it, np.copyto lets go of the GIL.
 LARGE = 64 * 1024
+
+_OTHERS = (Origin.REGISTERED, Origin.PAGEABLE)  # memory that others made: it is written to, never mapped anew
 
 
 def copy(dst: Allocation, dst_offset: int, src: Allocation, src_offset: int, nbytes: int) -> None:
@@ -33,6 +35,10 @@ def _is_ready(dst: Allocation, dst_offset: int, src: Allocation, src_offset: int
         return False
     if src.is_dropped:
         poison(dst, dst_offset, nbytes)
+        return False
+    in_phase = (dst_offset - src_offset) % len(POISON) == 0
+    if in_phase and src.cold is not None and src.cold.is_cold(src_offset, src_offset + nbytes):
+        poison(dst, dst_offset, nbytes)  # the same bytes; where dst is cold too, no memory is taken for them
         return False
     warm(src, src_offset, nbytes)
     _prepare_write(dst, dst_offset, nbytes)
@@ -89,19 +95,22 @@ def array(allocation: Allocation, offset: int, dtype: npt.DTypeLike, shape: int 
         nbytes = kind.itemsize * (shape if isinstance(shape, int) else prod(shape))
         if allocation.is_dropped:
             return np.ndarray(shape, kind, _poison_array(nbytes))
+        allocation.check_host(offset, nbytes, "a view")
         warm(allocation, offset, nbytes)
     return np.ndarray(shape, dtype, allocation.view, offset)
 
 
 def warm(allocation: Allocation, offset: int, nbytes: int) -> None:
-    """Fill the poison into the never-written chunks of a range, so that its view may be read and written freely."""
+    """Let the never-written chunks of a range hold poison, so that its view may be read and written freely."""
     allocation.warm(offset, nbytes)
 
 
 def poison(allocation: Allocation, offset: int, nbytes: int) -> None:
     """Write the poison over a range: an argument that a kernel promised to overwrite, memory that ended."""
-    if allocation.cold is None:
+    if allocation.cold is None and allocation.origin in _OTHERS:
         write_poison(allocation.view, offset, offset + nbytes)
+    elif allocation.cold is None:
+        renew_poison(allocation.view, offset, offset + nbytes)
     elif not allocation.is_dropped:
         allocation.cold.write_poison(allocation.view, offset, offset + nbytes)
 
@@ -109,6 +118,7 @@ def poison(allocation: Allocation, offset: int, nbytes: int) -> None:
 def _prepare_write(allocation: Allocation, offset: int, nbytes: int) -> None:
     cold = allocation.cold
     if cold is not None:
+        allocation.check_host(offset, nbytes, "a write")
         cold.prepare_write(allocation.view, offset, offset + nbytes)
         if not cold.left:
             allocation.cold = None

@@ -83,7 +83,7 @@ def test_addresses_run_out_before_they_reach_the_next_device():
 
 
 @pytest.mark.parametrize("nbytes", [1 << 45, (1 << 64) - 1])
-def test_more_pinned_memory_than_the_host_has_is_out_of_memory(memory, nbytes):
+def test_more_pinned_memory_than_the_host_can_reserve_is_out_of_memory(memory, nbytes):
     with pytest.raises(DeviceError, match="this host has no address space or memory left") as caught:
         memory.malloc_host(nbytes, "a.py:1")
     assert caught.value.kind is Kind.OUT_OF_MEMORY
