@@ -150,11 +150,14 @@ def run_command(
             min=0, help="Seconds until a wait that only another thread could end is a hang; by default it goes on."
         ),
     ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 4 if calls failed, unless the script's own exit code is not 0.")
+    ] = False,
 ) -> None:
     """Run a script that says `import acl`, unmodified and without a card.
 
-    Its output and its exit code are its own; a summary follows on the standard error. The exit code is 3 if it would
-    hang on a card: then the summary says who waits for what, and at which lines.
+    Its output and its exit code are its own; a summary follows on the standard error, with the calls that failed. The
+    exit code is 3 if it would hang on a card: then the summary says who waits for what, and at which lines.
     """
     if rules is not None:
         _rules(rules)
@@ -164,6 +167,7 @@ def run_command(
             script,
             arguments or (),
             register or (),
+            strict=strict,
             device=device,
             devices=devices,
             rules=rules,

@@ -3,6 +3,8 @@
 A script runs as `python script.py` would run it: as `__main__`, with its arguments and its folder on the path, with its
 output and its exit code. When all of it is over, its threads and its finalizers too, a summary goes to the standard
 error. A script that would hang on a card ends there and then, with exit code 3 and the reason.
+
+The exit code is the script's own unless that is 0; else 4 if calls failed and it is *strict* about them.
 """
 
 import atexit
@@ -21,17 +23,26 @@ from acl_py.compat.acl import binding, hanging, install, processes
 from acl_py.errors import DeadlockError
 
 _INTERRUPTED = 130
+_CALLS_FAILED = 4
 
 
 class ScriptError(Exception):
     """There is no such script."""
 
 
-def run(script: Path, arguments: Sequence[str] = (), register: Sequence[Path] = (), **options: Any) -> int:
+def run(
+    script: Path,
+    arguments: Sequence[str] = (),
+    register: Sequence[Path] = (),
+    *,
+    strict: bool = False,
+    **options: Any,
+) -> int:
     """Run *script* with *arguments* in this process, which must end soon afterwards; gives its exit code. The files
     *register* are run before it: they say what models and operators compute.
 
-    *options* are those of `acl_py.compat.acl.install`. The summary comes when the script's threads, what it registered
+    *options* are those of `acl_py.compat.acl.install`. A *strict* run gives 4 instead of 0 if the summary lists failed
+    calls. The summary comes when the script's threads, what it registered
     with atexit and the finalizers of its globals are through: scripts free what they have in all of these.
 
     Raises:
@@ -53,19 +64,19 @@ def run(script: Path, arguments: Sequence[str] = (), register: Sequence[Path] = 
     if not sys.flags.safe_path:
         sys.path[0] = str(script.resolve().parent)
     code = _execute(source, str(script))
-    _end()
-    return code
+    failed = _end()
+    return code or (_CALLS_FAILED if strict and failed else 0)
 
 
-def _end() -> None:
-    """What Python does when a script is through, but for its own pools; then the summary."""
+def _end() -> int:
+    """What Python does when a script is through, but for its own pools; then the summary: how many calls failed."""
     for thread in threading.enumerate():  # a join shows whom the main thread waits for: see threads.py
         if not (thread is threading.current_thread() or thread.daemon or thread in pool._threads_queues):
             thread.join()
     atexit._run_exitfuncs()
     del sys.modules["__main__"]
     gc.collect()
-    hanging.summarize()
+    return hanging.summarize()
 
 
 def _execute(source: bytes, name: str) -> int:

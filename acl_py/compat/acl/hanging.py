@@ -9,7 +9,7 @@ from pathlib import Path
 from types import FrameType
 
 from acl_py.compat.acl import report
-from acl_py.compat.acl.session import current_session
+from acl_py.compat.acl.session import current_session, guest_failures
 from acl_py.compat.acl.wording import reword
 from acl_py.errors import DeadlockError
 from acl_py.sites import Site
@@ -55,11 +55,16 @@ def tell(error: DeadlockError) -> None:
     print(reword("\n".join(lines)), file=sys.stderr)
 
 
-def summarize() -> None:
-    """The summary of the process' session, if it has one, on the standard error."""
+def summarize() -> int:
+    """The summary of the process' session, if it has one, on the standard error, and what failed of the calls made
+    inside simulations of the native API; gives how many calls and operations failed in both.
+    """
     session = current_session()
     if session is not None:
         print(f"acl-py: {report.report(session)}", file=sys.stderr)
+    if guest_failures:
+        print("\n".join(["acl-py: inside simulations of the native API", *guest_failures.told()]), file=sys.stderr)
+    return len(guest_failures) + (0 if session is None else len(session.failures))
 
 
 def _whereabouts() -> Iterator[str]:

@@ -16,7 +16,7 @@ from acl_py.compat.acl.executions import Execution
 from acl_py.compat.acl.loading import GE_PARAM_INVALID, LoadedModel, no_model
 from acl_py.compat.acl.mdl_datasets import Dataset, dataset_of
 from acl_py.compat.acl.models import Gear, Model
-from acl_py.compat.acl.session import INVALID_PARAM, SUCCESS, Session, session
+from acl_py.compat.acl.session import INVALID_PARAM, NOT_SUPPORTED, SUCCESS, Session, session
 from acl_py.errors import AclError
 
 INVALID_BUNDLE_MODEL_ID = 148053
@@ -176,7 +176,8 @@ def load_with_config(here: Session, handle: int) -> int:
     values = config.values
     way = values.get(_LOAD_TYPE)
     if way in (_FROM_FILE_WITH_QUEUE, _FROM_MEM_WITH_QUEUE):
-        raise here.error(here.not_supported("mdl.load_with_config with queues"), "queues of models are not simulated")
+        here.warn_unsupported("mdl.load_with_config with queues")
+        raise here.error(NOT_SUPPORTED, "queues of models are not simulated")
     if any(values.get(each) is None for each in _NEEDED.get(way, (_LOAD_TYPE,))):
         raise here.error(INVALID_PARAM, f"the configuration lacks the way of loading, or what {way} needs")
     if way in (_FROM_FILE, _FROM_FILE_WITH_MEM):

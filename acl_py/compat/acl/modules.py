@@ -35,6 +35,7 @@ def install(*, replace: bool = False, **options: Any) -> ModuleType:
     chosen = sessions.Options(**options)
     modules = build()
     sessions.end()
+    sessions.guest_failures.clear()
     sessions.options = chosen
     for name, module in modules.items():
         before = sys.modules.get(name)

@@ -1,6 +1,7 @@
 """Processes that a script starts: of multiprocessing, or of another script. They have the script's `acl` too.
 
-Each is a host of its own, as far as the simulation goes: cards, memory and time are not shared.
+Each is a host of its own, as far as the simulation goes: cards, memory and time are not shared. There is no summary of
+it, since a pool ends its workers without warning; so it prints a failed call at once.
 """
 
 import json
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from acl_py.compat.acl import hanging
+from acl_py.compat.acl import session as sessions
 from acl_py.compat.acl.modules import install
 
 _FOLDER = Path(__file__).parents[1] / "path"  # nothing is in it but an `acl` that calls take_over
@@ -33,11 +35,14 @@ def hand_on(register: Sequence[Path], options: dict[str, Any]) -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(folders))
     if str(_FOLDER) not in sys.path:
         sys.path.insert(1, str(_FOLDER))  # multiprocessing gives its processes the path of this one
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=sessions.tell_failures_at_once)
 
 
 def take_over() -> None:
     """In such a process: install what `hand_on` said."""
     register, options = json.loads(os.environ[_VARIABLE])
     install(replace=True, on_hang=hanging.end_process, **options)
+    sessions.tell_failures_at_once()
     for file in register:
         runpy.run_path(file)

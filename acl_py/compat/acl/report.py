@@ -20,9 +20,10 @@ _ENDED = {LoadedModel: "unloaded", LoadedBinary: "unloaded", Physical: "freed"}
 
 
 def report(session: Session) -> str:
-    """The summary of *session*: simulated time, the use of engines and streams, waits, findings, leaks."""
+    """The summary of *session*: simulated time, the use of engines and streams, waits, findings, failures, leaks."""
     lines = [reword(summarize(session.runtime, session.trace, ()))]
     lines += [f"  finding: {finding}" for finding in findings(session)]
+    lines += session.failures.told()
     return "\n".join([*lines, *told(leaks(session))])
 
 

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 from acl_py import log
 from acl_py.blocking import BlockingBridge, take_part
 from acl_py.codes import named_code
+from acl_py.compat.acl.failed_calls import Failures, OperationFailures, sentence
 from acl_py.compat.acl.handles import INVALID_PARAM as INVALID_PARAM  # of the C layer
 from acl_py.compat.acl.handles import Handles
 from acl_py.compat.acl.wording import reword
@@ -84,6 +85,7 @@ class Session(Handles):
         self.inits = 0  # init minus finalize_reference
         self.shares_messages = False  # get_recent_err_msg tells of all threads
         self.last_message: str | None = None  # of whichever thread
+        self.failures = Failures()
         self.unsupported: dict[str, None] = {}  # functions that were asked for in vain, told of once
         self.warned: dict[str, None] = {}  # what else the log has said once
         self.notes: dict[Any, Any] = {}  # settings that a script reads again, and that have no effect here
@@ -140,6 +142,8 @@ class Session(Handles):
         """The code of *error*, which is the thread's last one already; its message is kept."""
         mine.error = last_error.get()
         self._keep(str(error))
+        if error.kind is not Kind.REPORT_TIMEOUT:  # an answer, which scripts ask for again and again
+            self.failures.add_call(error.code, f"{error.name} ({error.code}): {sentence(error)}")
         return error.code
 
     def refuse(self, code: int, what: str = "") -> int:
@@ -147,7 +151,9 @@ class Session(Handles):
         named = named_code(code)
         last_error.set(named)
         mine.error = named
-        self._keep(f"{named.name} ({code})" + (f": {what}" if what else ""))
+        text = f"{named.name} ({code})" + (f": {what}" if what else "")
+        self._keep(text)
+        self.failures.add_call(code, text)
         return code
 
     def unknown(self, handle: int, kind: type) -> int:
@@ -179,14 +185,16 @@ class Session(Handles):
     # --- what is not simulated
 
     def not_supported(self, name: str) -> int:
-        """The answer of a function without a meaning on a simulated device; the log, or the standard error, says so
-        once.
-        """
+        """The answer of a function without a meaning on a simulated device, and what `warn_unsupported` says."""
+        self.warn_unsupported(name)
+        return self.refuse(NOT_SUPPORTED, f"acl.{name}() is not simulated")
+
+    def warn_unsupported(self, name: str) -> None:
+        """Say once that *name* is not simulated, in the log or on the standard error."""
         if name not in self.unsupported:
             self.unsupported[name] = None
             if not log.warn("not simulated", function=f"acl.{name}", ret=NOT_SUPPORTED):
                 print(f"acl: acl.{name} is not simulated: it gives {NOT_SUPPORTED}", file=sys.stderr)
-        return self.refuse(NOT_SUPPORTED, f"acl.{name}() is not simulated")
 
     def warn_once(self, what: str) -> None:
         """Log what a script does that a card would let pass, once."""
@@ -215,6 +223,7 @@ class OwnSession(Session):
         self.turn = self.bridge.lock
         self._nowhere = _nowhere(runtime) if runtime.rules.context_gone is ContextGone.NONE else None
         runtime.op_execute_ns = self.longest_kernel_ns
+        runtime.hooks.add(OperationFailures(runtime, self.failures))
         runtime.face = self
 
     def join(self) -> None:
@@ -235,6 +244,7 @@ class GuestSession(Session):
 
     def __init__(self, runtime: Runtime, trace: Trace | None, options: Options) -> None:
         super().__init__(runtime, trace, options)
+        self.failures = guest_failures  # of work that fails the native API tells itself
         self.turn = _GuestTurn(runtime, options)
         runtime.face = self
 
@@ -309,6 +319,7 @@ class _Mine(threading.local):
 
 mine = _Mine()
 options = Options()
+guest_failures = Failures()  # in all simulations of the native API
 ended: list[Session] = []  # sessions of the process that are over, for those who report on them
 _own: OwnSession | None = None
 _lock = threading.RLock()  # a finalizer may call in the midst of `end`
@@ -353,6 +364,14 @@ class _NoCollection:
     def __exit__(self, *_: object) -> None:
         if self._was_enabled:
             gc.enable()
+
+
+def tell_failures_at_once() -> None:
+    """From now on print each call that fails and is new: this process was started by the one that sums up."""
+    Failures.are_told_at_once = True
+    guest_failures.clear()
+    if _own is not None:
+        _own.failures.clear()
 
 
 def current_session() -> OwnSession | None:

@@ -1,0 +1,126 @@
+"""Failed calls: which functions gave a code, at which lines, how often. Most scripts drop the codes that they get.
+
+A call that gives a code has failed. An operation that fails in a stream is listed too, with the line that submitted it,
+whether a later call asks for it or not. One code is an answer and no failure: that no callback came before
+`process_report` gave up.
+"""
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from sys import _getframe
+from types import FrameType
+
+from acl_py.codes import named_code
+from acl_py.compat.acl.wording import reword
+from acl_py.runtime import Runtime
+from acl_py.sites import Site, site_of
+from device_model.errors import DeviceError, code_of
+from device_model.observe import Observer
+from device_model.ops import Op
+
+_PACKAGE = str(Path(__file__).parents[2]) + os.sep
+_WRAPPER = ".py: "  # in the file name of a function's wrapper, before the function's own name: see binding.py
+_SHOWN = 10  # lines of a script, at each of which one function gave one code
+
+
+@dataclass(slots=True)
+class _Group:
+    """The failures of one function, or one kind of operation, at one line with one code."""
+
+    what: str  # acl.rt.free() at script.py:12
+    text: str  # of the first one: name and number of the code, what was wrong, what to do
+    count: int = 1
+
+    def __str__(self) -> str:
+        times = "" if self.count == 1 else f", {self.count:,} times"
+        return f"{self.what}{times}: {self.text}"
+
+
+class Failures:
+    """What has failed, in the order in which it first did; any thread may add to it."""
+
+    are_told_at_once = False  # in a process of which there will be no summary
+
+    def __init__(self) -> None:
+        self._groups: dict[tuple[str, str, int], _Group] = {}  # by what failed, the line, and the code
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        """How many calls and operations have failed."""
+        return sum(group.count for group in list(self._groups.values()))
+
+    def clear(self) -> None:
+        """Forget all of them; also in a process that was forked while another thread added one."""
+        self._groups, self._lock = {}, threading.Lock()
+
+    def add_call(self, code: int, text: str) -> None:
+        """The function of the module that a script is calling gives *code*; *text* says why."""
+        name = _called_function(_getframe(1))
+        self._add(f"{name}() at ", site_of(_getframe(1)), code, text)
+
+    def add_operation(self, op: Op, code: int, text: str) -> None:
+        """*op* has failed with *code*; *text* says why."""
+        label = op.work.label
+        name = label.kind if label.name == label.kind else f"{label.kind} {label.name}"
+        self._add(f"{name}, submitted at ", op.site, code, text)
+
+    def _add(self, what: str, site: object, code: int, text: str) -> None:
+        key = what, f"{site.file}:{site.line}" if isinstance(site, Site) else f"{site}", code
+        with self._lock:
+            group = self._groups.get(key)
+            if group is not None:
+                group.count += 1
+                return
+            group = self._groups[key] = _Group(_printable(f"{what}{site}"), _printable(reword(text)))
+            is_shown = len(self._groups) <= _SHOWN
+        if self.are_told_at_once and is_shown:
+            print(f"acl-py: failed: {group}\n", end="", file=sys.stderr)  # in one piece: other processes print, too
+
+    def told(self) -> Iterator[str]:
+        """A line for each of the first groups, and how many more failures there were."""
+        groups = list(self._groups.values())
+        yield from (f"  failed: {group}" for group in groups[:_SHOWN])
+        more = groups[_SHOWN:]
+        if more:
+            count = sum(group.count for group in more)
+            yield f"  and {count:,} more that failed, for {len(more):,} other reasons or at other lines"
+
+
+class OperationFailures(Observer):
+    """Adds the operations of *runtime* that fail to *failures*."""
+
+    def __init__(self, runtime: Runtime, failures: Failures) -> None:
+        self._runtime = runtime
+        self._failures = failures
+
+    def failed(self, op: Op, error: DeviceError) -> None:
+        """*op* failed with *error*."""
+        own = code_of(error)
+        named = self._runtime.rules.codes[error.kind] if own is None else named_code(own)
+        self._failures.add_operation(op, named.value, f"{named.name} ({named.value}): {sentence(error)}")
+
+
+def sentence(error: DeviceError) -> str:
+    """What was wrong, and what to do unless that takes more than a line."""
+    remedy = f"; {error.remedy}" if error.remedy and "\n" not in error.remedy else ""
+    return f"{error.what}{remedy}"
+
+
+def _called_function(frame: FrameType | None) -> str:
+    """The function of the module that the script called: of the wrappers on the way to *frame* the outermost one."""
+    name = "acl"
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        _, separator, function = frame.f_code.co_filename.rpartition(_WRAPPER)
+        if separator:
+            name = function
+        frame = frame.f_back
+    return name
+
+
+def _printable(text: str) -> str:
+    """The first line of *text*, without control characters: names may come from a file."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text.partition("\n")[0])

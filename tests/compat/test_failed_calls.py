@@ -1,0 +1,237 @@
+"""Failed calls are listed at the end, by function, line and code: most scripts never look at what a call gives."""
+
+import subprocess
+import sys
+import threading
+from textwrap import dedent
+
+import card
+import pytest
+from card import done, made
+
+from acl_py.compat.acl import register_op, unregister_op
+from acl_py.compat.acl.report import report
+from acl_py.compat.acl.session import session
+
+
+def failed():
+    """What the summary says of failures."""
+    return [line.strip() for line in report(session()).splitlines() if line.startswith(("  failed", "  and"))]
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Run a script with `acl-py run`: what came of it."""
+
+    def run(script, *options):
+        path = tmp_path / "script.py"
+        path.write_text(dedent(script), encoding="utf-8")
+        return subprocess.run(
+            [sys.executable, "-W", "error", "-m", "acl_py", "run", *options, str(path)],
+            capture_output=True, encoding="utf-8", check=False, timeout=60,
+        )  # fmt: skip
+
+    return run
+
+
+def lines_of(stderr):
+    return [line.strip() for line in stderr.splitlines() if "failed: " in line]
+
+
+DOUBLE_FREE = """\
+    import acl
+    acl.init()
+    acl.rt.set_device(0)
+    address, ret = acl.rt.malloc(64, 0)
+    for _ in range(3):
+        acl.rt.free(address)
+    event, ret = acl.rt.create_event()
+    acl.rt.destroy_event(event)
+    acl.rt.record_event(event, 0)
+    """
+DOUBLE = (
+    "failed: acl.rt.free() at script.py:6, 2 times: ACL_ERROR_RT_PARAM_INVALID (107000): Free of <Buffer device 64 B "
+    "allocation 1 made at script.py:4, freed at script.py:6>, which has ended already; call acl.rt.free() once"
+)
+STALE = (
+    "failed: acl.rt.record_event() at script.py:9: ACL_ERROR_RT_INVALID_HANDLE (107017): "
+    "0x10000000 is no event any more: it was destroyed at script.py:8"
+)
+
+
+def test_a_failing_call_is_not_silent(run):
+    done = run(DOUBLE_FREE)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert lines_of(done.stderr) == [DOUBLE, STALE]
+
+
+def test_strict_exits_with_4_if_a_call_failed(run):
+    done = run(DOUBLE_FREE, "--strict")
+    assert done.returncode == 4
+    assert lines_of(done.stderr) == [DOUBLE, STALE]
+
+
+def test_the_exit_code_of_the_script_comes_before_that_of_strict(run):
+    done = run("import acl, sys\nacl.rt.set_device(99)\nsys.exit(7)\n", "--strict")
+    assert done.returncode == 7
+
+
+def test_the_exit_code_of_a_hang_comes_before_that_of_strict(run):
+    script = """\
+        import acl
+        acl.rt.set_device(99)
+        acl.rt.set_device(0)
+        notify, ret = acl.rt.create_notify(0)
+        acl.rt.wait_and_reset_notify(notify, 0, 0)
+        acl.rt.synchronize_stream(0)
+        """
+    done = run(script, "--strict")
+    assert done.returncode == 3
+    (line,) = lines_of(done.stderr)
+    assert line.startswith("failed: acl.rt.set_device() at script.py:2: ACL_ERROR_RT_INVALID_DEVICEID (107001): ")
+
+
+def test_what_fails_in_a_finalizer_counts_too(run):
+    script = """\
+        import acl
+        acl.rt.set_device(0)
+
+        class Owner:
+            def __del__(self):
+                acl.rt.free(0)
+
+        owner = Owner()
+        """
+    done = run(script, "--strict")
+    assert done.returncode == 4
+    assert lines_of(done.stderr) == [
+        "failed: acl.rt.free() at script.py:6: ACL_ERROR_INVALID_PARAM (100000): the address is 0"
+    ]
+
+
+def test_a_failure_in_a_stream_is_listed_with_the_line_that_submitted_it(acl):
+    """Also if no call asks for it."""
+
+    @register_op("Breaks")
+    def breaks(x):
+        raise ZeroDivisionError("a bug")
+
+    address = made(acl.rt.malloc(16, 0))
+    done(acl.rt.memset(address, 16, 0, 16))
+    desc, buffer = acl.create_tensor_desc(0, [4], 2), acl.create_data_buffer(address, 16)
+    stream = made(acl.rt.create_stream())
+    try:
+        for _ in range(2):
+            done(acl.op.execute_v2("Breaks", [desc], [buffer], [desc], [buffer], 0, stream))
+        assert acl.rt.synchronize_device() == 507035
+    finally:
+        unregister_op("Breaks")
+    line = breaks.__code__.co_firstlineno + 10
+    operation, call = failed()
+    what = "Breaks raised ZeroDivisionError: a bug; mend the function: its traceback was told when it failed"
+    name = "ACL_ERROR_RT_VECTOR_CORE_EXCEPTION (507035)"
+    assert operation == f"failed: kernel Breaks, submitted at test_failed_calls.py:{line}, 2 times: {name}: {what}"
+    assert call == (
+        f"failed: acl.rt.synchronize_device() at test_failed_calls.py:{line + 1}: {name}: <Breaks on stream 1 "
+        f"submitted at test_failed_calls.py:{line}> failed: {what}"
+    )
+
+
+def test_only_the_first_lines_that_fail_are_listed_and_the_rest_counted(acl):
+    calls = [f"acl.rt.free({number}); acl.rt.free({number})" for number in range(1, 16)]
+    exec(compile("\n".join(calls), "many.py", "exec"), {"acl": acl})
+    told = failed()
+    assert [line.partition(": ACL")[0] for line in told[:10]] == [
+        f"failed: acl.rt.free() at many.py:{number}, 2 times" for number in range(1, 11)
+    ]
+    assert told[10:] == ["and 10 more that failed, for 5 other reasons or at other lines"]
+
+
+def test_a_helper_that_makes_all_calls_is_one_line_with_several_functions_and_codes(acl):
+    def call(function, *arguments):
+        return function(*arguments)
+
+    for function, *arguments in (
+        (acl.rt.free, 0), (acl.rt.malloc, 0, 0), (acl.rt.free, 0), (acl.rt.free, 64), (acl.rt.set_device, 99),
+    ):  # fmt: skip
+        call(function, *arguments)
+    line = call.__code__.co_firstlineno + 1
+    assert [each.partition("): ")[0] for each in failed()] == [
+        f"failed: acl.rt.{name}() at test_failed_calls.py:{line}{rest}"
+        for name, rest in (
+            ("free", ", 2 times: ACL_ERROR_INVALID_PARAM (100000"),
+            ("malloc", ": ACL_ERROR_RT_PARAM_INVALID (107000"),
+            ("free", ": ACL_ERROR_RT_PARAM_INVALID (107000"),
+            ("set_device", ": ACL_ERROR_RT_INVALID_DEVICEID (107001"),
+        )
+    ]
+
+
+def test_answers_are_no_failures(acl):
+    """What has not come yet, which scripts ask for again and again."""
+    stream, event = made(acl.rt.create_stream()), made(acl.rt.create_event_with_flag(card.SYNC))
+    done(acl.rt.subscribe_report(1, stream), acl.rt.stream_wait_event(stream, event))
+    assert acl.rt.query_event_status(event) == (0, 0)  # not yet
+    assert acl.rt.stream_query(stream) == (1, 0)  # not yet
+    assert acl.rt.process_report(10) == 107012  # of a thread that has subscribed to nothing
+    done(acl.rt.unsubscribe_report(1, stream), acl.rt.subscribe_report(threading.get_ident(), stream))
+    assert acl.rt.process_report(10) == 507012  # no callback came
+    assert acl.rt.peek_at_last_error(0) == 507012
+    (line,) = failed()
+    assert "107012" in line
+
+
+def test_a_function_that_is_not_simulated_has_failed(acl):
+    acl.rt.get_devices_topo(0, 1)
+    acl.mdl.load_with_config(0)
+    assert [line.partition(" at ")[0] for line in failed()] == [
+        "failed: acl.rt.get_devices_topo()", "failed: acl.mdl.load_with_config()",
+    ]  # fmt: skip
+
+
+def test_the_sentence_is_one_line_without_control_characters(acl, capsys):
+    acl.mdl.load_from_file("evil\x1b[31m\nname.om")
+    (line,) = failed()
+    assert "evil\\x1b[31m" in line
+    assert "\x1b" not in line
+
+
+def test_calls_inside_a_simulation_of_the_native_api_are_listed(run):
+    script = """\
+        import acl
+        import acl_py
+
+        async def main():
+            acl.rt.free(0)
+
+        acl_py.run(main, device="ascend910b3")
+        """
+    done = run(script, "--strict")
+    assert done.returncode == 4
+    assert done.stderr.splitlines() == [
+        "acl-py: inside simulations of the native API",
+        "  failed: acl.rt.free() at script.py:5: ACL_ERROR_INVALID_PARAM (100000): the address is 0",
+    ]
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_process_that_the_script_starts_tells_of_a_failing_call_at_once(run, method):
+    """For there is no summary of it; each line is told once."""
+    script = f"""\
+        import multiprocessing
+        import acl
+
+        def work(_):
+            for _ in range(3):
+                acl.rt.set_device(99)
+
+        if __name__ == "__main__":
+            with multiprocessing.get_context({method!r}).Pool(1) as pool:
+                pool.map(work, range(2))
+        """
+    done = run(script)
+    assert done.returncode == 0
+    assert done.stderr == (
+        "acl-py: failed: acl.rt.set_device() at script.py:6: ACL_ERROR_RT_INVALID_DEVICEID (107001): "
+        "there is no device 99; profile ascend910b3 has devices 0 to 7\n"
+    )
