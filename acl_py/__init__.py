@@ -90,6 +90,7 @@ from acl_py.memory import HostUnregister as HostUnregister
 from acl_py.memory import Malloc as Malloc
 from acl_py.memory import MallocAsync as MallocAsync
 from acl_py.memory import MallocHost as MallocHost
+from acl_py.memory import SetMemPoolThreshold as SetMemPoolThreshold
 from acl_py.signals import Compare as Compare
 from acl_py.signals import CreateNotify as CreateNotify
 from acl_py.signals import DestroyNotify as DestroyNotify
@@ -110,11 +111,13 @@ from acl_py.streams import CreateStream as CreateStream
 from acl_py.streams import CreateStreamWithConfig as CreateStreamWithConfig
 from acl_py.streams import DestroyStream as DestroyStream
 from acl_py.streams import DestroyStreamForce as DestroyStreamForce
+from acl_py.streams import DeviceGetStreamPriorityRange as DeviceGetStreamPriorityRange
 from acl_py.streams import GetStreamAvailableNum as GetStreamAvailableNum
 from acl_py.streams import Status as Status
 from acl_py.streams import Stream as Stream
 from acl_py.streams import StreamAbort as StreamAbort
 from acl_py.streams import StreamFlag as StreamFlag
+from acl_py.streams import StreamGetPriority as StreamGetPriority
 from acl_py.streams import StreamQuery as StreamQuery
 from acl_py.streams import StreamWaitEvent as StreamWaitEvent
 from acl_py.streams import SynchronizeStream as SynchronizeStream

@@ -30,13 +30,17 @@ class EventFlag(IntFlag):
 _HERE = EventFlag.SYNC | EventFlag.CAPTURE_STREAM_PROGRESS | EventFlag.TIME_LINE | EventFlag.EXTERNAL
 
 
-async def CreateEvent(*, timing: bool = True) -> Event:
+async def CreateEvent(*, timing: bool = True, blocking: bool = False) -> Event:
     """Create an event in the current context; without *timing* it cannot be used for EventElapsedTime.
 
-    Under CUDA's rules waiting for it before any record has no effect; under ACL's that is refused.
+    A host that has to wait in SynchronizeEvent for a *blocking* event sleeps, so it wakes later (cudaEventBlockingSync;
+    measured: event-blocking-sync). Under CUDA's rules waiting for an event before any record has no effect; under ACL's
+    that is refused.
     """
     scope = current()
-    return _create(scope, "CreateEvent", None, bool(timing), True, site_of(_getframe(1)))
+    event = _create(scope, "CreateEvent", None, bool(timing), True, site_of(_getframe(1)))
+    event.blocking = bool(blocking)
+    return event
 
 
 async def CreateEventWithFlag(flag: int) -> Event:
@@ -243,7 +247,9 @@ async def _synchronize(scope: Scope, name: str, event: Event, limit: Limit | Non
     _check_host(scope, event)
     streams = () if event.stream is None else (event.stream,)
     what = f"{name}({event!r})"
-    await scope.runtime.synchronize(name, event.work or NOTHING, what, site, event.context, streams, limit)
+    runtime = scope.runtime
+    asleep_ns = runtime.costs.wake_asleep if event.blocking else 0
+    await runtime.synchronize(name, event.work or NOTHING, what, site, event.context, streams, limit, asleep_ns)
 
 
 def _check_host(scope: Scope, event: Event) -> None:

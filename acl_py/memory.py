@@ -11,6 +11,7 @@ from functools import partial
 from sys import _getframe
 from typing import Any
 
+from acl_py.errors import Kind
 from acl_py.runtime import Runtime
 from acl_py.scopes import Scope, current
 from acl_py.sites import Site, site_of
@@ -144,7 +145,8 @@ async def MallocAsync(nbytes: int, stream: StreamLike = None) -> Buffer:
     The reuse rules of the CUDA programming guide: a block given back in the same stream is used again at once, and so
     is one whose FreeAsync has taken place, or is what *stream* waits for before its next operation. Only when the
     device has no room left is a block used whose FreeAsync is still to come in another stream: then *stream* waits for
-    that. What the pool does not use goes back to the device at the next synchronisation.
+    that. What the pool does not use goes back to the device at the next synchronisation, but for what
+    SetMemPoolThreshold() lets it keep.
     """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
@@ -185,6 +187,23 @@ async def FreeAsync(buffer: Memory, stream: StreamLike = None) -> Completion:
     _tell_freed(runtime, allocation)
     runtime.called("FreeAsync", enter, site)
     return behind
+
+
+async def SetMemPoolThreshold(nbytes: int) -> None:
+    """Let the stream-ordered pool of the current device keep up to *nbytes* across synchronisations, instead of none.
+
+    The release threshold of cudaMemPoolSetAttribute and aclrtMemPoolSetAttr; the pool does not have to grow again for
+    what it keeps (measured: pool-trim-cost).
+    """
+    scope = current()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    if type(nbytes) is not int:
+        raise TypeError(f"nbytes must be an int, not {nbytes!r}")
+    if nbytes < 0:
+        raise runtime.fail(Kind.INVALID_VALUE, f"a pool that keeps {nbytes} bytes", "nbytes must be 0 or more")
+    runtime.memory.pool(scope.context.device.ordinal).release_threshold = nbytes
+    runtime.pay(runtime.costs.other)
+    runtime.called("SetMemPoolThreshold", enter, site)
 
 
 async def GetMemInfo(attribute: int = 0) -> tuple[int, int]:  # noqa: ARG001 - aclrt's kind of memory: there is one

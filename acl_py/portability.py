@@ -14,8 +14,8 @@ import numpy as np
 
 from acl_py.blocking import BlockingBridge
 from acl_py.errors import DeadlockError
+from acl_py.player import Played, Player
 from acl_py.programs import Program, Step
-from acl_py.replay import Played, Player
 from acl_py.runtime import Runtime
 from acl_py.scopes import SUCCESS, Scope, last_error, scope_var
 from acl_py.simulation import build
@@ -27,7 +27,7 @@ from device_model.workers import Workers
 
 _LOOK = 1 << 20  # bytes of a buffer, from its beginning, that are looked at
 _MOST = 4  # runs of equal bytes that are told of
-_SYNCHRONISING = ("memcpy", "memset", "sync_stream", "sync_event", "sync_device", "free", "free_host")
+_SYNCHRONISING = ("memcpy", "memset", "memcpy_peer", "sync_stream", "sync_event", "sync_device", "free", "free_host")
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,17 +190,22 @@ class Runtime:
         context: Context,
         streams: Iterable[Stream],
         limit: "Limit | None" = None,
+        asleep_ns: Nanoseconds = 0,
     ) -> None:
         """The whole of a verb that waits: its cost, the wait, its row in the trace even if the wait fails, and the
-        errors it finds: those of *context* and of *streams*. With a *limit* it waits no longer than that.
+        errors it finds: those of *context* and of *streams*. With a *limit* it waits no longer than that. A host that
+        had to wait pays *asleep_ns* on top of its wake-up.
         """
         enter = self.host_ns
         self.pay(self.costs.sync)
+        waits = not completion.done
         try:
             if limit is None:
                 await self.wait(completion, what, site)
             else:
                 await self._wait_within(limit, completion, what, site)
+            if waits and asleep_ns:
+                self.pay(asleep_ns)
         finally:
             self.called(name, enter, site)
         if self.pools_in_use:

@@ -84,7 +84,7 @@ async def CreateStream(*, nonblocking: bool = False, priority: int = 0) -> Strea
     """Create a stream in the current context.
 
     A *nonblocking* stream takes no part in the default-stream rule. A smaller *priority* is more urgent: its kernels
-    get the next free cores, at block boundaries.
+    get the next free cores, at block boundaries. It is clamped to what DeviceGetStreamPriorityRange() gives.
     """
     scope = current()
     site = site_of(_getframe(1))
@@ -111,7 +111,7 @@ async def CreateStreamWithConfig(priority: int, flag: int) -> Stream:
             raise TypeError(f"{name} must be an int, not {value!r}")
     if flag < 0 or flag & ~_STREAM_FLAGS:
         raise runtime.fail(Kind.INVALID_VALUE, f"stream flag {flag:#x}", f"use {list(StreamFlag)}")
-    return _create(scope, "CreateStreamWithConfig", True, min(max(priority, 0), 7), bool(flag & _BOUND), site)
+    return _create(scope, "CreateStreamWithConfig", True, priority, bool(flag & _BOUND), site)
 
 
 def _create(scope: Scope, name: str, nonblocking: bool, priority: int, bound: bool, site: Site) -> Stream:
@@ -127,6 +127,25 @@ def _create(scope: Scope, name: str, nonblocking: bool, priority: int, bound: bo
     stream = scope.context.create_stream(nonblocking=nonblocking, priority=priority, made=site, bound=bound)
     runtime.called(name, enter, site)
     return stream
+
+
+async def DeviceGetStreamPriorityRange() -> tuple[int, int]:
+    """The least and the most urgent priority of a stream: (0, -5) under CUDA's rules, (7, 0) under ACL's."""
+    scope = current()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    runtime.pay(runtime.costs.other)
+    runtime.called("DeviceGetStreamPriorityRange", enter, site)
+    return runtime.rules.priorities
+
+
+async def StreamGetPriority(stream: StreamLike = None) -> int:
+    """The priority of *stream*, as it was clamped when the stream was created."""
+    scope = current()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    found = resolve(scope, stream)
+    runtime.pay(runtime.costs.other)
+    runtime.called("StreamGetPriority", enter, site)
+    return found.priority
 
 
 async def GetStreamAvailableNum() -> int:

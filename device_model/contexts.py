@@ -95,16 +95,17 @@ class Context:
 
     def create_stream(self, *, nonblocking: bool, priority: int, made: object, bound: bool = False) -> Stream:
         """A new stream; a *nonblocking* one is outside the default-stream rule. The work of a *bound* one waits for a
-        model to run it, and hosts do not wait for it.
+        model to run it, and hosts do not wait for it. A *priority* that the rules do not have is clamped to theirs.
         """
         index = self.device.next_stream()
+        least, most = self.device.rules.priorities
         stream = Stream(
             self,
             index + 1,
             f"stream {index + 1}",
             self.device.private_queues(index) if bound else self.device.queues(index),
             None if nonblocking else self.order,
-            priority,
+            min(max(priority, most), least),
             made,
         )
         if bound:

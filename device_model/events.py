@@ -23,8 +23,8 @@ class Event:
     """A snapshot event (CUDA's): the last record counts, and who waited before keeps what the event stood for then."""
 
     __slots__ = (
-        "context", "destroyed", "external", "home", "id", "made", "recorded_ns", "stream", "timing", "waitable",
-        "waits", "work",
+        "blocking", "context", "destroyed", "external", "home", "id", "made", "recorded_ns", "stream", "timing",
+        "waitable", "waits", "work",
     )  # fmt: skip
     class_: ClassVar[EventClass] = EventClass.SNAPSHOT
 
@@ -34,6 +34,7 @@ class Event:
         self.id = id_
         self.timing = timing
         self.waitable = waitable
+        self.blocking = False  # a host that waits for it sleeps
         self.external = False  # for streams only: no host may wait for it or ask
         self.made = made
         self.destroyed: object = None  # the line that destroyed it

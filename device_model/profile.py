@@ -86,6 +86,7 @@ class HostCosts:
     query: int  # StreamQuery, QueryEventStatus
     sync: int  # a synchronisation that finds nothing to wait for
     wake: int  # from a completion to the return of the call that waited for it
+    wake_asleep: int  # more, where that call let its thread sleep: for a blocking event
     host_function: int  # LaunchHostFunc
     malloc: int
     malloc_large: int  # from `large_bytes` on

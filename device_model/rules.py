@@ -140,6 +140,7 @@ class SyncRules:
     events: tuple[EventClass, ...]  # those there are; the first is what CreateEvent makes
     kernel_failure: KernelFailure
     init: Init
+    priorities: tuple[int, int]  # of streams: the least and the most urgent; others are clamped to these
     codes: Mapping[Kind, Code]
 
     def __repr__(self) -> str:
@@ -213,6 +214,7 @@ CUDA = SyncRules(
     events=(EventClass.SNAPSHOT,),
     kernel_failure=KernelFailure.STICKY,
     init=Init.COUNTED,
+    priorities=(0, -5),
     codes=_CUDA_CODES,
 )
 
@@ -284,6 +286,7 @@ ACL = SyncRules(
     events=(EventClass.RECORDED, EventClass.FLAG, EventClass.SNAPSHOT),
     kernel_failure=KernelFailure.PER_STREAM,
     init=Init.ONCE,
+    priorities=(7, 0),
     codes=_ACL_CODES,
 )
 

@@ -33,7 +33,7 @@ FLOORS = [
     ),
     ("faults",),
     ("simulation",),
-    ("programs", "replay", "portability", "demo", "demo_aicore"),
+    ("programs", "player", "replay", "portability", "demo", "demo_aicore"),
     ("scripts", "pytest_plugin"),
     ("cli", "__main__"),
 ]

@@ -22,6 +22,7 @@ EXPECTED = """
     CreateEventWithFlag CreateEventExWithFlag ResetEvent QueryEventWaitStatus GetEventTimestamp
     MemcpyAsyncWithCondition SubscribeReport UnsubscribeReport LaunchCallback ProcessReport
     CreateNotify DestroyNotify RecordNotify WaitAndResetNotify ResetNotifies ValueWrite ValueWait
+    DeviceGetStreamPriorityRange StreamGetPriority SetMemPoolThreshold
     SetStreamFailureMode SetOpWaitTimeOut SetOpExecuteTimeOut SetExceptionInfoCallback
     LaunchKernel LaunchHostFunc HostWork Sleep HostThread GetLastError PeekAtLastError
 """.split()

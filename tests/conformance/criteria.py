@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from acl_py.programs import Program, parse
+from acl_py.programs import LATER, Program, parse
 from acl_py.replay import Replay, replay
 
 DATA = Path(__file__).parent / "data"
@@ -21,8 +21,6 @@ EXCUSED_US = (350, 700)  # too near to that to tell
 RATIO = (0.7, 1.4)  # of a long call
 LONG_OP_US = 400  # operations whose overlap counts
 SHARE = 0.3  # how far overlapped shares may differ
-
-CAPTURE = ("begin_capture", "end_capture", "instantiate", "graph_launch")
 
 
 @cache
@@ -33,7 +31,7 @@ def measured(name: str) -> list[dict[str, Any]]:
 
 def is_capture(document: dict[str, Any]) -> bool:
     """Does it capture streams or use graphs?"""
-    return any(step["op"] in CAPTURE for step in document["steps"])
+    return any(step["op"] in LATER for step in document["steps"])
 
 
 @cache

@@ -69,7 +69,7 @@ def test_the_written_times(file, tmp_path):
     assert acl_py("replay", file(GOOD), "--device", "tiny", "--rules", "cuda", "--json", str(out)).exit_code == 0
     [run] = json.loads(out.read_text())
     [call] = run["host"]
-    assert set(run) == {"id", "host", "device", "makespan_us"}
+    assert set(run) == {"id", "host", "device", "log", "makespan_us"}
     assert set(call) == {"step", "enter_us", "exit_us", "ret", "extra"}
     assert run["device"] == {"k": {"start_us": 0.0, "end_us": 100.0, "engine": "cores"}}
     assert run["makespan_us"] > 100

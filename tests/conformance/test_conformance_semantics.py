@@ -44,7 +44,7 @@ def test_a_host_function_says_when_it_ran():
     ours = replayed("semantics", document["id"])
     for card in document["observed"]["host"]:
         if "extra" in card:
-            [[start, end]] = ours.host[card["step"]].extra
+            [[start, end, _]] = ours.host[card["step"]].extra
             [[card_start, card_end]] = card["extra"]
             assert end - start == pytest.approx(card_end - card_start, rel=0.1)
             assert start == pytest.approx(card_start, rel=0.12, abs=100)
