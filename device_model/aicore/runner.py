@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from device_model.aicore import sync
+from device_model.aicore.blas import one_thread
 from device_model.aicore.crossing import Crossing
 from device_model.aicore.cube import CubeUnit
 from device_model.aicore.debug import Message
@@ -84,7 +85,7 @@ def run(
                 program = Program(len(result.programs), core_type, block, sub_block)
                 result.programs.append(program)
                 crossing.cores.append(make(program))
-    with _no_collections():
+    with _no_collections(), one_thread():
         _execute(result, crossing, partial(kernel, *_arguments(args)), spec if timing else None)
     return result
 

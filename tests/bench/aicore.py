@@ -7,16 +7,39 @@ import numpy as np
 
 from device_model.aicore.runner import run
 from device_model.profile import load
-from tests.bench.measure import interleaved, ratio, say, show, spread, target
+from tests.bench.measure import interleaved, processor_seconds, ratio, say, show, spread, target
 from tests.bench.rows.vector_adds import vector_add
 
 CORES = 48
 TILE = 16384  # halves: 32 KB
 SIZE = 85 * CORES * TILE  # 8160 x 8192: whole tiles for each core
 ROUNDS = 3
+PRODUCT = "from tests.bench.rows.matmuls import product; product('ascend910b1', 1024, 1024, 1024)"
+# What the libraries that NumPy may be built with read at their start.
+ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "OMP_NUM_THREADS"), "1")
 
 
 def main():
+    _instructions()
+    _products()
+
+
+def _products():
+    """Small products of cube cores, which threads of BLAS would spin on: a process for each run, from start to end."""
+    ways = {"as it is": {}, "BLAS has one thread from the start": ONE_THREAD}
+    results = interleaved(
+        {way: (way,) for way in ways}, ROUNDS, lambda way: processor_seconds(["-c", PRODUCT], **ways[way])
+    )
+    show(
+        "AI cores: a product of 1024 x 1024 x 1024 halves, each process as a whole",
+        ("BLAS", "s of processor time"),
+        [(way, spread(runs)) for way, runs in results.items()],
+    )
+    says = ratio(*results.values())
+    say(f"  as it is : one thread from the start  {target(says, 1.1)}\n")
+
+
+def _instructions():
     x, y, z = (np.full(SIZE, value, np.float16) for value in (1, 2, 0))
     spec = load("ascend910b1").aicore
     instructions = []

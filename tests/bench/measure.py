@@ -7,6 +7,7 @@ turn, round and round, and medians are taken: believe ratios inside one table, n
 import json
 import os
 import platform
+import resource
 import subprocess
 import sys
 from importlib.metadata import version
@@ -28,6 +29,15 @@ def fresh(model, ops, streams):
     command = [sys.executable, "-m", "tests.bench.ring", model, str(ops), str(streams)]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     return Result(**json.loads(done.stdout))
+
+
+def processor_seconds(command, **environment):
+    """The processor time, of all threads, that a Python process with *command* takes from its start to its end."""
+    begin = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run([sys.executable, *command], env=os.environ | environment, capture_output=True, text=True)
+    end = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert done.returncode == 0, done.stderr
+    return end.ru_utime + end.ru_stime - begin.ru_utime - begin.ru_stime
 
 
 def interleaved(configurations, runs, run):
