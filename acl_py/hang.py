@@ -22,6 +22,7 @@ from types import CoroutineType, FrameType
 from typing import Any, Protocol
 from weakref import WeakSet, WeakValueDictionary
 
+from acl_py.sites import is_foreign
 from acl_py.threads import GRACE_S, Company, is_hopeless
 
 # Code in which a task waits for another task of the program; in `asyncio.tasks` it depends on what is waited for.
@@ -30,7 +31,6 @@ _ANYIO = "anyio._backends._asyncio"
 _ANYIO_MEETINGS = frozenset(
     {"__aexit__", "acquire"}
 )  # a task group's end, a lock, a semaphore; its events are asyncio's
-_LOOPS = ("asyncio", "anyio", "acl_py")
 _POLLING = ("acl_py.bridge", "breathe")
 _FAR_AWAY_S = 3600.0
 
@@ -253,9 +253,7 @@ def meetings(waits: Container[Future]) -> Iterator[str]:
         if waiter is None or waiter.done() or waiter in waits:
             continue
         frames = list(_frames(task))
-        ours = next(
-            (each for each in reversed(frames) if not each.f_globals.get("__name__", "").startswith(_LOOPS)), None
-        )
+        ours = next((each for each in reversed(frames) if not is_foreign(each.f_code)), None)
         if ours is not None:
             where = f"{Path(ours.f_code.co_filename).name}:{ours.f_lineno}"
             how = frames[-1].f_code.co_qualname
@@ -273,11 +271,6 @@ def _whom(waiter: Future, frame: FrameType) -> str:
     tasks = group if isinstance(group, set) else getattr(waiter, "_children", [waiter])
     names = sorted(_natural(task) for task in tasks if hasattr(task, "get_name") and not task.done())
     return ", ".join(f"task {name}" for _, name in names) or "another task"
-
-
-def _module(frame: FrameType) -> str:
-    name: str = frame.f_globals.get("__name__", "")
-    return name
 
 
 def _is_inside(future: Future, waits: Container[Future]) -> bool:

@@ -1,27 +1,48 @@
 """Call sites: the line of the user's program that made a call, cheap to take and readable later.
 
-A verb takes the frame that awaits it. Where that frame is not the user's (the verb is a task of its own, made by
-gather or create_task), the site is where the task was made: a task factory notes it, for tasks whose coroutine is not
-the user's own.
+A verb takes the frame that awaits it. Where that frame is not the user's (asyncio.wait_for awaits in its own, since
+Python 3.12), the site is the nearest frame outside asyncio, anyio and this package. Where the task has no frame of the
+user's (gather and create_task make a task of the verb itself), the site is where the task was made: a task factory
+notes it, for tasks whose coroutine is not the user's own.
 """
 
 import asyncio
 import os
 import sys
 from functools import cache
+from importlib.util import find_spec
+from inspect import CO_COROUTINE
 from pathlib import Path
-from types import CodeType, FrameType
-from typing import Any
+from types import CodeType, CoroutineType, FrameType
+from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 _PACKAGE = str(Path(__file__).parent) + os.sep
-_FOREIGN = (_PACKAGE, str(Path(asyncio.__file__).parent) + os.sep, "<frozen")
-_FOREIGN_PARTS = ("/anyio/", "/uvloop/", "/concurrent/futures/", "/pytest_asyncio/", "/contextlib.py")
+_LIBRARIES = ("asyncio", "concurrent.futures", "contextlib", "anyio", "uvloop", "pytest_asyncio")
+
+_Coroutine: TypeAlias = "CoroutineType[Any, Any, Any]"  # no subscript at run time before Python 3.13
+
+
+@cache
+def _foreign() -> tuple[str, ...]:
+    """How the paths of code begin that is never the user's."""
+    specs = (find_spec(name) for name in _LIBRARIES)
+    origins = (Path(spec.origin) for spec in specs if spec is not None and spec.origin is not None)
+    return (
+        _PACKAGE,
+        "<frozen",
+        *(f"{origin.parent}{os.sep}" if origin.stem == "__init__" else str(origin) for origin in origins),
+    )
 
 
 @cache
 def _is_foreign(file: str) -> bool:
-    return file.startswith(_FOREIGN) or any(part in file for part in _FOREIGN_PARTS)
+    return file.startswith(_foreign())
+
+
+def is_foreign(code: CodeType) -> bool:
+    """Is *code* asyncio's, anyio's or of this package, so that no call site is in it?"""
+    return _is_foreign(code.co_filename)
 
 
 class Site:
@@ -32,8 +53,7 @@ class Site:
     def __init__(self, code: CodeType, lasti: int) -> None:
         self.code = code
         self.lasti = lasti
-        name = code.co_filename
-        self.foreign = _is_foreign(name)
+        self.foreign = is_foreign(code)
 
     @property
     def file(self) -> str:
@@ -60,7 +80,7 @@ class Site:
 _sites: dict[int, dict[int, Site]] = {}
 _known: dict[int, dict[int, Site] | None] = {}  # those in the user's own code; None: it is ours, so who called it?
 _NOWHERE: dict[int, Site] = {}
-_made: WeakKeyDictionary["asyncio.Task[Any]", Site] = WeakKeyDictionary()
+_made: WeakKeyDictionary["_Coroutine", Site] = WeakKeyDictionary()  # where the task of a coroutine was made
 
 
 def site_of(frame: FrameType) -> Site:
@@ -73,32 +93,45 @@ def site_of(frame: FrameType) -> Site:
             if site is not None:
                 return site
             break
-        inside = inside.f_back  # the blocking faces have frames of their own
-    site = _at(frame)
-    return _users_own(frame, site) if site.foreign else site
+        inside = inside.f_back  # the blocking faces have frames of their own, and so has asyncio.wait_for
+    return _nearest(frame) or _at(frame)
 
 
-def _users_own(frame: FrameType, found: Site) -> Site:
+def _nearest(frame: FrameType) -> Site | None:
+    """The site of the user's code nearest to *frame* in the task that runs; else where that task was made; else what
+    runs the loop. None if there is no code of the user's at all.
+    """
+    coroutine = _running()
+    first = None if coroutine is None else coroutine.cr_frame
+    edge = None if first is None else first.f_back  # from here on frames are the loop's, or of who runs it
+    in_task = True
     inside: FrameType | None = frame
-    while inside is not None and inside.f_code.co_filename.startswith(_PACKAGE):
-        _at(inside)  # keeps its code alive
-        _known[id(inside.f_code)] = None
-        inside = inside.f_back
-    if inside is not None:
-        site = _at(inside)
-        if not site.foreign:
+    while inside is not None:
+        if coroutine is not None and inside is edge:
+            if coroutine in _made:
+                return _made[coroutine]
+            in_task = False
+        code = inside.f_code
+        if not is_foreign(code):
+            site = _at(inside)
+            if in_task:
+                _known[id(code)] = _sites[id(code)]
             return site
-    task = _current_task()
-    if task is not None and task in _made:
-        return _made[task]
-    return found
+        if in_task and (code.co_flags & CO_COROUTINE or code.co_filename.startswith(_PACKAGE)):
+            _at(inside)  # keeps its code alive
+            _known[id(code)] = None
+        inside = inside.f_back
+    return None
 
 
-def _current_task() -> "asyncio.Task[Any] | None":
+def _running() -> "_Coroutine | None":
+    """The coroutine of the running task, if it is one that Python knows the frame of."""
     try:
-        return asyncio.current_task()
+        task = asyncio.current_task()
     except RuntimeError:
         return None  # no loop: the blocking faces
+    coroutine = None if task is None else task.get_coro()
+    return coroutine if isinstance(coroutine, CoroutineType) else None
 
 
 def _at(frame: FrameType) -> Site:
@@ -106,8 +139,6 @@ def _at(frame: FrameType) -> Site:
     site = places.get(frame.f_lasti)
     if site is None:
         site = places[frame.f_lasti] = Site(frame.f_code, frame.f_lasti)
-        if not site.foreign:
-            _known[id(frame.f_code)] = places
     return site
 
 
@@ -128,16 +159,11 @@ class _Factory:
         self.users = 1
 
     def __call__(self, loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> Any:
-        code = getattr(coro, "cr_code", None)
-        if code is None or not _is_foreign(code.co_filename):
-            return self._make(loop, coro, options)
-        frame: FrameType | None = sys._getframe(1)
-        while frame is not None and _at(frame).foreign:
-            frame = frame.f_back
-        task: asyncio.Task[Any] = self._make(loop, coro, options)
-        if frame is not None:
-            _made[task] = _at(frame)
-        return task
+        if isinstance(coro, CoroutineType) and is_foreign(coro.cr_code):
+            site = _nearest(sys._getframe(1))
+            if site is not None:
+                _made[coro] = site  # before the task is made: an eager one begins at once
+        return self._make(loop, coro, options)
 
     def _make(self, loop: asyncio.AbstractEventLoop, coro: Any, options: dict[str, Any]) -> Any:
         if self.previous is None:

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import anyio
 import pytest
+import uvloop
 from histories import busy, calls
 
 import acl_py
-from acl_py import CreateStream, LaunchKernel, Malloc, SynchronizeDevice, current_simulation, kernel
+from acl_py import CreateStream, LaunchKernel, Malloc, SynchronizeDevice, SynchronizeStream, current_simulation, kernel
 
 A = busy("A", 1)
 
@@ -56,6 +57,24 @@ async def _with_a_timeout():
     return here(), await asyncio.wait_for(LaunchKernel(A, 1), 5)
 
 
+async def _with_a_timeout_in_a_task():
+    return here(), await asyncio.create_task(asyncio.wait_for(LaunchKernel(A, 1), 5))
+
+
+async def _with_two_timeouts():
+    return here(), await asyncio.wait_for(asyncio.wait_for(LaunchKernel(A, 1), 5), 6)
+
+
+async def _as_it_is_completed():
+    [first] = asyncio.as_completed([line := here(), LaunchKernel(A, 1)][1:])
+    return line, await first
+
+
+async def _in_a_scope_of_anyio():
+    with anyio.fail_after(5):
+        return here(), await asyncio.wait_for(LaunchKernel(A, 1), None)
+
+
 async def _shielded():
     return here(), await asyncio.shield(LaunchKernel(A, 1))
 
@@ -68,7 +87,8 @@ async def _through_a_helper():
 
 
 WAYS = (
-    _awaited, _indexed, _gathered, _made_a_task, _made_a_future, _in_a_group, _with_a_timeout, _shielded,
+    _awaited, _indexed, _gathered, _made_a_task, _made_a_future, _in_a_group, _with_a_timeout,
+    _with_a_timeout_in_a_task, _with_two_timeouts, _as_it_is_completed, _in_a_scope_of_anyio, _shielded,
     _through_a_helper,
 )  # fmt: skip
 
@@ -82,6 +102,104 @@ def test_an_operation_names_the_line(way, uvloop):
 
     line, site = acl_py.run(program, device="tiny", uvloop=uvloop)
     assert site == line
+
+
+def eagerly(loop, coro, **options):
+    """As asyncio.eager_task_factory, which in Python 3.13.0 refuses an option that uvloop gives."""
+    return asyncio.Task(coro, loop=loop, **{**options, "eager_start": True})
+
+
+needs_eager = pytest.mark.skipif(sys.version_info < (3, 12), reason="eager tasks came with 3.12")
+
+
+@needs_eager
+@pytest.mark.parametrize("uvloop", [False, True])
+@pytest.mark.parametrize("way", WAYS)
+def test_an_operation_of_an_eager_task_names_the_line(way, uvloop):
+    async def program():
+        asyncio.get_running_loop().set_task_factory(eagerly)
+        async with acl_py.simulate(device="tiny"):
+            line, op = await way()
+            await SynchronizeDevice()
+            return line, str(op.site)
+
+    line, site = acl_py.run(program, device="tiny", uvloop=uvloop)
+    assert site == line
+
+
+@needs_eager
+@pytest.mark.parametrize("way", WAYS)
+def test_a_program_that_makes_its_tasks_eager_later_has_sites_too(way):
+    async def program():
+        asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)
+        line, op = await way()
+        await SynchronizeDevice()
+        return line, str(op.site)
+
+    line, site = acl_py.run(program, device="tiny")
+    assert site == line
+
+
+def test_calls_leaks_and_hangs_under_a_timeout_name_the_line():
+    """asyncio.wait_for awaits in a frame of its own, since Python 3.12."""
+    lines = []
+
+    async def program():
+        sim = current_simulation()
+        lines.extend([here(1), here(2), here(3), here(4), here(6)])
+        left = await asyncio.wait_for(Malloc(8), 5)
+        stream = await asyncio.wait_for(CreateStream(), 5)
+        event = await asyncio.wait_for(acl_py.CreateEventWithFlag(acl_py.EventFlag.SYNC), 5)
+        await asyncio.wait_for(acl_py.StreamWaitEvent(stream, event), 5)
+        with pytest.raises(acl_py.DeadlockError) as caught:
+            await asyncio.wait_for(SynchronizeStream(stream), 50)
+        assert [f"{Path(call.file).name}:{call.line}" for call in sim.trace.calls] == lines
+        assert f"SynchronizeStream(stream 1) at {lines[4]}" in str(caught.value)
+        assert f"submitted at {lines[3]}" in str(caught.value)
+        assert str(left.allocation.made) == lines[0]
+
+    acl_py.run(program, device="tiny", rules="acl", hang_after=0.1)
+
+
+def test_under_a_loop_that_the_user_runs_the_line_is_that_of_the_task():
+    """uvloop has no frames of its own, so the one below a task's is the user's."""
+
+    async def program():
+        async with acl_py.simulate(device="tiny"):
+            line = here(1)
+            [_, op] = await asyncio.gather(SynchronizeDevice(), LaunchKernel(A, 1))
+            return line, str(op.site)
+
+    loop = uvloop.new_event_loop()
+    try:
+        line, site = loop.run_until_complete(program())
+    finally:
+        loop.close()
+    assert site == line
+
+
+PROGRAM = """
+async def program():
+    [buffer] = await asyncio.gather(acl_py.Malloc(8))
+    async with asyncio.TaskGroup() as group:
+        group.create_task(asyncio.Event().wait(), name="other")
+        await acl_py.StreamWaitEvent(stream := await acl_py.CreateStream(), await acl_py.CreateEventWithFlag(1))
+        group.create_task(acl_py.SynchronizeStream(stream))
+"""
+
+
+def test_a_program_in_a_folder_with_the_name_of_a_library_is_the_users(tmp_path):
+    names = {"acl_py": acl_py, "asyncio": asyncio, "__name__": "anyio_programs"}
+    exec(compile(PROGRAM, str(tmp_path / "anyio" / "contextlib.py"), "exec"), names)
+
+    async def program():
+        with pytest.raises(ExceptionGroup) as caught:
+            await names["program"]()
+        assert "SynchronizeStream(stream 1) at contextlib.py:7" in str(caught.value.exceptions[0])
+        assert "in TaskGroup.__aexit__ at contextlib.py:4" in str(caught.value.exceptions[0])
+        return str(current_simulation().trace.calls[0].file)
+
+    assert acl_py.run(program, device="tiny", rules="acl").endswith("contextlib.py")
 
 
 @pytest.mark.parametrize("uvloop", [False, True])
