@@ -1,7 +1,7 @@
 """Copies: the verbs, and what they check.
 
-What a copy does follows from where both ends are; `kind` must agree. A copy of no bytes is checked and pays for the
-call, but is no work: nothing is queued, nobody waits, and no other work is held back by it.
+What a copy does follows from where both ends are; `kind` must agree. A copy of no bytes is checked and pays for a
+short call, but is no work: nothing is queued, nobody waits, and no other work is held back by it.
 """
 
 from sys import _getframe
@@ -63,7 +63,7 @@ async def MemcpyAsync(
     if label is not None:
         copy = Copy(label, dst_allocation, dst.offset, src_allocation, src.offset, count)
     elif not count and runtime.rules.copy_kind is CopyKind.CORRECTED:  # then nobody looks at the addresses
-        runtime.pay(runtime.costs.copy)
+        runtime.pay(runtime.costs.other)
         runtime.called("MemcpyAsync", enter, site)
         return NOTHING
     else:
@@ -163,7 +163,7 @@ async def _copy_with_host(scope: Scope, stream: Stream, kind: int, copy: Copy, s
         if is_refused and (not copy.is_pageable or kind in _MEANS_HOST_TO_HOST):
             raise _no_host_to_host(runtime, copy)
     if skipped or not copy.nbytes:
-        runtime.pay(runtime.costs.copy)
+        runtime.pay(runtime.costs.other)
     elif rules.pageable_copy is PageableCopy.SYNCHRONOUS:
         if kind == MemcpyKind.DEVICE_TO_DEVICE:  # which hides that one end is pageable: the device finds out
             label = D2D if copy.label is H2H else copy.label
@@ -187,7 +187,7 @@ async def _copy_and_wait(scope: Scope, copy: Copy | None, site: Site) -> None:
     """The synchronous copy; None is one of no bytes."""
     runtime = scope.runtime
     if copy is None or not copy.nbytes:
-        runtime.pay(runtime.costs.copy)
+        runtime.pay(runtime.costs.other)
     elif runtime.rules.sync_copy is SyncCopy.OUTSIDE:
         await transfers.at_once(scope, copy, "Memcpy()", site)
     else:

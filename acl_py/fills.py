@@ -1,4 +1,4 @@
-"""Fills. One of no bytes is checked and pays for the call, but is no work, like a copy of none."""
+"""Fills. One of no bytes is checked and pays for a short call, but is no work, like a copy of none."""
 
 from sys import _getframe
 
@@ -46,13 +46,13 @@ async def _fill_and_wait(scope: Scope, fill: Fill, site: Site) -> None:
 
 
 async def _fill(runtime: Runtime, stream: Stream, fill: Fill, site: Site) -> Completion:
+    if not fill.nbytes:
+        runtime.pay(runtime.costs.other)
+        return NOTHING
     if fill.dst.space is Space.PAGEABLE:
         await transfers.until(runtime, stream.turn(), f"a fill of pageable memory waits for {stream.name}", site)
         runtime.pay(runtime.profile.copies.host_to_host[fill.nbytes])
         model.fill(fill.dst, fill.offset, fill.value, fill.nbytes)
-        return NOTHING
-    if not fill.nbytes:
-        runtime.pay(runtime.costs.fill)
         return NOTHING
     return await transfers.queue(runtime, stream, fill, site)
 

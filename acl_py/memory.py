@@ -40,8 +40,7 @@ async def Malloc(nbytes: int, policy: int = 0) -> Buffer:  # noqa: ARG001 - aclr
     if runtime.pools_in_use and not runtime.memory.has_room(ordinal, nbytes):
         runtime.trim_pool(ordinal, 0)
     buffer = runtime.memory.malloc(ordinal, nbytes, site)
-    costs = runtime.costs
-    runtime.pay(costs.malloc if nbytes < costs.large_bytes else costs.malloc_large)
+    runtime.pay(runtime.costs.malloc[nbytes])
     _tell_allocated(runtime, buffer.allocation)
     runtime.called("Malloc", enter, site)
     return buffer
@@ -56,13 +55,12 @@ async def Free(buffer: Memory) -> None:
     """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
-    costs = runtime.costs
     if buffer is None:
-        runtime.pay(costs.free)
+        runtime.pay(runtime.costs.free[0])
         runtime.called("Free", enter, site)
         return
     allocation = runtime.memory.root(buffer, "Free", Origin.MALLOC, Origin.POOL)
-    cost = costs.free if allocation.nbytes < costs.large_bytes else costs.free_large
+    cost = runtime.costs.free[allocation.nbytes]
     devices: list[Device] = []
     if allocation.origin is Origin.POOL:
         runtime.pools_in_use = True
@@ -77,7 +75,7 @@ async def FreeWithDevSync(buffer: Memory) -> None:
     runtime, site = scope.runtime, site_of(_getframe(1))
     allocation = runtime.memory.root(buffer, "FreeWithDevSync", Origin.MALLOC)
     devices = [runtime.device(allocation.device)]
-    cost = runtime.costs.free if allocation.nbytes < runtime.costs.large_bytes else runtime.costs.free_large
+    cost = runtime.costs.free[allocation.nbytes]
     await _end(scope, "FreeWithDevSync", allocation, devices, cost, runtime.memory.free, site, waits=True)
 
 

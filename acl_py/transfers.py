@@ -57,7 +57,7 @@ async def at_once(scope: Scope, copy: Copy, name: str, site: Site) -> None:
     """A copy outside all streams, for the call *name*; the host waits until it is done."""
     runtime = scope.runtime
     if copy.is_in_place:
-        runtime.pay(runtime.costs.copy)
+        runtime.pay(runtime.costs.other)
     elif copy.label is H2H:
         _move(runtime, copy)
     else:
@@ -125,7 +125,7 @@ async def in_rows(runtime: Runtime, stream: Stream, copy: Copy, site: Site) -> C
     """Pitched copies; from pageable memory they are staged whole, and the host pays for that."""
     copies = runtime.profile.copies
     if not copy.nbytes:
-        runtime.pay(runtime.costs.copy)
+        runtime.pay(runtime.costs.other)
         return NOTHING
     if copy.label is H2H:
         await by_host(runtime, stream, copy, site)

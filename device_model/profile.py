@@ -74,7 +74,7 @@ class Curve(dict[int, Nanoseconds]):
 
 @dataclass(frozen=True)
 class HostCosts:
-    """What each call costs the host, in nanoseconds, when it does not have to wait."""
+    """What each call costs the host, in nanoseconds, when it does not have to wait; Malloc and Free by their size."""
 
     launch: int  # LaunchKernel
     launch_first: int  # more, for the first launch of a simulation
@@ -88,11 +88,8 @@ class HostCosts:
     wake: int  # from a completion to the return of the call that waited for it
     wake_asleep: int  # more, where that call let its thread sleep: for a blocking event
     host_function: int  # LaunchHostFunc
-    malloc: int
-    malloc_large: int  # from `large_bytes` on
-    free: int  # after the wait
-    free_large: int
-    large_bytes: int
+    malloc: Curve
+    free: Curve  # after the wait
     malloc_host: int  # per MiB, as free_host and register
     free_host: int
     register: int

@@ -248,6 +248,17 @@ async def test_no_bytes_are_no_work_and_no_wait(verb):
     assert [name for name, *_ in history(sim)] == ["A"]
 
 
+@tiny(device="h200")
+async def test_a_call_with_no_bytes_is_a_short_one():
+    """It costs what calls cost that queue nothing, not what a fill or a copy costs."""
+    sim, x, host = current_simulation(), await Malloc(8), await MallocHost(8)
+    begin = sim.now_ns
+    await Memset(x, 8, 1, 0)
+    await Memcpy(x, 8, host, 0, H2D)
+    await Memcpy2d(x, 8, host, 8, 0, 3, H2D)
+    assert calls(sim, begin) == [("Memset", 0, 1_300), ("Memcpy", 1_300, 2_600), ("Memcpy2d", 2_600, 3_900)]
+
+
 @tiny
 async def test_fills_set_bytes_and_only_pinned_memory_makes_the_host_wait():
     sim, x, host = current_simulation(), await Malloc(3_000), await MallocHost(3_000)

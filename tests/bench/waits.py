@@ -5,20 +5,23 @@ them apart, the host calls of this device are free. A launch alone is shown, too
 """
 
 import asyncio
-from dataclasses import fields, replace
+from dataclasses import replace
 from statistics import median
 from time import perf_counter
 
 import uvloop
 
 import acl_py
-from device_model.profile import load
+from device_model.profile import Curve, load
 from tests.bench.measure import interleaved, show
 
 H200 = load("h200")
 DEVICE = replace(
     H200,
-    host=replace(H200.host, **{field.name: 0 for field in fields(H200.host) if field.name != "large_bytes"}),
+    host=replace(
+        H200.host,
+        **{name: 0 if isinstance(cost, int) else Curve([(0, 0), (1, 0)]) for name, cost in vars(H200.host).items()},
+    ),
     cores=replace(H200.cores, resident_kernels=4096),
 )
 SYNCS = 10_000
