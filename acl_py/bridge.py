@@ -32,6 +32,7 @@ from weakref import WeakKeyDictionary, WeakSet, ref
 
 from acl_py.hang import LOOK_S, Vigil, holder
 from acl_py.threads import GRACE_S, is_hopeless
+from device_model.errors import INTERRUPTS
 from device_model.scheduler import Completion, Nanoseconds, Scheduler
 
 BUDGET = 50_000  # instants in one go; then the loop turns, so that a long jump does not block it
@@ -81,6 +82,7 @@ class Bridge:
         self.host = host
         self._fruitless = 0  # queries in a row that could not have been answered otherwise
         self._polling_since = 0.0
+        self._errors: dict[asyncio.Future[None], BaseException] = {}  # what waiters are to raise when they go on
         loop = asyncio.get_running_loop()
         self._gate = _gate_of(loop)
         self._gate.enter(self, loop)
@@ -128,6 +130,9 @@ class Bridge:
             host.waiters.pop(future, None)
             if not host.waiters:
                 gate.leave(self)
+            error = self._errors.pop(future, None)
+            if error is not None:
+                raise error
 
     async def breathe(self) -> None:
         """Let the others, if any, run for a turn: after a query that says "not yet" and a wait that is over at once."""
@@ -171,12 +176,16 @@ class Bridge:
     def jump(self) -> bool:
         """Run the device to its next instant that wakes somebody: did anything happen?
 
-        What goes wrong (an observer, a kernel's body, we ourselves) goes to the waiters: a callback that dies silently
-        would leave them waiting for ever.
+        What goes wrong (an observer, we ourselves) goes to the waiters: a callback that dies silently would leave them
+        waiting without an end. What ends a program goes to one of them, so that it comes out of a verb as it does where
+        the device runs in place.
         """
         host = self.host
         try:
             return host.scheduler.run_to_wake(BUDGET)
+        except INTERRUPTS as interrupt:
+            self._throw(next(iter(host.waiters)), interrupt)
+            return True
         except Exception as error:
             self.fail(error)
             return True
@@ -184,10 +193,16 @@ class Bridge:
             self._catch_up()
 
     def fail(self, error: Exception) -> None:
-        """Give *error* to all waiters."""
+        """Give *error* to all waiters, also to those that were woken just now; not to those that were cancelled."""
         for future in list(self.host.waiters):
-            if not future.done():
-                future.set_exception(error)
+            if not future.cancelled():
+                self._throw(future, error)
+
+    def _throw(self, future: asyncio.Future[None], error: BaseException) -> None:
+        """Let the waiter with *future* raise *error* when it goes on, even if it has been woken or cancelled."""
+        self._errors[future] = error
+        if not future.done():
+            future.set_result(None)
 
     @property
     def patience_s(self) -> float:

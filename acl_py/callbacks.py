@@ -40,8 +40,8 @@ async def LaunchHostFunc(
 
     The functions of all streams run on one thread, one at a time, each for *us* microseconds of simulated time. They
     must not call the runtime, nor wait for a task or a thread that does: they run where the device is driven from, and
-    nobody would ever come. One that raises is a failure of its stream's context. Under ACL's rules a stream that has
-    a subscriber takes callbacks only.
+    nobody would ever come. One that raises is a failure of its stream's context; KeyboardInterrupt and SystemExit also
+    come out of the call that runs the device. Under ACL's rules a stream that has a subscriber takes callbacks only.
     """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns

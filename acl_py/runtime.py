@@ -147,7 +147,11 @@ class Runtime:
         heap = scheduler.heap
         host = self.host_ns = self.host_ns + cost
         if heap and heap[0][0] <= host:
-            scheduler.advance(host)
+            try:
+                scheduler.advance(host)
+            except BaseException:  # the place that the caller has waited for, if it did, is another host's now
+                stream.queues[op.lane].give_up()
+                raise
         else:
             scheduler.now = host
         stream.submit(op, host + latency_ns)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from sys import maxsize
 from typing import TYPE_CHECKING
 
-from device_model.errors import DeviceError, Kind
+from device_model.errors import INTERRUPTS, DeviceError, Kind
 from device_model.events import CountedEvent, Event, FlagEvent, RecordedEvent
 from device_model.rules import DefaultStream, EventClass, KernelFailure
 from device_model.scheduler import AllOf, Completion, Nanoseconds
@@ -190,12 +190,15 @@ class Context:
         self.alert = True
 
     def fail(self, op: "Op", error: DeviceError) -> None:
-        """*op* failed."""
+        """*op* failed. What is no matter of its work alone, the end of the program (INTERRUPTS) or a mistake of ours,
+        reaches the host as it is when the instant is over.
+        """
         op.error = error
         self.remember(op.stream, error, op)
-        hooks = self.device.hooks
-        if hooks.failed is not None:
-            hooks.failed(op, error)
+        self.device.tell(self.device.hooks.failed, op, error)
+        cause = error.__cause__
+        if isinstance(cause, INTERRUPTS) or (cause is not None and error.kind is Kind.UNKNOWN):
+            self.device.scheduler.raise_later(cause)
 
     def remember(self, stream: Stream, error: DeviceError, op: "Op | None" = None) -> None:
         """Work of *stream* failed. Either the context is lost, and what starts from now on has no effect, or the stream

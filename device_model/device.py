@@ -1,6 +1,7 @@
 """One device, built from a profile: its engines, its hardware queues, its contexts."""
 
 from collections import deque
+from collections.abc import Callable
 from itertools import chain
 from sys import maxsize
 
@@ -264,13 +265,14 @@ class Device:
         context = op.stream.context
         if context.error is not None and op.start_ns >= context.failed_ns:
             op.error = context.error
-        elif op.nbytes < INLINE_BYTES and not self._flying:
-            try:
-                op.work.perform()
-            except DeviceError as error:
-                context.fail(op, error)
         else:
-            self.workers.run(op)
+            try:
+                if op.nbytes < INLINE_BYTES and not self._flying:
+                    op.work.perform()
+                else:
+                    self.workers.run(op)
+            except BaseException as error:  # the operation ends, whatever its work raises
+                context.fail(op, op.work.failure(error))
         op.done = True
         waiters = op.waiters
         if waiters is not None:
@@ -279,7 +281,18 @@ class Device:
                 waiter.release(op)
         ended = self.hooks.op_ended
         if ended is not None:
-            ended(op)
+            try:
+                ended(op)
+            except BaseException as error:  # its engine has to go on
+                self.scheduler.raise_later(error)
+
+    def tell(self, hook: Callable[..., None] | None, *args: object) -> None:
+        """Tell who listens; what a listener raises comes out when the instant is over, for the device has to go on."""
+        if hook is not None:
+            try:
+                hook(*args)
+            except BaseException as error:
+                self.scheduler.raise_later(error)
 
     def begin_core(self, op: Op) -> Occupation:
         """A core kernel starts: run it, on what all that ended before has written."""
@@ -296,8 +309,7 @@ class Device:
         work, hooks = op.work, self.hooks
         if not isinstance(work, CoreKernel) or work.result is None:  # it never ran
             return
-        if hooks.ran is not None:
-            hooks.ran(op, work.result)
+        self.tell(hooks.ran, op, work.result)
         if hooks.finding is not None:
             for finding in work.result.findings:
-                hooks.finding(op, finding)
+                self.tell(hooks.finding, op, finding)

@@ -77,6 +77,16 @@ class CodedError(DeviceError):
         self.code = code
 
 
+# What ends a program. Work in which one of these is raised has failed, and the exception goes on to the host. Whatever
+# else a function of the user raises, asyncio's CancelledError too, is the failure of its work and goes no further.
+INTERRUPTS = (KeyboardInterrupt, SystemExit)
+
+
+def text_of(error: BaseException) -> str:
+    """The type of *error*, and its message if it has one."""
+    return f"{type(error).__name__}: {error}".removesuffix(": ")
+
+
 def code_of(error: DeviceError) -> int | None:
     """The code that *error*, or what caused it, has of its own, if one does."""
     for each in (error, error.__cause__):

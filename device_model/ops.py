@@ -18,13 +18,15 @@ from functools import cache
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from device_model import memory
-from device_model.errors import DeviceError, Kind
+from device_model.errors import DeviceError, Kind, text_of
 from device_model.memory import Allocation, Space
 from device_model.scheduler import Completion, Nanoseconds
 
 if TYPE_CHECKING:
     from device_model.aicore.runner import Result
     from device_model.streams import HardwareQueue, Stream
+
+_MEND_KERNEL = "the exception is the cause of this error: mend the kernel"
 
 # A half-open range of bytes, *start* to *stop*, of one allocation.
 Extent = tuple[Allocation, int, int]
@@ -72,8 +74,25 @@ class Work:
     alone: ClassVar[bool] = False  # touches more than simulated memory, so nothing may run beside it
 
     def perform(self) -> None:
-        """Do it, in real memory."""
+        """Do it, in real memory. Whatever it raises is its failure: see `failure`."""
         raise NotImplementedError  # pragma: no cover - every kind of work has its own
+
+    def failure(self, error: BaseException) -> DeviceError:
+        """The failure of this work, in which *error* was raised. Kinds of work that call a function of the user have a
+        kind of failure for that; in others an exception is a mistake of ours, or the host's memory is full.
+        """
+        return self._raised_in(Kind.UNKNOWN, error, "the exception is the cause of this error")
+
+    def _raised_in(self, kind: Kind, error: BaseException, remedy: str) -> DeviceError:
+        if isinstance(error, DeviceError):
+            return error
+        failure = DeviceError(kind, f"{self._what} raised {text_of(error)}", remedy)
+        failure.__cause__ = error
+        return failure
+
+    @property
+    def _what(self) -> str:
+        return self.label.kind
 
     def reads(self) -> Sequence[Extent]:
         """The bytes that it reads."""
@@ -304,20 +323,19 @@ class Kernel(Work):
         self.alone = serial  # type: ignore[misc]
 
     def perform(self) -> None:
-        """Run the body; an exception in it is a failure of the kernel, not of the process."""
+        """Run the body."""
         for allocation in self.touched:
             if allocation.cold is not None:
-                check_alive(f"kernel {self.label}", "argument", allocation)
-        try:
-            self.body()
-        except DeviceError:
-            raise
-        except Exception as error:
-            raise DeviceError(
-                Kind.LAUNCH_FAILURE,
-                f"kernel {self.label} raised {type(error).__name__}: {error}",
-                "the exception is the cause of this error: mend the kernel",
-            ) from error
+                check_alive(self._what, "argument", allocation)
+        self.body()
+
+    def failure(self, error: BaseException) -> DeviceError:
+        """The failure of the kernel, whose body raised *error*."""
+        return self._raised_in(Kind.LAUNCH_FAILURE, error, _MEND_KERNEL)
+
+    @property
+    def _what(self) -> str:
+        return f"kernel {self.label}"
 
     def reads(self) -> Sequence[Extent]:
         """What the arguments declare as read."""
@@ -346,7 +364,16 @@ class CoreKernel(Work):
 
     blocks: int
     cores: int
+    failure_kind: Kind = Kind.LAUNCH_FAILURE
     result: "Result | None"  # what its cores did, once it has run
+
+    def failure(self, error: BaseException) -> DeviceError:
+        """The failure of the kernel, a block of which raised *error*."""
+        return self._raised_in(self.failure_kind, error, _MEND_KERNEL)
+
+    @property
+    def _what(self) -> str:
+        return f"kernel {self.label}"
 
     def run(self) -> Occupation:
         """Run all blocks; a failure is kept for `perform`."""
@@ -373,16 +400,17 @@ class HostFunction(Work):
 
     def perform(self) -> None:
         """Call it."""
-        try:
-            self.function(*self.args)
-        except DeviceError:
-            raise
-        except Exception as error:
-            raise DeviceError(
-                Kind.HOST_FUNCTION_FAILURE,
-                f"host function {self.label} raised {type(error).__name__}: {error}",
-                "the exception is the cause of this error: mend the function",
-            ) from error
+        self.function(*self.args)
+
+    def failure(self, error: BaseException) -> DeviceError:
+        """The failure of the host function, which raised *error*."""
+        return self._raised_in(
+            Kind.HOST_FUNCTION_FAILURE, error, "the exception is the cause of this error: mend the function"
+        )
+
+    @property
+    def _what(self) -> str:
+        return f"host function {self.label}"
 
 
 class BlindCopy(Copy):

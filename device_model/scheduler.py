@@ -6,12 +6,16 @@ Time is an integer number of nanoseconds. Three rules make a run a function of i
    are equal and nothing depends on how a heap breaks ties.
 2. Within one instant all completions come first, in that order, and what they release lines up at its engine likewise;
    only then do the engines hand out what is free. Else the order of callbacks would decide who gets an engine.
-3. Nothing is left half-done between two calls: `advance`, `run_until` and `run_to_wake` return with the device settled.
+3. Nothing is left half-done between two calls: `advance`, `run_until` and `run_to_wake` return with the device settled,
+   and so they do when they raise what a function of the user has raised (`raise_later`). The clock then stands at that
+   instant; the host's is later, perhaps, and the next call goes on from there.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Any, ClassVar, Protocol
+
+from device_model.errors import INTERRUPTS
 
 Nanoseconds = int
 
@@ -147,11 +151,14 @@ class Process(Completion):
 
     def release(self, by: Completion) -> None:  # noqa: ARG002 - the course knows what it waited for
         """Go on until the next completion that is still to come."""
-        for completion in self._course:
-            if not completion.done:
-                self.waiting = completion
-                completion.add_waiter(self)
-                return
+        try:
+            for completion in self._course:
+                if not completion.done:
+                    self.waiting = completion
+                    completion.add_waiter(self)
+                    return
+        except BaseException as error:  # it is over: nobody is to wait for more of it
+            self._scheduler.raise_later(error)
         if not self.done:
             self.complete(self._scheduler.now)
 
@@ -223,10 +230,46 @@ class _Watch:
             self.scheduler.woken = True
 
 
+class _Raiser:
+    """Raises an error when the instant in which it occurred is over: it is listed among the engines, behind all."""
+
+    __slots__ = ("errors", "is_dirty", "scheduler")
+
+    def __init__(self, scheduler: "Scheduler") -> None:
+        self.scheduler = scheduler
+        self.errors: list[BaseException] = []  # in the order in which they occurred
+        self.is_dirty = False
+
+    def mark(self, error: BaseException) -> None:
+        """Raise *error* when the instant is over; if there are several, one at a time."""
+        self.errors.append(error)
+        self._list()
+
+    def grant(self) -> None:
+        """Line up behind the engines; raise once nothing is behind."""
+        scheduler = self.scheduler
+        if scheduler.dirty[-1] is not self:
+            scheduler.dirty.append(self)
+            return
+        scheduler.dirty.clear()
+        self.is_dirty = False
+        if scheduler.before_return is not None:
+            scheduler.before_return()
+        error = self.errors.pop(0)
+        if self.errors:
+            self._list()
+        raise error
+
+    def _list(self) -> None:
+        if not self.is_dirty:
+            self.is_dirty = True
+            self.scheduler.dirty.append(self)
+
+
 class Scheduler:
     """The one clock of a simulation and the heap of what is to come."""
 
-    __slots__ = ("before_return", "dirty", "heap", "now", "sequence", "woken")
+    __slots__ = ("_raiser", "before_return", "dirty", "heap", "now", "sequence", "woken")
 
     def __init__(self) -> None:
         self.now: Nanoseconds = 0
@@ -235,6 +278,7 @@ class Scheduler:
         self.sequence = 0  # the issue number drawn last
         self.woken = False  # somebody outside was woken since this was cleared
         self.before_return: Callable[[], None] | None = None  # what the host must not see unfinished: bodies in threads
+        self._raiser = _Raiser(self)
 
     def __repr__(self) -> str:
         return f"<Scheduler now={self.now} scheduled={len(self.heap)}>"
@@ -256,6 +300,17 @@ class Scheduler:
         if not timer.done:
             self.heap[:] = [entry for entry in self.heap if entry[3] is not timer]
             heapify(self.heap)
+
+    def raise_later(self, error: BaseException) -> None:
+        """Let *error*, raised by a function of the user in the middle of an instant, come out of the call that runs the
+        device when that instant is over and the device is settled. Only what ends a program (INTERRUPTS) and ordinary
+        exceptions come out as they are: anything else would mean something to the task or thread that it reaches.
+        """
+        if not isinstance(error, (Exception, *INTERRUPTS)):
+            loud = RuntimeError(f"a function that was called while the device ran raised {error!r}")
+            loud.__cause__ = error
+            error = loud
+        self._raiser.mark(error)
 
     def _ring(self, timer: Completion) -> None:
         timer.complete(self.now)
@@ -285,6 +340,7 @@ class Scheduler:
         self.now = until
         if self.before_return is not None:
             self.before_return()
+            self.settle()  # a body in a thread may have failed
 
     def run_until(self, completion: Completion, budget: int) -> bool:
         """Go on until *completion* is done, nothing is scheduled, or *budget* instants have passed: is it done?"""
@@ -313,6 +369,7 @@ class Scheduler:
             self.step()
         if self.before_return is not None:
             self.before_return()
+            self.settle()
 
     def step(self) -> None:
         """One instant: what is due, then the grants (rule 2)."""

@@ -78,8 +78,16 @@ class Workers:
             self._pool = None
 
     def _join(self) -> None:
-        op, future = self.flying.pop(0)
-        _settle(op, future.result())
+        op, future = self.flying[0]
+        try:
+            error = future.result()
+        except (
+            KeyboardInterrupt
+        ) as interrupt:  # Ctrl-C: the body goes on in its thread, so it is waited for all the same
+            self._scheduler.raise_later(interrupt)
+            error = future.result()
+        self.flying.pop(0)
+        _settle(op, error)
 
     def _join_before(self, op: Op) -> None:
         if op.work.alone:
@@ -114,8 +122,8 @@ def _overlap(these: Sequence[Extent], those: Sequence[Extent]) -> bool:
 def _perform(op: Op) -> DeviceError | None:
     try:
         op.work.perform()
-    except DeviceError as error:
-        return error
+    except BaseException as error:
+        return op.work.failure(error)
     return None
 
 

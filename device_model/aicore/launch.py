@@ -121,17 +121,9 @@ class Launch(CoreKernel):
             )
             for image in self._images.values():
                 image.check()
-        except DeviceError as error:
-            return self._stopped(error)
-        except Exception as error:
+        except BaseException as error:
             self.result = getattr(error, "result", self.result)
-            failure = DeviceError(
-                Kind.CUBE_FAILURE if options.kind.cubes else Kind.LAUNCH_FAILURE,
-                f"kernel {self.label} raised {type(error).__name__}: {error}",
-                "the exception is the cause of this error: mend the kernel",
-            )
-            failure.__cause__ = error
-            return self._stopped(failure)
+            return self._stopped(self.failure(error))
         timeline = self.result.timeline
         assert timeline is not None, "a launch is timed"
         if 0 < self.limit_ns < timeline.duration_ns:
@@ -143,6 +135,11 @@ class Launch(CoreKernel):
             )
             return self._stopped(failure, self.limit_ns)
         return self._occupation(timeline)
+
+    @property
+    def failure_kind(self) -> Kind:  # type: ignore[override]
+        """How a launch on such cores fails."""
+        return Kind.CUBE_FAILURE if self.options.kind.cubes else Kind.LAUNCH_FAILURE
 
     def _stopped(self, failure: DeviceError, after_ns: int = 0) -> Occupation:
         self._failure = failure

@@ -97,7 +97,7 @@ def _execute(result: Result, crossing: Crossing, kernel: Callable[[], object], s
         with np.errstate(all="ignore"):
             _run_all([Strand(core, partial(_block, core, kernel)) for core in crossing.cores])
         crossing.finish()
-    except Exception as error:
+    except BaseException as error:
         error.result = result  # type: ignore[attr-defined]
         if spec is not None and isinstance(error, KernelAssertionError):
             play(result.programs, spec)  # for the cycle in its message
@@ -131,7 +131,7 @@ def _block(core: Core, kernel: Callable[[], object]) -> None:
         if isinstance(core.unit, CubeUnit):
             core.unit.unit_flags.finish()
         sync.finish(core)
-    except Exception as error:
+    except BaseException as error:
         error.add_note(f"in {core.program} of the kernel")
         raise
     core.program.tail_scalar = core.scalar

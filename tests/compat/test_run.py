@@ -328,3 +328,47 @@ def test_a_hang_inside_a_simulation_of_the_native_api_ends_it_too(run):
     done = run(script)
     assert done.returncode == 3
     assert "wait for Event 1 made at script.py:6 on stream 1 submitted at script.py:7" in done.stderr
+
+
+_INTERRUPTED = """\
+    import signal
+    import acl
+    from acl_py.compat.acl import Tensor, register_model
+
+    strikes = [{what}]
+
+    @register_model("net.om", [Tensor("x", "float32", (4,))], [Tensor("y", "float32", (4,))], cost_us=20)
+    def infer(x):
+        if strikes:
+            strikes.pop()()
+        return x
+
+    def dataset():
+        made = acl.mdl.create_dataset()
+        acl.mdl.add_dataset_buffer(made, acl.create_data_buffer(acl.rt.malloc(16, 0)[0], 16))
+        return made
+
+    acl.init()
+    acl.rt.set_device(0)
+    stream, ret = acl.rt.create_stream()
+    net, ret = acl.mdl.load_from_file("net.om")
+    inputs, outputs = dataset(), dataset()
+    try:
+        print("queued", acl.mdl.execute_async(net, inputs, outputs, stream))
+        print("waited", acl.rt.synchronize_stream(stream))
+    except {error} as error:
+        print("caught", type(error).__name__)
+    print("told", acl.rt.synchronize_stream(stream))
+    print("again", acl.mdl.execute(net, inputs, outputs))
+    """
+
+
+@pytest.mark.parametrize(
+    ("what", "error"),
+    [("lambda: signal.raise_signal(signal.SIGINT)", "KeyboardInterrupt"), ("lambda: exit(7)", "SystemExit")],
+)
+def test_ctrl_c_in_a_model_that_the_script_catches_is_a_failed_execution_and_no_hang(run, tmp_path, what, error):
+    (tmp_path / "net.om").write_bytes(b"net")
+    done = run(_INTERRUPTED.format(what=what, error=error))
+    assert done.stdout.splitlines() == ["queued 0", f"caught {error}", "told 507035", "again 0"]
+    assert done.returncode == 0

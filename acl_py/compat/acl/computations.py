@@ -19,7 +19,7 @@ from acl_py.arrays import Access, Array
 from acl_py.errors import Kind
 from acl_py.kernels import Cost, Launchable, run_out_of_time
 from acl_py.runtime import Runtime
-from device_model.errors import CodedError, DeviceError
+from device_model.errors import INTERRUPTS, CodedError, DeviceError, text_of
 from device_model.memory import Buffer, Space
 from device_model.ops import Extent, Kernel, Label, Lane
 
@@ -132,13 +132,13 @@ class Computation(Launchable):
                 raise ValueError(f"{len(self.outputs)} outputs, and {len(results)} results")
             for output, result in zip(self.outputs, results, strict=True):
                 output.take(result)
-        except DeviceError:
+        except (DeviceError, *INTERRUPTS):
             raise
-        except Exception as error:
+        except BaseException as error:
             tell(f"{self.name} failed: {error}", "".join(traceback.format_exception(error)).rstrip())
             raise CodedError(
                 Kind.LAUNCH_FAILURE,
-                f"{self.name} raised {type(error).__name__}: {error}",
+                f"{self.name} raised {text_of(error)}",
                 "mend the function: its traceback was told when it failed",
                 self._code,
             ) from None  # a cause would stand in the place of this error, and of its code

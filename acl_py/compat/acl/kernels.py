@@ -40,7 +40,7 @@ from acl_py.compat.acl.models import DATA_TYPES, Dim, Shape
 from acl_py.errors import Kind
 from acl_py.kernels import Cost, KernelFunction, Launchable
 from acl_py.runtime import Runtime
-from device_model.errors import DeviceError
+from device_model.errors import INTERRUPTS, DeviceError
 from device_model.memory import Buffer
 from device_model.ops import Kernel, Label, Lane
 
@@ -138,9 +138,9 @@ class ArrayKernel(KernelFunction):
         try:
             if self._called(*args) is not None:
                 raise TypeError(f"{self.name} returns something; it writes to its outputs: z[...] = x + y")
-        except DeviceError:
+        except (DeviceError, *INTERRUPTS):
             raise
-        except Exception as error:
+        except BaseException as error:
             tell(f"kernel {self.name} failed: {error}", traceback.format_exc().rstrip())
             raise
 

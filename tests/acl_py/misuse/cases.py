@@ -531,6 +531,14 @@ case(
 )
 case(
     "host functions",
+    "The result of a future that was cancelled",
+    "future = asyncio.get_running_loop().create_future()\nfuture.cancel()\n"
+    "await LaunchHostFunc(stream, future.result)\nawait SynchronizeStream(stream)",
+    Kind.HOST_FUNCTION_FAILURE,
+    "host function result raised CancelledError",
+)
+case(
+    "host functions",
     "One that calls the runtime",
     "await LaunchHostFunc(stream, lambda: SynchronizeStream(stream).send(None))\nawait SynchronizeStream(stream)",
     Kind.NOT_PERMITTED,

@@ -14,7 +14,7 @@ CHANGING = {
     "The time of an event never recorded", "The time of an event made without timing", "A report that does not come",
     "The time of a record that has not taken place", "A kernel that raises", "One that raises",
     "One that calls the runtime", "A kernel that calls the runtime", "A time-out that is over",
-    "Init a second time, under ACL's rules",
+    "Init a second time, under ACL's rules", "The result of a future that was cancelled",
 }  # fmt: skip
 
 
