@@ -2,8 +2,15 @@
 
 What the hardware refuses is refused here: progressive JPEG, colour spaces other than YUV and grey, sizes out of its
 range. JPEG is decoded to YUV and never goes through RGB; its orientation tag is obeyed, as by the hardware.
+
+Whatever the bytes of a file are, the answer is an image or a `MediaError`: Pillow's own errors are translated, its
+warnings are not shown, and no pixel is decoded before the size is known to be in range.
 """
 
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from io import BytesIO
 from types import ModuleType
@@ -17,8 +24,13 @@ CSS_444, CSS_422, CSS_420, CSS_GRAY, CSS_440, CSS_411, CSS_UNKNOWN = 0, 1, 2, 3,
 # Sampling factors of luma (across, down) where chroma has (1, 1), by name; and the format that keeps it, V before U.
 _SAMPLINGS = {(1, 1): CSS_444, (2, 1): CSS_422, (2, 2): CSS_420, (1, 2): CSS_440, (4, 1): CSS_411}
 KEPT = {CSS_444: 6, CSS_422: 4, CSS_420: 2, CSS_GRAY: NV12, CSS_440: 1001}
-_TURNED = range(5, 9)  # orientations that exchange width and height
-_ORIENTATION = 0x0112  # the tag of Exif that says so
+_ORIENTATION = 0x0112  # the tag of Exif that says how a picture is turned, 1 to 8
+_TURNED = range(5, 9)  # those that exchange width and height
+# What makes a picture upright that has this orientation, as Pillow calls it.
+_UPRIGHT = {
+    2: "FLIP_LEFT_RIGHT", 3: "ROTATE_180", 4: "FLIP_TOP_BOTTOM", 5: "TRANSPOSE", 6: "ROTATE_270", 7: "TRANSVERSE",
+    8: "ROTATE_90",
+}  # fmt: skip
 SIZES = {"JPEG": range(32, 8193), "PNG": range(32, 4097)}  # in pixels, either way
 _COMPONENTS = {"1": 1, "L": 1, "LA": 2, "P": 3, "RGB": 3, "RGBA": 4, "CMYK": 4, "YCbCr": 3, "I;16": 1, "I": 1}
 
@@ -52,11 +64,11 @@ def pillow() -> ModuleType | None:
 
 def header(kind: str, data: bytes) -> Header:
     """What the file of this *kind*, "JPEG" or "PNG", says about itself."""
-    with _open(kind, data) as file:
+    with _opened(kind, data) as file:
         width, height = file.size
         if kind == "PNG":
             return Header(width, height, _components(file), CSS_UNKNOWN)
-        if file.getexif().get(_ORIENTATION) in _TURNED:
+        if _orientation(file) in _TURNED:
             width, height = height, width
         return Header(width, height, file.layers, _sampling(file))
 
@@ -73,22 +85,24 @@ def check_size(kind: str, head: Header) -> None:
 
 def check_jpeg(data: bytes) -> None:
     """Refuse what the decoder cannot decode."""
-    with _open("JPEG", data) as file:
+    with _opened("JPEG", data) as file:
         _check_variety(file)
 
 
 def decode_jpeg(data: bytes) -> Image:
-    """The image in YUV, as the file has it."""
-    from PIL import ImageOps
+    """The image in YUV, as the file has it; `check_size` has been asked."""
+    from PIL.Image import Transpose
 
-    with _open("JPEG", data) as file:
+    with _opened("JPEG", data) as file:
         _check_variety(file)
         file.draft("YCbCr", None)
-        try:
-            turned = ImageOps.exif_transpose(file)
-        except OSError as error:
-            raise MediaError(f"the JPEG image is damaged: {error}", "check that size tells all of its bytes") from error
-        values = np.asarray(turned)
+        if file.mode not in ("YCbCr", "L"):
+            raise UnsupportedFileError(f"a JPEG image in {file.mode}", "save it in YUV, or in grey")
+        orientation = _orientation(file)
+        with _decoding("JPEG"):
+            file.load()
+        upright = file.transpose(Transpose[_UPRIGHT[orientation]]) if orientation in _UPRIGHT else file
+        values = np.asarray(upright)
     if values.ndim == 3:
         return values
     image = np.full((*values.shape, 3), 128, np.uint8)
@@ -97,13 +111,11 @@ def decode_jpeg(data: bytes) -> Image:
 
 
 def decode_png(data: bytes) -> Image:
-    """The image in RGB, with alpha as a fourth value if the file has it."""
-    with _open("PNG", data) as file:
+    """The image in RGB, with alpha as a fourth value if the file has it; `check_size` has been asked."""
+    with _opened("PNG", data) as file:
         has_alpha = _components(file) in (2, 4)
-        try:
+        with _decoding("PNG"):
             return np.asarray(file.convert("RGBA" if has_alpha else "RGB"))
-        except OSError as error:
-            raise MediaError(f"the PNG image is damaged: {error}", "check that size tells all of its bytes") from error
 
 
 def encode_jpeg(image: Image, quality: int, sampling: str) -> bytes:
@@ -118,13 +130,44 @@ def encode_jpeg(image: Image, quality: int, sampling: str) -> bytes:
     return stream.getvalue()
 
 
-def _open(kind: str, data: bytes) -> Any:
-    module = pillow()
-    assert module is not None, "the caller has asked for it"
+_reading = threading.Lock()  # the filters of warnings are the process'
+
+
+@contextmanager
+def _opened(kind: str, data: bytes) -> Iterator[Any]:
+    """The file, its head read. The plug-in is called directly, for `Image.open` looks for other formats in a JPEG file,
+    and warns of sizes, which `check_size` refuses.
+    """
+    from PIL import JpegImagePlugin, PngImagePlugin
+
+    plugin = JpegImagePlugin.JpegImageFile if kind == "JPEG" else PngImagePlugin.PngImageFile
+    with _reading, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            file = plugin(BytesIO(data))
+        except Exception as error:  # any: it parses what somebody else wrote
+            raise NotThisFileError(f"{len(data)} bytes that are no {kind} file", f"pass a whole {kind} file") from error
+        with file:
+            yield file
+
+
+@contextmanager
+def _decoding(kind: str) -> Iterator[None]:
+    """Within this Pillow decodes; what it raises, of whatever class, means that the file is damaged."""
     try:
-        return module.open(BytesIO(data), formats=[kind])
-    except (OSError, SyntaxError) as error:
-        raise NotThisFileError(f"{len(data)} bytes that are no {kind} file", f"pass a whole {kind} file") from error
+        yield
+    except Exception as error:
+        what = f"the {kind} image is damaged: {error}"
+        raise MediaError(what, "check that the file is whole, and that size tells all of its bytes") from error
+
+
+def _orientation(file: Any) -> int:
+    """How the picture is turned; 1, upright, if the file does not say so in a way that can be read."""
+    try:
+        orientation = file.getexif().get(_ORIENTATION)
+    except Exception:  # any, as above; without the tag the image is still there
+        return 1
+    return orientation if isinstance(orientation, int) else 1
 
 
 def _components(file: Any) -> int:
@@ -137,7 +180,9 @@ def _sampling(file: Any) -> int:
     if file.layers != 3:
         return CSS_UNKNOWN
     (_, across, down, _), *chroma = file.layer
-    if any(layer[1:3] != chroma[0][1:3] for layer in chroma) or across % chroma[0][1] or down % chroma[0][2]:
+    if any(layer[1:3] != chroma[0][1:3] for layer in chroma) or not all(chroma[0][1:3]):
+        return CSS_UNKNOWN
+    if across % chroma[0][1] or down % chroma[0][2]:
         return CSS_UNKNOWN
     return _SAMPLINGS.get((across // chroma[0][1], down // chroma[0][2]), CSS_UNKNOWN)
 
