@@ -4,6 +4,7 @@ import sys
 import threading
 from types import ModuleType
 
+import numpy as np
 import pytest
 from card import done, made, module
 from typer.testing import CliRunner
@@ -12,6 +13,8 @@ from acl_py import log
 from acl_py.cli import app
 from acl_py.compat.acl import Tensor, register_model, unregister_model
 from acl_py.compat.acl.models import Model
+from acl_py.compat.acl.report import report
+from acl_py.compat.acl.session import session
 from acl_py.compat.acl.sidecars import read, sidecar_of
 
 GOOD = """
@@ -80,20 +83,95 @@ def test_what_is_registered_in_python_comes_first(acl, tmp_path):
     assert acl.mdl.get_input_name_by_index(desc, 0) == "x"
 
 
-def test_the_module_beside_a_sidecar_comes_before_others_of_its_name(tmp_path):
-    """And two of one name do not get into each other's way."""
+def test_modules_of_one_name_beside_two_sidecars_do_not_get_into_each_others_way(tmp_path):
     for name, factor in (("a", 2), ("b", 3)):
         (tmp_path / name).mkdir()
-        (tmp_path / name / "net.om.toml").write_text(GOOD.replace("doubled", "json"))
-        (tmp_path / name / "helper_of_json.py").write_text(f"FACTOR = {factor}\n")
-        (tmp_path / name / "json.py").write_text(f"def infer(x):\n    return {factor} * x\n")
+        (tmp_path / name / "net.om.toml").write_text(GOOD)
+        (tmp_path / name / "doubled.py").write_text(f"def infer(x):\n    return {factor} * x\n")
     models = [read(tmp_path / name / "net.om.toml", tmp_path / name / "net.om") for name in ("a", "b")]
     assert [model.compute(1) for model in models] == [2, 3]
 
 
-def test_a_function_may_be_an_attribute_of_an_importable_module(tmp_path):
+def test_a_function_may_be_an_attribute_of_an_installed_module(tmp_path):
     (tmp_path / "net.om.toml").write_text(GOOD.replace("doubled:infer", "numpy:linalg.norm"))
     assert read(tmp_path / "net.om.toml", tmp_path / "net.om").compute([3, 4]) == 5
+
+
+def test_a_file_beside_a_sidecar_never_shadows_an_installed_module(acl, tmp_path, capsys, monkeypatch):
+    """Neither for the sidecar nor for what its modules import, loaded already or not."""
+    monkeypatch.delitem(sys.modules, "tabnanny", raising=False)
+    for name in ("numpy", "json", "tabnanny"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('the file beside the sidecar ran')\n")
+    (tmp_path / "doubled.py").write_text("import tabnanny\n\n\ndef infer(x):\n    return 2 * x\n")
+    for reference in ("numpy:negative", "json:dumps", "doubled:infer"):
+        (tmp_path / "net.om.toml").write_text(GOOD.replace("doubled:infer", reference))
+        made(acl.mdl.load_from_file(str(tmp_path / "net.om")))
+    (tmp_path / "net.om.toml").write_text(GOOD.replace("doubled:infer", "json:infer"))
+    assert acl.mdl.load_from_file(str(tmp_path / "net.om")) == (0, 545001)
+    hint = f"the installed json comes before {tmp_path / 'json.py'}: give that file another name"
+    assert hint in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "../outside:infer", "../folder/outside:infer", "sub/inside:infer", "/abs/outside:infer", "..outside:infer",
+        ".outside:infer", "outside.py:infer.", ":infer", "outside:", "outside", "out side:infer", "outside:infer()",
+        "outside\0:infer", "sub.inside:infer", "C:\\outside:infer", "~/outside:infer", "outside:infer:infer", "",
+    ],
+)  # fmt: skip
+def test_compute_takes_no_path(acl, tmp_path, capsys, reference):
+    """Also if there is a file."""
+    folder = tmp_path / "folder"
+    (folder / "sub").mkdir(parents=True)
+    for file in (tmp_path / "outside.py", folder / "sub" / "inside.py", folder / "sub.inside.py"):
+        file.write_text("raise SystemExit('a file that is not beside the sidecar ran')\n")
+    (folder / "net.om.toml").write_text(GOOD.replace('"doubled:infer"', f"'{reference}'".replace("\0", "")))
+    if "\0" in reference:
+        (folder / "net.om.toml").write_text(GOOD.replace("doubled:infer", "outside\\u0000:infer"))
+    assert acl.mdl.load_from_file(str(folder / "net.om")) == (0, 545001)
+    told = capsys.readouterr().err
+    assert "compute is module:name" in told or "there is no installed module" in told
+
+
+def test_a_module_of_the_scripts_folder_is_neither_beside_nor_installed(acl, tmp_path, capsys, monkeypatch):
+    script = tmp_path / "script"
+    script.mkdir()
+    (script / "deploy_at_once.py").write_text("raise SystemExit('a script ran because a sidecar named it')\n")
+    monkeypatch.syspath_prepend(str(script))
+    monkeypatch.setattr(sys, "argv", [str(script / "main.py")])
+    (tmp_path / "net.om.toml").write_text(GOOD.replace("doubled", "deploy_at_once"))
+    assert acl.mdl.load_from_file(str(tmp_path / "net.om")) == (0, 545001)
+    assert "there is no installed module deploy_at_once; a file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("file", ["../net.om", "sub/net.om", "/net.om", "..", "sub\\net.om", ""])
+def test_a_bundle_names_files_beside_it(acl, tmp_path, capsys, file):
+    (tmp_path / "both.om.toml").write_text(f"bundle = ['{file}']\n")
+    assert acl.mdl.bundle_load_from_file(str(tmp_path / "both.om")) == (0, 545001)
+    assert f"a bundle has names of files that lie beside it, not {file!r}" in capsys.readouterr().err
+
+
+def test_the_summary_names_every_file_of_code_that_a_sidecar_brought_in(acl, tmp_path, monkeypatch):
+    sidecar, other = tmp_path / "net.om.toml", tmp_path / "other.om.toml"
+    sidecar.write_text(GOOD.replace("doubled", "doubled_with_help"))
+    other.write_text(GOOD.replace("doubled:infer", "numpy:negative"))
+    (tmp_path / "doubled_with_help.py").write_text("import helper_of_doubled\nimport sunau_like\n" + DOUBLED)
+    (tmp_path / "helper_of_doubled.py").write_text("import wsgiref\n")
+    (tmp_path / "sunau_like").mkdir()
+    (tmp_path / "sunau_like" / "__init__.py").write_text("")
+    monkeypatch.delitem(sys.modules, "wsgiref", raising=False)
+    for _ in range(2):
+        made(acl.mdl.load_from_file(str(tmp_path / "net.om")))
+    made(acl.mdl.load_from_file(str(tmp_path / "other.om")))
+    told = [line.strip() for line in report(session()).splitlines() if line.startswith("  code: ")]
+    assert told == [
+        f"code: {sidecar} runs {tmp_path / 'doubled_with_help.py'}",
+        f"code: {sidecar} runs {tmp_path / 'helper_of_doubled.py'}",
+        f"code: {sidecar} runs {tmp_path / 'sunau_like' / '__init__.py'}",
+        f"code: {sidecar} runs 1 file of the installed wsgiref",
+        f"code: {other} runs {np.__file__}",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -115,13 +193,24 @@ def test_a_function_may_be_an_attribute_of_an_importable_module(tmp_path):
         (('"doubled:infer"', '"doubled:infer"\ndynamic_batch = [0]'), "each 1 or more"),
         (('"doubled:infer"', '"doubled:infer"\ndynamic_hw = [[1]]'), "pairs of height and width"),
         (('"doubled:infer"', '"doubled:infer"\ndynamic_batch = [1]\ndynamic_hw = [[1, 1]]'), "a model has one of"),
-        (('"doubled:infer"', '"doubled"'), "compute is module:name, not 'doubled'"),
+        (
+            ('"doubled:infer"', '"doubled"'),
+            "compute is module:name, as in resnet50:infer, without a path, not 'doubled'",
+        ),
         (('"doubled:infer"', '"doubled:nothing"'), "no attribute 'nothing'"),
         (('"doubled:infer"', '"doubled:__name__"'), "cannot be called"),
         (('"doubled:infer"', '"no_such_module:infer"'), "no_such_module.py would be found"),
         (('"doubled:infer"', '"broken:infer"'), "ZeroDivisionError"),
         (('compute = "doubled:infer"\n', ""), "compute is missing"),
         (("[[outputs]]", "[[outputs"), "net.om.toml:"),
+        (("dims = [4]", f"dims = {'[' * 5000}{']' * 5000}"), "nested too deeply"),
+        (("dims = [4]", f"dims = [4{'0' * 5000}]"), "net.om.toml:"),
+        (('name = "x"', "name = 5"), "a name is a text, not 5"),
+        (('"doubled:infer"', '"doubled:infer"\ncost_us = inf'), "cost_us must be 0 or more, and finite"),
+        (('"doubled:infer"', '"doubled:infer"\ncost_us = nan'), "cost_us must be 0 or more, and finite"),
+        (('"doubled:infer"', f'"doubled:infer"\nflops = 1{"0" * 400}'), "an amount is too large"),
+        (('"doubled:infer"', '"doubled:infer"\nwork_size = -1'), "work_size must be a number of bytes"),
+        (('"doubled:infer"', '"doubled:infer"\nweight_size = 1.5'), "weight_size must be a number of bytes"),
     ],
 )
 def test_a_sidecar_that_cannot_be_used_is_told_with_its_field(acl, tmp_path, capsys, change, text):
@@ -137,7 +226,13 @@ def test_a_sidecar_that_cannot_be_used_is_told_with_its_field(acl, tmp_path, cap
 
 
 @pytest.mark.parametrize(
-    ("dim", "text"), [("depth", "no arithmetic"), ("batch **", "no arithmetic"), ("1 - batch", "is -1")]
+    ("dim", "text"),
+    [
+        ("depth", "no arithmetic"),
+        ("batch **", "no arithmetic"),
+        ("1 - batch", "is -1"),
+        ("1" + "+1" * 5000, "has 10001 char"),
+    ],
 )
 def test_dims_of_outputs_are_arithmetic_with_the_gear(dim, text):
     with pytest.raises(ValueError, match=text):

@@ -5,6 +5,7 @@ import operator
 from collections.abc import Callable, Mapping
 from functools import cache
 
+_LONGEST = 200  # characters: far deeper than that Python's parser gives up in ways of its own
 _OPERATIONS: dict[type, Callable[[int, int], int]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
 }  # fmt: skip
@@ -12,6 +13,8 @@ _OPERATIONS: dict[type, Callable[[int, int], int]] = {
 
 def evaluate(text: str, names: Mapping[str, int]) -> int:
     """What *text* gives, of whole numbers, + - * // and *names*; ValueError if that cannot be."""
+    if len(text) > _LONGEST:
+        raise ValueError(f"{text[:20]!r}... has {len(text)} characters, and arithmetic at most {_LONGEST}")
     try:
         return _value(_parsed(text), names)
     except ZeroDivisionError as error:

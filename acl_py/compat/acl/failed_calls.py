@@ -75,7 +75,7 @@ class Failures:
             if group is not None:
                 group.count += 1
                 return
-            group = self._groups[key] = _Group(_printable(f"{what}{site}"), _printable(reword(text)))
+            group = self._groups[key] = _Group(printable(f"{what}{site}"), printable(reword(text)))
             is_shown = len(self._groups) <= _SHOWN
         if self.are_told_at_once and is_shown:
             print(f"acl-py: failed: {group}\n", end="", file=sys.stderr)  # in one piece: other processes print, too
@@ -121,6 +121,6 @@ def _called_function(frame: FrameType | None) -> str:
     return name
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """The first line of *text*, without control characters: names may come from a file."""
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text.partition("\n")[0])

@@ -8,7 +8,7 @@ each call says its own.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import prod
+from math import inf, prod
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +62,8 @@ class Tensor:
     ranges: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise ValueError(f"a name is a text, not {self.name!r}")
         if self.dtype not in DATA_TYPES:
             raise ValueError(f"{self.name}: dtype must be one of {', '.join(DATA_TYPES)}, not {self.dtype!r}")
         if self.format not in FORMATS:
@@ -183,8 +185,11 @@ class Model:
         for name, amounts in (("cost_us", self.cost_us), ("flops", self.flops)):
             if len(amounts) > 1 and len(amounts) != len(self.gears.values if self.gears else ()):
                 raise ValueError(f"{name} must be one number, or one for each gear")
-            if any(amount < 0 for amount in amounts):
-                raise ValueError(f"{name} must be 0 or more")
+            if not all(0 <= amount < inf for amount in amounts):
+                raise ValueError(f"{name} must be 0 or more, and finite")
+        for name, nbytes in (("work_size", self.work_size), ("weight_size", self.weight_size)):
+            if nbytes is not None and (type(nbytes) is not int or nbytes < 0):
+                raise ValueError(f"{name} must be a number of bytes, 0 or more, not {nbytes!r}")
         if self.cost_us and self.flops:
             raise ValueError("a cost is either cost_us or flops")
         if self.gears is not None:
@@ -339,7 +344,10 @@ def amounts(given: float | Sequence[float] | None) -> tuple[float, ...]:
     """One number or several as several."""
     if given is None:
         return ()
-    return (float(given),) if isinstance(given, int | float) else tuple(float(each) for each in given)
+    try:
+        return (float(given),) if isinstance(given, int | float) else tuple(float(each) for each in given)
+    except OverflowError as error:
+        raise ValueError(f"an amount is too large: {error}") from error
 
 
 def gears(batch: Sequence[int], hw: Sequence[Sequence[int]], dims: Sequence[Sequence[int]]) -> Gears | None:

@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from acl_py.compat.acl import session as sessions
+from acl_py.compat.acl import sidecars
 from acl_py.compat.acl.binding import takes
 from acl_py.compat.acl.signatures import Signature, read
 
@@ -36,6 +37,7 @@ def install(*, replace: bool = False, **options: Any) -> ModuleType:
     modules = build()
     sessions.end()
     sessions.guest_failures.clear()
+    sidecars.brought_in.clear()
     sessions.options = chosen
     for name, module in modules.items():
         before = sys.modules.get(name)

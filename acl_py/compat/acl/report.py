@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
+from acl_py.compat.acl import sidecars
+from acl_py.compat.acl.failed_calls import printable
 from acl_py.compat.acl.handles import word_for
 from acl_py.compat.acl.loading import LoadedModel
 from acl_py.compat.acl.rt_binaries import Function, LoadedBinary
@@ -20,9 +22,10 @@ _ENDED = {LoadedModel: "unloaded", LoadedBinary: "unloaded", Physical: "freed"}
 
 
 def report(session: Session) -> str:
-    """The summary of *session*: simulated time, the use of engines and streams, waits, findings, failures, leaks."""
+    """The summary of *session*: simulated time, engines, streams, waits, findings, code, failures, leaks."""
     lines = [reword(summarize(session.runtime, session.trace, ()))]
     lines += [f"  finding: {finding}" for finding in findings(session)]
+    lines += [f"  code: {printable(line)}" for line in sidecars.brought_in]
     lines += session.failures.told()
     return "\n".join([*lines, *told(leaks(session))])
 

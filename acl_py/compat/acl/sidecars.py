@@ -1,8 +1,12 @@
 """Sidecars: `resnet50.om.toml` beside `resnet50.om` says what the model file stands for.
 
 A model file of the vendor's compiler cannot be run here. Its sidecar names its inputs and outputs and a Python function
-that computes the second from the first. The function is `module:name`; a module beside the sidecar comes before all
-others of that name.
+that computes the second from the first.
+
+The function is `module:name`: of an installed module, or of the Python file of that name beside the sidecar. What is
+installed comes first, so a file that lies beside a sidecar cannot take the place of numpy or json, neither for the
+sidecar nor for what its modules import. There is no other way to say where code is. What a sidecar has brought in is
+kept in `brought_in`, for the summary of a run.
 """
 
 import importlib
@@ -22,6 +26,7 @@ from acl_py.compat.acl.models import Model, Tensor, amounts, gears, registered, 
 SUFFIX = ".toml"
 _TOP = ("compute", "inputs", "outputs", "cost_us", "flops", "dynamic_batch", "dynamic_hw", "dynamic_dims", "work_size",
         "weight_size", "bundle")  # fmt: skip
+_LONGEST_NAME = 200  # of a function with its module
 _NEAR = (".", "model", "models", "../model", "../models")  # where scripts have their models
 
 _TEMPLATE = """\
@@ -64,6 +69,9 @@ def infer({arguments}):
 """
 AN_INPUT = (Tensor("data", "float32", (1, 3, 224, 224), "NCHW"),)
 AN_OUTPUT = (Tensor("prob", "float32", (1, 1000)),)
+
+
+brought_in: dict[str, None] = {}  # since `install`: a line for each file of code, in the order of loading
 
 
 class SidecarError(ValueError):
@@ -170,6 +178,9 @@ def bundle(path: str, directories: Sequence[Path]) -> list[str] | None:
     files = document_of(sidecar).get("bundle")
     if not isinstance(files, list) or not all(isinstance(each, str) for each in files):
         raise SidecarError(f'{sidecar}: a bundle has a list of model files: bundle = ["a.om", "b.om"]')
+    for each in files:
+        if not each or each in (".", "..") or set(each) & set("/\\\0"):
+            raise SidecarError(f"{sidecar}: a bundle has names of files that lie beside it, not {each!r}")
     return [str(sidecar.parent / each) for each in files]
 
 
@@ -224,6 +235,8 @@ def document_of(sidecar: Path, known: Sequence[str] = _TOP) -> dict[str, Any]:
         document = tomllib.loads(sidecar.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise SidecarError(f"{sidecar}: {error}") from error
+    except RecursionError:
+        raise SidecarError(f"{sidecar}: lists or tables are nested too deeply") from None
     unknown = [name for name in document if name not in known]
     if unknown:
         raise SidecarError(f"{sidecar}: {unknown[0]} is none of {', '.join(known)}")
@@ -238,15 +251,21 @@ def _tensor(kind: str, entry: Any) -> Tensor:
 
 
 def function_of(sidecar: Path, reference: object) -> Callable[..., Any]:
-    """The callable that *sidecar* names, as module:name."""
-    module, separator, name = str(reference).partition(":")
-    if not (separator and module and name):
-        raise SidecarError(f"{sidecar}: compute is module:name, not {reference!r}")
+    """The callable that *sidecar* names, as module:name; its module is imported."""
+    module, separator, name = reference.partition(":") if isinstance(reference, str) else ("", "", "")
+    if not separator or len(module + name) > _LONGEST_NAME or not (_is_dotted(module) and _is_dotted(name)):
+        what = f"compute is module:name, as in resnet50:infer, without a path, not {reference!r}"
+        raise SidecarError(f"{sidecar}: {what}")
     beside = sidecar.parent / f"{module}.py"
+    installed = _is_installed(module, sidecar.parent)
+    if not (installed or ("." not in module and beside.is_file())):
+        what = f"there is no installed module {module}; a file {beside} would be found"
+        raise SidecarError(f"{sidecar}: compute = {reference!r}: {what}")
     try:
-        function = attrgetter(name)(_load(beside) if beside.is_file() else importlib.import_module(module))
+        function = attrgetter(name)(_imported(sidecar, module, None if installed else beside))
     except Exception as error:  # whatever a module does when it is imported
-        hint = f"; a file {beside} would be found" if not beside.is_file() else ""
+        is_hidden = installed and beside.is_file()
+        hint = f"; the installed {module} comes before {beside}: give that file another name" if is_hidden else ""
         what = f"{type(error).__name__}: {error}{hint}"
         raise SidecarError(f"{sidecar}: compute = {reference!r}: {what}") from error
     if not callable(function):
@@ -254,16 +273,64 @@ def function_of(sidecar: Path, reference: object) -> Callable[..., Any]:
     return function  # type: ignore[no-any-return]
 
 
+def _is_dotted(text: str) -> bool:
+    return all(part.isidentifier() for part in text.split("."))
+
+
+def _is_installed(module: str, folder: Path) -> bool:
+    """Whether *module*, or the package that it is in, is found without the help of *folder*, the script's folder and
+    the current directory. Nothing is imported.
+    """
+    top = module.partition(".")[0]
+    if top in sys.stdlib_module_names:
+        return True
+    here = {folder.resolve(), Path.cwd(), Path(sys.argv[0] if sys.argv else "").resolve().parent}
+    path = [each for each in sys.path if Path(each).resolve() not in here]
+    return any(finder.find_spec(top, path) is not None for finder in sys.meta_path)
+
+
 _loading = threading.RLock()  # threads load models at the same time; a module may load others
+
+
+def _imported(sidecar: Path, module: str, beside: Path | None) -> Any:
+    """*module*, from the file *beside* the sidecar or, without one, an installed one; what it brings in is noted."""
+    with _loading:
+        before = set(sys.modules)
+        imported = importlib.import_module(module) if beside is None else _load(beside)
+        new = [sys.modules[name] for name in list(sys.modules) if name not in before]
+        _note(sidecar, imported, new)
+    return imported
+
+
+def _note(sidecar: Path, imported: Any, new: Sequence[Any]) -> None:
+    """Remember the files that *sidecar* has brought in: those of the *imported* module, and of the *new* ones those
+    beside it one by one, and those that are installed by package.
+    """
+    folder, packages = sidecar.parent.resolve(), dict[str, int]()
+    files = [str(getattr(imported, "__file__", None) or f"the module {imported.__name__}, which has no file")]
+    for module in new:
+        file = getattr(module, "__file__", None)
+        if module is imported or not file:
+            continue
+        if Path(file).resolve().is_relative_to(folder):
+            files.append(file)
+        else:
+            package = module.__name__.partition(".")[0]
+            packages[package] = packages.get(package, 0) + 1
+    lines = [f"{sidecar} runs {file}" for file in files]
+    lines += [
+        f"{sidecar} runs {count} file{'s' if count > 1 else ''} of the installed {package}"
+        for package, count in packages.items()
+    ]
+    brought_in.update(dict.fromkeys(lines))
 
 
 def _load(file: Path) -> Any:
     """The module in *file*, under a name of its own: two models may each have a model.py."""
     file = file.resolve()
     name = f"{file.stem}_{crc32(bytes(file.parent)):08x}"
-    with _loading:
-        known = sys.modules.get(name)
-        return _import(name, file) if known is None else known
+    known = sys.modules.get(name)
+    return _import(name, file) if known is None else known
 
 
 def _import(name: str, file: Path) -> Any:
@@ -271,7 +338,7 @@ def _import(name: str, file: Path) -> Any:
     assert spec is not None, f"{file} ends in .py"
     assert spec.loader is not None, f"{file} ends in .py"
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(file.parent))  # for what it imports itself
+    sys.path.append(str(file.parent))  # for what it imports itself; last, behind all that is installed
     try:
         spec.loader.exec_module(module)
     except BaseException:
