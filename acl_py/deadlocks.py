@@ -23,18 +23,21 @@ _REMEDIES = (
 
 
 class Waiting:
-    """Who waits for what."""
+    """Who waits for what: *what* says it in words; None is an `await` of the completion, whose words cost more to make
+    than the wait.
+    """
 
     __slots__ = ("completion", "site", "what", "who")
 
-    def __init__(self, what: str, completion: Completion, site: object) -> None:
+    def __init__(self, what: str | None, completion: Completion, site: object) -> None:
         self.what = what
         self.completion = completion
         self.site = site
         self.who = _caller()
 
     def __str__(self) -> str:
-        return f"{self.who}: {self.what} at {self.site}"
+        what = f"waits for {self.completion!r}" if self.what is None else self.what
+        return f"{self.who}: {what} at {self.site}"
 
 
 # A poll that fails is one of thousands; only the last need say what it asked.

@@ -161,7 +161,7 @@ class Runtime:
         if queued is not None:
             queued(op)
 
-    async def wait(self, completion: Completion, what: str, site: object) -> None:
+    async def wait(self, completion: Completion, what: str | None, site: object) -> None:
         """Suspend until *completion* is done; a host that really waited pays for its wake-up."""
         if completion.done:
             await self.bridge.breathe()

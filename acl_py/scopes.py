@@ -132,7 +132,7 @@ async def _wait_for(completion: Completion) -> Completion:
         raise runtime.fail(
             Kind.INVALID_HANDLE, f"{completion!r} belongs to another simulation", "await it in its own simulation"
         )
-    await runtime.wait(completion, f"waits for {completion!r}", None)
+    await runtime.wait(completion, None, None)
     context = stream.context if isinstance(stream, Stream) else scope.context
     if context.error is not None:
         raise runtime.lost(context)

@@ -313,3 +313,40 @@ def test_lines_of_a_call_that_spans_several():
 
     line, site = acl_py.run(program, device="tiny")
     assert site == line
+
+
+class Counted:
+    """A site that counts how often it is put into words."""
+
+    def __init__(self):
+        self.texts = 0
+
+    def __str__(self):
+        self.texts += 1
+        return "counted.py:1"
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_await_makes_no_text_of_what_it_waits_for(others):
+    async def main():
+        tasks = [asyncio.create_task(acl_py.Sleep(50)) for _ in range(others)]
+        op = await LaunchKernel(A, 1)
+        op.site = Counted()
+        await op
+        await asyncio.gather(*tasks)
+        return op.site.texts
+
+    assert acl_py.run(main, device="tiny", trace=False, workers=1) == 0
+
+
+def test_an_await_that_can_never_end_says_what_it_waits_for():
+    async def main():
+        stream = await CreateStream()
+        with current_simulation().fault(acl_py.faults.hang(op="kernel")):
+            op = await LaunchKernel(A, 1, (), stream)
+        with pytest.raises(acl_py.DeadlockError) as caught:
+            await op
+        return repr(op), str(caught.value)
+
+    name, text = acl_py.run(main, device="tiny", workers=1)
+    assert f"waits for {name}" in text

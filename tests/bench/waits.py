@@ -64,6 +64,15 @@ async def _waits(tasks, parked, kernels):
     return seconds / (rounds * tasks) * 1e6
 
 
+async def _awaits():
+    """The same as one task alone, with `await op` for the sync."""
+    stream = await acl_py.CreateStream()
+    begin = perf_counter()
+    for _ in range(SYNCS):
+        await (await acl_py.LaunchKernel(tick, 1, (), stream))
+    return (perf_counter() - begin) / SYNCS * 1e6
+
+
 async def _launches():
     stream = await acl_py.CreateStream()
     begin = perf_counter()
@@ -90,6 +99,7 @@ PROGRAMS = {
     BARE: ((_bare,), None),
     LAUNCH: ((_launches,), None),
     "1 task, alone": ((_waits, 1, 0, [tick]), (0.5, 1.1)),
+    "1 task, alone, await op": ((_awaits,), None),
     "1 task, 1 parked: through the loop": ((_waits, 1, 1, [tick]), (2.5, 3.8)),
     "2 tasks": ((_waits, 2, 0, [_staggered(i) for i in range(2)]), (2.5, 3.9)),
     "10 staggered": ((_waits, 10, 0, [_staggered(i) for i in range(10)]), (2.6, 4.0)),
