@@ -21,7 +21,7 @@ from acl_py.signals import check_signals
 from acl_py.sites import Site, site_of
 from acl_py.streams import StreamLike, resolve
 from device_model.ops import HostFunction, Lane, Op
-from device_model.scheduler import Completion, Need
+from device_model.scheduler import Completion, Nanoseconds, Need, nanoseconds
 
 _CALLBACK = "callback "  # how the names of their steps begin
 
@@ -52,13 +52,12 @@ async def LaunchHostFunc(
         raise TypeError(
             f"a host function cannot wait, and coroutine function {function.__name__} does: await it in a task instead"
         )
-    if not us >= 0:
-        raise ValueError(f"a host function cannot take {us} us")
+    duration_ns = nanoseconds("us of a host function", us, 1000)
     if found in runtime.subscribers:
         raise runtime.fail(
             Kind.STREAM_SUBSCRIBED, f"{found!r} has a subscriber", "use LaunchCallback(), or another stream"
         )
-    op = Op(HostFunction(function, tuple(args), round(us * 1000)), Lane.HOST, 0, site)
+    op = Op(HostFunction(function, tuple(args), duration_ns), Lane.HOST, 0, site)
     runtime.submit(found, op, runtime.costs.host_function, runtime.profile.latency.host_function_start)
     runtime.called("LaunchHostFunc", enter, site)
     return op
@@ -230,9 +229,10 @@ async def _take(scope: Scope, timeout: int, site: Site) -> "Callback":
         raise runtime.fail(
             Kind.NOT_A_SUBSCRIBER, f"{_called(_who(None))} has not subscribed to any stream", "SubscribeReport() first"
         )
+    limit_ns = None if timeout < 0 else runtime.limit_ns("timeout", timeout, 10**6)
     runtime.pay(runtime.costs.other)
     try:
-        await _wait_for_callback(runtime, subscriber, timeout, site)
+        await _wait_for_callback(runtime, subscriber, limit_ns, f"ProcessReport({timeout})", site)
         if not subscriber.ready:
             raise runtime.fail(
                 Kind.REPORT_TIMEOUT,
@@ -244,11 +244,12 @@ async def _take(scope: Scope, timeout: int, site: Site) -> "Callback":
         runtime.called("ProcessReport", enter, site)
 
 
-async def _wait_for_callback(runtime: Runtime, subscriber: Subscriber, timeout: int, site: Any) -> None:
-    what = f"ProcessReport({timeout})"
-    end_ns = runtime.host_ns + timeout * 10**6
+async def _wait_for_callback(
+    runtime: Runtime, subscriber: Subscriber, limit_ns: Nanoseconds | None, what: str, site: Any
+) -> None:
+    end_ns = None if limit_ns is None else runtime.host_ns + limit_ns
     while not subscriber.ready:
-        if timeout < 0:
+        if end_ns is None:
             await runtime.wait(subscriber.arrived, what, site)
         elif runtime.host_ns < end_ns:
             await runtime.wait_within(end_ns - runtime.host_ns, subscriber.arrived, what, site)

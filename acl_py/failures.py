@@ -61,8 +61,9 @@ async def _set_limit(name: str, attribute: str, seconds: int, site: Site) -> Non
     _check_rules(runtime, name)
     if type(seconds) is not int or seconds < 0:
         raise runtime.fail(Kind.INVALID_VALUE, f"{seconds!r} seconds", "use a whole number, 0 or more")
+    limit_ns = runtime.limit_ns("seconds", seconds, 10**9)
     runtime.pay(runtime.costs.other)
-    setattr(runtime, attribute, seconds * 10**9)
+    setattr(runtime, attribute, limit_ns)
     runtime.launches.clear()  # prepared under the old limit
     runtime.called(name, enter, site)
 

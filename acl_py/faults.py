@@ -38,6 +38,7 @@ from acl_py.sites import site_of
 from device_model.faults import Rule as Rule
 from device_model.faults import SlowCurve, Verdict
 from device_model.memory import Buffer, Limit, size_text
+from device_model.scheduler import END_NS, nanoseconds
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _OPS = ("h2d", "d2h", "d2d", "fill", "kernel", "host_function")
@@ -109,9 +110,7 @@ def fail(*, kind: Kind | str | None = None, code: int | None = None, **where: An
 
 def delay(us: float, **where: Any) -> Fault:
     """A call takes *us* microseconds longer; an operation starts that much later, and its engine waits for it."""
-    if not (isinstance(us, int | float) and us >= 0):
-        raise FaultError(f"delay: us must be 0 or more, not {us!r}")
-    return _fault("delay", Verdict.DELAY, where, {"us": us}, delay_ns=round(us * 1000))
+    return _fault("delay", Verdict.DELAY, where, {"us": us}, delay_ns=_duration("delay: us", us))
 
 
 def hang(**where: Any) -> Fault:
@@ -178,11 +177,12 @@ def slow(engine: str, factor: float, *, since_us: float = 0, until_us: float | N
     that are queued, between *since_us* and *until_us*. Besides it other rules strike the same operations.
     """
     times = ({} if not since_us else {"since_us": since_us}) | ({} if until_us is None else {"until_us": until_us})
+    _bounds(times)
     text = _text("slow", {"engine": engine, "factor": factor, **times})
     if engine not in _ENGINES:
         raise FaultError(f"{text}: engine must be H2D, D2H or cores, not {engine!r}")
-    if not (isinstance(factor, int | float) and factor > 0):
-        raise FaultError(f"{text}: factor must be more than 0, not {factor!r}")
+    if not (isinstance(factor, int | float) and 0 < factor <= END_NS):
+        raise FaultError(f"{text}: factor must be more than 0, and no more than 2**62")
     has_kernels = engine == "cores"
 
     def put(runtime: Runtime, text: str, made: object) -> tuple[Rule, End]:
@@ -260,6 +260,7 @@ def _fault(
 ) -> Fault:
     """The rule of the maker *name*, which was called with *where* and what is *said* besides, and has *more*."""
     made = site_of(_getframe(2))
+    _bounds(where)
     text = _text(name, {**where, **said})
     for key in where:
         if key not in _WHERE:
@@ -290,9 +291,18 @@ def _fault(
 def _bounds(where: Mapping[str, Any]) -> dict[str, Any]:
     until = where.get("until_us")
     return {
-        "since_ns": round(where.get("since_us", 0) * 1000),
-        "until_ns": None if until is None else round(until * 1000),
+        "since_ns": _duration("since_us", where.get("since_us", 0)),
+        "until_ns": None if until is None else _duration("until_us", until),
     }
+
+
+def _duration(name: str, us: object) -> int:
+    if not isinstance(us, int | float):
+        raise FaultError(f"{name} must be 0 or more, not {us!r}")
+    try:
+        return nanoseconds(name, us, 1000)
+    except ValueError as error:
+        raise FaultError(str(error)) from None
 
 
 def _kind_of(runtime: Runtime, kind: Kind | None, code: int | None) -> Kind:

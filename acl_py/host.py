@@ -6,22 +6,17 @@ from typing import ParamSpec, TypeVar
 
 from acl_py.scopes import SUCCESS, here, last_error
 from acl_py.sites import site_of
+from device_model.scheduler import nanoseconds
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
-
-
-def _nanoseconds(us: float) -> int:
-    if not us >= 0:
-        raise ValueError(f"a host cannot work or sleep for {us!r} us")
-    return round(us * 1000)
 
 
 async def HostWork(us: float) -> None:
     """Keep the host busy for *us* microseconds: the other tasks of the loop do not get on meanwhile."""
     scope = here()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
-    runtime.pay(_nanoseconds(us))
+    runtime.pay(nanoseconds("us of HostWork()", us, 1000))
     runtime.called("HostWork", enter, site)
 
 
@@ -29,8 +24,8 @@ async def Sleep(us: float) -> None:
     """Let the calling task rest for *us* microseconds of simulated time, and others run."""
     scope = here()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    delay = nanoseconds("us of Sleep()", us, 1000)
     runtime.pay(0)
-    delay = _nanoseconds(us)
     if delay:
         timer = runtime.scheduler.timer(runtime.host_ns + delay)
         try:

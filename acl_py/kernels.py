@@ -14,6 +14,7 @@ so is what has no annotation. A buffer or a bare address arrives as bytes, up to
 annotated.
 """
 
+import sys
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -38,7 +39,7 @@ from device_model.errors import DeviceError
 from device_model.memory import Buffer, Space
 from device_model.ops import Extent, Kernel, Label, Lane, Op, Work
 from device_model.profile import DeviceProfile
-from device_model.scheduler import Completion
+from device_model.scheduler import Completion, nanoseconds
 from device_model.streams import Stream
 
 MAX_BLOCKS = 2**31 - 1
@@ -66,8 +67,10 @@ class Cost:
             raise ValueError("a cost is either us per block, or flops and bytes per launch")
         for name in ("us", "flops", "bytes"):
             amount = getattr(self, name)
-            if amount is not None and not callable(amount) and not amount >= 0:
-                raise ValueError(f"{name} must be 0 or more, not {amount!r}")
+            if amount is not None and not callable(amount) and not _is_finite(amount):
+                raise ValueError(f"{name} must be 0 or more, and finite, not {_shown(amount)}")
+        if self.us is not None and not callable(self.us):
+            nanoseconds("us", self.us, 1000)
 
     @property
     def is_constant(self) -> bool:
@@ -79,20 +82,33 @@ class Cost:
     ) -> int:
         """Nanoseconds for each of *blocks* blocks; *touched* bytes are what the arguments declare."""
         if self.us is not None:
-            return round(_amount("us", self.us, args) * 1000)
+            return nanoseconds("us of a cost", _amount("us", self.us, args), 1000)
         cores = profile.cores
         flops = 0 if self.flops is None else _amount("flops", self.flops, args)
         nbytes = touched if self.bytes is None else _amount("bytes", self.bytes, args)
         whole = max(flops / cores.flops, nbytes / cores.bytes_per_second)  # on all cores
         # Exclusive blocks come in waves, and each does its part; shared ones all run at once.
-        return round(whole * cores.count / (blocks if exclusive else min(blocks, cores.count)) * 1e9)
+        seconds = whole * cores.count / (blocks if exclusive else min(blocks, cores.count))
+        return nanoseconds("the time of a block, by its cost,", seconds, 10**9)
 
 
 def _amount(name: str, amount: Amount, args: Sequence[Any]) -> float:
-    value = amount(*args) if callable(amount) else amount
-    if not value >= 0:
-        raise ValueError(f"the cost function for {name} gave {value!r}; it must give 0 or more")
+    if not callable(amount):
+        return amount
+    value = amount(*args)
+    if not _is_finite(value):
+        raise ValueError(f"the cost function for {name} gave {_shown(value)}; it must give 0 or more, a finite number")
     return value
+
+
+def _is_finite(amount: float) -> bool:
+    """Is it 0 or more, and no larger than a float can be?"""
+    return 0 <= amount <= sys.float_info.max
+
+
+def _shown(amount: float) -> str:
+    """*amount* for a message; Python writes no numbers of thousands of digits."""
+    return f"a number of {amount.bit_length()} bits" if isinstance(amount, int) and amount >= 0 else repr(amount)
 
 
 class _Body:

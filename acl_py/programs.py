@@ -8,9 +8,10 @@ They are how measured ground truth is kept, how a bug is reported, and how a sch
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from math import isfinite
 from pathlib import Path
 from typing import Any, NoReturn
+
+from device_model.scheduler import END_NS
 
 _REQUIRED = object()
 
@@ -59,7 +60,7 @@ def _whole(value: object, least: int) -> bool:
 
 
 def _amount(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value) and value >= 0
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= END_NS / 1000
 
 
 def _text(value: object) -> bool:
@@ -75,7 +76,7 @@ _BYTES = _Field("a number of bytes, 1 or more", lambda value: _whole(value, 1))
 _COUNT = _Field("a number of bytes, 0 or more", lambda value: _whole(value, 0))
 _OFFSET = _Field("a number of bytes, 0 or more", lambda value: _whole(value, 0), 0)
 _ADDRESS = _Field("an address: a whole number, 0 or more", lambda value: _whole(value, 0))
-_US = _Field("microseconds: a number, 0 or more", _amount)
+_US = _Field("microseconds: a number from 0 to 4.6e15, all of simulated time", _amount)
 _INT = _Field("a whole number", lambda value: type(value) is int)
 _INT32 = _Field("a whole number of 32 bits", lambda value: type(value) is int and -(2**31) <= value < 2**31)
 _FLAGS = _Field('"blocking" or "nonblocking"', lambda value: value in ("blocking", "nonblocking"), "blocking")

@@ -29,7 +29,7 @@ from device_model.observe import Hooks, Observer
 from device_model.ops import Op
 from device_model.profile import DeviceProfile
 from device_model.rules import SyncRules
-from device_model.scheduler import Completion, FirstOf, Nanoseconds, Scheduler
+from device_model.scheduler import END_NS, Completion, FirstOf, Nanoseconds, Scheduler, check_clock, nanoseconds
 from device_model.streams import HardwareQueue, Stream
 from device_model.workers import Workers
 
@@ -132,7 +132,10 @@ class Runtime:
     def pay(self, cost: Nanoseconds) -> None:
         """The host is busy for *cost*; the devices catch up."""
         scheduler = self.scheduler
-        host = self.host_ns = self.host_ns + cost
+        host = self.host_ns + cost
+        if host > END_NS:
+            check_clock(host)
+        self.host_ns = host
         if scheduler.heap and scheduler.heap[0][0] <= host:
             scheduler.advance(host)
         else:
@@ -145,7 +148,10 @@ class Runtime:
         # pay(), written out: this is the hot path.
         scheduler = self.scheduler
         heap = scheduler.heap
-        host = self.host_ns = self.host_ns + cost
+        host = self.host_ns + cost
+        if host > END_NS:
+            check_clock(host)
+        self.host_ns = host
         if heap and heap[0][0] <= host:
             try:
                 scheduler.advance(host)
@@ -351,6 +357,13 @@ class Runtime:
         named = self.rules.codes[kind] if code is None else named_code(code)
         last_error.set(named)
         return AclError(kind, named, what, remedy)
+
+    def limit_ns(self, name: str, amount: int, unit_ns: Nanoseconds) -> Nanoseconds:
+        """How long *amount* units of *unit_ns* are, the argument *name* of a call that limits a wait."""
+        try:
+            return nanoseconds(name, amount, unit_ns)
+        except ValueError as error:
+            raise self.fail(Kind.INVALID_VALUE, str(error), "use a shorter limit, or none") from None
 
     def lost(self, context: Context) -> AclError:
         """The sticky error of *context*, for one more call."""

@@ -73,8 +73,9 @@ async def WaitAndResetNotify(notify: Notify, stream: StreamLike = None, timeout:
     check_notify(scope, notify)
     if type(timeout) is not int or not 0 <= timeout < 1 << 32:
         raise TypeError(f"timeout must be a whole number of seconds, 0 to 4294967295, not {timeout!r}")
+    limit_ns = runtime.limit_ns("timeout", timeout, 10**9)
     runtime.pay(runtime.costs.wait)
-    completion = notify.wait(found, site, _shorter(timeout * 10**9, runtime.op_wait_ns))
+    completion = notify.wait(found, site, _shorter(limit_ns, runtime.op_wait_ns))
     runtime.scheduler.settle()
     runtime.called("WaitAndResetNotify", enter, site)
     return completion

@@ -244,7 +244,7 @@ def limit_of(runtime: Runtime, timeout: int, kind: Kind) -> Limit | None:
         raise TypeError(f"timeout must be a whole number of milliseconds, not {timeout!r}")
     if timeout == 0 or timeout < -1:
         raise runtime.fail(Kind.INVALID_VALUE, f"a time-out of {timeout} ms", "use -1 to wait for ever, or more than 0")
-    return None if timeout == -1 else Limit(timeout * 10**6, kind)
+    return None if timeout == -1 else Limit(runtime.limit_ns("timeout", timeout, 10**6), kind)
 
 
 def _wait_of(stream: Stream) -> Completion:

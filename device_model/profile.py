@@ -22,7 +22,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 from device_model.aicore.spec import CoreSpec
 from device_model.rules import RULES
-from device_model.scheduler import Nanoseconds
+from device_model.scheduler import END_NS, Nanoseconds
 
 # A number of things of which there must be one; other numbers may be 0.
 Count = Annotated[int, "1 or more"]
@@ -302,15 +302,24 @@ def _value(hint: type[Any], entry: object, file: str, full: str, sources: dict[s
         return _curve(value, file, full)
     least = 1 if hint == Count else 0
     if type(value) is not int or value < least:
-        raise ProfileError(f"{file}: {full} must be a whole number, {least} or more, not {value!r}")
+        raise ProfileError(f"{file}: {full} must be a whole number, {least} or more, not {_shown(value)}")
+    if value > END_NS:
+        raise ProfileError(f"{file}: {full} must be no more than 2**62, not {_shown(value)}")
     return value
+
+
+def _shown(value: object) -> str:
+    """*value* for a message; Python writes no numbers of thousands of digits."""
+    return f"a number of {value.bit_length()} bits" if isinstance(value, int) and value > END_NS else repr(value)
 
 
 def _curve(value: object, file: str, full: str) -> Curve:
     if not isinstance(value, list) or not all(
         isinstance(point, list) and [type(number) for number in point] == [int, int] for point in value
     ):
-        raise ProfileError(f"{file}: {full} must be a list of [bytes, ns] in whole numbers, not {value!r}")
+        raise ProfileError(f"{file}: {full} must be a list of [bytes, ns] in whole numbers, not {_shown(value)}")
+    if any(number > END_NS for point in value for number in point):
+        raise ProfileError(f"{file}: {full} must be a list of [bytes, ns] in whole numbers, each no more than 2**62")
     try:
         return Curve([(size, time) for size, time in value])
     except ValueError as error:

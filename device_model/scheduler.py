@@ -18,6 +18,10 @@ from typing import Any, ClassVar, Protocol
 from device_model.errors import INTERRUPTS
 
 Nanoseconds = int
+END_NS: Nanoseconds = (
+    1 << 62
+)  # simulated time ends here, after 146 years: twice as much has no room in a row of a trace
+_UNITS = {1: "ns", 1_000: "us", 1_000_000: "ms", 1_000_000_000: "s"}
 
 
 # What happens: an action on a subject. The scheduler's clock then stands at its time.
@@ -38,6 +42,30 @@ class Engine(Protocol):
 
     def grant(self) -> None:
         """Be listed no more, and start what can start."""
+
+
+def nanoseconds(name: str, amount: float, unit_ns: Nanoseconds) -> Nanoseconds:
+    """A duration that the user gives: *amount* units of *unit_ns*, to the nearest nanosecond.
+
+    Raises:
+        ValueError: it is negative, not a number, or longer than simulated time (END_NS). The message calls it *name*.
+    """
+    if not amount >= 0:
+        raise ValueError(f"{name} must be 0 or more, not {amount!r}")
+    if amount > END_NS / unit_ns:
+        shown = f"a number of {amount.bit_length()} bits" if isinstance(amount, int) else repr(amount)
+        limit = f"{END_NS // unit_ns:,} {_UNITS[unit_ns]}, 146 years"
+        raise ValueError(f"{name} must be no longer than simulated time, {limit}, not {shown}")
+    return round(amount * unit_ns)
+
+
+def check_clock(time: Nanoseconds) -> None:
+    """Raise OverflowError if *time*, to which a clock is about to go, lies behind the end of simulated time."""
+    if time > END_NS:
+        raise OverflowError(
+            f"simulated time ends at {END_NS:,} ns, 146 years, and would go on to {time:,} ns: "
+            "make the durations of kernels, host functions and host work shorter"
+        )
 
 
 class Completion:
@@ -374,7 +402,10 @@ class Scheduler:
     def step(self) -> None:
         """One instant: what is due, then the grants (rule 2)."""
         heap = self.heap
-        now = self.now = heap[0][0]
+        now = heap[0][0]
+        if now > END_NS:
+            check_clock(now)
+        self.now = now
         while heap and heap[0][0] == now:
             _, _, action, subject = heappop(heap)
             action(subject)

@@ -111,9 +111,9 @@ async def test_misuse():
     a = await CreateStream()
     with misused(TypeError, "a host function must be callable, not 5"):
         await LaunchHostFunc(a, 5)
-    with misused(ValueError, "a host function cannot take -1 us"):
+    with misused(ValueError, "us of a host function must be 0 or more, not -1"):
         await LaunchHostFunc(a, print, us=-1)
-    with misused(ValueError, "a host function cannot take nan us"):
+    with misused(ValueError, "us of a host function must be 0 or more, not nan"):
         await LaunchHostFunc(a, print, us=float("nan"))
     await acl_py.DestroyStream(a)
     with refused(Kind.INVALID_HANDLE, "takes no more work"):

@@ -83,12 +83,10 @@ async def test_a_poll_moves_time_on_by_itself():
 async def test_times_that_cannot_be():
     for verb in (HostWork, Sleep):
         for us in (-1, float("nan")):
-            with misused(ValueError, f"a host cannot work or sleep for {us!r} us"):
+            with misused(ValueError, rf"us of {verb.__name__}\(\) must be 0 or more, not {us!r}"):
                 await verb(us)
         with misused(TypeError, "'>=' not supported"):
             await verb("5")
-        with misused(OverflowError, "infinity"):
-            await verb(float("inf"))
 
 
 @tiny

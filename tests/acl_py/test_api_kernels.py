@@ -234,7 +234,7 @@ async def test_costs_that_cannot_be():
         with pytest.raises(ValueError, match="either us per block, or flops and bytes per launch"):
             wrong()
     for name in ("us", "flops", "bytes"):
-        with pytest.raises(ValueError, match=f"{name} must be 0 or more, not -1"):
+        with pytest.raises(ValueError, match=f"{name} must be 0 or more, and finite, not -1"):
             Cost(**{name: -1})
     with pytest.raises(ValueError, match="not nan"):
         Cost(us=float("nan"))

@@ -196,3 +196,25 @@ def test_ai_cores_are_described_where_core_kernels_can_run():
 def test_a_description_of_ai_cores_is_whole_or_absent():
     with pytest.raises(ProfileError, match=r"tiny: aicore.mhz is missing"):
         parse(TINY + "\n[aicore]\n", "tiny")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("copy_gap = { value = 0,", f"copy_gap = {{ value = {2**62 + 1},"),
+        ("copy_gap = { value = 0,", f"copy_gap = {{ value = 1{'0' * 4000},"),
+    ],
+)
+def test_no_time_of_a_profile_is_longer_than_simulated_time(before, after):
+    assert before in TINY
+    with pytest.raises(
+        ProfileError, match=r"^my\.toml: latency\.copy_gap must be no more than 2\*\*62, not a number of"
+    ):
+        parse(TINY.replace(before, after), "my.toml")
+
+
+def test_no_point_of_a_curve_lies_beyond_simulated_time():
+    text = re.sub(r"(?m)^h2d = \{ value = \[\[\d+, \d+\]", f"h2d = {{ value = [[0, {2**62 + 1}]", TINY)
+    assert text != TINY
+    with pytest.raises(ProfileError, match=r"copies\.h2d must be a list of .* no more than 2\*\*62"):
+        parse(text, "my.toml")

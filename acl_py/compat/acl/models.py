@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from acl_py.compat.acl.arithmetic import evaluate
 from acl_py.compat.acl.base import DTYPES
+from device_model.scheduler import nanoseconds
 
 # aclDataType by name.
 DATA_TYPES: Mapping[str, int] = {
@@ -187,6 +188,8 @@ class Model:
                 raise ValueError(f"{name} must be one number, or one for each gear")
             if not all(0 <= amount < inf for amount in amounts):
                 raise ValueError(f"{name} must be 0 or more, and finite")
+        for us in self.cost_us:
+            nanoseconds("cost_us", us, 1000)
         for name, nbytes in (("work_size", self.work_size), ("weight_size", self.weight_size)):
             if nbytes is not None and (type(nbytes) is not int or nbytes < 0):
                 raise ValueError(f"{name} must be a number of bytes, 0 or more, not {nbytes!r}")

@@ -79,13 +79,15 @@ def set_op_wait_timeout(here: Session, seconds: int) -> Running:  # noqa: ARG001
 @runs("u")
 def set_op_execute_time_out(here: Session, seconds: int) -> Running:
     """Limit how long a kernel may run; 0 is the longest limit that the card has."""
-    return _limit("SetOpExecuteTimeOut", seconds * 10**9 or here.longest_kernel_ns)
+    ns = here.runtime.limit_ns("seconds", seconds, 10**9)
+    return _limit("SetOpExecuteTimeOut", ns or here.longest_kernel_ns)
 
 
 @gives("k")
 def set_op_execute_timeout_v2(here: Session, us: int) -> int:
     """The same in microseconds; gives the limit that is in force then."""
-    here.run(_limit("SetOpExecuteTimeOutV2", us * 1000 or here.longest_kernel_ns))
+    ns = here.runtime.limit_ns("us", us, 1000)
+    here.run(_limit("SetOpExecuteTimeOutV2", ns or here.longest_kernel_ns))
     return here.runtime.op_execute_ns // 1000
 
 

@@ -520,7 +520,14 @@ case(
     TypeError,
     "coroutine function",
 )
-case("host functions", "A negative duration", "await LaunchHostFunc(stream, print, us=-1)", ValueError, "-1 us")
+case(
+    "host functions",
+    "A negative duration",
+    "await LaunchHostFunc(stream, print, us=-1)",
+    ValueError,
+    "us of a host function",
+    "not -1",
+)
 case(
     "host functions",
     "One that raises",
@@ -630,7 +637,16 @@ case(
     Kind.FINALIZED,
     "finalised at",
 )
-case("devices", "Negative work of the host", "await HostWork(-5)", ValueError, "-5")
+case("devices", "Negative work of the host", "await HostWork(-5)", ValueError, "us of HostWork()", "not -5")
+case(
+    "devices",
+    "Work of the host that is longer than simulated time",
+    "await HostWork(1e16)",
+    ValueError,
+    "us of HostWork()",
+    "4,611,686,018,427,387 us, 146 years",
+    "1e+16",
+)
 case("devices", "Sleep for no number", "await Sleep(float('nan'))", ValueError, "nan")
 
 # --- notifies and words
