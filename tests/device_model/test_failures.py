@@ -186,9 +186,9 @@ def test_a_copy_that_goes_wrong_by_a_mistake_of_ours_has_ended():
     """The mistake passes through, and nothing waits for the copy any more."""
     rig = Rig()
     copy = rig.h2d(rig.stream(), 100)
-    copy.work.src_offset = 1 << 30  # beyond the end
+    copy.work.src_offset = None  # no number
     behind = rig.kernel(copy.stream, 10)
-    with pytest.raises((TypeError, ValueError)):
+    with pytest.raises(TypeError):
         rig.run()
     rig.run()
     assert (copy.done, copy.error.kind, behind.done) == (True, Kind.UNKNOWN, True)

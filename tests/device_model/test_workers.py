@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rig import MIB, Rig, tiny, whole
+from rig import Rig, tiny, whole
 
 from device_model.errors import DeviceError, Kind
 from device_model.memory import array
@@ -236,8 +236,8 @@ def test_of_several_failures_the_first_counts(workers, sizes):
 def test_an_error_that_is_not_the_programs_passes_through(workers):
     rig = Rig(workers=workers)
     copy = rig.h2d(rig.stream(), BIG)
-    copy.work.src_offset = MIB  # our own mistake: beyond the end
-    with pytest.raises((TypeError, ValueError)):
+    copy.work.src_offset = None  # our own mistake: no number
+    with pytest.raises(TypeError):
         rig.run()
 
 
