@@ -3,12 +3,21 @@
 import asyncio
 
 import pytest
-from histories import busy
+from histories import busy, tiny
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import acl_py
-from acl_py import CreateStream, LaunchKernel, Sleep, SynchronizeDevice, SynchronizeStream, current_simulation
+from acl_py import (
+    Cost,
+    CreateStream,
+    LaunchKernel,
+    Sleep,
+    SynchronizeDevice,
+    SynchronizeStream,
+    current_simulation,
+    kernel,
+)
 
 TASK = st.tuples(st.integers(0, 1), st.integers(1, 30), st.integers(0, 12))  # stream, launches, us of each kernel
 CANCEL = st.tuples(st.integers(0, 60), st.integers(0, 5))  # after us, which task
@@ -64,3 +73,31 @@ def test_whoever_is_cancelled_leaves_no_trace(tasks, cancels):
 @PROGRAMS
 def test_whoever_is_cancelled_leaves_no_trace_in_many_programs(tasks, cancels):
     _check(tasks, cancels)
+
+
+@tiny
+async def test_the_place_of_a_host_that_is_cancelled_as_it_gets_it_goes_to_the_next():
+    """At one instant a place in the queue is free, which the first of two waiting hosts gets, and a third task, which
+    wakes before it, cancels it. The second has the place at that instant; nothing else would wake it.
+    """
+    sim, stream, tasks = current_simulation(), await CreateStream(), []
+    queue, work, begin = stream.queues[0], kernel(cost=Cost(us=50), exclusive=True)(lambda: None), sim.now_ns
+    queue.depth = 1
+
+    async def cancel_the_first():
+        await Sleep(51)  # asked for before the launch whose end comes at the same instant
+        tasks[0].cancel()
+        return sim.now_ns - begin
+
+    third = asyncio.create_task(cancel_the_first())
+    await asyncio.sleep(0)
+    for _ in range(2):  # one runs, one fills the queue
+        await LaunchKernel(work, 4, (), stream)
+    tasks += [asyncio.create_task(LaunchKernel(work, 4, (), stream)) for _ in range(2)]
+    first, second = await asyncio.gather(*tasks, return_exceptions=True)
+    assert (await third, type(first), second.queued_ns - begin) == (51_000, asyncio.CancelledError, 52_000)
+    await SynchronizeDevice()
+    assert [(op.start_ns - begin, op.end_ns - begin) for op in sim.trace.ops] == [
+        (1_000, 51_000), (51_000, 101_000), (101_000, 151_000),
+    ]  # fmt: skip
+    assert (queue.depth, queue.waiting) == (1, [])

@@ -48,6 +48,25 @@ def test_a_queue_whose_head_waits_loses_its_turn(rig):
     ]  # fmt: skip
 
 
+def test_a_copy_engine_chooses_when_all_completions_of_the_instant_are_in(rig):
+    """The copy and the kernel end together; the copy is first, and the kernel makes the next of its queue ready."""
+    one, two = rig.stream(), rig.stream()
+    rig.h2d(one, 100)
+    one.wait(rig.kernel(rig.stream(), 100))
+    rig.h2d(one, 100)
+    rig.h2d(two, 100)
+    assert rig.run() == [("h2d", 1, 0, 100), ("kernel", 3, 0, 100), ("h2d", 1, 100, 200), ("h2d", 2, 200, 300)]
+
+
+def test_an_idle_copy_engine_chooses_when_all_completions_of_the_instant_are_in(rig):
+    """Two kernels end together and make a copy ready each: the turns count, not which kernel came first."""
+    one, two = rig.stream(), rig.stream()
+    for stream in (two, one):
+        stream.wait(rig.kernel(rig.stream(), 100))
+        rig.h2d(stream, 100)
+    assert rig.run()[2:] == [("h2d", 1, 100, 200), ("h2d", 2, 200, 300)]
+
+
 def test_turns_are_cyclic(rig):
     streams = [rig.stream() for _ in range(4)]
     rig.h2d(streams[2], 100)
