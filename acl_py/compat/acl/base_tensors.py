@@ -211,6 +211,8 @@ def set_tensor_const(handle: int, address: int, size: int) -> int:
     here, desc = session(), _desc(handle)
     if desc is None:
         return here.unknown(handle, TensorDesc)
+    if address < DEVICE_BASE:
+        here.check_extent(address, size)
     if address < DEVICE_BASE and not (address and is_readable(address, size)):
         return here.refuse(INVALID_PARAM, f"the host has no {size} bytes at {address:#x}")
     desc.constant = address, size

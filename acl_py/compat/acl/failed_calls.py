@@ -59,7 +59,7 @@ class Failures:
 
     def add_call(self, code: int, text: str) -> None:
         """The function of the module that a script is calling gives *code*; *text* says why."""
-        name = _called_function(_getframe(1))
+        name = called_function(_getframe(1))
         self._add(f"{name}() at ", site_of(_getframe(1)), code, text)
 
     def add_operation(self, op: Op, code: int, text: str) -> None:
@@ -110,7 +110,7 @@ def sentence(error: DeviceError) -> str:
     return f"{error.what}{remedy}"
 
 
-def _called_function(frame: FrameType | None) -> str:
+def called_function(frame: FrameType | None) -> str:
     """The function of the module that the script called: of the wrappers on the way to *frame* the outermost one."""
     name = "acl"
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):

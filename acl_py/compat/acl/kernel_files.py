@@ -90,6 +90,7 @@ def content_at(here: Session, address: int, size: int, what: str) -> bytes:
         raise here.error(INVALID_PARAM, f"{what} has no bytes: {size} at {address:#x}")
     if address >= DEVICE_BASE:
         raise here.error(PARAM_INVALID, f"{what} lies in device memory: pass the address of bytes of the host")
+    here.check_extent(address, size)
     if not host.is_readable(address, size):
         raise here.error(PARAM_INVALID, f"{what}: this process has no {size} bytes at {address:#x}")
     return ctypes.string_at(address, size)

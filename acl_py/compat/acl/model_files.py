@@ -50,6 +50,7 @@ def bytes_at(here: Session, address: int, size: int) -> bytes:
     if not size:
         raise here.error(MODEL_DATA_SIZE_INVALID, "the model has no bytes")
     if address < DEVICE_BASE:
+        here.check_extent(address, size)
         if not host.is_readable(address, size):
             raise here.error(MODEL_ADDR_INVALID, f"this process has no {size} bytes at {address:#x}")
         return ctypes.string_at(address, size)

@@ -14,8 +14,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from acl_py.compat.acl import host_objects, sidecars
 from acl_py.compat.acl import session as sessions
-from acl_py.compat.acl import sidecars
 from acl_py.compat.acl.binding import takes
 from acl_py.compat.acl.signatures import Signature, read
 
@@ -38,6 +38,7 @@ def install(*, replace: bool = False, **options: Any) -> ModuleType:
     sessions.end()
     sessions.guest_failures.clear()
     sidecars.brought_in.clear()
+    host_objects.objects.clear()
     sessions.options = chosen
     for name, module in modules.items():
         before = sys.modules.get(name)

@@ -110,6 +110,8 @@ async def kernel_args_init_by_user_mem(here: Session, handle: int, args: int, me
     function = here.thing(handle, Function)
     if not args or not memory or not size:
         raise here.error(INVALID_PARAM, "an address or the size is 0")
+    here.check_extent(args, _list_bytes(function), "dst")
+    here.check_extent(memory, size, "dst")
     if not host.is_writable(args, _list_bytes(function)) or not host.is_writable(memory, size):
         raise here.error(PARAM_INVALID, f"the host has no writable memory for the list, or no {size} bytes for it")
     known = here.objects.get(args)

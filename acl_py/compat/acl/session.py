@@ -15,24 +15,27 @@ from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from sys import _getframe
 from typing import Any, Protocol
 
 from acl_py import log
 from acl_py.blocking import BlockingBridge, take_part
 from acl_py.codes import named_code
-from acl_py.compat.acl.failed_calls import Failures, OperationFailures, sentence
+from acl_py.compat.acl.failed_calls import Failures, OperationFailures, called_function, sentence
 from acl_py.compat.acl.handles import INVALID_PARAM as INVALID_PARAM  # of the C layer
 from acl_py.compat.acl.handles import Handles
+from acl_py.compat.acl.host_objects import objects
 from acl_py.compat.acl.wording import reword
 from acl_py.errors import AclError, DeadlockError, Kind
 from acl_py.runtime import Runtime
 from acl_py.scopes import SUCCESS as NO_ERROR
 from acl_py.scopes import Scope, last_error, opened, scope_var
 from acl_py.simulation import Simulation, build
+from acl_py.sites import site_of
 from acl_py.trace import Trace
 from device_model.contexts import Context
 from device_model.errors import DeviceError
-from device_model.memory import Buffer
+from device_model.memory import DEVICE_BASE, Buffer
 from device_model.profile import DeviceProfile, load
 from device_model.rules import ACL, ContextGone
 
@@ -86,6 +89,7 @@ class Session(Handles):
         self.shares_messages = False  # get_recent_err_msg tells of all threads
         self.last_message: str | None = None  # of whichever thread
         self.failures = Failures()
+        self._beyond: set[tuple[str, str]] = set()  # functions and lines that go beyond the end of an object
         self.unsupported: dict[str, None] = {}  # functions that were asked for in vain, told of once
         self.warned: dict[str, None] = {}  # what else the log has said once
         self.notes: dict[Any, Any] = {}  # settings that a script reads again, and that have no effect here
@@ -178,9 +182,30 @@ class Session(Handles):
         """The *nbytes* at *address*: of an allocation, or of any host memory that is there, as pageable memory.
 
         Raises:
-            AclError: there is no such memory; *role* is what the caller calls it, and "dst" must be writable.
+            AclError: there is no such memory; *role* is what the caller calls it, and "dst" must be writable and within
+                the object that its address was taken of.
         """
+        if address < DEVICE_BASE:
+            self.check_extent(address, nbytes, role)
         return self.runtime.memory.at(address, nbytes, role)
+
+    def check_extent(self, address: int, nbytes: int, role: str = "src") -> None:
+        """Of host memory: whether the *nbytes* at *address* go beyond the end of the object that acl.util was given.
+        To read there is a finding; to write, as "dst", an AclError besides.
+        """
+        holder = objects.holder(address)
+        if holder is None or address + nbytes <= holder[2]:
+            return
+        known, begin, end = holder
+        left = f"only {end - address} are left of the {end - begin} that {known.taker}() was given at {known.made}"
+        site = site_of(_getframe(1))
+        function = called_function(_getframe(1))
+        if (function, f"{site}") not in self._beyond:
+            self._beyond.add((function, f"{site}"))
+            does = "writes" if role == "dst" else "reads"
+            self.warn_once(f"{function}() at {site} {does} {nbytes} bytes where {left}")
+        if role == "dst":
+            raise self.error(PARAM_INVALID, f"{nbytes} bytes are written where {left}; make it larger, or copy less")
 
     # --- what is not simulated
 

@@ -5,7 +5,6 @@ import signal
 import threading
 import traceback
 import warnings
-from collections import deque
 from collections.abc import Callable
 from contextvars import Context, copy_context
 from math import prod
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from acl_py.compat.acl.binding import WrongContainerError, takes
+from acl_py.compat.acl.host_objects import objects
 from acl_py.compat.acl.session import INVALID_PARAM, SUCCESS, GuestSession, session
 from acl_py.sites import site_of
 from device_model.memory import DEVICE_BASE
@@ -22,12 +22,6 @@ from device_model.memory.host import address_of, array_at, is_readable
 
 # NumPy's type numbers, which scripts write down as such.
 _TYPES: dict[int, np.dtype[Any]] = {np.dtype(char).num: np.dtype(char) for char in "?bBhHiIlLqQefdgFDG"}
-
-
-# What the last addresses were taken of. Many scripts take that of a temporary, bytes_to_ptr(array.tobytes()), and copy
-# from it in the next line: with the vendor's binding nobody uses the memory again in between, but here Python does.
-_lately: deque[Any] = deque(maxlen=16)
-_SMALL = 32 << 20  # what is larger the system takes back when it is freed: such a script ends on a card
 
 
 def _alone() -> int:
@@ -43,13 +37,15 @@ def _alone() -> int:
 _ALONE = _alone()
 
 
-def _keep(references: int, name: str, data: Any, nbytes: int) -> None:
-    """Keep *data*, to which there were so many references, for some calls more; if nobody else does, say so."""
-    if nbytes <= _SMALL:
-        _lately.append(data)
-    if references <= _ALONE:
+def _note(references: int, name: str, data: Any) -> None:
+    """Note that the address of *data* was taken, to which there were so many references; if only the call has one, say
+    so.
+    """
+    site, is_temporary = site_of(_getframe(1)), references <= _ALONE
+    objects.add(data, f"acl.util.{name}", site, is_temporary=is_temporary)
+    if is_temporary:
         what = "takes the address of a temporary, whose memory is free again at once: keep the temporary in a variable"
-        session().warn_once(f"acl.util.{name}() at {site_of(_getframe(1))} {what}")
+        session().warn_once(f"acl.util.{name}() at {site} {what}")
 
 
 @takes("y")
@@ -57,8 +53,10 @@ def bytes_to_ptr(data: bytes) -> int:
     """The address inside *data*; scripts write there, immutable or not, and read it back. Keep it yourself: the address
     does so for a few calls only.
     """
-    _keep(getrefcount(data), "bytes_to_ptr", data, len(data))
-    return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
+    address = ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
+    if not objects.is_known(address, data):
+        _note(getrefcount(data), "bytes_to_ptr", data)
+    return address
 
 
 def _check_host(name: str, address: int, nbytes: int) -> None:
@@ -66,6 +64,7 @@ def _check_host(name: str, address: int, nbytes: int) -> None:
     if address >= DEVICE_BASE:
         what = f"acl.util.{name}: {address:#x} is device memory; copy it to the host with acl.rt.memcpy() first"
         raise ValueError(what)
+    session().check_extent(address, nbytes)
     if nbytes and not (address and is_readable(address, nbytes)):
         raise ValueError(f"acl.util.{name}: the host has no {nbytes} bytes at {address:#x}")
 
@@ -91,8 +90,8 @@ def numpy_to_ptr(array: Any) -> int:
     if not array.flags.forc:
         what = "acl.util.numpy_to_ptr of an array that is not contiguous: its values do not follow each other there"
         warnings.warn(what, stacklevel=3)
-    if array.base is None:  # a view keeps nothing that its array would not
-        _keep(getrefcount(array), "numpy_to_ptr", array, array.nbytes)
+    # A view may well be a temporary: it keeps nothing that its array would not.
+    _note(getrefcount(array) if array.base is None else _ALONE + 1, "numpy_to_ptr", array)
     return address_of(array)
 
 
@@ -101,6 +100,7 @@ def numpy_contiguous_to_ptr(array: Any) -> tuple[int, Any]:
     """The address of a contiguous array with the same values, and that array: the same one if it is contiguous."""
     _check_array("numpy_contiguous_to_ptr", array)
     contiguous = np.ascontiguousarray(array)
+    _note(_ALONE + 1, "numpy_contiguous_to_ptr", contiguous)  # the caller gets it
     return address_of(contiguous), contiguous
 
 

@@ -1,0 +1,160 @@
+"""Host objects whose addresses a script took: how far each goes, so that a copy beyond its end is found.
+
+An address says where memory begins and not where it ends, and a card's runtime does not ask: what is copied beyond the
+end is somebody else's. Known here are `bytes`, `bytearray` and arrays that acl.util was given. A part of an array
+reaches as far as the array or the bytes that own its memory, for scripts take the address of a row and mean all that
+follows.
+
+A `bytes` has no weak references, so it is held here, and let go when nobody else holds it. That is looked at when as
+much again has been added as was left the last time.
+"""
+
+import ctypes
+import threading
+import weakref
+from bisect import bisect_right, insort
+from collections import deque
+from collections.abc import Callable
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+
+from acl_py.sites import Site
+from device_model.memory.host import address_of
+
+# Many scripts take the address of a temporary, bytes_to_ptr(array.tobytes()), and copy from it in the next line: with
+# the vendor's binding nobody uses the memory again in between, but here Python does. So the last ones are kept.
+_LATELY = 16
+_SMALL = 32 << 20  # what is larger the system takes back when it is freed: such a script ends on a card
+_LARGEST = 256 << 20  # bytes of one object that may be held a little longer than the script holds it
+
+
+def _is_array(thing: Any) -> bool:
+    return isinstance(thing, np.ndarray)
+
+
+def _size(thing: Any) -> int:
+    return int(thing.nbytes) if isinstance(thing, np.ndarray) else len(thing)
+
+
+def _owner(thing: Any) -> Any:
+    """The array, bytes or bytearray whose memory *thing* is in; None if it is memory of another sort."""
+    while isinstance(thing, np.ndarray):
+        base = thing.base
+        if base is None:
+            return thing if thing.flags.owndata else None
+        thing = base.obj if isinstance(base, memoryview) else base
+    return thing if isinstance(thing, bytes | bytearray) else None
+
+
+def _extent(thing: Any) -> tuple[int, int]:
+    if isinstance(thing, bytes):
+        begin = ctypes.cast(ctypes.c_char_p(thing), ctypes.c_void_p).value or 0
+        return begin, begin + len(thing)
+    array = thing if isinstance(thing, np.ndarray) else np.frombuffer(thing, np.uint8)
+    begin = address_of(array)
+    return begin, begin + array.nbytes
+
+
+class HostObject:
+    """One object: what gives its memory, and which function was given it, at which line."""
+
+    __slots__ = ("_fixed", "made", "reference", "taker", "thing")
+
+    def __init__(self, thing: Any, taker: str, made: Site) -> None:
+        self.reference: Callable[[], Any] | None = weakref.ref(thing) if isinstance(thing, np.ndarray) else None
+        self.thing: Any = thing if self.reference is None else None
+        self._fixed = _extent(thing) if isinstance(thing, bytes) else None
+        self.taker = taker
+        self.made = made
+
+    def extent(self) -> tuple[int, int]:
+        """Where its memory begins and ends now; nowhere if it is gone."""
+        if self._fixed is not None:
+            return self._fixed
+        thing = self.thing if self.reference is None else self.reference()
+        return (0, 0) if thing is None else _extent(thing)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the script still has it."""
+        return getrefcount(self.thing) > _ONLY_HERE if self.reference is None else self.reference() is not None
+
+
+def _only_here() -> int:
+    """How many references there are to what only a HostObject holds."""
+    alone = HostObject(bytes(bytearray(2)), "", Site(_only_here.__code__, 0))
+    return getrefcount(alone.thing)
+
+
+_ONLY_HERE = _only_here()
+
+
+class HostObjects:
+    """The objects whose addresses were taken, by where they begin."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()  # to let go of an object may run a script's finalizer
+        self._begins: list[int] = []
+        self._objects: dict[int, HostObject] = {}
+        self._lately: deque[Any] = deque(maxlen=_LATELY)
+        self._most = 64  # objects, and bytes held, until it is looked at who still has them
+        self._most_bytes = _LARGEST
+        self._held_bytes = 0
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        with self._lock:
+            self._begins, self._objects, self._held_bytes = [], {}, 0
+            self._lately.clear()
+
+    def add(self, thing: Any, taker: str, made: Site, *, is_temporary: bool) -> None:
+        """The function *taker* was given *thing*, bytes or an array, at the line *made*."""
+        owner = _owner(thing)
+        nbytes = 0 if owner is None else _size(owner)
+        with self._lock:
+            if nbytes <= _SMALL:
+                self._lately.append(thing)
+            if not nbytes or (nbytes > _SMALL and is_temporary) or (nbytes > _LARGEST and not _is_array(owner)):
+                return
+            found = HostObject(owner, taker, made)
+            begin = found.extent()[0]
+            if begin not in self._objects:
+                insort(self._begins, begin)
+            self._objects[begin] = found
+            self._held_bytes += 0 if _is_array(owner) else nbytes
+            if len(self._objects) > self._most or self._held_bytes > self._most_bytes:
+                self._let_go()
+
+    def is_known(self, address: int, data: bytes) -> bool:
+        """Whether *data*, which begins at *address*, was added."""
+        found = self._objects.get(address)
+        return found is not None and found.thing is data
+
+    def holder(self, address: int) -> tuple[HostObject, int, int] | None:
+        """The object in whose memory *address* lies, if it is known and alive, with the beginning and the end of that
+        memory.
+        """
+        with self._lock:
+            begins = self._begins
+            place = bisect_right(begins, address) - 1
+            while place >= 0:
+                found = self._objects[begins[place]]
+                begin, end = found.extent()
+                if begin and (end - begin <= _SMALL or found.is_held):
+                    return (found, begin, end) if begin <= address < end else None
+                del self._objects[begins.pop(place)]  # gone: what lies there now is another's
+                place -= 1
+        return None
+
+    def _let_go(self) -> None:
+        """Let go of what nobody else holds."""
+        self._objects = {begin: each for begin, each in self._objects.items() if each.is_held}
+        self._begins = sorted(self._objects)
+        self._held_bytes = sum(_size(each.thing) for each in self._objects.values() if each.reference is None)
+        self._most = 2 * len(self._objects) + 64
+        self._most_bytes = 2 * self._held_bytes + _LARGEST
+
+
+objects = HostObjects()  # of the process, as its addresses are
