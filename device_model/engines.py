@@ -19,6 +19,7 @@ What an engine does was found on an H200 (docs/accuracy.md has the evidence):
 from collections import deque
 from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heappush
+from typing import NamedTuple
 
 from device_model.ops import CoreKernel, Fill, HostFunction, Kernel, Occupation, Op, Work
 from device_model.profile import Curve
@@ -26,6 +27,7 @@ from device_model.scheduler import Nanoseconds, Scheduler
 from device_model.streams import HardwareQueue
 
 Finish = Callable[[Op, Nanoseconds], None]  # what the device does with an operation whose time is over
+WORTHWHILE = 2  # rounds of equal waves that are skipped rather than played
 Begin = Callable[[Op], Occupation]  # how it runs a core kernel whose time has come
 
 
@@ -191,11 +193,35 @@ class CopyEngine(_Engine):
             self.scheduler.dirty.append(self)
 
 
+class _Wave:
+    """Exclusive blocks of one kernel that run side by side and end together."""
+
+    __slots__ = ("blocks", "end_ns", "op")
+
+    def __init__(self, op: Op, blocks: int, end_ns: Nanoseconds) -> None:
+        self.op = op
+        self.blocks = blocks
+        self.end_ns = end_ns
+
+
+class _Lead(NamedTuple):
+    """The waves of *op*, the head of the list, are so many rounds of *period_ns* ahead of what has happened."""
+
+    op: Op
+    rounds: int
+    period_ns: Nanoseconds
+
+
 class Dispatcher(_Engine):
-    """Places the blocks of kernels on the AI cores (SMs)."""
+    """Places the blocks of kernels on the AI cores (SMs).
+
+    While the head of the list has more blocks than the cores take, each of its waves is followed by one just like it,
+    until something else frees a core or comes to the head. So all of these rounds but the last are skipped: the waves
+    in flight end that much later. If something does happen meanwhile, `_fall_back` puts them where they really are.
+    """
 
     __slots__ = (
-        "_arrivals", "_end", "_held", "begin", "block_overhead_ns", "copy_time", "drain_ns", "fill_time", "finish_core",
+        "_arrivals", "_end", "_held", "_lead", "_waves", "begin", "block_overhead_ns", "copy_time", "drain_ns", "fill_time", "finish_core",
         "list", "open_cores", "pinned_fill_time", "resident", "resident_limit", "shared_blocks", "tail_ns",
     )  # fmt: skip
 
@@ -232,6 +258,8 @@ class Dispatcher(_Engine):
         self.list: list[tuple[int, int, Op]] = []  # a heap of (priority, arrival, operation)
         self._arrivals = 0
         self._held = False  # a copy or fill has the memory of the device for itself
+        self._waves: dict[Op, list[_Wave]] = {}  # those in flight of kernels that have, or had, blocks left to place
+        self._lead: _Lead | None = None
         self._end = self._ended  # bound once
 
     def __repr__(self) -> str:
@@ -247,6 +275,8 @@ class Dispatcher(_Engine):
     def offer(self, queue: HardwareQueue) -> None:
         """The same, with the device settled."""
         self._collect(queue)
+        if self._lead is not None and self._is_disturbed(self._lead):
+            self._fall_back(self._lead, settled=True)
         self.grant()
 
     def _collect(self, queue: HardwareQueue) -> None:
@@ -261,6 +291,8 @@ class Dispatcher(_Engine):
     def grant(self) -> None:
         """Let the head of the list place its blocks, then the next, as long as the head could place all."""
         self.is_dirty = False
+        if self._lead is not None and self._is_disturbed(self._lead):
+            self._fall_back(self._lead, settled=False)
         entries = self.list
         scheduler = self.scheduler
         while entries and not self._held:
@@ -310,8 +342,55 @@ class Dispatcher(_Engine):
         op.left -= count
         op.running += count
         start = max(self.scheduler.now, op.start_ns)
-        self.scheduler.at(start + kernel.block_ns + self.block_overhead_ns, self._wave_ended, (op, count))
-        return not op.left
+        period_ns = kernel.block_ns + self.block_overhead_ns
+        wave = _Wave(op, count, start + period_ns)
+        self.scheduler.at(wave.end_ns, self._wave_ended, wave)
+        if not op.left:
+            return True
+        self._waves.setdefault(op, []).append(wave)
+        rounds = op.left // op.running - 1  # but for the last, which may have fewer blocks
+        if rounds >= WORTHWHILE:
+            self._skip(_Lead(op, rounds, period_ns))
+        return False
+
+    def _skip(self, lead: _Lead) -> None:
+        """Let all waves of the head end some rounds later: in each, every wave takes its cores once more."""
+        op, rounds, period_ns = lead
+        op.left -= rounds * op.running
+        for wave in self._waves[op]:
+            wave.end_ns += rounds * period_ns  # `_wave_ended` sees to it
+        self._lead = lead
+
+    def _is_disturbed(self, lead: _Lead) -> bool:
+        """Is there a core for one more block, or another head?"""
+        return self.open_cores > self.shared_blocks or self.list[0][2] is not lead.op
+
+    def _fall_back(self, lead: _Lead, *, settled: bool) -> None:
+        """Let the waves end in the round in which they are now. One that ends at this very instant has been followed by
+        its next only if the device has *settled* since.
+        """
+        op, rounds, period_ns = lead
+        self._lead = None
+        now = self.scheduler.now
+        for wave in self._waves.get(op, ())[:]:
+            end = wave.end_ns - rounds * period_ns
+            passed = 0
+            if end <= now and period_ns:
+                passed = (now - end) // period_ns + 1
+                if not settled and (now - end) % period_ns == 0:
+                    passed -= 1
+            elif end <= now:
+                passed = rounds
+            left = rounds - passed
+            if left <= 0:
+                continue
+            op.left += left * wave.blocks
+            wave.end_ns -= left * period_ns
+            self.scheduler.forget(wave)
+            if wave.end_ns > now:
+                self.scheduler.at(wave.end_ns, self._wave_ended, wave)
+            else:
+                self._wave_ended(wave)
 
     def _take_cores(self, op: Op, work: CoreKernel) -> bool:
         """Let a core kernel start on the cores that it wants, if so many are empty."""
@@ -368,11 +447,19 @@ class Dispatcher(_Engine):
         if self.list:
             self.mark()
 
-    def _wave_ended(self, wave: tuple[Op, int]) -> None:
-        """Some blocks end together; their cores are free."""
-        op, count = wave
-        self.open_cores += count
-        op.running -= count
+    def _wave_ended(self, wave: _Wave) -> None:
+        """Some blocks end together, unless their kernel has skipped rounds meanwhile; their cores are free."""
+        op = wave.op
+        if wave.end_ns > self.scheduler.now:
+            self.scheduler.at(wave.end_ns, self._wave_ended, wave)
+            return
+        waves = self._waves.get(op)
+        if waves is not None and wave in waves:
+            waves.remove(wave)
+            if not waves:
+                del self._waves[op]
+        self.open_cores += wave.blocks
+        op.running -= wave.blocks
         if not op.left and not op.running:
             self.scheduler.at(self.scheduler.now + self.drain_ns, self._end, op)
         self.mark()

@@ -326,8 +326,12 @@ class Scheduler:
     def cancel(self, timer: Completion) -> None:
         """Forget *timer*, if it has not rung: time is not to go on for its sake."""
         if not timer.done:
-            self.heap[:] = [entry for entry in self.heap if entry[3] is not timer]
-            heapify(self.heap)
+            self.forget(timer)
+
+    def forget(self, subject: object) -> None:
+        """Nothing happens on *subject* any more."""
+        self.heap[:] = [entry for entry in self.heap if entry[3] is not subject]
+        heapify(self.heap)
 
     def raise_later(self, error: BaseException) -> None:
         """Let *error*, raised by a function of the user in the middle of an instant, come out of the call that runs the

@@ -9,6 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rig import MIB, Rig, line, tiny
 
+from device_model import engines
+
 # --- copy engines
 
 
@@ -352,6 +354,57 @@ def test_waves_are_what_placing_block_by_block_gives(launches, cores, overhead, 
             heappush(free, now + block_ns + overhead)
         expected.append((index, placed[0], placed[-1] + block_ns + overhead + drain))
     assert sorted((stream, start, end) for _, stream, start, end in rig.run()) == expected
+
+
+def test_the_waves_of_a_huge_kernel_are_arithmetic_not_events(rig):
+    """2**31 - 1 blocks on four cores: half a thousand million waves."""
+    rig.kernel(rig.stream(), 10, blocks=3, exclusive=True)
+    rig.kernel(rig.stream(), 100, blocks=2**31 - 1, exclusive=True)
+    rig.advance(10**9)
+    rig.kernel(rig.stream(priority=-1), 10, blocks=1, exclusive=True)  # at a block boundary, as ever
+    assert rig.run() == [
+        ("kernel", 1, 0, 10),
+        ("kernel", 3, 1_000_000_010, 1_000_000_020),
+        ("kernel", 2, 0, 53_687_091_210),
+    ]
+    assert rig.scheduler.sequence < 100
+
+
+arrivals = st.lists(
+    st.tuples(
+        st.sampled_from([0, 0, 1, 5, 10, 30, 100]),  # after the one before
+        st.sampled_from([0, 1, 7, 10, 20]),  # nanoseconds for each block
+        st.sampled_from([1, 2, 3, 5, 40, 100]),  # blocks
+        st.booleans(),  # exclusive?
+        st.sampled_from([0, 0, -1, -2]),  # priority
+        st.booleans(),  # in the stream before?
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+def played(launches, cores, overhead, drain):
+    rig = Rig(tiny(cores={"count": cores, "resident_kernels": 4}, latency={"block": overhead, "kernel_drain": drain}))
+    stream, now = rig.stream(), 0
+    for after, block_ns, blocks, exclusive, priority, same in launches:
+        now += after
+        rig.advance(now)
+        stream = stream if same else rig.stream(priority=priority)
+        rig.kernel(stream, block_ns, blocks, exclusive=exclusive)
+        if priority == -2:
+            rig.d2d(rig.stream(priority=priority), 15)
+    return rig.run()
+
+
+@settings(deadline=None, max_examples=300)
+@given(arrivals, st.integers(1, 5), st.sampled_from([0, 3]), st.sampled_from([0, 4]))
+def test_skipped_rounds_change_nothing(launches, cores, overhead, drain):
+    """Against the same device that plays every wave."""
+    skipped = played(launches, cores, overhead, drain)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engines, "WORTHWHILE", 10**9)
+        assert played(launches, cores, overhead, drain) == skipped
 
 
 # --- host functions
