@@ -21,6 +21,7 @@ from acl_py.programs import Program, ProgramError, load
 from acl_py.replay import Replay, replay
 from acl_py.trace import chart, chrome
 from device_model import profile as profiles
+from device_model.printable import printable
 from device_model.profile import Curve, DeviceProfile, ProfileError
 from device_model.rules import RULES, SyncRules
 
@@ -203,7 +204,7 @@ def _replay(program: Program, card: DeviceProfile, rules: SyncRules | None, inje
     try:
         return replay(program, device=card, rules=rules, faults=injected)
     except DeadlockError as error:
-        raise ProgramError(f"{program.id}: {error}") from error
+        raise ProgramError(f"{printable(program.id)}: {error}") from error
 
 
 def _programs(files: Sequence[Path]) -> list[Program | ProgramError]:
@@ -281,13 +282,13 @@ def _show(runs: Sequence[Replay]) -> None:
     console = _console()
     if len(runs) == 1:
         run = runs[0]
-        console.print(f"{escape(run.program.id)}: {run.makespan_us:,.1f} us", highlight=False)
+        console.print(f"{escape(printable(run.program.id))}: {run.makespan_us:,.1f} us", highlight=False)
         console.print(chart.lanes(run.trace, console.width), markup=False, highlight=False, soft_wrap=True)
     elif runs:
         console.print(_comparison(runs))
     for run in runs:
         for rule in run.rules:
-            what = f"{run.program.id}: {rule.text} has struck {rule.struck} of the {rule.seen} that it saw"
+            what = f"{printable(run.program.id)}: {rule.text} has struck {rule.struck} of the {rule.seen} that it saw"
             console.print(what, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -305,9 +306,11 @@ def _compare(programs: Sequence[Program | ProgramError], rules: Sequence[SyncRul
             _complain(str(error))
             continue
         if not found:
-            console.print(f"{escape(program.id)}: no difference", highlight=False)
+            console.print(f"{escape(printable(program.id))}: no difference", highlight=False)
             continue
-        table = Table("what", "where", *(each.name for each in rules), title=escape(program.id), title_justify="left")
+        table = Table(
+            "what", "where", *(each.name for each in rules), title=escape(printable(program.id)), title_justify="left"
+        )
         for each in found:
             table.add_row(each.what, escape(each.where), *(escape(each.under[rule.name]) for rule in rules))
         console.print(table)
@@ -323,7 +326,9 @@ def _comparison(runs: Sequence[Replay]) -> Table:
         ops = run.trace.ops
         busy = {engine: sum(op.end_ns - op.start_ns for op in ops if op.engine == engine) / 1000 for engine in _ENGINES}
         times = [f"{busy[engine]:,.1f}" for engine in _ENGINES]
-        table.add_row(escape(run.program.id), str(len(run.host)), str(len(ops)), *times, f"{run.makespan_us:,.1f}")
+        table.add_row(
+            escape(printable(run.program.id)), str(len(run.host)), str(len(ops)), *times, f"{run.makespan_us:,.1f}"
+        )
     return table
 
 

@@ -7,7 +7,8 @@ memory, and how long it took until a fault was seen.
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import cache
@@ -26,6 +27,8 @@ from acl_py.runtime import Runtime
 from acl_py.scopes import SUCCESS, last_error
 from acl_py.trace import Trace
 from device_model.memory import Space
+from device_model.memory.backing import ROOM
+from device_model.printable import printable
 from device_model.rules import KernelFailure
 from device_model.scheduler import Completion
 
@@ -71,29 +74,40 @@ class Player:
         self.streams["per_thread"] = streams.PER_THREAD_STREAM
         self._threads: defaultdict[str, _Thread] = defaultdict(_Thread)  # besides the main one
         self._step: Step | None = None  # the one that is being played
+        self._pageable_bytes = 0
         self._pool_base: int | None = None  # the address of the first stream-ordered allocation
         # What is there before the first call has cost no time: it is made in the model, not by calls.
         context = runtime.device(0).primary
         for name, buffer in program.buffers.items():
-            self.memory[name] = _make(runtime, **buffer)
+            self.memory[name] = self._make(f"buffers.{printable(name)}", **buffer)
+        if len(program.streams) > (left := context.device.stream_ids.left):
+            raise self._unplayable(f"streams: there are {len(program.streams):,}, and the device has {left:,} left")
         for name, options in program.streams.items():
             nonblocking = options["flags"] == "nonblocking"
             stream = context.create_stream(nonblocking=nonblocking, priority=options["priority"], made=program.id)
-            stream.name = name  # as traces and messages call it
+            stream.name = printable(name)  # as traces and messages call it
             self.streams[name] = stream
         for name, options in program.events.items():
             event = self.events[name] = context.create_event(timing=options["timing"], made=program.id)
             event.blocking = options["blocking"]
 
     def play(self, step: Step) -> Played:
-        """Make one call."""
+        """Make one call.
+
+        Raises:
+            ProgramError: the host would crash in it, or simulated time would go on behind its end.
+        """
+        self._step = step
+        with self._within_time():
+            return self._play(step)
+
+    def _play(self, step: Step) -> Played:
         runtime = self.runtime
         runtime.pay(GAP_NS)
         if step.op == "host_register":
             runtime.pay(TOUCH_NS_PER_MIB * step.fields["bytes"] >> 20)
         if step.thread is not None:
             runtime.pay(HANDOFF_NS)
-        self._step = step
         enter, ret = runtime.host_ns, 0
         answer: Any = None
         try:
@@ -128,11 +142,16 @@ class Player:
             return streams.PER_THREAD_STREAM
         if thread.stream is None:
             thread.stream = context.create_stream(nonblocking=False, priority=0, made=self.program.id)
-            thread.stream.name = f"per_thread of {name}"
+            thread.stream.name = f"per_thread of {printable(name)}"
         return thread.stream
 
     def end(self) -> float:
         """Synchronise the device once more: the makespan."""
+        self._step = None
+        with self._within_time():
+            return self._end()
+
+    def _end(self) -> float:
         self.runtime.pay(GAP_NS)
         try:
             finish(devices.SynchronizeDevice())
@@ -255,7 +274,7 @@ class Player:
         await mem.FreeHost(self.memory[name])
 
     async def host_register(self, name: str, bytes: int) -> None:  # noqa: A002
-        self.memory[name] = await mem.HostRegister(np.zeros(bytes, np.uint8))
+        self.memory[name] = await mem.HostRegister(self._pageable("bytes", bytes))
 
     async def host_unregister(self, name: str) -> None:
         await mem.HostUnregister(self.memory[name])
@@ -274,7 +293,7 @@ class Player:
 
     async def create_stream(self, name: str, flags: str, priority: int) -> None:
         stream = await streams.CreateStream(nonblocking=flags == "nonblocking", priority=priority)
-        stream.name = name
+        stream.name = printable(name)
         self.streams[name] = stream
 
     async def destroy_stream(self, name: str) -> None:
@@ -363,18 +382,38 @@ class Player:
             problem = f"has {memory.nbytes} bytes, and {nbytes} are touched"
         else:
             return memory
+        raise self._unplayable(f"buf: {buf!r} {problem}; the host would crash here")
+
+    def _make(self, where: str, space: str, bytes: int) -> mem.Memory:  # noqa: A002
+        """Memory that is there before the first call."""
+        try:
+            if space == "device":
+                return self.runtime.memory.malloc(0, bytes, None)
+            if space == "pinned":
+                return self.runtime.memory.malloc_host(bytes, None)
+        except AclError as error:
+            raise self._unplayable(f"{where}: {space} memory: {error.what}") from error
+        return self._pageable(where, bytes)
+
+    def _pageable(self, where: str, nbytes: int) -> mem.Memory:
+        """Ordinary memory of the host, which takes room only where it is touched."""
+        self._pageable_bytes += nbytes
+        if self._pageable_bytes > ROOM:
+            what = f"{self._pageable_bytes:,} bytes of pageable memory, and this host has {ROOM:,}"
+            raise self._unplayable(f"{where}: {what}")
+        return np.zeros(nbytes, np.uint8)
+
+    @contextmanager
+    def _within_time(self) -> Iterator[None]:
+        try:
+            yield
+        except OverflowError as error:
+            raise self._unplayable(str(error)) from error
+
+    def _unplayable(self, problem: str) -> ProgramError:
         step = self._step
-        assert step is not None, "only steps touch memory"
-        where = f"program {self.program.id!r}: step {step.index} ({step.op})"
-        raise ProgramError(f"{where}: buf: {buf!r} {problem}; the host would crash here")
-
-
-def _make(runtime: Runtime, space: str, bytes: int) -> mem.Memory:  # noqa: A002
-    if space == "device":
-        return runtime.memory.malloc(0, bytes, None)
-    if space == "pinned":
-        return runtime.memory.malloc_host(bytes, None)
-    return np.zeros(bytes, np.uint8)
+        where = "" if step is None else f"step {step.index} ({step.op}): "
+        return ProgramError(f"program {self.program.id!r}: {where}{problem}")
 
 
 def _behind(memory: mem.Memory, offset: int) -> Any:

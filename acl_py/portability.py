@@ -21,6 +21,7 @@ from acl_py.scopes import SUCCESS, Scope, last_error, scope_var
 from acl_py.simulation import build
 from device_model import memory as model
 from device_model.memory import Space
+from device_model.printable import printable
 from device_model.profile import DeviceProfile
 from device_model.rules import SyncRules
 from device_model.workers import Workers
@@ -61,13 +62,15 @@ def differences(
     runs = [copy_context().run(_run, program, each, device) for each in rules]
     found = [*_codes(program, runs), *_waits(program, runs), *_orders(program, runs), *_results(program, runs)]
     if any(run.hang for run in runs):
-        found.insert(0, Difference("hang", program.id, {run.rules: run.hang or "runs to its end" for run in runs}))
+        found.insert(
+            0, Difference("hang", printable(program.id), {run.rules: run.hang or "runs to its end" for run in runs})
+        )
     return found
 
 
 def name_of(step: Step) -> str:
     """A step as people find it: its place and what it is."""
-    label = f" {step.id}" if step.id is not None else ""
+    label = f" {printable(step.id)}" if step.id is not None else ""
     return f"step {step.index} {step.op}{label}"
 
 
@@ -221,7 +224,7 @@ def _contents(where: str, runs: Sequence[_Run], contents: Sequence[dict[str, str
     return [
         Difference(
             "result",
-            f"buffer {name} {where}",
+            f"buffer {printable(name)} {where}",
             {run.rules: f"holds {each[name]}" for run, each in zip(runs, contents, strict=True)},
         )
         for name in differing

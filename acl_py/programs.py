@@ -5,15 +5,19 @@ They are how measured ground truth is kept, how a bug is reported, and how a sch
 `replay.py` runs them. docs/programs.md describes the format, and `OPS` below is the same as a table.
 """
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
 
+from acl_py.documents import DocumentError, Odd, read, short
+from device_model.printable import listed, printable
 from device_model.scheduler import END_NS
 
 _REQUIRED = object()
+_LONGEST = 200  # characters of a name
+_A_NAME = f"a name of 1 to {_LONGEST} characters, none of them half of a surrogate pair"
 
 
 class ProgramError(ValueError):
@@ -55,8 +59,8 @@ class _Field:
     makes: str | None = None
 
 
-def _whole(value: object, least: int) -> bool:
-    return type(value) is int and value >= least
+def _whole(value: object, least: int, most: int = 2**63 - 1) -> bool:
+    return type(value) is int and least <= value <= most
 
 
 def _amount(value: object) -> bool:
@@ -64,7 +68,7 @@ def _amount(value: object) -> bool:
 
 
 def _text(value: object) -> bool:
-    return isinstance(value, str) and value != ""
+    return isinstance(value, str) and 1 <= len(value) <= _LONGEST and not any("\ud800" <= c <= "\udfff" for c in value)
 
 
 def _name(kind: str, *, makes: bool = False) -> _Field:
@@ -72,29 +76,29 @@ def _name(kind: str, *, makes: bool = False) -> _Field:
 
 
 _STREAM, _EVENT, _MEMORY = _name("stream"), _name("event"), _name("buffer")
-_BYTES = _Field("a number of bytes, 1 or more", lambda value: _whole(value, 1))
-_COUNT = _Field("a number of bytes, 0 or more", lambda value: _whole(value, 0))
-_OFFSET = _Field("a number of bytes, 0 or more", lambda value: _whole(value, 0), 0)
-_ADDRESS = _Field("an address: a whole number, 0 or more", lambda value: _whole(value, 0))
+_BYTES = _Field("a number of bytes, 1 to 2**63 - 1", lambda value: _whole(value, 1))
+_COUNT = _Field("a number of bytes, 0 to 2**63 - 1", lambda value: _whole(value, 0))
+_OFFSET = _Field("a number of bytes, 0 to 2**63 - 1", lambda value: _whole(value, 0), 0)
+_ADDRESS = _Field("an address: a whole number, 0 to 2**64 - 1", lambda value: _whole(value, 0, 2**64 - 1))
 _US = _Field("microseconds: a number from 0 to 4.6e15, all of simulated time", _amount)
-_INT = _Field("a whole number", lambda value: type(value) is int)
-_INT32 = _Field("a whole number of 32 bits", lambda value: type(value) is int and -(2**31) <= value < 2**31)
+_INT = _Field("a whole number of 64 bits", lambda value: _whole(value, -(2**63)))
+_INT32 = _Field("a whole number of 32 bits", lambda value: _whole(value, -(2**31), 2**31 - 1))
 _FLAGS = _Field('"blocking" or "nonblocking"', lambda value: value in ("blocking", "nonblocking"), "blocking")
-_PRIORITY = _Field("a whole number", lambda value: type(value) is int, 0)
+_PRIORITY = replace(_INT, default=0)
 _TIMING = _Field("true or false", lambda value: isinstance(value, bool), True)
 _BLOCKING = replace(_TIMING, default=False)
 _NO_STREAM = _Field(
     "the name of a stream", _text, None, refers="stream"
 )  # the calls that wait take none: it is ignored
 _COPY = {"dst": _MEMORY, "src": _MEMORY, "bytes": _COUNT, "dst_off": _OFFSET, "src_off": _OFFSET}
-_FILL = {"dst": _MEMORY, "bytes": _COUNT, "value": _Field("a whole number", lambda value: type(value) is int, 0)}
+_FILL = {"dst": _MEMORY, "bytes": _COUNT, "value": replace(_INT, default=0)}
 _ALLOCATE = {"name": _name("buffer", makes=True), "bytes": _BYTES}
 
 OPS: Mapping[str, Mapping[str, _Field]] = {
     "launch": {
         "stream": _STREAM,
         "us": _US,
-        "blocks": _Field("a number of blocks, 1 or more", lambda value: _whole(value, 1), 1),
+        "blocks": _Field("a number of blocks, 1 to 2**63 - 1", lambda value: _whole(value, 1), 1),
         "exclusive": _Field("true or false", lambda value: isinstance(value, bool), False),
     },
     "memcpy_async": {**_COPY, "stream": _STREAM},
@@ -161,6 +165,7 @@ OPS: Mapping[str, Mapping[str, _Field]] = {
     },
     "poke": {"addr": _ADDRESS, "stream": _STREAM},
 }
+_Known = dict[str, dict[str, None]]  # the names that there are, of each kind, in their order
 _GRAPHS, _MANAGED = "stream capture and graphs", "managed memory"
 # Ops of measured programs that cannot be replayed yet, and what they need.
 LATER: Mapping[str, str] = dict.fromkeys(
@@ -184,26 +189,21 @@ _EVENT_OPTIONS = {"timing": _TIMING, "blocking": _BLOCKING}
 
 
 def load(path: str | Path) -> list[Program | ProgramError]:
-    """The programs of the file at *path*, a list or a single one: each checked, or the error that says what is wrong.
+    """The programs of the file at *path* ("-": the standard input), a list or a single one: each checked, or the error
+    that says what is wrong.
 
     Raises:
-        ProgramError: the file cannot be read, or holds no programs at all.
+        ProgramError: the file cannot be read, is no UTF-8 or no JSON, or holds no programs at all.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise ProgramError(f"{path}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise ProgramError(f"{path}: is no text: {error.reason} at byte {error.start}") from error
-    try:
-        document = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ProgramError(f"{path}: is not JSON: {error}") from error
-    if isinstance(document, dict):
-        document = [document]
-    if not isinstance(document, list):
-        raise ProgramError(f"{path}: must hold a program or a list of programs, not {_short(document)}")
-    return [_checked(entry, f"{path}: program {place}") for place, entry in enumerate(document)]
+        name, documents = read(path)
+    except DocumentError as error:
+        raise ProgramError(str(error)) from error
+    if not documents:
+        raise ProgramError(f"{name}: holds no programs: its list is empty")
+    if len(documents) == 1 and not isinstance(documents[0], dict | Odd):
+        raise ProgramError(f"{name}: must hold a program or a list of programs, not {short(documents[0])}")
+    return [_checked(entry, f"{name}: program {place}") for place, entry in enumerate(documents)]
 
 
 def parse(document: object, where: str = "program") -> Program:
@@ -213,10 +213,11 @@ def parse(document: object, where: str = "program") -> Program:
         ProgramError: it cannot run; the message names the program, the step and the field.
     """
     if not isinstance(document, dict):
-        raise ProgramError(f"{where}: must be an object, not {_short(document)}")
+        raise ProgramError(f"{where}: must be an object, not {short(document)}")
     id_ = document.get("id")
-    if not isinstance(id_, str) or not id_:
-        _refuse(where, "id", "a name", document)
+    if not _text(id_):
+        _refuse(where, "id", _A_NAME, document)
+    assert isinstance(id_, str)
     where = f"{where} {id_!r}"
     buffers = _declared(document, "buffers", _BUFFER, where)
     streams = _declared(document, "streams", _STREAM_OPTIONS, where)
@@ -227,7 +228,11 @@ def parse(document: object, where: str = "program") -> Program:
     entries = document.get("steps")
     if not isinstance(entries, list):
         _refuse(where, "steps", "a list of steps", document)
-    known = {"buffer": [*buffers], "stream": ["legacy", "per_thread", *streams], "event": [*events]}
+    known = {
+        "buffer": dict.fromkeys(buffers),
+        "stream": dict.fromkeys(("legacy", "per_thread", *streams)),
+        "event": dict.fromkeys(events),
+    }
     ids: dict[str, int] = {}
     steps = []
     for index, entry in enumerate(entries):
@@ -247,12 +252,14 @@ def _checked(entry: object, where: str) -> Program | ProgramError:
         return error
 
 
-def _step(index: int, entry: object, known: dict[str, list[str]], where: str) -> Step:
+def _step(index: int, entry: object, known: _Known, where: str) -> Step:
     if not isinstance(entry, dict):
-        raise ProgramError(f"{where}: must be an object, not {_short(entry)}")
+        raise ProgramError(f"{where}: must be an object, not {short(entry)}")
     op = entry.get("op")
-    if not isinstance(op, str) or (op not in OPS and op not in LATER):
-        _refuse(where, "op", f"one of {', '.join(OPS)}", entry)
+    if not isinstance(op, str):
+        _refuse(where, "op", "the name of a call", entry)
+    if op not in OPS and op not in LATER:
+        raise ProgramError(f"{where}: op: there is no {short(op)}; {_meant(op, (*OPS, *LATER), OPS)}")
     where = f"{where} ({op})"
     if op in LATER:
         raise _not_yet(where, "op", LATER[op])
@@ -260,7 +267,7 @@ def _step(index: int, entry: object, known: dict[str, list[str]], where: str) ->
         raise _not_yet(where, "external", _GRAPHS)
     for name in ("id", "thread"):
         if name in entry and not _text(entry[name]):
-            _refuse(where, name, "a name", entry)
+            _refuse(where, name, _A_NAME, entry)
     options = {name: value for name, value in entry.items() if name not in ("op", "id", "thread")}
     if op == "inc" and "name" in options and "buf" not in options:  # measured programs say both
         options["buf"] = options.pop("name")
@@ -279,20 +286,23 @@ def _declared(
     if not isinstance(things, dict):
         _refuse(where, section, "an object with a name for each", document)
     for name, options in things.items():
+        if not _text(name):
+            raise ProgramError(f"{where}: {section}: a key must be {_A_NAME}, not {short(name)}")
         if not isinstance(options, dict):
             _refuse(f"{where}: {section}", name, "an object", things)
         if options.get("space") == "managed":
-            raise _not_yet(f"{where}: {section}.{name}", "space", _MANAGED)
-    return {name: _fields(options, fields, {}, f"{where}: {section}.{name}") for name, options in things.items()}
+            raise _not_yet(f"{where}: {section}.{printable(name)}", "space", _MANAGED)
+    return {
+        name: _fields(options, fields, {}, f"{where}: {section}.{printable(name)}") for name, options in things.items()
+    }
 
 
-def _fields(
-    options: Mapping[str, Any], fields: Mapping[str, _Field], known: dict[str, list[str]], where: str
-) -> dict[str, Any]:
+def _fields(options: Mapping[str, Any], fields: Mapping[str, _Field], known: _Known, where: str) -> dict[str, Any]:
     """*options* with defaults filled in; names that they make are *known* from now on."""
     for name in options:
         if name not in fields:
-            raise ProgramError(f"{where}: {name}: unknown; there are {', '.join(fields) or 'no fields'}")
+            meant = _meant(name, fields, fields) if fields else "there are no fields"
+            raise ProgramError(f"{where}: {short(name)} is unknown; {meant}")
     values = {}
     for name, field in fields.items():
         if name not in options:
@@ -304,19 +314,20 @@ def _fields(
         if not field.fits(value):
             _refuse(where, name, field.what, options)
         if field.refers is not None and value not in known[field.refers]:
-            raise ProgramError(
-                f"{where}: {name}: there is no {field.refers} {value!r}; there are {', '.join(known[field.refers])}"
-            )
-        if field.makes is not None and value not in known[field.makes]:
-            known[field.makes].append(value)
+            there = known[field.refers]
+            meant = f"there are {listed(there)}" if there else f"the program has no {field.refers}s"
+            raise ProgramError(f"{where}: {name}: there is no {field.refers} {value!r}; {meant}")
+        if field.makes is not None:
+            known[field.makes][value] = None
     return values
 
 
+def _meant(name: str, near: Iterable[str], all_: Iterable[str]) -> str:
+    """What somebody may have meant who wrote *name*: the nearest of *near*, or what there is."""
+    found = get_close_matches(name, near, 1) if len(name) <= _LONGEST else []
+    return f"did you mean {found[0]}?" if found else f"there are {', '.join(all_)}"
+
+
 def _refuse(where: str, field: str, what: str, entry: Mapping[str, Any]) -> NoReturn:
-    problem = f"must be {what}, not {_short(entry[field])}" if field in entry else f"missing; it must be {what}"
-    raise ProgramError(f"{where}: {field}: {problem}")
-
-
-def _short(value: object) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    problem = f"must be {what}, not {short(entry[field])}" if field in entry else f"missing; it must be {what}"
+    raise ProgramError(f"{where}: {printable(field)}: {problem}")

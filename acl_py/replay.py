@@ -92,7 +92,8 @@ def replay(
     """Run *program* on a fresh simulation of *device* under *rules* (by default the device's own), with *faults*.
 
     Raises:
-        ProgramError: the host reads or writes memory that is none of its own, which would crash the program.
+        ProgramError: its buffers or streams do not fit; its host reads or writes memory that is none of its own, which
+            would crash it; or it takes longer than simulated time.
         DeadlockError: a step waits for what never ends, or what a fault rule lets hang.
     """
     # In a context of its own: the current device and the last error of the caller are not the program's.

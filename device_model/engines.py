@@ -221,7 +221,8 @@ class Dispatcher(_Engine):
     """
 
     __slots__ = (
-        "_arrivals", "_end", "_held", "_lead", "_waves", "begin", "block_overhead_ns", "copy_time", "drain_ns", "fill_time", "finish_core",
+        "_arrivals", "_end", "_held", "_lead", "_waves", "begin", "block_overhead_ns",
+        "copy_time", "drain_ns", "fill_time", "finish_core",
         "list", "open_cores", "pinned_fill_time", "resident", "resident_limit", "shared_blocks", "tail_ns",
     )  # fmt: skip
 

@@ -18,14 +18,13 @@ from importlib import resources
 from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 from device_model.aicore.spec import CoreSpec
+from device_model.amounts import MOST, Count, Few
+from device_model.printable import printable
 from device_model.rules import RULES
-from device_model.scheduler import END_NS, Nanoseconds
-
-# A number of things of which there must be one; other numbers may be 0.
-Count = Annotated[int, "1 or more"]
+from device_model.scheduler import Nanoseconds
 
 _SOURCES = ("measured", "documented", "assumed")
 _MEMO = 4096  # sizes that a curve remembers
@@ -51,6 +50,8 @@ class Curve(dict[int, Nanoseconds]):
             raise ValueError("the sizes of a curve must increase")
         if any(size < 0 or time < 0 for size, time in points):
             raise ValueError("sizes and times of a curve must not be negative")
+        if any(max(point) > MOST for point in points):
+            raise ValueError("sizes and times of a curve must not be more than 2**62")
         self.points = tuple(points)
 
     def __repr__(self) -> str:
@@ -139,8 +140,8 @@ class Cores:
 class Queues:
     """Hardware queues: how many per kind, and how many operations each holds that have not started."""
 
-    compute: Count
-    copy: Count  # of each direction
+    compute: Few
+    copy: Few  # of each direction
     depth: Count
 
 
@@ -178,7 +179,7 @@ class Copies:
     ring_bytes: int  # outstanding small copies, beyond which the host waits
     ring_overhead: int  # what each takes in the ring beyond its bytes
     stage_chunk: Count  # larger ones are staged in chunks of this size
-    stage_buffers: Count  # into so many buffers
+    stage_buffers: Few  # into so many buffers
     stage_fixed: int
     stage: Curve  # what staging costs the host in all, by the size of the copy
     unstage_fixed: int  # per chunk, on the way back
@@ -197,7 +198,7 @@ class DeviceProfile:
     name: str
     description: str
     rules: str
-    devices: Count
+    devices: Few
     host: HostCosts
     latency: Latencies
     cores: Cores
@@ -221,12 +222,14 @@ def load(device: "str | Path | DeviceProfile") -> DeviceProfile:
         return device
     if isinstance(device, str) and not device.endswith(".toml"):
         return _shipped(device)
-    path = Path(device)
+    file = printable(str(device))
     try:
-        text = path.read_text(encoding="utf-8")
+        text = Path(device).read_text(encoding="utf-8")
     except OSError as error:
-        raise ProfileError(f"cannot read the profile {path}: {error.strerror}") from error
-    return parse(text, str(path))
+        raise ProfileError(f"cannot read the profile {file}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ProfileError(f"{file} is no UTF-8 text: {error.reason} at byte {error.start}") from error
+    return parse(text, file)
 
 
 @cache
@@ -244,8 +247,10 @@ def parse(text: str, file: str) -> DeviceProfile:
     """The profile written in *text*; *file* is for messages."""
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ProfileError(f"{file} is not TOML: {error}") from error
+    except RecursionError as error:
+        raise ProfileError(f"{file} is nested too deeply: no value of a profile is a list of lists of lists") from error
+    except ValueError as error:  # TOMLDecodeError is one; so is what Python says of a number of 5,000 digits
+        raise ProfileError(f"{file} is not TOML: {printable(str(error))}") from error
     sources: dict[str, str] = {}
     profile: DeviceProfile = _read(DeviceProfile, document, file, "", sources)
     if profile.rules not in RULES:
@@ -256,12 +261,12 @@ def parse(text: str, file: str) -> DeviceProfile:
 def _read(type_: type[Any], table: object, file: str, prefix: str, sources: dict[str, str]) -> Any:
     what = prefix.rstrip(".") or "a profile"
     if not isinstance(table, dict):
-        raise ProfileError(f"{file}: {what} must be a table, not {table!r}")
+        raise ProfileError(f"{file}: {what} must be a table, not {_shown(table)}")
     hints = get_type_hints(type_, include_extras=True)
     wanted = [each.name for each in fields(type_) if each.name != "sources"]
     for name in table:
         if name not in wanted:
-            raise ProfileError(f"{file}: {prefix}{name} is unknown; {what} has {', '.join(wanted)}")
+            raise ProfileError(f"{file}: {prefix}{printable(name)} is unknown; {what} has {', '.join(wanted)}")
     values: dict[str, Any] = {}
     for name in wanted:
         full = prefix + name
@@ -285,32 +290,25 @@ def _read(type_: type[Any], table: object, file: str, prefix: str, sources: dict
 
 
 def _text(value: object, file: str, full: str) -> str:
-    if not isinstance(value, str) or not value:
-        raise ProfileError(f"{file}: {full} must be a text, not {value!r}")
+    if not isinstance(value, str) or not value or not value.isprintable():
+        raise ProfileError(f"{file}: {full} must be a text of printable characters, not {_shown(value)}")
     return value
 
 
 def _value(hint: type[Any], entry: object, file: str, full: str, sources: dict[str, str]) -> Any:
     if not isinstance(entry, dict) or set(entry) != {"value", "source"}:
-        raise ProfileError(f'{file}: {full} must be {{ value = ..., source = "..." }}, not {entry!r}')
+        raise ProfileError(f'{file}: {full} must be {{ value = ..., source = "..." }}, not {_shown(entry)}')
     source = _text(entry["source"], file, f"{full}.source")
     if not source.startswith(_SOURCES):
-        raise ProfileError(f"{file}: {full}.source must begin with {', '.join(_SOURCES)}, not {source!r}")
+        raise ProfileError(f"{file}: {full}.source must begin with {', '.join(_SOURCES)}, not {_shown(source)}")
     sources[full] = source
     value = entry["value"]
     if hint is Curve:
         return _curve(value, file, full)
-    least = 1 if hint == Count else 0
-    if type(value) is not int or value < least:
-        raise ProfileError(f"{file}: {full} must be a whole number, {least} or more, not {_shown(value)}")
-    if value > END_NS:
-        raise ProfileError(f"{file}: {full} must be no more than 2**62, not {_shown(value)}")
+    least, most = getattr(hint, "__metadata__", (0, MOST))
+    if type(value) is not int or not least <= value <= most:
+        raise ProfileError(f"{file}: {full} must be a whole number, {_range(least, most)}, not {_shown(value)}")
     return value
-
-
-def _shown(value: object) -> str:
-    """*value* for a message; Python writes no numbers of thousands of digits."""
-    return f"a number of {value.bit_length()} bits" if isinstance(value, int) and value > END_NS else repr(value)
 
 
 def _curve(value: object, file: str, full: str) -> Curve:
@@ -318,9 +316,19 @@ def _curve(value: object, file: str, full: str) -> Curve:
         isinstance(point, list) and [type(number) for number in point] == [int, int] for point in value
     ):
         raise ProfileError(f"{file}: {full} must be a list of [bytes, ns] in whole numbers, not {_shown(value)}")
-    if any(number > END_NS for point in value for number in point):
-        raise ProfileError(f"{file}: {full} must be a list of [bytes, ns] in whole numbers, each no more than 2**62")
     try:
         return Curve([(size, time) for size, time in value])
     except ValueError as error:
         raise ProfileError(f"{file}: {full}: {error}") from error
+
+
+def _range(least: int, most: int) -> str:
+    return f"{least} to {'2**62' if most == MOST else f'{most:,}'}"
+
+
+def _shown(value: object) -> str:
+    """*value* in some 60 characters."""
+    if isinstance(value, int) and abs(value) > MOST:  # Python does not write those of thousands of digits
+        return f"a number of {value.bit_length()} bits"
+    text = printable(repr(value))
+    return text if len(text) <= 60 else f"{text[:57]}..."

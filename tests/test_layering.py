@@ -12,7 +12,20 @@ HOST_FILES = sorted((ROOT / "acl_py").rglob("*.py"))
 FORBIDDEN = {"asyncio", "acl_py", "anyio", "uvloop", "time", "datetime", "random", "secrets", "uuid", "structlog"}
 # What each floor of acl_py must not import from: the floors above it. See acl_py/__init__.py.
 FLOORS = [
-    ("arrays", "errors", "routes", "codes", "sites", "log", "findings", "threads", "hang", "deadlocks", "bridge"),
+    (
+        "arrays",
+        "documents",
+        "errors",
+        "routes",
+        "codes",
+        "sites",
+        "log",
+        "findings",
+        "threads",
+        "hang",
+        "deadlocks",
+        "bridge",
+    ),
     ("injection", "scopes", "runtime"),
     ("blocking",),
     (

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from device_model.aicore.names import CoreType, Space
+from device_model.amounts import Count, Few
 
 # Start-up and cycles per repeat of 256 bytes, without bank conflicts (measured on a 910B3 by PTO's authors; those of
 # AddScalar and other unmeasured ones follow the theory of elements per cycle).
@@ -32,32 +33,32 @@ _MMAD: Mapping[str, int] = MappingProxyType({"float16": 1, "bfloat16": 1, "int8"
 class CoreSpec:
     """The AI cores of a card. Cycles are core cycles; the source of each value stands in the profile."""
 
-    mhz: int
-    cube_cores: int
-    vector_cores: int
-    ub_bytes: int
-    l1_bytes: int
-    l0a_bytes: int
-    l0b_bytes: int
-    l0c_bytes: int
-    bt_bytes: int
-    fb_bytes: int
-    l2_bytes: int
-    hbm_gbps: int  # what all cores together get
+    mhz: Count
+    cube_cores: Few
+    vector_cores: Few
+    ub_bytes: Count
+    l1_bytes: Count
+    l0a_bytes: Count
+    l0b_bytes: Count
+    l0c_bytes: Count
+    bt_bytes: Count
+    fb_bytes: Count
+    l2_bytes: Count
+    hbm_gbps: Count  # what all cores together get
     hbm_l1_permille: int  # of the time that HBM needs to read a byte to UB, for one to L1
-    l2_gbps: int
-    read_bytes_per_cycle: int  # of one core, GM to UB, beyond the L2
-    hit_read_gbps: int  # of one core, from the L2
-    write_bytes_per_cycle: int
-    l1_read_bytes_per_cycle: int
-    l1_read_gbps: int
-    l0c_write_gbps: int
-    request_bytes: int
-    l1_request_bytes: int
+    l2_gbps: Count
+    read_bytes_per_cycle: Count  # of one core, GM to UB, beyond the L2
+    hit_read_gbps: Count  # of one core, from the L2
+    write_bytes_per_cycle: Count
+    l1_read_bytes_per_cycle: Count
+    l1_read_gbps: Count
+    l0c_write_gbps: Count
+    request_bytes: Count
+    l1_request_bytes: Count
     bypass_row_permille: int  # of the time, for rows shorter than a line that bypass the L2
     write_back_permille: int  # of the time that HBM needs to read a byte, for one that the L2 writes back
     write_back_bytes: int  # that wait for HBM to have time, at most
-    same_lines_per_us: int  # pieces of lines, of all cores that read or write the same ones
+    same_lines_per_us: Count  # pieces of lines, of all cores that read or write the same ones
     queue_ns: int  # of latency more when HBM is fully loaded
     latency_spread_ns: int  # between the nearest and the farthest core
     read_latency_ns: int

@@ -32,7 +32,7 @@ def refusal(*steps, **changes):
 @pytest.mark.parametrize(
     ("step", "message"),
     [
-        ({"op": "lunch"}, "step 0: op: must be one of launch, "),
+        ({"op": "lunch"}, 'step 0: op: there is no "lunch"; did you mean launch?'),
         ({}, "step 0: op: missing"),
         (7, "step 0: must be an object, not 7"),
         ({"op": "launch", "stream": "A"}, "step 0 (launch): us: missing; it must be microseconds"),
@@ -44,23 +44,24 @@ def refusal(*steps, **changes):
             LAUNCH | {"us": float("nan")},
             "us: must be microseconds: a number from 0 to 4.6e15, all of simulated time, not NaN",
         ),
-        (LAUNCH | {"us": 10**400}, "us: must be microseconds: a number from 0 to 4.6e15, all of simulated time, not 1"),
-        (
-            LAUNCH | {"us": 1e300},
-            "us: must be microseconds: a number from 0 to 4.6e15, all of simulated time, not 1e+300",
-        ),
         (LAUNCH | {"us": True}, "us: must be microseconds: a number from 0 to 4.6e15, all of simulated time, not true"),
         (LAUNCH | {"us": "10"}, 'us: must be microseconds: a number from 0 to 4.6e15, all of simulated time, not "10"'),
-        (LAUNCH | {"blocks": 0}, "blocks: must be a number of blocks, 1 or more, not 0"),
+        (LAUNCH | {"blocks": 0}, "blocks: must be a number of blocks, 1 to 2**63 - 1, not 0"),
         (LAUNCH | {"exclusive": 1}, "exclusive: must be true or false, not 1"),
         (LAUNCH | {"stream": "B"}, "stream: there is no stream 'B'; there are legacy, per_thread, A"),
-        (LAUNCH | {"id": ""}, 'step 0 (launch): id: must be a name, not ""'),
-        (LAUNCH | {"color": "red"}, "color: unknown; there are stream, us, blocks, exclusive"),
-        ({"op": "sync_device", "stream": "A"}, "stream: unknown; there are no fields"),
+        (
+            LAUNCH | {"id": ""},
+            'step 0 (launch): id: must be a name of 1 to 200 characters, none of them half of a surrogate pair, not ""',
+        ),
+        (LAUNCH | {"color": "red"}, '"color" is unknown; there are stream, us, blocks, exclusive'),
+        ({"op": "sync_device", "stream": "A"}, '"stream" is unknown; there are no fields'),
         ({"op": "record", "event": "f", "stream": "A"}, "event: there is no event 'f'"),
         ({"op": "memcpy", "dst": "d", "src": "x", "bytes": 1}, "src: there is no buffer 'x'; there are d, h"),
-        ({"op": "memcpy", "dst": "d", "src": "h", "bytes": -1}, "bytes: must be a number of bytes, 0 or more, not -1"),
-        ({"op": "malloc", "name": "x", "bytes": 0}, "bytes: must be a number of bytes, 1 or more, not 0"),
+        (
+            {"op": "memcpy", "dst": "d", "src": "h", "bytes": -1},
+            "bytes: must be a number of bytes, 0 to 2**63 - 1, not -1",
+        ),
+        ({"op": "malloc", "name": "x", "bytes": 0}, "bytes: must be a number of bytes, 1 to 2**63 - 1, not 0"),
         ({"op": "free", "name": "x"}, "name: there is no buffer 'x'"),
         ({"op": "create_stream", "name": "T", "flags": "fast"}, 'flags: must be "blocking" or "nonblocking"'),
     ],
@@ -106,7 +107,7 @@ def test_only_the_programs_that_are_wrong_are_refused(tmp_path):
     file.write_text(json.dumps([document(LAUNCH), {"steps": []}, 3, document(id="q")]))
     first, second, third, fourth = load(file)
     assert isinstance(first, Program)
-    assert str(second) == f"{file}: program 1: id: missing; it must be a name"
+    assert str(second).startswith(f"{file}: program 1: id: missing; it must be a name of 1 to 200 characters, ")
     assert str(third) == f"{file}: program 2: must be an object, not 3"
     assert isinstance(fourth, Program)
 

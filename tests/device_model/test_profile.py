@@ -80,9 +80,9 @@ H2D = f'h2d = {{ {CURVE}, source = "assumed: a round number" }}'
     [
         ('name = "tiny"', "name = ", r"my\.toml is not TOML: Invalid value \(at line 2"),
         ('name = "tiny"', "", r"my\.toml: name is missing"),
-        ('name = "tiny"', "name = 3", r"my\.toml: name must be a text, not 3"),
+        ('name = "tiny"', "name = 3", r"my\.toml: name must be a text of printable characters, not 3"),
         ('rules = "cuda"', 'rules = "opencl"', r"my\.toml: rules must be one of cuda, cuda_per_thread.*, not 'opencl'"),
-        ('rules = "cuda"', 'rules = ""', r"my\.toml: rules must be a text, not ''"),
+        ('rules = "cuda"', 'rules = ""', r"my\.toml: rules must be a text of printable characters, not ''"),
         ('name = "tiny"', 'name = "tiny"\ncolour = 1', r"my\.toml: colour is unknown; a profile has name, description"),
         ("[latency]", "[latencies]", r"my\.toml: latencies is unknown; a profile has .*latency"),
         ("[latency]", "[other]\n[latency]", r"my\.toml: other is unknown"),
@@ -92,12 +92,20 @@ H2D = f'h2d = {{ {CURVE}, source = "assumed: a round number" }}'
         (GAP, "copy_gap = { value = 0 }", r"my\.toml: latency\.copy_gap must be \{ value = ..., source"),
         (GAP, GAP.replace("}", ", unit = 1 }"), r"my\.toml: latency\.copy_gap must be \{ value = ..., source"),
         (GAP, GAP.replace("assumed", "guessed"), r"my\.toml: latency\.copy_gap\.source must begin with measured, doc"),
-        (GAP, 'copy_gap = { value = 0, source = "" }', r"my\.toml: latency\.copy_gap\.source must be a text, not ''"),
-        (GAP, GAP.replace("0,", "-1,"), r"my\.toml: latency\.copy_gap must be a whole number, 0 or more, not -1"),
-        (GAP, GAP.replace("0,", "1.5,"), r"my\.toml: latency\.copy_gap must be a whole number, 0 or more, not 1\.5"),
-        (GAP, GAP.replace("0,", "true,"), r"my\.toml: latency\.copy_gap must be a whole number, 0 or more, not True"),
-        (GAP, GAP.replace("0,", '"0",'), r"my\.toml: latency\.copy_gap must be a whole number, 0 or more, not '0'"),
-        (COUNT, COUNT.replace("4,", "0,"), r"my\.toml: cores\.count must be a whole number, 1 or more, not 0"),
+        (
+            GAP,
+            'copy_gap = { value = 0, source = "" }',
+            r"my\.toml: latency\.copy_gap\.source must be a text of printable",
+        ),
+        (GAP, GAP.replace("0,", "-1,"), r"my\.toml: latency\.copy_gap must be a whole number, 0 to 2\*\*62, not -1"),
+        (GAP, GAP.replace("0,", "1.5,"), r"my\.toml: latency\.copy_gap must be a whole number, 0 to 2\*\*62, not 1\.5"),
+        (
+            GAP,
+            GAP.replace("0,", "true,"),
+            r"my\.toml: latency\.copy_gap must be a whole number, 0 to .*, not True",
+        ),
+        (GAP, GAP.replace("0,", '"0",'), r"my\.toml: latency\.copy_gap must be a whole number, 0 to 2\*\*62, not '0'"),
+        (COUNT, COUNT.replace("4,", "0,"), r"my\.toml: cores\.count must be a whole number, 1 to 2\*\*62, not 0"),
         (H2D, H2D.replace(CURVE, "value = 5"), r"my\.toml: copies\.h2d must be a list of \[bytes, ns\] in whole"),
         (H2D, H2D.replace(CURVE, "value = [5, 6]"), r"my\.toml: copies\.h2d must be a list of \[bytes, ns\]"),
         (H2D, H2D.replace(CURVE, "value = [[0, 0, 0], [1, 1, 1]]"), r"my\.toml: copies\.h2d must be a list of"),
@@ -133,7 +141,7 @@ def test_there_must_be_one_of_it(name):
     table, _, field = name.rpartition(".")
     start = TINY.index(f"[{table}]") if table else 0
     text = TINY[:start] + re.sub(rf"(?m)^{field} = {{ value = \d+", f"{field} = {{ value = 0", TINY[start:], count=1)
-    with pytest.raises(ProfileError, match=rf"^my\.toml: {name} must be a whole number, 1 or more, not 0$"):
+    with pytest.raises(ProfileError, match=rf"^my\.toml: {name} must be a whole number, 1 to (2\*\*62|4,096), not 0$"):
         parse(text, "my.toml")
 
 
@@ -208,7 +216,7 @@ def test_a_description_of_ai_cores_is_whole_or_absent():
 def test_no_time_of_a_profile_is_longer_than_simulated_time(before, after):
     assert before in TINY
     with pytest.raises(
-        ProfileError, match=r"^my\.toml: latency\.copy_gap must be no more than 2\*\*62, not a number of"
+        ProfileError, match=r"^my\.toml: latency\.copy_gap must be a whole number, 0 to 2\*\*62, not a number of"
     ):
         parse(TINY.replace(before, after), "my.toml")
 
@@ -216,5 +224,94 @@ def test_no_time_of_a_profile_is_longer_than_simulated_time(before, after):
 def test_no_point_of_a_curve_lies_beyond_simulated_time():
     text = re.sub(r"(?m)^h2d = \{ value = \[\[\d+, \d+\]", f"h2d = {{ value = [[0, {2**62 + 1}]", TINY)
     assert text != TINY
-    with pytest.raises(ProfileError, match=r"copies\.h2d must be a list of .* no more than 2\*\*62"):
+    with pytest.raises(ProfileError, match=r"copies\.h2d: sizes and times of a curve must not be more than 2\*\*62"):
         parse(text, "my.toml")
+
+
+# --- files from anywhere
+
+
+def refused(tmp_path, monkeypatch, content):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my.toml").write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(ProfileError) as caught:
+        load("my.toml")
+    message = str(caught.value)
+    assert message.isprintable()
+    assert len(message) < 1000
+    return message
+
+
+def with_value(name, value):
+    """The tiny profile with another value for the field *name* of its last such table."""
+    table, _, field = name.rpartition(".")
+    start = TINY.index(f"[{table}]") if table else 0
+    return TINY[:start] + re.sub(
+        rf"(?m)^{field} = {{ value = \d+", f"{field} = {{ value = {value}", TINY[start:], count=1
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [("devices", "4,096"), ("queues.compute", "4,096"), ("queues.copy", "4,096"), ("copies.stage_buffers", "4,096"),
+     ("queues.depth", "2**62"), ("host.launch", "2**62"), ("memory.bytes", "2**62")],
+)  # fmt: skip
+def test_absurd_counts_are_refused_with_what_is_allowed(tmp_path, monkeypatch, name, most):
+    message = refused(tmp_path, monkeypatch, with_value(name, 10**19))
+    least = 0 if name == "host.launch" else 1
+    assert message == f"my.toml: {name} must be a whole number, {least} to {most}, not a number of 64 bits"
+
+
+def test_numbers_that_python_cannot_read_or_write_are_refused(tmp_path, monkeypatch):
+    assert refused(tmp_path, monkeypatch, with_value("devices", "1" * 5000)).startswith("my.toml is not TOML: ")
+    message = refused(tmp_path, monkeypatch, with_value("devices", "0x" + "f" * 50_000))
+    assert message == "my.toml: devices must be a whole number, 1 to 4,096, not a number of 200000 bits"
+
+
+def test_bytes_that_are_no_utf8_are_refused(tmp_path, monkeypatch):
+    message = refused(tmp_path, monkeypatch, TINY.encode().replace(b"tiny", b"\xfftiny", 1))
+    assert message.startswith("my.toml is no UTF-8 text: invalid start byte at byte ")
+
+
+def test_nesting_of_100_000_is_refused(tmp_path, monkeypatch):
+    message = refused(tmp_path, monkeypatch, "name = " + "[" * 100_000 + "]" * 100_000)
+    assert message.startswith("my.toml is nested too deeply")
+
+
+def test_long_values_are_cut_in_messages(tmp_path, monkeypatch):
+    message = refused(tmp_path, monkeypatch, with_value("devices", "[" + "1, " * 10_000 + "1]"))
+    assert message.endswith("...")
+
+
+@pytest.mark.parametrize("name", ["name", "description"])
+def test_control_characters_are_refused_and_never_shown(tmp_path, monkeypatch, name):
+    message = refused(tmp_path, monkeypatch, re.sub(rf'(?m)^{name} = "', rf'{name} = "\\u001b[31m', TINY, count=1))
+    assert f"{name} must be a text of printable characters, not '\\x1b[31m" in message
+    assert "\\x1b is unknown" in refused(tmp_path, monkeypatch, '"\\u001b" = 1\n' + TINY)
+
+
+def test_a_directory_is_no_profile(tmp_path):
+    (tmp_path / "dir.toml").mkdir()
+    with pytest.raises(ProfileError, match=r"cannot read the profile .*Is a directory"):
+        load(tmp_path / "dir.toml")
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.data())
+def test_a_damaged_profile_is_read_or_refused_with_a_sentence(data):
+    """Bytes of the tiny profile are cut out, put in and doubled; nothing but a ProfileError comes out."""
+    text = TINY
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(text)))
+        length = data.draw(st.sampled_from([0, 1, 3, 40]))
+        piece = data.draw(
+            st.sampled_from(["", "9" * 30, "-1", "[", "{", "[[", '"', "\n", "1e400", "nan", "\x1b", "= 0"])
+        )
+        text = text[:at] + piece + text[at + length :]
+    message = "my.toml is well"
+    try:
+        parse(text, "my.toml")
+    except ProfileError as error:
+        message = str(error)
+    assert message.startswith("my.toml")
+    assert message.isprintable()

@@ -11,6 +11,7 @@ import numpy as np
 
 import acl_py
 from acl_py import Kind
+from acl_py.programs import ProgramError
 
 PRELUDE = """\
 stream, event = await CreateStream(), await CreateEvent()
@@ -291,6 +292,10 @@ case("events", "ACL's classes, under CUDA's rules", "await CreateEventWithFlag(1
 
 # --- memory
 
+case(
+    "memory", "A pool that keeps fewer bytes than none", "await SetMemPoolThreshold(-1)", Kind.INVALID_VALUE, "-1 bytes"
+)
+case("memory", "A pool that keeps part of a byte", "await SetMemPoolThreshold(0.5)", TypeError, "0.5")
 case("memory", "No bytes", "await Malloc(0)", Kind.INVALID_VALUE, "0 bytes")
 case("memory", "Fewer than none", "await Malloc(-1)", Kind.INVALID_VALUE, "-1 bytes")
 case("memory", "More than there is", "await Malloc(1 << 50)", Kind.OUT_OF_MEMORY, "free", "largest holders")
@@ -751,3 +756,45 @@ case(
     "another simulation",
 )
 case("simulations", "A fault rule that looks at nothing", "acl_py.faults.fail(nth=1)", ValueError, "call=...", "op=...")
+
+
+PARSE = "from acl_py.programs import parse\n"
+LAUNCH = "{'op': 'launch', 'stream': 'legacy', 'us': 1}"
+case(
+    "files",
+    "A program with a step that there is not",
+    PARSE + "parse({'id': 'mine', 'steps': [{'op': 'lanch'}]})",
+    ProgramError,
+    "program 'mine': step 0",
+    "did you mean launch?",
+)
+case(
+    "files",
+    "A program that names what there is not",
+    PARSE + f"parse({{'id': 'mine', 'steps': [{LAUNCH} | {{'stream': 'A'}}]}})",
+    ProgramError,
+    "step 0 (launch): stream: there is no stream 'A'",
+    "legacy, per_thread",
+)
+case(
+    "files",
+    "A program with a time that is none",
+    PARSE + f"parse({{'id': 'mine', 'steps': [{LAUNCH} | {{'us': 1e300}}]}})",
+    ProgramError,
+    "us: must be microseconds",
+    "not 1e+300",
+)
+case(
+    "files",
+    "A file of programs that is not there",
+    "from acl_py.programs import load\nload('missing.json')",
+    ProgramError,
+    "missing.json: cannot be read",
+)
+case(
+    "files",
+    "A profile that is not there",
+    "async with acl_py.simulate(device='missing.toml'): pass",
+    acl_py.ProfileError,
+    "missing.toml",
+)

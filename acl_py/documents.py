@@ -1,0 +1,129 @@
+"""JSON from anywhere: each document of a file is read, or what cannot be read of it stands there as `Odd`.
+
+Python's reader gives up the whole file at a number of 5,000 digits or at nesting of some thousand, and takes the last
+of two equal keys. Here such a value is an `Odd`, which fits nowhere; so the document that holds it is refused with a
+sentence that says where it is, if it is needed at all, and the others are read.
+"""
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+_DIGITS = 100  # of a whole number: more make no size, no time and no address
+_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[][{},]', re.DOTALL)
+
+
+class DocumentError(ValueError):
+    """A file that holds no documents: which one, and what is wrong with it."""
+
+
+class Odd:
+    """What stands where a document has something that cannot be read; `str()` says what."""
+
+    __slots__ = ("_what",)
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __str__(self) -> str:
+        return self._what
+
+    def __repr__(self) -> str:
+        return f"<{self._what}>"
+
+
+def read(path: str | Path) -> tuple[str, list[Any]]:
+    """What the file at *path*, or the standard input for "-", is called in messages, and its documents: the elements
+    of a list, or a single one.
+
+    Raises:
+        DocumentError: it cannot be read, is no UTF-8 or no JSON.
+    """
+    name = "the standard input" if str(path) == "-" else str(path).encode("unicode_escape").decode()
+    try:
+        data = sys.stdin.buffer.read() if str(path) == "-" else Path(path).read_bytes()
+        text = data.decode("utf-8-sig")
+    except OSError as error:
+        raise DocumentError(f"{name}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise DocumentError(f"{name}: is no UTF-8 text: {error.reason} at byte {error.start}") from error
+    try:
+        document = _DECODER.decode(text)
+    except RecursionError:
+        return name, _one_by_one(text, name)
+    except json.JSONDecodeError as error:
+        raise DocumentError(f"{name}: is not JSON: {error}") from error
+    return name, document if isinstance(document, list) else [document]
+
+
+def short(value: object) -> str:
+    """*value*, a part of a document, in some 60 characters."""
+    if isinstance(value, Odd):
+        return str(value)
+    try:
+        text = json.dumps(value, default=str)
+    except (RecursionError, ValueError):  # made by a program: deeper, or of more digits, than Python can write
+        return f"a {type(value).__name__} that is too large to show"
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _integer(digits: str) -> int | Odd:
+    count = len(digits.lstrip("-"))
+    return int(digits) if count <= _DIGITS else Odd(f"a number of {count:,} digits")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | Odd:
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    names = [name for name, _ in pairs]
+    twice = next(name for index, name in enumerate(names) if name in names[:index])
+    return Odd(f"an object that has {short(twice)} twice")
+
+
+_DECODER = json.JSONDecoder(parse_int=_integer, object_pairs_hook=_object)
+
+
+def _one_by_one(text: str, name: str) -> list[Any]:
+    """The documents of a *text* of which one is nested too deeply for the reader."""
+    documents: list[Any] = []
+    for piece, depth in _pieces(text):
+        try:
+            documents.append(_DECODER.decode(piece))
+        except RecursionError:
+            documents.append(Odd(f"JSON that is nested {depth:,} deep"))
+        except json.JSONDecodeError as error:
+            raise DocumentError(f"{name}: program {len(documents)}: is not JSON: {error}") from error
+    return documents
+
+
+def _pieces(text: str) -> list[tuple[str, int]]:
+    """The elements of the list that *text* is, or all of it, each with how deep it is nested."""
+    if not text.lstrip().startswith("["):
+        return [(text, _depth(text))]
+    pieces = []
+    depth = begin = 0
+    for token in _TOKEN.finditer(text):
+        if token[0] in "[{":
+            depth += 1
+            if depth == 1:
+                begin = token.end()
+        elif token[0] in "]}":
+            depth -= 1
+        if (depth == 1 and token[0] == ",") or (depth == 0 and token[0] == "]"):
+            piece = text[begin : token.start()]
+            pieces.append((piece, _depth(piece)))
+            begin = token.end()
+    if text[begin:].strip():  # no JSON, which its reader will say
+        pieces.append((text[begin:], _depth(text[begin:])))
+    return pieces
+
+
+def _depth(text: str) -> int:
+    depth = deepest = 0
+    for token in _TOKEN.finditer(text):
+        depth += (token[0] in "[{") - (token[0] in "]}")
+        deepest = max(deepest, depth)
+    return deepest
