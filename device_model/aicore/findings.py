@@ -1,11 +1,11 @@
-"""Findings: what is wrong with a kernel, though a card would go on; and errors, where no card could.
+"""Mistakes in kernels: findings, after which the kernel goes on, and errors, which end it.
 
-    KernelError            the kernel cannot go on: memory or event ids are used up, an argument is impossible
-     ├─ KernelHangError         it would wait for ever, on this core or for another
+    KernelError            the kernel cannot go on: memory or event ids are used up, or an argument is impossible
+     ├─ KernelHangError         a wait of the kernel can never end, on this core or for another one
      └─ KernelAssertionError    assert_() failed
 
-What a card would get through, with wrong results or lucky ones, is a `Finding`: the kernel goes on, and its result
-holds each mistake once, with a count.
+Some mistakes do not stop a card: it runs on, and the results are wrong, or right by luck. Such a mistake is a
+`Finding`. The kernel goes on here too, and the result of the launch lists each mistake once, with a count.
 """
 
 from collections.abc import Iterator
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class Rule(Enum):
-    """The rules that findings are about; the value says what holds when the rule is kept."""
+    """The rules that a kernel can break; the value says what holds when the rule is kept."""
 
-    RAW = "a read starts after the write of what it reads has finished"
-    WAR = "a write starts after the reads of what it overwrites have finished"
+    RAW = "a read starts after the write of the same bytes has finished"
+    WAR = "a write starts after the reads of the bytes that it overwrites have finished"
     WAW = "a write starts after an earlier write of the same bytes has finished"
     DOUBLE_SET = "a flag is waited for before it is set again"
     LATE_SET = "a flag is set before the wait for it is issued"
@@ -30,20 +30,27 @@ class Rule(Enum):
     RELEASED_TWICE = "an event id is released once, after it was allocated"
     WAIT_TIMEOUT = "a wait with a time limit sees its flag in time"
     TAIL_DROPPED = "a copy moves whole blocks of 32 bytes"
-    PARTIAL_OVERLAP = "source and destination of an instruction are the same bytes, or share none still to be read"
-    SHARED_LINE = "two cores do not write one 64-byte line of GM by scalar"
-    NOT_FLUSHED = "what is written to GM by scalar is flushed with DataCacheCleanAndInvalid"
-    CROSS_OVERFLOW = "the counter of a cross-core flag stays at 15 or below"
+    PARTIAL_OVERLAP = "an instruction does not overwrite bytes of its source that it still has to read"
+    SHARED_LINE = "the scalar pipes of two cores do not write to one 64-byte line of GM"
+    NOT_FLUSHED = "scalar writes to GM are flushed with DataCacheCleanAndInvalid"
+    CROSS_OVERFLOW = "the counter of a cross-core flag never exceeds 15"
     CROSS_LEFT_SET = "every cross-core flag set is waited for before the kernel ends"
-    RESERVED_FLAG = "beside SyncAll, cross-core flags are 0 to 10"
+    RESERVED_FLAG = "a kernel that calls SyncAll uses cross-core flags 0 to 10 only"
     TENSOR_NOT_FREED = "every tensor allocated from a queue is freed before the kernel ends"
 
 
 class Finding:
-    """One mistake: its *rule*, a *text* that names what to do, the *instructions* that meet in it and their lines.
+    """One mistake of a kernel, after which the kernel went on.
 
-    *missing* is the event or barrier that would have ordered them ("MTE2_V", "PipeBarrier<MTE2>", "SyncAll"), if that
-    is what is missing. *where* is the core that saw it first, *count* how often the same lines made it.
+    Attributes:
+        rule: The `Rule` that was broken.
+        text: What is wrong and what to do.
+        where: The core that made the mistake first, as "block 0 (AIV)".
+        sites: The lines of the kernel that are involved, each a `Site`.
+        instructions: The instructions that are involved, for a hazard the earlier one first; may be empty.
+        missing: The event or barrier that would have ordered them, such as "MTE2_V" or "PipeBarrier<MTE2>"; "" if
+            the mistake is of another kind.
+        count: How often the same lines made the same mistake.
     """
 
     __slots__ = ("count", "instructions", "missing", "rule", "sites", "text", "where")
@@ -74,37 +81,40 @@ class Finding:
 
 
 class Findings:
-    """The findings of a launch, in the order of their first sight; the same mistake at the same lines counts up."""
+    """The findings of a launch, in the order in which they were first made.
 
-    __slots__ = ("_found",)
+    The same mistake at the same lines is one finding; its `count` goes up.
+    """
+
+    __slots__ = ("_findings",)
 
     def __init__(self) -> None:
-        self._found: dict[object, Finding] = {}
+        self._findings: dict[object, Finding] = {}
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._findings)
 
     def __iter__(self) -> Iterator[Finding]:
-        return iter(self._found.values())
+        return iter(self._findings.values())
 
     def __repr__(self) -> str:
         return f"<Findings: {', '.join(finding.rule.name for finding in self) or 'none'}>"
 
     def seen(self, key: object) -> bool:
-        """Count one more of *key*; False if it is new."""
-        finding = self._found.get(key)
+        """Count the finding of *key* once more; return False if there is none yet."""
+        finding = self._findings.get(key)
         if finding is None:
             return False
         finding.count += 1
         return True
 
     def add(self, key: object, finding: Finding) -> None:
-        """Take in the first finding of *key*."""
-        self._found[key] = finding
+        """Add *finding*, the first one of *key*."""
+        self._findings[key] = finding
 
 
 class KernelError(Exception):
-    """A core kernel cannot go on. *what* is wrong, and the *remedy*."""
+    """A core kernel cannot go on. *what* says what is wrong, *remedy* what to do about it."""
 
     def __init__(self, what: str, remedy: str = "") -> None:
         super().__init__(what)
@@ -116,7 +126,7 @@ class KernelError(Exception):
 
 
 class KernelHangError(KernelError):
-    """A core kernel would never end; *pipes* says what hangs: (core, pipe, the wait at its head)."""
+    """A core kernel would never end. *pipes* holds, for each pipe that hangs, its program and the wait at its head."""
 
     def __init__(self, what: str, remedy: str, pipes: "tuple[tuple[Program, Instruction], ...]" = ()) -> None:
         super().__init__(what, remedy)
@@ -124,7 +134,7 @@ class KernelHangError(KernelError):
 
 
 class KernelAssertionError(KernelError):
-    """assert_() failed in a kernel; *message* says where and, if the launch is timed, at which cycle."""
+    """assert_() failed in a kernel. *message* says where and, if the launch is timed, at which core cycle."""
 
     def __init__(self, message: "Message") -> None:
         super().__init__("an assertion of a kernel failed")

@@ -1,17 +1,29 @@
-"""Hazards: who touched which bytes last, and whether what touches them now is ordered behind it.
+"""Hazards: accesses to the same bytes that no flag or barrier puts in order.
 
-Happens-before, not timing: an access is fine if the pipe that makes it knows that the earlier one has finished. What a
-pipe knows is a vector clock, one number per pipe of its core: the last access of that pipe known to be done. A SetFlag
-carries the clock of its pipe, a WaitFlag takes it in; a barrier tells a pipe of itself, PipeBarrier<ALL> tells all of
-all. Beyond its own core a pipe knows what the scalar pipe knows, for waits on other cores stop all issue.
+Hazards follow from happens-before, not from timing. An access is safe if its pipe knows that the earlier access to the
+same bytes has finished, so a missing flag is found even in a run where the times happen to work out.
 
-The scalar, vector and cube pipes know of themselves: for V the compiler inserts the barriers, by default, and the cube
-works through fractals in order. The copying pipes start in order and finish in any, so what they do to the same bytes
-needs a PipeBarrier. Flags between S and another pipe are not inserted: kernels say them.
+What a pipe knows is a vector clock with one number for each pipe of its core: the last access of that pipe that is
+known to be finished. SetFlag sends the clock of its pipe along with the flag, and WaitFlag merges it into the clock of
+the waiting pipe, number by number, taking the larger one. A PipeBarrier raises a pipe's own number; PipeBarrier<ALL>
+raises all numbers of all pipes. For example:
 
-A `Shadow` keeps for a memory the last writer and the readers since, as disjoint spans of bytes. Buffers are touched in
-the same ranges again and again, so the exact match is one look-up. In GM most allocations are only read or only
-written: reads are only listed until somebody writes.
+    DataCopy(x, x_gm)            MTE2 makes its access number 1
+    SetFlag(MTE2_V, 0)           carries MTE2's clock: {MTE2: 1}
+    WaitFlag(MTE2_V, 0)          V now knows {MTE2: 1}
+    Add(z, x, y)                 reads x, which access 1 of MTE2 wrote: in order
+
+Without the flag, V knows {MTE2: 0}, and Add is reported as RAW, missing MTE2_V. Of other cores, all pipes know what the
+scalar pipe knows, because a wait for another core stops all issue on this one.
+
+The scalar, vector and cube pipes need no barrier against themselves: the compiler inserts PipeBarrier<V> by default,
+and the cube works through its fractals in order. The copy pipes (MTE1, MTE2, MTE3, FIX) start in order but may finish
+in any order, so two of their accesses to the same bytes need a PipeBarrier. Flags between the scalar pipe and another
+one are never inserted: the kernel has to set them.
+
+A `Shadow` records the last writer of each byte of a memory and the readers since then, as disjoint spans. Kernels touch
+the same ranges again and again, so a range that matches a span exactly costs one look-up. Most allocations in GM are
+only read or only written, so their reads are kept in a list until the first write.
 """
 
 from bisect import bisect_left, bisect_right, insort
@@ -33,9 +45,10 @@ ALWAYS = 1 << 62  # the clock of a pipe that needs no barrier against itself
 
 
 class Adders:
-    """Atomic copies to the same bytes, in no order: *members*, the last of each pipe, all behind *writer*, *readers*.
+    """Atomic copies that add to the same bytes in any order; a span has them in place of its writer.
 
-    They stand where a span has its writer, and are never found to be ordered at first sight.
+    *members* are the last such copy of each pipe. All of them come after *writer* and *readers*, the accesses before.
+    `core` is the index of no core, so the quick test in `Shadow` never takes them for ordered.
     """
 
     __slots__ = ("members", "readers", "writer")
@@ -51,7 +64,7 @@ class Adders:
 
 
 class Span:
-    """Bytes that were last touched alike; *old* is what they held before the last write (weak mode only)."""
+    """Bytes with the same last writer and readers; *old* is what they held before the last write (weak mode only)."""
 
     __slots__ = ("old", "readers", "start", "stop", "writer")
 
@@ -74,7 +87,7 @@ class Span:
 
 
 class Shadow:
-    """Who touched the bytes of one memory."""
+    """The last writer of each byte of one memory, and the readers since then."""
 
     __slots__ = ("_spans", "_starts", "name")
 
@@ -84,7 +97,7 @@ class Shadow:
         self._starts: list[int] = []
 
     def read(self, core: "Core", instruction: Instruction, clock: Clock, start: int, stop: int) -> list[Span] | None:
-        """*instruction* reads bytes start:stop; returns the spans whose bytes may not be there yet, if any."""
+        """Record that *instruction* reads bytes start:stop; return the spans that may not be written yet, or None."""
         span = self._spans.get(start)
         if span is not None and span.stop == stop:
             writer = span.writer
@@ -110,7 +123,7 @@ class Shadow:
         return stale
 
     def write(self, core: "Core", instruction: Instruction, clock: Clock, start: int, stop: int) -> Span:
-        """*instruction* writes bytes start:stop; returns their span."""
+        """Record that *instruction* writes bytes start:stop; return their span."""
         span = self._spans.get(start)
         if span is not None and span.stop == stop:
             self._check(core, instruction, clock, span)
@@ -126,14 +139,17 @@ class Shadow:
     def read_rows(
         self, core: "Core", instruction: Instruction, clock: Clock, start: int, stop: int, length: int, stride: int
     ) -> list[Span] | None:
-        """Reads of *length* bytes each *stride* bytes from *start* on, the last one up to *stop*."""
+        """Record reads of rows: *length* bytes every *stride* bytes from *start* on; the last row ends at *stop*."""
         stale: list[Span] = []
         for at in range(start, stop, stride):
             stale += self.read(core, instruction, clock, at, at + length) or ()
         return stale
 
     def _check(self, core: "Core", instruction: Instruction, clock: Clock, span: Span) -> None:
-        """Report what *instruction*, a write, is not behind: the readers, which are behind the writer, or him."""
+        """Report each earlier access that the write *instruction* is not ordered after.
+
+        If there are readers, they are checked alone: each of them was checked against the writer.
+        """
         own = instruction.core
         if span.readers:
             for reader in span.readers:
@@ -148,7 +164,7 @@ class Shadow:
             core.hazard(Rule.WAW, unfinished, instruction, self.name, span.start, span.stop)
 
     def _cut(self, start: int, stop: int) -> list[Span]:
-        """Spans that together are start:stop exactly; what was never touched gets an empty one."""
+        """Return spans that cover start:stop exactly; bytes never touched before get a span without accesses."""
         starts = self._starts
         spans = self._spans
         index = bisect_right(starts, start) - 1
@@ -158,7 +174,7 @@ class Shadow:
                 index += 1
         else:
             index += 1
-        found: list[Span] = []
+        covering: list[Span] = []
         at = start
         while at < stop:
             begin = starts[index] if index < len(starts) else stop
@@ -170,10 +186,10 @@ class Shadow:
                 span = spans[at]
                 if span.stop > stop:
                     self._split(span, stop)
-            found.append(span)
+            covering.append(span)
             at = span.stop
             index += 1
-        return found
+        return covering
 
     def _split(self, span: Span, at: int) -> None:
         offset = at - span.start
@@ -185,7 +201,7 @@ class Shadow:
         insort(self._starts, at)
 
     def _join(self, spans: list[Span], writer: Instruction) -> Span:
-        """One span in place of *spans*, which follow each other."""
+        """Replace *spans*, which are adjacent, by one span written by *writer*."""
         first = spans[0]
         if len(spans) > 1:
             index = bisect_left(self._starts, first.start)
@@ -198,7 +214,7 @@ class Shadow:
         return first
 
     def writer_of(self, at: int) -> Instruction | None:
-        """Who wrote byte *at* last, if it is known."""
+        """Return the instruction that wrote byte *at* last, or None if it is unknown."""
         index = bisect_right(self._starts, at) - 1
         span = self._spans[self._starts[index]] if index >= 0 else None
         if span is None or span.stop <= at:
@@ -210,7 +226,7 @@ class Shadow:
 
 
 class GlobalShadow(Shadow):
-    """The shadow of an allocation in GM: reads wait in a list until the first write."""
+    """The shadow of an allocation in GM: reads are kept in a list until the first write."""
 
     __slots__ = ("_pending", "_written")
 
@@ -220,7 +236,7 @@ class GlobalShadow(Shadow):
         self._pending: list[tuple[Instruction, int, int, int, int]] = []
 
     def read(self, core: "Core", instruction: Instruction, clock: Clock, start: int, stop: int) -> list[Span] | None:
-        """As for a shadow."""
+        """Record a read, as `Shadow.read` does."""
         if self._written:
             return super().read(core, instruction, clock, start, stop)
         self._pending.append((instruction, start, stop, stop - start, stop - start))
@@ -229,19 +245,19 @@ class GlobalShadow(Shadow):
     def read_rows(
         self, core: "Core", instruction: Instruction, clock: Clock, start: int, stop: int, length: int, stride: int
     ) -> list[Span] | None:
-        """As for a shadow."""
+        """Record reads of rows, as `Shadow.read_rows` does."""
         if self._written:
             return super().read_rows(core, instruction, clock, start, stop, length, stride)
         self._pending.append((instruction, start, stop, length, stride))
         return None
 
     def write(self, core: "Core", instruction: Instruction, clock: Clock, start: int, stop: int) -> Span:
-        """As for a shadow."""
+        """Record a write, as `Shadow.write` does."""
         self._note_pending()
         return super().write(core, instruction, clock, start, stop)
 
     def accumulate(self, core: "Core", instruction: Instruction, clock: Clock, start: int, stop: int) -> None:
-        """*instruction* adds to bytes start:stop, atomically: it need not be behind others that do."""
+        """Record that *instruction* adds to bytes start:stop atomically; other atomic copies need no order with it."""
         self._note_pending()
         for span in self._cut(start, stop):
             last = span.writer
@@ -262,7 +278,7 @@ class GlobalShadow(Shadow):
             span.old = None
 
     def _note_pending(self) -> None:
-        """From the first write on, all that was read before is known."""
+        """Before the first write: enter the reads that were only listed so far."""
         if self._written:
             return
         self._written = True
@@ -274,7 +290,7 @@ class GlobalShadow(Shadow):
 
 
 def _unfinished(core: "Core", writer: Instruction | Adders | None, clock: Clock) -> Instruction | None:
-    """Of those who wrote last, one that a pipe with *clock* does not know to be done."""
+    """Return a last writer that a pipe with *clock* does not know to be finished, or None."""
     members = writer.members if isinstance(writer, Adders) else [] if writer is None else [writer]
     for each in members:
         if not core.is_ordered(each, clock):
@@ -283,7 +299,7 @@ def _unfinished(core: "Core", writer: Instruction | Adders | None, clock: Clock)
 
 
 def _note(readers: list[Instruction], reader: Instruction) -> None:
-    """Add *reader*; of each pipe only the last one counts."""
+    """Add *reader* to *readers*, in place of an earlier one of the same pipe."""
     pipe = reader.pipe
     core = reader.core
     for index, other in enumerate(readers):

@@ -232,7 +232,7 @@ class _Image:
                 at = start + int(changed.argmax())
                 writer = self.memory.shadow.writer_of(at) or "the kernel"
                 raise KernelError(
-                    f"{writer} writes to GM {name}, which the kernel has as In", "declare it as Out or InOut"
+                    f"{writer} writes to GM {name}, which the kernel declares as In", "declare it as Out or InOut"
                 )
 
     def publish(self) -> None:

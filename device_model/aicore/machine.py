@@ -1,8 +1,12 @@
-"""A core that runs one block: it takes instructions, does their work at once, and notes what they were.
+"""A core that runs one block: it computes each instruction when it is issued, and records it.
 
-The scalar pipe runs the kernel's Python code. An instruction computes when it is issued, so results follow program
-order whatever the pipes would do; the program that it is added to is timed afterwards, and hazards are found from
-what pipes know of each other (`hazards`).
+The kernel's Python code is the scalar pipe. A call such as Add() computes its result at once, with NumPy, so results
+follow the order of the program. It also appends an `Instruction` to the core's `Program`. After all blocks have run,
+`timing.play` works out when each pipe would have executed its instructions.
+
+Because values never depend on times, a missing flag does not change the results of a simulated kernel. It is found
+another way: the core keeps a vector clock for each pipe and checks each access against it (`hazards`). In weak mode an
+access that is not in order also reads the old bytes, as a card may.
 """
 
 from collections import deque
@@ -29,12 +33,12 @@ _PACKAGE = __package__
 _IN_ORDER = (Pipe.S, Pipe.V, Pipe.M)
 _TO_GM = (Pipe.MTE3, Pipe.FIX)
 EVENT_IDS = 8  # per HardEvent
-ALL_LANES = ((1 << 64) - 1,) * 2  # the vector mask at first, for types of any width
+ALL_LANES = ((1 << 64) - 1,) * 2  # the initial vector mask, for types of any width
 LINE = 64  # bytes of a line of the scalar data cache
 
 
-Stale = tuple[Memory, int, Bytes]  # from which byte on which bytes are shown
-Knowledge = dict[int, tuple[int, ...]]  # core -> how far each of its pipes is known to be done
+Stale = tuple[Memory, int, Bytes]  # a memory, a start address, and the old bytes that a reader sees there
+Knowledge = dict[int, tuple[int, ...]]  # core -> the last finished access of each of its pipes, as known here
 
 
 class Core:
@@ -102,27 +106,27 @@ class Core:
         self.weak = weak
         self.scalar = 0  # cycles of the scalar pipe since the last instruction
         self.memories: dict[Space, LocalMemory] = {}
-        self.unit: Any = None  # its VectorUnit or CubeUnit, once there is one
+        self.unit: Any = None  # its VectorUnit or CubeUnit, from its first use on
         self.tpipe: TPipe | None = None
         self.mask: tuple[int, ...] = ALL_LANES  # of SetVectorMask, lowest word first
         self.counts_mask = False
-        self.atomic: Atomic | None = None  # how copies to GM are combined with what is there
-        # Flags, by 8 * event + id: the SetFlag that set it, and what its pipe knew then.
+        self.atomic: Atomic | None = None  # how copies are combined with the bytes in GM
+        # Flags, by 8 * event + id: the SetFlag that set it, and the clock of its pipe at that moment.
         self.events = frozenset(EVENTS_OF[self.core_type])
         self.flags: list[Instruction | None] = [None] * (len(HardEvent) * EVENT_IDS)
         self.flag_clocks: list[Clock | None] = [None] * len(self.flags)
         self.allocated = [0] * len(HardEvent)  # a bit for each id
         self.fetched: dict[int, Site] = {}
         self.stuck: dict[int, deque[Instruction]] = {}  # waits whose flag was clear when they were issued
-        self.late: list[tuple[Instruction, Instruction]] = []  # those of them that were set since, and their sets
-        # What pipes know: clocks[p][q] is the last access of pipe q known in p to be done. The last place, of Pipe.ALL,
-        # counts waits for other cores, which all pipes know of.
+        self.late: list[tuple[Instruction, Instruction]] = []  # waits whose SetFlag was issued later, and that SetFlag
+        # clocks[p][q] is the last access of pipe q that pipe p knows to be finished. The last number, of Pipe.ALL,
+        # counts finished waits for other cores; it is the same for all pipes.
         self.seqs = [0] * len(Pipe)
         self.clocks: list[Clock] = [
             [ALWAYS if other is pipe and pipe in _IN_ORDER else 0 for other in Pipe] for pipe in PIPES
         ]
         self.remote: Knowledge = {}
-        # Cross-core flags, by id: those that have arrived, and the numbers of the waits that took one.
+        # Cross-core flags, by id: tokens that have arrived, and the numbers of the waits that consumed one.
         self.tokens: dict[int, deque[Token]] = {}
         self.waits_done: dict[int, list[int]] = {}
         self.dirty_lines: dict[tuple[GlobalMemory, int], Instruction] = {}
@@ -143,11 +147,11 @@ class Core:
         compute: Callable[[], object],
         flow: Flow | None = None,
     ) -> Instruction:
-        """Add an instruction to *pipe* and do its work.
+        """Record an instruction of *pipe*, check it for hazards, and compute it.
 
         *startup* and *cycles* are core cycles, see `Instruction`. *reads* and *writes* are ranges of bytes, `(memory,
-        start, stop)`, or rows, `(memory, start, stop, length, stride)`. *compute* does the work; it is called after
-        the check for hazards. Copies with a *flow* are timed by it.
+        start, stop)`, or rows, `(memory, start, stop, length, stride)`. *compute* does the work and is called after
+        the check for hazards. The time of a copy follows from its *flow* instead of from *cycles*.
         """
         frame = _kernels_frame(_getframe(1))
         instruction = Instruction(
@@ -169,7 +173,7 @@ class Core:
         return instruction
 
     def note(self, pipe: Pipe, kind: Kind, name: str, waits: tuple[Instruction, ...] = ()) -> Instruction:
-        """Add an instruction that moves no data: a flag or a barrier."""
+        """Record an instruction that moves no data, such as a flag or a barrier."""
         frame = _kernels_frame(_getframe(2))
         instruction = Instruction(
             self.index, pipe, kind, name, 0, 0, self.scalar, None, waits, frame.f_code, frame.f_lasti
@@ -179,12 +183,12 @@ class Core:
         return instruction
 
     def site(self) -> Site:
-        """The line of the kernel that is running."""
+        """Return the line of the kernel that is running."""
         frame = _kernels_frame(_getframe(1))
         return Site(frame.f_code, frame.f_lasti)
 
     def scalar_read(self, tensor: Any, index: int, at: int) -> Any:
-        """Read an element at byte *at* in the scalar pipe."""
+        """Read the element at byte *at* with the scalar pipe."""
         values: list[Any] = []
         self.issue(
             Pipe.S,
@@ -198,7 +202,7 @@ class Core:
         return values[0]
 
     def scalar_write(self, tensor: Any, index: int, at: int, value: Any) -> None:
-        """Write an element at byte *at* in the scalar pipe."""
+        """Write the element at byte *at* with the scalar pipe."""
 
         def store() -> None:
             tensor.view[index] = value
@@ -220,15 +224,15 @@ class Core:
             self.find(
                 Rule.SHARED_LINE,
                 f"{written} and {other} write the same 64-byte line of {memory.name} (bytes {line * LINE} to "
-                f"{line * LINE + LINE}) from two cores, so one write is lost; give each core lines of its own",
+                f"{line * LINE + LINE}) from two cores, so one write is lost; let cores write to separate lines",
                 written,
                 other,
             )
 
-    # What is known
+    # Order
 
     def _access(self, instruction: Instruction, reads: Sequence[Range], writes: Sequence[Range]) -> list[Stale]:
-        """Check and note what *instruction* touches; returns the bytes that it sees old (weak mode)."""
+        """Check and record the accesses of *instruction*; return the old bytes that it reads (weak mode)."""
         pipe = instruction.pipe
         seqs = self.seqs
         seqs[pipe] = instruction.seq = seqs[pipe] + 1
@@ -260,26 +264,29 @@ class Core:
         return stale
 
     def is_ordered(self, earlier: Instruction, clock: Clock) -> bool:
-        """Is *earlier* known to be done by a pipe of this core that has *clock*?"""
+        """Whether a pipe of this core with *clock* knows that *earlier* has finished."""
         if earlier.core == self.index:
             return earlier.seq <= clock[earlier.pipe]
         known = self.remote.get(earlier.core)
         return known is not None and earlier.seq <= known[earlier.pipe]
 
     def knowledge_of(self, pipe: Pipe) -> Clock:
-        """What is done once all before has left *pipe*: what a flag of it carries."""
+        """Return the clock that a flag set by *pipe* carries: all that was issued to *pipe* so far is finished then."""
         clock = self.clocks[pipe].copy()
         clock[pipe] = self.seqs[pipe]
         return clock
 
     def learn(self, pipe: Pipe, clock: Sequence[int]) -> None:
-        """*pipe* has waited for something that knew *clock*; what the scalar pipe knows, all others know from then."""
+        """Merge *clock* into the clock of *pipe*, which has waited for a flag that carried it.
+
+        What the scalar pipe learns, all pipes learn, because it issues their later instructions.
+        """
         for learner in PIPES if pipe is Pipe.S else (pipe,):
             mine = self.clocks[learner]
             self.clocks[learner] = [a if a > b else b for a, b in zip(mine, clock, strict=True)]
 
     def count_wait(self) -> int:
-        """One more wait for other cores is over, behind which everything is issued from now on; returns its number."""
+        """Count a finished wait for other cores, after which all later instructions are issued; return its number."""
         self.seqs[Pipe.ALL] = number = self.seqs[Pipe.ALL] + 1
         for clock in self.clocks:
             clock[Pipe.ALL] = number
@@ -290,26 +297,23 @@ class Core:
     def find(
         self, rule: Rule, text: str, *instructions: Instruction, missing: str = "", site: Site | None = None
     ) -> None:
-        """Note a mistake; the same lines making it again only count."""
+        """Add a finding, or count it up if the same lines have made it before."""
         sites = tuple(each.site for each in instructions) or (site or self.site(),)
         key = (rule, sites, missing)
         if not self.findings.seen(key):
             self.findings.add(key, Finding(rule, text, str(self.program), sites, instructions, missing))
 
     def hazard(self, rule: Rule, earlier: Instruction, later: Instruction, memory: str, start: int, stop: int) -> None:
-        """Note that *later* touches bytes start:stop of *memory* without knowing that *earlier* is done with them."""
-        if earlier is later or self.stuck:  # rows of one instruction; a kernel that hangs says so
+        """Report that *later* touches bytes start:stop of *memory*, and *earlier* may not have finished with them."""
+        if earlier is later or self.stuck:  # rows of one instruction; or a kernel that may hang, which is reported
             return
         missing = self._missing(earlier, later)
         key = (rule, earlier.site, later.site, missing)
         if self.findings.seen(key):
             return
-        first = "reads" if rule is Rule.WAR else "writes"
+        first = "reading" if rule is Rule.WAR else "writing"
         second = "reads" if rule is Rule.RAW else "writes"
-        text = (
-            f"{later} {second} {memory}[{start}:{stop}] while {earlier} may still be at work that {first} it; "
-            f"missing {missing}"
-        )
+        text = f"{later} {second} {memory}[{start}:{stop}] while {earlier} may still be {first} it; missing {missing}"
         where = str(self.program)
         self.findings.add(key, Finding(rule, text, where, (earlier.site, later.site), (earlier, later), missing))
 
@@ -324,7 +328,7 @@ class Core:
     # Memories
 
     def memory(self, space: Space) -> LocalMemory:
-        """The memory called *space*; a KernelError if this kind of core has none."""
+        """Return the memory *space* of this core; raise KernelError if this type of core has none."""
         memory = self.memories.get(space)
         if memory is None:
             if space not in SPACES_OF[self.core_type]:
@@ -337,12 +341,12 @@ class Core:
 
     @property
     def is_cube(self) -> bool:
-        """Is this an AIC?"""
+        """Whether this is a cube core (AIC)."""
         return self.core_type is CoreType.AIC
 
 
 def _kernels_frame(inner: FrameType) -> FrameType:
-    """The nearest frame outside of this package: the line of the kernel; *inner* itself if there is none."""
+    """Return the nearest frame outside this package, which is the kernel's line; *inner* if there is none."""
     frame: FrameType | None = inner
     while frame is not None and frame.f_globals.get("__package__") == _PACKAGE:
         frame = frame.f_back
@@ -350,7 +354,7 @@ def _kernels_frame(inner: FrameType) -> FrameType:
 
 
 def _compute_with(stale: Sequence[Stale], writes: Sequence[Range], compute: Callable[[], object]) -> None:
-    """Compute while *stale* bytes are what they were before their last write; what is computed into them stays."""
+    """Compute with the *stale* bytes as they were before their last write; keep what is computed into them."""
     fresh = [memory.bytes[start : start + len(old)].copy() for memory, start, old in stale]
     for memory, start, old in stale:
         memory.bytes[start : start + len(old)] = old
@@ -370,12 +374,12 @@ def _refuse_read_only(instruction: Instruction, writes: Sequence[Range]) -> None
     for memory, *_ in writes:
         if not memory.bytes.flags.writeable:
             raise KernelError(
-                f"{instruction} writes to {memory.name}, which the kernel has as In", "declare it as Out or InOut"
+                f"{instruction} writes to {memory.name}, which the kernel declares as In", "declare it as Out or InOut"
             ) from None
 
 
 class Strand(greenlet):
-    """One block on one core: a coroutine that can wait for other cores in the middle of a function."""
+    """One block on one core: a greenlet, so that the kernel can wait for other cores inside any function it calls."""
 
     def __init__(self, core: Core, block: Callable[[], object]) -> None:
         super().__init__(block)
@@ -386,16 +390,19 @@ class Strand(greenlet):
         self._given_up = False
 
     def may_run(self) -> bool:
-        """Has what it waits for come?"""
+        """Whether it waits for nothing, or its wait is over."""
         return self._ready is None or self._given_up or self._ready()
 
     def give_up(self) -> None:
-        """Let it go on without what it waits for."""
+        """End its wait although the condition is not met: the time limit of the wait has passed."""
         self._given_up = True
 
     @staticmethod
     def park(where: str, ready: Callable[[], bool], *, can_give_up: bool = False) -> bool:
-        """Let others run until *ready*; False if that was given up. *where* is for messages."""
+        """Let other blocks run until *ready()* is true; return False if the wait was given up.
+
+        *where* names the wait in messages. Only a wait with *can_give_up* may be given up.
+        """
         strand = getcurrent()
         assert isinstance(strand, Strand)
         strand.where = where
@@ -409,10 +416,11 @@ class Strand(greenlet):
 
 
 def running() -> Core:
-    """The core whose kernel is running; a KernelError outside of a kernel."""
+    """Return the core that runs the caller; raise KernelError outside a kernel."""
     strand = getcurrent()
     if type(strand) is not Strand:
         raise KernelError(
-            "this is called outside of a core kernel", "launch the kernel, or use device_model.aicore.runner.run"
+            "a function of the kernel language was called outside a core kernel",
+            "call it in a function made with @asc.kernel, and launch that",
         )
     return strand.core

@@ -1,8 +1,18 @@
 """Flags between the pipes of a core, their event ids, and barriers.
 
-A flag is one bit for each HardEvent and id. SetFlag stands in the source pipe and sets it once all before it there has
-finished; WaitFlag stands in the destination pipe, holds it until the flag is set, and clears it. The scalar pipe only
-issues both, so a wait may be issued before its set; if no set can ever run, the pipes hang, and so does the kernel.
+A flag is one bit for each HardEvent and event id. SetFlag is an instruction of the event's source pipe: it sets the
+flag when all earlier instructions of that pipe have finished. WaitFlag is an instruction of the destination pipe: it
+holds that pipe until the flag is set, and clears the flag.
+
+    DataCopy(x, x_gm, n)                  # MTE2
+    SetFlag(HardEvent.MTE2_V, EVENT_ID0)  # MTE2 sets the flag when the copy has finished
+    WaitFlag(HardEvent.MTE2_V, EVENT_ID0) # V does not start before
+    Relu(y, x, n)                         # V
+
+The scalar pipe issues both and does not wait itself, so a WaitFlag may be issued before its SetFlag. That works on a
+card, and is reported as LATE_SET: results are computed in the order of the program here. If the SetFlag can never run,
+because it stands behind the WaitFlag in its own pipe or is never issued, the pipes hang, and the kernel ends with a
+KernelHangError.
 """
 
 from collections import deque
@@ -15,15 +25,40 @@ from device_model.aicore.program import Instruction, Kind
 
 
 def SetFlag(event: HardEvent, event_id: int) -> None:
-    """Set flag *event_id* (0 to 7) of *event* once all before it in the event's source pipe has finished."""
+    """Set a flag when all earlier instructions of the event's source pipe have finished (Ascend C: SetFlag).
+
+    Runs on the source pipe of *event*. Later instructions of that pipe are not held back.
+
+    Args:
+        event: The kind of flag; "MTE2_V" is set by MTE2 and waited for by V.
+        event_id: Which flag of this kind, 0 to 7.
+
+    Raises:
+        KernelError: This type of core has no such event, or the id is not 0 to 7.
+
+    A second SetFlag before the WaitFlag is the finding DOUBLE_SET; a flag still set at the end, FLAG_LEFT_SET.
+    """
     set_flag(running(), event, event_id)
 
 
 def WaitFlag(event: HardEvent, event_id: int, *, timeout_us: float | None = None) -> bool:
-    """Hold the event's destination pipe until flag *event_id* of *event* is set, and clear it.
+    """Hold the event's destination pipe until a flag is set, then clear the flag (Ascend C: WaitFlag).
 
-    With *timeout_us* a flag that nobody has set is given up after that time: the wait is reported as a finding, the
-    flag is reset, and False is returned.
+    Runs on the destination pipe of *event*. The scalar pipe goes on at once, unless it is the destination itself.
+
+    Args:
+        event: The kind of flag; "MTE2_V" is set by MTE2 and waited for by V.
+        event_id: Which flag of this kind, 0 to 7.
+        timeout_us: In microseconds: if no SetFlag was issued before this wait, the pipe gives up after this time and
+            the finding WAIT_TIMEOUT is made. Ascend C has no such limit.
+
+    Returns:
+        True; False if the time limit passed.
+
+    Raises:
+        KernelError: This type of core has no such event, or the id is not 0 to 7.
+        KernelHangError: The flag can never be set. It is raised where the scalar pipe waits next: for a flag,
+            for another core, in PipeBarrier(Pipe.ALL), or at the end of the block.
     """
     core = running()
     if timeout_us is None or core.flags[_slot(core, event, event_id)] is not None:
@@ -41,7 +76,16 @@ def WaitFlag(event: HardEvent, event_id: int, *, timeout_us: float | None = None
 
 
 def PipeBarrier(pipe: Pipe) -> None:
-    """What is issued to *pipe* from now on starts when all before it there has finished; with Pipe.ALL, everything."""
+    """Let later instructions of a pipe start only when all its earlier ones have finished (Ascend C: PipeBarrier).
+
+    Args:
+        pipe: The pipe that waits for itself: V, M, MTE1, MTE2, MTE3 or FIX. With Pipe.ALL the scalar pipe stops
+            until all pipes of the core have finished.
+
+    Raises:
+        KernelError: *pipe* is Pipe.S, which is always in order.
+        KernelHangError: With Pipe.ALL, a pipe waits for a flag that can never be set.
+    """
     core = running()
     if pipe is Pipe.ALL:
         barrier_all(core)
@@ -55,12 +99,36 @@ def PipeBarrier(pipe: Pipe) -> None:
 
 
 def AllocEventID(event: HardEvent) -> int:
-    """Take the lowest free id of *event*; give it back with ReleaseEventID."""
+    """Reserve the lowest free id of an event (Ascend C: TPipe::AllocEventID); no pipe waits.
+
+    Give it back with ReleaseEventID.
+
+    Args:
+        event: The event of which an id is needed.
+
+    Returns:
+        The id, 0 to 7.
+
+    Raises:
+        KernelError: All 8 ids are taken, or this type of core has no such event.
+    """
     return alloc_event(running(), event)
 
 
 def FetchEventID(event: HardEvent) -> int:
-    """The lowest free id of *event*, without taking it: the next fetch gives the same."""
+    """Return the lowest free id of an event without reserving it (Ascend C: TPipe::FetchEventID); no pipe waits.
+
+    The next fetch returns the same id. If it comes before the id was used, that is the finding FETCHED_TWICE.
+
+    Args:
+        event: The event of which an id is needed.
+
+    Returns:
+        The id, 0 to 7.
+
+    Raises:
+        KernelError: All 8 ids are taken, or this type of core has no such event.
+    """
     core = running()
     event_id = _free_id(core, event)
     slot = _slot(core, event, event_id)
@@ -68,8 +136,8 @@ def FetchEventID(event: HardEvent) -> int:
     if earlier is not None:
         core.find(
             Rule.FETCHED_TWICE,
-            f"FetchEventID({event}) gives id {event_id}, fetched at {earlier} and not used up since; "
-            "AllocEventID() takes an id, fetching does not",
+            f"FetchEventID({event}) gives id {event_id} again, which was fetched at {earlier} and not used since; "
+            "call AllocEventID(), which reserves an id",
             site=core.site(),
         )
     core.fetched[slot] = core.site()
@@ -77,34 +145,44 @@ def FetchEventID(event: HardEvent) -> int:
 
 
 def ReleaseEventID(event: HardEvent, event_id: int) -> None:
-    """Give back an id that AllocEventID took."""
+    """Give back an id that AllocEventID reserved (Ascend C: TPipe::ReleaseEventID); no pipe waits.
+
+    Args:
+        event: The event that the id belongs to.
+        event_id: The id, 0 to 7. An id that is not reserved is the finding RELEASED_TWICE.
+
+    Raises:
+        KernelError: This type of core has no such event, or the id is not 0 to 7.
+    """
     core = running()
     _slot(core, event, event_id)
     if not core.allocated[event] >> event_id & 1:
-        core.find(Rule.RELEASED_TWICE, f"ReleaseEventID({event}, {event_id}): this id is not allocated")
+        core.find(
+            Rule.RELEASED_TWICE, f"ReleaseEventID({event}, {event_id}): this id is not allocated; release an id once"
+        )
     release_event(core, event, event_id)
 
 
-# For queues and others of this package, which know their core.
+# The same for callers in this package, which know their core.
 
 
 def set_flag(core: Core, event: HardEvent, event_id: int) -> None:
     """SetFlag on *core*."""
     if event not in core.events or not 0 <= event_id < EVENT_IDS:
-        _slot(core, event, event_id)  # which says what is wrong
+        _slot(core, event, event_id)  # raises the error
     slot = event * EVENT_IDS + event_id
     instruction = core.note(event.source, Kind.SET, event.set_name)
     if core.stuck:
-        waiting = core.stuck.get(slot)
-        if waiting:
-            core.late.append((waiting.popleft(), instruction))
+        waits = core.stuck.get(slot)
+        if waits:
+            core.late.append((waits.popleft(), instruction))
             return
     earlier = core.flags[slot]
     if earlier is not None:
         core.find(
             Rule.DOUBLE_SET,
-            f"{instruction} sets id {event_id} again, which {earlier} has set and nobody has waited for; "
-            "one wait ends both sets, the other hangs",
+            f"{instruction} sets id {event_id} again, which {earlier} has set and no WaitFlag has cleared; "
+            "one wait clears both sets and a second one hangs, so wait once for each set",
             instruction,
             earlier,
         )
@@ -117,7 +195,7 @@ def set_flag(core: Core, event: HardEvent, event_id: int) -> None:
 def wait_flag(core: Core, event: HardEvent, event_id: int) -> None:
     """WaitFlag on *core*."""
     if event not in core.events or not 0 <= event_id < EVENT_IDS:
-        _slot(core, event, event_id)  # which says what is wrong
+        _slot(core, event, event_id)  # raises the error
     slot = event * EVENT_IDS + event_id
     setter = core.flags[slot]
     pipe = event.destination
@@ -190,7 +268,7 @@ def _slot(core: Core, event: HardEvent, event_id: int) -> int:
 
 
 def settle(core: Core) -> None:
-    """Find out whether waits that were issued before their sets can ever end; a KernelHangError if not."""
+    """Check that each wait that was issued before its set can end; raise KernelHangError if one cannot."""
     if not core.stuck:
         return
     sets = {id(wait): setter for wait, setter in core.late}
@@ -198,14 +276,14 @@ def settle(core: Core) -> None:
     if hung:
         raise KernelHangError(
             f"{core.program} hangs: " + "; ".join(_why(head, sets.get(id(head))) for head in hung),
-            "set each flag before it is waited for, preset what the first turn of a loop waits for",
+            "set each flag before the wait for it, and before a loop the flags that its first turn waits for",
             tuple((core.program, head) for head in hung),
         )
     for wait, setter in core.late:
         core.find(
             Rule.LATE_SET,
-            f"{wait} was issued before {setter}, which it waits for; a card does the work behind it later than "
-            "here, where work is done in the order of the program; set first",
+            f"{wait} was issued before {setter}, which it waits for; on a card the instructions after the wait run "
+            "later than here, where results are computed in the order of the program; issue the SetFlag first",
             wait,
             setter,
         )
@@ -214,9 +292,9 @@ def settle(core: Core) -> None:
 
 
 def _hung(instructions: list[Instruction], sets: Mapping[int, Instruction]) -> list[Instruction]:
-    """The waits at the heads of pipes that never get further, when pipes run in order.
+    """Return the waits at which pipes stop for good when each runs its instructions in order.
 
-    *sets* are those that came after their waits, by the id() of the wait.
+    *sets* holds the sets that were issued after their waits, by the id() of the wait.
     """
     queues: list[deque[Instruction]] = [deque() for _ in PIPES]
     for instruction in instructions:
@@ -243,7 +321,8 @@ def _why(head: Instruction, late: Instruction | None) -> str:
     if setter is None:
         return f"{head.pipe} waits in {head.name} at {head.site} for SetFlag{event}, which is never issued"
     return (
-        f"{head.pipe} waits in {head.name} at {head.site} for {setter}, which stands behind what hangs in {setter.pipe}"
+        f"{head.pipe} waits in {head.name} at {head.site} for {setter}, which comes after a wait that hangs in "
+        f"{setter.pipe}"
     )
 
 
@@ -251,7 +330,7 @@ def _why(head: Instruction, late: Instruction | None) -> str:
 
 
 def finish(core: Core) -> None:
-    """Check what a block leaves behind."""
+    """Report flags that a block leaves set, and lines of the scalar data cache that it did not flush."""
     settle(core)
     for event in HardEvent:
         for event_id in range(EVENT_IDS):
@@ -259,15 +338,15 @@ def finish(core: Core) -> None:
             if setter is not None:
                 core.find(
                     Rule.FLAG_LEFT_SET,
-                    f"{setter} has set id {event_id} and nobody waited for it; "
-                    "the next kernel on this core finds it set",
+                    f"{setter} has set id {event_id} and no WaitFlag cleared it, so the next kernel on this core finds "
+                    "it set; wait for it before the kernel ends",
                     setter,
                     missing=event.wait_name,
                 )
     for written in core.dirty_lines.values():
         core.find(
             Rule.NOT_FLUSHED,
-            f"{written} wrote to GM through the scalar data cache and nothing wrote the line back; "
+            f"{written} wrote to GM through the scalar data cache, and the line was never written back; "
             "call DataCacheCleanAndInvalid()",
             written,
             missing="DataCacheCleanAndInvalid",
@@ -275,5 +354,5 @@ def finish(core: Core) -> None:
 
 
 def preset_events(core: Core) -> tuple[tuple[HardEvent, int], ...]:
-    """What a TPipe sets on a cube core when it is made: M_MTE1 0 to 2."""
+    """Return the flags that a new TPipe sets on a cube core: ids 0 to 2 of M_MTE1."""
     return tuple((HardEvent.M_MTE1, event_id) for event_id in range(3)) if core.core_type is CoreType.AIC else ()

@@ -87,7 +87,7 @@ def test_an_exception_of_the_kernel_is_its_own_with_a_note():
 
 
 def test_outside_of_a_kernel_there_is_no_core():
-    with pytest.raises(KernelError, match="outside of a core kernel"):
+    with pytest.raises(KernelError, match="outside a core kernel"):
         GetBlockIdx()
 
 

@@ -270,7 +270,7 @@ def test_in_weak_mode_too_what_is_only_read_is_not_written():
 
     x = np.ones(8, np.float32)
     x.flags.writeable = False
-    with pytest.raises(KernelError, match="writes to GM argument 0, which the kernel has as In"):
+    with pytest.raises(KernelError, match="writes to GM argument 0, which the kernel declares as In"):
         launch(kernel, x, weak=True)
 
 

@@ -191,7 +191,7 @@ async def test_writing_to_what_is_only_read_fails_the_kernel():
         with pytest.raises(
             AclError,
             match=r"kernel bad raised KernelError: DataCopy \(MTE3\) at test_aicore_launch.py:\d+ writes to GM x, "
-            "which the kernel has as In; declare it as Out or InOut",
+            "which the kernel declares as In; declare it as Out or InOut",
         ):
             await SynchronizeDevice()
 
@@ -213,7 +213,7 @@ async def test_an_argument_beside_one_that_is_written_is_still_only_read(hazards
         assert (await read(x) == 2).all()
         await kernel[1](first, second, True)
         with pytest.raises(
-            AclError, match=r"writes to GM x, which the kernel has as In; declare it as Out or InOut"
+            AclError, match=r"writes to GM x, which the kernel declares as In; declare it as Out or InOut"
         ) as e:
             await SynchronizeDevice()
         assert ("DataCopy (MTE3) at test_aicore_launch.py" in str(e.value)) == hazards

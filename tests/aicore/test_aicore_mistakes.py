@@ -478,7 +478,7 @@ def sets_a_flag_twice(x, y, z):
     WaitFlag(HardEvent.MTE2_V, 0)
 
 
-@report("FLAG_LEFT_SET", "nobody waited")
+@report("FLAG_LEFT_SET", "no WaitFlag cleared it")
 def leaves_a_flag_set(x, y, z):
     SetFlag(HardEvent.V_MTE3, 2)
 
@@ -532,7 +532,7 @@ def two_blocks_store_into_one_line(x, y, z):
     DataCacheCleanAndInvalid(h)
 
 
-@report("NOT_FLUSHED", "nothing wrote the line back")
+@report("NOT_FLUSHED", "the line was never written back")
 def stores_into_gm_and_does_not_flush(x, y, z):
     (h,) = gm(z)
     h.SetValue(0, 1.0)
@@ -605,7 +605,7 @@ def sets_another_event_than_it_waits_for(x, y, z):
     WaitFlag(HardEvent.MTE2_V, 0)
 
 
-@stops(KernelHangError, "MTE2 waits in WaitFlag<V_MTE2> .* behind what hangs in V")
+@stops(KernelHangError, "MTE2 waits in WaitFlag<V_MTE2> .* comes after a wait that hangs in V")
 def forgets_the_preset_of_a_loop(x, y, z):
     (a, b), (g,) = ub(0, 1), gm(x)
     for tile in range(3):

@@ -121,9 +121,10 @@ def test_a_hang_says_what_stands_still_and_why():
     assert str(raised.value) == (
         f"block 0 (AIV) hangs: V waits in WaitFlag<MTE2_V> at test_aicore_sync.py:{first + 5} for SetFlag<MTE2_V> "
         f"(MTE2) at test_aicore_sync.py:{first + 4}"
-        f", which stands behind what hangs in MTE2; MTE2 waits in WaitFlag<V_MTE2> at "
-        f"test_aicore_sync.py:{first + 2} for SetFlag<V_MTE2> (V) at test_aicore_sync.py:{first + 7}, which stands "
-        "behind what hangs in V; set each flag before it is waited for, preset what the first turn of a loop waits for"
+        f", which comes after a wait that hangs in MTE2; MTE2 waits in WaitFlag<V_MTE2> at "
+        f"test_aicore_sync.py:{first + 2} for SetFlag<V_MTE2> (V) at test_aicore_sync.py:{first + 7}, which comes "
+        "after a wait that hangs in V; set each flag before the wait for it, and before a loop the flags that its "
+        "first turn waits for"
     )
     assert [(program.block, head.pipe, head.kind) for program, head in raised.value.pipes] == [
         (0, Pipe.V, Kind.WAIT),
