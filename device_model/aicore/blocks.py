@@ -1,11 +1,18 @@
-"""What a kernel asks about where it runs."""
+"""Functions that tell a kernel where it runs: its block, its core, the number of blocks.
+
+They return numbers that are known at launch, so no pipe waits and they take no simulated time.
+"""
 
 from device_model.aicore.machine import running
 from device_model.aicore.names import CoreType
 
 
 def GetBlockIdx() -> int:
-    """Which part of the work this core does; on the vector cores of mixed blocks, block * vector cores + sub-block."""
+    """Return the index of this core's part of the work, from 0 on (Ascend C: GetBlockIdx).
+
+    On a vector core of a mixed kernel it is block index * vector cores per block + GetSubBlockIdx(), elsewhere the
+    block index.
+    """
     core = running()
     program = core.program
     if core.core_type is CoreType.AIV:
@@ -14,17 +21,20 @@ def GetBlockIdx() -> int:
 
 
 def GetBlockNum() -> int:
-    """How many blocks were launched."""
+    """Return the number of blocks that were launched (Ascend C: GetBlockNum)."""
     return running().block_dim
 
 
 def GetSubBlockIdx() -> int:
-    """Which vector core of its block this is; 0 on a cube core."""
+    """Return the index of this vector core in its block; 0 on a cube core (Ascend C: GetSubBlockIdx)."""
     return running().program.sub_block
 
 
 def GetTaskRatio() -> int:
-    """How many cores of this kind a block has: 2 on the vector cores of a 1:2 mixed kernel, else 1."""
+    """Return the cores of this type per block (Ascend C: GetTaskRatio).
+
+    It is 2 on the vector cores of a 1:2 mixed kernel, and 1 on all other cores.
+    """
     core = running()
     return core.ratio if core.core_type is CoreType.AIV else 1
 
@@ -33,7 +43,7 @@ GetTaskRation = GetTaskRatio  # the older spelling
 
 
 class CoreTypeTest:
-    """Does this run on a core of one type? `if ASCEND_IS_AIC:`, as the macro of Ascend C, or `ASCEND_IS_AIC()`."""
+    """True on cores of one type: `if ASCEND_IS_AIC:`, as with the macro of Ascend C, or `if ASCEND_IS_AIC():`."""
 
     def __init__(self, core_type: CoreType) -> None:
         self._core_type = core_type
@@ -42,7 +52,7 @@ class CoreTypeTest:
         return running().core_type is self._core_type
 
     def __call__(self) -> bool:
-        """As its truth."""
+        """Return True on a core of this type."""
         return bool(self)
 
     def __repr__(self) -> str:

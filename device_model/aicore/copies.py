@@ -1,6 +1,14 @@
 """Copies between GM and the memories of a core: DataCopy, DataCopyPad, ND to NZ.
 
-Which pipe moves follows from where to where. Between UB and itself it is the vector pipe.
+The pipe of a copy follows from its two memories:
+
+    GM to UB or L1    MTE2
+    UB or L1 to GM    MTE3
+    L1 to BT or FB    MTE1
+    UB to UB          V
+
+A copy through GM is timed by its `Flow`, which shares the bandwidth of the memory with the flows of other cores. A copy
+inside a core takes cycles by its number of bytes.
 """
 
 from collections.abc import Callable
@@ -18,7 +26,7 @@ from device_model.aicore.names import Pipe, Space
 from device_model.aicore.program import Direction, Flow, Kind
 from device_model.aicore.tensors import NOWHERE, GlobalTensor, LocalTensor
 
-FB_BLOCK = 128  # of copies to FB
+FB_BLOCK = 128  # bytes of a block in copies to FB
 Tensor = LocalTensor | GlobalTensor
 
 _S = Space
@@ -37,11 +45,13 @@ ALIGNMENT = {_S.UB: 32, _S.L1: 32, _S.L0A: 512, _S.L0B: 512, _S.L0C: 64, _S.BT: 
 
 
 class DataCopyParams(NamedTuple):
-    """*block_count* blocks (up to 4095) of *block_len* DataBlocks of 32 bytes; the gaps between the end of a block and
-    the start of the next are in DataBlocks too.
+    """Blocks and gaps of DataCopy, in DataBlocks of 32 bytes (Ascend C: DataCopyParams).
 
-    To FB, blocks are counted in 128 bytes, and gaps from the start of a block to the start of the next: in 32 bytes in
-    L1 (0: the same block again), in 128 in FB.
+    *block_count* blocks (0 to 4095) of *block_len* DataBlocks (0 to 65535). *src_gap* and *dst_gap* are the DataBlocks
+    between the end of a block and the start of the next one.
+
+    In copies to FB, *block_len* counts 128 bytes, and a gap goes from the start of a block to the start of the next
+    one: *src_gap* in 32 bytes of L1 (0 reads the same block again), *dst_gap* in 128 bytes of FB.
     """
 
     block_count: int = 1
@@ -51,8 +61,11 @@ class DataCopyParams(NamedTuple):
 
 
 class DataCopyExtParams(NamedTuple):
-    """*block_count* blocks (up to 4095) of *block_len* bytes (up to 2097151); gaps in bytes in GM, in DataBlocks of 32
-    bytes in local memory. *rsv* is reserved by Ascend C and has no effect.
+    """Blocks and gaps of DataCopyPad, in bytes (Ascend C: DataCopyExtParams).
+
+    *block_count* blocks (0 to 4095) of *block_len* bytes (0 to 2097151). *src_stride* and *dst_stride* are the gaps
+    between the end of a block and the start of the next one: in bytes in GM, in DataBlocks of 32 bytes in local
+    memory. *rsv* is reserved by Ascend C and has no effect.
     """
 
     block_count: int = 1
@@ -63,8 +76,10 @@ class DataCopyExtParams(NamedTuple):
 
 
 class DataCopyPadExtParams(NamedTuple):
-    """How DataCopyPad fills blocks up to 32 bytes: with *is_pad*, *left_padding* elements before and *right_padding*
-    after each block (up to 32 bytes each) hold *padding_value*; what else is added holds anything.
+    """How DataCopyPad fills blocks up to whole DataBlocks of 32 bytes (Ascend C: DataCopyPadExtParams).
+
+    With *is_pad*, *left_padding* elements before and *right_padding* elements after each block, up to 32 bytes each,
+    hold *padding_value*. The contents of all other bytes that fill a block are undefined.
     """
 
     is_pad: bool = False
@@ -77,10 +92,11 @@ DataCopyPadParams = DataCopyPadExtParams  # the older name
 
 
 class Nd2NzParams(NamedTuple):
-    """*nd_num* row-major matrices of *n_value* x *d_value* elements become fractal ones (NZ).
+    """Row-major (ND) matrices that DataCopy turns into fractal ones (NZ) on the way to L1 (Ascend C: Nd2NzParams).
 
-    Rows are *src_d_value* elements apart, matrices *src_nd_matrix_stride*. In NZ, a column of blocks of 32 bytes has
-    *dst_nz_c0_stride* blocks; rows are *dst_nz_n_stride* blocks apart, matrices *dst_nz_matrix_stride* elements.
+    *nd_num* matrices of *n_value* rows x *d_value* columns. In GM, rows are *src_d_value* elements apart and matrices
+    *src_nd_matrix_stride* elements. In NZ, columns of 32-byte blocks are *dst_nz_c0_stride* blocks apart, rows
+    *dst_nz_n_stride* blocks, and matrices *dst_nz_matrix_stride* elements.
     """
 
     nd_num: int
@@ -94,10 +110,22 @@ class Nd2NzParams(NamedTuple):
 
 
 def DataCopy(dst: Tensor, src: Tensor, params: "int | DataCopyParams | Nd2NzParams") -> None:
-    """Copy from *src* to *dst*: a number of elements, blocks with gaps, or rows to fractals.
+    """Copy elements, blocks with gaps, or rows to fractals (Ascend C: DataCopy).
 
-    A number of elements is rounded down to whole DataBlocks of 32 bytes: the tail is not copied, and reported. Local
-    tensors must begin at a multiple of 32 bytes. Zero elements are no copy at all.
+    Runs on MTE2 from GM, on MTE3 to GM, on MTE1 from L1 to BT or FB, and on V within UB. It waits for nothing but
+    earlier instructions of its pipe: order it with flags or queues. Copies of one pipe may finish in any order.
+
+    Args:
+        dst: The tensor to write, of the type of *src*.
+        src: The tensor to read.
+        params: A number of elements, rounded down to whole DataBlocks of 32 bytes; `DataCopyParams` for blocks with
+            gaps; or `Nd2NzParams` for row-major to fractal on the way from GM to L1. 0 elements copy nothing.
+
+    Raises:
+        KernelError: No pipe copies between the two memories, the types differ, a local tensor does not begin at a
+            multiple of 32 bytes (L0C and BT 64, FB 128), a parameter is out of range, or a tensor is too small.
+
+    A tail that is rounded away is the finding TAIL_DROPPED.
     """
     core = running()
     if isinstance(params, DataCopyParams):
@@ -153,7 +181,7 @@ def _way(core: Core, dst: Tensor, src: Tensor) -> tuple[Pipe, str]:
     way = _WAYS.get((src.memory.space, dst.memory.space))
     if way is None:
         raise KernelError(
-            f"there is no way from {src!r} to {dst!r} on {core.program}",
+            f"no pipe of {core.program} copies from {src!r} to {dst!r}",
             "DataCopy goes between GM and UB or L1, within UB, and from L1 to BT or FB",
         )
     for tensor in (src, dst):
@@ -192,7 +220,10 @@ def _copy_blocks(core: Core, dst: Tensor, src: Tensor, params: DataCopyParams) -
         source = _Rows(src, count, length, src_gap * BLOCK if count > 1 else length)
         target = _Rows(dst, count, length, dst_gap * FB_BLOCK if count > 1 else length)
         if count > 1 and target.stride < length:
-            raise KernelError(f"DataCopy with {params} to {dst!r}", "dst_gap is at least block_len: blocks lie apart")
+            raise KernelError(
+                f"DataCopy with {params} to {dst!r}",
+                "dst_gap must be at least block_len, so that blocks do not overlap",
+            )
     else:
         length = blocks * BLOCK
         source = _Rows(src, count, length, length + src_gap * BLOCK)
@@ -206,10 +237,20 @@ def DataCopyPad(
     params: DataCopyExtParams | DataCopyParams,
     padding: DataCopyPadExtParams | None = None,
 ) -> None:
-    """Copy blocks of any number of bytes between GM and local memory, where each begins at a multiple of 32 bytes.
+    """Copy blocks of any number of bytes between GM and local memory (Ascend C: DataCopyPad).
 
-    Into local memory whole DataBlocks are written: *padding* says with what. Out of it, only the bytes of the blocks.
-    Given the older DataCopyParams, it takes their *block_len*, and their gap in GM, as bytes (up to 65535).
+    Runs on MTE2 from GM and on MTE3 to GM. In local memory each block begins at a multiple of 32 bytes; from there,
+    only the bytes of the blocks are copied.
+
+    Args:
+        dst: The tensor to write, of the type of *src*.
+        src: The tensor to read.
+        params: The blocks. The older `DataCopyParams` are accepted too; then *block_len* and the gap in GM are
+            bytes, up to 65535.
+        padding: For copies into local memory, how each block is filled up to whole DataBlocks of 32 bytes.
+
+    Raises:
+        KernelError: As for DataCopy; or the padding is longer than 32 bytes on a side.
     """
     core = running()
     if isinstance(params, DataCopyParams):
@@ -222,8 +263,9 @@ def DataCopyPad(
     if dst.dtype != src.dtype:
         raise KernelError(f"DataCopyPad from {src!r} to {dst!r}: two types", "ReinterpretCast() one, or Cast()")
     if isinstance(src, LocalTensor):
-        room = -(-length // BLOCK) * BLOCK + src_stride * BLOCK
-        _copy_rows(core, "DataCopyPad", _Rows(src, count, length, room), _Rows(dst, count, length, length + dst_stride))
+        stride = -(-length // BLOCK) * BLOCK + src_stride * BLOCK
+        source, target = _Rows(src, count, length, stride), _Rows(dst, count, length, length + dst_stride)
+        _copy_rows(core, "DataCopyPad", source, target)
         return
     if not isinstance(dst, LocalTensor):
         raise KernelError(f"DataCopyPad from {src!r} to {dst!r}", "it goes between GM and local memory")
@@ -252,7 +294,7 @@ def DataCopyPad(
 
 
 class _Rows:
-    """*count* rows of *length* bytes, *stride* apart, from the beginning of a tensor on."""
+    """*count* rows of *length* bytes, *stride* bytes apart, from the beginning of a tensor on."""
 
     __slots__ = ("count", "length", "stop", "stride", "tensor")
 
@@ -264,20 +306,20 @@ class _Rows:
         self.stop = tensor.address + (count - 1) * stride + length
 
     def view(self) -> npt.NDArray[np.uint8]:
-        """The bytes, by row."""
+        """Return the bytes as an array of rows."""
         tensor = self.tensor
         shape, strides = (self.count, self.length), (self.stride, 1)
         return np.ndarray(shape, np.uint8, tensor.memory.bytes, tensor.address, strides)
 
     def span(self) -> Range:
-        """The bytes, for issue."""
+        """Return the bytes as `Core.issue` takes them."""
         tensor = self.tensor
         if self.count == 1 or self.stride in (0, self.length):
             return (tensor.memory, tensor.address, self.stop)
         return (tensor.memory, tensor.address, self.stop, self.length, self.stride)
 
     def flow(self, direction: Direction, path: str, *, nd2nz: bool = False) -> Flow:
-        """The traffic with GM that moving these rows makes."""
+        """Return the traffic with GM that a copy of these rows makes."""
         tensor = self.tensor
         assert isinstance(tensor, GlobalTensor)
         rows, length, stride = self.count, self.length, self.stride
@@ -368,7 +410,7 @@ def _column(tensor: Tensor, offset: int, rows: int, down: int) -> Range:
 
 
 def _to_fractal(fractal: npt.NDArray[Any], plain: npt.NDArray[Any]) -> None:
-    """Columns of blocks; the last one is filled up with zeros."""
+    """Copy *plain* to columns of blocks, the last of which is filled up with zeros."""
     columns, rows, c0 = fractal.shape
     whole = plain.shape[1] // c0
     fractal[:whole] = plain[:, : whole * c0].reshape(rows, whole, c0).transpose(1, 0, 2)
@@ -379,9 +421,15 @@ def _to_fractal(fractal: npt.NDArray[Any], plain: npt.NDArray[Any]) -> None:
 
 
 def DataCacheCleanAndInvalid(tensor: GlobalTensor, *, whole: bool = False) -> None:
-    """Write the 64-byte line at the beginning of *tensor* back from the scalar data cache, or with *whole* all lines.
+    """Write back lines of the scalar data cache (Ascend C: DataCacheCleanAndInvalid).
 
-    What SetValue wrote to GM is seen by others only then.
+    Runs on the scalar pipe. Other pipes and cores see a SetValue to GM only after this call.
+
+    Args:
+        tensor: The tensor whose first 64-byte line is written back.
+        whole: Whether all lines of the cache are written back.
+
+    A line that is never written back is the finding NOT_FLUSHED.
     """
     core = running()
     core.note(Pipe.S, Kind.WORK, "DataCacheCleanAndInvalid")
@@ -397,12 +445,12 @@ def _check_overlap(core: Core, name: str, source: Range, target: Range) -> None:
         core.find(
             Rule.PARTIAL_OVERLAP,
             f"{name} reads {source[0].name}[{source[1]}:{source[2]}] and writes [{target[1]}:{target[2]}]: "
-            "what it reads may be overwritten before; use the same bytes, or others",
+            "it may overwrite bytes before it reads them; use the same bytes, or bytes that do not overlap",
         )
 
 
 def _checked(params: object, *limits: tuple[int, int]) -> tuple[int, ...]:
-    """The values of *limits*, each a value of *params* and the most that it may be."""
+    """Return the values in *limits*, pairs of a value of *params* and its maximum; raise KernelError beyond it."""
     for value, most in limits:
         if not 0 <= value <= most:
             raise KernelError(f"{params}", f"{value} must be 0 to {most}")

@@ -1,9 +1,14 @@
 """Flags between cores: CrossCoreSetFlag, CrossCoreWaitFlag and SyncAll.
 
-A flag is a counter for each core and id. Who counts up whose depends on the mode: 0, when all cores of a type have set
-it, that of each of them; 1, the same among the vector cores of one block; 2, the cube core counts up that of its vector
-cores, and these, once all have set it, that of their cube core. A wait holds all issue of its core until the counter
-is above 0, and takes one.
+Each core has a counter for each flag id. CrossCoreSetFlag counts up the counters of other cores, and the mode says of
+which ones:
+
+    mode 0    when all cores of a type have set the flag, the counter of each of them goes up
+    mode 1    when all vector cores of one block have set it, the counter of each of them goes up
+    mode 2    the cube core counts up each of its vector cores; when all vector cores of a block have set the flag,
+              the counter of their cube core goes up
+
+CrossCoreWaitFlag stops all issue on its core until the counter is above 0, and then counts it down by one.
 """
 
 from collections import Counter, deque
@@ -19,14 +24,14 @@ from device_model.aicore.tensors import GlobalTensor, LocalTensor, int32
 
 IDS = 16
 MAX_COUNT = 15
-_SYNC_ALL = 16  # the inner id of SyncAll
-_SOFT_SYNC = 17  # that of SyncAll with a workspace, which on a card uses none
-_RESERVED = range(11, 15)  # those that a card's SyncAll uses
+_SYNC_ALL = 16  # the internal id of SyncAll
+_SOFT_SYNC = 17  # the internal id of SyncAll with a workspace, which uses no flag on a card
+_RESERVED = range(11, 15)  # the ids that SyncAll uses on a card
 _SLOT = 32  # bytes of a core in the workspaces of SyncAll
 
 
 class Token(NamedTuple):
-    """One count of a cross-core flag: the sets that made it, and what they knew to be done."""
+    """One count of a cross-core flag: the sets that made it, and the clocks that they carry."""
 
     sets: tuple[Instruction, ...]
     knowledge: Knowledge
@@ -36,22 +41,22 @@ class Crossing:
     """The cross-core flags of a launch."""
 
     def __init__(self, chip: Mapping[CoreType, int]) -> None:
-        self._chip = chip  # how many cores it has
+        self._chip = chip  # the number of cores of each type
         self.cores: list[Core] = []
-        self.mail: dict[Hashable, deque[Any]] = {}  # what cores tell each other beside flags
-        self.counted: Counter[Hashable] = Counter()  # by workspace and core: how often SyncAll has counted it there
+        self.mail: dict[Hashable, deque[Any]] = {}  # messages between cores that need no flag
+        self.counted: Counter[Hashable] = Counter()  # arrivals at SyncAll, by workspace and core
         self._meeting: Instruction | None = None  # the first arrival at a SyncAll
         self._borrowed: tuple[Core, Instruction, int] | None = None  # the first set of an id that SyncAll uses
         self._pending: dict[tuple[int, tuple[int, ...], int], dict[int, deque[tuple[Instruction, Knowledge]]]] = {}
         self._groups: dict[tuple[int, int], tuple[tuple[int, ...], tuple[int, ...]]] = {}
 
     def groups(self, core: Core, mode: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Who must set a flag of *mode* together with *core*, and who then receives it (indices of cores)."""
+        """Return the cores that set a flag of *mode* together with *core*, and those that receive it, as indices."""
         key = (core.index, mode)
-        found = self._groups.get(key)
-        if found is None:
-            found = self._groups[key] = self._find_groups(core, mode)
-        return found
+        groups = self._groups.get(key)
+        if groups is None:
+            groups = self._groups[key] = self._find_groups(core, mode)
+        return groups
 
     def _find_groups(self, core: Core, mode: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         block = core.program.block
@@ -64,7 +69,7 @@ class Crossing:
         vectors = tuple(each.index for each in own if each.core_type is CoreType.AIV)
         if mode == 1:
             if kind is CoreType.AIC:
-                raise KernelError(f"cross-core mode 1 on {core.program}", "it is for the vector cores of a block")
+                raise KernelError(f"cross-core mode 1 on {core.program}", "only the vector cores of a block have it")
             return vectors, vectors
         if not cubes or not vectors:
             raise KernelError(
@@ -74,21 +79,21 @@ class Crossing:
         return (cubes, vectors) if kind is CoreType.AIC else (vectors, cubes)
 
     def check_fits(self, core: Core, what: str) -> None:
-        """Refuse what needs all blocks at once if they are more than the cores."""
+        """Raise KernelHangError if *what*, which needs all blocks at once, has more blocks than there are cores."""
         kind = core.core_type
         cores = sum(each.core_type is kind for each in self.cores)
-        there = self._chip[kind]
-        if cores > there:
+        physical = self._chip[kind]
+        if cores > physical:
             raise KernelHangError(
                 f"{what} on {core.program} waits for ever: the launch has {cores} blocks on {kind} and the chip "
-                f"{there} cores, so the last blocks start only when the first have ended",
-                f"launch at most {there} blocks",
+                f"{physical} cores, so the last blocks start only when the first have ended",
+                f"launch at most {physical} blocks",
             )
 
     def set(
         self, core: Core, members: tuple[int, ...], receivers: tuple[int, ...], flag: int, pipe: Pipe, name: str
     ) -> None:
-        """*core* sets *flag* once all before it in *pipe* has finished."""
+        """Set *flag* for *core* when all earlier instructions of *pipe* have finished."""
         instruction = core.note(pipe, Kind.CROSS_SET, name)
         if flag == _SYNC_ALL:
             self._meeting = self._meeting or instruction
@@ -110,10 +115,13 @@ class Crossing:
             tokens.append(token)
             self._check_count(core, other, flag, instruction, len(tokens))
 
-    def _check_count(self, core: Core, other: Core, flag: int, instruction: Instruction, waiting: int) -> None:
-        """Can the counter of *other* pass its maximum? Whatever the timing: enough waits must be known to be done."""
+    def _check_count(self, core: Core, other: Core, flag: int, instruction: Instruction, count: int) -> None:
+        """Report a counter of *other* that may pass its maximum; *count* is its value now.
+
+        This does not depend on timing: enough waits must be known to be finished before the set.
+        """
         done = other.waits_done.get(flag, ())
-        needed = len(done) + waiting - MAX_COUNT  # waits that must have ended before this set
+        needed = len(done) + count - MAX_COUNT  # waits that must have ended before this set
         if needed <= 0:
             return
         if needed <= len(done):
@@ -123,12 +131,12 @@ class Crossing:
         core.find(
             Rule.CROSS_OVERFLOW,
             f"{instruction} may count flag {flag} of {other.program} up beyond {MAX_COUNT}; "
-            "let the setter wait for a flag back from time to time",
+            "let the setting core wait for a flag from the other one now and then",
             instruction,
         )
 
     def wait(self, core: Core, flag: int, name: str, *, timeout_us: float | None = None) -> bool:
-        """*core* waits for a count of *flag*; others run meanwhile. False if the time limit passed."""
+        """Wait on *core* for a count of *flag* while other blocks run; return False if the time limit passed."""
         settle(core)
         tokens = core.tokens.setdefault(flag, deque())
         while not tokens:
@@ -144,7 +152,7 @@ class Crossing:
         return True
 
     def finish(self) -> None:
-        """When all blocks have ended: report counters left above 0, and ids used beside SyncAll that it uses too."""
+        """Report counters still above 0 after all blocks, and flags that the kernel shares with SyncAll."""
         if self._meeting is not None and self._borrowed is not None:
             core, setter, flag = self._borrowed
             core.find(
@@ -181,7 +189,22 @@ def _learn(mine: Knowledge, other: Knowledge, but: int = -1) -> None:
 
 
 def CrossCoreSetFlag(mode: int, pipe: Pipe, flag: int) -> None:
-    """Count *flag* (0 to 15) of other cores up, once all before it in *pipe* has finished; *mode* says of whom."""
+    """Count up a flag of other cores when *pipe* has finished its instructions (Ascend C: CrossCoreSetFlag).
+
+    Runs on *pipe* and holds nothing back.
+
+    Args:
+        mode: Which cores set the flag together and which receive it. 0: all cores of this type. 1: the vector cores
+            of this block. 2: the cube core for its vector cores, and these together for the cube core.
+        pipe: The pipe whose earlier instructions must have finished.
+        flag: The flag's id, 0 to 15; 0 to 10 in a kernel that calls SyncAll.
+
+    Raises:
+        KernelError: The id, the mode or the pipe does not exist, or the kernel's type does not have the mode.
+        KernelHangError: Mode 0 with more blocks than the chip has cores.
+
+    A counter that may pass 15 is the finding CROSS_OVERFLOW; one above 0 at the end, CROSS_LEFT_SET.
+    """
     core = running()
     _check(core, flag)
     if mode not in (0, 1, 2):
@@ -198,10 +221,21 @@ def CrossCoreSetFlag(mode: int, pipe: Pipe, flag: int) -> None:
 
 
 def CrossCoreWaitFlag(flag: int, *, timeout_us: float | None = None) -> bool:
-    """Wait for a count of *flag* (0 to 15); nothing is issued to any pipe of this core meanwhile.
+    """Wait until a flag of this core is above 0 and count it down (Ascend C: CrossCoreWaitFlag).
 
-    With *timeout_us*, a flag that no other core can set any more is given up after that time: it is reported as a
-    finding, and False is returned.
+    The scalar pipe waits, so nothing is issued to any pipe of this core meanwhile.
+
+    Args:
+        flag: The flag's id, 0 to 15.
+        timeout_us: In microseconds: if no other core can set the flag any more, the wait ends after this time with the
+            finding WAIT_TIMEOUT. Ascend C has no such limit.
+
+    Returns:
+        True; False if the time limit passed.
+
+    Raises:
+        KernelError: The id is not 0 to 15.
+        KernelHangError: Without a time limit, no core can set the flag any more.
     """
     core = running()
     _check(core, flag)
@@ -227,11 +261,21 @@ def SyncAll(
     *,
     aiv_only: bool = True,
 ) -> None:
-    """Wait until all cores of this type have come here; with aiv_only=False, in a mixed kernel, those of both.
+    """Wait until all cores have arrived here and finished their earlier instructions (Ascend C: SyncAll).
 
-    Everything that they issued before has finished then. With workspaces of int32, 32 bytes for each core, they count
-    there instead of with flags: that in GM must be zeros at first. Then *used_cores* may say that only so many meet,
-    from number 0 on.
+    The scalar pipe waits, first for all pipes of its own core and then for the other cores.
+
+    Args:
+        gm_workspace: For the version that counts in memory instead of with flags: int32 in GM, 32 bytes for each
+            core, zero before the launch.
+        ub_workspace: For the same version: int32 in UB, of the same size.
+        used_cores: With workspaces, only this many cores meet, from number 0 on; 0 means all.
+        aiv_only: Whether only cores of the caller's type meet. False: in a mixed kernel those of both types.
+
+    Raises:
+        KernelError: A workspace is missing, too small, of the wrong type or not zero, or this core is not one of
+            *used_cores*.
+        KernelHangError: There are more blocks than cores, or a core never arrives.
     """
     core = running()
     crossing = core.crossing
@@ -250,7 +294,7 @@ def SyncAll(
 
 
 def _count_in(core: Core, gm: GlobalTensor | None, ub: LocalTensor | None, everyone: tuple[int, ...]) -> None:
-    """Check the workspaces of a SyncAll of *everyone*, and count *core* there."""
+    """Check the workspaces of a SyncAll of the cores *everyone*, and count the arrival of *core* there."""
     nbytes = len(everyone) * _SLOT
     for name, tensor, space in (("gm_workspace", gm, Space.GM), ("ub_workspace", ub, Space.UB)):
         if tensor is None or tensor.memory.space is not space or tensor.dtype != int32 or tensor.nbytes < nbytes:
@@ -266,7 +310,9 @@ def _count_in(core: Core, gm: GlobalTensor | None, ub: LocalTensor | None, every
     slot = everyone.index(core.index) * _SLOT // int32.itemsize
     place = gm.memory.key, gm.address, core.index
     if gm.view[slot] != core.crossing.counted[place]:
-        raise KernelError(f"SyncAll with gm_workspace {gm!r}, which holds something", "fill it with zeros before")
+        raise KernelError(
+            f"SyncAll with gm_workspace {gm!r}, which is not zero", "fill it with zeros before the launch"
+        )
     core.crossing.counted[place] += 1
     gm.view[slot] += 1
 

@@ -1,7 +1,8 @@
-"""Looking into a kernel: printf, DumpTensor, assert_.
+"""Debugging a kernel: printf, DumpTensor and assert_.
 
-A breakpoint() in a kernel works as everywhere. They cost no simulated time, so that looking changes nothing. At which
-cycle a message was made is known when the launch has been timed, so it is filled in when the message is read.
+They cost no simulated time, so they do not change what they observe. A breakpoint() in a kernel works too, because a
+kernel is plain Python. Instructions get their times after the kernel has run, so the cycle of a message is looked up
+when the message is read.
 """
 
 import re
@@ -15,7 +16,7 @@ from device_model.aicore.tensors import GlobalTensor, LocalTensor
 
 
 class Message:
-    """What a kernel said: *text*, by which *program* and at which *instruction*."""
+    """A message of a kernel: its *text*, the *program* of the core that wrote it, and its *instruction*."""
 
     __slots__ = ("instruction", "program", "text")
 
@@ -26,7 +27,7 @@ class Message:
 
     @property
     def cycle(self) -> float | None:
-        """When the scalar pipe came to it; None if the launch was not timed."""
+        """When the scalar pipe wrote it, in core cycles from the start of the task; None if there are no times."""
         return getattr(self.instruction, "start", None)
 
     def __str__(self) -> str:
@@ -39,24 +40,49 @@ class Message:
 
 
 def printf(text: str, *args: Any) -> None:
-    """Say *text*, in which `%d`, `%lld`, `%f`, `%s` ... stand for *args*; each message has a newline at its end."""
+    """Write a message to the result of the launch (Ascend C: printf); no pipe waits, and it takes no simulated time.
+
+    Args:
+        text: The message, in which `%d`, `%lld`, `%f`, `%s` and the like stand for *args*. It ends in a newline
+            whether *text* has one or not.
+        args: The values.
+    """
     _say("printf", _formatted(text, args))
 
 
 def DumpTensor(tensor: LocalTensor | GlobalTensor, desc: int, size: int) -> None:
-    """Say what the first *size* elements of *tensor* are, in the order of the program; *desc* tells dumps apart."""
+    """Write elements of a tensor to the result of the launch (Ascend C: DumpTensor).
+
+    No pipe waits, and it takes no simulated time: the values are those that the order of the program gives.
+
+    Args:
+        tensor: The tensor, local or in GM.
+        desc: A number that tells dumps apart in the output.
+        size: How many elements, from the first one on.
+    """
     _say("DumpTensor", f"DumpTensor desc={desc} {tensor!r}: {tensor.view[:size].tolist()}")
 
 
 def assert_(condition: object, text: str = "", *args: Any) -> None:
-    """Stop the kernel with a KernelAssertionError unless *condition* holds."""
+    """End the kernel unless a condition holds (Ascend C: assert); no pipe waits.
+
+    Args:
+        condition: Any value; the kernel ends if it is false.
+        text: The message, with `%d` and the like for *args*.
+        args: The values.
+
+    Raises:
+        KernelAssertionError: *condition* is false. It names the line, the core and the cycle.
+    """
     if condition:
         return
     message = _say("assert_", _formatted(text, args))
     raise KernelAssertionError(message)
 
 
-_LENGTHS = re.compile(r"(%[-+ #0]*[\d*]*(?:\.[\d*]*)?)(?:hh|ll|[zjt])(?=[a-zA-Z])")  # of C, beyond those Python knows
+_LENGTHS = re.compile(
+    r"(%[-+ #0]*[\d*]*(?:\.[\d*]*)?)(?:hh|ll|[zjt])(?=[a-zA-Z])"
+)  # lengths of C's printf that Python lacks
 
 
 def _formatted(text: str, args: tuple[Any, ...]) -> str:

@@ -1,13 +1,13 @@
 """The launch of a core kernel, as the rest of the device sees it.
 
-How long a core kernel takes follows from running it, so it is run at its simulated start; yet nobody may see what it
-writes before its simulated end. So it works on private images of the allocations that it may write, and publishes them
-when it ends. Of an argument that is only written, all bytes are published; of one that is read too, those that changed:
-launches side by side may each have a part of one buffer.
+The duration of a core kernel is known only after running it, so it runs at its simulated start. Its results must not be
+visible before its simulated end. Therefore it works on private images of the allocations that it may write, and
+publishes them at its end. Of an Out argument all bytes are published. Of an InOut argument only the bytes that changed
+are, so that several launches at the same time may each write a part of one buffer.
 
-A launch takes all its AI cores at once, for blocks may wait for one another, and gives each back when the last block on
-it is over. Waves, where there are more blocks than cores, are part of its own timeline. What launches that run side by
-side take from one another (the bandwidth of the memory, the L2) is not modelled.
+A launch takes all its AI cores at once, because blocks may wait for one another, and gives each core back when the last
+block on it has ended. If there are more blocks than cores, they run in waves on the launch's own timeline. Launches at
+the same time do not slow each other down through the memory's bandwidth or the L2: that is not modelled.
 """
 
 from collections import Counter
@@ -45,12 +45,12 @@ class Argument(NamedTuple):
 
     @property
     def extent(self) -> Extent:
-        """Its bytes."""
+        """The bytes of the argument."""
         return (self.allocation, self.start, self.stop)
 
 
 class Options(NamedTuple):
-    """How a core kernel is run: on which cores, whether hazards are looked for, whether readers see old bytes."""
+    """How a core kernel is run: on which cores, with checks for hazards or without, and in weak mode or not."""
 
     kind: KernelType = KernelType.AIV_ONLY
     hazards: bool = True
@@ -60,9 +60,9 @@ class Options(NamedTuple):
 class Launch(CoreKernel):
     """A core kernel with its blocks and arguments: the work of one operation.
 
-    *arguments* are `Argument` records, and plain values, which the kernel gets as they are. *result* is what came of
-    running it, None before; *ai_cores* is how many AI cores the device has. One that takes longer than *limit_ns* (0:
-    no limit) fails after that time, and what it wrote is lost.
+    *arguments* are `Argument` records, or plain values, which the kernel gets unchanged. *ai_cores* is the number of AI
+    cores of the device. *result* is the result of the run, and None before it. A kernel that takes longer than
+    *limit_ns* (0: no limit) fails after that time, and its results are lost.
     """
 
     __slots__ = ("_arguments", "_failure", "_images", "blocks", "cores", "function", "label", "limit_ns", "nbytes",
@@ -96,17 +96,17 @@ class Launch(CoreKernel):
         return [argument for argument in self._arguments if isinstance(argument, Argument)]
 
     def reads(self) -> Sequence[Extent]:
-        """What the arguments declare as read."""
+        """The bytes that the arguments declare as read."""
         return tuple(argument.extent for argument in self._in_memory() if argument.is_read)
 
     def writes(self) -> Sequence[Extent]:
-        """What the arguments declare as written."""
+        """The bytes that the arguments declare as written."""
         return tuple(argument.extent for argument in self._in_memory() if argument.is_written)
 
     def run(self) -> Occupation:
-        """Run all blocks on what the memory holds now; what stops them is kept for `perform`.
+        """Run all blocks on the present contents of the memory; `perform` raises the error if one stops them.
 
-        A launch that is stopped ends where it starts: nothing is known of when the card would have noticed.
+        A launch that fails ends at its start: nothing is known about when a card notices the failure.
         """
         options = self.options
         try:
@@ -131,7 +131,7 @@ class Launch(CoreKernel):
                 Kind.CUBE_TIMEOUT if options.kind.cubes else Kind.OP_EXECUTE_TIMEOUT,
                 f"kernel {self.label} would have run {timeline.duration_ns / 1e9:g} s, longer than "
                 "SetOpExecuteTimeOut() allows",
-                "split its work, or allow more",
+                "split its work, or set a longer limit",
             )
             return self._stopped(failure, self.limit_ns)
         return self._occupation(timeline)
@@ -147,7 +147,7 @@ class Launch(CoreKernel):
         return Occupation(after_ns, ((after_ns, self.cores),))
 
     def _occupation(self, timeline: Timeline) -> Occupation:
-        """How long each AI core is held: until the last of its cube and vector cores is done."""
+        """Return how long each AI core is held: until the last of its cube and vector cores is done."""
         vectors = self.spec.cores[CoreType.AIV] // self.spec.cores[CoreType.AIC]
         until: dict[int, float] = {}
         for name, cycles in timeline.free_cycles.items():
@@ -160,7 +160,7 @@ class Launch(CoreKernel):
         return Occupation(duration, tuple(Counter(ends[-self.cores :]).items()))
 
     def perform(self) -> None:
-        """Publish what the blocks wrote."""
+        """Publish the results of the blocks, or raise the error that stopped them."""
         if self._failure is not None:
             raise self._failure
         for allocation in self._images:
@@ -170,7 +170,7 @@ class Launch(CoreKernel):
         self._images.clear()
 
     def _views(self) -> list[Any]:
-        """The arguments as the kernel gets them."""
+        """Return the arguments as the kernel gets them."""
         of_allocation: dict[Allocation, list[Argument]] = {}
         for argument in self._in_memory():
             of_allocation.setdefault(argument.allocation, []).append(argument)
@@ -188,14 +188,16 @@ class Launch(CoreKernel):
 
 
 class _Image:
-    """One allocation as a launch sees it: the memory itself if it is only read, else a private one."""
+    """One allocation as a launch sees it: the memory itself if it is only read, or a private copy if it is written."""
 
     __slots__ = ("_allocation", "_before", "_only_read", "_private", "memory")
 
     def __init__(self, allocation: Allocation, arguments: Sequence[Argument]) -> None:
         self._allocation = allocation
-        self._before: list[tuple[int, int, Bytes | None]] = []  # what is to be published; and what a change is told by
-        self._only_read: list[Argument] = []  # beside others that are written
+        self._before: list[
+            tuple[int, int, Bytes | None]
+        ] = []  # bytes to publish; with their old contents if only changes are published
+        self._only_read: list[Argument] = []  # In arguments in an allocation that others write
         name = "/".join(dict.fromkeys(argument.name for argument in arguments))
         key = (allocation.device, allocation.serial)
         if not any(argument.is_written for argument in arguments):
@@ -205,13 +207,14 @@ class _Image:
             view.flags.writeable = False
             self.memory = GlobalMemory(view, key, name)
             return
-        # As large as the allocation, so that addresses agree; what no argument names is not touched and takes no room.
+        # As large as the allocation, so that addresses agree. Pages that no argument names are not touched, and take no
+        # memory.
         private = self._private = np.frombuffer(model.create_mapping(max(1, allocation.nbytes)), np.uint8)
         for argument in arguments:
             _, start, stop = argument.extent
             if argument.is_written and not argument.is_read:
                 model.write_poison(private.data, start, stop)
-        for argument in arguments:  # behind that: an argument only read may have the same bytes
+        for argument in arguments:  # after the poison: an In argument may have the same bytes
             if argument.is_read:
                 _, start, stop = argument.extent
                 private[start:stop] = model.array(allocation, start, np.uint8, stop - start)
@@ -223,7 +226,7 @@ class _Image:
         self.memory = GlobalMemory(private, key, name)
 
     def check(self) -> None:
-        """A KernelError if the blocks changed what the kernel has only as In: nobody would ever see it."""
+        """Raise KernelError if a block changed an In argument: the change would be lost."""
         for name, _, start, stop, *_ in self._only_read:
             changed = self._private[start:stop] != model.array(self._allocation, start, np.uint8, stop - start)
             for first, last, _ in self._before:  # where another argument may be written
@@ -236,7 +239,7 @@ class _Image:
                 )
 
     def publish(self) -> None:
-        """Write to the allocation what the launch wrote."""
+        """Copy the results of the launch to the allocation."""
         for start, stop, before in self._before:
             into = model.array(self._allocation, start, np.uint8, stop - start)
             written = self._private[start:stop]
@@ -247,7 +250,7 @@ class _Image:
 
 
 def cores_of(kind: KernelType, blocks: int, spec: CoreSpec) -> int:
-    """How many AI cores *blocks* blocks of a kernel want: the vector cores of one are given away together."""
+    """Return the AI cores that *blocks* blocks need; the vector cores of an AI core are given out together."""
     cubes, vectors = spec.cores[CoreType.AIC], spec.cores[CoreType.AIV]
     if kind.cubes:
         return min(blocks, cubes)

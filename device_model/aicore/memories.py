@@ -16,8 +16,8 @@ Bytes = npt.NDArray[np.uint8]
 # (memory, start, stop), or (memory, start, stop, length, stride): rows of *length* bytes, *stride* apart.
 Range = tuple[Any, ...]
 
-# What local memory holds before anybody writes: a card has what the kernel before left there. These bytes are NaN as
-# half, float and bfloat16, and large as integers, so that they show.
+# What local memory holds before its first write. On a card it holds what the kernel before left there. These bytes are
+# NaN as half, float and bfloat16, and large numbers as integers, so a read of them shows in the results.
 POISON = b"\xfb\x7f"
 _POISON = np.frombuffer(POISON, np.uint16)
 
@@ -39,9 +39,9 @@ class LocalMemory:
 
 
 class GlobalMemory:
-    """One allocation in GM: its bytes, a *key* that tells it from others, and a name for messages.
+    """One allocation in GM: its bytes, a *key* that tells it from other allocations, and a *name* for messages.
 
-    Make one for each launch: it remembers who touched it.
+    Make one for each launch, because its shadow records the accesses of that launch.
     """
 
     __slots__ = ("bytes", "key", "lines", "name", "shadow", "size", "space")
@@ -53,7 +53,7 @@ class GlobalMemory:
         self.key = key
         self.name = f"GM {name or key}"
         self.shadow = GlobalShadow(self.name)
-        self.lines: dict[int, Instruction] = {}  # 64-byte line -> who wrote in it last by scalar
+        self.lines: dict[int, Instruction] = {}  # 64-byte line -> the last scalar write in it
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self.size} bytes>"

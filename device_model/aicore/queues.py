@@ -1,8 +1,17 @@
 """TPipe, TQue, TQueBind and TBuf: buffers of local memory, handed between pipes with their flags.
 
-A buffer goes round: FREE, allocated (OCCUPIED), enqueued (ENQUE), dequeued (DEQUE), FREE. EnQue sets a flag that DeQue
-waits for, so that who uses the tensor starts after who filled it; FreeTensor sets one that the next AllocTensor of the
-same buffer waits for, so that it is not overwritten while in use. Which flags depends on the queue's position.
+A buffer of a queue passes through four states: FREE, OCCUPIED (allocated), ENQUE (enqueued), DEQUE (dequeued), and
+FREE again. Two flags keep the pipes in order:
+
+    x = queue.AllocTensor(half)   waits for the flag of the last FreeTensor of this buffer (V_MTE2 for VECIN)
+    DataCopy(x, x_gm, n)          MTE2 fills the buffer
+    queue.EnQue(x)                sets a flag (MTE2_V)
+    x = queue.DeQue()             waits for it
+    Add(z, x, y, n)               V uses the buffer
+    queue.FreeTensor(x)           sets a flag (V_MTE2)
+
+So the pipe that uses a tensor starts after the pipe that fills it, and a buffer is not filled again while it is still
+in use. The two events follow from the queue's position: which pipe fills buffers there, and which one uses them.
 """
 
 from collections import deque
@@ -29,7 +38,7 @@ from device_model.aicore.sync import (
 from device_model.aicore.tensors import LocalTensor, dtype_of, place
 
 MAX_BUFFERS = 64  # per TPipe
-MAX_LIVE = 8  # per TPosition, for each takes an event id
+MAX_LIVE = 8  # per TPosition: each takes an event id
 
 _P = TPosition
 # By position: the pipe that fills a buffer there, and the one that uses it.
@@ -64,7 +73,7 @@ _USES = {
 
 
 class State(Enum):
-    """Where a buffer is on its way round."""
+    """The state of a buffer."""
 
     FREE = "free"
     OCCUPIED = "allocated"
@@ -87,9 +96,17 @@ class _Buffer:
 
 
 class TQueBind:
-    """A queue of tensors that are filled as *source* and used as *destination*.
+    """A queue of tensors that one pipe fills and another one uses (Ascend C: TQueBind).
 
-    *depth* tensors may be enqueued and not yet dequeued. Give it buffers with `TPipe.InitBuffer`.
+    Give it buffers with `TPipe.InitBuffer` before its first use.
+
+    Args:
+        source: The position that tells which pipe fills the tensors, such as VECIN for MTE2.
+        destination: The position that tells which pipe uses them, such as VECOUT for MTE3.
+        depth: How many tensors may be enqueued and not yet dequeued. 1 is usual, and 0 means 1.
+
+    Raises:
+        KernelError: No queue can lie at one of the positions, or *depth* is below 0.
     """
 
     def __init__(self, source: TPosition, destination: TPosition, depth: int = 1) -> None:
@@ -124,7 +141,7 @@ class TQueBind:
     def take_buffers(
         self, tpipe: "TPipe", core: Core, memory: LocalMemory, start: int, count: int, length: int
     ) -> None:
-        """For TPipe.InitBuffer: *count* buffers of *length* bytes from byte *start* on."""
+        """Take *count* buffers of *length* bytes from byte *start* of *memory* on; for TPipe.InitBuffer."""
         self._tpipe = tpipe
         self._core = core
         self._memory = memory
@@ -135,7 +152,20 @@ class TQueBind:
         self._fifo.clear()
 
     def AllocTensor(self, dtype: npt.DTypeLike) -> LocalTensor:
-        """The next free buffer, as a tensor of *dtype*; waits for its last user to have freed it."""
+        """Allocate the next free buffer as a tensor (Ascend C: AllocTensor).
+
+        The pipe that fills the tensor waits until the last use of the buffer before FreeTensor has finished.
+
+        Args:
+            dtype: The type of the elements; the tensor spans the whole buffer.
+
+        Returns:
+            The tensor. Its contents are whatever the buffer held.
+
+        Raises:
+            KernelError: The queue has no buffers, or 8 tensors of this position are allocated.
+            KernelHangError: No buffer is free; a card would wait for ever.
+        """
         core = self._core
         if core is None:
             raise KernelError(f"{self!r} has no buffers", "give it some with TPipe.InitBuffer()")
@@ -151,7 +181,7 @@ class TQueBind:
         else:
             raise KernelHangError(
                 f"AllocTensor of {self!r} on {core.program} waits for ever: no buffer is free",
-                f"FreeTensor() what was allocated at {', '.join(sorted({str(b.site) for b in buffers}))}",
+                f"FreeTensor() a tensor that was allocated at {', '.join(sorted({str(b.site) for b in buffers}))}",
             )
         self._cursor = cursor
         assert self._tpipe is not None
@@ -174,7 +204,16 @@ class TQueBind:
         return tensor
 
     def EnQue(self, tensor: LocalTensor) -> None:
-        """Hand *tensor* on: who dequeues it uses it after what was issued so far to fill it has finished."""
+        """Hand a filled tensor to the pipe that uses it (Ascend C: EnQue); no pipe waits.
+
+        Sets the flag that DeQue waits for, once the filling pipe has finished all instructions issued so far.
+
+        Args:
+            tensor: A tensor that this queue allocated.
+
+        Raises:
+            KernelError: *tensor* is not allocated from this queue or is enqueued already, or *depth* tensors are.
+        """
         buffer = self._buffer(tensor, "EnQue")
         core = self._core
         assert core is not None
@@ -194,7 +233,19 @@ class TQueBind:
         fifo.append((buffer, tensor))
 
     def DeQue(self, dtype: npt.DTypeLike | None = None) -> LocalTensor:
-        """The tensor that was enqueued first, as *dtype* or the type it was enqueued with."""
+        """Take the tensor that was enqueued first (Ascend C: DeQue).
+
+        The pipe that uses the tensor waits for the flag that EnQue set.
+
+        Args:
+            dtype: The type of the elements; by default the type that the tensor was enqueued with.
+
+        Returns:
+            The tensor.
+
+        Raises:
+            KernelError: The queue is empty.
+        """
         core = self._core
         fifo = self._fifo
         if core is None or not fifo:
@@ -213,7 +264,16 @@ class TQueBind:
         return tensor
 
     def FreeTensor(self, tensor: LocalTensor) -> None:
-        """Give the buffer of *tensor* back, to be filled again once what was issued so far to use it has finished."""
+        """Free the buffer of a tensor (Ascend C: FreeTensor); no pipe waits.
+
+        The next AllocTensor of this buffer waits until the using pipe has finished all instructions issued so far.
+
+        Args:
+            tensor: A tensor that this queue allocated and that is not enqueued.
+
+        Raises:
+            KernelError: *tensor* is not allocated from this queue, or is still enqueued.
+        """
         buffer = self._buffer(tensor, "FreeTensor")
         core = self._core
         assert core is not None
@@ -229,19 +289,19 @@ class TQueBind:
         self._tpipe.count_live(self.source, -1)
 
     def HasTensorInQue(self) -> bool:
-        """Is a tensor enqueued?"""
+        """Return True if a tensor is enqueued."""
         return bool(self._fifo)
 
     def HasIdleBuffer(self) -> bool:
-        """Is a buffer free?"""
+        """Return True if a buffer is free."""
         return any(buffer.state is State.FREE for buffer in self._buffers)
 
     def GetTensorCountInQue(self) -> int:
-        """How many tensors are enqueued."""
+        """Return the number of enqueued tensors."""
         return len(self._fifo)
 
     def drain(self, core: Core) -> None:
-        """For TPipe.Destroy: wait for the flags of freed buffers, and report those not freed."""
+        """Wait for the flags of freed buffers, and report tensors that were not freed; for TPipe.Destroy."""
         for buffer in self._buffers:
             if buffer.state is not State.FREE:
                 core.find(
@@ -264,14 +324,16 @@ class TQueBind:
     def _buffer(self, tensor: LocalTensor, verb: str) -> _Buffer:
         buffer = self._by_address.get(tensor.address) if tensor.memory is self._memory else None
         if buffer is None:
-            raise KernelError(f"{verb}: {tensor!r} is not a tensor of {self!r}", "give a queue what it allocated")
+            raise KernelError(
+                f"{verb}: {tensor!r} is not a tensor of {self!r}", "give a queue a tensor that it allocated"
+            )
         if buffer.state is State.FREE:
             raise KernelError(f"{verb}: {tensor!r} is not allocated", "AllocTensor() it first; a tensor is freed once")
         return buffer
 
 
 class TQue(TQueBind):
-    """A queue at one position: VECIN, VECOUT, A1, B1, A2, B2, CO1 ..."""
+    """A queue at one position, such as VECIN, VECOUT, A1, B1, A2, B2 or CO1 (Ascend C: TQue)."""
 
     def __init__(self, position: TPosition, depth: int = 1) -> None:
         super().__init__(position, position, depth)
@@ -281,7 +343,7 @@ class TQue(TQueBind):
 
 
 class TBuf:
-    """A buffer without a queue: no flags, who uses it orders it."""
+    """A buffer without a queue (Ascend C: TBuf). It sets no flags: the kernel orders its uses itself."""
 
     def __init__(self, position: TPosition = TPosition.VECCALC) -> None:
         self.position = position
@@ -294,19 +356,19 @@ class TBuf:
         return f"<TBuf {self.position} {self._length} bytes>"
 
     def take_buffer(self, memory: LocalMemory, start: int, length: int) -> None:
-        """For TPipe.InitBuffer."""
+        """Take *length* bytes of *memory* from byte *start* on; for TPipe.InitBuffer."""
         self._memory = memory
         self._address = start
         self._length = length
         self._tensors.clear()
 
     def Get(self, dtype: npt.DTypeLike, size: int | None = None) -> LocalTensor:
-        """The buffer, or its first *size* elements, as a tensor of *dtype*."""
+        """Return the buffer, or its first *size* elements, as a tensor of *dtype* (Ascend C: Get)."""
         known = dtype_of(dtype)
         return self.GetWithOffset(self._length // known.itemsize if size is None else size, 0, known)
 
     def GetWithOffset(self, size: int, offset: int, dtype: npt.DTypeLike) -> LocalTensor:
-        """*size* elements of *dtype* from byte *offset* on."""
+        """Return *size* elements of *dtype* from byte *offset* of the buffer on (Ascend C: GetWithOffset)."""
         size, offset = integer(size), integer(offset)
         key = (dtype, size, offset)
         tensor = self._tensors.get(key)
@@ -323,7 +385,13 @@ class TBuf:
 
 
 class TPipe:
-    """The local memory of a core, given out to queues and buffers; one at a time."""
+    """Divides the local memories of a core among queues and buffers (Ascend C: TPipe).
+
+    A core has one TPipe at a time. At the end of the block it is destroyed, if the kernel has not done so.
+
+    Raises:
+        KernelError: The core has a TPipe already.
+    """
 
     def __init__(self) -> None:
         self._core = running()
@@ -333,11 +401,11 @@ class TPipe:
         self.Init()
 
     def Init(self) -> None:
-        """Begin anew, after Destroy()."""
+        """Start again with all memory free, after Destroy() (Ascend C: Init)."""
         core = self._core
         if core.tpipe is not None:
             raise KernelError(
-                f"{core.program} has a TPipe already, whose buffers this one would give out again",
+                f"{core.program} has a TPipe already, and a second one would give out the same memory",
                 "make one TPipe per kernel, or Destroy() it before the next phase",
             )
         core.tpipe = self
@@ -354,9 +422,18 @@ class TPipe:
         return f"<TPipe of {self._core.program}: {used} given out>"
 
     def InitBuffer(self, target: TQueBind | TBuf, first: int, length: int | None = None) -> None:
-        """`InitBuffer(queue, count, bytes)`: *count* buffers of so many bytes each; 2 make a double buffer.
+        """Give buffers to a queue, or one buffer to a TBuf (Ascend C: InitBuffer); no pipe waits.
 
-        `InitBuffer(tbuf, bytes)`: one buffer. Lengths are rounded up to 32 bytes.
+        `InitBuffer(queue, count, bytes)` or `InitBuffer(tbuf, bytes)`. Lengths are rounded up to 32 bytes.
+
+        Args:
+            target: The queue or TBuf. Its position decides which memory is used.
+            first: For a queue the number of buffers, of which 2 make a double buffer; for a TBuf its length in bytes.
+            length: For a queue, the length of each buffer in bytes.
+
+        Raises:
+            KernelError: The memory has too few free bytes, the TPipe has 64 buffers or was destroyed, or a number
+                is below 1.
         """
         core = self._core
         if core.tpipe is not self:
@@ -388,13 +465,16 @@ class TPipe:
             self._queues.append(target)
 
     def Destroy(self) -> None:
-        """Wait until all buffers are free and all pipes have finished, and give all memory back."""
+        """Wait for all buffers and all pipes, and free all memory (Ascend C: Destroy).
+
+        The scalar pipe waits. A tensor that was not freed is the finding TENSOR_NOT_FREED.
+        """
         core = self._core
         if core.tpipe is not self:
             return
         for queue in self._queues:
             queue.drain(core)
-        self._queues.clear()  # they hold it, and nobody collects circles during a launch
+        self._queues.clear()  # breaks reference cycles: the collector is off during a launch
         for event, event_id in self._preset:
             wait_flag(core, event, event_id)
             release_event(core, event, event_id)
@@ -402,35 +482,39 @@ class TPipe:
         core.tpipe = None
 
     def Reset(self) -> None:
-        """Destroy() and Init(): the memory is given out again from its beginning, for the next phase of a kernel."""
+        """Call Destroy() and Init(): the next phase of a kernel can divide the memory anew (Ascend C: Reset)."""
         self.Destroy()
         self.Init()
 
     def AllocEventID(self, event: HardEvent) -> int:
-        """As the function of this name."""
+        """Reserve the lowest free id of *event*; see `sync.AllocEventID`."""
         return sync.AllocEventID(event)
 
     def FetchEventID(self, event: HardEvent) -> int:
-        """As the function of this name."""
+        """Return the lowest free id of *event* without reserving it; see `sync.FetchEventID`."""
         return sync.FetchEventID(event)
 
     def ReleaseEventID(self, event: HardEvent, event_id: int) -> None:
-        """As the function of this name."""
+        """Give back an id that AllocEventID reserved; see `sync.ReleaseEventID`."""
         sync.ReleaseEventID(event, event_id)
 
     def count_live(self, position: TPosition, change: int) -> None:
-        """For queues: one more, or one less, tensor is allocated at *position*."""
+        """Add *change* to the number of tensors allocated at *position*; for queues."""
         live = self._live.get(position, 0) + change
         if live > MAX_LIVE:
             raise KernelError(
                 f"{live} tensors are allocated at {position} on {self._core.program}",
-                f"at most {MAX_LIVE} of a position may be at a time, each takes an event id; free some first",
+                f"a position has at most {MAX_LIVE} at a time, because each takes an event id; free some first",
             )
         self._live[position] = live
 
 
 def GetTPipePtr() -> TPipe:
-    """The TPipe of the running kernel."""
+    """Return the TPipe of this core (Ascend C: GetTPipePtr); no pipe waits.
+
+    Raises:
+        KernelError: The kernel has made no TPipe yet, or destroyed it.
+    """
     core = running()
     if core.tpipe is None:
         raise KernelError(f"{core.program} has no TPipe", "make one first: pipe = TPipe()")

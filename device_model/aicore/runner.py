@@ -1,4 +1,10 @@
-"""Runs the blocks of a kernel, each on a core, one after the other until they wait for each other."""
+"""Runs the blocks of a kernel, each on a simulated core, in one Python thread.
+
+Each block is a greenlet (`machine.Strand`). A block runs until it ends or waits for another core; then the next one
+runs. So the order of execution is the same in each run, whatever the times are. When no block can go on, the first
+wait with a time limit is given up, and if there is none, the kernel ends with a KernelHangError. The times of the
+instructions are worked out afterwards, by `timing.play`.
+"""
 
 import gc
 from collections.abc import Callable, Iterator, Sequence
@@ -27,9 +33,14 @@ from device_model.aicore.timing import Timeline, play
 
 @dataclass
 class Result:
-    """What a launch did: the `programs` of its cores, when (`timeline`), and what is wrong with it (`findings`).
+    """The result of a launch.
 
-    *spec* is what it ran on.
+    Attributes:
+        programs: The instructions of each core.
+        findings: The mistakes that were found.
+        spec: The cores that it ran on.
+        messages: The messages of printf and DumpTensor, in the order of the blocks.
+        timeline: The times; None if the launch was not timed or did not end.
     """
 
     programs: list[Program]
@@ -40,7 +51,7 @@ class Result:
 
     @property
     def output(self) -> str:
-        """What printf and DumpTensor wrote."""
+        """The text that printf and DumpTensor wrote."""
         return "".join(f"{message}\n" for message in self.messages)
 
 
@@ -58,9 +69,9 @@ def run(
     """Run the function *kernel* on *block_dim* blocks of *kind*, with *args*, on cores that *spec* describes.
 
     NumPy arrays among *args* are GM: the kernel gets a `GlobalBuffer` over their bytes and changes them in place.
-    With *hazards*, what is not ordered is found; in *weak* mode readers really see the old bytes then. Without
-    *timing*, instructions get no times. A mistake that no kernel survives is a KernelError; an error's `result`
-    is what there was until then.
+    With *hazards*, accesses without order are found; in *weak* mode, a read without order also sees the old bytes.
+    Without *timing*, instructions get no times. A mistake that ends the kernel raises a KernelError; the `result`
+    attribute of any error is the result up to that point.
     """
     if block_dim < 1:
         raise ValueError(f"a kernel needs 1 block or more, not {block_dim}")
@@ -93,7 +104,8 @@ def run(
 def _execute(result: Result, crossing: Crossing, kernel: Callable[[], object], spec: CoreSpec | None) -> None:
     """Run all blocks and, with a *spec*, time what they did."""
     try:
-        # A core has infinities and no warnings. Set here and in each block: NumPy 2 keeps it by greenlet, 1 by thread.
+        # A core computes infinities without warnings. NumPy 2 keeps this setting by greenlet, NumPy 1 by thread, so
+        # it is made here and in each block.
         with np.errstate(all="ignore"):
             _run_all([Strand(core, partial(_block, core, kernel)) for core in crossing.cores])
         crossing.finish()
@@ -103,15 +115,16 @@ def _execute(result: Result, crossing: Crossing, kernel: Callable[[], object], s
             play(result.programs, spec)  # for the cycle in its message
         raise
     finally:
-        crossing.cores.clear()  # they hold each other, and their memories are large
+        crossing.cores.clear()  # breaks reference cycles: the memories of cores are large
     if spec is not None:
         result.timeline = play(result.programs, spec)
 
 
 @contextmanager
 def _no_collections() -> Iterator[None]:
-    """Without the garbage collector, for it would go through hundreds of thousands of instructions, none of them
-    garbage, again and again: a third of the time.
+    """Turn the garbage collector off, which took a third of the time of a launch.
+
+    It would go through hundreds of thousands of instructions again and again, and none of them is garbage.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -135,23 +148,23 @@ def _block(core: Core, kernel: Callable[[], object]) -> None:
         error.add_note(f"in {core.program} of the kernel")
         raise
     core.program.tail_scalar = core.scalar
-    core.memories.clear()  # there may be thousands of blocks, and these are large
+    core.memories.clear()  # they are large, and there may be thousands of blocks
     core.unit = None
 
 
 def _run_all(strands: list[Strand]) -> None:
     """Run each strand until it ends or waits, in their order, until all have ended."""
-    waiting = strands
+    alive = strands
     try:
-        while waiting:
+        while alive:
             moved = False
-            for strand in waiting:
+            for strand in alive:
                 if strand.may_run():
                     moved = True
                     strand.switch()
-            waiting = [strand for strand in waiting if not strand.dead]
+            alive = [strand for strand in alive if not strand.dead]
             if not moved:
-                _give_up(waiting)
+                _give_up(alive)
     finally:
         for strand in strands:
             if strand and not strand.dead:
@@ -159,7 +172,7 @@ def _run_all(strands: list[Strand]) -> None:
 
 
 def _give_up(waiting: list[Strand]) -> None:
-    """Nobody can run: end the first wait with a time limit, or the kernel."""
+    """End the first wait with a time limit, or the kernel: no block can go on."""
     for strand in waiting:
         if strand.can_give_up:
             strand.give_up()
@@ -168,13 +181,13 @@ def _give_up(waiting: list[Strand]) -> None:
         "blocks wait for each other for ever: "
         + "; ".join(f"{strand.core.program} in {strand.where}" for strand in waiting[:8])
         + (f"; and {len(waiting) - 8} more" if len(waiting) > 8 else ""),
-        "every block must come to the same SyncAll(), and each CrossCoreWaitFlag() needs its CrossCoreSetFlag()",
+        "every block must call the same SyncAll(), and each CrossCoreWaitFlag() needs its CrossCoreSetFlag()",
     )
-    waiting[0].throw(hang)  # so that the traceback shows where it waits
+    waiting[0].throw(hang)  # so that the traceback shows its wait
 
 
 def _arguments(args: Sequence[Any]) -> list[Any]:
-    """*args* with arrays made buffers in GM; arrays over one memory share it."""
+    """Return *args* with each array replaced by a buffer in GM; arrays over one memory share their allocation."""
     memories: dict[int, GlobalMemory] = {}
     return [
         _buffer(arg, f"argument {index}", memories) if isinstance(arg, np.ndarray) else arg

@@ -1,8 +1,8 @@
-"""Memories of a core and the tensors that lie in them.
+"""Tensors: places in the memories of a core or in GM.
 
-A tensor is a place: a memory, a byte address in it, a type and a number of elements. Slices of tensors are tensors of
-the same bytes; the NumPy work of instructions goes through `view`. Offsets and sizes may be NumPy's integers, as those
-of a tiling are; they are made Python's at once, for addresses computed in 32 bits would wrap around.
+A tensor is a memory, a byte address in it, a type and a number of elements. A slice of a tensor is a tensor over the
+same bytes. Instructions compute on `view`, a NumPy array over these bytes. Offsets and sizes may be NumPy integers, as
+those of a tiling are. They are converted to Python integers at once, because addresses computed in 32 bits would wrap.
 """
 
 from operator import index as integer
@@ -24,11 +24,11 @@ bfloat16 = np.dtype(ml_dtypes.bfloat16)
 int8, int16, int32, int64 = (np.dtype(f"int{bits}") for bits in (8, 16, 32, 64))
 uint8, uint16, uint32, uint64 = (np.dtype(f"uint{bits}") for bits in (8, 16, 32, 64))
 DTYPES = (half, float32, bfloat16, int8, int16, int32, int64, uint8, uint16, uint32, uint64)
-_BY_TYPE: dict[object, np.dtype[Any]] = {}  # what users write -> dtype; np.dtype() is slow for that often
+_BY_TYPE: dict[object, np.dtype[Any]] = {}  # a type as users write it -> dtype; np.dtype() is slow on a hot path
 
 
 def dtype_of(dtype: npt.DTypeLike) -> np.dtype[Any]:
-    """*dtype* as a NumPy dtype; a TypeError if no core computes with it."""
+    """Return *dtype* as a NumPy dtype; raise TypeError if no tensor can hold it."""
     known = _BY_TYPE.get(dtype)
     if known is None:
         known = np.dtype(dtype)
@@ -38,11 +38,11 @@ def dtype_of(dtype: npt.DTypeLike) -> np.dtype[Any]:
     return known
 
 
-NOWHERE = GlobalMemory(np.empty(0, np.uint8), "nowhere")  # of a GlobalTensor without a buffer
+NOWHERE = GlobalMemory(np.empty(0, np.uint8), "nowhere")  # the memory of a GlobalTensor without a buffer
 
 
 class _Tensor:
-    """What local and global tensors share."""
+    """The base of local and global tensors."""
 
     __slots__ = ("_view", "address", "dtype", "memory", "nbytes", "size")
 
@@ -68,17 +68,17 @@ class _Tensor:
         return (self.memory, self.address, self.address + self.nbytes)
 
     def GetSize(self) -> int:
-        """How many elements."""
+        """Return the number of elements (Ascend C: GetSize)."""
         return self.size
 
     def __len__(self) -> int:
         return self.size
 
     def _part(self, index: int | slice) -> tuple[int, int]:
-        """First element and number of elements of `t[n]` (from n on) or `t[a:b]`."""
+        """Return the first element and the number of elements of `t[n]`, which goes to the end, or of `t[a:b]`."""
         if isinstance(index, slice):
             if index.step not in (None, 1):
-                raise KernelError(f"{self!r}[{index}]: a tensor has no steps", "instructions take strides")
+                raise KernelError(f"{self!r}[{index}]: a slice of a tensor has no step", "give the instruction strides")
             start = 0 if index.start is None else integer(index.start)
             stop = self.size if index.stop is None else integer(index.stop)
         else:
@@ -88,7 +88,7 @@ class _Tensor:
         return start, stop - start
 
     def _element(self, index: int) -> int:
-        """The byte address of element *index*."""
+        """Return the byte address of element *index*."""
         index = integer(index)
         if not 0 <= index < self.size:
             raise KernelError(f"element {index} of {self!r}", f"it has {self.size} elements")
@@ -96,7 +96,11 @@ class _Tensor:
 
 
 class LocalTensor(_Tensor):
-    """A tensor in a memory of the core. `LocalTensor(dtype, position, address, size)` places one by hand."""
+    """A tensor in a memory of the core (Ascend C: LocalTensor).
+
+    Usually a queue or TBuf makes it. `LocalTensor(dtype, position, address, size)` places one without a TPipe, with
+    *address* in bytes from the start of the position's memory and *size* in elements.
+    """
 
     __slots__ = ("_parts", "position")
 
@@ -123,7 +127,7 @@ class LocalTensor(_Tensor):
         return f"<LocalTensor {self.position} {self.memory.name}[{self.address}] {self.dtype} x {self.size}>"
 
     def __getitem__(self, index: int | slice) -> "LocalTensor":
-        """`t[n]` starts at element n and goes on to the end, as in Ascend C; `t[a:b]` ends before b."""
+        """Return a part: `t[n]` goes from element n to the end, as in Ascend C; `t[a:b]` ends before b."""
         parts = self._parts
         if parts is None:
             parts = self._parts = {}
@@ -147,27 +151,28 @@ class LocalTensor(_Tensor):
         return part
 
     def ReinterpretCast(self, dtype: npt.DTypeLike) -> "LocalTensor":
-        """The same bytes as elements of another type."""
+        """Return a tensor of another type over the same bytes (Ascend C: ReinterpretCast); no pipe is used."""
         known = dtype_of(dtype)
         return self._at(self.address, known, self.nbytes // known.itemsize)
 
     def GetValue(self, index: int) -> Any:
-        """Element *index*, read by the scalar pipe."""
+        """Read element *index* with the scalar pipe (Ascend C: GetValue); order it with flags after other pipes."""
         core = running()
         at = self._element(index)
         return core.scalar_read(self, index, at)
 
     def SetValue(self, index: int, value: Any) -> None:
-        """Write element *index* by the scalar pipe."""
+        """Write element *index* with the scalar pipe (Ascend C: SetValue); order other pipes after it with flags."""
         core = running()
         at = self._element(index)
         core.scalar_write(self, index, at, value)
 
 
 class GlobalBuffer:
-    """A kernel's argument in GM: bytes *address* : *address* + *nbytes* of an allocation, elements of *dtype*.
+    """An argument of a kernel in GM: *nbytes* bytes from byte *address* of an allocation on, elements of *dtype*.
 
-    `x[n]` and `x[n:]` are the buffer from element n on, like pointer arithmetic.
+    `x[n]`, `x[n:]` and `x + n` are the buffer from element n on, like pointer arithmetic. Give it to
+    `GlobalTensor.SetGlobalBuffer`.
     """
 
     __slots__ = ("address", "dtype", "memory", "nbytes")
@@ -194,7 +199,10 @@ class GlobalBuffer:
 
 
 class GlobalTensor(_Tensor):
-    """A tensor in GM: `GlobalTensor(dtype)`, then SetGlobalBuffer()."""
+    """A tensor in GM (Ascend C: GlobalTensor).
+
+    Make it with `GlobalTensor(dtype)`, or `GlobalTensor()` for the type of its buffer, and then call SetGlobalBuffer().
+    """
 
     __slots__ = ("bypass_l2",)
 
@@ -213,7 +221,19 @@ class GlobalTensor(_Tensor):
         return f"<GlobalTensor {self.memory.name}[{self.address}] {self.dtype} x {self.size}>"
 
     def SetGlobalBuffer(self, buffer: GlobalBuffer, size: int | None = None) -> Self:
-        """Lie over *buffer*: *size* elements, or up to its end."""
+        """Place the tensor at the start of a buffer (Ascend C: SetGlobalBuffer); no pipe is used.
+
+        Args:
+            buffer: An argument of the kernel in GM, or a part of one.
+            size: The number of elements; by default all that fit in the buffer.
+
+        Returns:
+            The tensor itself.
+
+        Raises:
+            TypeError: *buffer* is not a buffer in GM.
+            KernelError: The buffer is too small, or its address is no multiple of the element size.
+        """
         if not isinstance(buffer, GlobalBuffer):
             raise TypeError(f"SetGlobalBuffer takes an argument of the kernel that lies in GM, not {buffer!r}")
         if self.size == -1:
@@ -223,10 +243,10 @@ class GlobalTensor(_Tensor):
             raise KernelError(
                 f"{buffer!r} is not aligned to {self.dtype}", f"GM addresses must be multiples of {itemsize}"
             )
-        room = buffer.nbytes // itemsize
-        size = room if size is None else integer(size)
-        if not 0 <= size <= room:
-            raise KernelError(f"{size} elements of {self.dtype} do not fit in {buffer!r}", f"there is room for {room}")
+        capacity = buffer.nbytes // itemsize
+        size = capacity if size is None else integer(size)
+        if not 0 <= size <= capacity:
+            raise KernelError(f"{size} elements of {self.dtype} do not fit in {buffer!r}", f"{capacity} of them fit")
         self.memory = buffer.memory
         self.address = buffer.address
         self.size = size
@@ -235,11 +255,11 @@ class GlobalTensor(_Tensor):
         return self
 
     def SetL2CacheHint(self, mode: CacheMode = CacheMode.CACHE_MODE_NORMAL) -> None:
-        """With CACHE_MODE_DISABLE, copies of this tensor from now on leave nothing in the L2."""
+        """Let later copies of this tensor bypass the L2 (CACHE_MODE_DISABLE) or not (Ascend C: SetL2CacheHint)."""
         self.bypass_l2 = mode is CacheMode.CACHE_MODE_DISABLE
 
     def __getitem__(self, index: int | slice) -> "GlobalTensor":
-        """`t[n]` starts at element n and goes on to the end, as in Ascend C; `t[a:b]` ends before b."""
+        """Return a part: `t[n]` goes from element n to the end, as in Ascend C; `t[a:b]` ends before b."""
         if type(index) is int and 0 <= index <= self.size:
             start, size = index, self.size - index
         else:
@@ -256,18 +276,18 @@ class GlobalTensor(_Tensor):
         return part
 
     def GetValue(self, index: int) -> Any:
-        """Element *index*, read by the scalar pipe through its data cache."""
+        """Read element *index* with the scalar pipe, through its data cache (Ascend C: GetValue)."""
         core = running()
         return core.scalar_read(self, index, self._element(index))
 
     def SetValue(self, index: int, value: Any) -> None:
-        """Write element *index* through the scalar data cache; flush it with DataCacheCleanAndInvalid()."""
+        """Write element *index* with the scalar pipe (Ascend C: SetValue); flush it with DataCacheCleanAndInvalid()."""
         core = running()
         core.scalar_write(self, index, self._element(index), value)
 
 
 def place(position: TPosition, memory: LocalMemory, address: int, dtype: np.dtype[Any], nbytes: int) -> LocalTensor:
-    """A tensor of *nbytes* bytes at *address* of *memory*, which the caller has checked; for queues."""
+    """Return a tensor of *nbytes* bytes at *address* of *memory*, which the caller has checked; for queues."""
     tensor = LocalTensor.__new__(LocalTensor)
     tensor.position = position
     tensor.memory = memory

@@ -104,7 +104,7 @@ def test_sync_all_says_what_is_wrong_with_its_workspaces(kernel, words):
 
 
 def test_a_workspace_of_sync_all_must_be_zeros():
-    with pytest.raises(KernelError, match="which holds something; fill it with zeros before"):
+    with pytest.raises(KernelError, match="which is not zero; fill it with zeros before"):
         launch(lambda gm: SyncAll(*workspaces(gm, 16)), np.ones(16, np.int32), blocks=2)
 
 

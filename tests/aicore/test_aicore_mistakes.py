@@ -519,7 +519,7 @@ def copies_a_tail(x, y, z):
     DataCopy(a, g, 11)
 
 
-@report("PARTIAL_OVERLAP", "use the same bytes, or others")
+@report("PARTIAL_OVERLAP", "use the same bytes, or bytes that do not overlap")
 def copies_within_ub_onto_part_of_itself(x, y, z):
     tile = LocalTensor(float32, TPosition.VECCALC, 0, 2 * N)
     DataCopy(tile[8:], tile, N)
