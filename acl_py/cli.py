@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
-from acl_py import codes, demo, demo_aicore, faults, scripts
+from acl_py import codes, faults, scripts
 from acl_py.compat.acl import commands
 from acl_py.errors import DeadlockError
 from acl_py.faults import Fault, FaultError
@@ -197,6 +197,8 @@ def demo_command(
     ] = Demo.STREAMS,
 ) -> None:
     """Do the same job in several ways, and draw what the device, or the pipes of an AI core, did."""
+    from acl_py import demo, demo_aicore  # they have kernels, which few other commands need
+
     (demo if what is Demo.STREAMS else demo_aicore).main()
 
 

@@ -7,7 +7,7 @@ failure have that code, what brings them about, and what to do.
 from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -32,7 +32,7 @@ class Entry(NamedTuple):
 @cache
 def table() -> list[Entry]:
     """All codes, ACL's before CUDA's, by number."""
-    text = (resources.files("acl_py") / "codes.tsv").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("codes.tsv").read_text(encoding="utf-8")
     rows = (line.split("\t") for line in text.splitlines() if not line.startswith("#"))
     return [Entry(int(number), vendor, name, meaning) for number, vendor, name, meaning in rows]
 

@@ -6,12 +6,15 @@ A mistake is told once, however many launches make it; `Simulation.findings` and
 
 import sys
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from acl_py import log
-from device_model.aicore.findings import Finding, Rule
-from device_model.aicore.runner import Result
 from device_model.observe import Observer
 from device_model.ops import Op
+
+if TYPE_CHECKING:  # most programs have no core kernel, and the package takes as long to import as all the rest
+    from device_model.aicore.findings import Finding, Rule
+    from device_model.aicore.runner import Result
 
 
 @dataclass(slots=True)
@@ -21,7 +24,7 @@ class Mistake:
     """
 
     kernel: str
-    rule: Rule
+    rule: "Rule"
     text: str
     where: str
     sites: tuple[str, ...]
@@ -38,12 +41,12 @@ class Speaker(Observer):
     def __init__(self) -> None:
         self.mistakes: dict[tuple[object, ...], Mistake] = {}
 
-    def ran(self, op: Op, result: Result) -> None:  # noqa: ARG002 - the lines say who speaks
+    def ran(self, op: Op, result: "Result") -> None:  # noqa: ARG002 - the lines say who speaks
         """Pass on what was printed."""
         if result.output:
             sys.stdout.write(result.output)
 
-    def finding(self, op: Op, finding: Finding) -> None:
+    def finding(self, op: Op, finding: "Finding") -> None:
         """Count a mistake; tell of a new one."""
         sites = tuple(map(str, finding.sites))
         key = (op.work.label, finding.rule, sites, finding.missing)

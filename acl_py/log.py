@@ -5,8 +5,6 @@ Configure structlog as you like and turn the events on with `acl_py.log.enable()
 
 from typing import Any
 
-import structlog
-
 from acl_py.trace.recorder import verb_of
 from device_model.observe import Hooks, Observer
 from device_model.ops import Op
@@ -17,6 +15,8 @@ _logger: Any = None
 def enable(logger: Any = None) -> None:
     """From the next simulation on log each call; to *logger*, or structlog's own."""
     global _logger
+    import structlog  # for those who turn logging on: it takes as long to import as NumPy
+
     # Bound once: the lazy proxy that get_logger() gives costs ten times as much per event.
     _logger = structlog.get_logger("acl_py").bind() if logger is None else logger
 

@@ -9,9 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeVar
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from acl_py.bridge import Bridge
 from acl_py.devices import leaks_of
@@ -25,6 +23,9 @@ from acl_py.trace.summary import summarize
 from device_model.observe import Observer
 from device_model.profile import DeviceProfile, load
 from device_model.rules import RULES, SyncRules
+
+if TYPE_CHECKING:
+    import numpy as np
 
 _T = TypeVar("_T")
 _HOST_TIMES = {"modelled": Runtime, "measured": MeasuredRuntime}
@@ -56,7 +57,7 @@ class Simulation:
         return self._trace
 
     @property
-    def rng(self) -> np.random.Generator:
+    def rng(self) -> "np.random.Generator":
         """The program's source of chance: the same numbers for the same seed."""
         return self.runtime.rng
 

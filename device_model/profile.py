@@ -14,7 +14,6 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
-from importlib import resources
 from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
@@ -27,6 +26,7 @@ from device_model.rules import RULES
 from device_model.scheduler import Nanoseconds
 
 _SOURCES = ("measured", "documented", "assumed")
+_FOLDER = Path(__file__).with_name("profiles")
 _MEMO = 4096  # sizes that a curve remembers
 
 
@@ -212,8 +212,7 @@ class DeviceProfile:
 
 def names() -> list[str]:
     """The profiles that come with the package."""
-    folder = resources.files("device_model") / "profiles"
-    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
+    return sorted(file.stem for file in _FOLDER.glob("*.toml"))
 
 
 def load(device: "str | Path | DeviceProfile") -> DeviceProfile:
@@ -238,9 +237,8 @@ def _shipped(name: str) -> DeviceProfile:
         raise ProfileError(
             f"there is no profile {name!r}; there are {', '.join(names())}, or give the path of a .toml file"
         )
-    return parse(
-        (resources.files("device_model") / "profiles" / f"{name}.toml").read_text(encoding="utf-8"), f"{name}.toml"
-    )
+    file = _FOLDER / f"{name}.toml"
+    return parse(file.read_text(encoding="utf-8"), file.name)
 
 
 def parse(text: str, file: str) -> DeviceProfile:

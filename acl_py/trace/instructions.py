@@ -7,11 +7,12 @@ one as much as there is room for. How many were left out is told.
 from io import BytesIO
 from operator import attrgetter
 from struct import Struct
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from device_model.aicore.names import Pipe
-from device_model.aicore.program import Instruction, Site
-from device_model.aicore.runner import Result
+if TYPE_CHECKING:
+    from device_model.aicore.names import Pipe
+    from device_model.aicore.program import Instruction, Site
+    from device_model.aicore.runner import Result
 
 _ROW = Struct("<IIddqi")  # program, number; start, end; bytes; the row waited for, or -1
 _end = attrgetter("end")
@@ -53,7 +54,7 @@ class Instructions:
         self._numbers: dict[tuple[str, Pipe, int, int], int] = {}
         self._labels: list[tuple[str, str, str, Site]] = []  # by number: pipe, kind, name, site
 
-    def note(self, operation: int, start_ns: int, result: Result) -> int:
+    def note(self, operation: int, start_ns: int, result: "Result") -> int:
         """Keep instructions of *result*, which began at *start_ns*; returns how many were left out."""
         if not self._limit:
             return 0
@@ -89,7 +90,7 @@ class Instructions:
             )
         return left_out
 
-    def _number(self, instruction: Instruction) -> int:
+    def _number(self, instruction: "Instruction") -> int:
         key = (instruction.name, instruction.pipe, id(instruction.code), instruction.lasti)
         number = self._numbers.get(key)
         if number is None:

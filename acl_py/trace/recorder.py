@@ -9,15 +9,17 @@ Of a core kernel the trace keeps how busy its pipes were, and on demand its inst
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from io import BytesIO
 from struct import Struct
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from acl_py.sites import Site
 from acl_py.trace.instructions import CoreInstruction, Instructions
-from device_model.aicore.runner import Result
 from device_model.faults import Rule
 from device_model.observe import Observer
 from device_model.ops import CoreKernel, Label, Op
 from device_model.streams import Stream
+
+if TYPE_CHECKING:
+    from device_model.aicore.runner import Result
 
 _OP = Struct("<Iqqqqq")  # number; called, queued, start, end; bytes
 _CALL = Struct("<Iqq")  # number; enter, exit
@@ -140,7 +142,7 @@ class Trace(Observer):
         """The instructions of core kernels that were kept: launch by launch, block by block, in the order of issue."""
         return self._instructions.decoded()
 
-    def ran(self, op: Op, result: Result) -> None:
+    def ran(self, op: Op, result: "Result") -> None:
         """Note what the cores did; this comes right behind the row of the operation."""
         if result.timeline is None:  # it was stopped
             return

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 pytest_plugins = ["pytester"]
-PLUGIN = "acl_py.pytest_plugin"
+PLUGIN = "acl_py_pytest"
 ROOT = Path(__file__).parent.parent.parent
 
 
@@ -27,7 +27,7 @@ def outcome(pytester, monkeypatch):
 
 def test_the_package_tells_pytest_of_it():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert project["entry-points"]["pytest11"] == {"acl_py": PLUGIN}
+    assert project["entry-points"]["pytest11"] == {PLUGIN: PLUGIN}
 
 
 def test_each_test_has_a_session_of_its_own_and_nothing_stays(outcome):
@@ -123,16 +123,31 @@ def test_a_hang_is_an_exception_there(outcome):
     done.assert_outcomes(passed=1)
 
 
-def test_the_module_is_imported_when_a_test_wants_it(outcome):
+def test_a_run_that_never_uses_the_fixture_imports_neither_the_package_nor_numpy(outcome):
     done = outcome(
         """
         import sys
 
         def test_other():
-            assert "acl_py.compat.acl" not in sys.modules
+            assert not {"acl_py", "device_model", "numpy"} & set(sys.modules)
 
         def test_wants_it(acl):
             assert "acl_py.compat.acl" in sys.modules
         """
     )
     done.assert_outcomes(passed=2)
+
+
+@pytest.mark.parametrize("names", [["acl_py.pytest_plugin"], ["acl_py_pytest", "acl_py.pytest_plugin"]])
+@pytest.mark.parametrize("autoload", [True, False])
+def test_it_may_be_named_too(outcome, monkeypatch, names, autoload):
+    """As `-p` or in a conftest, on top of what pytest finds itself; by the name within the package, too."""
+    if not autoload:
+        monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    text = """
+        from acl_py.pytest_plugin import AclSession
+
+        def test_one(acl, acl_session):
+            assert isinstance(acl_session, AclSession)
+        """
+    outcome(text, *(option for name in names for option in ("-p", name))).assert_outcomes(passed=1)

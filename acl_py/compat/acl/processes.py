@@ -24,12 +24,9 @@ def hand_on(register: Sequence[Path], options: dict[str, Any]) -> None:
     """Let processes that begin from now on find `acl`. The files *register* are run in them before; the *options* are
     those of `install`, with the name or the file of the device.
     """
-    device = options["device"]
-    absolute = {
-        **options,
-        "device": str(Path(device).resolve()) if Path(device).is_file() else device,
-        "models": [str(each.resolve()) for each in options["models"]],
-    }
+    absolute = {**options, "models": [str(each.resolve()) for each in options.get("models", ())]}
+    if Path(device := options.get("device", "")).is_file():
+        absolute["device"] = str(Path(device).resolve())
     os.environ[_VARIABLE] = json.dumps([[str(each.resolve()) for each in register], absolute])
     folders = (str(_FOLDER), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(folders))

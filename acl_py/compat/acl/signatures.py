@@ -1,7 +1,7 @@
 """The list of the binding's functions (signatures.txt), read."""
 
 from collections.abc import Iterator
-from importlib import resources
+from pathlib import Path
 from typing import Any, NamedTuple
 
 _FAILURES: dict[str, Any] = {"s": str, "y": bytes, "l": list, "d": dict, "f": float, "O": lambda: None, "k": int}
@@ -30,7 +30,7 @@ class Signature(NamedTuple):
 
 def read() -> Iterator[Signature]:
     """All of them, in the order of the list."""
-    text = (resources.files("acl_py.compat.acl") / "signatures.txt").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("signatures.txt").read_text(encoding="utf-8")
     for line in text.splitlines():
         if line and not line.startswith("#"):
             yield _parse(line)

@@ -1,0 +1,60 @@
+"""What an import brings in: what everybody needs, and no more."""
+
+import inspect
+import subprocess
+import sys
+from dataclasses import fields
+
+import pytest
+
+from acl_py.cli import run_command
+from acl_py.compat.acl.session import Options
+
+ONLY_FOR_SOME = {"structlog", "greenlet", "typer", "rich", "pydantic", "uvloop", "anyio", "ml_dtypes", "threadpoolctl"}
+
+
+def modules_of(*command):
+    """The modules in a new process that runs *command*, whose last line of output lists them."""
+    done = subprocess.run([sys.executable, *command], check=True, capture_output=True, text=True)
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def test_importing_the_package_leaves_out_what_only_some_programs_need():
+    found = modules_of("-c", "import sys, acl_py; print(*sys.modules)")
+    assert "acl_py.kernels" in found
+    assert not found & ONLY_FOR_SOME
+    assert not found & {"numpy.random", "device_model.aicore.runner", "acl_py.cli", "acl_py.compat"}
+
+
+def test_a_script_without_options_runs_without_the_libraries_of_the_command_line(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("import sys, acl\nacl.init()\nprint(*sys.argv[1:], *sys.modules)", encoding="utf-8")
+    found = modules_of("-m", "acl_py", "run", str(script), "--strict", "first")
+    assert {"--strict", "first", "acl", "acl.rt"} <= found  # what is behind the script is the script's
+    assert not found & {"typer", "rich", "pydantic", "structlog", "acl_py.cli", "acl_py.replay"}
+
+
+def test_the_plugin_of_pytest_imports_nothing_of_the_package():
+    found = modules_of("-c", "import sys, acl_py_pytest; print(*sys.modules)")
+    assert "pytest" in found
+    assert not found & {"acl_py", "device_model", "numpy", *ONLY_FOR_SOME}
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Options)])
+def test_a_script_without_options_runs_as_the_command_line_would_run_it(name):
+    """It goes past the command line, so the defaults of both must be the same."""
+    options, parameters = Options(), inspect.signature(run_command).parameters
+    if name == "on_hang":
+        assert name not in parameters
+        return
+    default = parameters[name].default
+    assert getattr(default, "value", default) == (getattr(options, name) or None)
+
+
+def test_a_script_that_is_not_there_is_told_of_by_the_command_line():
+    done = subprocess.run(
+        [sys.executable, "-m", "acl_py", "run", "nowhere.py"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "can't open file 'nowhere.py': No such file or directory" in done.stderr
+    assert "Traceback" not in done.stderr
