@@ -91,6 +91,10 @@ from acl_py.memory import Malloc as Malloc
 from acl_py.memory import MallocAsync as MallocAsync
 from acl_py.memory import MallocHost as MallocHost
 from acl_py.memory import SetMemPoolThreshold as SetMemPoolThreshold
+from acl_py.peers import DeviceCanAccessPeer as DeviceCanAccessPeer
+from acl_py.peers import DeviceDisablePeerAccess as DeviceDisablePeerAccess
+from acl_py.peers import DeviceEnablePeerAccess as DeviceEnablePeerAccess
+from acl_py.peers import DevicePeerAccessStatus as DevicePeerAccessStatus
 from acl_py.signals import Compare as Compare
 from acl_py.signals import CreateNotify as CreateNotify
 from acl_py.signals import DestroyNotify as DestroyNotify

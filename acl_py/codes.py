@@ -146,6 +146,12 @@ ADVICE: Mapping[Kind, Advice] = MappingProxyType(
         Kind.NO_TIME_YET: Advice("EventElapsedTime() before the record took place", "synchronise with the event first"),
         Kind.ALREADY_REGISTERED: Advice("HostRegister() of memory that is registered", "HostUnregister() it first"),
         Kind.NOT_REGISTERED: Advice("HostUnregister() of memory that is not registered", "pass what was registered"),
+        Kind.PEER_ACCESS_ENABLED: Advice(
+            "a second DeviceEnablePeerAccess() for a device", "ignore it: nothing has changed"
+        ),
+        Kind.PEER_ACCESS_MISSING: Advice(
+            "DeviceDisablePeerAccess() without DeviceEnablePeerAccess()", "DevicePeerAccessStatus() tells"
+        ),
         Kind.NOT_PERMITTED: Advice(
             "a kernel or a host function called a verb", "hand the work to a task: set an event, and let the task call"
         ),

@@ -18,7 +18,19 @@ from acl_py.sites import Site, site_of
 from acl_py.streams import StreamLike, resolve
 from device_model import memory as model
 from device_model.memory import Allocation, Buffer, Space
-from device_model.ops import D2D, H2D, H2H, BlindCopy, Copy, Op, PitchedCopy
+from device_model.ops import (
+    D2D,
+    H2D,
+    H2H,
+    ON_DEVICES,
+    P2P,
+    P2P_STAGED,
+    BlindCopy,
+    Copy,
+    Label,
+    Op,
+    PitchedCopy,
+)
 from device_model.rules import CopyKind, HostToHost, PageableCopy, SyncCopy
 from device_model.scheduler import NOTHING, Completion
 from device_model.streams import Stream
@@ -60,6 +72,8 @@ async def MemcpyAsync(
         and (src_allocation := src.allocation).home is memory
     ):
         label = runtime.async_routes.get((kind, dst_allocation.space, src_allocation.space))
+        if label is D2D and dst_allocation.device != src_allocation.device:
+            label = None  # not inside one device, but between two
     if label is not None:
         copy = Copy(label, dst_allocation, dst.offset, src_allocation, src.offset, count)
     elif not count and runtime.rules.copy_kind is CopyKind.CORRECTED:  # then nobody looks at the addresses
@@ -72,6 +86,8 @@ async def MemcpyAsync(
         if not count or (kind, copy.dst.space, copy.src.space) not in runtime.async_routes:
             work = _copy_with_host(scope, stream, kind, copy, site)
             return await runtime.carry_out("MemcpyAsync", site, work)
+        if label is not D2D and label in ON_DEVICES:
+            return await runtime.carry_out("MemcpyAsync", site, transfers.queue(runtime, stream, copy, site))
     op = Op(copy, label.lane, count, site, enter)
     queue = stream.queues[op.lane]
     if len(queue.fifo) >= queue.depth:
@@ -199,7 +215,7 @@ async def _rows_and_wait(scope: Scope, copy: PitchedCopy, site: Site) -> None:
     """The synchronous copy of rows."""
     runtime = scope.runtime
     completion = await transfers.in_rows(runtime, transfers.sync_stream(scope), copy, site)
-    if runtime.rules.sync_copy is SyncCopy.OUTSIDE or copy.label is not D2D:
+    if runtime.rules.sync_copy is SyncCopy.OUTSIDE or copy.label not in ON_DEVICES:
         await transfers.ended(runtime, completion, "Memcpy2d()", site)
     runtime.check_context(scope.context)
 
@@ -236,7 +252,7 @@ def _copy_of(runtime: Runtime, dst: Memory, src: Memory, count: int, kind: objec
         raise _no_kind(runtime, kind)
     to, to_offset = locate(runtime, dst, count, "dst")
     from_, from_offset = locate(runtime, src, count, "src")
-    return Copy(direction(to.space, from_.space), to, to_offset, from_, from_offset, count)
+    return Copy(_label_of(runtime, to, from_), to, to_offset, from_, from_offset, count)
 
 
 def _rows_of(
@@ -251,8 +267,17 @@ def _rows_of(
         )
     to, to_offset = locate(runtime, dst, model.pitched_bytes(dst_pitch, width, height), "dst")
     from_, from_offset = locate(runtime, src, model.pitched_bytes(src_pitch, width, height), "src")
-    label = direction(to.space, from_.space)
+    label = _label_of(runtime, to, from_)
     return PitchedCopy(label, to, to_offset, dst_pitch, from_, from_offset, src_pitch, width, height)
+
+
+def _label_of(runtime: Runtime, dst: Allocation, src: Allocation) -> Label:
+    """Where a copy from *src* to *dst* leads, of whatever kind."""
+    label = direction(dst.space, src.space)
+    if label is D2D and dst.device != src.device:
+        to, source = runtime.device(dst.device), runtime.device(src.device)
+        return P2P if dst.device in source.reaches or src.device in to.reaches else P2P_STAGED
+    return label
 
 
 def _check_kind(runtime: Runtime, kind: object, copy: Copy) -> None:

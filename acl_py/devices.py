@@ -114,6 +114,9 @@ async def _reset(scope: Scope, name: str, device: Device, uses: int, site: Site)
         if counted and device.primary.error is None:  # what a lost context has queued has no effect, and may never end
             await runtime.wait(device.primary.work(), f"{name}({device.ordinal})", site)
         device.reset(site)
+        device.reaches.clear()
+        for each in runtime.devices:
+            each.reaches.pop(device.ordinal, None)
         runtime.unsubscribe_destroyed()
         runtime.faults.end_hangs(device)
         if scope.context.device is device and runtime.rules.context_gone is ContextGone.PRIMARY:

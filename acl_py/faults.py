@@ -1,8 +1,8 @@
 """Fault rules for a simulation: `with sim.fault(faults.fail(call="Malloc", nth=3)): ...`.
 
 Each function here makes one rule. What it looks at is either *call*, a verb's name, or *op*, a kind of operation
-("h2d", "d2h", "d2d", "fill", "kernel", "host_function"); both may have wildcards. *name* is the name of a kernel or
-host function, *stream* that of a stream ("stream 1"). Of what matches, *nth* strikes once, *every* each so-manieth
+("h2d", "d2h", "d2d", "p2p", "fill", "kernel", "host_function"); both may have wildcards. *name* is the name of a kernel
+or host function, *stream* that of a stream ("stream 1"). Of what matches, *nth* strikes once, *every* each so-manieth
 time, *chance* with that probability, drawn from the simulation's own generator; *since_us* and *until_us* bound the
 simulated time. Without any of these a rule strikes whenever it matches. The first rule that strikes wins.
 """
@@ -29,6 +29,7 @@ from acl_py import (
     injection,
     kernels,
     memory,
+    peers,
     signals,
     streams,
 )
@@ -41,7 +42,7 @@ from device_model.memory import Buffer, Limit, size_text
 from device_model.scheduler import END_NS, nanoseconds
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
-_OPS = ("h2d", "d2h", "d2d", "fill", "kernel", "host_function")
+_OPS = ("h2d", "d2h", "d2d", "p2p", "fill", "kernel", "host_function")
 
 
 class FaultError(ValueError):
@@ -324,7 +325,7 @@ def _check_pattern(text: str, where: Mapping[str, Any]) -> None:
 @cache
 def verbs() -> tuple[str, ...]:
     """The names of all verbs that a rule can strike: all there are."""
-    modules = (callbacks, copies, devices, events, failures, fills, host, kernels, memory, signals, streams)
+    modules = (callbacks, copies, devices, events, failures, fills, host, kernels, memory, peers, signals, streams)
     return tuple(
         name
         for module in modules

@@ -9,8 +9,8 @@ from acl_py.runtime import Runtime
 from acl_py.scopes import Scope
 from acl_py.sites import Site
 from device_model.memory import Space
-from device_model.ops import D2D, H2D, H2H, Copy, Fill, Op
-from device_model.rules import PageableCopy, SyncCopy
+from device_model.ops import D2D, H2D, H2H, ON_DEVICES, P2P, P2P_STAGED, Copy, Fill, Op, UnreachableCopy
+from device_model.rules import PageableCopy, PeerAccess, SyncCopy
 from device_model.scheduler import NOTHING, Completion
 from device_model.streams import Stream
 
@@ -23,12 +23,17 @@ def sync_stream(scope: Scope) -> Stream:
 async def queue(runtime: Runtime, stream: Stream, work: Copy | Fill, site: Site) -> Op:
     """Queue *work* in *stream*, for an engine."""
     costs, latency = runtime.costs, runtime.profile.latency
+    if work.label is P2P_STAGED and runtime.rules.peer_access is PeerAccess.FOR_COPIES:
+        assert isinstance(work, Copy), f"{work!r} is no copy"
+        work = UnreachableCopy(P2P, work.dst, work.dst_offset, work.src, work.src_offset, work.nbytes)
     op = Op(work, work.label.lane, work.nbytes, site)
     await _room(runtime, stream, op, site)
     if isinstance(work, Fill):
         runtime.submit(stream, op, costs.fill, latency.submit_kernel)
     elif work.label is D2D:
         runtime.submit(stream, op, costs.copy_on_device, latency.submit_kernel)
+    elif work.label is P2P_STAGED:
+        runtime.submit(stream, op, runtime.profile.copies.peer_staged_call[op.nbytes], latency.submit_copy)
     else:
         runtime.submit(stream, op, costs.copy, latency.submit_copy)
     return op
@@ -77,7 +82,7 @@ async def in_default_stream(scope: Scope, copy: Copy, site: Site) -> None:
         await unstage(runtime, stream, copy, site)
     else:
         op = await queue(runtime, stream, copy, site)
-        if copy.label is not D2D:
+        if copy.label not in ON_DEVICES:
             await runtime.wait(op, f"Memcpy() in {stream.name}", site)
 
 

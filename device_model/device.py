@@ -56,24 +56,21 @@ class Ids:
         self.give(by.end_ns)
 
 
-_Gaps = tuple[Nanoseconds, ...]  # by the lane of what came before: COMPUTE, H2D, D2H, HOST
+_Gaps = tuple[Nanoseconds, ...]  # by the lane of what came before
 
 
 def _gaps(latency: Latencies) -> dict[Lane, tuple[_Gaps, _Gaps]]:
     """How long it takes to start in a lane behind a completion of each, in the same stream and in another."""
-    across, host_end, host_start = latency.engines, latency.host_function_end, latency.host_function_start
-    from_h2d = (across, 0, across, host_end)  # the gap between two copies is the engine's
-    from_d2h = (across, across, 0, host_end)
-    from_host = (host_start, host_start, host_start, 0)
-    return {
-        Lane.COMPUTE: (
-            (latency.kernel_same_stream, across, across, host_end),
-            (latency.kernel_other_stream, across, across, host_end),
-        ),
-        Lane.H2D: (from_h2d, from_h2d),
-        Lane.D2H: (from_d2h, from_d2h),
-        Lane.HOST: (from_host, from_host),
-    }
+
+    def behind(lane: Lane, own: Nanoseconds) -> _Gaps:
+        host_end = latency.host_function_end
+        return tuple(host_end if by is Lane.HOST else own if by is lane else latency.engines for by in Lane)
+
+    gaps = {lane: (behind(lane, 0),) * 2 for lane in Lane}  # the gap between two copies is the engine's
+    kernels = latency.kernel_same_stream, latency.kernel_other_stream
+    gaps[Lane.COMPUTE] = behind(Lane.COMPUTE, kernels[0]), behind(Lane.COMPUTE, kernels[1])
+    gaps[Lane.HOST] = (tuple(0 if by is Lane.HOST else latency.host_function_start for by in Lane),) * 2
+    return gaps
 
 
 class Device:
@@ -111,6 +108,12 @@ class Device:
             scheduler, "D2H", copies.d2h, latency.copy_gap, copies.duplex_bytes, copies.duplex_d2h_permille, self.finish
         )
         self.h2d.opposite, self.d2h.opposite = self.d2h, self.h2d
+        # Copies to other devices do not slow those from and to the host, nor each other (measured: peer copies).
+        self.peer, self.staged = (
+            CopyEngine(scheduler, "P2P", curve, latency.copy_gap, maxsize, 0, self.finish)
+            for curve in (copies.peer, copies.peer_staged)
+        )
+        self.reaches: dict[int, None] = {}  # the devices to which it has access, by number
         self.cores = Dispatcher(
             scheduler,
             cores=profile.cores.count,
@@ -130,18 +133,21 @@ class Device:
             Lane.COMPUTE: self.cores,
             Lane.H2D: self.h2d,
             Lane.D2H: self.d2h,
+            Lane.PEER: self.peer,
+            Lane.STAGED: self.staged,
             Lane.HOST: self.host_thread,
         }
         self._gaps = _gaps(latency)
-        self._shared = {  # by streams; each has a queue of its own for its host functions
-            Lane.COMPUTE: [self._queue(Lane.COMPUTE, index) for index in range(queues.compute)],
-            Lane.H2D: [self._queue(Lane.H2D, index) for index in range(queues.copy)],
-            Lane.D2H: [self._queue(Lane.D2H, index) for index in range(queues.copy)],
+        self._shared: dict[Lane, list[HardwareQueue]] = {  # by streams; each has a queue of its own for its host functions
+            lane: [self._queue(lane, index) for index in range(queues.compute if lane is Lane.COMPUTE else queues.copy)]
+            for lane in Lane
+            if lane is not Lane.HOST
         }
         # Copies and fills outside all streams: in queues of their own, before the others.
         self.outside = self.private_queues(-1)
-        self.h2d.serve(self._shared[Lane.H2D], [self.outside[Lane.H2D]])
-        self.d2h.serve(self._shared[Lane.D2H], [self.outside[Lane.D2H]])
+        for lane, engine in self._engines.items():
+            if isinstance(engine, CopyEngine):
+                engine.serve(self._shared[lane], [self.outside[lane]])
         self.stream_ids = Ids(profile.limits.streams)
         self.event_ids = Ids(profile.limits.events)
         self.notify_ids = Ids(profile.limits.notifies)

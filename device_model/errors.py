@@ -42,6 +42,8 @@ class Kind(Enum):
     NO_TIME_YET = "the event's record has not taken place"
     ALREADY_REGISTERED = "the host memory is registered already"
     NOT_REGISTERED = "the host memory is not registered"
+    PEER_ACCESS_ENABLED = "the device has access to the other device already"
+    PEER_ACCESS_MISSING = "the device has no access to the other device"
     NOT_PERMITTED = "the call is not allowed here"
     NOT_SUPPORTED = "the rules in force have no such feature"
     ILLEGAL_ADDRESS = "device work touched memory it must not touch"

@@ -38,7 +38,9 @@ class Lane(IntEnum):
     COMPUTE = 0  # kernels, copies inside the device, fills
     H2D = 1
     D2H = 2
-    HOST = 3  # host functions
+    PEER = 3  # copies to a device that this one reaches, or that reaches it
+    STAGED = 4  # copies to others, through the host
+    HOST = 5  # host functions
 
 
 class Label:
@@ -62,6 +64,9 @@ D2H = Label("d2h", Lane.D2H)
 H2H = Label("h2h", Lane.HOST)  # the host's own doing: never queued
 D2D = Label("d2d", Lane.COMPUTE)  # a copy inside the device runs like a kernel, and so does a fill
 FILL = Label("fill", Lane.COMPUTE)
+P2P = Label("p2p", Lane.PEER)  # between two devices
+P2P_STAGED = Label("p2p", Lane.STAGED)  # the same where neither has access to the other
+ON_DEVICES = (D2D, P2P, P2P_STAGED)  # no end of these is the host's
 
 
 class Work:
@@ -159,7 +164,7 @@ class Op(Completion):
 
 
 class Copy(Work):
-    """Copy *nbytes* from *src* to *dst*: H2D, D2H, D2D or H2H."""
+    """Copy *nbytes* from *src* to *dst*: H2D, D2H, D2D, H2H, or from device to device."""
 
     __slots__ = ("dst", "dst_offset", "label", "nbytes", "src", "src_offset")
 
@@ -424,6 +429,20 @@ class BlindCopy(Copy):
             Kind.ILLEGAL_ADDRESS,
             f"{self.label.kind} reached for pageable host memory: from {self.src!r} to {self.dst!r}",
             "tell the true kind of the copy, or MemcpyKind.DEFAULT, or use pinned memory",
+        )
+
+
+class UnreachableCopy(Copy):
+    """A copy between two devices of which neither has access to the other, where that is needed."""
+
+    __slots__ = ()
+
+    def perform(self) -> None:
+        """Fail."""
+        raise DeviceError(
+            Kind.ILLEGAL_ADDRESS,
+            f"a copy from {self.src!r} to {self.dst!r}, and neither device has access to the other",
+            f"make device {self.src.device} current and call DeviceEnablePeerAccess({self.dst.device}) first",
         )
 
 

@@ -169,6 +169,9 @@ class Copies:
     h2d: Curve
     d2h: Curve
     d2d: Curve
+    peer: Curve  # to another device, where one of the two has access to the other
+    peer_staged: Curve  # the same without access, through the host
+    peer_staged_call: Curve  # what such a copy costs the host
     fill: Curve
     fill_pinned: Curve
     duplex_bytes: int  # from this size on, copies in both directions slow each other

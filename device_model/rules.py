@@ -42,6 +42,13 @@ class HostToHost(Enum):
     REFUSED = "it is not supported"
 
 
+class PeerAccess(Enum):
+    """What access from one device to another is needed for."""
+
+    FOR_SPEED = "copies between devices without it go through the host; to enable it twice is refused"
+    FOR_COPIES = "copies between devices without it fail on the device; to enable it twice does nothing"
+
+
 class CopyKind(Enum):
     """What the kind of a copy is good for."""
 
@@ -131,6 +138,7 @@ class SyncRules:
     pageable_copy: PageableCopy
     host_to_host: HostToHost
     copy_kind: CopyKind
+    peer_access: PeerAccess
     release: Release
     destroy: Destroy
     reset: Reset
@@ -176,6 +184,8 @@ _CUDA_CODES = MappingProxyType(
         Kind.EVENT_TIMEOUT: Code(909, "cudaErrorTimeout"),
         Kind.ECC_ERROR: Code(214, "cudaErrorECCUncorrectable"),
         Kind.ILLEGAL_ADDRESS: Code(700, "cudaErrorIllegalAddress"),
+        Kind.PEER_ACCESS_ENABLED: Code(704, "cudaErrorPeerAccessAlreadyEnabled"),
+        Kind.PEER_ACCESS_MISSING: Code(705, "cudaErrorPeerAccessNotEnabled"),
         Kind.ALREADY_REGISTERED: Code(712, "cudaErrorHostMemoryAlreadyRegistered"),
         Kind.NOT_REGISTERED: Code(713, "cudaErrorHostMemoryNotRegistered"),
         Kind.OP_EXECUTE_TIMEOUT: Code(702, "cudaErrorLaunchTimeout"),
@@ -205,6 +215,7 @@ CUDA = SyncRules(
     pageable_copy=PageableCopy.STAGED,
     host_to_host=HostToHost.WAITS,
     copy_kind=CopyKind.MUST_FIT,
+    peer_access=PeerAccess.FOR_SPEED,
     release=Release.WAITS_FOR_DEVICE,
     destroy=Destroy.WORK_COMPLETES,
     reset=Reset.ABANDONS,
@@ -230,6 +241,8 @@ _ACL_CODES = MappingProxyType(
         Kind.INVALID_VALUE: Code(107000, "ACL_ERROR_RT_PARAM_INVALID"),
         Kind.INVALID_COPY_DIRECTION: Code(107000, "ACL_ERROR_RT_PARAM_INVALID"),
         Kind.INVALID_ADDRESS: Code(107000, "ACL_ERROR_RT_PARAM_INVALID"),
+        Kind.PEER_ACCESS_ENABLED: Code(107000, "ACL_ERROR_RT_PARAM_INVALID"),
+        Kind.PEER_ACCESS_MISSING: Code(107000, "ACL_ERROR_RT_PARAM_INVALID"),
         Kind.INVALID_LAUNCH: Code(107000, "ACL_ERROR_RT_PARAM_INVALID"),
         Kind.DEFAULT_STREAM: Code(107000, "ACL_ERROR_RT_PARAM_INVALID"),
         Kind.WAIT_WITHOUT_RECORD: Code(107000, "ACL_ERROR_RT_PARAM_INVALID"),
@@ -277,6 +290,7 @@ ACL = SyncRules(
     pageable_copy=PageableCopy.SYNCHRONOUS,
     host_to_host=HostToHost.REFUSED,
     copy_kind=CopyKind.CORRECTED,
+    peer_access=PeerAccess.FOR_COPIES,
     release=Release.IMMEDIATE,
     destroy=Destroy.WAITS,
     reset=Reset.COUNTED,

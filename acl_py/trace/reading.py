@@ -11,7 +11,7 @@ from pathlib import Path
 
 from acl_py.trace.recorder import Call, Operation
 
-ENGINE_ORDER = ("H2D", "cores", "D2H", "host")  # as data passes them
+ENGINE_ORDER = ("H2D", "cores", "P2P", "D2H", "host")  # as data passes them
 
 _VERBS = {
     "fill": "Memset",

@@ -25,7 +25,15 @@ _OP = Struct("<Iqqqqq")  # number; called, queued, start, end; bytes
 _CALL = Struct("<Iqq")  # number; enter, exit
 _K = TypeVar("_K")
 
-ENGINES = {"h2d": "H2D", "d2h": "D2H", "d2d": "cores", "fill": "cores", "kernel": "cores", "host_function": "host"}
+ENGINES = {
+    "h2d": "H2D",
+    "d2h": "D2H",
+    "d2d": "cores",
+    "p2p": "P2P",
+    "fill": "cores",
+    "kernel": "cores",
+    "host_function": "host",
+}
 
 
 class CoreRun(NamedTuple):

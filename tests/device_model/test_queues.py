@@ -2,13 +2,15 @@
 
 from rig import Rig, tiny
 
+from device_model.ops import Lane
+
 
 def test_streams_go_round_over_the_queues(rig):
     streams = [rig.stream() for _ in range(9)]
-    for lane in range(3):
+    for lane in (lane for lane in Lane if lane is not Lane.HOST):
         numbers = [stream.queues[lane].index for stream in streams]
         assert numbers == [0, 1, 2, 3, 0, 1, 2, 3, 0]
-    assert len({id(stream.queues[3]) for stream in streams}) == 9  # each has its own for host functions
+    assert len({id(stream.queues[Lane.HOST]) for stream in streams}) == 9  # each has its own for host functions
     assert [stream.queues[0].index for stream in (rig.legacy, rig.context.per_thread)] == [3, 2]
 
 
