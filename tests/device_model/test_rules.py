@@ -43,6 +43,7 @@ CUDA_ROWS = {
     "events": (EventClass.SNAPSHOT,),
     "kernel_failure": KernelFailure.STICKY,
     "init": Init.COUNTED,
+    "priorities": (0, -5),
 }
 ACL_ROWS = {
     "sync_copy": SyncCopy.OUTSIDE,
@@ -59,6 +60,7 @@ ACL_ROWS = {
     "events": (EventClass.RECORDED, EventClass.FLAG, EventClass.SNAPSHOT),
     "kernel_failure": KernelFailure.PER_STREAM,
     "init": Init.ONCE,
+    "priorities": (7, 0),
 }
 
 
