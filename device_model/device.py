@@ -138,7 +138,8 @@ class Device:
             Lane.HOST: self.host_thread,
         }
         self._gaps = _gaps(latency)
-        self._shared: dict[Lane, list[HardwareQueue]] = {  # by streams; each has a queue of its own for its host functions
+        # Streams share these; each has a queue of its own for its host functions.
+        self._shared: dict[Lane, list[HardwareQueue]] = {
             lane: [self._queue(lane, index) for index in range(queues.compute if lane is Lane.COMPUTE else queues.copy)]
             for lane in Lane
             if lane is not Lane.HOST
