@@ -33,6 +33,7 @@ FLOORS = [
         "events",
         "devices",
         "memory",
+        "peers",
         "transfers",
         "copies",
         "fills",
