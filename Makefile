@@ -5,12 +5,12 @@ BIN := $(VENV)/bin
 # A process for each core; one that has no tests left takes over some of another's.
 PYTEST := $(BIN)/pytest --numprocesses logical --dist worksteal
 
-.PHONY: demo test test-slow check bench format clean
+.PHONY: demo test test-slow test-all test-lowest check bench format clean
 
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet --editable '.[dev,notebooks]'
+	$(BIN)/pip install --quiet --editable '.[dev,notebooks]' $(PIP_OPTIONS)
 	touch $@
 
 demo: $(VENV)/ready
@@ -22,10 +22,25 @@ test: $(VENV)/ready
 test-slow: $(VENV)/ready
 	$(PYTEST) -m slow
 
+# The fast tests on every Python of 3.11 to 3.14 that is found, or on those in PYTHONS=; each has a .venv of its own.
+test-all:
+	@failed=; for python in $(or $(PYTHONS),$(shell tests/pythons.sh)); do \
+	    $(MAKE) test PYTHON=$$python VENV=.venv-$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])') \
+	        || failed="$$failed $$python"; \
+	done; \
+	if [ -n "$$failed" ]; then echo "make test fails on$$failed"; exit 1; fi
+
+# The fast tests with the lowest version of each dependency that pyproject.toml allows.
+test-lowest: PYTHON = $(firstword $(shell tests/pythons.sh))
+test-lowest:
+	$(PYTHON) tests/lowest.py > .constraints-lowest.txt
+	$(MAKE) test PYTHON=$(PYTHON) VENV=.venv-lowest PIP_OPTIONS="--constraint .constraints-lowest.txt"
+
 check: $(VENV)/ready
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
+	$(BIN)/mypy --python-version 3.14
 	$(BIN)/pytest --quiet tests/test_layering.py
 
 bench: $(VENV)/ready
@@ -36,4 +51,4 @@ format: $(VENV)/ready
 	$(BIN)/ruff check --fix
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* .constraints-lowest.txt build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

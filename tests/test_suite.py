@@ -1,10 +1,12 @@
-"""The suite itself: how long a test may take, and what becomes of one that takes longer."""
+"""The suite itself: how long a test may take, and on which Pythons and versions of libraries it runs."""
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+LOWEST = ROOT / "tests" / "lowest.py"
 TESTS = """
 import threading
 import pytest
@@ -52,3 +54,47 @@ def test_a_test_that_hangs_fails_at_its_limit_and_the_others_run(tmp_path):
 
 def test_every_test_has_the_limit(request):
     assert float(request.config.getini("timeout")) == 60
+
+
+def script(path, text):
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_test_all_finds_the_pythons_of_311_to_314_that_run(tmp_path):
+    """By name, even where a name is a shim with nothing behind it; then among those of pyenv."""
+    here, pyenv = tmp_path / "here", tmp_path / "pyenv" / "versions" / "3.13.9" / "bin"
+    for folder, name, runs in ((here, "python3.11", 0), (here, "python3.13", 127), (pyenv, "python3.13", 0)):
+        folder.mkdir(parents=True, exist_ok=True)
+        script(folder / name, f"exit {runs}")
+    paths = {"PATH": f"{here}:/usr/bin:/bin", "PYENV_ROOT": str(tmp_path / "pyenv")}
+    (here / "python3.12").symlink_to("/bin/false")
+    (here / "python3.14").symlink_to("/bin/false")
+
+    def found(*left_out):
+        command = [ROOT / "tests" / "pythons.sh", *left_out]
+        return subprocess.run(command, capture_output=True, text=True, check=True, env=paths).stdout.split()
+
+    assert found() == ["python3.11", str(pyenv / "python3.13")]
+    assert found("3.11") == [str(pyenv / "python3.13")]
+    assert found("3.11", "3.13") == []
+
+
+def test_test_all_tests_every_python_and_says_which_failed(tmp_path):
+    new, old = script(tmp_path / "new", "echo 3.98"), script(tmp_path / "old", "echo 3.97")
+    make = script(tmp_path / "make", f'echo "$@" >> {tmp_path}/made; case "$*" in *3.98*) exit 1; esac')
+    command = ["make", "test-all", f"PYTHONS={new} {old}", f"MAKE={make}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    made = [f"test PYTHON={new} VENV=.venv-3.98", f"test PYTHON={old} VENV=.venv-3.97"]
+    assert (tmp_path / "made").read_text().splitlines() == made
+    assert done.returncode == 2
+    assert done.stdout.splitlines() == [f"make test fails on {new}"]
+
+
+def test_the_lowest_versions_are_those_that_pyproject_allows():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    lowest = subprocess.run([sys.executable, LOWEST], capture_output=True, text=True, check=True).stdout.split()
+    for requirement in project["dependencies"]:
+        assert requirement.partition(";")[0].replace(">=", "==") in lowest
+    assert "pytest" in " ".join(lowest)
