@@ -1,6 +1,6 @@
 """For all tests: a campaign may take ten minutes, everything else has the limit that pyproject.toml sets; BLAS has one
-thread, for the threads of several processes wait for one another in a busy loop; and Ctrl-C is what it is in a terminal,
-for a job in the background begins with SIGINT ignored.
+thread, for the threads of several processes wait for one another in a busy loop; and Ctrl-C does what it does in a
+terminal, for a job in the background begins with SIGINT ignored.
 """
 
 import signal
