@@ -71,6 +71,7 @@ class BlockingBridge:
         self.runtime = runtime
         self.lock = threading.RLock()
         self.on_hang: Callable[[DeadlockError], None] | None = None  # hears of a hang before anybody is told
+        self.polling_s = _POLL_S  # real seconds that queries, or waits that run out, must have taken in vain
         self._calls = threading.Condition(self.lock)  # somebody called
         self._company = None if alone else Company()
         self._waiters: dict[_Waiter, None] = {}  # in order of arrival
@@ -270,7 +271,7 @@ class BlockingBridge:
 
     @property
     def _polling_patience_s(self) -> float:
-        return min(_POLL_S, self._patience_s)
+        return min(self.polling_s, self._patience_s)
 
 
 class _Unlocked:

@@ -35,6 +35,7 @@ def test_a_thread_that_polls_for_callbacks_cannot_save_one_that_waits_for_ever()
     with program("acl") as runtime:
         heard = []
         runtime.bridge.on_hang = heard.append
+        runtime.bridge.polling_s = 0.5
         stream, event = stuck_stream()
         stop = threading.Event()
         thread = Outcome(runtime, poller, finish(CreateStream()), stop)
@@ -52,6 +53,7 @@ def test_a_thread_that_polls_for_callbacks_cannot_save_one_that_waits_for_ever()
 
 def test_a_thread_that_polls_while_the_main_thread_joins_it_is_found():
     with program("acl") as runtime:
+        runtime.bridge.polling_s = 0.5
         thread = Outcome(runtime, poller, finish(CreateStream()), threading.Event())
         with pytest.raises(DeadlockError, match=r"ProcessReport\(100\).* can never end"):
             thread.outcome()
