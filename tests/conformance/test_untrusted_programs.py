@@ -3,6 +3,7 @@
 import json
 import re
 from copy import deepcopy
+from importlib import resources
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +14,7 @@ from acl_py.cli import app
 from acl_py.errors import DeadlockError
 from acl_py.programs import OPS, Program, ProgramError, load, parse
 from acl_py.replay import replay
+from device_model import profile
 
 GOOD = {"id": "good", "streams": {"A": {}}, "steps": [{"op": "launch", "id": "k", "stream": "A", "us": 100}]}
 BUFFERS = {"d": {"space": "device", "bytes": 4096}, "g": {"space": "pageable", "bytes": 4096}}
@@ -375,3 +377,24 @@ def test_a_damaged_file_is_read_or_refused_with_a_sentence(tmp_path_factory, dat
     except ProgramError as error:
         found = [error]
     assert all(str(each).isprintable() for each in found if isinstance(each, ProgramError))
+
+
+TINY = (resources.files("device_model") / "profiles" / "tiny.toml").read_text(encoding="utf-8")
+EXTREMES = st.sampled_from([0, 1, 2, 3, 4096, 2**31, 10**15, 2**62])
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(st.tuples(st.integers(0, 200), EXTREMES), min_size=1, max_size=4))
+def test_a_program_runs_on_any_profile_that_is_read_or_is_refused_with_a_sentence(changes):
+    """Values of the tiny profile are replaced by the smallest and the largest that there can be."""
+    text = TINY
+    for which, value in changes:
+        found = [*re.finditer(r"value = (\d+)", text)]
+        place = found[which % len(found)]
+        text = f"{text[: place.start(1)]}{value}{text[place.end(1) :]}"
+    message = ""
+    try:
+        replay(parse(WHOLE), device=profile.parse(text, "mine.toml"))
+    except (profile.ProfileError, ProgramError, DeadlockError) as error:
+        message = str(error).replace("\n", " ")
+    assert message.isprintable()
