@@ -16,8 +16,8 @@
 #
 # *The question:* how long does the batch take if all of it is queued in one stream? In two, three, eight?
 #
-# The device is a model of an NVIDIA H200: results are computed for real, times are simulated, and both are the same on
-# every machine. Run the cells from top to bottom; each takes a moment.
+# The device is a model of an NVIDIA H200: results are computed for real; times are simulated, and the same on every
+# machine. Run the cells from top to bottom; each takes a moment.
 
 # %%
 import numpy as np

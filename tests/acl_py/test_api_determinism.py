@@ -1,11 +1,15 @@
 """The same program gives the same trace and bytes, bit for bit, on each loop and with any number of workers."""
 
+import json
 import os
+import platform
 import subprocess
 import sys
 from functools import cache, partial
 from pathlib import Path
 
+import floats
+import numpy as np
 import pytest
 import racy
 
@@ -67,3 +71,29 @@ def test_many_random_programs(seed):
     expected = racy.everything(racy.racy, workers=1, seed=seed)
     for workers in (2, 4):
         assert racy.everything(racy.racy, workers=workers, seed=seed, uvloop=workers == 4) == expected
+
+
+def other_machines():
+    """What makes NumPy and OpenBLAS compute as on machines with fewer instructions."""
+    found = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
+    core = {"x86_64": "Nehalem", "AMD64": "Nehalem", "aarch64": "ARMV8", "arm64": "ARMV8"}.get(platform.machine())
+    features = {"NPY_DISABLE_CPU_FEATURES": " ".join(found)} if found else {}
+    cores = {"OPENBLAS_CORETYPE": core, "OPENBLAS_NUM_THREADS": "1"} if core else {}
+    return {"features": features, "core": cores, "both": features | cores}
+
+
+@pytest.mark.parametrize("name", ["features", "core", "both"])
+def test_the_instructions_of_the_machine_change_neither_times_nor_integers(name):
+    """Floats are what NumPy and BLAS make of them there: README says so, and nothing is promised of them here."""
+    changed = other_machines()[name]
+    if not changed:
+        pytest.skip("NumPy or OpenBLAS use no instructions here that they could do without")
+    here, there = (floats_under(environment) for environment in ({}, changed))
+    assert there["settings"] != here["settings"], "they compute as before, so this compares nothing"
+    assert there["rest"] == here["rest"]
+
+
+def floats_under(environment):
+    command = [sys.executable, "-W", "error", floats.__file__]
+    done = subprocess.run(command, env=os.environ | environment, check=True, capture_output=True, text=True)
+    return json.loads(done.stdout)
