@@ -1,4 +1,4 @@
-"""The language of core kernels, in the manner of Ascend C: names and shapes as there.
+"""The language of core kernels: the names and shapes of Ascend C, in Python.
 
     from acl_py import Array, asc
 
@@ -9,7 +9,24 @@
 
     await double[8, stream](Array(x, np.float16), Array(y, np.float16), length)
 
-`kernel` is explained in core_kernels.py, the instructions in device_model/aicore.
+A kernel runs once for each block. Its Python code is the core's scalar pipe: it computes addresses, and issues
+instructions to the other pipes, which execute them in order, each pipe beside the others.
+
+    pipe    instructions
+    S       GetValue, SetValue, and the kernel's own code
+    V       Add, Cast, ReduceSum and all other vector instructions; DataCopy within UB
+    M       Mmad
+    MTE1    LoadData, LoadDataWithTranspose; DataCopy from L1 to BT or FB
+    MTE2    DataCopy and DataCopyPad from GM
+    MTE3    DataCopy and DataCopyPad to GM
+    FIX     Fixpipe
+
+An instruction waits for the earlier ones of its own pipe and for nothing else, so flags (SetFlag, WaitFlag) or queues
+(TQue) put pipes in order. Results are computed when an instruction is issued, and times are worked out afterwards. A
+forgotten flag therefore does not change the results, unless the kernel is made with `weak=True`, and is reported as a
+finding. A mistake that would stop a card raises KernelError, with the kernel's line in its traceback.
+
+Each name is documented where it is defined, in `core_kernels` and `device_model.aicore`.
 """
 
 from acl_py.core_kernels import GM_ADDR as GM_ADDR

@@ -1,7 +1,7 @@
 """Core kernels: functions that run on simulated AI cores, launched like every other kernel.
 
-`asc.kernel` makes them, and `asc` has the language they are written in. The function is run once per block. Arguments
-in memory arrive as buffers for `GlobalTensor.SetGlobalBuffer`, others as they are.
+`asc.kernel` makes them, and `asc` is the language they are written in. The function runs once for each block. It gets
+arrays in device memory as buffers for `GlobalTensor.SetGlobalBuffer`, and all other arguments unchanged.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,10 +30,10 @@ _Function = Callable[..., object]
 
 
 class CoreKernelFunction(Launchable):
-    """A function in the manner of Ascend C; launch it with LaunchKernel, or `await k[blocks, stream](*args)`.
+    """A kernel for AI cores; launch it with LaunchKernel or `await k[blocks, stream](*args)`.
 
-    The completion's `work.result` tells what its cores did, once it has ended: `findings`, `timeline`, `output`; and
-    `asc.advise` says of it how the kernel uses the memory.
+    When the launch has ended, the completion's `work.result` holds its `findings`, `timeline` and `output`. Give it to
+    `asc.advise` to learn how the kernel could use the memory better.
     """
 
     def __init__(self, function: _Function, options: Options) -> None:
@@ -48,7 +48,7 @@ class CoreKernelFunction(Launchable):
         return f"<core kernel {self.name}>"
 
     def work(self, runtime: Runtime, blocks: int, args: tuple[Any, ...]) -> Launch:
-        """One launch with these arguments."""
+        """Return the work of one launch on *blocks* blocks with *args*."""
         profile = runtime.profile
         if profile.aicore is None:
             raise runtime.fail(
@@ -75,7 +75,7 @@ class CoreKernelFunction(Launchable):
 
 
 def _able() -> list[str]:
-    """The profiles with AI cores."""
+    """Return the names of the profiles with AI cores."""
     return [name for name in profiles.names() if profiles.load(name).aicore is not None]
 
 
@@ -105,14 +105,28 @@ def kernel(
     hazards: bool = True,
     weak: bool = False,
 ) -> CoreKernelFunction | Callable[[_Function], CoreKernelFunction]:
-    """Make a function a core kernel.
+    """Make a function a core kernel (Ascend C: `__global__ __aicore__`).
 
-    *kind* says which cores a block runs on: vector cores, cube cores, or a cube core with one or two vector cores. With
-    *hazards* off, missing flags are not looked for, which is faster. With *weak* on, a read that no flag holds back
-    really sees the old bytes.
+        @asc.kernel
+        def add(x: asc.In, y: asc.In, z: asc.Out, length: int) -> None: ...
+
+        @asc.kernel(kind=asc.KernelType.MIX_AIC_1_2)
+        def matmul_relu(a: asc.In, b: asc.In, c: asc.Out) -> None: ...
+
+    Args:
+        function: The kernel. Arguments annotated In, Out or InOut are arrays in device memory.
+        kind: The cores of a block: a vector core, a cube core, or a cube core with one or two vector cores.
+        hazards: Whether accesses without order are found; a run without is faster.
+        weak: Whether a read that no flag or barrier puts after a write sees the old bytes, as it may on a card.
+
+    Returns:
+        The kernel, or without *function* a decorator that makes it.
+
+    Raises:
+        ValueError: *weak* without *hazards*.
     """
     if weak and not hazards:
-        raise ValueError("weak mode needs hazards: they say which bytes a reader sees old")
+        raise ValueError("weak=True needs hazards=True: the checks tell which reads see old bytes")
     make = partial(CoreKernelFunction, options=Options(kind, hazards, weak))
     return make if function is None else make(function)
 
@@ -131,13 +145,25 @@ def tune(
 
         asc.tune(add, 8, (x, y, z), {"tile": (2048, 4096, 8192), "buffers": (1, 2)}, device="ascend910b1")
 
-    *choices* maps names of parameters of the kernel to the values to try; `block_dim` among them stands for the number
-    of blocks. *args* are the other arguments, in their order, memory as NumPy arrays; each run has copies of its own,
-    and no simulation is needed. A run does not count that raises, has findings, or whose result *check* finds wrong:
-    it is called with *args* as they are afterwards. The row says why.
+    It needs no running simulation.
 
-    On an *executor* (of concurrent.futures) runs are made side by side, with the same result. One of processes needs a
-    kernel of a module, by its own name, and arguments and a check that can be pickled.
+    Args:
+        kernel: The kernel to tune.
+        block_dim: The number of blocks, unless *choices* has "block_dim".
+        args: The arguments that are not in *choices*, in their order, with NumPy arrays in place of device memory. Each
+            run gets its own copies.
+        choices: Maps names of the kernel's parameters, or "block_dim", to the values to try.
+        device: The profile whose AI cores are simulated.
+        check: Called with *args* as the run left them; returns False if the results are wrong.
+        executor: Runs the trials at the same time, with the same result. An executor of processes needs a kernel that
+            is defined in a module under its own name, and arguments and a check that can be pickled.
+
+    Returns:
+        A row for each combination. A run that raises, has findings or fails the check has no time; its row says why.
+
+    Raises:
+        ValueError: The profile has no AI cores, or *choices* has a name without values.
+        TypeError: *choices* has a name that is no parameter, or the number of *args* is wrong.
     """
     spec = profiles.load(device).aicore
     if spec is None:

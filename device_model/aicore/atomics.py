@@ -1,8 +1,9 @@
-"""Atomic copies: after SetAtomicAdd, what goes from a core to GM is added to what is there, until SetAtomicNone.
+"""Atomic copies: from SetAtomicAdd to SetAtomicNone, copies from a core to GM are added to the contents of GM.
 
-It holds for DataCopy and DataCopyPad from UB and L1, and for Fixpipe. Several cores may add to the same bytes in any
-order: that is no hazard. Who writes or reads them otherwise must be ordered with each of them. GM is not cleared: the
-kernel's argument is InOut, and holds what is to be added to. Sums are rounded each, in the order in which blocks run.
+This applies to DataCopy and DataCopyPad from UB and L1, and to Fixpipe. Several cores may add to the same bytes in any
+order, which is no hazard. Other reads and writes of these bytes must be ordered with each of the atomic copies. GM is
+not cleared first, so the kernel's argument must be InOut, and the sum starts from its contents. Each sum is rounded, in
+the order in which blocks run.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,13 +21,13 @@ _TYPES = (half, bfloat16, float32, int8, int16, int32)
 
 
 class Atomic(NamedTuple):
-    """How a core combines what it copies with what is in GM: *how*, as elements of *dtype*."""
+    """How copies to GM are combined with its contents: by the ufunc *how*, as elements of *dtype*."""
 
     how: np.ufunc
     dtype: np.dtype[Any]
 
     def into(self, writes: Sequence[Range], compute: Callable[[], object]) -> Callable[[], object]:
-        """*compute*, which writes to *writes* in GM, with its results combined with what they held."""
+        """Return *compute*, which writes the ranges *writes* of GM, with its results combined with the old bytes."""
         rows = [_rows(self.dtype, *each) for each in writes]
 
         def combine() -> None:
@@ -51,22 +52,49 @@ def _rows(
 
 
 def SetAtomicAdd(dtype: npt.DTypeLike) -> None:
-    """From now on, what this core copies to GM is added to what is there, as elements of *dtype*."""
+    """Add later copies of this core to the contents of GM.
+
+    (Ascend C: SetAtomicAdd.) It takes effect at once and until SetAtomicNone; no pipe waits.
+
+    Args:
+        dtype: The type of the elements in GM: half, bfloat16, float32, int8, int16 or int32.
+
+    Raises:
+        KernelError: Another type.
+    """
     _set("SetAtomicAdd", np.add, dtype)
 
 
 def SetAtomicMax(dtype: npt.DTypeLike) -> None:
-    """From now on, of what this core copies to GM and what is there the larger stays, as elements of *dtype*."""
+    """Let later copies of this core keep the larger of the copied value and the one in GM.
+
+    (Ascend C: SetAtomicMax.) It takes effect at once and until SetAtomicNone; no pipe waits.
+
+    Args:
+        dtype: The type of the elements in GM: half, bfloat16, float32, int8, int16 or int32.
+
+    Raises:
+        KernelError: Another type.
+    """
     _set("SetAtomicMax", np.maximum, dtype)
 
 
 def SetAtomicMin(dtype: npt.DTypeLike) -> None:
-    """From now on, of what this core copies to GM and what is there the smaller stays, as elements of *dtype*."""
+    """Let later copies of this core keep the smaller of the copied value and the one in GM.
+
+    (Ascend C: SetAtomicMin.) It takes effect at once and until SetAtomicNone; no pipe waits.
+
+    Args:
+        dtype: The type of the elements in GM: half, bfloat16, float32, int8, int16 or int32.
+
+    Raises:
+        KernelError: Another type.
+    """
     _set("SetAtomicMin", np.minimum, dtype)
 
 
 def SetAtomicNone() -> None:
-    """From now on, copies to GM overwrite what is there."""
+    """Let later copies of this core overwrite GM again (Ascend C: SetAtomicNone, DisableDmaAtomic); no pipe waits."""
     running().atomic = None
 
 

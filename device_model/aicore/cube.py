@@ -1,6 +1,7 @@
-"""The cube: products of fractals in L0A and L0B, into L0C (Mmad). `cube_loads` fills the former, `fixpipe` empties L0C.
+"""The cube: Mmad multiplies fractals in L0A and L0B into L0C. `cube_loads` fills L0A and L0B, `fixpipe` empties L0C.
 
-A fractal is 512 bytes: 16 rows of 32 bytes, k0 elements each (half and bfloat16 16, float 8, int8 32). They lie:
+A fractal is 512 bytes: 16 rows of 32 bytes, of k0 elements each (half and bfloat16 16, float 8, int8 32). Each memory
+holds its fractals in an order of its own:
 
     L1   Nz  columns of fractals, one below the other; rows within
     L0A  Zz  rows of fractals, one beside the other; rows of A within
@@ -34,9 +35,10 @@ Array = npt.NDArray[Any]
 
 
 class MmadParams(NamedTuple):
-    """*m* x *k* times *k* x *n*, each up to 4095; *cmatrix_init_val*: into zeros, else added to what L0C holds.
+    """Parameters of Mmad: an *m* x *k* matrix times a *k* x *n* one, each size 1 to 4095 (Ascend C: MmadParams).
 
-    *unit_flag* 2 or 3: it waits for Fixpipe block by block, and with 3 Fixpipe for it (`unit_flags`).
+    With *cmatrix_init_val* the product replaces the contents of L0C, without it is added to them. With *unit_flag* 2 or
+    3 it waits for Fixpipe block by block, and with 3 Fixpipe waits for it (`unit_flags`).
     """
 
     m: int
@@ -47,7 +49,7 @@ class MmadParams(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """An instruction, as `Core.issue` takes it."""
+    """The arguments of `Core.issue` for one instruction."""
 
     pipe: Pipe
     name: str
@@ -67,19 +69,20 @@ class CubeUnit:
     def __init__(self, core: Core) -> None:
         if core.core_type is not CoreType.AIC:
             raise KernelError(
-                f"a cube instruction on {core.program}", "it exists on cube cores: launch the kernel on them"
+                f"a cube instruction on {core.program}",
+                "only cube cores have it: launch the kernel as AIC_ONLY or mixed, and put it under `if ASCEND_IS_AIC:`",
             )
         self.core = core
         self.plans: dict[Hashable, Plan] = {}
         self.unit_flags = UnitFlags(core)
-        self.quant_pre: LocalTensor | None = None  # what Fixpipe multiplies columns with
+        self.quant_pre: LocalTensor | None = None  # factors of columns for Fixpipe
 
     def issue(self, key: Hashable, make: Callable[[], Plan]) -> None:
-        """Issue the plan of *key*, which *make* makes the first time."""
+        """Issue the plan of *key*; *make* makes it the first time."""
         self.core.issue(*self._plan(key, make))
 
     def issue_flagged(self, unit_flag: int, key: Hashable, make: Callable[[], Plan]) -> None:
-        """As `issue`, for an instruction that writes (in M) or reads (in FIX) L0C first of all."""
+        """Do as `issue`, for an instruction whose first range is L0C: written by M or read by FIX."""
         plan = self._plan(key, make)
         if unit_flag:
             _, start, stop = (plan.writes if plan.pipe is Pipe.M else plan.reads)[0]
@@ -95,30 +98,30 @@ class CubeUnit:
 
 
 def cube_unit() -> CubeUnit:
-    """The unit of the core that is running."""
+    """Return the cube unit of the core that runs the caller."""
     core = running()
     unit = core.unit
     if unit is None:
         unit = core.unit = CubeUnit(core)
     elif type(unit) is not CubeUnit:
-        CubeUnit(core)  # says what is wrong
+        CubeUnit(core)  # raises the error
     assert isinstance(unit, CubeUnit)
     return unit
 
 
 def k0(dtype: np.dtype[Any]) -> int:
-    """Elements in a row of a fractal."""
+    """Return the number of elements in a row of a fractal."""
     return ROW // dtype.itemsize
 
 
 def fractals(size: int, side: int = SIDE) -> int:
-    """How many fractals *size* elements take."""
+    """Return the number of fractals that *size* elements take."""
     return -(-size // side)
 
 
 # Mmad
 
-# Factors -> what they are summed in.
+# Type of the factors -> type of the sums.
 PRODUCTS = {"float16": "float32", "bfloat16": "float32", "float32": "float32", "int8": "int32"}
 
 
@@ -128,9 +131,20 @@ def Mmad(
     filter: LocalTensor,  # noqa: A002  # Ascend C's name
     *bias_and_params: Any,
 ) -> None:
-    """L0C = L0A * L0B, as the parameters say: `(dst, fm, filter, params)`.
+    """Multiply two matrices: dst = fm * filter, or dst += fm * filter (Ascend C: Mmad).
 
-    `(dst, fm, filter, bias, params)` adds *bias*, n elements in BT, to each row.
+    Runs on the cube pipe (M). Order it after MTE1, which loads the factors, and before FIX, with flags or queues, or
+    with unit flags.
+
+    Args:
+        dst: The result in L0C (CO1), m x n in Nz: float32, or int32 for int8. It starts at a multiple of 1024 bytes.
+        fm: The left factor in L0A (A2), m x k in Zz: half, bfloat16, float32 or int8.
+        filter: The right factor in L0B (B2), k x n in Zn, of the type of *fm*. Both start at multiples of 512 bytes.
+        bias_and_params: `params`, the `MmadParams`; or `bias, params` with *bias* a tensor of n elements in BT (C2),
+            of the type of *dst*, which is added to each row.
+
+    Raises:
+        KernelError: The core is no cube core, a type, place or size is impossible, or a tensor is too small.
     """
     unit = cube_unit()
     *bias, params = bias_and_params
@@ -208,14 +222,14 @@ def _check_mmad(dst: LocalTensor, fm: LocalTensor, weights: LocalTensor, params:
 
 
 def _left(fm: LocalTensor, rows: int, depth: int, k: int) -> Callable[[], Array]:
-    """A out of its fractals."""
+    """Return a function that reads A from its fractals."""
     width = k0(fm.dtype)
     pieces = fm.view[: rows * depth * SIDE * width].reshape(rows, depth, SIDE, width).transpose(0, 2, 1, 3)
     return lambda: pieces.reshape(rows * SIDE, depth * width)[:, :k]
 
 
 def _right(weights: LocalTensor, depth: int, columns: int, k: int) -> Callable[[], Array]:
-    """B out of its fractals."""
+    """Return a function that reads B from its fractals."""
     width = k0(weights.dtype)
     pieces = weights.view[: depth * columns * SIDE * width].reshape(depth, columns, SIDE, width).transpose(0, 3, 1, 2)
     return lambda: pieces.reshape(depth * width, columns * SIDE)[:k]

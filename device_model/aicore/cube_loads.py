@@ -1,4 +1,4 @@
-"""The ways of the cube from L1 to L0A and L0B: LoadData, fractal by fractal, and LoadDataWithTranspose."""
+"""Loads from L1 to L0A and L0B: LoadData, fractal by fractal, and LoadDataWithTranspose. Both run on MTE1."""
 
 from typing import NamedTuple
 
@@ -17,9 +17,10 @@ MAX_REPEATS = 255
 
 
 class LoadData2DParams(NamedTuple):
-    """*repeat_times* fractals: the first is number *start_index* of the source, the next *src_stride* on.
+    """Fractals to load (Ascend C: LoadData2DParams).
 
-    In the destination *dst_gap* fractals lie between two. *if_transpose*: each is transposed (16-bit types).
+    *repeat_times* fractals (1 to 255), from number *start_index* of the source on, *src_stride* fractals apart. In the
+    destination *dst_gap* fractals lie between two of them. With *if_transpose* each is transposed (16-bit types only).
     """
 
     start_index: int = 0
@@ -30,10 +31,12 @@ class LoadData2DParams(NamedTuple):
 
 
 class LoadData2dTransposeParams(NamedTuple):
-    """*repeat_times* squares: the first is number *start_index* of the source, the next *src_stride* squares on.
+    """Squares to load and transpose (Ascend C: LoadData2dTransposeParams).
 
-    A square is one fractal of a 16-bit type, two of float beside each other, two of int8 one below the other. In the
-    destination *dst_gap* fractals lie between the first ones of two squares, *dst_frac_gap* between the two of one.
+    *repeat_times* squares (1 to 255), from number *start_index* of the source on, *src_stride* squares apart. A square
+    is one fractal of a 16-bit type, two fractals of float side by side, or two of int8 one below the other. In the
+    destination *dst_gap* fractals lie between the first fractals of two squares, and *dst_frac_gap* between the two
+    fractals of a square.
     """
 
     start_index: int = 0
@@ -44,7 +47,18 @@ class LoadData2dTransposeParams(NamedTuple):
 
 
 def LoadData(dst: LocalTensor, src: LocalTensor, params: LoadData2DParams | LoadData3DParamsV2) -> None:
-    """Copy fractals from L1 to L0A or L0B; or the unrolled image that lies in L1 (`im2col`)."""
+    """Load fractals, or a part of an unrolled image, from L1 to L0A or L0B (Ascend C: LoadData).
+
+    Runs on MTE1. Order it after MTE2, which fills L1, and before M with flags or queues.
+
+    Args:
+        dst: The tensor in L0A (A2) or L0B (B2), starting at a multiple of 512 bytes.
+        src: The tensor in L1 (A1, B1), starting at a multiple of 32 bytes, of the same type.
+        params: `LoadData2DParams` for fractals, or `LoadData3DParamsV2` for an image (`im2col`).
+
+    Raises:
+        KernelError: The core is no cube core, a type, place or parameter is impossible, or a tensor is too small.
+    """
     unit = cube_unit()
     if isinstance(params, LoadData3DParamsV2):
         if not params.is_nothing:
@@ -81,7 +95,18 @@ def _plan_load(core: Core, dst: LocalTensor, src: LocalTensor, params: LoadData2
 
 
 def LoadDataWithTranspose(dst: LocalTensor, src: LocalTensor, params: LoadData2dTransposeParams) -> None:
-    """Copy squares from L1 to L0B (or L0A), each transposed: B as it lies in GM becomes what the cube wants."""
+    """Load squares from L1 to L0B or L0A, each transposed (Ascend C: LoadDataWithTranspose).
+
+    Runs on MTE1. It brings B, which lies row by row in GM, into the order of L0B.
+
+    Args:
+        dst: The tensor in L0B (B2) or L0A (A2), starting at a multiple of 512 bytes.
+        src: The tensor in L1 (A1, B1), starting at a multiple of 32 bytes, of the same type.
+        params: The squares.
+
+    Raises:
+        KernelError: The core is no cube core, a type, place or parameter is impossible, or a tensor is too small.
+    """
     unit = cube_unit()
     unit.issue(("LoadDataWithTranspose", dst, src, params), lambda: _plan_transposed(unit.core, dst, src, params))
 
@@ -124,7 +149,7 @@ def _check_load(name: str, dst: LocalTensor, src: LocalTensor, repeats: int) -> 
 
 
 def _by_fractal(name: str, role: str, tensor: LocalTensor, numbers: Array) -> Array:
-    """*tensor* as rows of fractals; *numbers* must lie in it."""
+    """Return *tensor* as an array of fractals; raise KernelError if *numbers* are not all in it."""
     size = FRACTAL // tensor.dtype.itemsize
     if numbers.min() < 0 or numbers.max() >= tensor.size // size:
         raise KernelError(
@@ -135,7 +160,7 @@ def _by_fractal(name: str, role: str, tensor: LocalTensor, numbers: Array) -> Ar
 
 
 def _touch(tensor: LocalTensor, numbers: Array) -> tuple[Range, ...]:
-    """The bytes of fractals *numbers* of *tensor*."""
+    """Return the bytes of fractals *numbers* of *tensor*."""
     numbers = np.unique(numbers)
     step = int(numbers[1] - numbers[0]) if len(numbers) > 1 else 1
     start = tensor.address + int(numbers[0]) * FRACTAL

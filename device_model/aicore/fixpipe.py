@@ -1,16 +1,16 @@
-"""Fixpipe: the way of a result out of L0C, to GM or L1, turned into another type, scaled and cut at 0.
+"""Fixpipe: copies a result from L0C to GM or L1, and converts, scales and applies ReLU to it on the way.
 
-What is scaled becomes float, is multiplied with a number of 1 sign, 8 exponent and 10 mantissa bits, and rounded to the
-nearest, ties to even. Nothing becomes infinite: the largest number stands for what is beyond it, and 0 for NaN.
+To scale, each element is converted to float, multiplied by a factor with 1 sign, 8 exponent and 10 mantissa bits, and
+rounded to the nearest value, ties to even. Results saturate instead of becoming infinite, and NaN becomes 0.
 
-Scalar modes multiply all elements with one number, vector modes (V...) each column with its own. These are words of 64
-bits in FB, which DataCopy brings there from L1:
+Scalar modes multiply all elements by one factor, vector modes (V...) each column by its own. The factors of vector
+modes are 64-bit words in FB, which DataCopy brings there from L1:
 
-    bits 0-31   the number, a float whose last 13 bits are not looked at
-    bits 32-35  how far int32 is shifted to the right first, less 1
-    bit  36     whether it is shifted, and kept in 16 bits
-    bits 37-45  what is added to a result of 8 bits, -256 to 255
-    bit  46     whether a result of 8 bits is signed
+    bits 0-31   the factor, a float whose last 13 bits are ignored
+    bits 32-35  the distance less 1 by which int32 is shifted to the right first
+    bit  36     whether int32 is shifted, and then saturated to 16 bits
+    bits 37-45  the offset that is added to an 8-bit result, -256 to 255
+    bit  46     whether an 8-bit result is signed
 """
 
 from collections.abc import Callable
@@ -27,13 +27,13 @@ from device_model.aicore.names import Pipe, Space
 from device_model.aicore.program import Direction, Flow
 from device_model.aicore.tensors import GlobalTensor, LocalTensor
 
-QUANT_BYTES = 2048  # of FB: those that hold numbers to multiply columns with
+QUANT_BYTES = 2048  # of FB that can hold factors of columns
 _INT9 = -256, 255
 _LARGEST = {"float16": 65504.0, "bfloat16": (2 - 2**-7) * 2.0**127}
 
 
 class QuantMode(Enum):
-    """What Fixpipe makes of the elements of L0C: from which type, to which, and what it multiplies them with."""
+    """Conversions of Fixpipe: the type in L0C, the possible types of the result, and the kind of factor."""
 
     NoQuant = ("", (), "")  # float to float, int32 to int32
     F322F16 = ("float32", ("float16",), "")
@@ -47,18 +47,20 @@ class QuantMode(Enum):
 
 
 class CO2Layout(Enum):
-    """How Fixpipe writes."""
+    """The layout that Fixpipe writes: rows, or fractals (NZ)."""
 
     ROW_MAJOR = 0
     NZ = 1
 
 
 class FixpipeParams(NamedTuple):
-    """*m_size* x *n_size* elements of L0C, whose columns of fractals have *src_stride* rows (0: m_size, rounded up).
+    """Parameters of Fixpipe (Ascend C: FixpipeParams).
 
-    *dst_stride* is, row-major, the elements from one row to the next, and in NZ the rows of a column of fractals.
-    *deq_scalar* is what scalar modes multiply with; vector modes take what `SetFixPipeConfig` was given. *unit_flag* 2
-    or 3: it waits for Mmad block by block, and with 3 the next Mmad for it (`unit_flags`).
+    *m_size* x *n_size* elements of L0C, whose columns of fractals have *src_stride* rows (0: *m_size*, rounded up to
+    whole fractals). *dst_stride* is the number of elements from one row to the next, and in NZ the rows of a column of
+    fractals; 0 means without gaps. *deq_scalar* is the factor of scalar modes; vector modes take the factors that
+    `SetFixPipeConfig` names. *relu_en* replaces negative results by 0. With *unit_flag* 2 or 3 it waits for Mmad block
+    by block, and with 3 the next Mmad waits for it (`unit_flags`).
     """
 
     n_size: int
@@ -74,9 +76,18 @@ class FixpipeParams(NamedTuple):
 def trans_quant_param(
     scale: npt.ArrayLike, offset: npt.ArrayLike = 0, *, is_signed: bool = True
 ) -> npt.NDArray[np.uint64]:
-    """Words for the vector modes of Fixpipe: columns are multiplied with *scale*, then *offset* (-256 to 255) is added.
+    """Return the words that hold the factors of Fixpipe's vector modes; for the host.
 
-    *is_signed* says whether results of 8 bits are int8 or uint8. Called on the host.
+    Args:
+        scale: The factor of each column, finite.
+        offset: The number that is added to each 8-bit result, -256 to 255.
+        is_signed: Whether 8-bit results are int8 or uint8.
+
+    Returns:
+        A uint64 for each factor.
+
+    Raises:
+        ValueError: A factor is not finite, or an offset is out of range.
     """
     numbers = np.atleast_1d(np.asarray(scale, np.float32))
     added = np.asarray(offset)
@@ -88,9 +99,15 @@ def trans_quant_param(
 
 
 def SetFixPipeConfig(tensor: LocalTensor, *, is_unit_flag: bool = False) -> None:
-    """Vector modes of Fixpipe take their numbers from *tensor* from now on: uint64 in FB (C2PIPE2GM), one per column.
+    """Set the factors of Fixpipe's vector modes on this core (Ascend C: SetFixPipeConfig); no pipe waits.
 
-    *is_unit_flag* makes all blocks of L0C empty (`unit_flags`); *tensor* may be one in L0C then, and sets nothing else.
+    Args:
+        tensor: uint64 words in the first 2048 bytes of FB (C2PIPE2GM), one for each column. With *is_unit_flag* it may
+            be a tensor in L0C instead, and then sets no factors.
+        is_unit_flag: Whether the unit flags of all blocks of L0C are cleared first (`unit_flags`).
+
+    Raises:
+        KernelError: The core is no cube core, or *tensor* has the wrong type or place.
     """
     unit = cube_unit()
     if is_unit_flag:
@@ -113,9 +130,22 @@ def Fixpipe(
     params: FixpipeParams,
     layout: CO2Layout = CO2Layout.ROW_MAJOR,
 ) -> None:
-    """Bring a result from L0C to GM or L1, turned into the destination's type and with relu_en cut at 0."""
+    """Copy a result from L0C to GM or L1, converted to the destination's type (Ascend C: Fixpipe).
+
+    Runs on FIX. Order it after M with flags, queues or unit flags.
+
+    Args:
+        dst: The tensor in GM, or in L1 with CO2Layout.NZ.
+        src: The result in L0C (CO1): float32 or int32.
+        params: Sizes, strides, conversion and ReLU.
+        layout: Whether rows or fractals are written.
+
+    Raises:
+        KernelError: The core is no cube core, there is no such conversion, a place or size is impossible, or a tensor
+            is too small.
+    """
     unit = cube_unit()
-    # A GlobalTensor is often made anew: its place is its key.
+    # Kernels often make GlobalTensors anew, so the place of one is its key.
     place = (
         dst if isinstance(dst, LocalTensor) else (dst.memory.key, dst.address, dst.size, dst.dtype.char, dst.bypass_l2)
     )
@@ -213,7 +243,7 @@ def _fractal(dst: GlobalTensor | LocalTensor, m: int, n: int, params: FixpipePar
 def _numbers(
     quant_pre: LocalTensor | None, params: FixpipeParams, source: np.dtype[Any], to: np.dtype[Any]
 ) -> LocalTensor | None:
-    """The numbers for columns, if the mode takes them; and is the mode right for these types?"""
+    """Check the mode against the two types; return the factors of columns if the mode takes them."""
     mode, n = params.quant_pre, params.n_size
     from_, targets, factor = mode.value
     if (source != to) if mode is QuantMode.NoQuant else (source.name != from_ or to.name not in targets):
@@ -224,7 +254,7 @@ def _numbers(
         return None
     if quant_pre is None:
         raise KernelError(
-            f"Fixpipe with {mode.name} and nothing to multiply columns with",
+            f"Fixpipe with {mode.name} without factors of columns",
             "bring uint64 words to FB with DataCopy, and name them with SetFixPipeConfig()",
         )
     if quant_pre.size < n:
@@ -233,7 +263,7 @@ def _numbers(
 
 
 def _conversion(params: FixpipeParams, quant_pre: LocalTensor | None, to: np.dtype[Any]) -> Callable[[Array], Array]:
-    """From L0C's type to the destination's."""
+    """Return the conversion from the type in L0C to the destination's."""
     mode = params.quant_pre
 
     def convert(values: Array) -> Array:
@@ -250,7 +280,7 @@ def _conversion(params: FixpipeParams, quant_pre: LocalTensor | None, to: np.dty
 
 
 def _scaled(values: Array, words: npt.NDArray[np.uint64], mode: QuantMode, to: np.dtype[Any], *, is_cut: bool) -> Array:
-    """*values* as *words* say, one for all columns or one for each."""
+    """Scale *values* by *words*, one for all columns or one for each."""
     scale = (words & np.uint64(0xFFFFE000)).astype(np.uint32).view(np.float32)
     is_signed = words >> np.uint64(46) & np.uint64(1) != 0
     if not np.isfinite(scale).all():
@@ -271,7 +301,7 @@ def _scaled(values: Array, words: npt.NDArray[np.uint64], mode: QuantMode, to: n
             values = np.where(is_shifted, np.clip(values >> right, -32768, 32767), values)
     numbers = values.astype(np.float32)
     scaled = numbers * scale
-    if is_cut:  # by what they were before
+    if is_cut:  # by the sign before scaling
         scaled = np.where(numbers < 0, np.float32(0), scaled)
     if to.itemsize > 1:
         return _saturated(scaled, to)
@@ -284,7 +314,7 @@ def _scaled(values: Array, words: npt.NDArray[np.uint64], mode: QuantMode, to: n
 
 
 def _saturated(values: Array, to: np.dtype[Any]) -> Array:
-    """To half or bfloat16, without infinities and NaN."""
+    """Convert to half or bfloat16, without infinities and NaN."""
     limit = _LARGEST[to.name]
     kept: Array = np.clip(np.nan_to_num(values, nan=0.0, posinf=limit, neginf=-limit), -limit, limit).astype(to)
     return kept

@@ -1,8 +1,12 @@
-"""Which elements of its operands a vector instruction touches: the first *count*, or those of masked, strided repeats.
+"""The elements that a vector instruction touches: the first *count*, or those of masked, strided repeats.
 
-A repeat is 256 bytes of the widest operand: 8 blocks of 32 bytes, a lane for each element. *mask* says which lanes
-take part, *repeat_time* how often, and strides, in blocks, where an operand has its next block and its next repeat.
-What follows from these numbers is computed once and shared by all cores.
+A repeat is 256 bytes of the widest operand: 8 blocks of 32 bytes, with a lane for each element. *mask* selects lanes
+and *repeat_time* is the number of repeats. The strides, in blocks, lead from a block of an operand to its next one, and
+from a repeat to the next one. For half, 128 lanes:
+
+    mask 64, repeat_time 4, rep_stride 8    the first 64 of each 128 elements, 4 times
+
+The resulting indices depend on these numbers alone, so they are computed once and shared by all cores.
 """
 
 from collections.abc import Sequence
@@ -25,7 +29,7 @@ MAX_REPEATS = 255
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """A mask in counter mode: so many elements, over as many repeats as they take. It equals no word of bits."""
+    """A mask in counter mode: a number of elements, over as many repeats as they take."""
 
     elements: int
 
@@ -44,7 +48,7 @@ Indices = npt.NDArray[np.intp]
 
 
 class UnaryRepeatParams(NamedTuple):
-    """Strides of an instruction with one source, in blocks of 32 bytes."""
+    """Strides of an instruction with one source, in blocks of 32 bytes, 0 to 255 (Ascend C: UnaryRepeatParams)."""
 
     dst_blk_stride: int = 1
     src_blk_stride: int = 1
@@ -53,7 +57,7 @@ class UnaryRepeatParams(NamedTuple):
 
 
 class BinaryRepeatParams(NamedTuple):
-    """Strides of an instruction with two sources, in blocks of 32 bytes."""
+    """Strides of an instruction with two sources, in blocks of 32 bytes, 0 to 255 (Ascend C: BinaryRepeatParams)."""
 
     dst_blk_stride: int = 1
     src0_blk_stride: int = 1
@@ -115,11 +119,11 @@ class Access:
 
     @property
     def indices(self) -> Indices:
-        """The elements as indices."""
+        """The elements as an array of indices."""
         return np.arange(self.where.start, self.where.stop) if isinstance(self.where, slice) else self.where
 
     def of_repeat(self, repeat: int) -> slice | Indices:
-        """What *where* is for one repeat alone."""
+        """Return *where* for one repeat alone."""
         first = repeat * self.step
         if isinstance(self.where, slice):
             start = self.where.start
@@ -127,14 +131,14 @@ class Access:
         return self.where[first : first + self.step]
 
     def ranges(self, memory: Any, address: int) -> tuple[Range, ...]:
-        """The bytes touched of an operand at *address* of *memory*, as `Core.issue` takes them."""
+        """Return the bytes that are touched of an operand at *address* of *memory*, as `Core.issue` takes them."""
         return tuple((memory, address + row[0], address + row[1], *row[2:]) for row in self.rows)
 
 
 def frozen(mask: Lanes, repeat_time: int | None) -> Mask:
-    """*mask* as a key, a number of elements if *repeat_time* is None.
+    """Return *mask* as a key; it is a number of elements if *repeat_time* is None.
 
-    Counts and words may be NumPy's integers, whose shifts would overflow.
+    Counts and words may be NumPy integers. They become Python integers, because shifts of the former overflow.
     """
     if repeat_time is None and type(mask) is int:  # the most frequent form
         return mask
@@ -151,7 +155,7 @@ def frozen(mask: Lanes, repeat_time: int | None) -> Mask:
 
 @cache
 def counted(itemsize: int, lanes: int, count: int) -> Access:
-    """The first *count* elements, *lanes* of them per repeat."""
+    """Return the access to the first *count* elements, *lanes* of them per repeat."""
     repeats = -(-count // lanes)
     per_repeat = max(lanes * itemsize // BLOCK, 1)
     blocks = np.arange(repeats)[:, None] * per_repeat + np.arange(per_repeat)
@@ -160,9 +164,9 @@ def counted(itemsize: int, lanes: int, count: int) -> Access:
 
 @cache
 def strided(itemsize: int, lanes: int, mask: Mask, repeats: int, blk_stride: int, rep_stride: int) -> Access:
-    """The elements of lanes *mask* of *repeats* repeats, whose blocks and repeats stand so many blocks apart.
+    """Return the access to lanes *mask* of *repeats* repeats, with strides in blocks.
 
-    A Counter makes its own number of repeats; the last may be short.
+    A Counter determines the number of repeats itself, and the last one may be short.
     """
     if isinstance(mask, Counter):
         if mask.elements < 0:
@@ -186,9 +190,11 @@ def strided(itemsize: int, lanes: int, mask: Mask, repeats: int, blk_stride: int
 
 @cache
 def active_lanes(mask: Mask, lanes: int) -> Indices:
-    """Which of *lanes* lanes take part: the first *mask*, or those whose bits are set in 64-bit words, lowest first."""
+    """Return the lanes that take part: the first *mask*, or those with a bit in 64-bit words, lowest word first."""
     if isinstance(mask, Counter):
-        raise KernelError(f"a mask of {mask.elements} elements", "here it must tell lanes: call SetMaskNorm() first")
+        raise KernelError(
+            f"a mask of {mask.elements} elements", "this instruction takes a mask of lanes: call SetMaskNorm() first"
+        )
     if mask == ALL_LANES:
         return np.arange(lanes)
     if isinstance(mask, int):
@@ -204,9 +210,9 @@ def active_lanes(mask: Mask, lanes: int) -> Indices:
 
 @cache
 def results(itemsize: int, repeats: int, each: int, distance: int, pick: tuple[int, ...] | None = None) -> Access:
-    """*each* elements per repeat, the next repeat *distance* elements on: where reductions write.
+    """Return the access of a reduction's results: *each* elements per repeat, repeats *distance* elements apart.
 
-    With *pick* only these of each are written.
+    With *pick*, only these of each repeat's elements are written.
     """
     chosen = np.arange(each) if pick is None else np.array(pick)
     indices = (np.arange(repeats)[:, None] * distance + chosen).ravel()
@@ -215,7 +221,7 @@ def results(itemsize: int, repeats: int, each: int, distance: int, pick: tuple[i
 
 
 def _rows(indices: Indices, itemsize: int) -> tuple[tuple[int, ...], ...]:
-    """Runs of bytes; as one entry if they are equally long and equally far apart."""
+    """Return the runs of bytes; as one entry if all have the same length and distance."""
     touched = np.unique(indices)
     breaks = np.flatnonzero(np.diff(touched) != 1)
     starts = touched[np.r_[0, breaks + 1]] * itemsize
@@ -231,23 +237,28 @@ def _rows(indices: Indices, itemsize: int) -> tuple[tuple[int, ...], ...]:
 
 
 def SetMaskCount() -> None:
-    """From now on a mask that is a number counts elements over all repeats (counter mode).
+    """Switch this core to counter mode (Ascend C: SetMaskCount); no pipe waits.
 
-    It is that of SetVectorMask or of the instruction, whose *repeat_time* has no effect then. Masks of bits tell lanes.
+    From now on a mask that is a number counts elements over all repeats, and *repeat_time* has no effect. This is so
+    for the mask of SetVectorMask and for the masks of instructions. Masks of bits still select lanes.
     """
     running().counts_mask = True
 
 
 def SetMaskNorm() -> None:
-    """From now on masks tell the lanes of each repeat (normal mode), as they do at first."""
+    """Switch this core to normal mode, the initial one: masks select lanes of each repeat (Ascend C: SetMaskNorm)."""
     running().counts_mask = False
 
 
 def SetVectorMask(*mask: int) -> None:
-    """Set the mask of instructions whose mask is MASK_PLACEHOLDER.
+    """Set the mask of instructions whose mask is MASK_PLACEHOLDER (Ascend C: SetVectorMask); no pipe waits.
 
-    `(high, low)`: in normal mode the bits of lanes 64 to 127 and 0 to 63, in counter mode 0 and the number of elements.
-    `(count)`: the first lanes, or that number of elements.
+    Args:
+        mask: `(high, low)`: in normal mode the bits of lanes 64 to 127 and 0 to 63, in counter mode 0 and the number
+            of elements. `(count)`: the first *count* lanes, or in counter mode the number of elements.
+
+    Raises:
+        TypeError: It is neither one number nor two.
     """
     if len(mask) not in (1, 2):
         raise TypeError(f"SetVectorMask takes (high, low) or (count), not {mask}")
@@ -260,5 +271,5 @@ def SetVectorMask(*mask: int) -> None:
 
 
 def ResetMask() -> None:
-    """Set the mask to all lanes, as it is at first."""
+    """Set the mask to all lanes, its initial value (Ascend C: ResetMask); no pipe waits."""
     running().mask = ALL_LANES

@@ -8,7 +8,7 @@ from enum import Enum, IntEnum
 
 
 class Pipe(IntEnum):
-    """The queues of a core: each executes in order, different ones at the same time."""
+    """The pipes of a core: each executes its instructions in order, beside the others."""
 
     S = 0  # scalar: runs the kernel's code and issues to the others
     V = 1  # vector
@@ -29,7 +29,7 @@ PIPE_S, PIPE_V, PIPE_M, PIPE_MTE1, PIPE_MTE2, PIPE_MTE3, PIPE_FIX, PIPE_ALL = Pi
 
 
 class CoreType(IntEnum):
-    """What a core is: cube or vector."""
+    """The type of a core: cube (AIC) or vector (AIV)."""
 
     AIC = 0
     AIV = 1
@@ -39,7 +39,7 @@ class CoreType(IntEnum):
 
 
 class KernelType(Enum):
-    """Which cores a block of a kernel runs on: `(cube cores, vector cores)`."""
+    """The cores that a block of a kernel runs on: `(cube cores, vector cores)`."""
 
     AIV_ONLY = (0, 1)
     AIC_ONLY = (1, 0)
@@ -64,7 +64,7 @@ PIPES_OF = {
 
 
 class HardEvent(IntEnum):
-    """A kind of flag between two pipes: the first named one, *source*, sets it, *destination* waits for it.
+    """A kind of flag between two pipes: the first pipe of its name, `source`, sets it; `destination` waits for it.
 
     The order is that of the vendor's header. Only those in `EVENTS_OF[core type]` exist on a core.
     """
@@ -145,7 +145,7 @@ class Space(Enum):
     BT = "BT"
     FB = "FB"
 
-    __hash__ = object.__hash__  # by identity: that of Enum is slow, and these are keys on the hot path
+    __hash__ = object.__hash__  # by identity: the hash of Enum is slow, and these are keys on the hot path
 
     def __str__(self) -> str:
         return self.value
@@ -158,7 +158,7 @@ SPACES_OF = {
 
 
 class TPosition(Enum):
-    """A logical place of tensors; `space` is the memory it stands for."""
+    """A logical place of tensors; `space` is the memory that it lies in."""
 
     GM = ("GM", Space.GM)
     A1 = ("A1", Space.L1)
@@ -188,10 +188,10 @@ QuePosition = TPosition  # the older name
 
 
 class CacheMode(Enum):
-    """What copies of a GlobalTensor leave in the L2."""
+    """Whether copies of a GlobalTensor go through the L2."""
 
     CACHE_MODE_NORMAL = 0
-    CACHE_MODE_DISABLE = 1  # nothing
+    CACHE_MODE_DISABLE = 1  # they bypass it
 
 
 class RoundMode(Enum):
@@ -207,7 +207,7 @@ class RoundMode(Enum):
 
 
 class CMPMODE(Enum):
-    """What Compare asks."""
+    """The comparison that Compare makes."""
 
     LT = "LT"
     GT = "GT"
@@ -218,7 +218,7 @@ class CMPMODE(Enum):
 
 
 class SELMODE(Enum):
-    """Where Select takes its second value from."""
+    """How Select reads its bits, and whether its second source is a number."""
 
     VSEL_CMPMASK_SPR = 0
     VSEL_TENSOR_SCALAR_MODE = 1

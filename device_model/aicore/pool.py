@@ -1,8 +1,9 @@
-"""A pool of buffers, or of anything of which there are few, that lets each rest before it is handed out again.
+"""A pool of buffers, or of other items, that hands a released item out again only after a gap.
 
-In-order pipes make one flag per turn enough: a loop that waits, at turn t, for the store of turn t - 1 - gap knows that
-all stores before it are done, too. What they read may be filled again, what later ones read may not. A pool with that
-gap hands out the former only, in whichever order buffers come back, and without a flag for each of them.
+A pipe finishes in order, so one flag per turn of a loop is enough. A loop that waits, at turn t, for the store of turn
+t - 1 - gap knows that all earlier stores have finished too. Buffers that those stores read may be filled again; buffers
+of later stores may not. A pool with that gap hands out only the former, in whatever order they are released, and
+without a flag for each buffer.
 """
 
 from collections.abc import Iterable
@@ -15,10 +16,13 @@ T = TypeVar("T")
 
 
 class ResourcePool(Generic[T]):
-    """Hands out *items*; one that was released comes back after *gap* other hand-outs at the earliest.
+    """Hands out *items*; a released item is handed out again only after *gap* others.
 
-    With a gap of 0 it may come back at once. Of those that have rested, the one that was released first comes first;
-    before all, those that never were out, in their order. To have n items out at a time, it needs n + gap of them.
+    With a gap of 0 it may be handed out again at once. Items that were never out come first, in their order, and then
+    the ones released first. To have n items out at a time, the pool needs n + *gap* items.
+
+    Raises:
+        ValueError: *gap* is below 0, or there are not more items than *gap*.
     """
 
     def __init__(self, items: Iterable[T], gap: int = 0) -> None:
@@ -26,7 +30,7 @@ class ResourcePool(Generic[T]):
             raise ValueError(f"a gap of {gap} hand-outs: it must be 0 or more")
         self.gap = gap
         self._count = 0  # hand-outs so far
-        # In the order of their release; with the hand-out from which on each may go out.
+        # In the order of their release, each with the number of the first hand-out at which it may go out.
         self._idle: list[tuple[int, T]] = [(0, item) for item in items]
         self._out: list[T] = []
         if len(self._idle) <= gap:
@@ -37,11 +41,11 @@ class ResourcePool(Generic[T]):
 
     @property
     def ready(self) -> int:
-        """How many items could be handed out now, one after the other."""
+        """The number of items that could be handed out now, one after the other."""
         return sum(1 for _ in takewhile(lambda each: each[1][0] <= self._count + each[0], enumerate(self._idle)))
 
     def Acquire(self) -> T:
-        """The item that has rested longest; a KernelError if none has rested enough."""
+        """Hand out the item that was released first; raise KernelError if none is ready."""
         if not self._idle or self._idle[0][0] > self._count:
             resting = f", {len(self._idle)} rest for {self._idle[0][0] - self._count} more" if self._idle else ""
             raise KernelError(
@@ -54,7 +58,7 @@ class ResourcePool(Generic[T]):
         return item
 
     def Release(self, item: T) -> None:
-        """Take *item* back; its rest begins."""
+        """Take *item* back; raise KernelError if it is not out."""
         for place, out in enumerate(self._out):
             if out is item:
                 del self._out[place]

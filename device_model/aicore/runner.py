@@ -76,7 +76,7 @@ def run(
     if block_dim < 1:
         raise ValueError(f"a kernel needs 1 block or more, not {block_dim}")
     if weak and not hazards:
-        raise ValueError("weak mode needs hazards: they say which bytes a reader sees old")
+        raise ValueError("weak=True needs hazards=True: the checks tell which reads see old bytes")
     result = Result([], Findings(), spec)
     crossing = Crossing(spec.cores)
     make = partial(

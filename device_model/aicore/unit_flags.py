@@ -1,12 +1,14 @@
 """Unit flags: Mmad and Fixpipe take turns at L0C block by block, without M_FIX and FIX_M.
 
-Each block of 512 bytes of L0C has a flag of one bit. Instructions with unit_flag 0 do not look at it. With 2 or 3 an
-Mmad waits until the blocks that it writes are empty (0), a Fixpipe until those that it reads are full (1); with 3 it
-turns them when it is done with them, with 2 it leaves them as they are. So of the Mmads that sum up a result, and of
-the Fixpipes that take the same blocks, the last one has 3 and those before it have 2.
+Each block of 512 bytes of L0C has a flag of one bit: empty (0) or full (1). Instructions with unit_flag 0 ignore it.
+With 2 or 3, an Mmad waits until the blocks that it writes are empty, and a Fixpipe until the blocks that it reads are
+full. With 3 the instruction also flips the flags when it has finished with the blocks; with 2 it leaves them. So of the
+Mmads that sum up one result the last one has 3 and the others have 2, and so it is with Fixpipes that read the same
+blocks.
 
-A card looks at each flag when it comes to the block, so a Fixpipe is behind its Mmad by little, and the next Mmad
-behind the Fixpipe. Here each starts when the other has started, and ends when it has ended (`timing`).
+A card checks each flag when the instruction reaches the block, so a Fixpipe follows its Mmad closely, and the next Mmad
+follows the Fixpipe. Here an instruction starts when the one it follows has started, and ends no earlier than that one
+(`timing`).
 """
 
 from collections.abc import Sequence
@@ -24,7 +26,7 @@ KEEP, TURN = 2, 3
 
 
 class UnitFlags:
-    """The unit flags of one core, and who turned them."""
+    """The unit flags of one core, and the instructions that flipped them."""
 
     __slots__ = ("_core", "_emptied", "_filled")
 
@@ -37,14 +39,14 @@ class UnitFlags:
     def issue(self, unit_flag: int, pipe: Pipe, start: int, stop: int, plan: Sequence[Any]) -> None:
         """Issue *plan*, an Mmad (of Pipe.M) that writes bytes start:stop of L0C or a Fixpipe that reads them."""
         if unit_flag not in (KEEP, TURN):
-            raise KernelError(f"unit_flag {unit_flag}", "it is 0 (off), 2 (leaves the flags) or 3 (turns them)")
+            raise KernelError(f"unit_flag {unit_flag}", "it is 0 (off), 2 (leaves the flags) or 3 (flips them)")
         blocks = slice(start // BLOCK, -(-stop // BLOCK))
         filled = self._filled[blocks]
         if pipe is Pipe.M:
             for mmad in _distinct(filled):
                 raise KernelError(
                     f"Mmad with unit_flag {unit_flag} waits for ever: {mmad} filled L0C[{start}:{stop}]",
-                    "a Fixpipe with unit_flag 3 must take a result before the next is computed in its place; of "
+                    "a Fixpipe with unit_flag 3 must read a result before an Mmad overwrites it; of "
                     "several Mmads that sum up one result, only the last has unit_flag 3",
                 )
             before = _distinct(self._emptied[blocks])
@@ -54,8 +56,8 @@ class UnitFlags:
             if None in filled.tolist():
                 raise KernelError(
                     f"Fixpipe with unit_flag {unit_flag} waits for ever: no Mmad filled all of L0C[{start}:{stop}]",
-                    "issue an Mmad with unit_flag 3 before it, the last one of those that sum up the result, and take "
-                    "each result once",
+                    "issue an Mmad with unit_flag 3 before it, the last one of those that sum up the result, and read "
+                    "each result with unit_flag 3 once",
                 )
         instruction = self._issue_behind(before, pipe, plan)
         if unit_flag == TURN and pipe is Pipe.M:
@@ -63,19 +65,19 @@ class UnitFlags:
         elif unit_flag == TURN:
             self._filled[blocks] = None
             self._emptied[blocks] = instruction
-            # What waits for the Fixpipe is behind the Mmads of which it took the last blocks.
+            # Later waits for this Fixpipe are ordered after each Mmad whose last blocks it emptied.
             full = _distinct(self._filled)
             clock = self._core.clocks[pipe]
             clock[Pipe.M] = max(clock[Pipe.M], *(mmad.seq for mmad in before if mmad not in full), 0)
 
     def _issue_behind(self, before: Sequence[Instruction], pipe: Pipe, plan: Sequence[Any]) -> Instruction:
-        """Issue *plan*, whose accesses to L0C are behind those of *before*."""
+        """Issue *plan*, whose accesses to L0C are ordered after those of *before*."""
         core = self._core
         if not before:
             return core.issue(*plan)
         clock, other = core.clocks[pipe], before[0].pipe
         known = clock[other]
-        # For this instruction: it may begin while others of *before* are at work on other bytes.
+        # For this instruction alone: later ones may start while those of *before* still use other bytes.
         clock[other] = max(known, *(each.seq for each in before))
         try:
             instruction = core.issue(*plan)
@@ -85,17 +87,17 @@ class UnitFlags:
         return instruction
 
     def clear(self) -> None:
-        """Make all blocks empty."""
+        """Mark all blocks as empty."""
         self._filled[:] = None
         self._emptied[:] = None
 
     def finish(self) -> None:
-        """Report what is left full at the end of a block."""
+        """Report blocks of L0C that are still full at the end of a block of the kernel."""
         for mmad in _distinct(self._filled):
             self._core.find(
                 Rule.FLAG_LEFT_SET,
                 f"{mmad} filled L0C with unit_flag 3 and no Fixpipe with unit_flag 3 emptied it; "
-                "the next kernel on this core waits for that",
+                "an Mmad of the next kernel on this core would wait for that; add the Fixpipe",
                 mmad,
                 missing="Fixpipe with unit_flag 3",
             )

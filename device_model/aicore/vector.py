@@ -1,8 +1,12 @@
 """Vector instructions that work element by element.
 
-Each has two forms, as in Ascend C: with *count*, the first elements of its operands; or with *mask*, *repeat_time* and
-strides (`UnaryRepeatParams`, `BinaryRepeatParams`), see `masks`. Source and destination may be the same elements.
-Types are those of Atlas A2 and A3; others are refused.
+Each has two forms, as in Ascend C:
+
+    Add(dst, src0, src1, count)                                   the first *count* elements
+    Add(dst, src0, src1, mask, repeat_time, repeat_params)        masked, strided repeats of 256 bytes, see `masks`
+
+Source and destination may be the same elements; if they overlap in part, that is the finding PARTIAL_OVERLAP. Types are
+those of Atlas A2 and A3; others are refused. Operands lie in the UB, and start at multiples of 32 bytes.
 """
 
 from collections.abc import Callable, Sequence
@@ -52,7 +56,7 @@ _I = TypeVar("_I")
 
 
 def access_of(itemsize: int, lanes: int, count: Mask, repeat_time: int | None, strides: Strides) -> Access:
-    """The elements of an operand, in either form."""
+    """Return the elements of an operand, in either form of an instruction."""
     if repeat_time is None:
         assert isinstance(count, int)
         return counted(itemsize, lanes, count)
@@ -70,7 +74,7 @@ def elementwise(
     dst_strides: Strides,
     strides: Sequence[Strides],
 ) -> Plan:
-    """Plan `compute(*scalar, *sources, out)`, after checking what does not depend on types."""
+    """Plan `compute(*scalar, *sources, out)`; check counts, sizes and overlaps, but not types."""
     core = unit.core
     if repeat_time is None:
         check_count(name, count)
@@ -110,7 +114,10 @@ def _work(
     *,
     stepwise: bool,
 ) -> Compute:
-    """The NumPy work: at once on views, else through indices; repeat by repeat if they see each other's results."""
+    """Return the NumPy work: on views where possible, or through indices.
+
+    If a repeat reads the results of an earlier one (*stepwise*), it works repeat by repeat.
+    """
     out = dst.view
     views = [tensor.view for tensor, _ in reads]
     if stepwise:
@@ -145,7 +152,7 @@ def _work(
 
 
 def partial_last(compute: Compute, inputs: Sequence[Any], out: Any) -> Compute:
-    """*compute* with its last arguments given; scalars come before them."""
+    """Return *compute* with its last arguments given; scalars come before them."""
     if len(inputs) == 1:
         (one,) = inputs
         return lambda *scalars: compute(*scalars, one, out)
@@ -156,7 +163,7 @@ def partial_last(compute: Compute, inputs: Sequence[Any], out: Any) -> Compute:
 
 
 def typed(name: str, scalar: Any, dtype: np.dtype[Any]) -> Any:
-    """*scalar* as a value of *dtype*."""
+    """Return *scalar* as a value of *dtype*."""
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)
         if int(scalar) != scalar or not limits.min <= scalar <= limits.max:
@@ -218,7 +225,7 @@ def _check_same(name: str, types: Sequence[str], dst: LocalTensor, *sources: Loc
 
 
 def unary(name: str, compute: Compute, types: Sequence[str], doc: str) -> Unary:
-    """Make an instruction of one source."""
+    """Make an instruction with one source."""
 
     def instruction(
         dst: LocalTensor,
@@ -250,9 +257,10 @@ def _binary(
     reads_dst: int | None = None,
     widens: bool = False,
 ) -> Binary:
-    """*reads_dst*: before which of the sources `compute` takes what dst holds; None: it does not.
+    """Make an instruction with two sources.
 
-    With *widens*, sources may be half where dst is float.
+    *reads_dst* is the index before which `compute` takes the old contents of dst among its sources; None if it does
+    not read dst. With *widens*, sources may be half where dst is float.
     """
 
     def instruction(
@@ -307,8 +315,25 @@ def _scalar(name: str, compute: Compute, types: Sequence[str], doc: str) -> Scal
 
 def _named(instruction: _I, name: str, doc: str) -> _I:
     instruction.__name__ = instruction.__qualname__ = name  # type: ignore[attr-defined]
-    instruction.__doc__ = doc
+    instruction.__doc__ = f"{doc}\n\n    (Ascend C: {name}.){_CONTRACT}"
     return instruction
+
+
+# The part of the docstrings that all instructions of this kind share.
+_CONTRACT = """ Runs on the vector pipe (V), after its earlier instructions; order other pipes with flags or queues.
+
+    Args:
+        dst: The tensor to write, in UB, starting at a multiple of 32 bytes.
+        src: The tensor to read (src0 and src1 where there are two), in UB and of the same type.
+        scalar: Where there is one, a number of the tensors' type.
+        count: The number of elements; or, with *repeat_time*, the mask: a number of lanes, 64-bit words of bits, or
+            MASK_PLACEHOLDER.
+        repeat_time: The number of repeats of 256 bytes, 0 to 255.
+        repeat_params: Strides between blocks and repeats, in blocks of 32 bytes, 0 to 255.
+
+    Raises:
+        KernelError: The core has no vector pipe, or a type, a count, a mask or a stride is impossible.
+    """
 
 
 Add = _binary("Add", np.add, NUMBERS, "dst = src0 + src1; integers wrap.")
@@ -360,7 +385,13 @@ def Axpy(
     repeat_time: int | None = None,
     repeat_params: UnaryRepeatParams = UNARY,
 ) -> None:
-    """Dst = src * scalar + dst, rounded once. The source may be half where dst is float."""
+    """Dst = src * scalar + dst, rounded once (Ascend C: Axpy).
+
+    Runs on the vector pipe. Arguments are those of Muls, but src may be half where dst is float.
+
+    Raises:
+        KernelError: As for Muls.
+    """
     mask = frozen(count, repeat_time)
     unit = vector_unit()
     key = ("Axpy", dst, src, mask, repeat_time, repeat_params)
@@ -383,10 +414,22 @@ def Cast(
     repeat_time: int | None = None,
     repeat_params: UnaryRepeatParams = UNARY,
 ) -> None:
-    """Dst = src as the type of dst, rounded as *round_mode* says; float to float rounds to whole numbers.
+    """Dst = src, converted to the type of dst (Ascend C: Cast).
 
-    Repeats are counted by the wider type. What does not fit in an integer saturates. In place, both types must have
-    one width: else source and destination overlap in part, which the vendor excludes within a repeat.
+    Runs on the vector pipe. A repeat is 256 bytes of the wider type. Values beyond the range of an integer type
+    saturate; float to float rounds to whole numbers. In place, both types must have the same width, because the vendor
+    forbids source and destination to overlap in part within a repeat.
+
+    Args:
+        dst: The tensor to write, in UB.
+        src: The tensor to read, in UB.
+        round_mode: How to round; which modes there are depends on the two types.
+        count: The number of elements; or, with *repeat_time*, the mask.
+        repeat_time: The number of repeats, 0 to 255.
+        repeat_params: Strides in blocks of 32 bytes, 0 to 255.
+
+    Raises:
+        KernelError: There is no such conversion or mode, or a count, a mask or a stride is impossible.
     """
     mask = frozen(count, repeat_time)
     unit = vector_unit()

@@ -1,4 +1,4 @@
-"""Vector instructions that fill: Copy, Duplicate, CreateVecIndex, ArithProgression."""
+"""Vector instructions that fill tensors: Copy, Duplicate, CreateVecIndex, ArithProgression. All run on V."""
 
 from functools import partial
 from typing import Any, NamedTuple
@@ -28,7 +28,18 @@ def Copy(
     repeat_time: int,
     repeat_params: CopyRepeatParams | UnaryRepeatParams,
 ) -> None:
-    """Dst = src, within UB: the lanes of *mask*, *repeat_time* times. A repeat distance of 0 copies one again."""
+    """Copy masked repeats within UB (Ascend C: Copy), on the vector pipe.
+
+    Args:
+        dst: The tensor to write.
+        src: The tensor to read, of the same type.
+        mask: The lanes that are copied.
+        repeat_time: The number of repeats, 0 to 255.
+        repeat_params: Strides in blocks of 32 bytes; a repeat size of 0 uses the same repeat again.
+
+    Raises:
+        KernelError: A type, mask or stride is impossible, or a tensor is too small.
+    """
     _copy(dst, src, mask, repeat_time, UnaryRepeatParams(*repeat_params))
 
 
@@ -40,7 +51,19 @@ def Duplicate(
     dst_blk_stride: int = 1,
     dst_rep_stride: int = 8,
 ) -> None:
-    """Dst = scalar in each element: `(dst, scalar, count)` or `(dst, scalar, mask, repeat_time, strides)`."""
+    """Fill a tensor with a number (Ascend C: Duplicate), on the vector pipe.
+
+    Args:
+        dst: The tensor to write, in UB.
+        scalar: The number, of the type of dst.
+        count: The number of elements; or, with *repeat_time*, the mask.
+        repeat_time: The number of repeats, 0 to 255.
+        dst_blk_stride: Blocks of 32 bytes from a block of dst to the next.
+        dst_rep_stride: Blocks of 32 bytes from a repeat of dst to the next.
+
+    Raises:
+        KernelError: A type, count, mask or stride is impossible, or dst is too small.
+    """
     mask = frozen(count, repeat_time)
     unit = vector_unit()
     key = ("Duplicate", dst, mask, repeat_time, dst_blk_stride, dst_rep_stride)
@@ -65,15 +88,15 @@ def CreateVecIndex(
     dst_blk_stride: int = 1,
     dst_rep_stride: int = 8,
 ) -> None:
-    """Dst = first_value, first_value + 1, ...: with count, or with mask, repeat_time and strides.
+    """Fill a tensor with first_value, first_value + 1, ... (Ascend C: CreateVecIndex), on the vector pipe.
 
-    The number goes on over lanes that the mask leaves out.
+    Arguments are those of Duplicate. Lanes that the mask leaves out are counted too.
     """
     _progression("CreateVecIndex", dst, first_value, 1, count, repeat_time, (dst_blk_stride, dst_rep_stride))
 
 
 def ArithProgression(dst: LocalTensor, first_value: float, diff_value: float, count: int) -> None:
-    """Dst = first_value, first_value + diff_value, ..., *count* numbers."""
+    """Fill dst with *count* numbers, *diff_value* apart from *first_value* on (Ascend C: ArithProgression), on V."""
     _progression("ArithProgression", dst, first_value, diff_value, count, None, (1, 8))
 
 

@@ -1,4 +1,4 @@
-"""Vector instructions that gather and rearrange. Offsets of Gather are bytes."""
+"""Vector instructions that gather and rearrange: Gather, GatherMask, Brcb, Transpose. All run on the vector pipe."""
 
 from collections.abc import Callable
 from functools import partial
@@ -50,9 +50,22 @@ def Gather(
     repeat_time: int | None = None,
     dst_rep_stride: int = 8,
 ) -> None:
-    """dst[i] = the element of src at byte *src_base_addr* + src_offset[i]: with count, or mask, repeat_time, stride.
+    """Gather elements by byte offsets: dst[i] = src at byte src_base_addr + src_offset[i] (Ascend C: Gather).
 
-    Offsets are uint32 and multiples of the element's size; those of repeats follow each other.
+    Runs on the vector pipe.
+
+    Args:
+        dst: The tensor to write, in UB.
+        src: The tensor to read, of the same type.
+        src_offset: uint32 offsets in bytes, multiples of the element size; those of repeats are adjacent.
+        src_base_addr: A number of bytes that is added to each offset.
+        count: The number of elements; or, with *repeat_time*, the mask.
+        repeat_time: The number of repeats, 0 to 255.
+        dst_rep_stride: Blocks of 32 bytes from a repeat of dst to the next.
+
+    Raises:
+        KernelError: An offset lies outside src or is no multiple of the element size, or a type or count is
+            impossible.
     """
     unit = vector_unit()
     mask = frozen(count, repeat_time)
@@ -105,20 +118,33 @@ def GatherMask(
     mask: int,
     params: GatherMaskParams,
 ) -> int:
-    """Put the elements of src0 that a pattern picks one behind the other in dst; returns how many there are.
+    """Copy the elements of src0 that a pattern selects to dst, without gaps (Ascend C: GatherMask).
 
-    *src1_pattern* is a tensor of bits (uint16 or uint32 as wide as the elements) or a fixed pattern: 1 and 2, the even
-    and the odd elements; 3 to 6, one of each four; 7, all. With *reduce_mode*, a repeat takes *mask* elements, else 256
-    bytes and *mask* has no effect.
+    Runs on the vector pipe.
+
+    Args:
+        dst: The tensor to write, in UB.
+        src0: The tensor to read, of the same type.
+        src1_pattern: A tensor of bits, uint16 or uint32 for elements of 16 or 32 bits; or a fixed pattern: 1 and 2
+            select the even and the odd elements, 3 to 6 one of each four, and 7 all.
+        reduce_mode: Whether a repeat has *mask* elements instead of 256 bytes.
+        mask: The elements of a repeat with *reduce_mode*; it has no effect without.
+        params: Repeats and strides.
+
+    Returns:
+        The number of elements that were selected.
+
+    Raises:
+        KernelError: A type or pattern is impossible, or a tensor is too small.
     """
     unit = vector_unit()
     key = ("GatherMask", dst, src0, src1_pattern, reduce_mode, mask, params)
     plan = unit.plans.get(key)
     if plan is None:
         plan = unit.plans[key] = _plan_gather_mask(unit, dst, src0, src1_pattern, reduce_mode, mask, params)
-    found: list[int] = []
-    unit.issue(plan, partial(plan.compute, found))
-    return found[0]
+    counts: list[int] = []
+    unit.issue(plan, partial(plan.compute, counts))
+    return counts[0]
 
 
 def _plan_gather_mask(
@@ -157,31 +183,31 @@ def _plan_gather_mask(
     else:
         raise KernelError(f"GatherMask: pattern {pattern!r}", "fixed patterns are 1 to 7")
     view, out = src0.view, dst.view
-    # How much a tensor of bits picks is known when it is read: it may be any of what dst has room for.
+    # A tensor of bits tells only when it is read how many elements it selects: at most as many as fit in dst.
     most = read.size if isinstance(pattern, LocalTensor) else int(picked().sum())
-    room = counted(itemsize, lanes, min(most, dst.size))
-    check_overlap(unit.core, "GatherMask", dst, room, ((src0, read),))
+    written = counted(itemsize, lanes, min(most, dst.size))
+    check_overlap(unit.core, "GatherMask", dst, written, ((src0, read),))
 
-    def compute(found: list[int]) -> None:
+    def compute(counts: list[int]) -> None:
         chosen = view[read.where][picked()]
         if len(chosen) > len(out):
             raise KernelError(
-                f"GatherMask: {len(chosen)} elements for {dst!r}", "give dst room for all that are picked"
+                f"GatherMask: {len(chosen)} elements for {dst!r}", "make dst large enough for all selected elements"
             )
         out[: len(chosen)] = chosen
-        found.append(len(chosen))
+        counts.append(len(chosen))
 
     return Plan(
         "GatherMask",
         plain_cost(unit.core, "GatherMask", -(-read.size // lanes)),
         reads,
-        room.ranges(dst.memory, dst.address),
+        written.ranges(dst.memory, dst.address),
         compute,
     )
 
 
 def _gather_rows(itemsize: int, each: int, params: GatherMaskParams) -> Access:
-    """*each* elements per repeat, whose blocks and repeats stand so many blocks apart."""
+    """Return the access to *each* elements per repeat, with the strides of *params*."""
     per_block = BLOCK // itemsize
     one = np.arange(each)
     in_repeat = one // per_block * params.src0_block_stride * per_block + one % per_block
@@ -193,7 +219,7 @@ def _gather_rows(itemsize: int, each: int, params: GatherMaskParams) -> Access:
 
 
 def Brcb(dst: LocalTensor, src0: LocalTensor, repeat_time: int, repeat_params: BrcbRepeatParams) -> None:
-    """Each of 8 elements per repeat fills a block of 32 bytes of dst."""
+    """Fill a block of 32 bytes of dst with each element of src0, 8 per repeat (Ascend C: Brcb), on the vector pipe."""
     unit = vector_unit()
     key = ("Brcb", dst, src0, repeat_time, repeat_params)
     plan = unit.plans.get(key)
@@ -227,7 +253,7 @@ def Brcb(dst: LocalTensor, src0: LocalTensor, repeat_time: int, repeat_params: B
 
 
 def Transpose(dst: LocalTensor, src: LocalTensor) -> None:
-    """Dst = the transpose of a 16 x 16 matrix of 16-bit elements."""
+    """Transpose a 16 x 16 matrix of 16-bit elements (Ascend C: Transpose), on the vector pipe."""
     unit = vector_unit()
     key = ("Transpose", dst, src)
     plan = unit.plans.get(key)

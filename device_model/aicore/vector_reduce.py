@@ -1,4 +1,4 @@
-"""Vector instructions that bring elements together: of a whole tensor, of each repeat, of each block, of pairs.
+"""Vector instructions that reduce: a whole tensor, each repeat, each block of 32 bytes, or each pair to one number.
 
 Order of sums: within a repeat neighbours are added, then their sums, and so on, as a tree; in half each sum is rounded
 to half. Lanes that the mask leaves out count as nothing. ReduceSum adds the results of repeats one after the other in
@@ -139,7 +139,14 @@ def ReduceSum(
     repeat_time: int | None = None,
     src_rep_stride: int = 8,
 ) -> None:
-    """dst[0] = sum of src: `(dst, src, tmp, count)` or `(dst, src, tmp, mask, repeat_time, src_rep_stride)`."""
+    """Write the sum of src to dst[0] (Ascend C: ReduceSum), on the vector pipe.
+
+    `(dst, src, tmp, count)` or `(dst, src, tmp, mask, repeat_time, src_rep_stride)`. *tmp* holds the sums of repeats;
+    *src_rep_stride* is in blocks of 32 bytes.
+
+    Raises:
+        KernelError: A type, count or mask is impossible, or a tensor is too small.
+    """
     by_count = repeat_time is None
 
     def total(values: Array) -> Array:
@@ -160,7 +167,9 @@ def ReduceMax(
     src_rep_stride: int = 8,
     cal_index: bool = False,
 ) -> None:
-    """dst[0] = largest of src; with *cal_index*, dst[1] = where the first of them lies, as the bits of an integer.
+    """Write the largest element of src to dst[0] (Ascend C: ReduceMax), on the vector pipe.
+
+    With *cal_index*, dst[1] gets the index of the first such element, as the bits of an integer.
 
     `(dst, src, tmp, count, cal_index)` or `(dst, src, tmp, mask, repeat_time, src_rep_stride, cal_index)`.
     """
@@ -176,7 +185,7 @@ def ReduceMin(
     src_rep_stride: int = 8,
     cal_index: bool = False,
 ) -> None:
-    """dst[0] = smallest of src; as ReduceMax."""
+    """Write the smallest element of src to dst[0] (Ascend C: ReduceMin); the rest is as for ReduceMax."""
     _extreme(
         "ReduceMin", np.argmin, highest, dst, src, shared_tmp_buffer, count, repeat_time, src_rep_stride, cal_index
     )
@@ -265,7 +274,7 @@ def WholeReduceSum(
     src_blk_stride: int,
     src_rep_stride: int,
 ) -> None:
-    """The sum of each repeat; results *dst_rep_stride* elements apart."""
+    """Sum each repeat; results are *dst_rep_stride* elements apart (Ascend C: WholeReduceSum), on the vector pipe."""
     _each("WholeReduceSum", np.add, dst, src, mask, repeat_time, dst_rep_stride, src_blk_stride, src_rep_stride)
 
 
@@ -279,7 +288,7 @@ def RepeatReduceSum(
     dst_rep_stride: int,
     src_rep_stride: int,
 ) -> None:
-    """As WholeReduceSum, with Ascend C's other order of arguments; *dst_blk_stride* has no effect."""
+    """Sum each repeat, as WholeReduceSum does (Ascend C: RepeatReduceSum); *dst_blk_stride* has no effect."""
     _each("RepeatReduceSum", np.add, dst, src, mask, repeat_time, dst_rep_stride, src_blk_stride, src_rep_stride)
 
 
@@ -292,7 +301,10 @@ def BlockReduceSum(
     src_blk_stride: int,
     src_rep_stride: int,
 ) -> None:
-    """The sum of each block of 32 bytes, 8 per repeat; repeats of results 8 * *dst_rep_stride* elements apart."""
+    """Sum each block of 32 bytes, 8 per repeat (Ascend C: BlockReduceSum), on the vector pipe.
+
+    The results of two repeats are 8 * *dst_rep_stride* elements apart.
+    """
     _blocks("BlockReduceSum", np.add, dst, src, mask, repeat_time, dst_rep_stride, src_blk_stride, src_rep_stride)
 
 
@@ -305,7 +317,7 @@ def BlockReduceMax(
     src_blk_stride: int,
     src_rep_stride: int,
 ) -> None:
-    """The largest of each block; as BlockReduceSum."""
+    """Find the largest element of each block (Ascend C: BlockReduceMax); the rest is as for BlockReduceSum."""
     _blocks("BlockReduceMax", np.maximum, dst, src, mask, repeat_time, dst_rep_stride, src_blk_stride, src_rep_stride)
 
 
@@ -318,7 +330,7 @@ def BlockReduceMin(
     src_blk_stride: int,
     src_rep_stride: int,
 ) -> None:
-    """The smallest of each block; as BlockReduceSum."""
+    """Find the smallest element of each block (Ascend C: BlockReduceMin); the rest is as for BlockReduceSum."""
     _blocks("BlockReduceMin", np.minimum, dst, src, mask, repeat_time, dst_rep_stride, src_blk_stride, src_rep_stride)
 
 
@@ -331,7 +343,10 @@ def PairReduceSum(
     src_blk_stride: int,
     src_rep_stride: int,
 ) -> None:
-    """The sum of each pair of neighbours; repeats of results *dst_rep_stride* times 128 bytes apart."""
+    """Sum each pair of neighbours (Ascend C: PairReduceSum), on the vector pipe.
+
+    The results of two repeats are *dst_rep_stride* times 128 bytes apart.
+    """
     _each("PairReduceSum", np.add, dst, src, mask, repeat_time, dst_rep_stride, src_blk_stride, src_rep_stride, group=2)
 
 
@@ -352,7 +367,7 @@ def _each(
     *,
     group: int = 0,
 ) -> None:
-    """Bring together *group* neighbours (0: the whole repeat); strides of dst count what one repeat gives."""
+    """Reduce each *group* neighbours (0: the whole repeat); strides of dst count the results of one repeat."""
     unit = vector_unit()
     lanes_on = frozen(mask, repeat_time)
     key = (name, dst, src, lanes_on, repeat_time, dst_rep_stride, src_blk_stride, src_rep_stride)
@@ -385,7 +400,9 @@ def WholeReduceMax(
     src_rep_stride: int,
     order: ReduceOrder = ReduceOrder.ORDER_VALUE_INDEX,
 ) -> None:
-    """The largest of each repeat and its lane, as *order* says; results *dst_rep_stride* of them apart.
+    """Find the largest element of each repeat and its lane (Ascend C: WholeReduceMax), on the vector pipe.
+
+    *order* says which of the two are written; results are *dst_rep_stride* of them apart.
 
     An index beside a value has the value's width. Indices alone are uint32, in *dst* of that type or of the source's.
     """
@@ -403,7 +420,7 @@ def WholeReduceMin(
     src_rep_stride: int,
     order: ReduceOrder = ReduceOrder.ORDER_VALUE_INDEX,
 ) -> None:
-    """The smallest of each repeat and its lane; as WholeReduceMax."""
+    """Find the smallest element of each repeat (Ascend C: WholeReduceMin); the rest is as for WholeReduceMax."""
     strides = (dst_rep_stride, src_blk_stride, src_rep_stride)
     _each_extreme("WholeReduceMin", np.argmin, dst, src, mask, repeat_time, strides, order)
 

@@ -1,6 +1,6 @@
-"""Vector instructions that compare and choose.
+"""Vector instructions that compare and select: Compare, Compares, Select. All run on the vector pipe.
 
-Results of comparisons are bits, the first in the lowest bit of the first byte.
+Results of comparisons are bits; the first one is the lowest bit of the first byte.
 """
 
 from functools import partial
@@ -58,10 +58,21 @@ def Compare(
     repeat_time: int | None = None,
     repeat_params: BinaryRepeatParams = BINARY,
 ) -> None:
-    """Bits of dst = src0 *cmp_mode* src1: with count, or with mask, repeat_time and strides.
+    """Compare two tensors element by element; dst gets a bit for each result (Ascend C: Compare).
 
-    *count* must make whole repeats of 256 bytes, *mask* all lanes of one; strides of dst have no effect: the bits of
-    repeats follow each other. float32 and half; int32 for equality.
+    Runs on the vector pipe.
+
+    Args:
+        dst: int8 or uint8 in UB. The bits of repeats are adjacent; strides of dst have no effect.
+        src0: The left operand: half or float32, and int32 for CMPMODE.EQ.
+        src1: The right operand, of the same type.
+        cmp_mode: The comparison.
+        count: The number of elements, in whole repeats of 256 bytes; or, with *repeat_time*, a mask of all lanes.
+        repeat_time: The number of repeats, 0 to 255.
+        repeat_params: Strides of the sources, in blocks of 32 bytes.
+
+    Raises:
+        KernelError: A type, count or mask is impossible, or a tensor is too small.
     """
     _, at0, at1, _, at0_next, at1_next = repeat_params
     _compare("Compare", dst, (src0, src1), cmp_mode, count, repeat_time, ((at0, at0_next), (at1, at1_next)), None)
@@ -76,7 +87,7 @@ def Compares(
     repeat_time: int | None = None,
     repeat_params: UnaryRepeatParams = UNARY,
 ) -> None:
-    """Bits of dst = src0 *cmp_mode* the scalar *src1*; as Compare."""
+    """Compare a tensor with the scalar *src1* (Ascend C: Compares, CompareScalar); the rest is as for Compare."""
     strides = ((repeat_params.src_blk_stride, repeat_params.src_rep_stride),)
     _compare("Compares", dst, (src0,), cmp_mode, count, repeat_time, strides, src1)
 
@@ -166,17 +177,31 @@ def Select(
     repeat_time: int | None = None,
     repeat_params: BinaryRepeatParams = BINARY,
 ) -> None:
-    """Dst = src0 where the bit of *sel_mask* is set, else src1: with count, or with mask, repeat_time and strides.
+    """Select src0 where a bit is set and src1 elsewhere (Ascend C: Select).
 
-    *sel_mode*: VSEL_CMPMASK_SPR, each repeat takes the same bits, the first of *sel_mask*; VSEL_TENSOR_TENSOR_MODE,
-    bits go on from repeat to repeat; VSEL_TENSOR_SCALAR_MODE, the same, and src1 is a scalar.
+    Runs on the vector pipe.
+
+    Args:
+        dst: The tensor to write: half or float32 in UB.
+        sel_mask: The bits, as Compare writes them: uint8, uint16, uint32 or uint64 in UB.
+        src0: The elements for bits that are set, of the type of dst.
+        src1: The elements for bits that are not set: a tensor, or a number with VSEL_TENSOR_SCALAR_MODE.
+        sel_mode: VSEL_CMPMASK_SPR uses the first bits of *sel_mask* in each repeat. VSEL_TENSOR_TENSOR_MODE and
+            VSEL_TENSOR_SCALAR_MODE use the next bits in each repeat.
+        count: The number of elements; or, with *repeat_time*, the mask.
+        repeat_time: The number of repeats, 0 to 255.
+        repeat_params: Strides in blocks of 32 bytes.
+
+    Raises:
+        KernelError: A type, count, mask or mode is impossible, or a tensor is too small.
     """
     unit = vector_unit()
     mask = frozen(count, repeat_time)
     scalar = None if isinstance(src1, LocalTensor) else src1
     if (scalar is not None) != (sel_mode is SELMODE.VSEL_TENSOR_SCALAR_MODE):
         raise KernelError(
-            f"Select with {sel_mode} and src1 {src1!r}", "src1 is a scalar in VSEL_TENSOR_SCALAR_MODE alone"
+            f"Select with {sel_mode} and src1 {src1!r}",
+            "src1 is a number with VSEL_TENSOR_SCALAR_MODE, and a tensor with the other modes",
         )
     other = src1 if isinstance(src1, LocalTensor) else None
     key = ("Select", dst, sel_mask, src0, other, sel_mode, mask, repeat_time, repeat_params)
@@ -216,7 +241,7 @@ def _plan_select(
         for strides, _ in zip(((at0, at0_next), (at1, at1_next)), sources, strict=False)
     ]
     reads = list(zip(sources, accesses, strict=True))
-    # Which bit each element goes by.
+    # The bit of each element.
     lane = access_of(itemsize, lanes, count, repeat_time, (1, 8)).indices
     if mode is SELMODE.VSEL_CMPMASK_SPR:
         lane = lane % lanes

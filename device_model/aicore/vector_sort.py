@@ -29,7 +29,7 @@ MAX_LIST = 4095
 
 
 class MrgSortSrcList(NamedTuple):
-    """The lists that MrgSort merges; those that its valid bits leave out may be anything."""
+    """The lists that MrgSort merges; a list without a valid bit is ignored."""
 
     src1: LocalTensor
     src2: LocalTensor
@@ -38,10 +38,11 @@ class MrgSortSrcList(NamedTuple):
 
 
 class MrgSort4Info(NamedTuple):
-    """How MrgSort merges: records in each list, whether to stop when one is used up, which lists there are (bits).
+    """Parameters of MrgSort (Ascend C: MrgSort4Info).
 
-    With *repeat_times* above 1 all four lists have the same length and follow each other in memory, and so do the next
-    four.
+    *element_lengths* are the records of each list, up to 4095. With *if_exhausted_suspension* the merge stops when a
+    list is used up. *valid_bit* has a bit for each list that is merged. With *repeat_times* above 1, all four lists
+    have the same length and are adjacent in memory, and so are the next four.
     """
 
     element_lengths: Sequence[int]
@@ -55,7 +56,19 @@ def _record(dtype: Any) -> np.dtype[Any]:
 
 
 def Sort32(dst: LocalTensor, src0: LocalTensor, src1: LocalTensor, repeat_time: int) -> None:
-    """Sort each 32 scores of src0, with their indices in src1, into records in dst; equal ones stay in order."""
+    """Sort each 32 scores, with their indices, into records, largest first (Ascend C: Sort32).
+
+    Runs on the vector pipe. Equal scores stay in order.
+
+    Args:
+        dst: The records, 8 bytes each: of the type of src0, in UB.
+        src0: The scores: half or float32.
+        src1: Their indices: uint32.
+        repeat_time: How many groups of 32 are sorted.
+
+    Raises:
+        KernelError: A type or number is impossible, or a tensor is too small.
+    """
     unit = vector_unit()
     key = ("Sort32", dst, src0, src1, repeat_time)
     plan = unit.plans.get(key)
@@ -92,12 +105,14 @@ def Sort32(dst: LocalTensor, src0: LocalTensor, src1: LocalTensor, repeat_time: 
 
 
 def _descending(scores: Any) -> Any:
-    """The stable order of *scores* along the last axis, largest first."""
+    """Return the stable order of *scores* along the last axis, largest first."""
     return scores.shape[-1] - 1 - np.argsort(scores[..., ::-1], axis=-1, kind="stable")[..., ::-1]
 
 
 def MrgSort(dst: LocalTensor, sort_list: Sequence[LocalTensor], params: MrgSort4Info) -> tuple[int, int, int, int]:
-    """Merge up to four sorted lists of records into dst; returns how many were taken from each.
+    """Merge up to four sorted lists of records into dst (Ascend C: MrgSort), on the vector pipe.
+
+    Returns how many records were taken from each list.
 
     Of equal scores those of the earlier list come first. With *if_exhausted_suspension* merging stops when a list is
     used up, and dst has the records so far.
@@ -179,7 +194,7 @@ def _plan_merge(unit: VectorUnit, dst: LocalTensor, lists: tuple[LocalTensor, ..
 
 
 def _merge(parts: list[Any], *, stop_early: bool) -> tuple[Any, list[int]]:
-    """The records of *parts* merged, and how many of each."""
+    """Return the merged records of *parts*, and how many come from each."""
     records = np.concatenate(parts)
     origin = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
     order = _descending(records["score"])

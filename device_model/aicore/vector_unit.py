@@ -1,11 +1,12 @@
-"""The vector unit of a core: checks what an instruction is asked, plans it once, and issues it.
+"""The vector unit of a core: checks an instruction, plans it once, and issues it.
 
-A plan is all that follows from an instruction's operands and shape: bytes touched, cycles, and the NumPy work with its
-views made. Kernels run the same lines on the same buffers again and again, so a plan is made once and looked up by the
-tensors themselves.
+A plan holds everything that follows from an instruction's operands and shape: the bytes it touches, its cycles, and the
+NumPy work with its views. A kernel runs the same lines on the same buffers again and again, so a plan is made once and
+looked up by the tensors themselves.
 
-Startup. An instruction that follows another overlaps its startup with it. If it touches what one just before it wrote,
-or writes what that read, the compiler puts a PipeBarrier<V> between them (its default): it waits, and pays the startup.
+An instruction that follows another one hides its start-up behind it. If it uses bytes that one of the instructions just
+before it wrote, or writes bytes that such an instruction read, the compiler puts a PipeBarrier<V> between them (by
+default). It then waits for that instruction and pays its own start-up.
 """
 
 from collections import deque
@@ -28,7 +29,7 @@ IN_FLIGHT = 8  # instructions that may still be in the vector pipe when the next
 
 
 class Cost(NamedTuple):
-    """What an instruction takes: cycles of its start-up, cycles after that, and those of them that banks cost."""
+    """Core cycles of an instruction: its start-up, the cycles after it, and the bank conflict among those, if any."""
 
     startup: int
     steady: int
@@ -58,7 +59,7 @@ class Plan:
         return f"<Plan {self.name}: {self.startup} + {self.cycles} cycles>"
 
     def depends_on(self, earlier: "Plan") -> bool:
-        """Must this one wait until *earlier*, issued before it, is done?"""
+        """Whether this instruction must wait until *earlier*, which was issued before it, has finished."""
         return _meet(self.reads + self.writes, earlier.writes) or _meet(self.writes, earlier.reads)
 
 
@@ -71,12 +72,12 @@ class VectorUnit:
         if core.core_type is not CoreType.AIV:
             raise KernelError(
                 f"a vector instruction on {core.program}",
-                "cube cores have no vector pipe: branch on the core's type with g_coreType",
+                "cube cores have no vector pipe: put vector instructions under `if ASCEND_IS_AIV:`",
             )
         self.core = core
         self.plans: dict[Hashable, Plan] = {}
         self._in_flight: deque[tuple[Plan, Instruction]] = deque(maxlen=IN_FLIGHT)  # the last one first
-        self._dependent: dict[Plan, dict[Plan, bool]] = {}  # of plans: on which others each depends, when it follows
+        self._dependent: dict[Plan, dict[Plan, bool]] = {}  # plan -> earlier plan -> whether it depends on it
 
     def issue(self, plan: Plan, compute: Callable[[], object]) -> None:
         """Issue *plan*; *compute* does its work."""
@@ -100,7 +101,7 @@ class VectorUnit:
 
 
 def vector_unit() -> VectorUnit:
-    """The unit of the core that is running."""
+    """Return the vector unit of the core that runs the caller."""
     core = running()
     unit = core.unit
     if unit is None:
@@ -113,7 +114,7 @@ def vector_unit() -> VectorUnit:
 
 
 def check_type(name: str, role: str, tensor: Any, types: Sequence[str]) -> None:
-    """*tensor* must be a local tensor in UB, of one of *types*."""
+    """Raise an error unless *tensor* is a local tensor in UB, of one of *types*."""
     if not isinstance(tensor, LocalTensor):
         raise TypeError(f"{name}: {role} must be a LocalTensor, not {tensor!r}")
     if tensor.memory.space is not Space.UB:
@@ -123,7 +124,7 @@ def check_type(name: str, role: str, tensor: Any, types: Sequence[str]) -> None:
 
 
 def check_reach(name: str, role: str, tensor: LocalTensor, access: Access, alignment: int = BLOCK) -> None:
-    """*access* must lie within *tensor*, which must start at a multiple of *alignment* bytes."""
+    """Raise KernelError unless *access* lies within *tensor*, which starts at a multiple of *alignment* bytes."""
     if tensor.address % alignment:
         raise KernelError(
             f"{name}: {role} starts at byte {tensor.address} of UB", f"it must start at a multiple of {alignment}"
@@ -136,7 +137,7 @@ def check_reach(name: str, role: str, tensor: LocalTensor, access: Access, align
 
 
 def check_count(name: str, count: Any) -> None:
-    """A count of elements is a positive number."""
+    """Raise KernelError unless *count* is a positive number."""
     if not isinstance(count, int | np.integer) or count <= 0:
         raise KernelError(f"{name}: a count of {count!r}", "it must be a number of elements above 0")
 
@@ -144,9 +145,9 @@ def check_count(name: str, count: Any) -> None:
 def check_overlap(
     core: Core, name: str, dst: LocalTensor, written: Access, sources: Sequence[tuple[LocalTensor, Access]]
 ) -> bool:
-    """Report a *dst* that shares bytes with a source without being the same; do repeats see each other's results?
+    """Report a *dst* that overlaps a source in part; return True if a repeat reads the results of earlier ones.
 
-    They also do, and are right, where they add into one place (repeat stride 0 of destination and source).
+    Repeats that add into one place (repeat stride 0 of destination and source) also do so, and are not reported.
     """
     stepwise = False
     for source, read in sources:
@@ -159,15 +160,15 @@ def check_overlap(
         core.find(
             Rule.PARTIAL_OVERLAP,
             f"{name} writes bytes of {dst!r} that it also reads from {source!r}, in other lanes or repeats; "
-            "let them be the same elements, or lie apart",
+            "use the same elements, or tensors that do not overlap",
         )
     return stepwise
 
 
 def check_unread(core: Core, name: str, dst: LocalTensor, written: Access, source: LocalTensor, read: Access) -> bool:
-    """Report a reduction of which a repeat writes what a later one reads from *source*; does one?
+    """Report a reduction that writes bytes of *source* which a later repeat reads; return True if there are any.
 
-    Results may lie on what has been read: the vendor's rule for reductions.
+    The vendor allows results to lie on bytes that have been read already.
     """
     if not _meet(written.ranges(0, dst.address), read.ranges(0, source.address)):
         return False
@@ -181,13 +182,13 @@ def check_unread(core: Core, name: str, dst: LocalTensor, written: Access, sourc
     core.find(
         Rule.PARTIAL_OVERLAP,
         f"{name} writes bytes of {dst!r} that a later repeat reads from {source!r}; "
-        "let results lie on what has been read, or apart",
+        "place the results on bytes that have been read already, or outside the source",
     )
     return True
 
 
 def _bytes_of(tensor: LocalTensor, access: Access, repeat: int) -> Any:
-    """The addresses of all bytes that *repeat* touches."""
+    """Return the addresses of all bytes that *repeat* touches."""
     where = access.of_repeat(repeat)
     elements = np.arange(where.start, where.stop) if isinstance(where, slice) else where
     size = tensor.dtype.itemsize
@@ -196,12 +197,12 @@ def _bytes_of(tensor: LocalTensor, access: Access, repeat: int) -> Any:
 
 @cache
 def _returns(access: Access) -> bool:
-    """Do later repeats touch what earlier ones did?"""
+    """Whether later repeats touch elements that earlier ones did."""
     return not isinstance(access.where, slice) and len(np.unique(access.where)) < access.size
 
 
 def _meet(some: Sequence[Range], others: Sequence[Range]) -> bool:
-    """Do any two ranges share bytes?"""
+    """Whether a range of *some* shares bytes with a range of *others*."""
     for memory, start, stop, *rows in some:
         for other, begin, end, *other_rows in others:
             if start < end and begin < stop and memory is other:
@@ -222,7 +223,7 @@ def _bytes(start: int, stop: int, length: int = 0, stride: int = 0) -> Any:
 
 
 def lanes_of(*tensors: LocalTensor) -> int:
-    """Elements in a repeat: 256 bytes of the widest."""
+    """Return the number of elements in a repeat: 256 bytes of the widest type."""
     return REPEAT // max(tensor.dtype.itemsize for tensor in tensors)
 
 

@@ -205,7 +205,7 @@ def test_what_the_cube_does_not_take_is_refused(wrong, message):
 
 
 def test_the_cube_is_on_cube_cores():
-    with pytest.raises(KernelError, match="it exists on cube cores"):
+    with pytest.raises(KernelError, match="only cube cores have it"):
         on_core(lambda: Mmad(None, None, None, MmadParams(16, 16, 16)))
 
 

@@ -110,7 +110,7 @@ def test_blocks_that_wait_are_ended_with_the_kernel_that_fails():
 def test_launches_refuse_what_makes_no_sense():
     with pytest.raises(ValueError, match="1 block or more"):
         launch(lambda: None, blocks=0)
-    with pytest.raises(ValueError, match="weak mode needs hazards"):
+    with pytest.raises(ValueError, match="weak=True needs hazards=True"):
         launch(lambda: None, weak=True, hazards=False)
     with pytest.raises(TypeError, match="contiguous"):
         launch(lambda x: None, np.ones((4, 4), np.float32)[:, 1])

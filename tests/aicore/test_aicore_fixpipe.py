@@ -226,7 +226,7 @@ def wrong(use):
 @pytest.mark.parametrize(
     ("use", "message"),
     [
-        (lambda out, c, fb: Fixpipe(out, c, vdeqf16(16)), "nothing to multiply columns with; bring uint64 words to FB"),
+        (lambda out, c, fb: Fixpipe(out, c, vdeqf16(16)), "without factors of columns; bring uint64 words to FB"),
         (lambda out, c, fb: (SetFixPipeConfig(fb), Fixpipe(out, c, vdeqf16(32))), "it takes a word per column"),
         (lambda out, c, fb: (SetFixPipeConfig(fb), Fixpipe(out, c, FixpipeParams(16, 16))), "take quant_pre=DEQF16 or"),
         (lambda out, c, fb: SetFixPipeConfig(c), "give it a tensor of uint64 in FB"),
@@ -274,7 +274,7 @@ def test_blocks_to_fb_are_of_128_bytes():
         seen.append(table.view.copy())
         DataCopy(table, staged, DataCopyParams(2, 1, 8, 2))  # from byte 256 on, to byte 256
         seen.append(table.view.copy())
-        with pytest.raises(KernelError, match="blocks lie apart"):
+        with pytest.raises(KernelError, match="so that blocks do not overlap"):
             DataCopy(table, staged, DataCopyParams(2, 1, 8, 0))
 
     numbers = np.arange(64, dtype=WORD)

@@ -237,7 +237,7 @@ def test_a_core_kernel_is_launched_not_called():
 
 
 def test_weak_mode_needs_hazards():
-    with pytest.raises(ValueError, match="weak mode needs hazards"):
+    with pytest.raises(ValueError, match="weak=True needs hazards=True"):
         asc.kernel(hazards=False, weak=True)
 
 

@@ -90,7 +90,7 @@ def test_a_mask_may_be_set_apart_from_the_instruction():
         (lambda *_: SetVectorMask(1, 2, 3), r"takes \(high, low\) or \(count\)"),
         (
             lambda d, a: [SetVectorMask(64), Compare(d, a, a, CMPMODE.EQ, MASK_PLACEHOLDER, 1)],
-            r"a mask of 64 elements; here it must tell lanes: call SetMaskNorm\(\) first",
+            r"a mask of 64 elements; this instruction takes a mask of lanes: call SetMaskNorm\(\) first",
         ),
         (lambda d, a: Adds(d, a, 1, -5, 1), "a mask of -5 elements; in counter mode it is 0 or more"),
     ],

@@ -182,7 +182,7 @@ def wrong_pair(mmad_flags, fixpipe_flags, between=lambda c1: None):
         ((0,), (3,), "no Mmad filled all of L0C[0:4096]"),
         ((3,), (3, 3), "no Mmad filled all of L0C[0:4096]"),
         ((3, 3), (3,), "only the last has unit_flag 3"),
-        ((3, 2), (3,), "filled L0C[0:4096]; a Fixpipe with unit_flag 3 must take a result before"),
+        ((3, 2), (3,), "filled L0C[0:4096]; a Fixpipe with unit_flag 3 must read a result before"),
         ((1,), (3,), "unit_flag 1; it is 0 (off), 2"),
     ],
 )

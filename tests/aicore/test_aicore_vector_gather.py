@@ -132,7 +132,7 @@ def gathered_by(bits, size=64, places=(0, 8192, 16_384)):
 def test_gather_mask_says_what_does_not_fit():
     some, ones = np.full(2, 0x01010101, np.uint32), np.full(2, 0xFFFFFFFF, np.uint32)
     assert gathered_by(some, size=8) == gathered_by(ones) == []
-    with pytest.raises(KernelError, match="give dst room for all that are picked"):
+    with pytest.raises(KernelError, match="make dst large enough for all selected"):
         gathered_by(ones, size=8)
     with pytest.raises(KernelError, match="it must be aligned to 32 bytes and have 8 of them"):
         gathered_by(ones[:1])
