@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # A process for each core; one that has no tests left takes over some of another's.
 PYTEST := $(BIN)/pytest --numprocesses logical --dist worksteal
 
-.PHONY: demo test test-slow test-all test-lowest check bench format clean
+.PHONY: demo test test-slow test-all test-lowest check mutants bench format clean
 
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -42,6 +42,10 @@ check: $(VENV)/ready
 	$(BIN)/mypy
 	$(BIN)/mypy --python-version 3.14
 	$(BIN)/pytest --quiet tests/test_layering.py
+
+mutants: $(VENV)/ready
+	$(BIN)/pip install --quiet --editable '.[mutants]'
+	nice $(BIN)/python -m tests.mutants
 
 bench: $(VENV)/ready
 	$(BIN)/python -m tests.bench

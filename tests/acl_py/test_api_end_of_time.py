@@ -35,6 +35,7 @@ AMOUNTS = pytest.mark.parametrize("us", TOO_LONG, ids=lambda us: f"{us:.0e}" if 
 @pytest.mark.parametrize("unit", [1, 1_000, 10**6, 10**9])
 def test_the_longest_duration_is_all_of_simulated_time(unit):
     assert nanoseconds("it", END_NS // unit, unit) == END_NS // unit * unit
+    assert nanoseconds("it", END_NS / unit, unit) == pytest.approx(END_NS)
     with pytest.raises(ValueError, match="it must be no longer than simulated time"):
         nanoseconds("it", END_NS // unit + 10**4, unit)
 

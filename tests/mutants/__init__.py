@@ -1,0 +1,1 @@
+"""Mutants of the core: see __main__.py."""
