@@ -50,7 +50,8 @@ async def Free(buffer: Memory) -> None:
     """Free what Malloc gave; first the host waits until the device is idle (measured: free-busy). Under ACL's rules it
     is gone at once, and work that still uses it fails.
 
-    Memory of MallocAsync goes back to its pool without a wait: all that uses it must be over. Free(None) does nothing,
+    Memory of MallocAsync goes back to its pool without a wait, and the pool gives the device what it does not keep: all
+    that uses it must be over (measured: free-of-async). Free(None) does nothing,
     as in CUDA. A Free that is cancelled while it waits frees all the same, once the device is idle.
     """
     scope = current()
@@ -60,13 +61,12 @@ async def Free(buffer: Memory) -> None:
         runtime.called("Free", enter, site)
         return
     allocation = runtime.memory.root(buffer, "Free", Origin.MALLOC, Origin.POOL)
-    cost = runtime.costs.free[allocation.nbytes]
-    devices: list[Device] = []
     if allocation.origin is Origin.POOL:
-        runtime.pools_in_use = True
+        give_back = partial(_give_back, runtime, allocation.device)
+        await _end(scope, "Free", allocation, (), runtime.costs.free[0], give_back, site)
     else:
-        devices.append(runtime.device(allocation.device))
-    await _end(scope, "Free", allocation, devices, cost, runtime.memory.free, site)
+        devices, cost = (runtime.device(allocation.device),), runtime.costs.free[allocation.nbytes]
+        await _end(scope, "Free", allocation, devices, cost, runtime.memory.free, site)
 
 
 async def FreeWithDevSync(buffer: Memory) -> None:
@@ -258,6 +258,12 @@ async def _end(
         raise
     finally:
         runtime.called(name, enter, site)
+
+
+def _give_back(runtime: Runtime, ordinal: int, buffer: object, site: object) -> None:
+    runtime.memory.free(buffer, site)
+    runtime.pools_in_use = True
+    runtime.trim_pool(ordinal)
 
 
 class _Later:

@@ -216,10 +216,10 @@ class Runtime:
                 await self._wait_within(limit, completion, what, site)
             if waits and asleep_ns:
                 self.pay(asleep_ns)
+            if self.pools_in_use:
+                self.trim_pool(context.device.ordinal)
         finally:
             self.called(name, enter, site)
-        if self.pools_in_use:
-            self.trim_pool(context.device.ordinal)
         if context.error is not None:
             raise self.lost(context)
         self.check_failures(context, streams)
@@ -239,10 +239,12 @@ class Runtime:
 
     def trim_pool(self, ordinal: int, keep_bytes: int | None = None) -> None:
         """Give what lies unused in the pool of a device back to it, but for *keep_bytes* (by default what the pool
-        wants to keep) and for what work that has not ended may still use.
+        wants to keep) and for what work that has not ended may still use. The host pays for what goes back.
         """
         pool = self.memory.pool(ordinal)
-        pool.trim(pool.release_threshold if keep_bytes is None else keep_bytes, _is_over)
+        trimmed = pool.trim(pool.release_threshold if keep_bytes is None else keep_bytes, _is_over)
+        if trimmed:
+            self.pay(self.costs.pool_trim[trimmed])
         self.pools_in_use = any(self.memory.pool(device.ordinal).is_holding for device in self.devices)
 
     async def busy_until(self, completion: Completion, what: str, site: object) -> None:

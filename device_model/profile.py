@@ -97,6 +97,7 @@ class HostCosts:
     unregister: int
     malloc_async: int
     pool_growth: int  # more, when the pool has to grow for it
+    pool_trim: Curve  # more, when the pool gives so much back to the device
     free_async: int
     create_stream: int
     destroy_stream: int

@@ -46,6 +46,11 @@ def test_free_behind_a_kernel_first_waits_for_it_and_then_unmaps():
     assert behind == pytest.approx(3_000 + idle, abs=20)
 
 
+def test_free_of_memory_from_a_pool_does_not_wait_and_gives_it_back_to_the_device():
+    [[card], [ours]] = (of_calls("free", "free-of-async", side).values() for side in ("card", "ours"))
+    assert ours == pytest.approx(card, rel=0.25)
+
+
 def test_malloc_takes_longer_the_more_pages_it_maps():
     card, ours = of_calls("malloc", "free-large-idle", "card"), of_calls("malloc", "free-large-idle", "ours")
     for size, us in ours.items():
