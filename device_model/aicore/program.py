@@ -1,7 +1,7 @@
-"""What a core was asked to do: its instructions, in the order in which the scalar pipe issued them.
+"""Programs: the instructions of a core, in the order in which the scalar pipe issued them.
 
-Running a kernel fills programs; `timing.play` reads them and fills in the times. Instructions are plain slotted
-records, for a launch makes hundreds of thousands.
+Running a kernel fills programs; `timing.play` reads them and adds the times. Instructions are plain slotted records,
+because a launch makes hundreds of thousands of them.
 """
 
 from collections.abc import Hashable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Kind(IntEnum):
-    """What an instruction means to its pipe."""
+    """How a pipe treats an instruction."""
 
     WORK = 0  # occupies the pipe
     SET = 1  # SetFlag: done when all before it in its pipe is
@@ -30,7 +30,7 @@ class Kind(IntEnum):
 
 
 class Direction(IntEnum):
-    """Which way a flow goes, as seen by the core."""
+    """The direction of a flow, as seen by the core."""
 
     READ = 0  # GM to the core
     WRITE = 1  # the core to GM
@@ -40,7 +40,7 @@ class Flow:
     """The part of a copy that goes through GM.
 
     *nbytes* useful bytes in *rows* rows of *length* bytes, *stride* bytes apart, from byte *start* of the allocation
-    that *key* names. *path* is "ub", "l1" or "l0c". *bypass*: the L2 keeps none of it.
+    that *key* names. *path* is "ub", "l1" or "l0c". With *bypass* the L2 keeps none of them.
     """
 
     __slots__ = ("bypass", "direction", "key", "length", "nbytes", "nd2nz", "path", "rows", "start", "stride")
@@ -122,13 +122,16 @@ def _line(code: CodeType, lasti: int) -> int:
 class Instruction:
     """One instruction of one core.
 
-    *startup* cycles are paid when its pipe was idle or has just passed a flag or barrier, and when it waits; *cycles*
-    always. Both are core cycles. *scalar* are cycles that the scalar pipe spent since the instruction before, beyond
-    the issue of this one. *flow* is its traffic with GM. *waits* are the sets that a wait pairs with, what a vector
-    instruction must let finish since it uses the same bytes, and what one with a unit flag follows block by block; all
-    of them were issued before it. *core* is the index of
-    its program, *seq* its number in its pipe, from 1 (0: moves no data, or hazards are off). *start* and *end* are
-    filled in by `timing.play`.
+    Attributes:
+        core: The index of its program in the launch.
+        seq: Its number in its pipe, from 1 on; 0 if it moves no data or hazards are not checked.
+        startup: Core cycles that it takes only if its pipe was idle, has just passed a flag or barrier, or waits.
+        cycles: Core cycles that it always takes.
+        scalar: Core cycles that the scalar pipe spent since the instruction before, besides the issue of this one.
+        flow: Its traffic with GM, or None.
+        waits: Earlier instructions: the sets that a wait pairs with, the vector instructions that must finish first
+            because they use the same bytes, or those that one with a unit flag follows block by block.
+        start, end: Its times, in core cycles from the start of the task, set by `timing.play`.
     """
 
     __slots__ = (
@@ -191,10 +194,10 @@ class Instruction:
 
 
 class Program:
-    """What one core did for one block.
+    """The instructions of one core for one block.
 
-    *block* is the block's index in the launch, *sub_block* which vector core of a mixed block it is (0 on cube cores);
-    *index* its place among the programs of the launch. *conflicts* has those instructions whose operands met in banks.
+    *block* is the block's index in the launch, *sub_block* the index of the vector core in a mixed block (0 on cube
+    cores), and *index* the index of the program in the launch. *conflicts* holds the instructions with bank conflicts.
     """
 
     __slots__ = ("block", "conflicts", "core_type", "index", "instructions", "sub_block", "tail_scalar")

@@ -1,13 +1,13 @@
 """Plays the programs of a launch: when each instruction starts and ends.
 
-Each core has an in-order queue per pipe. Its scalar pipe issues; a pipe takes an instruction when it is issued, the one
-before it has let go, and the flags it waits for are set. Copies through GM are flows: they issue, wait out a latency
-(which the next copy of the pipe may do meanwhile), and then share the bandwidth of the memory with all other cores'
-flows (bandwidth.py). Everything else takes cycles that are known when it starts. Formulas and their sources stand in
-docs/accuracy.md.
+Each core has an in-order queue for each pipe, and its scalar pipe issues to them. A pipe starts an instruction when it
+has been issued, the one before it no longer occupies the pipe, and the flags that it waits for are set. Copies through
+GM are flows: they are issued, wait for a latency (which overlaps with that of the pipe's next copy), and then share the
+bandwidth of the memory with the flows of all other cores (bandwidth.py). All other instructions take cycles that are
+known when they start. The formulas and their sources are in docs/accuracy.md.
 
-Cores meet in flows and in flags between cores only, so between two of those a core is played at once, pipe by pipe:
-each goes on until it needs an end that is not known yet, and is woken by it.
+Cores affect each other only by flows and by flags between cores. Between two of these a core is played in one go, pipe
+by pipe: each pipe goes on until it needs the end of an instruction that is not known yet, and is woken when it is.
 
 Times are core cycles from the start of the task.
 """
@@ -43,27 +43,27 @@ class Timeline:
         free_cycles: Mapping[str, float],
         cores: Mapping[int, str],
     ) -> None:
-        self.duration_ns = duration_ns  # the whole task, with what a launch takes beyond its blocks
+        self.duration_ns = duration_ns  # the whole task, with the overhead of the launch
         self.ns_per_cycle = ns_per_cycle
         self.busy_us = busy_us  # as the vendor's profiler reports: means over the cores in use
-        self.free_cycles = free_cycles  # by physical core: when its last block is over
+        self.free_cycles = free_cycles  # by physical core: when its last block ends
         self._cores = cores
 
     def __repr__(self) -> str:
         return f"<Timeline of {len(self.free_cycles)} cores: {self.duration_ns / 1000:.2f} us>"
 
     def core_of(self, program: Program) -> str:
-        """The physical core on which *program* ran, as "AIV 3"."""
+        """Return the physical core that ran *program*, as "AIV 3"."""
         return self._cores[program.index]
 
 
 def play(programs: Sequence[Program], spec: CoreSpec) -> Timeline:
-    """Fill in `start` and `end` of every instruction of *programs*, which are one launch on cores of *spec*."""
+    """Set `start` and `end` of all instructions of *programs*, which are one launch on the cores of *spec*."""
     return _Play(programs, spec).run()
 
 
 class _Queue:
-    """One pipe of a core: what was issued to it, and when."""
+    """One pipe of a core: the instructions that were issued to it, and its times."""
 
     __slots__ = (
         "busy",
@@ -82,21 +82,21 @@ class _Queue:
         self.core = core
         self.pipe = pipe
         self.instructions: list[Instruction] = []
-        self.next = 0  # the place of the instruction that it takes next
-        self.free = begin  # when that may start
-        self.done = begin  # when all before it are over, as far as that is known
+        self.next = 0  # the index of the next instruction
+        self.free = begin  # when the next instruction may start
+        self.done = begin  # when all earlier ones end, as far as known
         self.waits_for: Instruction | None = None
-        self.warm = -1.0  # until when the start-up of the next one is hidden
-        self.flowing: deque[Instruction] = deque()  # copies that are not over, and flags set behind them, in order
+        self.warm = -1.0  # until then the start-up of the next one is hidden
+        self.flowing: deque[Instruction] = deque()  # copies that have not ended, and flags set after them, in order
         self.busy = 0.0
 
     def is_idle(self) -> bool:
-        """Has it finished what was issued to it?"""
+        """Whether it has finished all instructions that were issued to it."""
         return self.next == len(self.instructions) and not self.flowing
 
 
 class _Core:
-    """One program on its way."""
+    """One program that is being played."""
 
     __slots__ = ("away_ns", "begin", "is_over", "name", "next", "program", "queues", "scalar")
 
@@ -106,13 +106,13 @@ class _Core:
         self.name = name
         self.begin = begin
         self.scalar = begin + init  # when the scalar pipe is free
-        self.next = 0  # the place of the instruction that it issues next
+        self.next = 0  # the index of the instruction that it issues next
         self.queues = [_Queue(self, pipe, begin) for pipe in PIPES]
         self.is_over = False
         self.queues[Pipe.S].busy = init
 
     def is_idle(self) -> bool:
-        """Has every pipe finished what was issued to it?"""
+        """Whether all pipes have finished all instructions that were issued to them."""
         return all(queue.is_idle() for queue in self.queues)
 
 
@@ -123,26 +123,26 @@ class _Play:
         self.cycles_per_ns = spec.mhz / 1000
         self.gm = Gm(programs, spec)
         self.bandwidth: Bandwidth[_Queue] = self.gm.bandwidth
-        self.waiting: dict[Instruction, list[_Queue]] = {}  # queues that cannot go on before its end is known
-        # By copy: queues whose first copy has all its bytes but those that this one is still to bring.
+        self.waiting: dict[Instruction, list[_Queue]] = {}  # instruction -> queues that need its end to go on
+        # Copy -> queues whose first copy lacks only bytes that this copy brings.
         self.incomplete: dict[Instruction, list[_Queue]] = {}
-        self.woken: list[_Queue] = []  # queues that may go on; that of S stands for its core
+        self.woken: list[_Queue] = []  # queues that may go on; the one of S stands for its core
         self.busy_by: dict[str, list[float]] = {}
         self.core_time: dict[str, float] = {}
         self.free_cycles: dict[str, float] = {}
         self.names: dict[int, str] = {}
-        self.left: dict[str, deque[Program]] = {}
+        self.to_run: dict[str, deque[Program]] = {}
 
     def run(self) -> Timeline:
         spec = self.spec
         for program in self.programs:
             count = spec.cores[program.core_type]
-            self.left.setdefault(f"{program.core_type.name} {self._number(program, count)}", deque()).append(program)
+            self.to_run.setdefault(f"{program.core_type.name} {self._number(program, count)}", deque()).append(program)
             for each in program.instructions:
-                each.end = inf  # not known
+                each.end = inf  # not known yet
         fixed = (spec.schedule_ns + spec.init_ns) * self.cycles_per_ns
-        self.places = {name: place for place, name in enumerate(self.left)}
-        for place, (name, queue) in enumerate(self.left.items()):
+        self.places = {name: place for place, name in enumerate(self.to_run)}
+        for place, (name, queue) in enumerate(self.to_run.items()):
             self._begin(name, queue.popleft(), fixed + place * spec.start_interval_ns * self.cycles_per_ns)
             self._settle()
         self._flow()
@@ -188,7 +188,7 @@ class _Play:
         self.woken.append(core.queues[Pipe.S])
 
     def _settle(self) -> None:
-        """Let all go on that were woken, and whom they wake."""
+        """Let all woken queues go on, and the queues that they wake."""
         woken = self.woken
         while woken:
             queue = woken.pop()
@@ -201,7 +201,7 @@ class _Play:
                 self._look(core)
 
     def _look(self, core: _Core) -> None:
-        """Wake the scalar pipe if it can go on; end the block if all is done."""
+        """Wake the scalar pipe if it can go on, or end the block if all pipes are done."""
         if core.is_over:
             return
         instructions = core.program.instructions
@@ -229,7 +229,7 @@ class _Play:
                 at += flag_issue
                 busy += at - scalar
                 scalar = at
-                each.start = at  # until it is known when it does
+                each.start = at  # the earliest; the pipe sets the real one
                 queues[pipe].instructions.append(each)
                 touched[pipe] = True
                 place += 1
@@ -264,13 +264,13 @@ class _Play:
         return True
 
     def _wait_for(self, queue: _Queue, set_: Instruction) -> None:
-        """Wake *queue* when *set_* is over: once, however often it comes here before."""
+        """Wake *queue* once when *set_* ends, however often this is called before."""
         if queue.waits_for is not set_:
             queue.waits_for = set_
             self.waiting.setdefault(set_, []).append(queue)
 
     def _take(self, queue: _Queue) -> None:
-        """Let a pipe take what it can: it stops at an end that is not known."""
+        """Play a pipe up to an instruction that needs an end which is not known yet."""
         spec, instructions = self.spec, queue.instructions
         free, done, warm, busy, flowing = queue.free, queue.done, queue.warm, queue.busy, queue.flowing
         is_vector = queue.pipe is Pipe.V
@@ -355,7 +355,7 @@ class _Play:
         return max(setter.start for setter in each.waits) + self.spec.flag_latency
 
     def _schedule(self, queue: _Queue, each: Instruction, earliest: float) -> None:
-        """The data of *each* flow once its latency is over and the flow before it has ended."""
+        """Let the data of *each* flow after its latency and after the flow before it."""
         flow = each.flow
         assert flow is not None, f"{each!r} moves nothing through GM"
         demand = self.gm.ask(each, flow, queue.core.program.index, max(each.start, earliest))
@@ -378,15 +378,15 @@ class _Play:
         self.free_cycles[name] = end
         self.core_time[name] = self.core_time.get(name, 0.0) + end - core.begin
         self.busy_by[name] = [busy + queue.busy for busy, queue in zip(self.busy_by[name], core.queues, strict=True)]
-        core.queues.clear()  # they know their core, and nobody looks for circles now
-        queue = self.left[name]
+        core.queues.clear()  # breaks reference cycles: the collector is off
+        queue = self.to_run[name]
         if queue:
             self._begin(name, queue.popleft(), end + self.spec.next_block_ns * self.cycles_per_ns)
 
     # --- flows
 
     def _flow(self) -> None:
-        """Let data move until none is left to move."""
+        """Play all flows to their ends."""
         bandwidth = self.bandwidth
         while ended := bandwidth.next_ended():
             for queue in ended:
@@ -412,7 +412,7 @@ class _Play:
             self._finish(set_, set_.start, max(set_.start, now))
         if flowing:
             self._schedule(queue, flowing[0], now)
-        if queue.waits_for is None or queue.waits_for.end is not inf:  # else it is woken by that
+        if queue.waits_for is None or queue.waits_for.end is not inf:  # or its end wakes it
             self.woken.append(queue)
         self._settle()
         for other in self.incomplete.pop(each, ()):
