@@ -1,8 +1,8 @@
-"""Advice on how a kernel touches memory, from the addresses that a launch really used.
+"""Advice on how a kernel uses memory, from the addresses that a launch really used.
 
-What advice is worth is not guessed: the launch is played again as if all lines had followed the guideline, and the time
-that it takes less is reported. A waste of bandwidth that nobody wanted, or a conflict hidden behind copies, costs
-nothing then, and the text says so. The guidelines are the vendor's: copies of 16 KB and more, aligned to 512 bytes in
+The benefit of advice is computed: the launch is played again as if all lines had followed the guideline, and the time
+saved is reported. Wasted bandwidth that no other copy needed, or a bank conflict hidden behind copies, saves nothing,
+and the text says so. The guidelines are the vendor's: copies of 16 KB and more, aligned to 512 bytes in
 GM, and operands that lie apart in the banks of the UB.
 """
 
@@ -28,7 +28,7 @@ _SHIFTS = (256, *(BLOCK * blocks for blocks in range(1, 16)), 1 << BANK_SHIFT)
 
 
 class Guideline(Enum):
-    """What advice is about; the value says what to do."""
+    """The guidelines that advice is about; the value says what to do."""
 
     ALIGNED_COPIES = "begin parts, tiles and rows at multiples of 512 bytes in GM"
     WHOLE_LINES = "take more columns and fewer rows, or store in one piece what is read together"
@@ -68,7 +68,7 @@ class Advice:
 
 
 class _Mended(NamedTuple):
-    """What an instruction would be."""
+    """The flow and cycles that an instruction would have."""
 
     flow: Flow | None
     cycles: int
@@ -79,7 +79,7 @@ _Line = Sequence[tuple[Program, Instruction]]  # what was issued at one line
 
 
 def advise(result: Result) -> list[Advice]:
-    """Advice on a launch, what saves most first; empty if there is nothing to say.
+    """Return advice on a launch, the most useful first; empty if all guidelines are followed.
 
     *result* is what `run` gives, or `work.result` of a launch's completion. A ValueError if it has no times, because
     it was stopped or run without them.
@@ -113,7 +113,7 @@ def _lines(programs: Sequence[Program]) -> dict[Site, list[tuple[Program, Instru
 
 
 def _duration_with(result: Result, mends: _Mends) -> int:
-    """How long the launch takes with instructions mended; afterwards all is as before."""
+    """Return the duration of the launch with *mends* in ns; restore the instructions afterwards."""
     times = [(each, each.start, each.end) for program in result.programs for each in program.instructions]
     before = {each: _Mended(each.flow, each.cycles) for each in mends}
     try:
@@ -156,7 +156,7 @@ def _copies(line: _Line) -> Iterator[tuple[Program, Instruction, Flow]]:
 
 
 def _example(mended: _Mends) -> Flow:
-    """A copy to talk about."""
+    """Return the first mended copy, as an example for the text."""
     flow = next(iter(mended)).flow
     assert flow is not None, "only copies are checked"
     return flow
@@ -255,19 +255,19 @@ def _remedy(conflict: Conflict) -> _Remedy | None:
 
 
 def _in_conflict(line: _Line, _elsewhere: _Elsewhere, _spec: CoreSpec) -> tuple[_Mends, str]:
-    found: dict[Instruction, tuple[Conflict, _Remedy]] = {}
+    remedies: dict[Instruction, tuple[Conflict, _Remedy]] = {}
     for program, each in line:
         conflict = program.conflicts.get(each)
         remedy = None if conflict is None else _remedy(conflict)
         if conflict is not None and remedy is not None:
-            found[each] = conflict, remedy
-    if not found:
+            remedies[each] = conflict, remedy
+    if not remedies:
         return {}, ""
     mended = {
         each: _Mended(each.flow, each.cycles - conflict.cycles + remedy.cycles)
-        for each, (conflict, remedy) in found.items()
+        for each, (conflict, remedy) in remedies.items()
     }
-    [((usual, remedy), _)] = Counter(found.values()).most_common(1)
+    [((usual, remedy), _)] = Counter(remedies.values()).most_common(1)
     sources = ["src"] if len(usual.reads) == 1 else [f"src{place}" for place in range(len(usual.reads))]
     names, addresses = [*sources, "dst"], [address for address, _ in (*usual.reads, usual.write)]
     places = ", ".join(f"{name} at UB[{address}]" for name, address in zip(names, addresses, strict=True))

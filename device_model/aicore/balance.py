@@ -1,7 +1,7 @@
-"""Units of unequal size, given to cores so that all are done at about the same time.
+"""Assigns units of unequal size to cores so that all cores end at about the same time.
 
-Longest first: each unit, from the longest to the shortest, goes to the core that has least so far. The busiest core
-then has at most 4/3 - 1/(3 * cores) of what it has in the best of all assignments (R. L. Graham, Bounds on
+Longest first: each unit, from the longest to the shortest, goes to the core with the smallest load so far. The busiest
+core then has at most 4/3 - 1/(3 * cores) times its load in the best of all assignments (R. L. Graham, Bounds on
 multiprocessing timing anomalies, 1969).
 """
 
@@ -15,7 +15,7 @@ from device_model.aicore.runner import Result
 
 @dataclass(frozen=True)
 class Assignment:
-    """Which units each core has, and the time that they take together: `units[core]` and `loads[core]`.
+    """The units of each core, and the time that they take together: `units[core]` and `loads[core]`.
 
     Pass it to the kernel, whose block goes through `units[GetBlockIdx()]`.
     """
@@ -31,7 +31,7 @@ class Assignment:
 
     @property
     def busiest(self) -> float:
-        """The time of the core that has most."""
+        """The time of the core with the largest load."""
         return max(self.loads)
 
     @property
@@ -42,7 +42,7 @@ class Assignment:
 
 
 def balance(times: Sequence[float], cores: int) -> Assignment:
-    """Give units that take *times* (measured or estimated, in any unit) to *cores* cores, longest first.
+    """Assign units that take *times* (measured or estimated, in any unit) to *cores* cores, longest first.
 
     Equal units go in their order, equal cores in theirs; a core has its units in ascending order.
     """
@@ -65,7 +65,7 @@ def balance(times: Sequence[float], cores: int) -> Assignment:
 
 
 def block_us(result: Result) -> list[float]:
-    """How long each block of a launch worked, in us, from its first instruction to its last: times for `balance`.
+    """Return the time of each block of a launch in us, from its first instruction to its last, for `balance`.
 
     Launch with a unit for each block to measure units.
     """

@@ -29,14 +29,14 @@ MESSAGE_WORDS = 8  # of 8 bytes, written and read by scalar: a line
 
 
 class CubeFormat(Enum):
-    """How a matrix lies in GM."""
+    """The layout of a matrix in GM."""
 
     ND = 0  # row by row
 
 
 @dataclass(frozen=True, slots=True)
 class MatmulType:
-    """Where a matrix of a Matmul is, how it lies, of which type, and whether it is transposed."""
+    """The position, layout and type of a matrix of a Matmul, and whether it is transposed (Ascend C: MatmulType)."""
 
     position: TPosition
     format: CubeFormat
@@ -45,7 +45,7 @@ class MatmulType:
 
 
 class _Message(NamedTuple):
-    """What a vector core asks for: a piece of *job* to *dst*, all of them (piece None), or the end (no job)."""
+    """A request of a vector core: a piece of *job* to *dst*, all pieces (*piece* None), or the end (*job* None)."""
 
     job: Job | None
     piece: int | None = None
@@ -54,7 +54,19 @@ class _Message(NamedTuple):
 
 
 class Matmul:
-    """C = A * B + bias. Types of A, B, C and bias; then REGIST_MATMUL_OBJ, SetTensorA, SetTensorB, Iterate ... End."""
+    """C = A * B + bias, computed by the cube core of a block (Ascend C: Matmul).
+
+    Call REGIST_MATMUL_OBJ, SetTensorA and SetTensorB, then Iterate and GetTensorC in turn or IterateAll, and then End.
+
+    Args:
+        a: The type of A, in GM.
+        b: The type of B, in GM and of the same dtype.
+        c: The type of C, in GM or UB.
+        bias: The type of the bias, if there is one.
+
+    Raises:
+        KernelError: A position, or a pair of types, is impossible.
+    """
 
     def __init__(self, a: MatmulType, b: MatmulType, c: MatmulType, bias: MatmulType | None = None) -> None:
         self.a, self.b, self.c = a, b, c
@@ -86,7 +98,7 @@ class Matmul:
         return f"<Matmul {self.dtype} {shape}, piece {self._index}>"
 
     def Init(self, pipe: TPipe, tiling: TCubeTiling, workspace: GlobalBuffer | None = None) -> None:
-        """Give it a tiling, and on cube cores the buffers; REGIST_MATMUL_OBJ does it."""
+        """Set the tiling, and on cube cores make the buffers; REGIST_MATMUL_OBJ calls this."""
         core = running()
         self._core, self._tiling = core, tiling
         self._shape = tiling.single_core_m, tiling.single_core_n, tiling.single_core_k
@@ -107,11 +119,11 @@ class Matmul:
             self._workspace = GlobalTensor(dtype).SetGlobalBuffer(workspace)[number * size : (number + 1) * size]
 
     def SetTensorA(self, tensor: GlobalTensor, is_transpose: bool | None = None) -> None:
-        """A from this element on; rows are as long as the tiling's whole A."""
+        """Set A, which starts at *tensor* and has rows as long as the tiling's whole A (Ascend C: SetTensorA)."""
         self._set("A", tensor, self.a, is_transpose, self._tiled.m, self._tiled.ka)
 
     def SetTensorB(self, tensor: GlobalTensor, is_transpose: bool | None = None) -> None:
-        """B from this element on; rows are as long as the tiling's whole B."""
+        """Set B, which starts at *tensor* and has rows as long as the tiling's whole B (Ascend C: SetTensorB)."""
         self._set("B", tensor, self.b, is_transpose, self._tiled.kb, self._tiled.n)
 
     def _set(
@@ -126,7 +138,7 @@ class Matmul:
         self._job = None
 
     def SetBias(self, tensor: GlobalTensor) -> None:
-        """The bias from this element on: one for each column."""
+        """Set the bias, which starts at *tensor* with an element for each column (Ascend C: SetBias)."""
         if self.bias is None or not self._tiled.is_bias:
             raise KernelError(
                 "SetBias on a Matmul without bias", "give it a MatmulType for it, and a tiling with is_bias"
@@ -135,19 +147,19 @@ class Matmul:
         self._job = None
 
     def SetQuantScalar(self, scale: float) -> None:
-        """Multiply C with *scale* on its way out: half from int8, int8 or uint8 from any (`fixpipe` says how)."""
+        """Scale C by *scale* when it is stored: half from int8, int8 or uint8 from any type, see `fixpipe`."""
         self._quant = float(scale)
         self._job = None
 
     def SetQuantVector(self, words: GlobalTensor) -> None:
-        """As SetQuantScalar, each column with its own number: words of uint64, from that of the first column on."""
+        """Scale each column of C by its own factor: uint64 words, see `fixpipe`, from the first column's on."""
         if not isinstance(words, GlobalTensor) or words.dtype != "uint64":
             raise KernelError(f"SetQuantVector with {words!r}", "it is a GlobalTensor of uint64")
         self._quant = words
         self._job = None
 
     def SetSingleShape(self, single_m: int, single_n: int, single_k: int) -> None:
-        """The size of this core's product, where it is not that of the tiling."""
+        """Set the size of this core's product if it is smaller than the tiling's (Ascend C: SetSingleShape)."""
         most = self._tiled.single_core_m, self._tiled.single_core_n, self._tiled.single_core_k
         shape = single_m, single_n, single_k
         if not all(0 < size <= limit for size, limit in zip(shape, most, strict=True)):
@@ -156,7 +168,7 @@ class Matmul:
         self._job = None
 
     def SetTail(self, tail_m: int = -1, tail_n: int = -1, tail_k: int = -1) -> None:
-        """As SetSingleShape; -1 leaves a size as it is."""
+        """Set the size of this core's product; -1 leaves a size unchanged (Ascend C: SetTail)."""
         assert self._shape is not None or self._tiled
         shape = [old if new == -1 else new for old, new in zip(self._sizes, (tail_m, tail_n, tail_k), strict=True)]
         self.SetSingleShape(*shape)
@@ -176,12 +188,12 @@ class Matmul:
 
     @property
     def _pieces(self) -> tuple[int, int]:
-        """How many pieces C has down and across."""
+        """The number of pieces of C down and across."""
         m, n, _ = self._sizes
         return -(-m // self._tiled.base_m), -(-n // self._tiled.base_n)
 
     def _started(self) -> Job:
-        """The product that is going on; a new one after operands have been set."""
+        """Return the current product; after operands have been set, a new one."""
         if self._job is None:
             if len(self._operands) < 2:
                 raise KernelError(f"{self!r} has no operands", "call SetTensorA() and SetTensorB() first")
@@ -193,7 +205,7 @@ class Matmul:
         return self._job
 
     def Iterate(self) -> bool:
-        """Go on to the next piece of C, down its columns first; False when there is none."""
+        """Go to the next piece of C, down its columns first; return False if there is none (Ascend C: Iterate)."""
         self._started()
         down, across = self._pieces
         self._index += 1
@@ -203,7 +215,7 @@ class Matmul:
         return False
 
     def GetTensorC(self, dst: GlobalTensor | LocalTensor, *, sequential: bool = False) -> None:
-        """Bring the piece of C that Iterate came to: to its place in the C in GM that begins at *dst*, or to UB.
+        """Store the current piece of C: at its place in the C in GM that begins at *dst*, or in UB.
 
         In UB, or in GM with *sequential*, rows follow each other, base_n elements apart. The vector pipe may use the
         result in UB at once.
@@ -236,7 +248,7 @@ class Matmul:
                 DataCopy(dst, tile, rows * tiling.base_n)
 
     def IterateAll(self, dst: GlobalTensor) -> None:
-        """All pieces of C to GM, from *dst* on."""
+        """Compute all pieces of C and store them in GM, from *dst* on (Ascend C: IterateAll)."""
         job = self._started()
         self._check_c(dst, Space.GM)
         if self._cube is not None:
@@ -246,7 +258,7 @@ class Matmul:
         self._job = None
 
     def End(self) -> None:
-        """No more is asked; on vector cores it waits for those of the same block."""
+        """End the requests of this core; on a vector core, wait for those of the same block (Ascend C: End)."""
         if self._cube is not None:
             self._cube.close()
             self._cube = None
@@ -271,7 +283,7 @@ class Matmul:
         self._ask(_Message(job, self._index, dst, row), Pipe.MTE3 if self._index == 0 else Pipe.MTE2)
 
     def _ask(self, message: _Message, pipe: Pipe) -> bool:
-        """Send a message to the cube core and wait until it is done; True if the cube core serves no longer."""
+        """Send a message to the cube core and wait until it is done; return True if the cube core has ended."""
         core = running()
         program = core.program
         core.scalar += MESSAGE_WORDS * core.spec.set_value
@@ -282,7 +294,7 @@ class Matmul:
 
 
 def REGIST_MATMUL_OBJ(pipe: TPipe, workspace: GlobalBuffer | None, matmul: Matmul, tiling: TCubeTiling) -> bool:
-    """Register *matmul*. True on the cube cores of a mixed kernel, which have served by then: the kernel returns.
+    """Register *matmul*; return True on the cube cores of a mixed kernel, which have served all requests by then.
 
         if REGIST_MATMUL_OBJ(pipe, workspace, mm, tiling):
             return
@@ -303,13 +315,13 @@ def REGIST_MATMUL_OBJ(pipe: TPipe, workspace: GlobalBuffer | None, matmul: Matmu
 
 
 def _vectors_of(core: Core) -> list[Core]:
-    """The vector cores of the block of *core*."""
+    """Return the vector cores of the block of *core*."""
     block = core.program.block
     return [each for each in core.crossing.cores if each.core_type is CoreType.AIV and each.program.block == block]
 
 
 def _serve(core: Core, matmul: Matmul, vectors: int) -> None:
-    """Do what the vector cores of the block ask, until all of them have ended."""
+    """Serve the requests of the vector cores of the block until all of them have ended."""
     mail = core.crossing.mail
     block = core.program.block
     cube = matmul._cube
@@ -345,7 +357,7 @@ def _serve(core: Core, matmul: Matmul, vectors: int) -> None:
 
 
 class _Ahead(NamedTuple):
-    """A piece that was computed before it was asked for."""
+    """A piece that was computed before its request."""
 
     job: Job
     piece: int
@@ -353,7 +365,7 @@ class _Ahead(NamedTuple):
 
 
 def _compute(cube: Cube, message: _Message) -> None:
-    """Compute and store what *message* asks for: a piece, or all of them."""
+    """Compute and store the piece that *message* requests, or all pieces."""
     assert message.job is not None
     assert message.dst is not None
     down, across = cube.pieces(message.job)

@@ -1,4 +1,4 @@
-"""Pipelines of stages: load, compute, store, each on a pipe of its own, with several tiles on their way at once.
+"""Pipelines of stages: load, compute, store, each on its own pipe, with several tiles in flight.
 
 Between two stages lies a link with *depth* slots. The stage before acquires a slot, fills it and commits it; the one
 after waits for it, uses it and releases it. Two kinds do the same: `QueueLink` is a queue (AllocTensor, EnQue, DeQue,
@@ -39,24 +39,24 @@ _POSITIONS = {
 
 
 class Link(Protocol):
-    """What lies between the stages on two pipes: *depth* slots with tensors of *shapes* each."""
+    """The connection of two stages: *depth* slots, each with tensors of *shapes*."""
 
     def __init__(self, tpipe: TPipe, source: Pipe, destination: Pipe, depth: int, shapes: Shapes) -> None: ...
 
     def acquire(self) -> Tensors:
-        """For the stage before: the tensors of a free slot."""
+        """Return the tensors of a free slot, for the stage before."""
 
     def commit(self) -> None:
-        """They are full when what was issued so far is done."""
+        """Mark the slot as full once the instructions issued so far have finished."""
 
     def wait(self) -> Tensors:
-        """For the stage after: the tensors of the slot that was committed first."""
+        """Return the tensors of the slot that was committed first, for the stage after."""
 
     def release(self) -> None:
-        """They are free when what was issued so far is done."""
+        """Mark the slot as free once the instructions issued so far have finished."""
 
     def close(self) -> None:
-        """No tile comes any more."""
+        """End the link after the last tile."""
 
 
 class QueueLink:
@@ -209,12 +209,14 @@ class Pipeline:
                     f"a stage on {pipe} behind one on {last.pipe}", "load on MTE2, compute on V, store on MTE3"
                 )
             if not last.fills:
-                raise KernelError(f"a stage behind one that fills nothing in {self!r}", "say what that one fills")
+                raise KernelError(
+                    f"a stage behind one that fills nothing in {self!r}", "give that stage the tensors that it fills"
+                )
             before = last.after = self._link(self._tpipe, last.pipe, pipe, self.depth, last.fills)
         self._steps.append(_Step(pipe, stage, fills, before))
 
     def Run(self, tiles: Iterable[Any]) -> None:
-        """Put each of *tiles* through all stages; once. What a tile is, is the stages' business: a number, a range."""
+        """Send each of *tiles* through all stages; once. A tile is any value, such as a number."""
         if self._has_run or len(self._steps) < 2 or self._steps[-1].fills:
             raise KernelError(
                 f"Run() of {self!r}", "it takes two stages or more, of which the last fills nothing, and runs once"

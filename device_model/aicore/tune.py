@@ -1,4 +1,4 @@
-"""A tuner: runs a kernel with each choice of tile sizes, depths and the like in simulation, and tells which is best."""
+"""A tuner: simulates a kernel with each choice of tile sizes, depths and the like, and finds the fastest."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ Check = Callable[..., object]
 
 @dataclass(frozen=True)
 class Trial:
-    """One choice and what came of it: how long the launch took, or why it does not count.
+    """One choice, with the time of its launch in us, or the reason why it does not count.
 
     *busy_us* says how long each kind of pipe was busy, in the mean of the cores.
     """
@@ -37,18 +37,18 @@ class Trial:
 
 @dataclass(frozen=True)
 class Tuning:
-    """What `tune` found: a row for each choice, in the order in which they were given. str() is a table."""
+    """The result of `tune`: a row for each choice, in the order of the choices. str() is a table."""
 
     rows: tuple[Trial, ...]
 
     @property
     def best(self) -> Trial:
-        """The fastest row, the first of equal ones; a ValueError that says why, if no row counts."""
+        """The fastest row, the first of equal ones; ValueError if no row counts."""
         return min(self._counting(), key=lambda row: row.us or 0.0)
 
     @property
     def worst(self) -> Trial:
-        """The slowest row that counts; a ValueError that says why, if none does."""
+        """The slowest row that counts; ValueError if no row counts."""
         return max(self._counting(), key=lambda row: row.us or 0.0)
 
     def _counting(self) -> list[Trial]:
@@ -112,7 +112,7 @@ def tune(
 
 @dataclass(frozen=True)
 class _Job:
-    """What is the same for all rows; called with a choice it makes one, here or in another process."""
+    """The inputs that all rows share; a call with a choice makes its row, in this process or another one."""
 
     kernel: Kernel
     block_dim: int
