@@ -89,3 +89,19 @@ async def test_what_waits_for_ever_in_a_lost_context_ends_with_its_reset():
         stream = await CreateStream()
         await LaunchKernel(A, 1, (), stream)
         await SynchronizeStream(stream)
+
+
+@acl
+async def test_a_device_is_reset_as_often_as_it_was_set():
+    """The first device of a simulation is set when that begins, the others are not."""
+    with pytest.raises(AclError, match="is not in use; SetDevice"):
+        await ResetDevice(1)
+    context = current_simulation().runtime.device(1).primary
+    for _ in range(2):
+        await SetDevice(1)
+    await ResetDevice(1)
+    assert context.destroyed is None
+    await ResetDevice(1)
+    assert context.destroyed is not None
+    with pytest.raises(AclError, match="is not in use; SetDevice"):
+        await ResetDevice(1)
