@@ -38,6 +38,12 @@ def test_a_copy_of_rows_touches_everything_from_its_first_byte_to_its_last(rig):
     assert (bytes_of(dst) == expected).all()
 
 
+def test_a_part_of_a_copy_counts_from_where_the_whole_begins(rig):
+    dst, src = rig.on_device(300), rig.pinned(300)
+    part = Copy(H2D, dst, 48, src, 96, 160).part(32, 64)
+    assert (part.reads(), part.writes()) == (((src, 128, 192),), ((dst, 80, 144),))
+
+
 def test_a_fill_writes_and_reads_nothing(rig):
     dst = rig.on_device(100)
     fill = Fill(dst, 10, 7, 20)

@@ -241,6 +241,16 @@ def test_an_error_that_is_not_the_programs_passes_through(workers):
         rig.run()
 
 
+def test_a_body_waits_for_all_that_are_in_flight_up_to_the_one_with_which_it_shares_bytes():
+    def submit(rig, pair):
+        one, two = rig.on_device(64), rig.on_device(64)
+        rig.kernel(rig.stream(), 10, body=lambda: None, nbytes=BIG, written=[whole(one)])
+        rig.kernel(rig.stream(), 10, body=pair.first, nbytes=BIG, written=[whole(two)])
+        rig.kernel(rig.stream(), 11, body=pair.second, nbytes=BIG, read=[whole(two)])
+
+    assert overlap(submit, workers=3) is False
+
+
 # --- the same result for every number of workers
 
 actions = st.lists(
