@@ -56,11 +56,12 @@ def test_there_is_one_worker_per_processor_or_as_many_as_asked_for():
 # --- what overlaps
 
 
-def test_bodies_that_share_nothing_overlap():
+@pytest.mark.parametrize("order", [1, -1], ids=["the lower addresses first", "the higher addresses first"])
+def test_bodies_that_share_nothing_overlap(order):
     rig = Rig(workers=2)
     meet = threading.Barrier(2)
     one, two = rig.on_device(64), rig.on_device(64)
-    for allocation in (one, two):
+    for allocation in (one, two)[::order]:
         body = lambda: meet.wait(10)  # noqa: E731 - broken after 10 s if the other never comes
         rig.kernel(rig.stream(), 10, body=body, written=[whole(allocation)], nbytes=BIG)
     rig.run()
