@@ -17,7 +17,8 @@ from types import CodeType, CoroutineType, FrameType
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
-_PACKAGE = str(Path(__file__).parent) + os.sep
+# The folder of acl_py: the one constant from which paths in the package and to its files are made.
+PACKAGE = str(Path(__file__).parent) + os.sep
 _LIBRARIES = ("asyncio", "concurrent.futures", "contextlib", "anyio", "uvloop", "pytest_asyncio")
 
 _Coroutine: TypeAlias = "CoroutineType[Any, Any, Any]"  # no subscript at run time before Python 3.13
@@ -29,7 +30,7 @@ def _foreign() -> tuple[str, ...]:
     specs = (find_spec(name) for name in _LIBRARIES)
     origins = (Path(spec.origin) for spec in specs if spec is not None and spec.origin is not None)
     return (
-        _PACKAGE,
+        PACKAGE,
         "<frozen",
         *(f"{origin.parent}{os.sep}" if origin.stem == "__init__" else str(origin) for origin in origins),
     )
@@ -117,7 +118,7 @@ def _nearest(frame: FrameType) -> Site | None:
             if in_task:
                 _known[id(code)] = _sites[id(code)]
             return site
-        if in_task and (code.co_flags & CO_COROUTINE or code.co_filename.startswith(_PACKAGE)):
+        if in_task and (code.co_flags & CO_COROUTINE or code.co_filename.startswith(PACKAGE)):
             _at(inside)  # keeps its code alive
             _known[id(code)] = None
         inside = inside.f_back

@@ -5,7 +5,6 @@ to act.
 """
 
 import asyncio
-import os
 import platform
 import signal
 import sys
@@ -18,13 +17,14 @@ from types import FrameType
 from typing import NamedTuple
 from weakref import WeakSet
 
+from acl_py.sites import PACKAGE
+
 Thread = threading.Thread
 
 # Linux: the number of the system call in which a thread waits for a lock, and what its second argument says of it.
 _FUTEX = {"x86_64": 202, "aarch64": 98}.get(platform.machine())
 _WAITS, _COMMAND, _PRIVATE = (0, 9), 0x7F, 0x80
 _TASKS = Path("/proc/self/task")
-_PACKAGE = str(Path(__file__).parent) + os.sep
 _ON_SIGINT = getattr(asyncio.Runner, "_on_sigint", None)
 _STEP = getattr(getattr(asyncio.BaseEventLoop, "_run_once", None), "__code__", None)  # of an event loop
 
@@ -115,7 +115,7 @@ def _alarm(thread: Thread) -> object:
         from acl_py.hang import is_idle  # which imports this module
 
         return frame if is_idle(frame.f_back.f_locals) else None
-    if frame.f_code.co_filename.startswith(_PACKAGE):
+    if frame.f_code.co_filename.startswith(PACKAGE):
         return None  # it wants to make a call, and waits for the lock that the looker has
     return _sleep(str(thread.native_id))
 

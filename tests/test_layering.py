@@ -10,47 +10,6 @@ ROOT = Path(__file__).parent.parent
 DEVICE_FILES = sorted((ROOT / "device_model").rglob("*.py"))
 HOST_FILES = sorted((ROOT / "acl_py").rglob("*.py"))
 FORBIDDEN = {"asyncio", "acl_py", "anyio", "uvloop", "time", "datetime", "random", "secrets", "uuid", "structlog"}
-# What each floor of acl_py must not import from: the floors above it. See acl_py/__init__.py.
-FLOORS = [
-    (
-        "arrays",
-        "documents",
-        "errors",
-        "routes",
-        "codes",
-        "sites",
-        "log",
-        "findings",
-        "threads",
-        "hang",
-        "deadlocks",
-        "bridge",
-    ),
-    ("injection", "scopes", "runtime"),
-    ("blocking",),
-    (
-        "streams",
-        "events",
-        "devices",
-        "memory",
-        "peers",
-        "transfers",
-        "copies",
-        "fills",
-        "kernels",
-        "core_kernels",
-        "asc",
-        "signals",
-        "failures",
-        "callbacks",
-        "host",
-    ),
-    ("faults",),
-    ("simulation",),
-    ("programs", "player", "replay", "portability", "demo", "demo_aicore"),
-    ("scripts", "pytest_plugin"),
-    ("cli", "__main__"),
-]
 
 
 def imports(file: Path) -> Iterator[str]:
@@ -85,17 +44,6 @@ def test_the_device_model_never_iterates_a_set(file):
 def test_the_device_model_has_no_coroutines(file):
     tree = ast.parse(file.read_text(encoding="utf-8"))
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.AsyncFunctionDef | ast.Await)]
-
-
-@pytest.mark.parametrize(("floor", "name"), [(i, name) for i, names in enumerate(FLOORS) for name in names])
-def test_floors_import_only_from_below(floor, name):
-    above = {f"acl_py.{other}" for names in FLOORS[floor + 1 :] for other in names}
-    assert not above & set(imports(ROOT / "acl_py" / f"{name}.py"))
-
-
-def test_every_module_has_a_floor():
-    known = {name for names in FLOORS for name in names} | {"__init__"}
-    assert {file.stem for file in (ROOT / "acl_py").glob("*.py")} == known
 
 
 @pytest.mark.parametrize("file", HOST_FILES, ids=relative)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from device_model.aicore.crossing import Crossing, Token
     from device_model.aicore.queues import TPipe
 
-_PACKAGE = __package__
+_PACKAGE = "device_model.aicore"  # and all of its rooms
 _IN_ORDER = (Pipe.S, Pipe.V, Pipe.M)
 _TO_GM = (Pipe.MTE3, Pipe.FIX)
 EVENT_IDS = 8  # per HardEvent
@@ -348,7 +348,7 @@ class Core:
 def _kernels_frame(inner: FrameType) -> FrameType:
     """Return the nearest frame outside this package, which is the kernel's line; *inner* if there is none."""
     frame: FrameType | None = inner
-    while frame is not None and frame.f_globals.get("__package__") == _PACKAGE:
+    while frame is not None and (frame.f_globals.get("__package__") or "").startswith(_PACKAGE):
         frame = frame.f_back
     return inner if frame is None else frame
 

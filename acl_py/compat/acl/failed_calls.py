@@ -5,24 +5,21 @@ whether a later call asks for it or not. One code is an answer and no failure: t
 `process_report` gave up.
 """
 
-import os
 import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from sys import _getframe
 from types import FrameType
 
 from acl_py.codes import named_code
 from acl_py.compat.acl.wording import reword
 from acl_py.runtime import Runtime
-from acl_py.sites import Site, site_of
+from acl_py.sites import PACKAGE, Site, site_of
 from device_model.errors import DeviceError, code_of
 from device_model.observe import Observer
 from device_model.ops import Op
 
-_PACKAGE = str(Path(__file__).parents[2]) + os.sep
 _WRAPPER = ".py: "  # in the file name of a function's wrapper, before the function's own name: see binding.py
 _SHOWN = 10  # lines of a script, at each of which one function gave one code
 
@@ -113,7 +110,7 @@ def sentence(error: DeviceError) -> str:
 def called_function(frame: FrameType | None) -> str:
     """The function of the module that the script called: of the wrappers on the way to *frame* the outermost one."""
     name = "acl"
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
         _, separator, function = frame.f_code.co_filename.rpartition(_WRAPPER)
         if separator:
             name = function

@@ -12,11 +12,11 @@ from acl_py.compat.acl import report
 from acl_py.compat.acl.session import current_session, guest_failures
 from acl_py.compat.acl.wording import reword
 from acl_py.errors import DeadlockError
-from acl_py.sites import Site
+from acl_py.sites import PACKAGE, Site
 
 HUNG = 3
 _STDLIB = str(Path(os.__file__).parent) + os.sep
-_RUNNER = str(Path(__file__).parents[2] / "scripts.py")  # behind which no frame is the script's
+_RUNNER = str(Path(PACKAGE, "scripts.py"))  # behind which no frame is the script's
 
 _EXECUTORS_WORKER = "concurrent.futures.process", "_process_worker"
 _telling = threading.Lock()  # one of the threads that hang tells, for all

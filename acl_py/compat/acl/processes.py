@@ -15,8 +15,9 @@ from typing import Any
 from acl_py.compat.acl import hanging
 from acl_py.compat.acl import session as sessions
 from acl_py.compat.acl.modules import install
+from acl_py.sites import PACKAGE
 
-_FOLDER = Path(__file__).parents[1] / "path"  # nothing is in it but an `acl` that calls take_over
+_FOLDER = Path(PACKAGE, "compat", "path")  # nothing is in it but an `acl` that calls take_over
 _VARIABLE = "ACL_PY_RUN"
 
 
