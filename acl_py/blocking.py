@@ -30,7 +30,7 @@ from typing import Any, TypeVar
 
 from acl_py.deadlocks import Waiting
 from acl_py.errors import DeadlockError, Kind
-from acl_py.hang import outside_of
+from acl_py.loops import outside_of
 from acl_py.runtime import Runtime
 from acl_py.scopes import SUCCESS, ThreadScope, last_error, scope_var
 from acl_py.threads import GRACE_S, Company, Thread, is_hopeless

@@ -30,7 +30,8 @@ from types import coroutine
 from typing import Any, ParamSpec, Protocol, TypeVar
 from weakref import WeakKeyDictionary, WeakSet, ref
 
-from acl_py.hang import LOOK_S, Vigil, holder
+from acl_py.hang import LOOK_S, Vigil
+from acl_py.loops import holder
 from acl_py.threads import GRACE_S, is_hopeless
 from device_model.errors import INTERRUPTS
 from device_model.scheduler import Completion, Nanoseconds, Scheduler

@@ -10,58 +10,27 @@ outside.
 """
 
 import asyncio
-import gc
 import threading
 import time
 import warnings
-from collections import deque
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from contextvars import Context
-from pathlib import Path
-from types import CoroutineType, FrameType
-from typing import Any, Protocol
-from weakref import WeakSet, WeakValueDictionary
+from typing import Protocol
+from weakref import WeakSet
 
-from acl_py.sites import is_foreign
+from acl_py.loops import descriptors, live_timers
+from acl_py.tasks import Future, Task, waits_inside
 from acl_py.threads import GRACE_S, Company, is_hopeless
-
-# Code in which a task waits for another task of the program; in `asyncio.tasks` it depends on what is waited for.
-_MEETING_PLACES = frozenset({"asyncio.locks", "asyncio.queues", "asyncio.taskgroups"})
-_ANYIO = "anyio._backends._asyncio"
-_ANYIO_MEETINGS = frozenset(
-    {"__aexit__", "acquire"}
-)  # a task group's end, a lock, a semaphore; its events are asyncio's
-_POLLING = ("acl_py.bridge", "breathe")
-_FAR_AWAY_S = 3600.0
 
 LOOK_S = 1.0  # between looks while only the outside can help; then it is time for a warning, too
 HELD_PATIENCE_S = 10.0  # a hold says that the outside may take its time: no warning so early
-
-Future = asyncio.Future[Any]
-Task = asyncio.Task[Any]
-
-
-def holder(loop: asyncio.AbstractEventLoop, attribute: str, handle: asyncio.Handle) -> Collection[Any] | None:
-    """The container in which *loop* keeps *handle*, else None; the handle is cancelled.
-
-    asyncio has it as *attribute*, uvloop among what the garbage collector sees of it. An experiment, so that a name
-    which comes to mean something else in a later release is noticed.
-    """
-    candidates = (getattr(loop, attribute, None), *gc.get_referents(loop))
-    try:
-        for candidate in candidates:
-            if isinstance(candidate, (deque, list, set)) and any(item is handle for item in candidate):
-                return candidate
-        return None
-    finally:
-        handle.cancel()
 
 
 class Outside:
     """The world around a loop when the simulation began; it holds the loop and its tasks weakly."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._descriptors = _descriptors(loop)
+        self._descriptors = descriptors(loop)
         self._company = Company()
         self._tasks = WeakSet(asyncio.all_tasks(loop))
 
@@ -74,20 +43,20 @@ class Outside:
         the task that asks.
         """
         return [
-            *_live_timers(loop, own_timer),
+            *live_timers(loop, own_timer),
             *self._new_descriptors(loop),
             *self._company.could_act([threading.current_thread()]),
             *sorted(self._tasks_on_their_own(loop, waits)),  # all_tasks() is a set: no order of its own
         ]
 
     def _new_descriptors(self, loop: asyncio.AbstractEventLoop) -> Iterator[str]:
-        if any(count > self._descriptors.get(key, 0) for key, count in _descriptors(loop).items()):
+        if any(count > self._descriptors.get(key, 0) for key, count in descriptors(loop).items()):
             yield "a socket, pipe or child process"
 
     def _tasks_on_their_own(self, loop: asyncio.AbstractEventLoop, waits: Container[Future]) -> Iterator[str]:
         asking = asyncio.current_task(loop)
         for task in asyncio.all_tasks(loop):
-            if task is not asking and task not in self._tasks and not _waits_inside(task, waits):
+            if task is not asking and task not in self._tasks and not waits_inside(task, waits):
                 yield f"task {task.get_name()!r}"
 
 
@@ -175,122 +144,3 @@ def _circumstances(holders: Iterable[Task | None], helpers: list[str]) -> Iterat
         yield f"simulated time is held by {'no task' if task is None else f'task {task.get_name()!r}'}"
     if helpers:
         yield f"what might still wake it: {', '.join(helpers)}"
-
-
-def _live_timers(loop: asyncio.AbstractEventLoop, own: asyncio.TimerHandle | None) -> Iterator[str]:
-    # Looked for each time: asyncio replaces its list now and then. And there is no "before": a timer that was there
-    # when the simulation began may be the `asyncio.timeout` around it.
-    timers = holder(loop, "_scheduled", loop.call_later(_FAR_AWAY_S, int))
-    if timers is None:
-        yield "an event loop that does not show its timers"
-    elif any(timer is not own and not timer.cancelled() for timer in timers):
-        yield "a timer of the event loop"
-
-
-def is_idle(names: Mapping[str, Any]) -> bool:
-    """Does an event loop, with these *names* in its step, wait without a limit for another thread to hand it something?
-
-    That would be in its queue before the loop's own alarm, a pipe, wakes it.
-    """
-    loop = names["self"]
-    return names.get("timeout", 0) is None and not loop._ready and _listens_to_nobody(loop)
-
-
-def _listens_to_nobody(loop: asyncio.AbstractEventLoop) -> bool:
-    """Is the *loop*'s own alarm all that it listens to? One that does not show it counts as if it listened to more."""
-    get_map = getattr(getattr(loop, "_selector", None), "get_map", None)
-    return get_map is not None and len(get_map()) <= 1
-
-
-def outside_of(loop: asyncio.AbstractEventLoop) -> Iterator[str]:
-    """What may come into a running *loop*, in words: its timers, and what it listens to besides its own alarm."""
-    yield from _live_timers(loop, None)
-    if not _listens_to_nobody(loop):
-        yield "a socket, pipe or child process"
-
-
-def _descriptors(loop: asyncio.AbstractEventLoop) -> dict[int, int]:
-    """How much the loop listens to: a one for each descriptor, or the size of whatever holds some (uvloop, Windows)."""
-    get_map = getattr(getattr(loop, "_selector", None), "get_map", None)
-    if get_map is not None:
-        return dict.fromkeys(get_map(), 1)
-    timers = holder(loop, "_scheduled", loop.call_later(_FAR_AWAY_S, int))
-    return {
-        id(found): len(found)
-        for found in gc.get_referents(loop)
-        if isinstance(found, (set, dict, WeakValueDictionary)) and found is not timers
-    }
-
-
-def _waits_inside(task: asyncio.Task[Any], waits: Container[Future]) -> bool:
-    """Does *task* wait for the device or for another task? False also if it can run, or if nobody knows."""
-    waiter: Future | None = task._fut_waiter  # type: ignore[attr-defined]
-    if waiter is not None and (waiter.done() or _is_inside(waiter, waits)):
-        return not waiter.done()
-    frame = _innermost_frame(task)
-    if frame is None:
-        return False
-    module, function = frame.f_globals.get("__name__"), frame.f_code.co_name
-    if waiter is None:  # it can run; in a poll that yields it does no more than look again
-        return (module, function) == _POLLING
-    if module in _MEETING_PLACES or (module == _ANYIO and function in _ANYIO_MEETINGS):
-        return True
-    if module != "asyncio.tasks":
-        return False
-    # asyncio.wait and asyncio.wait_for have a future of their own between us and what they wait for; sleep has neither.
-    awaited = frame.f_locals.get("fs") or {frame.f_locals.get("fut")}
-    return all(future is not None and _is_inside(future, waits) for future in awaited)
-
-
-def meetings(waits: Container[Future]) -> Iterator[str]:
-    """The tasks of the running loop that wait for one another, with the line where they do."""
-    try:
-        loop = asyncio.get_running_loop()
-    except RuntimeError:
-        return
-    for task in sorted(asyncio.all_tasks(loop), key=_natural):
-        waiter: Future | None = task._fut_waiter  # type: ignore[attr-defined]
-        if waiter is None or waiter.done() or waiter in waits:
-            continue
-        frames = list(_frames(task))
-        ours = next((each for each in reversed(frames) if not is_foreign(each.f_code)), None)
-        if ours is not None:
-            where = f"{Path(ours.f_code.co_filename).name}:{ours.f_lineno}"
-            how = frames[-1].f_code.co_qualname
-            yield f"task {task.get_name()}: in {how} at {where}, for {_whom(waiter, frames[-1])}"
-
-
-def _natural(task: Task) -> tuple[int, str]:
-    name = task.get_name()
-    return len(name), name
-
-
-def _whom(waiter: Future, frame: FrameType) -> str:
-    """Whom a task waits for in *frame*, as far as one can tell: nobody knows who will set an event."""
-    group = getattr(frame.f_locals.get("self"), "_tasks", None)
-    tasks = group if isinstance(group, set) else getattr(waiter, "_children", [waiter])
-    names = sorted(_natural(task) for task in tasks if hasattr(task, "get_name") and not task.done())
-    return ", ".join(f"task {name}" for _, name in names) or "another task"
-
-
-def _is_inside(future: Future, waits: Container[Future]) -> bool:
-    if future in waits or hasattr(future, "get_coro"):  # a task; isinstance would miss the pure-Python ones
-        return True
-    children = getattr(future, "_children", None)  # gather
-    return children is not None and all(child.done() or _is_inside(child, waits) for child in children)
-
-
-def _innermost_frame(task: asyncio.Task[Any]) -> FrameType | None:
-    frame: FrameType | None = None
-    for frame in _frames(task):  # noqa: B007 - the last one
-        pass
-    return frame
-
-
-def _frames(task: asyncio.Task[Any]) -> Iterator[FrameType]:
-    """From the task's first frame to its innermost."""
-    coroutine: object = task.get_coro()
-    while isinstance(coroutine, CoroutineType):
-        if coroutine.cr_frame is not None:
-            yield coroutine.cr_frame
-        coroutine = coroutine.cr_await

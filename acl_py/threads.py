@@ -17,6 +17,7 @@ from types import FrameType
 from typing import NamedTuple
 from weakref import WeakSet
 
+from acl_py.loops import is_idle
 from acl_py.sites import PACKAGE
 
 Thread = threading.Thread
@@ -112,8 +113,6 @@ def _alarm(thread: Thread) -> object:
     if frame.f_code is threading.Condition.wait.__code__:
         return _bell(frame)
     if frame.f_back is not None and frame.f_back.f_code is _STEP:
-        from acl_py.hang import is_idle  # which imports this module
-
         return frame if is_idle(frame.f_back.f_locals) else None
     if frame.f_code.co_filename.startswith(PACKAGE):
         return None  # it wants to make a call, and waits for the lock that the looker has
