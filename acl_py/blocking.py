@@ -34,8 +34,8 @@ from acl_py.loops import outside_of
 from acl_py.runtime import Runtime
 from acl_py.scopes import SUCCESS, ThreadScope, last_error, scope_var
 from acl_py.threads import GRACE_S, Company, Thread, is_hopeless
+from device_model.completions import Completion, FirstOf
 from device_model.contexts import Context
-from device_model.scheduler import Completion, FirstOf
 
 _T = TypeVar("_T")
 _INSTANTS = 1 << 62  # as many as it takes

@@ -33,8 +33,9 @@ from weakref import WeakKeyDictionary, WeakSet, ref
 from acl_py.hang import LOOK_S, Vigil
 from acl_py.loops import holder
 from acl_py.threads import GRACE_S, is_hopeless
+from device_model.completions import Completion, Nanoseconds
 from device_model.errors import INTERRUPTS
-from device_model.scheduler import Completion, Nanoseconds, Scheduler
+from device_model.scheduler import Scheduler
 
 BUDGET = 50_000  # instants in one go; then the loop turns, so that a long jump does not block it
 EMPTY_LOOKS = 2

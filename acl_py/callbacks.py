@@ -20,8 +20,9 @@ from acl_py.scopes import Scope, current, found, here
 from acl_py.signals import check_signals
 from acl_py.sites import Site, site_of
 from acl_py.streams import StreamLike, resolve
+from device_model.completions import Completion, Nanoseconds, Need
 from device_model.ops import HostFunction, Lane, Op
-from device_model.scheduler import Completion, Nanoseconds, Need, nanoseconds
+from device_model.scheduler import nanoseconds
 
 _CALLBACK = "callback "  # how the names of their steps begin
 

@@ -17,6 +17,7 @@ from acl_py.scopes import Scope, current, found, scope_var
 from acl_py.sites import Site, site_of
 from acl_py.streams import StreamLike, resolve
 from device_model import memory as model
+from device_model.completions import NOTHING, Completion
 from device_model.memory import Allocation, Buffer, Space
 from device_model.ops import (
     D2D,
@@ -32,7 +33,6 @@ from device_model.ops import (
     PitchedCopy,
 )
 from device_model.rules import CopyKind, HostToHost, PageableCopy, SyncCopy
-from device_model.scheduler import NOTHING, Completion
 from device_model.streams import Stream
 
 _PLACES = {Space.DEVICE: "device", Space.PINNED: "pinned host", Space.PAGEABLE: "pageable host"}

@@ -8,7 +8,7 @@ from typing import Any
 from acl_py.errors import DeadlockError
 from acl_py.tasks import meetings
 from device_model.chains import Chains
-from device_model.scheduler import Completion
+from device_model.completions import Completion
 
 # What the last link of a chain says, and what would help there.
 _REMEDIES = (

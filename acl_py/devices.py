@@ -7,11 +7,11 @@ from acl_py.runtime import Limit, Runtime
 from acl_py.scopes import Scope, change, current, here
 from acl_py.sites import Site, site_of
 from acl_py.streams import limit_of
+from device_model.completions import AllOf
 from device_model.contexts import Context as Context
 from device_model.device import Device
 from device_model.rules import ContextGone, DeviceSync, Reset
 from device_model.rules import Init as InitRule
-from device_model.scheduler import AllOf
 
 
 async def Init() -> None:

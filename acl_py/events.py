@@ -9,10 +9,10 @@ from acl_py.runtime import Limit
 from acl_py.scopes import Scope, current, found, scope_var
 from acl_py.sites import Site, site_of
 from acl_py.streams import Status, StreamLike, answered, check_bound, check_event, limit_of, resolve
+from device_model.completions import NOTHING, Completion
 from device_model.events import CountedEvent, FlagEvent
 from device_model.events import Event as Event
 from device_model.rules import EventClass
-from device_model.scheduler import NOTHING, Completion
 from device_model.streams import Stream
 
 

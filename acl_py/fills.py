@@ -11,10 +11,10 @@ from acl_py.scopes import Scope, current
 from acl_py.sites import Site, site_of
 from acl_py.streams import StreamLike, resolve
 from device_model import memory as model
+from device_model.completions import NOTHING, Completion
 from device_model.memory import Space
 from device_model.ops import Fill
 from device_model.rules import SyncCopy
-from device_model.scheduler import NOTHING, Completion
 from device_model.streams import Stream
 
 

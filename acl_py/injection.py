@@ -9,11 +9,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from device_model.completions import Nanoseconds
 from device_model.contexts import Context
 from device_model.device import Device
 from device_model.faults import REMEDY, Rule, Verdict
 from device_model.ops import Op
-from device_model.scheduler import Nanoseconds
 from device_model.staging import submit_within
 from device_model.streams import Stream
 

@@ -35,11 +35,12 @@ from acl_py.scopes import Barred, Scope, found, scope_var
 from acl_py.sites import site_of
 from acl_py.streams import StreamLike, resolve
 from device_model import memory as model
+from device_model.completions import Completion
 from device_model.errors import DeviceError
 from device_model.memory import Buffer, Space
 from device_model.ops import Extent, Kernel, Label, Lane, Op, Work
 from device_model.profile import DeviceProfile
-from device_model.scheduler import Completion, nanoseconds
+from device_model.scheduler import nanoseconds
 from device_model.streams import Stream
 
 MAX_BLOCKS = 2**31 - 1

@@ -17,12 +17,12 @@ from acl_py.scopes import Scope, current
 from acl_py.sites import Site, site_of
 from acl_py.streams import StreamLike, resolve
 from device_model import memory as model
+from device_model.completions import NOTHING, AllOf, Completion, Nanoseconds
 from device_model.device import Device
 from device_model.memory import Allocation, Origin
 from device_model.memory import Buffer as Buffer
 from device_model.ops import Op
 from device_model.rules import Release
-from device_model.scheduler import NOTHING, AllOf, Completion, Nanoseconds
 from device_model.streams import Stream
 from device_model.workers import Workers
 

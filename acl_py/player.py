@@ -26,11 +26,11 @@ from acl_py.programs import Program, ProgramError, Step
 from acl_py.runtime import Runtime
 from acl_py.scopes import SUCCESS, last_error
 from acl_py.trace import Trace
+from device_model.completions import Completion
 from device_model.memory import Space
 from device_model.memory.backing import ROOM
 from device_model.printable import printable
 from device_model.rules import KernelFailure
-from device_model.scheduler import Completion
 
 GAP_NS = 380  # between two calls (measured: timelines, medians of 0.32 to 0.42 us for every pair of calls)
 TOUCH_NS_PER_MIB = (

@@ -20,6 +20,7 @@ from acl_py.routes import asynchronous, routes_of
 from acl_py.scopes import Barred, last_error
 from acl_py.sites import Site
 from device_model.chains import Chains
+from device_model.completions import Completion, FirstOf, Nanoseconds
 from device_model.contexts import Context
 from device_model.device import Device
 from device_model.errors import DeviceError, code_of
@@ -29,7 +30,7 @@ from device_model.observe import Hooks, Observer
 from device_model.ops import Op
 from device_model.profile import DeviceProfile
 from device_model.rules import SyncRules
-from device_model.scheduler import END_NS, Completion, FirstOf, Nanoseconds, Scheduler, check_clock, nanoseconds
+from device_model.scheduler import END_NS, Scheduler, check_clock, nanoseconds
 from device_model.streams import HardwareQueue, Stream
 from device_model.workers import Workers
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from acl_py import injection
 from acl_py.errors import AclError, Kind
+from device_model.completions import Completion
 from device_model.contexts import Context
 from device_model.ops import Op
 from device_model.rules import CUDA, Code
-from device_model.scheduler import Completion
 from device_model.streams import Stream
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from acl_py.runtime import Runtime
 from acl_py.scopes import Scope, current
 from acl_py.sites import site_of
 from acl_py.streams import StreamLike, resolve
+from device_model.completions import Completion, Nanoseconds
 from device_model.memory import Allocation, Space
 from device_model.rules import EventClass
-from device_model.scheduler import Completion, Nanoseconds
 from device_model.signals import Compare as Compare
 from device_model.signals import Notify as Notify
 from device_model.streams import Stream

@@ -8,9 +8,9 @@ from acl_py.errors import DeviceError, Kind
 from acl_py.runtime import Limit, Runtime
 from acl_py.scopes import Scope, current, found, scope_var
 from acl_py.sites import Site, site_of
+from device_model.completions import NOTHING, Completion
 from device_model.events import Event
 from device_model.rules import Destroy, EventClass, ForeignStream
-from device_model.scheduler import NOTHING, Completion
 from device_model.streams import Stream as Stream
 
 

@@ -8,10 +8,10 @@ from acl_py.errors import DeviceError
 from acl_py.runtime import Runtime
 from acl_py.scopes import Scope
 from acl_py.sites import Site
+from device_model.completions import NOTHING, Completion
 from device_model.memory import Space
 from device_model.ops import D2D, H2D, H2H, ON_DEVICES, P2P, P2P_STAGED, Copy, Fill, Op, UnreachableCopy
 from device_model.rules import PageableCopy, PeerAccess, SyncCopy
-from device_model.scheduler import NOTHING, Completion
 from device_model.streams import Stream
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from device_model.completions import AllOf, Completion, FirstOf, Need, Process
 from device_model.ops import Op
-from device_model.scheduler import AllOf, Completion, FirstOf, Need, Process
 from device_model.streams import Step
 
 if TYPE_CHECKING:

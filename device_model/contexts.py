@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from sys import maxsize
 from typing import TYPE_CHECKING
 
+from device_model.completions import AllOf, Completion, Nanoseconds
 from device_model.errors import INTERRUPTS, DeviceError, Kind
 from device_model.events import CountedEvent, Event, FlagEvent, RecordedEvent
 from device_model.rules import DefaultStream, EventClass, KernelFailure
-from device_model.scheduler import AllOf, Completion, Nanoseconds
 from device_model.streams import LegacyOrder, LegacyStream, Stream, UnorderedStream
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from itertools import chain
 from sys import maxsize
 
+from device_model.completions import NOTHING, AllOf, Completion, Nanoseconds, Need
 from device_model.contexts import Context
 from device_model.engines import CopyEngine, Dispatcher, HostThread
 from device_model.errors import DeviceError
@@ -13,7 +14,7 @@ from device_model.observe import Hooks
 from device_model.ops import CoreKernel, Lane, Occupation, Op, dropped
 from device_model.profile import DeviceProfile, Latencies
 from device_model.rules import SyncRules
-from device_model.scheduler import NOTHING, AllOf, Completion, Nanoseconds, Need, Scheduler
+from device_model.scheduler import Scheduler
 from device_model.signals import Notify, Words
 from device_model.staging import Staging
 from device_model.streams import HardwareQueue, Stream

@@ -21,9 +21,10 @@ from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
+from device_model.completions import Nanoseconds
 from device_model.ops import CoreKernel, Fill, HostFunction, Kernel, Occupation, Op, Work
 from device_model.profile import Curve
-from device_model.scheduler import Nanoseconds, Scheduler
+from device_model.scheduler import Scheduler
 from device_model.streams import HardwareQueue
 
 Finish = Callable[[Op, Nanoseconds], None]  # what the device does with an operation whose time is over

@@ -9,9 +9,9 @@ until it is set, whichever record does that: one made later, or one that is long
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar
 
+from device_model.completions import Completion, Nanoseconds
 from device_model.levels import Level, within
 from device_model.rules import EventClass
-from device_model.scheduler import Completion, Nanoseconds
 
 if TYPE_CHECKING:
     from device_model.contexts import Context

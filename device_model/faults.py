@@ -17,10 +17,11 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from device_model import memory
+from device_model.completions import Completion, Nanoseconds
 from device_model.errors import CodedError, DeviceError, Kind
 from device_model.observe import Hooks
 from device_model.ops import Kernel, Op, Work
-from device_model.scheduler import Completion, Nanoseconds, Scheduler
+from device_model.scheduler import Scheduler
 from device_model.streams import Stream
 
 if TYPE_CHECKING:

@@ -6,8 +6,9 @@ The courses of events here are for `Stream.step`.
 from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING
 
+from device_model.completions import Completion, FirstOf, Nanoseconds
 from device_model.errors import DeviceError, Kind
-from device_model.scheduler import Completion, FirstOf, Nanoseconds, Scheduler
+from device_model.scheduler import Scheduler
 
 if TYPE_CHECKING:
     from device_model.streams import Stream

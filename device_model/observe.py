@@ -8,17 +8,17 @@ order in which they were added, at the simulated instant of what they are told. 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from device_model.scheduler import Nanoseconds
+from device_model.completions import Nanoseconds
 
 if TYPE_CHECKING:
     from device_model.aicore.findings import Finding
     from device_model.aicore.runner import Result
+    from device_model.completions import Completion
     from device_model.errors import DeviceError
     from device_model.events import Event
     from device_model.faults import Rule
     from device_model.memory import Allocation
     from device_model.ops import Op
-    from device_model.scheduler import Completion
     from device_model.streams import Stream
 
 

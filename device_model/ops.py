@@ -18,9 +18,9 @@ from functools import cache
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from device_model import memory
+from device_model.completions import Completion, Nanoseconds
 from device_model.errors import DeviceError, Kind, text_of
 from device_model.memory import Allocation, Space
-from device_model.scheduler import Completion, Nanoseconds
 
 if TYPE_CHECKING:
     from device_model.aicore.runner import Result

@@ -21,9 +21,9 @@ from typing import Any, get_args, get_type_hints
 
 from device_model.aicore.spec import CoreSpec
 from device_model.amounts import MOST, Count, Few
+from device_model.completions import Nanoseconds
 from device_model.printable import printable
 from device_model.rules import RULES
-from device_model.scheduler import Nanoseconds
 
 _SOURCES = ("measured", "documented", "assumed")
 _FOLDER = Path(__file__).with_name("profiles")

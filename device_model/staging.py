@@ -15,9 +15,10 @@ of it was found on an H200: see docs/accuracy.md, "pageable memory".
 from collections import deque
 from collections.abc import Iterator
 
+from device_model.completions import NOTHING, Completion, Nanoseconds, Need, Process
 from device_model.ops import D2H, H2D, Copy, Op
 from device_model.profile import DeviceProfile
-from device_model.scheduler import NOTHING, Completion, Nanoseconds, Need, Process, Scheduler
+from device_model.scheduler import Scheduler
 from device_model.streams import Stream
 
 

@@ -18,9 +18,10 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
+from device_model.completions import NOTHING, AllOf, Completion, Nanoseconds, Need, Process
 from device_model.errors import DeviceError
 from device_model.ops import Op
-from device_model.scheduler import NOTHING, AllOf, Completion, Nanoseconds, Need, Process, Scheduler
+from device_model.scheduler import Scheduler
 
 if TYPE_CHECKING:
     from device_model.contexts import Context

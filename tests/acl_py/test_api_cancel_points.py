@@ -55,8 +55,8 @@ from acl_py import (
 )
 from acl_py.scopes import scope_var
 from device_model import memory as model
+from device_model.completions import Completion
 from device_model.profile import load
-from device_model.scheduler import Completion
 
 LONG = busy("long", 100)
 NEXT = busy("next", 1)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from device_model.completions import Completion
 from device_model.device import Device
 from device_model.errors import DeviceError
 from device_model.memory import Memory
@@ -9,7 +10,7 @@ from device_model.observe import Hooks, Observer
 from device_model.ops import D2D, D2H, H2D, Copy, Fill, HostFunction, Kernel, Label, Lane, Op
 from device_model.profile import Curve, load
 from device_model.rules import CUDA
-from device_model.scheduler import Completion, Scheduler
+from device_model.scheduler import Scheduler
 from device_model.workers import Workers
 
 MIB = 1 << 20

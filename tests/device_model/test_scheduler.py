@@ -2,8 +2,9 @@
 
 import pytest
 
+from device_model.completions import NOTHING, AllOf, Completion, Process
 from device_model.ops import Lane
-from device_model.scheduler import NOTHING, AllOf, Completion, Process, Scheduler
+from device_model.scheduler import Scheduler
 
 
 class Noting:

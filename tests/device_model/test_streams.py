@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rig import Rig, tiny
 
-from device_model.scheduler import NOTHING
+from device_model.completions import NOTHING
 
 WIDE = tiny(queues={"compute": 64}, cores={"resident_kernels": 10**6})  # nobody is in anybody's way
 

@@ -4,7 +4,8 @@ With it the tests of the bridge keep their exact times, whatever the verbs of ac
 """
 
 from acl_py.bridge import Bridge
-from device_model.scheduler import Completion, Nanoseconds, Process, Scheduler
+from device_model.completions import Completion, Nanoseconds, Process
+from device_model.scheduler import Scheduler
 
 SUBMIT, SYNC, QUERY, WAKE = 1_000, 300, 700, 2_000
 US = 1_000

@@ -7,7 +7,7 @@ import pytest
 
 import acl_py
 from acl_py import CreateStream, HostThread, HostWork, LaunchKernel, Sleep, Status, StreamQuery, SynchronizeStream
-from device_model.scheduler import Completion
+from device_model.completions import Completion
 
 
 def _busy(us):
