@@ -21,8 +21,9 @@ from acl_py.signals import check_signals
 from acl_py.sites import Site, site_of
 from acl_py.streams import StreamLike, resolve
 from device_model.completions import Completion, Nanoseconds, Need
-from device_model.ops import HostFunction, Lane, Op
+from device_model.ops import Op
 from device_model.scheduler import nanoseconds
+from device_model.work import HostFunction, Lane
 
 _CALLBACK = "callback "  # how the names of their steps begin
 

@@ -19,21 +19,10 @@ from acl_py.streams import StreamLike, resolve
 from device_model import memory as model
 from device_model.completions import NOTHING, Completion
 from device_model.memory import Allocation, Buffer, Space
-from device_model.ops import (
-    D2D,
-    H2D,
-    H2H,
-    ON_DEVICES,
-    P2P,
-    P2P_STAGED,
-    BlindCopy,
-    Copy,
-    Label,
-    Op,
-    PitchedCopy,
-)
+from device_model.ops import ON_DEVICES, P2P, P2P_STAGED, Op
 from device_model.rules import CopyKind, HostToHost, PageableCopy, SyncCopy
 from device_model.streams import Stream
+from device_model.work import D2D, H2D, H2H, BlindCopy, Copy, Label, PitchedCopy
 
 _PLACES = {Space.DEVICE: "device", Space.PINNED: "pinned host", Space.PAGEABLE: "pageable host"}
 # With these, a copy between two host addresses of which one is pageable stays one from host to host; with the others

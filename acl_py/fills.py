@@ -13,9 +13,9 @@ from acl_py.streams import StreamLike, resolve
 from device_model import memory as model
 from device_model.completions import NOTHING, Completion
 from device_model.memory import Space
-from device_model.ops import Fill
 from device_model.rules import SyncCopy
 from device_model.streams import Stream
+from device_model.work import Fill
 
 
 async def MemsetAsync(dst: Memory, dest_max: int, value: int, count: int, stream: StreamLike = None) -> Completion:

@@ -38,10 +38,11 @@ from device_model import memory as model
 from device_model.completions import Completion
 from device_model.errors import DeviceError
 from device_model.memory import Buffer, Space
-from device_model.ops import Extent, Kernel, Label, Lane, Op, Work
+from device_model.ops import Op
 from device_model.profile import DeviceProfile
 from device_model.scheduler import nanoseconds
 from device_model.streams import Stream
+from device_model.work import Extent, Kernel, Label, Lane, Work
 
 MAX_BLOCKS = 2**31 - 1
 _MAX_LAUNCHES = 1 << 16  # launches that a simulation remembers

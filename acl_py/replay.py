@@ -13,9 +13,10 @@ from acl_py.programs import Program
 from acl_py.scopes import SUCCESS, Scope, last_error, scope_var
 from acl_py.simulation import build
 from acl_py.trace import Trace
-from device_model.ops import Copy, Fill, HostFunction, Op
+from device_model.ops import Op
 from device_model.profile import DeviceProfile, Latencies
 from device_model.rules import SyncRules
+from device_model.work import Copy, Fill, HostFunction
 from device_model.workers import Workers
 
 _KERNELS = ("launch", "inc", "touch")

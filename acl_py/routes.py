@@ -3,8 +3,8 @@
 from enum import IntEnum
 
 from device_model.memory import Space
-from device_model.ops import D2D, D2H, H2D, H2H, Label
 from device_model.rules import CopyKind
+from device_model.work import D2D, D2H, H2D, H2H, Label
 
 
 class MemcpyKind(IntEnum):

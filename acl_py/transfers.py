@@ -10,9 +10,10 @@ from acl_py.scopes import Scope
 from acl_py.sites import Site
 from device_model.completions import NOTHING, Completion
 from device_model.memory import Space
-from device_model.ops import D2D, H2D, H2H, ON_DEVICES, P2P, P2P_STAGED, Copy, Fill, Op, UnreachableCopy
+from device_model.ops import ON_DEVICES, P2P, P2P_STAGED, Op, UnreachableCopy
 from device_model.rules import PageableCopy, PeerAccess, SyncCopy
 from device_model.streams import Stream
+from device_model.work import D2D, H2D, H2H, Copy, Fill
 
 
 def sync_stream(scope: Scope) -> Stream:

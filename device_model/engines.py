@@ -22,10 +22,11 @@ from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from device_model.completions import Nanoseconds
-from device_model.ops import CoreKernel, Fill, HostFunction, Kernel, Occupation, Op, Work
+from device_model.ops import Op
 from device_model.profile import Curve
 from device_model.scheduler import Scheduler
 from device_model.streams import HardwareQueue
+from device_model.work import CoreKernel, Fill, HostFunction, Kernel, Occupation, Work
 
 Finish = Callable[[Op, Nanoseconds], None]  # what the device does with an operation whose time is over
 WORTHWHILE = 2  # rounds of equal waves that are skipped rather than played

@@ -20,9 +20,10 @@ from device_model import memory
 from device_model.completions import Completion, Nanoseconds
 from device_model.errors import CodedError, DeviceError, Kind
 from device_model.observe import Hooks
-from device_model.ops import Kernel, Op, Work
+from device_model.ops import Op
 from device_model.scheduler import Scheduler
 from device_model.streams import Stream
+from device_model.work import Kernel, Work
 
 if TYPE_CHECKING:
     from device_model.device import Device

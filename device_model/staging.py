@@ -16,10 +16,11 @@ from collections import deque
 from collections.abc import Iterator
 
 from device_model.completions import NOTHING, Completion, Nanoseconds, Need, Process
-from device_model.ops import D2H, H2D, Copy, Op
+from device_model.ops import Op
 from device_model.profile import DeviceProfile
 from device_model.scheduler import Scheduler
 from device_model.streams import Stream
+from device_model.work import D2H, H2D, Copy
 
 
 def submit_within(stream: Stream, op: Op, ready_ns: Nanoseconds) -> None:

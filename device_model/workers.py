@@ -19,8 +19,9 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from device_model.errors import DeviceError
-from device_model.ops import Extent, Op, Work
+from device_model.ops import Op
 from device_model.scheduler import Scheduler
+from device_model.work import Extent, Work
 
 INLINE_BYTES = 4 << 20  # smaller bodies are not worth a hand-over (docs/design.md has the measurement)
 

@@ -15,8 +15,9 @@ from acl_py.sites import Site
 from acl_py.trace.instructions import CoreInstruction, Instructions
 from device_model.faults import Rule
 from device_model.observe import Observer
-from device_model.ops import CoreKernel, Label, Op
+from device_model.ops import Op
 from device_model.streams import Stream
+from device_model.work import CoreKernel, Label
 
 if TYPE_CHECKING:
     from device_model.aicore.runner import Result

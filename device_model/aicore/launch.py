@@ -27,7 +27,7 @@ from device_model.aicore.tensors import GlobalBuffer
 from device_model.aicore.timing import Timeline
 from device_model.errors import DeviceError, Kind
 from device_model.memory import Allocation
-from device_model.ops import CoreKernel, Extent, Label, Occupation, check_alive
+from device_model.work import CoreKernel, Extent, Label, Occupation, check_alive
 
 Bytes = npt.NDArray[np.uint8]
 

@@ -9,7 +9,7 @@ from rig import MIB, Rig, tiny, whole
 from device_model.errors import DeviceError, Kind
 from device_model.memory import array
 from device_model.observe import Observer
-from device_model.ops import CoreKernel, Label, Lane, Occupation
+from device_model.work import CoreKernel, Label, Lane, Occupation
 from device_model.workers import INLINE_BYTES
 
 

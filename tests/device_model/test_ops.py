@@ -5,7 +5,7 @@ import pytest
 from rig import whole
 
 from device_model.memory import POISON, array
-from device_model.ops import D2D, H2D, Copy, Fill, HostFunction, Kernel, Label, Lane, PitchedCopy
+from device_model.work import D2D, H2D, Copy, Fill, HostFunction, Kernel, Label, Lane, PitchedCopy
 
 
 def bytes_of(allocation):

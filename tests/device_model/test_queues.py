@@ -2,7 +2,7 @@
 
 from rig import Rig, tiny
 
-from device_model.ops import Lane
+from device_model.work import Lane
 
 
 def test_streams_go_round_over_the_queues(rig):

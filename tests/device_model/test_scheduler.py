@@ -3,8 +3,8 @@
 import pytest
 
 from device_model.completions import NOTHING, AllOf, Completion, Process
-from device_model.ops import Lane
 from device_model.scheduler import Scheduler
+from device_model.work import Lane
 
 
 class Noting:

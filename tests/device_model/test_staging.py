@@ -5,7 +5,8 @@ import pytest
 from rig import Rig, line, tiny
 
 from device_model.memory import array
-from device_model.ops import D2H, H2D, Copy, Op
+from device_model.ops import Op
+from device_model.work import D2H, H2D, Copy
 
 CHUNK = 4096  # the tiny profile's: two buffers of it; 1000 ns to begin, then 1 ns for each byte
 LATE = tiny(latency={"submit_copy": 100})

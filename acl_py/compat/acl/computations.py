@@ -21,7 +21,7 @@ from acl_py.kernels import Cost, Launchable, run_out_of_time
 from acl_py.runtime import Runtime
 from device_model.errors import INTERRUPTS, CodedError, DeviceError, text_of
 from device_model.memory import Buffer, Space
-from device_model.ops import Extent, Kernel, Label, Lane
+from device_model.work import Extent, Kernel, Label, Lane
 
 _ORDER = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3}  # kinds of dtypes; the small floats of ml_dtypes are "V"
 

@@ -42,7 +42,7 @@ from acl_py.kernels import Cost, KernelFunction, Launchable
 from acl_py.runtime import Runtime
 from device_model.errors import INTERRUPTS, DeviceError
 from device_model.memory import Buffer
-from device_model.ops import Kernel, Label, Lane
+from device_model.work import Kernel, Label, Lane
 
 ALIGNMENT = 8  # of each argument on an AI core
 POINTER = np.dtype("<u8")

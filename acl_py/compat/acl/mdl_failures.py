@@ -9,7 +9,7 @@ from acl_py.compat.acl.models import DATA_TYPES, FORMATS
 from acl_py.compat.acl.rt_reports import Failure
 from acl_py.compat.acl.session import INVALID_PARAM, SUCCESS, Session, session
 from device_model.memory import Buffer
-from device_model.ops import Extent, Work
+from device_model.work import Extent, Work
 
 GET_TENSOR_INFO = 545008
 _LONGEST_NAME = 4096  # that the binding makes room for

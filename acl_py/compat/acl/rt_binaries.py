@@ -21,8 +21,8 @@ from acl_py.runtime import Runtime
 from acl_py.sites import Site, site_of
 from device_model import memory
 from device_model.memory import Buffer, Space
-from device_model.ops import Work
 from device_model.streams import Stream
+from device_model.work import Work
 
 _LAZY_LOAD, _MAGIC, _CPU_KERNEL_MODE = 1, 2, 3  # aclrtBinaryLoadOptionType
 _MAGICS = (0x43554245, 0x41415246, 0x41494343)  # of binaries for AI cores, vector cores and cube cores
