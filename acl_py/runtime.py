@@ -29,9 +29,10 @@ from device_model.memory import Block, Buffer, Memory
 from device_model.observe import Hooks, Observer
 from device_model.ops import Op
 from device_model.profile import DeviceProfile
+from device_model.queues import HardwareQueue
 from device_model.rules import SyncRules
 from device_model.scheduler import END_NS, Scheduler, check_clock, nanoseconds
-from device_model.streams import HardwareQueue, Stream
+from device_model.streams import Stream
 from device_model.workers import Workers
 
 T = TypeVar("T")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from device_model.completions import AllOf, Completion, FirstOf, Need, Process
 from device_model.ops import Op
-from device_model.streams import Step
+from device_model.steps import Step
 
 if TYPE_CHECKING:
     from device_model.device import Device

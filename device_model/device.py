@@ -13,11 +13,12 @@ from device_model.memory import Memory
 from device_model.observe import Hooks
 from device_model.ops import Op
 from device_model.profile import DeviceProfile, Latencies
+from device_model.queues import HardwareQueue
 from device_model.rules import SyncRules
 from device_model.scheduler import Scheduler
 from device_model.signals import Notify, Words
 from device_model.staging import Staging
-from device_model.streams import HardwareQueue, Stream
+from device_model.streams import Stream
 from device_model.work import CoreKernel, Lane, Occupation, dropped
 from device_model.workers import INLINE_BYTES, Workers
 

@@ -24,8 +24,8 @@ from typing import NamedTuple
 from device_model.completions import Nanoseconds
 from device_model.ops import Op
 from device_model.profile import Curve
+from device_model.queues import HardwareQueue
 from device_model.scheduler import Scheduler
-from device_model.streams import HardwareQueue
 from device_model.work import CoreKernel, Fill, HostFunction, Kernel, Occupation, Work
 
 Finish = Callable[[Op, Nanoseconds], None]  # what the device does with an operation whose time is over

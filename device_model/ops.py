@@ -19,7 +19,8 @@ from device_model.errors import DeviceError, Kind
 from device_model.work import D2D, Copy, Label, Lane, Work
 
 if TYPE_CHECKING:
-    from device_model.streams import HardwareQueue, Stream
+    from device_model.queues import HardwareQueue
+    from device_model.streams import Stream
 
 P2P = Label("p2p", Lane.PEER)  # between two devices
 P2P_STAGED = Label("p2p", Lane.STAGED)  # the same where neither has access to the other
