@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar
 
 from device_model.completions import Completion, Nanoseconds
-from device_model.levels import Level, within
 from device_model.rules import EventClass
+from device_model.steps import Level, within
 
 if TYPE_CHECKING:
     from device_model.contexts import Context

@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from device_model import memory
 from device_model.completions import Completion, Nanoseconds
-from device_model.levels import Level, until
 from device_model.memory import Allocation
 from device_model.observe import Observer
+from device_model.steps import Level, until
 
 if TYPE_CHECKING:
     from device_model.device import Device

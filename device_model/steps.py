@@ -1,10 +1,12 @@
 """Steps: what a stream does itself in its turn, without an engine; levels that streams set and wait for; limits."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from device_model.completions import Completion, Nanoseconds, Process
+from device_model.completions import Completion, FirstOf, Nanoseconds, Process
+from device_model.errors import DeviceError, Kind
+from device_model.scheduler import Scheduler
 
 if TYPE_CHECKING:
     from device_model.streams import Stream
@@ -39,3 +41,75 @@ class Step(Process):
         """It has had its turn."""
         self.stream.steps.pop(self, None)
         super().complete(now)
+
+
+# Levels: flags that streams set, clear and wait for in their turn; and waits that have a limit.
+#
+# The courses of events here are for `Stream.step`.
+
+
+class Level:
+    """A flag that is set or not."""
+
+    __slots__ = ("_raised", "is_set")
+
+    def __init__(self) -> None:
+        self.is_set = False
+        self._raised = Completion()  # done when it is set next
+
+    def raising(self, scheduler: Scheduler) -> Iterator[Completion]:
+        """Set it: who waits may look."""
+        self.is_set = True
+        raised, self._raised = self._raised, Completion()
+        raised.complete(scheduler.now)
+        yield from ()
+
+    def clearing(self) -> Iterator[Completion]:
+        """Clear it."""
+        self.is_set = False
+        yield from ()
+
+    def until_set(self, stream: "Stream", limit_ns: Nanoseconds, what: str) -> Generator[Completion, None, bool]:
+        """Wait until it is set, as `until` does."""
+        return until(lambda: self.is_set, lambda: self._raised, stream, limit_ns, what)
+
+
+def until(
+    is_so: Callable[[], bool],
+    changed: Callable[[], Completion],
+    stream: "Stream",
+    limit_ns: Nanoseconds,
+    what: str,
+) -> Generator[Completion, None, bool]:
+    """Wait until *is_so*, looking again at each *changed*; *limit_ns* at the longest (0: for ever), beyond which
+    *stream* has failed and goes on. Returns whether it is so.
+    """
+    scheduler = stream.scheduler
+    end_ns = scheduler.now + limit_ns
+    while not is_so():
+        if not limit_ns:
+            yield changed()
+        elif scheduler.now >= end_ns:
+            return False
+        else:
+            yield from within(stream, changed(), end_ns - scheduler.now, what)
+    return True
+
+
+def within(stream: "Stream", completion: Completion, limit_ns: Nanoseconds, what: str) -> Iterator[Completion]:
+    """Wait for *completion*, *limit_ns* at the longest; then it is a failure of *stream*, which goes on."""
+    timer = stream.scheduler.timer(stream.scheduler.now + limit_ns)
+    either = FirstOf((completion, timer))
+    try:
+        yield either
+    finally:
+        stream.scheduler.cancel(timer)  # also if the stream is aborted: time is not to go on for its sake
+    if either.first is not completion:
+        stream.context.remember(
+            stream,
+            DeviceError(
+                Kind.OP_WAIT_TIMEOUT,
+                f"{stream!r} has waited {limit_ns / 1e9:g} s for {what}",
+                "see that what it waits for is done, or allow more with SetOpWaitTimeOut()",
+            ),
+        )
