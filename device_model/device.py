@@ -7,7 +7,8 @@ from sys import maxsize
 
 from device_model.completions import NOTHING, AllOf, Completion, Nanoseconds, Need
 from device_model.contexts import Context
-from device_model.engines import CopyEngine, Dispatcher, HostThread
+from device_model.dispatcher import Dispatcher
+from device_model.engines import CopyEngine, HostThread
 from device_model.errors import DeviceError
 from device_model.memory import Memory
 from device_model.observe import Hooks

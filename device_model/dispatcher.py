@@ -1,0 +1,294 @@
+"""The dispatcher: places the blocks of kernels on the AI cores, and runs copies inside the device and fills.
+
+It has one list, ordered by (priority, arrival). The rules it keeps, and their evidence, stand at the head of
+engines.py.
+"""
+
+from heapq import heapify, heappop, heappush
+from typing import NamedTuple
+
+from device_model.completions import Nanoseconds
+from device_model.engines import WORTHWHILE, Begin, Finish, _Engine
+from device_model.ops import Op
+from device_model.profile import Curve
+from device_model.queues import HardwareQueue
+from device_model.scheduler import Scheduler
+from device_model.work import CoreKernel, Fill, Kernel, Work
+
+
+class _Wave:
+    """Exclusive blocks of one kernel that run side by side and end together."""
+
+    __slots__ = ("blocks", "end_ns", "op")
+
+    def __init__(self, op: Op, blocks: int, end_ns: Nanoseconds) -> None:
+        self.op = op
+        self.blocks = blocks
+        self.end_ns = end_ns
+
+
+class _Lead(NamedTuple):
+    """The waves of *op*, the head of the list, are so many rounds of *period_ns* ahead of what has happened."""
+
+    op: Op
+    rounds: int
+    period_ns: Nanoseconds
+
+
+class Dispatcher(_Engine):
+    """Places the blocks of kernels on the AI cores (SMs).
+
+    While the head of the list has more blocks than the cores take, each of its waves is followed by one just like it,
+    until something else frees a core or comes to the head. So all of these rounds but the last are skipped: the waves
+    in flight end that much later. If something does happen meanwhile, `_fall_back` puts them where they really are.
+    """
+
+    __slots__ = (
+        "_arrivals", "_end", "_held", "_lead", "_waves", "begin", "block_overhead_ns",
+        "copy_time", "drain_ns", "fill_time", "finish_core",
+        "list", "open_cores", "pinned_fill_time", "resident", "resident_limit", "shared_blocks", "tail_ns",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        *,
+        cores: int,
+        resident_limit: int,
+        block_overhead_ns: Nanoseconds,
+        drain_ns: Nanoseconds,
+        tail_ns: Nanoseconds,
+        copy_time: Curve,
+        fill_time: Curve,
+        pinned_fill_time: Curve,
+        finish: Finish,
+        begin: Begin,
+        finish_core: Finish,
+    ) -> None:
+        super().__init__(scheduler, "cores", finish)
+        self.begin = begin
+        self.finish_core = finish_core
+        self.open_cores = cores  # those without an exclusive block on them
+        self.shared_blocks = 0  # running blocks that share
+        self.resident = 0  # kernels, copies and fills that have all they need; one that still has blocks to place does
+        # not count, or kernels of higher priority would wait for its end and it for theirs
+        self.resident_limit = resident_limit
+        self.block_overhead_ns = block_overhead_ns  # what a block takes beyond its own work
+        self.drain_ns = drain_ns  # from the end of the last block to the end of the kernel
+        self.tail_ns = tail_ns  # a copy inside the device lets the next one start this long before its end
+        self.copy_time = copy_time
+        self.fill_time = fill_time
+        self.pinned_fill_time = pinned_fill_time
+        self.list: list[tuple[int, int, Op]] = []  # a heap of (priority, arrival, operation)
+        self._arrivals = 0
+        self._held = False  # a copy or fill has the memory of the device for itself
+        self._waves: dict[Op, list[_Wave]] = {}  # those in flight of kernels that have, or had, blocks left to place
+        self._lead: _Lead | None = None
+        self._end = self._ended  # bound once
+
+    def __repr__(self) -> str:
+        return f"<Dispatcher open_cores={self.open_cores} resident={self.resident} listed={len(self.list)}>"
+
+    def head_unblocked(self, queue: HardwareQueue) -> None:
+        """List the ready operations at the head of *queue*."""
+        self._collect(queue)
+        if not self.is_dirty:
+            self.is_dirty = True
+            self.scheduler.dirty.append(self)
+
+    def offer(self, queue: HardwareQueue) -> None:
+        """The same, with the device settled."""
+        self._collect(queue)
+        if self._lead is not None and self._is_disturbed(self._lead):
+            self._fall_back(self._lead, settled=True)
+        self.grant()
+
+    def _collect(self, queue: HardwareQueue) -> None:
+        fifo = queue.fifo
+        while fifo and not fifo[0].blockers:
+            op = fifo.popleft()
+            if queue.waiting:
+                queue.left()
+            self._arrivals += 1
+            heappush(self.list, (op.stream.priority, self._arrivals, op))
+
+    def grant(self) -> None:
+        """Let the head of the list place its blocks, then the next, as long as the head could place all."""
+        self.is_dirty = False
+        if self._lead is not None and self._is_disturbed(self._lead):
+            self._fall_back(self._lead, settled=False)
+        entries = self.list
+        scheduler = self.scheduler
+        while entries and not self._held:
+            op = entries[0][2]
+            work = op.work
+            if op.start_ns < 0 and self.resident >= self.resident_limit:
+                return
+            if type(work) is not Kernel:
+                if not isinstance(work, CoreKernel):
+                    op.start_ns = max(op.ready_ns, scheduler.now)
+                    self._move(op, work)
+                elif not self._take_cores(op, work):
+                    return
+            elif work.exclusive:
+                if not self._place(op, work):
+                    return
+            elif not self.open_cores:
+                return
+            else:  # all blocks at once, so one entry on the heap is enough
+                self.shared_blocks += work.blocks
+                start = op.start_ns = op.ready_ns if op.ready_ns > scheduler.now else scheduler.now
+                end = start + work.block_ns + self.block_overhead_ns + self.drain_ns
+                scheduler.sequence += 1
+                heappush(scheduler.heap, (end, scheduler.sequence, self._end, op))
+            heappop(entries)
+            self.resident += 1
+
+    def drop(self, op: Op) -> None:
+        """It stands in its queue, or is listed."""
+        if op in op.queue.fifo:
+            op.queue.drop(op)
+        else:
+            self.list = [entry for entry in self.list if entry[2] is not op]
+            heapify(self.list)
+            self.mark()
+
+    def _place(self, op: Op, kernel: Kernel) -> bool:
+        """Place as many exclusive blocks as there are empty cores; were that all?"""
+        if op.start_ns < 0:
+            op.left, op.running = kernel.blocks, 0
+        count = min(op.left, self.open_cores - self.shared_blocks)
+        if count <= 0:
+            return False
+        if op.start_ns < 0:
+            op.start_ns = max(op.ready_ns, self.scheduler.now)
+        self.open_cores -= count
+        op.left -= count
+        op.running += count
+        start = max(self.scheduler.now, op.start_ns)
+        period_ns = kernel.block_ns + self.block_overhead_ns
+        wave = _Wave(op, count, start + period_ns)
+        self.scheduler.at(wave.end_ns, self._wave_ended, wave)
+        if not op.left:
+            return True
+        self._waves.setdefault(op, []).append(wave)
+        rounds = op.left // op.running - 1  # but for the last, which may have fewer blocks
+        if rounds >= WORTHWHILE:
+            self._skip(_Lead(op, rounds, period_ns))
+        return False
+
+    def _skip(self, lead: _Lead) -> None:
+        """Let all waves of the head end some rounds later: in each, every wave takes its cores once more."""
+        op, rounds, period_ns = lead
+        op.left -= rounds * op.running
+        for wave in self._waves[op]:
+            wave.end_ns += rounds * period_ns  # `_wave_ended` sees to it
+        self._lead = lead
+
+    def _is_disturbed(self, lead: _Lead) -> bool:
+        """Is there a core for one more block, or another head?"""
+        return self.open_cores > self.shared_blocks or self.list[0][2] is not lead.op
+
+    def _fall_back(self, lead: _Lead, *, settled: bool) -> None:
+        """Let the waves end in the round in which they are now. One that ends at this very instant has been followed by
+        its next only if the device has *settled* since.
+        """
+        op, rounds, period_ns = lead
+        self._lead = None
+        now = self.scheduler.now
+        for wave in self._waves.get(op, ())[:]:
+            end = wave.end_ns - rounds * period_ns
+            passed = 0
+            if end <= now and period_ns:
+                passed = (now - end) // period_ns + 1
+                if not settled and (now - end) % period_ns == 0:
+                    passed -= 1
+            elif end <= now:
+                passed = rounds
+            left = rounds - passed
+            if left <= 0:
+                continue
+            op.left += left * wave.blocks
+            wave.end_ns -= left * period_ns
+            self.scheduler.forget(wave)
+            if wave.end_ns > now:
+                self.scheduler.at(wave.end_ns, self._wave_ended, wave)
+            else:
+                self._wave_ended(wave)
+
+    def _take_cores(self, op: Op, work: CoreKernel) -> bool:
+        """Let a core kernel start on the cores that it wants, if so many are empty."""
+        if self.open_cores - self.shared_blocks < work.cores:
+            return False
+        op.running = work.cores
+        self.open_cores -= work.cores
+        op.start_ns = max(op.ready_ns, self.scheduler.now)
+        self.scheduler.at(op.start_ns, self._run_core, op)
+        return True
+
+    def _run_core(self, op: Op) -> None:
+        """A core kernel starts; running it tells when it ends."""
+        now = self.scheduler.now
+        duration_ns, released = self.begin(op)
+        assert sum(count for _, count in released) == op.running, f"{op!r} gives back other cores than it took"
+        for after_ns, count in released:
+            self.scheduler.at(now + after_ns, self._cores_released, (op, count))
+        self.scheduler.at(now + duration_ns, self._core_ended, op)
+
+    def _cores_released(self, part: tuple[Op, int]) -> None:
+        """Some cores of a core kernel have done their last block."""
+        op, count = part
+        self.open_cores += count
+        op.running -= count
+        self.mark()
+
+    def _core_ended(self, op: Op) -> None:
+        """A core kernel ends."""
+        self.resident -= 1
+        self.finish_core(op, self.scheduler.now)
+        if self.list:
+            self.mark()
+
+    def _move(self, op: Op, work: Work) -> None:
+        """A copy inside the device or a fill begins."""
+        if isinstance(work, Fill):
+            time = (self.pinned_fill_time if work.pinned else self.fill_time)[op.nbytes]
+        else:
+            time = self.copy_time[op.nbytes]
+        end = op.start_ns + time
+        self.scheduler.at(end, self._end, op)
+        if end - self.tail_ns > self.scheduler.now:
+            self._held = True
+            self.scheduler.at(end - self.tail_ns, self._let_next, op)
+
+    def _ended(self, op: Op) -> None:
+        """A kernel, copy or fill ends."""
+        self.resident -= 1
+        work = op.work
+        if type(work) is Kernel and not work.exclusive:
+            self.shared_blocks -= work.blocks
+        self.finish(op, self.scheduler.now)
+        if self.list:
+            self.mark()
+
+    def _wave_ended(self, wave: _Wave) -> None:
+        """Some blocks end together, unless their kernel has skipped rounds meanwhile; their cores are free."""
+        op = wave.op
+        if wave.end_ns > self.scheduler.now:
+            self.scheduler.at(wave.end_ns, self._wave_ended, wave)
+            return
+        waves = self._waves.get(op)
+        if waves is not None and wave in waves:
+            waves.remove(wave)
+            if not waves:
+                del self._waves[op]
+        self.open_cores += wave.blocks
+        op.running -= wave.blocks
+        if not op.left and not op.running:
+            self.scheduler.at(self.scheduler.now + self.drain_ns, self._end, op)
+        self.mark()
+
+    def _let_next(self, op: Op) -> None:  # noqa: ARG002 - only one holds the list
+        """The copy or fill that held the list is nearly done."""
+        self._held = False
+        self.mark()
