@@ -57,7 +57,7 @@ WORDS = {"y": "bytes", "l": "list", "d": "dict"}
 def test_what_does_not(letter, value, told):
     with pytest.raises(TypeError) as raised:
         given("O", letter)(None, value)
-    text = f"argument 2 is not {WORDS[letter]}" if letter in WORDS else "acl.test.function args parse failed"
+    text = f"argument 2 is not {WORDS[letter]}" if letter in WORDS else "acl.test_binding.function args parse failed"
     assert str(raised.value) == text
     (note,) = raised.value.__notes__
     assert told in note
@@ -93,7 +93,11 @@ def test_an_argument_that_may_be_left_out_is_not_none():
 
 def test_what_it_looks_like():
     function = given("k")
-    assert (function.__name__, function.__doc__, function.__module__) == ("function", "What it does.", "acl.test")
+    assert (function.__name__, function.__doc__, function.__module__) == (
+        "function",
+        "What it does.",
+        "acl.test_binding",
+    )
     assert function.letters == "k"
 
 

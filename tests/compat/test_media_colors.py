@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from acl_py.compat.acl.media_colors import STANDARDS, convert
-from acl_py.compat.acl.media_formats import Family
+from acl_py.compat.acl.functions.media.formats import STANDARDS, Family, convert
 
 YUV, RGB = Family.YUV, Family.RGB
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pictures import nv12, packed
 
-from acl_py.compat.acl.media_formats import FORMATS, MediaError
+from acl_py.compat.acl.functions.media.formats import FORMATS, MediaError
 
 NUMBERS = sorted(FORMATS)
 

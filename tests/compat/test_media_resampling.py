@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from acl_py.compat.acl.media_resampling import INTERPOLATIONS, resize
+from acl_py.compat.acl.functions.media.vpc import INTERPOLATIONS, resize
 
 
 def image_of(width, height, seed=5):

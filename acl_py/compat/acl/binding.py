@@ -64,9 +64,9 @@ def takes(letters: str, *, bare: bool = False) -> Callable[[_T], _T]:
     left out, and the function has a default for it. The text of *bare* errors is that of CPython's parser, to which the
     binding leaves the words in places.
 
-    In which module it belongs follows from the file: `rt_streams.py` is part of `acl.rt`, `base.py` of `acl` itself.
-    The wrapper is written for the one function, as source: these calls are many, and a loop over letters costs more
-    than most of them do.
+    In which module it belongs follows from the file: `rt/streams.py` is part of `acl.rt`, `base/calls.py` of `acl`
+    itself. The wrapper is written for the one function, as source: these calls are many, and a loop over letters costs
+    more than most of them do.
     """
     required, _, optional = letters.partition("|")
     if len(optional) > 1 or set(required + optional) - set(_QUICK):
@@ -173,8 +173,9 @@ def _wrapper(
 
 
 def _module_of(function: Callable[..., Any]) -> str:
-    stem = function.__module__.rpartition(".")[2].partition("_")[0]
-    return "acl" if stem == "base" else f"acl.{stem}"
+    """The module of the binding that *function* is in: the name of its folder in functions/."""
+    folder, _, _ = function.__module__.removeprefix("acl_py.compat.acl.functions.").partition(".")
+    return "acl" if folder == "base" else f"acl.{folder}"
 
 
 def _positional(signature: inspect.Signature) -> inspect.Signature:

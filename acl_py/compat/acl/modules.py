@@ -1,6 +1,6 @@
 """The module objects that scripts import: `acl` and its sub-modules, with nothing in them but the functions.
 
-A function of the list (signatures.txt) that no file of this package defines has no meaning on a simulated device: it is
+A function of the list (signatures.txt) that no file in functions/ defines has no meaning on a simulated device: it is
 made here, takes what the list says and answers that it is not supported.
 """
 
@@ -18,10 +18,12 @@ from acl_py.compat.acl import host_objects, sidecars
 from acl_py.compat.acl import session as sessions
 from acl_py.compat.acl.binding import takes
 from acl_py.compat.acl.signatures import Signature, read
+from acl_py.sites import PACKAGE
 
 _SUBMODULES = ("rt", "mdl", "op", "media", "util", "prof", "blas", "himpi", "fv")
 _NAMES = ("acl", *(f"acl.{name}" for name in _SUBMODULES))
 _ORIGIN = "acl_py.compat.acl"
+_FUNCTIONS = Path(PACKAGE, "compat", "acl", "functions")  # a folder for each module
 _replaced: dict[str, ModuleType] = {}  # what had these names before
 
 
@@ -74,11 +76,9 @@ def build() -> dict[str, ModuleType]:
 
 
 def _functions() -> Iterator[Callable[..., Any]]:
-    """What the files of this package define with `takes`, `runs` or `gives`."""
-    for file in sorted(Path(__file__).parent.glob("*.py")):
-        if file.stem.partition("_")[0] not in ("base", *_SUBMODULES):
-            continue
-        module = import_module(f"acl_py.compat.acl.{file.stem}")
+    """What the files in functions/ define with `takes`, `runs` or `gives`."""
+    for file in sorted(_FUNCTIONS.glob("*/*.py")):
+        module = import_module(f"{_ORIGIN}.functions.{file.parent.name}.{file.stem}")
         yield from (each for each in vars(module).values() if hasattr(each, "letters"))
 
 
@@ -88,7 +88,7 @@ def _stand_in(signature: Signature) -> Callable[..., Any]:
         return signature.failure(sessions.session().not_supported(signature.full_name.removeprefix("acl.")))
 
     answer.__name__ = signature.name
-    answer.__module__ = f"acl_py.compat.acl.{signature.module.removeprefix('acl').lstrip('.') or 'base'}"
+    answer.__module__ = f"{_ORIGIN}.functions.{signature.module.removeprefix('acl').lstrip('.') or 'base'}"
     answer.__doc__ = "Not simulated: gives 207000 where it gives a code."
     return takes(signature.letters)(answer)
 

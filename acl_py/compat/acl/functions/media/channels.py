@@ -7,8 +7,8 @@ from typing import Any
 
 import acl_py as native
 from acl_py.compat.acl.binding import gives, runs
+from acl_py.compat.acl.functions.media.descriptions import Channel
 from acl_py.compat.acl.lookups import Running
-from acl_py.compat.acl.media_descriptions import Channel
 from acl_py.compat.acl.session import INVALID_PARAM, Session
 from device_model.memory import Buffer
 

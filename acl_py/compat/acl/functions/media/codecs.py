@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from acl_py.compat.acl.media_formats import NV12, Image, MediaError
+from acl_py.compat.acl.functions.media.formats import NV12, Image, MediaError
 
 CSS_444, CSS_422, CSS_420, CSS_GRAY, CSS_440, CSS_411, CSS_UNKNOWN = 0, 1, 2, 3, 4, 5, 1000  # acldvppJpegFormat
 # Sampling factors of luma (across, down) where chroma has (1, 1), by name; and the format that keeps it, V before U.

@@ -11,7 +11,7 @@ import numpy as np
 
 from acl_py.compat.acl.binding import takes
 from acl_py.compat.acl.computations import tell
-from acl_py.compat.acl.media_codecs import (
+from acl_py.compat.acl.functions.media.codecs import (
     CSS_GRAY,
     KEPT,
     Header,
@@ -25,8 +25,8 @@ from acl_py.compat.acl.media_codecs import (
     header,
     pillow,
 )
-from acl_py.compat.acl.media_descriptions import JpegConfig, Picture
-from acl_py.compat.acl.media_formats import (
+from acl_py.compat.acl.functions.media.descriptions import JpegConfig, Picture
+from acl_py.compat.acl.functions.media.formats import (
     FORMATS,
     NV12,
     NV21,
@@ -37,7 +37,7 @@ from acl_py.compat.acl.media_formats import (
     MediaError,
     aligned,
 )
-from acl_py.compat.acl.media_tasks import FORMAT_NOT_MATCH, host_bytes, microseconds, queue, reporting
+from acl_py.compat.acl.functions.media.tasks import FORMAT_NOT_MATCH, host_bytes, microseconds, queue, reporting
 from acl_py.compat.acl.session import INVALID_PARAM, NOT_SUPPORTED, SUCCESS, Session, session
 from acl_py.kernels import Cost, In, Out, kernel
 from device_model.memory import Buffer

@@ -11,10 +11,10 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from acl_py.compat.acl.base_tensors import TensorDesc
 from acl_py.compat.acl.binding import check_ints, runs, takes
 from acl_py.compat.acl.computations import tell
-from acl_py.compat.acl.op_attributes import attributes_of
+from acl_py.compat.acl.functions.base.tensors import TensorDesc
+from acl_py.compat.acl.functions.op.attributes import attributes_of
 from acl_py.compat.acl.operators import operator_of
 from acl_py.compat.acl.session import INVALID_PARAM, SUCCESS, Session, session
 

@@ -10,8 +10,7 @@ from itertools import count
 from typing import Any
 
 from acl_py.compat.acl.binding import takes
-from acl_py.compat.acl.media_colors import STANDARDS
-from acl_py.compat.acl.media_formats import UNKNOWN
+from acl_py.compat.acl.functions.media.formats import STANDARDS, UNKNOWN
 from acl_py.compat.acl.session import INVALID_PARAM, SUCCESS, session
 
 CHANNEL_EXISTS = 148051  # ACL_ERROR_RELATIVE_RESOURCE_NOT_CLEARED

@@ -1,0 +1,1 @@
+"""The functions of `acl.op`. May import face, standins, base/ and the native API."""
