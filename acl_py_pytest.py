@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from acl_py.compat.acl.session import Session
+    from acl_py.compat.acl.face.session import Session
 
 # acl_py is imported when a test wants it: pytest loads this file in every run on a machine that has acl_py.
 
@@ -45,7 +45,7 @@ class AclSession:
     @property
     def session(self) -> "Session":
         """The session behind the module; the first call begins it."""
-        from acl_py.compat.acl.session import own_session
+        from acl_py.compat.acl.face.session import own_session
 
         return own_session()
 

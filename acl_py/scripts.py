@@ -19,7 +19,8 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
 
-from acl_py.compat.acl import binding, hanging, install, processes
+from acl_py.compat.acl import hanging, install, processes
+from acl_py.compat.acl.face import binding
 from acl_py.errors import DeadlockError
 
 _INTERRUPTED = 130

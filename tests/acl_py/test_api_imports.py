@@ -8,7 +8,7 @@ from dataclasses import fields
 import pytest
 
 from acl_py.cli import run_command
-from acl_py.compat.acl.session import Options
+from acl_py.compat.acl.face.session import Options
 
 ONLY_FOR_SOME = {"structlog", "greenlet", "typer", "rich", "pydantic", "uvloop", "anyio", "ml_dtypes", "threadpoolctl"}
 

@@ -5,7 +5,7 @@ import ctypes
 import numpy as np
 from card import done, made
 
-from acl_py.compat.acl.session import session
+from acl_py.compat.acl.face.session import session
 
 ADD = """
 [[kernels]]

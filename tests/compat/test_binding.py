@@ -9,8 +9,8 @@ import pytest
 
 import acl_py
 from acl_py.compat.acl import install, uninstall
-from acl_py.compat.acl.binding import takes
-from acl_py.compat.acl.session import session
+from acl_py.compat.acl.face.binding import takes
+from acl_py.compat.acl.face.session import session
 
 
 def given(*letters):

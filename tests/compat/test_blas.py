@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from card import content, done, made
 
-from acl_py.compat.acl.session import session
+from acl_py.compat.acl.face.session import session
 
 H2D = 1
 N, T, NZ = range(3)  # aclTransType

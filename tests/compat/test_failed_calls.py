@@ -10,8 +10,8 @@ import pytest
 from card import done, made
 
 from acl_py.compat.acl import register_op, unregister_op
+from acl_py.compat.acl.face.session import session
 from acl_py.compat.acl.report import report
-from acl_py.compat.acl.session import session
 
 
 def failed():

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from card import D2H, H2D, H2H, content, done, made
 
-from acl_py.compat.acl.host_objects import objects
+from acl_py.compat.acl.face.host_objects import objects
+from acl_py.compat.acl.face.session import session
 from acl_py.compat.acl.report import findings, report
-from acl_py.compat.acl.session import session
 
 N = 64
 pytestmark = pytest.mark.filterwarnings("ignore:.*deprecated:DeprecationWarning")

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from kernel_launches import append, appended, binary_of, download, function_of, kernels_run, upload
 
 from acl_py.compat.acl import Parameter, register_kernel, unregister_kernel
+from acl_py.compat.acl.face.session import session
 from acl_py.compat.acl.report import leaks
-from acl_py.compat.acl.session import session
 
 X = np.arange(4, dtype=np.int32)
 

@@ -19,8 +19,8 @@ from kernel_launches import (
 import acl_py
 from acl_py import asc
 from acl_py.compat.acl import Parameter, register_kernel, unregister_kernel
+from acl_py.compat.acl.face.session import session
 from acl_py.compat.acl.report import findings, leaks
-from acl_py.compat.acl.session import session
 
 X, Y = np.arange(8, dtype=np.int32), np.arange(8, dtype=np.int32) * 10
 CONTENT = b"the bytes of a binary"

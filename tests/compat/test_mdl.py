@@ -8,7 +8,7 @@ from card import D2H, H2D, content, done, made, module, now
 
 import acl_py
 from acl_py.compat.acl import Tensor, install, register_model, uninstall, unregister_model
-from acl_py.compat.acl.session import session
+from acl_py.compat.acl.face.session import session
 
 SIDECAR = """
 compute = "net:infer"

@@ -8,8 +8,8 @@ from types import ModuleType
 import pytest
 
 from acl_py.compat.acl import install, uninstall
-from acl_py.compat.acl import session as sessions
-from acl_py.compat.acl.signatures import read
+from acl_py.compat.acl.face import session as sessions
+from acl_py.compat.acl.face.signatures import read
 from acl_py.log import disable, enable
 
 SIGNATURES = list(read())

@@ -11,8 +11,8 @@ import acl_py
 from acl_py import DeadlockError, MemcpyKind
 from acl_py.blocking import finish
 from acl_py.compat.acl import handle_of, install, object_of, uninstall
+from acl_py.compat.acl.face.session import GuestSession, session
 from acl_py.compat.acl.report import leaks
-from acl_py.compat.acl.session import GuestSession, session
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from card import content, made
 
+from acl_py.compat.acl.face.session import session
 from acl_py.compat.acl.report import findings, leaks
-from acl_py.compat.acl.session import session
 
 H2D = 1
 N = 64

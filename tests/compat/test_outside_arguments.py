@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from acl_py.compat.acl import object_of
-from acl_py.compat.acl.session import session
+from acl_py.compat.acl.face.session import session
 
 BARE = "util.start_thread"  # its words are those of CPython's parser alone
 NAMED = "util.stop_thread", "rt.malloc", "rt.create_stream", "rt.peek_at_last_error", "mdl.execute", "media.dvpp_malloc"

@@ -8,7 +8,7 @@ import pytest
 from card import broken, done, launch, made, module, now, work
 
 from acl_py import DeadlockError
-from acl_py.compat.acl.session import session
+from acl_py.compat.acl.face.session import session
 from acl_py.faults import Guard, fail
 
 

@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 from acl_py import log
 from acl_py.cli import app
 from acl_py.compat.acl import Tensor, register_model, unregister_model
+from acl_py.compat.acl.face.session import session
 from acl_py.compat.acl.models import Model
 from acl_py.compat.acl.report import report
-from acl_py.compat.acl.session import session
 from acl_py.compat.acl.sidecars import read, sidecar_of
 
 GOOD = """

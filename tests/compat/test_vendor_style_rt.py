@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from card import D2D, D2H, H2D, content, done, made, module, work
 
+from acl_py.compat.acl.face.session import session
 from acl_py.compat.acl.report import findings
-from acl_py.compat.acl.session import session
 
 N = 256
 GARBAGE = 0xDEAD0

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from acl_py.compat.acl.signatures import read
+from acl_py.compat.acl.face.signatures import read
 
 FOLDER = Path(__file__).parent.parent.parent / "samples" / "acl"
 SCRIPTS = sorted(FOLDER.glob("*.py"))

@@ -1,14 +1,14 @@
 """`acl`, the vendor's Python binding, on a simulated device."""
 
+from acl_py.compat.acl.face.modules import install as install
+from acl_py.compat.acl.face.modules import uninstall as uninstall
+from acl_py.compat.acl.face.session import handle_of as handle_of
+from acl_py.compat.acl.face.session import object_of as object_of
 from acl_py.compat.acl.kernels import Parameter as Parameter
 from acl_py.compat.acl.kernels import register_kernel as register_kernel
 from acl_py.compat.acl.kernels import unregister_kernel as unregister_kernel
 from acl_py.compat.acl.models import Tensor as Tensor
 from acl_py.compat.acl.models import register_model as register_model
 from acl_py.compat.acl.models import unregister_model as unregister_model
-from acl_py.compat.acl.modules import install as install
-from acl_py.compat.acl.modules import uninstall as uninstall
 from acl_py.compat.acl.operators import register_op as register_op
 from acl_py.compat.acl.operators import unregister_op as unregister_op
-from acl_py.compat.acl.session import handle_of as handle_of
-from acl_py.compat.acl.session import object_of as object_of

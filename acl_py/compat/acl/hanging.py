@@ -9,8 +9,8 @@ from pathlib import Path
 from types import FrameType
 
 from acl_py.compat.acl import report
-from acl_py.compat.acl.session import current_session, guest_failures
-from acl_py.compat.acl.wording import reword
+from acl_py.compat.acl.face.session import current_session, guest_failures
+from acl_py.compat.acl.face.wording import reword
 from acl_py.errors import DeadlockError
 from acl_py.sites import PACKAGE, Site
 

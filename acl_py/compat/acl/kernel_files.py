@@ -12,8 +12,8 @@ from typing import Any
 
 from acl_py.compat.acl import kernels
 from acl_py.compat.acl.computations import tell
+from acl_py.compat.acl.face.session import INVALID_PARAM, PARAM_INVALID, Session
 from acl_py.compat.acl.kernels import BinaryKernel, Parameter, binary_kernel
-from acl_py.compat.acl.session import INVALID_PARAM, PARAM_INVALID, Session
 from acl_py.compat.acl.sidecars import (
     SidecarError,
     document_of,

@@ -5,8 +5,8 @@ from sys import _getframe
 
 import acl_py as native
 from acl_py.compat.acl.computations import reachable
+from acl_py.compat.acl.face.session import Session
 from acl_py.compat.acl.models import Gear, Model
-from acl_py.compat.acl.session import Session
 from acl_py.errors import AclError, Kind
 from acl_py.scopes import Scope, found
 from acl_py.sites import Site, site_of

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from acl_py.compat.acl import hanging
-from acl_py.compat.acl import session as sessions
-from acl_py.compat.acl.modules import install
+from acl_py.compat.acl.face import session as sessions
+from acl_py.compat.acl.face.modules import install
 from acl_py.sites import PACKAGE
 
 _FOLDER = Path(PACKAGE, "compat", "path")  # nothing is in it but an `acl` that calls take_over

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 
 from acl_py.compat.acl import sidecars
-from acl_py.compat.acl.failed_calls import printable
+from acl_py.compat.acl.face.failed_calls import printable
+from acl_py.compat.acl.face.handles import word_for
+from acl_py.compat.acl.face.session import Session
+from acl_py.compat.acl.face.wording import reword
 from acl_py.compat.acl.functions.rt.binaries import Function, LoadedBinary
 from acl_py.compat.acl.functions.rt.kernel_args import KernelArgs, KernelArgument
-from acl_py.compat.acl.handles import word_for
 from acl_py.compat.acl.loading import LoadedModel
-from acl_py.compat.acl.session import Session
-from acl_py.compat.acl.wording import reword
 from acl_py.trace.summary import summarize, told
 from device_model.contexts import Context
 from device_model.errors import DeviceError

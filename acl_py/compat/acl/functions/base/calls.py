@@ -8,8 +8,8 @@ import ml_dtypes
 import numpy as np
 
 from acl_py import log
-from acl_py.compat.acl.binding import gives, runs, takes
-from acl_py.compat.acl.session import INVALID_FILE, INVALID_PARAM, PARSE_FILE, SUCCESS, Session, session
+from acl_py.compat.acl.face.binding import gives, runs, takes
+from acl_py.compat.acl.face.session import INVALID_FILE, INVALID_PARAM, PARSE_FILE, SUCCESS, Session, session
 
 _REPEAT_INITIALIZE, _REPEAT_FINALIZE, _INVALID_DEVICE = 100002, 100037, 200002
 _VERSION = 1, 17, 0

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from acl_py.compat.acl.binding import WrongContainerError, fits, takes
+from acl_py.compat.acl.face.binding import WrongContainerError, fits, takes
+from acl_py.compat.acl.face.session import INVALID_PARAM, SUCCESS, session
 from acl_py.compat.acl.functions.base.calls import size_of
-from acl_py.compat.acl.session import INVALID_PARAM, SUCCESS, session
 from device_model.memory import DEVICE_BASE
 from device_model.memory.host import is_readable
 

@@ -7,12 +7,12 @@ data type of C. What the vendor reserves has one value: leading dimensions -1, t
 from collections.abc import Sequence
 from typing import Self
 
-from acl_py.compat.acl.binding import takes
+from acl_py.compat.acl.face.binding import takes
+from acl_py.compat.acl.face.session import INVALID_PARAM, NOT_SUPPORTED, SUCCESS, Session, session
 from acl_py.compat.acl.functions.base import calls as base
 from acl_py.compat.acl.functions.base import tensors as base_tensors
 from acl_py.compat.acl.functions.op import attributes as op_attributes
 from acl_py.compat.acl.functions.op import calls as op
-from acl_py.compat.acl.session import INVALID_PARAM, NOT_SUPPORTED, SUCCESS, Session, session
 
 _PLAIN, _TRANSPOSED, _FRACTAL = range(3)  # aclTransType
 _FLOAT16, _INT8, _INT32 = 1, 2, 3  # aclDataType

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass, field
 
-from acl_py.compat.acl.binding import takes
+from acl_py.compat.acl.face.binding import takes
+from acl_py.compat.acl.face.session import INVALID_PARAM, SUCCESS, Session, session
 from acl_py.compat.acl.functions.base.calls import DataBuffer
 from acl_py.compat.acl.functions.base.tensors import TensorDesc
 from acl_py.compat.acl.models import Gear
-from acl_py.compat.acl.session import INVALID_PARAM, SUCCESS, Session, session
 
 
 @dataclass(eq=False, slots=True)

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from acl_py.compat.acl import model_files
-from acl_py.compat.acl.binding import takes
+from acl_py.compat.acl.face.binding import takes
+from acl_py.compat.acl.face.session import INVALID_PARAM, SUCCESS, Session, session
 from acl_py.compat.acl.loading import MODEL_ID_INVALID, LoadedModel, no_model
 from acl_py.compat.acl.models import FORMATS, Model, Tensor
-from acl_py.compat.acl.session import INVALID_PARAM, SUCCESS, Session, session
 from acl_py.errors import AclError
 
 API_NOT_SUPPORT = 200001

@@ -6,10 +6,10 @@ Videos, histograms and borders are not simulated.
 from typing import Any
 
 import acl_py as native
-from acl_py.compat.acl.binding import gives, runs
+from acl_py.compat.acl.face.binding import gives, runs
+from acl_py.compat.acl.face.lookups import Running
+from acl_py.compat.acl.face.session import INVALID_PARAM, Session
 from acl_py.compat.acl.functions.media.descriptions import Channel
-from acl_py.compat.acl.lookups import Running
-from acl_py.compat.acl.session import INVALID_PARAM, Session
 from device_model.memory import Buffer
 
 

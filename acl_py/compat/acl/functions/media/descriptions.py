@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from acl_py.compat.acl.binding import takes
+from acl_py.compat.acl.face.binding import takes
+from acl_py.compat.acl.face.session import INVALID_PARAM, SUCCESS, session
 from acl_py.compat.acl.functions.media.formats import STANDARDS, UNKNOWN
-from acl_py.compat.acl.session import INVALID_PARAM, SUCCESS, session
 
 CHANNEL_EXISTS = 148051  # ACL_ERROR_RELATIVE_RESOURCE_NOT_CLEARED
 _VPC, _JPEGD, _JPEGE = 1, 2, 4

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from acl_py.compat.acl.binding import takes
 from acl_py.compat.acl.computations import tell
+from acl_py.compat.acl.face.binding import takes
+from acl_py.compat.acl.face.session import INVALID_PARAM, NOT_SUPPORTED, SUCCESS, Session, session
 from acl_py.compat.acl.functions.media.codecs import (
     CSS_GRAY,
     KEPT,
@@ -38,7 +39,6 @@ from acl_py.compat.acl.functions.media.formats import (
     aligned,
 )
 from acl_py.compat.acl.functions.media.tasks import FORMAT_NOT_MATCH, host_bytes, microseconds, queue, reporting
-from acl_py.compat.acl.session import INVALID_PARAM, NOT_SUPPORTED, SUCCESS, Session, session
 from acl_py.kernels import Cost, In, Out, kernel
 from device_model.memory import Buffer
 

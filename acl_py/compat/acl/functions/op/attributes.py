@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from acl_py.compat.acl.binding import WrongContainerError, check_ints, fits, takes
-from acl_py.compat.acl.session import INVALID_PARAM, SUCCESS, Session, session
+from acl_py.compat.acl.face.binding import WrongContainerError, check_ints, fits, takes
+from acl_py.compat.acl.face.session import INVALID_PARAM, SUCCESS, Session, session
 
 _MOST_OF_A_BYTE = 255
 _READ_AS = {bool: np.dtype(np.uint8), int: np.dtype(np.int64), float: np.dtype(np.float32)}  # by the binding

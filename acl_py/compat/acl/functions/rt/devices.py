@@ -5,9 +5,9 @@ from hashlib import md5
 from sys import _getframe
 
 import acl_py as native
-from acl_py.compat.acl.binding import gives, runs, takes
-from acl_py.compat.acl.lookups import Running, end, resolved
-from acl_py.compat.acl.session import CONTEXT_NULL, INVALID_DEVICE, PARAM_INVALID, SUCCESS, Session, session
+from acl_py.compat.acl.face.binding import gives, runs, takes
+from acl_py.compat.acl.face.lookups import Running, end, resolved
+from acl_py.compat.acl.face.session import CONTEXT_NULL, INVALID_DEVICE, PARAM_INVALID, SUCCESS, Session, session
 from acl_py.errors import Kind
 from acl_py.scopes import here as scope_here
 from acl_py.sites import site_of

@@ -1,9 +1,9 @@
 """acl.rt: events. Argument orders are the binding's: record_event(event, stream), stream_wait_event(stream, event)."""
 
 import acl_py as native
-from acl_py.compat.acl.binding import gives, runs
-from acl_py.compat.acl.lookups import Running, end
-from acl_py.compat.acl.session import NOT_SUPPORTED, Session
+from acl_py.compat.acl.face.binding import gives, runs
+from acl_py.compat.acl.face.lookups import Running, end
+from acl_py.compat.acl.face.session import NOT_SUPPORTED, Session
 from device_model.rules import EventClass
 
 _COMPLETE, _NOT_READY = 0, 1

@@ -4,9 +4,9 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import acl_py as native
-from acl_py.compat.acl.binding import WrongContainerError, gives, runs, takes
-from acl_py.compat.acl.lookups import Running
-from acl_py.compat.acl.session import INVALID_PARAM, NOT_SUPPORTED, PARAM_INVALID, SUCCESS, Session, session
+from acl_py.compat.acl.face.binding import WrongContainerError, gives, runs, takes
+from acl_py.compat.acl.face.lookups import Running
+from acl_py.compat.acl.face.session import INVALID_PARAM, NOT_SUPPORTED, PARAM_INVALID, SUCCESS, Session, session
 from device_model.memory import Buffer, Space
 
 # aclrtMemMallocPolicy: huge pages or not, 0 to 7, and flags for bandwidth and read-only.

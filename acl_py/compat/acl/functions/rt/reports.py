@@ -9,9 +9,9 @@ from typing import Any
 
 import acl_py as native
 from acl_py.callbacks import end_report, take_report
-from acl_py.compat.acl.binding import gives, runs, takes
-from acl_py.compat.acl.lookups import Running
-from acl_py.compat.acl.session import INVALID_PARAM, SUCCESS, OwnSession, Session, mine, session
+from acl_py.compat.acl.face.binding import gives, runs, takes
+from acl_py.compat.acl.face.lookups import Running
+from acl_py.compat.acl.face.session import INVALID_PARAM, SUCCESS, OwnSession, Session, mine, session
 from acl_py.scopes import here as scope_here
 from acl_py.scopes import last_error
 from acl_py.sites import site_of

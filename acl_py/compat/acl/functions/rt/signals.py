@@ -1,9 +1,9 @@
 """acl.rt: notifies, and words of device memory that streams write and wait for."""
 
 import acl_py as native
-from acl_py.compat.acl.binding import WrongContainerError, gives, runs
-from acl_py.compat.acl.lookups import Running, end
-from acl_py.compat.acl.session import Session
+from acl_py.compat.acl.face.binding import WrongContainerError, gives, runs
+from acl_py.compat.acl.face.lookups import Running, end
+from acl_py.compat.acl.face.session import Session
 
 _ENDLESS = 1 << 32  # more seconds than fit
 

@@ -3,9 +3,9 @@
 from typing import Any
 
 import acl_py as native
-from acl_py.compat.acl.binding import gives, runs, takes
-from acl_py.compat.acl.lookups import Running, end, resolved
-from acl_py.compat.acl.session import NOT_SUPPORTED, PARAM_INVALID, Session, session
+from acl_py.compat.acl.face.binding import gives, runs, takes
+from acl_py.compat.acl.face.lookups import Running, end, resolved
+from acl_py.compat.acl.face.session import NOT_SUPPORTED, PARAM_INVALID, Session, session
 from device_model.streams import Stream
 
 _COMPLETE, _NOT_READY = 0, 1

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from acl_py.compat.acl.binding import WrongContainerError, takes
-from acl_py.compat.acl.host_objects import objects
-from acl_py.compat.acl.session import INVALID_PARAM, SUCCESS, GuestSession, session
+from acl_py.compat.acl.face.binding import WrongContainerError, takes
+from acl_py.compat.acl.face.host_objects import objects
+from acl_py.compat.acl.face.session import INVALID_PARAM, SUCCESS, GuestSession, session
 from acl_py.sites import site_of
 from device_model.memory import DEVICE_BASE
 from device_model.memory.host import address_of, array_at, is_readable

@@ -21,11 +21,11 @@ from typing import Any, Protocol
 from acl_py import log
 from acl_py.blocking import BlockingBridge, take_part
 from acl_py.codes import named_code
-from acl_py.compat.acl.failed_calls import Failures, OperationFailures, called_function, sentence
-from acl_py.compat.acl.handles import INVALID_PARAM as INVALID_PARAM  # of the C layer
-from acl_py.compat.acl.handles import Handles
-from acl_py.compat.acl.host_objects import objects
-from acl_py.compat.acl.wording import reword
+from acl_py.compat.acl.face.failed_calls import Failures, OperationFailures, called_function, sentence
+from acl_py.compat.acl.face.handles import INVALID_PARAM as INVALID_PARAM  # of the C layer
+from acl_py.compat.acl.face.handles import Handles
+from acl_py.compat.acl.face.host_objects import objects
+from acl_py.compat.acl.face.wording import reword
 from acl_py.errors import AclError, DeadlockError, Kind
 from acl_py.runtime import Runtime
 from acl_py.scopes import SUCCESS as NO_ERROR

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from acl_py.compat.acl.handles import Things
-from acl_py.compat.acl.session import Session
+from acl_py.compat.acl.face.handles import Things
+from acl_py.compat.acl.face.session import Session
 from acl_py.scopes import current
 from acl_py.streams import resolve
 from device_model.streams import Stream

@@ -14,10 +14,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from acl_py.compat.acl import host_objects, sidecars
-from acl_py.compat.acl import session as sessions
-from acl_py.compat.acl.binding import takes
-from acl_py.compat.acl.signatures import Signature, read
+from acl_py.compat.acl import sidecars
+from acl_py.compat.acl.face import host_objects
+from acl_py.compat.acl.face import session as sessions
+from acl_py.compat.acl.face.binding import takes
+from acl_py.compat.acl.face.signatures import Signature, read
 from acl_py.sites import PACKAGE
 
 _SUBMODULES = ("rt", "mdl", "op", "media", "util", "prof", "blas", "himpi", "fv")

@@ -19,7 +19,7 @@ from collections.abc import Callable, Coroutine
 from math import ldexp
 from typing import Any, TypeVar
 
-from acl_py.compat.acl.session import mine, session
+from acl_py.compat.acl.face.session import mine, session
 from acl_py.errors import AclError
 from acl_py.scopes import scope_var
 
