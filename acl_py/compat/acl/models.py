@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acl_py.compat.acl.arithmetic import evaluate
-from acl_py.compat.acl.functions.base.calls import DTYPES
+from acl_py.compat.acl.face.dtypes import DTYPES
 from device_model.scheduler import nanoseconds
 
 # aclDataType by name.

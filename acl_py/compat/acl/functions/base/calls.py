@@ -2,13 +2,12 @@
 
 import json
 from dataclasses import dataclass
-from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from acl_py import log
 from acl_py.compat.acl.face.binding import gives, runs, takes
+from acl_py.compat.acl.face.dtypes import DTYPES
 from acl_py.compat.acl.face.session import INVALID_FILE, INVALID_PARAM, PARSE_FILE, SUCCESS, Session, session
 
 _REPEAT_INITIALIZE, _REPEAT_FINALIZE, _INVALID_DEVICE = 100002, 100037, 200002
@@ -16,16 +15,7 @@ _VERSION = 1, 17, 0
 _LEVELS = ("debug", "info", "warning", "error")
 _PACKAGE_VERSION = ("version", "major_version", "minor_version", "release_version", "patch_version", "reserved")
 _INFINITY, _COMPILES = range(2)  # aclCannAttr
-
-# aclDataType by number: the NumPy dtype of one element, or its size where NumPy has none.
-DTYPES: dict[int, np.dtype[Any]] = {
-    number: np.dtype(name)
-    for number, name in {
-        0: "f4", 1: "f2", 2: "i1", 3: "i4", 4: "u1", 6: "i2", 7: "u2", 8: "u4", 9: "i8", 10: "u8", 11: "f8", 12: "?",
-        16: "c8", 17: "c16", 27: ml_dtypes.bfloat16, 35: ml_dtypes.float8_e5m2, 36: ml_dtypes.float8_e4m3fn,
-    }.items()
-}  # fmt: skip
-_SIZES = {33: 4, 34: 1}  # complex32, hifloat8
+_SIZES = {33: 4, 34: 1}  # of one element, where NumPy has no such dtype: complex32, hifloat8
 
 
 # --- beginning and end

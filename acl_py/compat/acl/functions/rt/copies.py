@@ -10,9 +10,9 @@ import numpy as np
 
 import acl_py as native
 from acl_py.compat.acl.face.binding import gives, runs, takes
+from acl_py.compat.acl.face.dtypes import DTYPES
 from acl_py.compat.acl.face.lookups import Running, resolved
 from acl_py.compat.acl.face.session import INVALID_PARAM, NOT_SUPPORTED, PARAM_INVALID, Session
-from acl_py.compat.acl.functions.base.calls import DTYPES
 from device_model.memory import Buffer
 
 _D2D, _INNER_D2D = 3, 6  # kinds of copies
