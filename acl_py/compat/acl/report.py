@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from acl_py.compat.acl import sidecars
 from acl_py.compat.acl.face.failed_calls import printable
 from acl_py.compat.acl.face.handles import word_for
-from acl_py.compat.acl.face.session import Session
+from acl_py.compat.acl.face.session import Session, brought_in
 from acl_py.compat.acl.face.wording import reword
 from acl_py.compat.acl.functions.rt.binaries import Function, LoadedBinary
 from acl_py.compat.acl.functions.rt.kernel_args import KernelArgs, KernelArgument
@@ -25,7 +24,7 @@ def report(session: Session) -> str:
     """The summary of *session*: simulated time, engines, streams, waits, findings, code, failures, leaks."""
     lines = [reword(summarize(session.runtime, session.trace, ()))]
     lines += [f"  finding: {finding}" for finding in findings(session)]
-    lines += [f"  code: {printable(line)}" for line in sidecars.brought_in]
+    lines += [f"  code: {printable(line)}" for line in brought_in]
     lines += session.failures.told()
     return "\n".join([*lines, *told(leaks(session))])
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+from acl_py.compat.acl.face.session import brought_in
 from acl_py.compat.acl.models import Model, Tensor, amounts, gears, registered, registered_with, with_weights
 
 SUFFIX = ".toml"
@@ -69,9 +70,6 @@ def infer({arguments}):
 """
 AN_INPUT = (Tensor("data", "float32", (1, 3, 224, 224), "NCHW"),)
 AN_OUTPUT = (Tensor("prob", "float32", (1, 1000)),)
-
-
-brought_in: dict[str, None] = {}  # since `install`: a line for each file of code, in the order of loading
 
 
 class SidecarError(ValueError):

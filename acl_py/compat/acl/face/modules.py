@@ -14,7 +14,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from acl_py.compat.acl import sidecars
 from acl_py.compat.acl.face import host_objects
 from acl_py.compat.acl.face import session as sessions
 from acl_py.compat.acl.face.binding import takes
@@ -40,7 +39,7 @@ def install(*, replace: bool = False, **options: Any) -> ModuleType:
     modules = build()
     sessions.end()
     sessions.guest_failures.clear()
-    sidecars.brought_in.clear()
+    sessions.brought_in.clear()
     host_objects.objects.clear()
     sessions.options = chosen
     for name, module in modules.items():

@@ -443,3 +443,6 @@ def object_of(handle: int) -> Any:
     if thing is None:
         raise LookupError(f"{handle:#x} is neither a handle nor the address of memory that acl.rt allocated")
     return thing
+
+
+brought_in: dict[str, None] = {}  # since `install`: a line for each file of code, in the order of loading
