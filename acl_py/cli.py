@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from acl_py import codes, faults, scripts
-from acl_py.compat.acl import commands
+from acl_py.compat.acl.standins import commands
 from acl_py.errors import DeadlockError
 from acl_py.faults import Fault, FaultError
 from acl_py.portability import differences

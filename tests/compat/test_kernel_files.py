@@ -8,8 +8,8 @@ from card import done, made, module
 from kernel_launches import ADD, VECTORS, appended, binary_of, download, function_of, kernels_run, upload
 
 from acl_py.compat.acl import Parameter, register_kernel, unregister_kernel
-from acl_py.compat.acl.kernel_files import read
-from acl_py.compat.acl.sidecars import SidecarError, sidecar_of
+from acl_py.compat.acl.standins.kernel_files import read
+from acl_py.compat.acl.standins.sidecars import SidecarError, sidecar_of
 
 X = np.arange(8, dtype=np.int32)
 CONTENT = b"the bytes of a binary"

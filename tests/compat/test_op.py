@@ -8,7 +8,7 @@ from test_mdl import upload
 
 from acl_py.compat.acl import register_op, unregister_op
 from acl_py.compat.acl.face.session import session
-from acl_py.compat.acl.models import DATA_TYPES
+from acl_py.compat.acl.standins.models import DATA_TYPES
 
 ND = 2
 X = np.array([[1, -2, 3], [4, 5, -6]], np.float32)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from test_op import run
 
 from acl_py.compat.acl import register_op, unregister_op
-from acl_py.compat.acl.operators import names, operator_of
+from acl_py.compat.acl.standins.operators import names, operator_of
 
 X = np.array([[1.5, -2.0, 3.25], [0.25, 5.0, -6.5]], np.float32)
 Y = np.array([[2.0, 4.0, -0.5], [8.0, -1.0, 3.0]], np.float32)

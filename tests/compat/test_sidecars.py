@@ -13,9 +13,9 @@ from acl_py import log
 from acl_py.cli import app
 from acl_py.compat.acl import Tensor, register_model, unregister_model
 from acl_py.compat.acl.face.session import session
-from acl_py.compat.acl.models import Model
 from acl_py.compat.acl.report import report
-from acl_py.compat.acl.sidecars import read, sidecar_of
+from acl_py.compat.acl.standins.models import Model
+from acl_py.compat.acl.standins.sidecars import read, sidecar_of
 
 GOOD = """
 compute = "doubled:infer"

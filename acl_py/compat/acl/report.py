@@ -8,7 +8,7 @@ from acl_py.compat.acl.face.session import Session, brought_in
 from acl_py.compat.acl.face.wording import reword
 from acl_py.compat.acl.functions.rt.binaries import Function, LoadedBinary
 from acl_py.compat.acl.functions.rt.kernel_args import KernelArgs, KernelArgument
-from acl_py.compat.acl.loading import LoadedModel
+from acl_py.compat.acl.standins.loading import LoadedModel
 from acl_py.trace.summary import summarize, told
 from device_model.contexts import Context
 from device_model.errors import DeviceError

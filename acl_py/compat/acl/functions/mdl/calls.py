@@ -10,14 +10,14 @@ from operator import index as as_int
 from typing import Any
 
 import acl_py as native
-from acl_py.compat.acl import loading, model_files
 from acl_py.compat.acl.face.binding import gives, runs, takes
 from acl_py.compat.acl.face.session import INVALID_PARAM, NOT_SUPPORTED, SUCCESS, Session, session
 from acl_py.compat.acl.functions.mdl import executions
 from acl_py.compat.acl.functions.mdl.datasets import Dataset, dataset_of
 from acl_py.compat.acl.functions.mdl.executions import Execution
-from acl_py.compat.acl.loading import GE_PARAM_INVALID, LoadedModel, no_model
-from acl_py.compat.acl.models import Gear, Model
+from acl_py.compat.acl.standins import loading, model_files
+from acl_py.compat.acl.standins.loading import GE_PARAM_INVALID, LoadedModel, no_model
+from acl_py.compat.acl.standins.models import Gear, Model
 from acl_py.errors import AclError
 
 INVALID_BUNDLE_MODEL_ID = 148053

@@ -6,7 +6,7 @@ from acl_py.compat.acl.face.binding import takes
 from acl_py.compat.acl.face.session import INVALID_PARAM, SUCCESS, Session, session
 from acl_py.compat.acl.functions.base.calls import DataBuffer
 from acl_py.compat.acl.functions.base.tensors import TensorDesc
-from acl_py.compat.acl.models import Gear
+from acl_py.compat.acl.standins.models import Gear
 
 
 @dataclass(eq=False, slots=True)

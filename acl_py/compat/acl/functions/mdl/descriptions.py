@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from acl_py.compat.acl import model_files
 from acl_py.compat.acl.face.binding import takes
 from acl_py.compat.acl.face.session import INVALID_PARAM, SUCCESS, Session, session
-from acl_py.compat.acl.loading import MODEL_ID_INVALID, LoadedModel, no_model
-from acl_py.compat.acl.models import FORMATS, Model, Tensor
+from acl_py.compat.acl.standins import model_files
+from acl_py.compat.acl.standins.loading import MODEL_ID_INVALID, LoadedModel, no_model
+from acl_py.compat.acl.standins.models import FORMATS, Model, Tensor
 from acl_py.errors import AclError
 
 API_NOT_SUPPORT = 200001

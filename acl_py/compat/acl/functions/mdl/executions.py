@@ -7,13 +7,13 @@ import numpy as np
 
 import acl_py as native
 from acl_py.arrays import Array
-from acl_py.compat.acl.computations import Computation, Output, reachable
 from acl_py.compat.acl.face.session import INVALID_PARAM, Session
 from acl_py.compat.acl.functions.base.calls import DataBuffer
 from acl_py.compat.acl.functions.base.tensors import TensorDesc
 from acl_py.compat.acl.functions.mdl.datasets import Dataset
-from acl_py.compat.acl.loading import GE_PARAM_INVALID, MODEL_ID_INVALID, LoadedModel, scope_here
-from acl_py.compat.acl.models import FORMATS, GEAR_INPUT, Gear, Model, Shape, Tensor, nbytes_of
+from acl_py.compat.acl.standins.computations import Computation, Output, reachable
+from acl_py.compat.acl.standins.loading import GE_PARAM_INVALID, MODEL_ID_INVALID, LoadedModel, scope_here
+from acl_py.compat.acl.standins.models import FORMATS, GEAR_INPUT, Gear, Model, Shape, Tensor, nbytes_of
 from acl_py.errors import AclError, Kind
 from acl_py.kernels import Cost
 from acl_py.runtime import Runtime

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from acl_py.compat.acl.computations import tell
 from acl_py.compat.acl.face.binding import takes
 from acl_py.compat.acl.face.session import INVALID_PARAM, NOT_SUPPORTED, SUCCESS, Session, session
 from acl_py.compat.acl.functions.media.codecs import (
@@ -39,6 +38,7 @@ from acl_py.compat.acl.functions.media.formats import (
     aligned,
 )
 from acl_py.compat.acl.functions.media.tasks import FORMAT_NOT_MATCH, host_bytes, microseconds, queue, reporting
+from acl_py.compat.acl.standins.computations import tell
 from acl_py.kernels import Cost, In, Out, kernel
 from device_model.memory import Buffer
 

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import acl_py as native
-from acl_py.compat.acl.computations import tell
 from acl_py.compat.acl.face.session import INVALID_PARAM, Session
 from acl_py.compat.acl.functions.media.descriptions import Channel, Picture
 from acl_py.compat.acl.functions.media.formats import MediaError
+from acl_py.compat.acl.standins.computations import tell
 from acl_py.errors import AclError, Kind
 from device_model.errors import CodedError
 from device_model.memory import Buffer

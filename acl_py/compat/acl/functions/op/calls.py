@@ -13,16 +13,16 @@ import numpy as np
 
 import acl_py as native
 from acl_py.arrays import Access, Array
-from acl_py.compat.acl.computations import Computation, Output, reachable, tell
 from acl_py.compat.acl.face.binding import check_ints, gives, runs, takes
 from acl_py.compat.acl.face.lookups import Running
 from acl_py.compat.acl.face.session import INVALID_PARAM, SUCCESS, Session, session
 from acl_py.compat.acl.functions.base.calls import DataBuffer
 from acl_py.compat.acl.functions.base.tensors import TensorDesc
 from acl_py.compat.acl.functions.op.attributes import attributes_of
-from acl_py.compat.acl.model_files import bytes_at
-from acl_py.compat.acl.models import dtype_of, nbytes_of
-from acl_py.compat.acl.operators import Operator, operator_of
+from acl_py.compat.acl.standins.computations import Computation, Output, reachable, tell
+from acl_py.compat.acl.standins.model_files import bytes_at
+from acl_py.compat.acl.standins.models import dtype_of, nbytes_of
+from acl_py.compat.acl.standins.operators import Operator, operator_of
 from acl_py.kernels import Cost
 from device_model.memory import DEVICE_BASE
 

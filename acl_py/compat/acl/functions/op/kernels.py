@@ -11,12 +11,12 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from acl_py.compat.acl.computations import tell
 from acl_py.compat.acl.face.binding import check_ints, runs, takes
 from acl_py.compat.acl.face.session import INVALID_PARAM, SUCCESS, Session, session
 from acl_py.compat.acl.functions.base.tensors import TensorDesc
 from acl_py.compat.acl.functions.op.attributes import attributes_of
-from acl_py.compat.acl.operators import operator_of
+from acl_py.compat.acl.standins.computations import tell
+from acl_py.compat.acl.standins.operators import operator_of
 
 BIN_SELECTOR_NOT_REGISTERED, KERNEL_NOT_FOUND = 100028, 100029
 BIN_SELECTOR_ALREADY_REGISTERED, KERNEL_ALREADY_REGISTERED = 100030, 100031

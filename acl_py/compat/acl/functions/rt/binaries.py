@@ -7,13 +7,13 @@ from sys import _getframe
 from typing import Any
 
 import acl_py as native
-from acl_py.compat.acl import kernel_files
-from acl_py.compat.acl.computations import tell
 from acl_py.compat.acl.face.binding import WrongContainerError, gives, runs, takes
 from acl_py.compat.acl.face.lookups import Running
 from acl_py.compat.acl.face.session import INVALID_PARAM, NOT_SUPPORTED, PARAM_INVALID, SUCCESS, Session, session
-from acl_py.compat.acl.kernels import ALIGNMENT, BinaryKernel
-from acl_py.compat.acl.loading import scope_here
+from acl_py.compat.acl.standins import kernel_files
+from acl_py.compat.acl.standins.computations import tell
+from acl_py.compat.acl.standins.kernels import ALIGNMENT, BinaryKernel
+from acl_py.compat.acl.standins.loading import scope_here
 from acl_py.core_kernels import CoreKernelFunction
 from acl_py.errors import AclError, Kind
 from acl_py.kernels import Launchable

@@ -16,8 +16,8 @@ from acl_py.compat.acl.face.binding import gives, runs
 from acl_py.compat.acl.face.lookups import Running
 from acl_py.compat.acl.face.session import INVALID_PARAM, NOT_SUPPORTED, PARAM_INVALID, Session
 from acl_py.compat.acl.functions.rt.binaries import Function, launch, pairs
-from acl_py.compat.acl.kernel_files import content_at
-from acl_py.compat.acl.kernels import ALIGNMENT, POINTER
+from acl_py.compat.acl.standins.kernel_files import content_at
+from acl_py.compat.acl.standins.kernels import ALIGNMENT, POINTER
 from acl_py.errors import Kind
 from acl_py.runtime import Runtime
 from device_model.memory import Allocation, Buffer, Origin, Space, host

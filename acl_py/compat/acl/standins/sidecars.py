@@ -22,7 +22,7 @@ from typing import Any
 from zlib import crc32
 
 from acl_py.compat.acl.face.session import brought_in
-from acl_py.compat.acl.models import Model, Tensor, amounts, gears, registered, registered_with, with_weights
+from acl_py.compat.acl.standins.models import Model, Tensor, amounts, gears, registered, registered_with, with_weights
 
 SUFFIX = ".toml"
 _TOP = ("compute", "inputs", "outputs", "cost_us", "flops", "dynamic_batch", "dynamic_hw", "dynamic_dims", "work_size",

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 from sys import _getframe
 
 import acl_py as native
-from acl_py.compat.acl.computations import reachable
 from acl_py.compat.acl.face.session import Session
-from acl_py.compat.acl.models import Gear, Model
+from acl_py.compat.acl.standins.computations import reachable
+from acl_py.compat.acl.standins.models import Gear, Model
 from acl_py.errors import AclError, Kind
 from acl_py.scopes import Scope, found
 from acl_py.sites import Site, site_of

@@ -10,11 +10,11 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from acl_py.compat.acl import kernels
-from acl_py.compat.acl.computations import tell
 from acl_py.compat.acl.face.session import INVALID_PARAM, PARAM_INVALID, Session
-from acl_py.compat.acl.kernels import BinaryKernel, Parameter, binary_kernel
-from acl_py.compat.acl.sidecars import (
+from acl_py.compat.acl.standins import kernels
+from acl_py.compat.acl.standins.computations import tell
+from acl_py.compat.acl.standins.kernels import BinaryKernel, Parameter, binary_kernel
+from acl_py.compat.acl.standins.sidecars import (
     SidecarError,
     document_of,
     function_of,

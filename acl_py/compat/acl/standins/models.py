@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from acl_py.compat.acl.arithmetic import evaluate
 from acl_py.compat.acl.face.dtypes import DTYPES
+from acl_py.compat.acl.standins.arithmetic import evaluate
 from device_model.scheduler import nanoseconds
 
 # aclDataType by name.

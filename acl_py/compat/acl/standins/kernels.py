@@ -33,10 +33,10 @@ from typing import Any
 import numpy as np
 
 from acl_py.arrays import Access, Array
-from acl_py.compat.acl.arithmetic import evaluate
-from acl_py.compat.acl.computations import tell
 from acl_py.compat.acl.face.dtypes import DTYPES
-from acl_py.compat.acl.models import DATA_TYPES, Dim, Shape
+from acl_py.compat.acl.standins.arithmetic import evaluate
+from acl_py.compat.acl.standins.computations import tell
+from acl_py.compat.acl.standins.models import DATA_TYPES, Dim, Shape
 from acl_py.errors import Kind
 from acl_py.kernels import Cost, KernelFunction, Launchable
 from acl_py.runtime import Runtime

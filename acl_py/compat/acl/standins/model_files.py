@@ -7,10 +7,10 @@ import ctypes
 import traceback
 from pathlib import Path
 
-from acl_py.compat.acl import sidecars
-from acl_py.compat.acl.computations import tell
 from acl_py.compat.acl.face.session import INVALID_PARAM, Session
-from acl_py.compat.acl.models import Model
+from acl_py.compat.acl.standins import sidecars
+from acl_py.compat.acl.standins.computations import tell
+from acl_py.compat.acl.standins.models import Model
 from acl_py.errors import AclError
 from device_model.memory import DEVICE_BASE, host
 

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from acl_py.compat.acl import sidecars
-from acl_py.compat.acl.models import Tensor
+from acl_py.compat.acl.standins import sidecars
+from acl_py.compat.acl.standins.models import Tensor
 
 app = typer.Typer(help="Models for scripts that say `import acl`.", no_args_is_help=True)
 
