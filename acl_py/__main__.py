@@ -12,7 +12,7 @@ def main() -> None:
     """
     match sys.argv[1:]:
         case ["run", script, *arguments] if not script.startswith("-"):
-            from acl_py import scripts
+            from acl_py.tools import scripts
 
             with suppress(scripts.ScriptError):  # it cannot be read, and nothing is done: the command line says so
                 sys.exit(scripts.run(Path(script), arguments))

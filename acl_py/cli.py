@@ -12,13 +12,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
-from acl_py import codes, faults, scripts
+from acl_py import codes, faults
 from acl_py.compat.acl.standins import commands
 from acl_py.errors import DeadlockError
 from acl_py.faults import Fault, FaultError
-from acl_py.portability import differences
-from acl_py.programs import Program, ProgramError, load
-from acl_py.replay import Replay, replay
+from acl_py.tools import scripts
+from acl_py.tools.portability import differences
+from acl_py.tools.programs import Program, ProgramError, load
+from acl_py.tools.replay import Replay, replay
 from acl_py.trace import chart, chrome
 from device_model import profile as profiles
 from device_model.printable import printable
@@ -197,7 +198,7 @@ def demo_command(
     ] = Demo.STREAMS,
 ) -> None:
     """Do the same job in several ways, and draw what the device, or the pipes of an AI core, did."""
-    from acl_py import demo, demo_aicore  # they have kernels, which few other commands need
+    from acl_py.tools import demo, demo_aicore  # they have kernels, which few other commands need
 
     (demo if what is Demo.STREAMS else demo_aicore).main()
 

@@ -10,7 +10,7 @@ import matplotlib as mpl
 import numpy as np
 import timeline
 
-from acl_py import demo
+from acl_py.tools import demo
 from acl_py.trace import chart
 
 PICTURE = Path(__file__).parent.parent.parent / "docs" / "timeline.png"

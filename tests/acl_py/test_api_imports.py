@@ -31,7 +31,7 @@ def test_a_script_without_options_runs_without_the_libraries_of_the_command_line
     script.write_text("import sys, acl\nacl.init()\nprint(*sys.argv[1:], *sys.modules)", encoding="utf-8")
     found = modules_of("-m", "acl_py", "run", str(script), "--strict", "first")
     assert {"--strict", "first", "acl", "acl.rt"} <= found  # what is behind the script is the script's
-    assert not found & {"typer", "rich", "pydantic", "structlog", "acl_py.cli", "acl_py.replay"}
+    assert not found & {"typer", "rich", "pydantic", "structlog", "acl_py.cli", "acl_py.tools.replay"}
 
 
 def test_the_plugin_of_pytest_imports_nothing_of_the_package():

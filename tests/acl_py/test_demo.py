@@ -2,7 +2,7 @@
 
 import re
 
-from acl_py import demo
+from acl_py.tools import demo
 
 
 def test_the_demo_draws_four_timelines_and_compares_them(capsys):

@@ -6,8 +6,8 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from acl_py import demo_aicore
 from acl_py.cli import app
+from acl_py.tools import demo_aicore
 
 
 def test_the_demo_draws_two_timelines_and_compares_them(capsys):

@@ -12,8 +12,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from acl_py.programs import LATER, Program, parse
-from acl_py.replay import Replay, replay
+from acl_py.tools.programs import LATER, Program, parse
+from acl_py.tools.replay import Replay, replay
 
 DATA = Path(__file__).parent / "data"
 LONG_US = 500  # a call that takes as long has waited for something

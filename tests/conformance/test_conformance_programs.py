@@ -6,8 +6,8 @@ from random import Random
 import pytest
 from criteria import measured
 
-from acl_py.programs import LATER, OPS, Program, ProgramError, load, parse
-from acl_py.replay import replay
+from acl_py.tools.programs import LATER, OPS, Program, ProgramError, load, parse
+from acl_py.tools.replay import replay
 
 LAUNCH = {"op": "launch", "stream": "A", "us": 10}
 

@@ -16,7 +16,7 @@ from acl_py.sites import PACKAGE, Site
 
 HUNG = 3
 _STDLIB = str(Path(os.__file__).parent) + os.sep
-_RUNNER = str(Path(PACKAGE, "scripts.py"))  # behind which no frame is the script's
+_RUNNER = str(Path(PACKAGE, "tools", "scripts.py"))  # behind which no frame is the script's
 
 _EXECUTORS_WORKER = "concurrent.futures.process", "_process_worker"
 _telling = threading.Lock()  # one of the threads that hang tells, for all

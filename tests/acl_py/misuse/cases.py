@@ -11,7 +11,7 @@ import numpy as np
 
 import acl_py
 from acl_py import Kind
-from acl_py.programs import ProgramError
+from acl_py.tools.programs import ProgramError
 
 PRELUDE = """\
 stream, event = await CreateStream(), await CreateEvent()
@@ -758,7 +758,7 @@ case(
 case("simulations", "A fault rule that looks at nothing", "acl_py.faults.fail(nth=1)", ValueError, "call=...", "op=...")
 
 
-PARSE = "from acl_py.programs import parse\n"
+PARSE = "from acl_py.tools.programs import parse\n"
 LAUNCH = "{'op': 'launch', 'stream': 'legacy', 'us': 1}"
 case(
     "files",
@@ -787,7 +787,7 @@ case(
 case(
     "files",
     "A file of programs that is not there",
-    "from acl_py.programs import load\nload('missing.json')",
+    "from acl_py.tools.programs import load\nload('missing.json')",
     ProgramError,
     "missing.json: cannot be read",
 )

@@ -8,10 +8,10 @@ from typing import Any
 
 from acl_py.blocking import BlockingBridge
 from acl_py.faults import Fault, Guard, Rule
-from acl_py.player import Played, Player
-from acl_py.programs import Program
 from acl_py.scopes import SUCCESS, Scope, last_error, scope_var
 from acl_py.simulation import build
+from acl_py.tools.player import Played, Player
+from acl_py.tools.programs import Program
 from acl_py.trace import Trace
 from device_model.ops import Op
 from device_model.profile import DeviceProfile, Latencies

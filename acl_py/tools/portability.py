@@ -14,11 +14,11 @@ import numpy as np
 
 from acl_py.blocking import BlockingBridge
 from acl_py.errors import DeadlockError
-from acl_py.player import Played, Player
-from acl_py.programs import Program, Step
 from acl_py.runtime import Runtime
 from acl_py.scopes import SUCCESS, Scope, last_error, scope_var
 from acl_py.simulation import build
+from acl_py.tools.player import Played, Player
+from acl_py.tools.programs import Program, Step
 from device_model import memory as model
 from device_model.memory import Space
 from device_model.printable import printable

@@ -22,9 +22,9 @@ from acl_py.blocking import finish
 from acl_py.callbacks import LaunchHostFunc
 from acl_py.errors import AclError, DeviceError, Kind
 from acl_py.kernels import Array, Cost, InOut, KernelFunction, LaunchKernel, kernel
-from acl_py.programs import Program, ProgramError, Step
 from acl_py.runtime import Runtime
 from acl_py.scopes import SUCCESS, last_error
+from acl_py.tools.programs import Program, ProgramError, Step
 from acl_py.trace import Trace
 from device_model.completions import Completion
 from device_model.memory import Space
