@@ -28,12 +28,12 @@ from contextlib import nullcontext
 from math import inf
 from typing import Any, TypeVar
 
-from acl_py.deadlocks import Waiting
 from acl_py.errors import DeadlockError, Kind
-from acl_py.loops import outside_of
 from acl_py.runtime import Runtime
 from acl_py.scopes import SUCCESS, ThreadScope, last_error, scope_var
-from acl_py.threads import GRACE_S, Company, Thread, is_hopeless
+from acl_py.waiting.deadlocks import Waiting
+from acl_py.waiting.loops import outside_of
+from acl_py.waiting.threads import GRACE_S, Company, Thread, is_hopeless
 from device_model.completions import Completion, FirstOf
 from device_model.contexts import Context
 

@@ -3,11 +3,11 @@
 from enum import Enum, IntFlag
 from sys import _getframe
 
-from acl_py.deadlocks import Poll, Waiting
 from acl_py.errors import DeviceError, Kind
 from acl_py.runtime import Limit, Runtime
 from acl_py.scopes import Scope, current, found, scope_var
 from acl_py.sites import Site, site_of
+from acl_py.waiting.deadlocks import Poll, Waiting
 from device_model.completions import NOTHING, Completion
 from device_model.events import Event
 from device_model.rules import Destroy, EventClass, ForeignStream

@@ -8,7 +8,7 @@ import pytest
 import uvloop
 from miniature import Host
 
-import acl_py.bridge
+import acl_py.waiting.bridge
 
 
 def _on_runner(main, *, loop_factory=None, task_factory=None, debug=None):
@@ -57,7 +57,7 @@ def drive_eager():
 @pytest.fixture
 def drive_blind(monkeypatch):
     """The same on a loop that shows no ready queue."""
-    monkeypatch.setattr(acl_py.bridge, "holder", lambda loop, attribute, handle: handle.cancel())
+    monkeypatch.setattr(acl_py.waiting.bridge, "holder", lambda loop, attribute, handle: handle.cancel())
     return _driver(_on_runner)
 
 

@@ -3,7 +3,7 @@
 With it the tests of the bridge keep their exact times, whatever the verbs of acl_py cost in the profile of the day.
 """
 
-from acl_py.bridge import Bridge
+from acl_py.waiting.bridge import Bridge
 from device_model.completions import Completion, Nanoseconds, Process
 from device_model.scheduler import Scheduler
 

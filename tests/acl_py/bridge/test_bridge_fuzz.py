@@ -108,5 +108,5 @@ def test_many_random_programs_take_the_ideal_times(run, found):
 def test_random_programs_take_the_ideal_times_with_a_tiny_budget(run, found):
     """A jump in many parts, with turns of the loop between them, is still one jump."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("acl_py.bridge.BUDGET", 1)
+        patch.setattr("acl_py.waiting.bridge.BUDGET", 1)
         _check(run, found)

@@ -10,7 +10,7 @@ import weakref
 import pytest
 from miniature import US, Deadlock, Host
 
-import acl_py.bridge
+import acl_py.waiting.bridge
 
 
 async def _repeat(host, who, ns, times):
@@ -25,7 +25,7 @@ def test_the_ready_queue_was_found(run):
     async def main():
         gate = Host().bridge._gate
         assert gate.ready is not None
-        assert gate.needed == acl_py.bridge.EMPTY_LOOKS
+        assert gate.needed == acl_py.waiting.bridge.EMPTY_LOOKS
         handle = asyncio.get_running_loop().call_soon(int)
         assert any(item is handle for item in gate.ready)
 
@@ -79,14 +79,14 @@ def test_the_loop_is_held_weakly(run):
 
 def _count_looks(monkeypatch):
     looks = []
-    look = acl_py.bridge.Gate._look
-    monkeypatch.setattr(acl_py.bridge.Gate, "_look", lambda gate: (looks.append(gate), look(gate)))
+    look = acl_py.waiting.bridge.Gate._look
+    monkeypatch.setattr(acl_py.waiting.bridge.Gate, "_look", lambda gate: (looks.append(gate), look(gate)))
     return looks
 
 
 def test_a_single_task_waits_without_the_loop(run, monkeypatch):
     """500 waits; also after a trip through the loop, whose look in the queue is not somebody."""
-    monkeypatch.setattr(acl_py.bridge, "TRIP_S", 3600)
+    monkeypatch.setattr(acl_py.waiting.bridge, "TRIP_S", 3600)
 
     async def main():
         host = Host()
@@ -107,7 +107,7 @@ def test_a_single_task_waits_without_the_loop(run, monkeypatch):
 
 
 def test_a_trip_through_the_loop_is_made_now_and_then(run, monkeypatch):
-    monkeypatch.setattr(acl_py.bridge, "TRIP_S", 0)
+    monkeypatch.setattr(acl_py.waiting.bridge, "TRIP_S", 0)
     looks = _count_looks(monkeypatch)
 
     async def main():
@@ -270,7 +270,7 @@ def test_error_in_a_report_goes_to_the_waiter(drive, monkeypatch):
 
 def test_budget_that_ends_a_run_leaves_the_host_in_step_with_the_device(drive, monkeypatch):
     """A call that comes between two parts of a jump must not submit into the device's past."""
-    monkeypatch.setattr(acl_py.bridge, "BUDGET", 10)
+    monkeypatch.setattr(acl_py.waiting.bridge, "BUDGET", 10)
 
     async def program(host):
         loop = asyncio.get_running_loop()

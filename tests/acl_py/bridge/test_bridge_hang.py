@@ -10,8 +10,8 @@ import anyio
 import pytest
 from miniature import US, Deadlock, Host
 
-import acl_py.bridge
-from acl_py import hang, threads
+import acl_py.waiting.bridge
+from acl_py.waiting import hang, threads
 
 
 async def _wait_for(host, event, who):
@@ -117,7 +117,7 @@ def test_hang_after_a_pool_thread_was_used(drive):
 
 
 def test_hang_after_a_spinner_ended(drive, monkeypatch):
-    monkeypatch.setattr(acl_py.bridge, "SPIN_TURNS", 100)
+    monkeypatch.setattr(acl_py.waiting.bridge, "SPIN_TURNS", 100)
 
     async def program(host):
         async def spinner():
@@ -358,7 +358,7 @@ def test_simulation_inside_a_timeout_that_was_there_before(run):
 
 def test_warning_if_only_the_outside_can_help(drive, monkeypatch):
     monkeypatch.setattr(hang, "LOOK_S", 0.01)
-    monkeypatch.setattr(acl_py.bridge, "LOOK_S", 0.01)
+    monkeypatch.setattr(acl_py.waiting.bridge, "LOOK_S", 0.01)
 
     async def program(host):
         event = host.event()
@@ -392,7 +392,7 @@ def test_hang_after_makes_it_an_error(drive):
 
 
 def test_hang_after_ends_a_spinner_too(drive, monkeypatch):
-    monkeypatch.setattr(acl_py.bridge, "SPIN_TURNS", 100)
+    monkeypatch.setattr(acl_py.waiting.bridge, "SPIN_TURNS", 100)
 
     async def program(host):
         spinner = asyncio.create_task(_spin())
@@ -411,7 +411,7 @@ async def _spin():
 
 def test_warning_that_is_an_error_reaches_the_waiter(drive, monkeypatch):
     monkeypatch.setattr(hang, "LOOK_S", 0.01)
-    monkeypatch.setattr(acl_py.bridge, "LOOK_S", 0.01)
+    monkeypatch.setattr(acl_py.waiting.bridge, "LOOK_S", 0.01)
 
     async def program(host):
         never = asyncio.create_task(asyncio.sleep(3600))
@@ -425,7 +425,7 @@ def test_warning_that_is_an_error_reaches_the_waiter(drive, monkeypatch):
 
 def test_our_own_timer_is_not_outside(drive, monkeypatch):
     """Stuck beside a sleeper, the gate has a timer running; when the sleeper called and went, the hang is certain."""
-    monkeypatch.setattr(acl_py.bridge, "LOOK_S", 3600)
+    monkeypatch.setattr(acl_py.waiting.bridge, "LOOK_S", 3600)
 
     async def program(host):
         async def sleeper():
@@ -438,7 +438,7 @@ def test_our_own_timer_is_not_outside(drive, monkeypatch):
 
 
 def test_spinner_that_polls_another_runtime_is_no_spinner(drive, monkeypatch):
-    monkeypatch.setattr(acl_py.bridge, "SPIN_TURNS", 100)
+    monkeypatch.setattr(acl_py.waiting.bridge, "SPIN_TURNS", 100)
 
     async def program(host):
         other = Host()
@@ -473,7 +473,7 @@ def test_hold_that_nobody_ends(drive):
 
 def test_long_thread_under_a_hold_is_no_reason_to_warn(drive, monkeypatch):
     monkeypatch.setattr(hang, "LOOK_S", 0.01)
-    monkeypatch.setattr(acl_py.bridge, "LOOK_S", 0.01)
+    monkeypatch.setattr(acl_py.waiting.bridge, "LOOK_S", 0.01)
 
     async def program(host):
         async def holder():

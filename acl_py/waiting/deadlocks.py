@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from acl_py.errors import DeadlockError
-from acl_py.tasks import meetings
+from acl_py.waiting.tasks import meetings
 from device_model.chains import Chains
 from device_model.completions import Completion
 

@@ -17,7 +17,7 @@ _ANYIO = "anyio._backends._asyncio"
 _ANYIO_MEETINGS = frozenset(
     {"__aexit__", "acquire"}
 )  # a task group's end, a lock, a semaphore; its events are asyncio's
-_POLLING = ("acl_py.bridge", "breathe")
+_POLLING = ("acl_py.waiting.bridge", "breathe")
 
 Future = asyncio.Future[Any]
 Task = asyncio.Task[Any]

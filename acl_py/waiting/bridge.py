@@ -15,8 +15,8 @@ loop. That cannot change a simulated time. Every 10 ms of real time a trip is ma
 and Ctrl-C would starve.
 
 What the outside world does (sleep, sockets, threads) takes no simulated time, and simulated time does not wait for it,
-except inside `Bridge.hold`. `acl_py.hang` decides whether anything outside could still end a wait for which nothing is
-scheduled.
+except inside `Bridge.hold`. `acl_py.waiting.hang` decides whether anything outside could still end a wait for which
+nothing is scheduled.
 """
 
 import asyncio
@@ -30,9 +30,9 @@ from types import coroutine
 from typing import Any, ParamSpec, Protocol, TypeVar
 from weakref import WeakKeyDictionary, WeakSet, ref
 
-from acl_py.hang import LOOK_S, Vigil
-from acl_py.loops import holder
-from acl_py.threads import GRACE_S, is_hopeless
+from acl_py.waiting.hang import LOOK_S, Vigil
+from acl_py.waiting.loops import holder
+from acl_py.waiting.threads import GRACE_S, is_hopeless
 from device_model.completions import Completion, Nanoseconds
 from device_model.errors import INTERRUPTS
 from device_model.scheduler import Scheduler

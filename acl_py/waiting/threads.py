@@ -17,8 +17,8 @@ from types import FrameType
 from typing import NamedTuple
 from weakref import WeakSet
 
-from acl_py.loops import is_idle
 from acl_py.sites import PACKAGE
+from acl_py.waiting.loops import is_idle
 
 Thread = threading.Thread
 

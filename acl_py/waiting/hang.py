@@ -18,9 +18,9 @@ from contextvars import Context
 from typing import Protocol
 from weakref import WeakSet
 
-from acl_py.loops import descriptors, live_timers
-from acl_py.tasks import Future, Task, waits_inside
-from acl_py.threads import GRACE_S, Company, is_hopeless
+from acl_py.waiting.loops import descriptors, live_timers
+from acl_py.waiting.tasks import Future, Task, waits_inside
+from acl_py.waiting.threads import GRACE_S, Company, is_hopeless
 
 LOOK_S = 1.0  # between looks while only the outside can help; then it is time for a warning, too
 HELD_PATIENCE_S = 10.0  # a hold says that the outside may take its time: no warning so early
