@@ -13,10 +13,10 @@ from inspect import isawaitable, iscoroutinefunction
 from sys import _getframe
 from typing import Any
 
-from acl_py import injection
 from acl_py.errors import Kind
-from acl_py.runtime import Runtime
-from acl_py.scopes import Scope, current, found, here
+from acl_py.runtime import injection
+from acl_py.runtime.runtime import Runtime
+from acl_py.runtime.scopes import Scope, current, found, here
 from acl_py.signals import check_signals
 from acl_py.sites import Site, site_of
 from acl_py.streams import StreamLike, resolve

@@ -10,10 +10,10 @@ from acl_py import transfers
 from acl_py.arrays import Array
 from acl_py.errors import Kind
 from acl_py.memory import Memory
-from acl_py.routes import KINDS, direction
-from acl_py.routes import MemcpyKind as MemcpyKind
-from acl_py.runtime import Runtime
-from acl_py.scopes import Scope, current, found, scope_var
+from acl_py.runtime.routes import KINDS, direction
+from acl_py.runtime.routes import MemcpyKind as MemcpyKind
+from acl_py.runtime.runtime import Runtime
+from acl_py.runtime.scopes import Scope, current, found, scope_var
 from acl_py.sites import Site, site_of
 from acl_py.streams import StreamLike, resolve
 from device_model import memory as model

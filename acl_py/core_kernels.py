@@ -12,8 +12,8 @@ from typing import Annotated, Any, overload
 from acl_py.arrays import Access, Array
 from acl_py.errors import Kind
 from acl_py.kernels import Launchable
-from acl_py.runtime import Runtime
-from acl_py.scopes import Barred
+from acl_py.runtime.runtime import Runtime
+from acl_py.runtime.scopes import Barred
 from device_model import profile as profiles
 from device_model.aicore import tune as tuner
 from device_model.aicore.launch import Argument, Launch, Options

@@ -3,8 +3,8 @@
 from sys import _getframe
 
 from acl_py.errors import Kind
-from acl_py.runtime import Limit, Runtime
-from acl_py.scopes import Scope, change, current, here
+from acl_py.runtime.runtime import Limit, Runtime
+from acl_py.runtime.scopes import Scope, change, current, here
 from acl_py.sites import Site, site_of
 from acl_py.streams import limit_of
 from device_model.completions import AllOf

@@ -4,8 +4,8 @@ from enum import IntFlag
 from sys import _getframe
 
 from acl_py.errors import Kind
-from acl_py.runtime import Limit
-from acl_py.scopes import Scope, current, found, scope_var
+from acl_py.runtime.runtime import Limit
+from acl_py.runtime.scopes import Scope, current, found, scope_var
 from acl_py.sites import Site, site_of
 from acl_py.streams import Status, StreamLike, answered, check_bound, check_event, limit_of, resolve
 from acl_py.waiting.deadlocks import Waiting

@@ -6,8 +6,8 @@ from enum import IntEnum
 from sys import _getframe
 
 from acl_py.errors import DeviceError, Kind
-from acl_py.runtime import Runtime
-from acl_py.scopes import current, here
+from acl_py.runtime.runtime import Runtime
+from acl_py.runtime.scopes import current, here
 from acl_py.sites import Site, site_of
 from acl_py.streams import StreamLike, resolve
 from device_model.errors import code_of

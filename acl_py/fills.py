@@ -6,8 +6,8 @@ from acl_py import transfers
 from acl_py.copies import check_count, locate
 from acl_py.errors import Kind
 from acl_py.memory import Memory
-from acl_py.runtime import Runtime
-from acl_py.scopes import Scope, current
+from acl_py.runtime.runtime import Runtime
+from acl_py.runtime.scopes import Scope, current
 from acl_py.sites import Site, site_of
 from acl_py.streams import StreamLike, resolve
 from device_model import memory as model

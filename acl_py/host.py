@@ -4,7 +4,7 @@ from collections.abc import Callable
 from sys import _getframe
 from typing import ParamSpec, TypeVar
 
-from acl_py.scopes import SUCCESS, here, last_error
+from acl_py.runtime.scopes import SUCCESS, here, last_error
 from acl_py.sites import site_of
 from device_model.scheduler import nanoseconds
 

@@ -30,8 +30,8 @@ from acl_py.arrays import In as In
 from acl_py.arrays import InOut as InOut
 from acl_py.arrays import Out as Out
 from acl_py.errors import Kind
-from acl_py.runtime import Runtime
-from acl_py.scopes import Barred, Scope, found, scope_var
+from acl_py.runtime.runtime import Runtime
+from acl_py.runtime.scopes import Barred, Scope, found, scope_var
 from acl_py.sites import site_of
 from acl_py.streams import StreamLike, resolve
 from device_model import memory as model

@@ -8,8 +8,8 @@ device.
 from sys import _getframe
 
 from acl_py.errors import Kind
-from acl_py.runtime import Runtime
-from acl_py.scopes import current, here
+from acl_py.runtime.runtime import Runtime
+from acl_py.runtime.scopes import current, here
 from acl_py.sites import site_of
 from device_model.rules import PeerAccess
 

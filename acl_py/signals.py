@@ -5,8 +5,8 @@ from sys import _getframe
 from typing import Any
 
 from acl_py.errors import Kind
-from acl_py.runtime import Runtime
-from acl_py.scopes import Scope, current
+from acl_py.runtime.runtime import Runtime
+from acl_py.runtime.scopes import Scope, current
 from acl_py.sites import site_of
 from acl_py.streams import StreamLike, resolve
 from device_model.completions import Completion, Nanoseconds

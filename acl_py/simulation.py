@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from acl_py.devices import leaks_of
 from acl_py.faults import Fault, Guard
-from acl_py.findings import Mistake
-from acl_py.runtime import MeasuredRuntime, Runtime
-from acl_py.scopes import SUCCESS, Scope, found, last_error, opened, scope_var
+from acl_py.runtime.findings import Mistake
+from acl_py.runtime.runtime import MeasuredRuntime, Runtime
+from acl_py.runtime.scopes import SUCCESS, Scope, found, last_error, opened, scope_var
 from acl_py.sites import forget_tasks, note_tasks
 from acl_py.trace import Trace
 from acl_py.trace.summary import summarize

@@ -4,8 +4,8 @@ from enum import Enum, IntFlag
 from sys import _getframe
 
 from acl_py.errors import DeviceError, Kind
-from acl_py.runtime import Limit, Runtime
-from acl_py.scopes import Scope, current, found, scope_var
+from acl_py.runtime.runtime import Limit, Runtime
+from acl_py.runtime.scopes import Scope, current, found, scope_var
 from acl_py.sites import Site, site_of
 from acl_py.waiting.deadlocks import Poll, Waiting
 from device_model.completions import NOTHING, Completion

@@ -5,8 +5,8 @@ does its part of that; what stays on the host it moves itself, once the stream h
 """
 
 from acl_py.errors import DeviceError
-from acl_py.runtime import Runtime
-from acl_py.scopes import Scope
+from acl_py.runtime.runtime import Runtime
+from acl_py.runtime.scopes import Scope
 from acl_py.sites import Site
 from device_model.completions import NOTHING, Completion
 from device_model.memory import Space

@@ -18,12 +18,12 @@ import numpy as np
 
 import acl_py.memory as mem
 from acl_py import copies, devices, events, fills, host, streams
-from acl_py.blocking import finish
 from acl_py.callbacks import LaunchHostFunc
 from acl_py.errors import AclError, DeviceError, Kind
 from acl_py.kernels import Array, Cost, InOut, KernelFunction, LaunchKernel, kernel
-from acl_py.runtime import Runtime
-from acl_py.scopes import SUCCESS, last_error
+from acl_py.runtime.blocking import finish
+from acl_py.runtime.runtime import Runtime
+from acl_py.runtime.scopes import SUCCESS, last_error
 from acl_py.tools.programs import Program, ProgramError, Step
 from acl_py.trace import Trace
 from device_model.completions import Completion

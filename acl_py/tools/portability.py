@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from acl_py.blocking import BlockingBridge
 from acl_py.errors import DeadlockError
-from acl_py.runtime import Runtime
-from acl_py.scopes import SUCCESS, Scope, last_error, scope_var
+from acl_py.runtime.blocking import BlockingBridge
+from acl_py.runtime.runtime import Runtime
+from acl_py.runtime.scopes import SUCCESS, Scope, last_error, scope_var
 from acl_py.simulation import build
 from acl_py.tools.player import Played, Player
 from acl_py.tools.programs import Program, Step

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from acl_py.blocking import BlockingBridge
 from acl_py.faults import Fault, Guard, Rule
-from acl_py.scopes import SUCCESS, Scope, last_error, scope_var
+from acl_py.runtime.blocking import BlockingBridge
+from acl_py.runtime.scopes import SUCCESS, Scope, last_error, scope_var
 from acl_py.simulation import build
 from acl_py.tools.player import Played, Player
 from acl_py.tools.programs import Program

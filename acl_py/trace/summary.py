@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from acl_py.runtime import Runtime
+from acl_py.runtime.runtime import Runtime
 from acl_py.trace.recorder import Call, CoreRun, Operation, Trace
 
 _WAITS = ("SynchronizeStream", "SynchronizeDevice", "SynchronizeEvent")

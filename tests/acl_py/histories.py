@@ -11,7 +11,7 @@ import pytest
 
 import acl_py
 from acl_py import AclError, Cost, kernel
-from acl_py.scopes import scope_var
+from acl_py.runtime.scopes import scope_var
 
 
 def tiny(program=None, **options):

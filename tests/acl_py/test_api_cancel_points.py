@@ -53,7 +53,7 @@ from acl_py import (
     SynchronizeStream,
     SynchronizeStreamWithTimeout,
 )
-from acl_py.scopes import scope_var
+from acl_py.runtime.scopes import scope_var
 from device_model import memory as model
 from device_model.completions import Completion
 from device_model.profile import load

@@ -17,7 +17,7 @@ from acl_py import (
     SubscribeReport,
     SynchronizeStream,
 )
-from acl_py.blocking import finish
+from acl_py.runtime.blocking import finish
 
 
 def poller(stream, stop):

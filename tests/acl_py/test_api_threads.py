@@ -13,7 +13,7 @@ import pytest
 from histories import busy
 
 import acl_py
-import acl_py.blocking
+import acl_py.runtime.blocking
 from acl_py import (
     AclError,
     Array,
@@ -51,8 +51,8 @@ from acl_py import (
     current_simulation,
     kernel,
 )
-from acl_py.blocking import BlockingBridge, finish, take_part
-from acl_py.scopes import scope_var
+from acl_py.runtime.blocking import BlockingBridge, finish, take_part
+from acl_py.runtime.scopes import scope_var
 from acl_py.simulation import build
 from device_model.observe import Observer
 
@@ -210,7 +210,7 @@ def test_a_daemon_that_was_there_before_counts_once_it_takes_part():
 
 
 def test_a_wait_that_only_another_thread_could_end_is_warned_of_once(monkeypatch):
-    monkeypatch.setattr(acl_py.blocking, "_WARN_S", 0.01)
+    monkeypatch.setattr(acl_py.runtime.blocking, "_WARN_S", 0.01)
     with program("acl") as runtime:
         stream, event = stuck_stream()
         with warnings.catch_warnings(record=True) as caught:

@@ -87,7 +87,7 @@ async def ours(ops, count, sharing):
     copy, launch, record, wait = acl_py.MemcpyAsync, acl_py.LaunchKernel, acl_py.RecordEvent, acl_py.StreamWaitEvent
 
     await acl_py.SynchronizeDevice()
-    runtime = acl_py.scopes.here().runtime
+    runtime = acl_py.runtime.scopes.here().runtime
     simulated = runtime.host_ns
     begin = process_time()
     for _ in range(rounds):

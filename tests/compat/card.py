@@ -13,9 +13,9 @@ from importlib import import_module
 import histories
 
 import acl_py
-from acl_py.blocking import finish
 from acl_py.compat.acl import install, uninstall
 from acl_py.compat.acl.face.session import session
+from acl_py.runtime.blocking import finish
 from device_model.profile import load
 
 SYNC, TIME_LINE = 0x1, 0x8  # of events

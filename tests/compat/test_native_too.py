@@ -9,10 +9,10 @@ import pytest
 
 import acl_py
 from acl_py import DeadlockError, MemcpyKind
-from acl_py.blocking import finish
 from acl_py.compat.acl import handle_of, install, object_of, uninstall
 from acl_py.compat.acl.face.session import GuestSession, session
 from acl_py.compat.acl.report import leaks
+from acl_py.runtime.blocking import finish
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 import acl_py as acl
 from acl_py import AclError, DeadlockError, Kind, faults
-from acl_py.runtime import Runtime
+from acl_py.runtime.runtime import Runtime
 from device_model.faults import Verdict
 
 from .programs import Bag, Program, Wrong

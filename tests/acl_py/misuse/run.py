@@ -7,7 +7,7 @@ from histories import state
 
 import acl_py
 from acl_py import AclError, LaunchKernel, ResetDevice, SetDevice, SynchronizeDevice, current_simulation
-from acl_py.scopes import scope_var
+from acl_py.runtime.scopes import scope_var
 from tests.acl_py.misuse.cases import NAMES, PRELUDE, work
 
 

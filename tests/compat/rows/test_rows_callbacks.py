@@ -10,7 +10,7 @@ from card import D2H, done, made, module, now, work
 
 import acl_py
 from acl_py import DeadlockError
-from acl_py.blocking import finish
+from acl_py.runtime.blocking import finish
 
 NO_BLOCK, BLOCK = 0, 1
 

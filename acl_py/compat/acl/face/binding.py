@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from acl_py.compat.acl.face.session import mine, session
 from acl_py.errors import AclError
-from acl_py.scopes import scope_var
+from acl_py.runtime.scopes import scope_var
 
 _T = TypeVar("_T", bound=Callable[..., Any])
 _LEFT_OUT = object()  # the default of an argument that may be left out

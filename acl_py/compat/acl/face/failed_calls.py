@@ -14,7 +14,7 @@ from types import FrameType
 
 from acl_py.codes import named_code
 from acl_py.compat.acl.face.wording import reword
-from acl_py.runtime import Runtime
+from acl_py.runtime.runtime import Runtime
 from acl_py.sites import PACKAGE, Site, site_of
 from device_model.errors import DeviceError, code_of
 from device_model.observe import Observer

@@ -5,7 +5,7 @@ from itertools import count
 from typing import Any, TypeVar
 
 from acl_py.errors import AclError, Kind
-from acl_py.runtime import Runtime
+from acl_py.runtime.runtime import Runtime
 from device_model.contexts import Context
 from device_model.events import CountedEvent, Event, FlagEvent, RecordedEvent
 from device_model.memory import Buffer, Physical

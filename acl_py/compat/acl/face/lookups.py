@@ -5,7 +5,7 @@ from typing import Any
 
 from acl_py.compat.acl.face.handles import Things
 from acl_py.compat.acl.face.session import Session
-from acl_py.scopes import current
+from acl_py.runtime.scopes import current
 from acl_py.streams import resolve
 from device_model.streams import Stream
 

@@ -19,7 +19,6 @@ from sys import _getframe
 from typing import Any, Protocol
 
 from acl_py import log
-from acl_py.blocking import BlockingBridge, take_part
 from acl_py.codes import named_code
 from acl_py.compat.acl.face.failed_calls import Failures, OperationFailures, called_function, sentence
 from acl_py.compat.acl.face.handles import INVALID_PARAM as INVALID_PARAM  # of the C layer
@@ -27,9 +26,10 @@ from acl_py.compat.acl.face.handles import Handles
 from acl_py.compat.acl.face.host_objects import objects
 from acl_py.compat.acl.face.wording import reword
 from acl_py.errors import AclError, DeadlockError, Kind
-from acl_py.runtime import Runtime
-from acl_py.scopes import SUCCESS as NO_ERROR
-from acl_py.scopes import Scope, last_error, opened, scope_var
+from acl_py.runtime.blocking import BlockingBridge, take_part
+from acl_py.runtime.runtime import Runtime
+from acl_py.runtime.scopes import SUCCESS as NO_ERROR
+from acl_py.runtime.scopes import Scope, last_error, opened, scope_var
 from acl_py.simulation import Simulation, build
 from acl_py.sites import site_of
 from acl_py.trace import Trace

@@ -39,7 +39,7 @@ from acl_py.compat.acl.standins.computations import tell
 from acl_py.compat.acl.standins.models import DATA_TYPES, Dim, Shape
 from acl_py.errors import Kind
 from acl_py.kernels import Cost, KernelFunction, Launchable
-from acl_py.runtime import Runtime
+from acl_py.runtime.runtime import Runtime
 from device_model.errors import INTERRUPTS, DeviceError
 from device_model.memory import Buffer
 from device_model.work import Kernel, Label, Lane

@@ -8,7 +8,7 @@ from acl_py.compat.acl.face.session import Session
 from acl_py.compat.acl.standins.computations import reachable
 from acl_py.compat.acl.standins.models import Gear, Model
 from acl_py.errors import AclError, Kind
-from acl_py.scopes import Scope, found
+from acl_py.runtime.scopes import Scope, found
 from acl_py.sites import Site, site_of
 from device_model.contexts import Context
 from device_model.memory import Buffer

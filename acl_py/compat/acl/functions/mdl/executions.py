@@ -16,7 +16,7 @@ from acl_py.compat.acl.standins.loading import GE_PARAM_INVALID, MODEL_ID_INVALI
 from acl_py.compat.acl.standins.models import FORMATS, GEAR_INPUT, Gear, Model, Shape, Tensor, nbytes_of
 from acl_py.errors import AclError, Kind
 from acl_py.kernels import Cost
-from acl_py.runtime import Runtime
+from acl_py.runtime.runtime import Runtime
 from device_model.memory import Buffer
 from device_model.streams import Stream
 

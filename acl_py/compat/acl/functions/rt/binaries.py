@@ -17,7 +17,7 @@ from acl_py.compat.acl.standins.loading import scope_here
 from acl_py.core_kernels import CoreKernelFunction
 from acl_py.errors import AclError, Kind
 from acl_py.kernels import Launchable
-from acl_py.runtime import Runtime
+from acl_py.runtime.runtime import Runtime
 from acl_py.sites import Site, site_of
 from device_model import memory
 from device_model.memory import Buffer, Space

@@ -9,7 +9,7 @@ from acl_py.compat.acl.face.binding import gives, runs, takes
 from acl_py.compat.acl.face.lookups import Running, end, resolved
 from acl_py.compat.acl.face.session import CONTEXT_NULL, INVALID_DEVICE, PARAM_INVALID, SUCCESS, Session, session
 from acl_py.errors import Kind
-from acl_py.scopes import here as scope_here
+from acl_py.runtime.scopes import here as scope_here
 from acl_py.sites import site_of
 from device_model.contexts import Context
 from device_model.errors import DeviceError

@@ -19,7 +19,7 @@ from acl_py.compat.acl.functions.rt.binaries import Function, launch, pairs
 from acl_py.compat.acl.standins.kernel_files import content_at
 from acl_py.compat.acl.standins.kernels import ALIGNMENT, POINTER
 from acl_py.errors import Kind
-from acl_py.runtime import Runtime
+from acl_py.runtime.runtime import Runtime
 from device_model.memory import Allocation, Buffer, Origin, Space, host
 
 # Limits of the vendor's runtime for a list of its own: so many arguments, so many bytes.

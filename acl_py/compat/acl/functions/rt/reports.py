@@ -12,8 +12,8 @@ from acl_py.callbacks import end_report, take_report
 from acl_py.compat.acl.face.binding import gives, runs, takes
 from acl_py.compat.acl.face.lookups import Running
 from acl_py.compat.acl.face.session import INVALID_PARAM, SUCCESS, OwnSession, Session, mine, session
-from acl_py.scopes import here as scope_here
-from acl_py.scopes import last_error
+from acl_py.runtime.scopes import here as scope_here
+from acl_py.runtime.scopes import last_error
 from acl_py.sites import site_of
 
 _INTERVAL_US = 1  # of the limit of a kernel's time: as fine as one likes

@@ -7,7 +7,7 @@ from typing import Any
 from acl_py.compat.acl.face.binding import gives, runs
 from acl_py.compat.acl.face.lookups import Running, end
 from acl_py.compat.acl.face.session import INVALID_PARAM, PARAM_INVALID, Session
-from acl_py.scopes import current
+from acl_py.runtime.scopes import current
 from acl_py.sites import Site, site_of
 from device_model.memory import GRANULARITY, Physical
 from device_model.memory.virtual import Virtual

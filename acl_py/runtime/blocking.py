@@ -29,8 +29,8 @@ from math import inf
 from typing import Any, TypeVar
 
 from acl_py.errors import DeadlockError, Kind
-from acl_py.runtime import Runtime
-from acl_py.scopes import SUCCESS, ThreadScope, last_error, scope_var
+from acl_py.runtime.runtime import Runtime
+from acl_py.runtime.scopes import SUCCESS, ThreadScope, last_error, scope_var
 from acl_py.waiting.deadlocks import Waiting
 from acl_py.waiting.loops import outside_of
 from acl_py.waiting.threads import GRACE_S, Company, Thread, is_hopeless

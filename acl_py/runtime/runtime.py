@@ -11,12 +11,13 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from acl_py import injection, log
+from acl_py import log
 from acl_py.codes import named_code
 from acl_py.errors import AclError, DeadlockError, Kind
-from acl_py.findings import Speaker
-from acl_py.routes import asynchronous, routes_of
-from acl_py.scopes import Barred, last_error
+from acl_py.runtime import injection
+from acl_py.runtime.findings import Speaker
+from acl_py.runtime.routes import asynchronous, routes_of
+from acl_py.runtime.scopes import Barred, last_error
 from acl_py.sites import Site
 from acl_py.waiting import deadlocks
 from acl_py.waiting.deadlocks import Poll, Waiting

@@ -9,8 +9,8 @@ from contextvars import ContextVar
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from acl_py import injection
 from acl_py.errors import AclError, Kind
+from acl_py.runtime import injection
 from device_model.completions import Completion
 from device_model.contexts import Context
 from device_model.ops import Op
@@ -18,7 +18,7 @@ from device_model.rules import CUDA, Code
 from device_model.streams import Stream
 
 if TYPE_CHECKING:
-    from acl_py.runtime import Runtime
+    from acl_py.runtime.runtime import Runtime
 
 SUCCESS = Code(0, "success")
 

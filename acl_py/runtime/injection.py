@@ -18,7 +18,7 @@ from device_model.staging import submit_within
 from device_model.streams import Stream
 
 if TYPE_CHECKING:
-    from acl_py.runtime import Runtime
+    from acl_py.runtime.runtime import Runtime
 
 _Submit = Callable[[Stream, Op, Nanoseconds, Nanoseconds], None]
 
