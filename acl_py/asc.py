@@ -29,13 +29,13 @@ finding. A mistake that would stop a card raises KernelError, with the kernel's 
 Each name is documented where it is defined, in `core_kernels` and `device_model.aicore`.
 """
 
-from acl_py.core_kernels import GM_ADDR as GM_ADDR
-from acl_py.core_kernels import CoreKernelFunction as CoreKernelFunction
-from acl_py.core_kernels import In as In
-from acl_py.core_kernels import InOut as InOut
-from acl_py.core_kernels import Out as Out
-from acl_py.core_kernels import kernel as kernel
-from acl_py.core_kernels import tune as tune
+from acl_py.verbs.core_kernels import GM_ADDR as GM_ADDR
+from acl_py.verbs.core_kernels import CoreKernelFunction as CoreKernelFunction
+from acl_py.verbs.core_kernels import In as In
+from acl_py.verbs.core_kernels import InOut as InOut
+from acl_py.verbs.core_kernels import Out as Out
+from acl_py.verbs.core_kernels import kernel as kernel
+from acl_py.verbs.core_kernels import tune as tune
 from device_model.aicore.advice import Advice as Advice
 from device_model.aicore.advice import Guideline as Guideline
 from device_model.aicore.advice import advise as advise

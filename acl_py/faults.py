@@ -18,11 +18,24 @@ from sys import _getframe
 from types import MappingProxyType
 from typing import Any
 
-from acl_py import callbacks, copies, devices, events, failures, fills, host, kernels, memory, peers, signals, streams
 from acl_py.errors import Kind
 from acl_py.runtime import injection
 from acl_py.runtime.runtime import Runtime
 from acl_py.sites import site_of
+from acl_py.verbs import (
+    callbacks,
+    copies,
+    devices,
+    events,
+    failures,
+    fills,
+    host,
+    kernels,
+    memory,
+    peers,
+    signals,
+    streams,
+)
 from device_model.faults import Rule as Rule
 from device_model.faults import SlowCurve, Verdict
 from device_model.memory import Buffer, Limit, size_text

@@ -11,7 +11,6 @@ from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from acl_py.devices import leaks_of
 from acl_py.faults import Fault, Guard
 from acl_py.runtime.findings import Mistake
 from acl_py.runtime.runtime import MeasuredRuntime, Runtime
@@ -19,6 +18,7 @@ from acl_py.runtime.scopes import SUCCESS, Scope, found, last_error, opened, sco
 from acl_py.sites import forget_tasks, note_tasks
 from acl_py.trace import Trace
 from acl_py.trace.summary import summarize
+from acl_py.verbs.devices import leaks_of
 from acl_py.waiting.bridge import Bridge
 from device_model.observe import Observer
 from device_model.profile import DeviceProfile, load

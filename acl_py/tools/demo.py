@@ -16,13 +16,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from acl_py.copies import Memcpy, MemcpyAsync, MemcpyKind
-from acl_py.devices import SynchronizeDevice
-from acl_py.kernels import Array, Cost, In, LaunchKernel, Out, kernel
-from acl_py.memory import Malloc, MallocHost
 from acl_py.simulation import Simulation, simulate
-from acl_py.streams import CreateStream
 from acl_py.trace.chart import styled_lanes
+from acl_py.verbs.copies import Memcpy, MemcpyAsync, MemcpyKind
+from acl_py.verbs.devices import SynchronizeDevice
+from acl_py.verbs.kernels import Array, Cost, In, LaunchKernel, Out, kernel
+from acl_py.verbs.memory import Malloc, MallocHost
+from acl_py.verbs.streams import CreateStream
 
 DEVICE = "h200"
 CHUNKS = 8

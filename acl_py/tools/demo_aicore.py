@@ -15,13 +15,13 @@ from rich.table import Table
 from rich.text import Text
 
 from acl_py import asc
-from acl_py.copies import Memcpy, MemcpyKind
-from acl_py.devices import SynchronizeDevice
-from acl_py.kernels import Array, LaunchKernel
-from acl_py.memory import Malloc
 from acl_py.simulation import Simulation, simulate
 from acl_py.trace.pipes import styled_lanes
 from acl_py.trace.recorder import CoreRun, Operation
+from acl_py.verbs.copies import Memcpy, MemcpyKind
+from acl_py.verbs.devices import SynchronizeDevice
+from acl_py.verbs.kernels import Array, LaunchKernel
+from acl_py.verbs.memory import Malloc
 
 DEVICE = "ascend910b1"
 BLOCKS = 8

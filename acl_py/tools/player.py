@@ -16,16 +16,16 @@ from typing import Any
 
 import numpy as np
 
-import acl_py.memory as mem
-from acl_py import copies, devices, events, fills, host, streams
-from acl_py.callbacks import LaunchHostFunc
+import acl_py.verbs.memory as mem
 from acl_py.errors import AclError, DeviceError, Kind
-from acl_py.kernels import Array, Cost, InOut, KernelFunction, LaunchKernel, kernel
 from acl_py.runtime.blocking import finish
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import SUCCESS, last_error
 from acl_py.tools.programs import Program, ProgramError, Step
 from acl_py.trace import Trace
+from acl_py.verbs import copies, devices, events, fills, host, streams
+from acl_py.verbs.callbacks import LaunchHostFunc
+from acl_py.verbs.kernels import Array, Cost, InOut, KernelFunction, LaunchKernel, kernel
 from device_model.completions import Completion
 from device_model.memory import Space
 from device_model.memory.backing import ROOM

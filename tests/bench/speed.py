@@ -7,7 +7,7 @@ from time import perf_counter
 import numpy as np
 
 import acl_py
-from acl_py.copies import MemcpyKind
+from acl_py.verbs.copies import MemcpyKind
 from tests.bench.measure import interleaved, ratio, say, show, spread, target
 
 TOTAL = 256 << 20

@@ -6,7 +6,7 @@ from typing import Any
 from acl_py.compat.acl.face.handles import Things
 from acl_py.compat.acl.face.session import Session
 from acl_py.runtime.scopes import current
-from acl_py.streams import resolve
+from acl_py.verbs.streams import resolve
 from device_model.streams import Stream
 
 Running = Coroutine[Any, Any, object]  # what a function gives that `runs` it

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from acl_py import log
-from acl_py.arrays import Access, Array
 from acl_py.errors import Kind
-from acl_py.kernels import Cost, Launchable, run_out_of_time
 from acl_py.runtime.runtime import Runtime
+from acl_py.verbs.arrays import Access, Array
+from acl_py.verbs.kernels import Cost, Launchable, run_out_of_time
 from device_model.errors import INTERRUPTS, CodedError, DeviceError, text_of
 from device_model.memory import Buffer, Space
 from device_model.work import Extent, Kernel, Label, Lane

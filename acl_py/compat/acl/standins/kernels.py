@@ -32,14 +32,14 @@ from typing import Any
 
 import numpy as np
 
-from acl_py.arrays import Access, Array
 from acl_py.compat.acl.face.dtypes import DTYPES
 from acl_py.compat.acl.standins.arithmetic import evaluate
 from acl_py.compat.acl.standins.computations import tell
 from acl_py.compat.acl.standins.models import DATA_TYPES, Dim, Shape
 from acl_py.errors import Kind
-from acl_py.kernels import Cost, KernelFunction, Launchable
 from acl_py.runtime.runtime import Runtime
+from acl_py.verbs.arrays import Access, Array
+from acl_py.verbs.kernels import Cost, KernelFunction, Launchable
 from device_model.errors import INTERRUPTS, DeviceError
 from device_model.memory import Buffer
 from device_model.work import Kernel, Label, Lane

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 
 import acl_py as native
-from acl_py.arrays import Array
 from acl_py.compat.acl.face.session import INVALID_PARAM, Session
 from acl_py.compat.acl.functions.base.calls import DataBuffer
 from acl_py.compat.acl.functions.base.tensors import TensorDesc
@@ -15,8 +14,9 @@ from acl_py.compat.acl.standins.computations import Computation, Output, reachab
 from acl_py.compat.acl.standins.loading import GE_PARAM_INVALID, MODEL_ID_INVALID, LoadedModel, scope_here
 from acl_py.compat.acl.standins.models import FORMATS, GEAR_INPUT, Gear, Model, Shape, Tensor, nbytes_of
 from acl_py.errors import AclError, Kind
-from acl_py.kernels import Cost
 from acl_py.runtime.runtime import Runtime
+from acl_py.verbs.arrays import Array
+from acl_py.verbs.kernels import Cost
 from device_model.memory import Buffer
 from device_model.streams import Stream
 

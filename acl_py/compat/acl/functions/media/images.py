@@ -39,7 +39,7 @@ from acl_py.compat.acl.functions.media.formats import (
 )
 from acl_py.compat.acl.functions.media.tasks import FORMAT_NOT_MATCH, host_bytes, microseconds, queue, reporting
 from acl_py.compat.acl.standins.computations import tell
-from acl_py.kernels import Cost, In, Out, kernel
+from acl_py.verbs.kernels import Cost, In, Out, kernel
 from device_model.memory import Buffer
 
 FAILURE, UNSUPPORTED_JPEG = 500001, 148052

@@ -16,7 +16,7 @@ from acl_py.compat.acl.face.session import INVALID_PARAM, SUCCESS, Session, sess
 from acl_py.compat.acl.functions.media.descriptions import Area, Batch, Channel, Picture, ResizeConfig
 from acl_py.compat.acl.functions.media.formats import FORMATS, Image, MediaError, convert
 from acl_py.compat.acl.functions.media.tasks import FORMAT_NOT_MATCH, microseconds, queue, reporting
-from acl_py.kernels import Cost, In, InOut, KernelFunction, Out, kernel
+from acl_py.verbs.kernels import Cost, In, InOut, KernelFunction, Out, kernel
 
 _FRAMES_PER_SECOND = 1440  # of one channel, at 1080p: the vendor's page on VPC performance, A2 generation
 _LEAST = 10, 6  # pixels

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 import acl_py as native
-from acl_py.arrays import Access, Array
 from acl_py.compat.acl.face.binding import check_ints, gives, runs, takes
 from acl_py.compat.acl.face.lookups import Running
 from acl_py.compat.acl.face.session import INVALID_PARAM, SUCCESS, Session, session
@@ -23,7 +22,8 @@ from acl_py.compat.acl.standins.computations import Computation, Output, reachab
 from acl_py.compat.acl.standins.model_files import bytes_at
 from acl_py.compat.acl.standins.models import dtype_of, nbytes_of
 from acl_py.compat.acl.standins.operators import Operator, operator_of
-from acl_py.kernels import Cost
+from acl_py.verbs.arrays import Access, Array
+from acl_py.verbs.kernels import Cost
 from device_model.memory import DEVICE_BASE
 
 OP_INPUT_NOT_MATCH, OP_OUTPUT_NOT_MATCH, OP_ATTR_NOT_MATCH, OP_NOT_FOUND = 100021, 100022, 100023, 100024

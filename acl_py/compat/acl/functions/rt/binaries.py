@@ -14,11 +14,11 @@ from acl_py.compat.acl.standins import kernel_files
 from acl_py.compat.acl.standins.computations import tell
 from acl_py.compat.acl.standins.kernels import ALIGNMENT, BinaryKernel
 from acl_py.compat.acl.standins.loading import scope_here
-from acl_py.core_kernels import CoreKernelFunction
 from acl_py.errors import AclError, Kind
-from acl_py.kernels import Launchable
 from acl_py.runtime.runtime import Runtime
 from acl_py.sites import Site, site_of
+from acl_py.verbs.core_kernels import CoreKernelFunction
+from acl_py.verbs.kernels import Launchable
 from device_model import memory
 from device_model.memory import Buffer, Space
 from device_model.streams import Stream

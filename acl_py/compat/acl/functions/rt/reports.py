@@ -8,13 +8,13 @@ from sys import _getframe
 from typing import Any
 
 import acl_py as native
-from acl_py.callbacks import end_report, take_report
 from acl_py.compat.acl.face.binding import gives, runs, takes
 from acl_py.compat.acl.face.lookups import Running
 from acl_py.compat.acl.face.session import INVALID_PARAM, SUCCESS, OwnSession, Session, mine, session
 from acl_py.runtime.scopes import here as scope_here
 from acl_py.runtime.scopes import last_error
 from acl_py.sites import site_of
+from acl_py.verbs.callbacks import end_report, take_report
 
 _INTERVAL_US = 1  # of the limit of a kernel's time: as fine as one likes
 _UNKNOWN = 0xFFFFFFFF  # of a failed task nothing is known

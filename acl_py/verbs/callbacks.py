@@ -17,9 +17,9 @@ from acl_py.errors import Kind
 from acl_py.runtime import injection
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import Scope, current, found, here
-from acl_py.signals import check_signals
 from acl_py.sites import Site, site_of
-from acl_py.streams import StreamLike, resolve
+from acl_py.verbs.signals import check_signals
+from acl_py.verbs.streams import StreamLike, resolve
 from device_model.completions import Completion, Nanoseconds, Need
 from device_model.ops import Op
 from device_model.scheduler import nanoseconds

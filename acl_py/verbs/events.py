@@ -7,7 +7,7 @@ from acl_py.errors import Kind
 from acl_py.runtime.runtime import Limit
 from acl_py.runtime.scopes import Scope, current, found, scope_var
 from acl_py.sites import Site, site_of
-from acl_py.streams import Status, StreamLike, answered, check_bound, check_event, limit_of, resolve
+from acl_py.verbs.streams import Status, StreamLike, answered, check_bound, check_event, limit_of, resolve
 from acl_py.waiting.deadlocks import Waiting
 from device_model.completions import NOTHING, Completion
 from device_model.events import CountedEvent, FlagEvent

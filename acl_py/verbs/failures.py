@@ -9,7 +9,7 @@ from acl_py.errors import DeviceError, Kind
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import current, here
 from acl_py.sites import Site, site_of
-from acl_py.streams import StreamLike, resolve
+from acl_py.verbs.streams import StreamLike, resolve
 from device_model.errors import code_of
 from device_model.observe import Observer
 from device_model.ops import Op

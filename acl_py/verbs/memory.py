@@ -15,7 +15,7 @@ from acl_py.errors import Kind
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import Scope, current
 from acl_py.sites import Site, site_of
-from acl_py.streams import StreamLike, resolve
+from acl_py.verbs.streams import StreamLike, resolve
 from device_model import memory as model
 from device_model.completions import NOTHING, AllOf, Completion, Nanoseconds
 from device_model.device import Device

@@ -6,16 +6,16 @@ short call, but is no work: nothing is queued, nobody waits, and no other work i
 
 from sys import _getframe
 
-from acl_py import transfers
-from acl_py.arrays import Array
 from acl_py.errors import Kind
-from acl_py.memory import Memory
 from acl_py.runtime.routes import KINDS, direction
 from acl_py.runtime.routes import MemcpyKind as MemcpyKind
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import Scope, current, found, scope_var
 from acl_py.sites import Site, site_of
-from acl_py.streams import StreamLike, resolve
+from acl_py.verbs import transfers
+from acl_py.verbs.arrays import Array
+from acl_py.verbs.memory import Memory
+from acl_py.verbs.streams import StreamLike, resolve
 from device_model import memory as model
 from device_model.completions import NOTHING, Completion
 from device_model.memory import Allocation, Buffer, Space

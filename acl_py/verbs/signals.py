@@ -8,7 +8,7 @@ from acl_py.errors import Kind
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import Scope, current
 from acl_py.sites import site_of
-from acl_py.streams import StreamLike, resolve
+from acl_py.verbs.streams import StreamLike, resolve
 from device_model.completions import Completion, Nanoseconds
 from device_model.memory import Allocation, Space
 from device_model.rules import EventClass

@@ -6,7 +6,7 @@ from acl_py.errors import Kind
 from acl_py.runtime.runtime import Limit, Runtime
 from acl_py.runtime.scopes import Scope, change, current, here
 from acl_py.sites import Site, site_of
-from acl_py.streams import limit_of
+from acl_py.verbs.streams import limit_of
 from device_model.completions import AllOf
 from device_model.contexts import Context as Context
 from device_model.device import Device

@@ -9,11 +9,11 @@ from concurrent.futures import Executor
 from functools import partial
 from typing import Annotated, Any, overload
 
-from acl_py.arrays import Access, Array
 from acl_py.errors import Kind
-from acl_py.kernels import Launchable
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import Barred
+from acl_py.verbs.arrays import Access, Array
+from acl_py.verbs.kernels import Launchable
 from device_model import profile as profiles
 from device_model.aicore import tune as tuner
 from device_model.aicore.launch import Argument, Launch, Options

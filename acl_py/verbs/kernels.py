@@ -24,16 +24,16 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints, overloa
 
 import numpy as np
 
-from acl_py.arrays import Access as Access
-from acl_py.arrays import Array as Array
-from acl_py.arrays import In as In
-from acl_py.arrays import InOut as InOut
-from acl_py.arrays import Out as Out
 from acl_py.errors import Kind
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import Barred, Scope, found, scope_var
 from acl_py.sites import site_of
-from acl_py.streams import StreamLike, resolve
+from acl_py.verbs.arrays import Access as Access
+from acl_py.verbs.arrays import Array as Array
+from acl_py.verbs.arrays import In as In
+from acl_py.verbs.arrays import InOut as InOut
+from acl_py.verbs.arrays import Out as Out
+from acl_py.verbs.streams import StreamLike, resolve
 from device_model import memory as model
 from device_model.completions import Completion
 from device_model.errors import DeviceError

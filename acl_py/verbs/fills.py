@@ -2,14 +2,14 @@
 
 from sys import _getframe
 
-from acl_py import transfers
-from acl_py.copies import check_count, locate
 from acl_py.errors import Kind
-from acl_py.memory import Memory
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import Scope, current
 from acl_py.sites import Site, site_of
-from acl_py.streams import StreamLike, resolve
+from acl_py.verbs import transfers
+from acl_py.verbs.copies import check_count, locate
+from acl_py.verbs.memory import Memory
+from acl_py.verbs.streams import StreamLike, resolve
 from device_model import memory as model
 from device_model.completions import NOTHING, Completion
 from device_model.memory import Space
