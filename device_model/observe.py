@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from device_model.completions import Nanoseconds
 
 if TYPE_CHECKING:
-    from device_model.aicore.findings import Finding
+    from device_model.aicore.core.findings import Finding
     from device_model.aicore.runner import Result
     from device_model.completions import Completion
     from device_model.errors import DeviceError

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, get_args, get_type_hints
 
-from device_model.aicore.spec import CoreSpec
+from device_model.aicore.core.spec import CoreSpec
 from device_model.amounts import MOST, Count, Few
 from device_model.completions import Nanoseconds
 from device_model.printable import printable

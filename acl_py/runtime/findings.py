@@ -13,7 +13,7 @@ from device_model.observe import Observer
 from device_model.ops import Op
 
 if TYPE_CHECKING:  # most programs have no core kernel, and the package takes as long to import as all the rest
-    from device_model.aicore.findings import Finding, Rule
+    from device_model.aicore.core.findings import Finding, Rule
     from device_model.aicore.runner import Result
 
 

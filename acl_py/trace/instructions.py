@@ -10,8 +10,8 @@ from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from device_model.aicore.names import Pipe
-    from device_model.aicore.program import Instruction, Site
+    from device_model.aicore.core.names import Pipe
+    from device_model.aicore.core.program import Instruction, Site
     from device_model.aicore.runner import Result
 
 _ROW = Struct("<IIddqi")  # program, number; start, end; bytes; the row waited for, or -1

@@ -14,10 +14,10 @@ from functools import cache
 from typing import NamedTuple
 
 from device_model.aicore.banks import BANK_SHIFT, Conflict, steady_cycles
-from device_model.aicore.memories import BLOCK
-from device_model.aicore.program import Direction, Flow, Instruction, Program, Site
+from device_model.aicore.core.memories import BLOCK
+from device_model.aicore.core.program import Direction, Flow, Instruction, Program, Site
+from device_model.aicore.core.spec import CoreSpec
 from device_model.aicore.runner import Result
-from device_model.aicore.spec import CoreSpec
 from device_model.aicore.timing import play
 
 LINE = 512  # bytes of a line of the L2

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from device_model.aicore.core.memories import BLOCK
 from device_model.aicore.masks import Access
-from device_model.aicore.memories import BLOCK
 
 GROUPS = 16
 BANK_SHIFT = 16  # bits of an address below the number of the bank in its group

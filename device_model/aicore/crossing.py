@@ -15,12 +15,12 @@ from collections import Counter, deque
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from device_model.aicore.findings import KernelError, KernelHangError, Rule
-from device_model.aicore.machine import Core, Knowledge, Strand, running
-from device_model.aicore.names import PIPES, CoreType, Pipe, Space
-from device_model.aicore.program import Instruction, Kind
+from device_model.aicore.core.findings import KernelError, KernelHangError, Rule
+from device_model.aicore.core.machine import Core, Knowledge, Strand, running
+from device_model.aicore.core.names import PIPES, CoreType, Pipe, Space
+from device_model.aicore.core.program import Instruction, Kind
+from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, int32
 from device_model.aicore.sync import barrier_all, settle
-from device_model.aicore.tensors import GlobalTensor, LocalTensor, int32
 
 IDS = 16
 MAX_COUNT = 15

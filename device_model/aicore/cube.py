@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from device_model.aicore.findings import KernelError
-from device_model.aicore.machine import Core, running
-from device_model.aicore.memories import Range
-from device_model.aicore.names import CoreType, Pipe, Space
-from device_model.aicore.program import Flow
-from device_model.aicore.tensors import LocalTensor
+from device_model.aicore.core.findings import KernelError
+from device_model.aicore.core.machine import Core, running
+from device_model.aicore.core.memories import Range
+from device_model.aicore.core.names import CoreType, Pipe, Space
+from device_model.aicore.core.program import Flow
+from device_model.aicore.core.tensors import LocalTensor
 from device_model.aicore.unit_flags import UnitFlags
 
 FRACTAL = 512  # bytes

@@ -7,7 +7,7 @@ touched for longest first: so a large copy costs little to look up.
 from collections import OrderedDict
 from collections.abc import Hashable
 
-from device_model.aicore.program import Direction, Flow
+from device_model.aicore.core.program import Direction, Flow
 
 SECTOR = 128  # bytes
 _SHIFT = 7  # SECTOR as a power of two

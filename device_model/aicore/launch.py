@@ -18,12 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from device_model import memory as model
-from device_model.aicore.findings import KernelError
-from device_model.aicore.memories import GlobalMemory
-from device_model.aicore.names import CoreType, KernelType
+from device_model.aicore.core.findings import KernelError
+from device_model.aicore.core.memories import GlobalMemory
+from device_model.aicore.core.names import CoreType, KernelType
+from device_model.aicore.core.spec import CoreSpec
+from device_model.aicore.core.tensors import GlobalBuffer
 from device_model.aicore.runner import Result, run
-from device_model.aicore.spec import CoreSpec
-from device_model.aicore.tensors import GlobalBuffer
 from device_model.aicore.timing import Timeline
 from device_model.errors import DeviceError, Kind
 from device_model.memory import Allocation

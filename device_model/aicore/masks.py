@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from device_model.aicore.findings import KernelError
-from device_model.aicore.machine import ALL_LANES, running
-from device_model.aicore.memories import BLOCK, Range
+from device_model.aicore.core.findings import KernelError
+from device_model.aicore.core.machine import ALL_LANES, running
+from device_model.aicore.core.memories import BLOCK, Range
 
 REPEAT = 256  # bytes
 MAX_REPEATS = 255

@@ -11,6 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from device_model.aicore.copies import DataCopy, DataCopyExtParams, DataCopyPad, Nd2NzParams
+from device_model.aicore.core.findings import KernelError
+from device_model.aicore.core.names import HardEvent, TPosition
+from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
 from device_model.aicore.cube import FRACTAL, PRODUCTS, SIDE, Mmad, MmadParams, fractals, k0
 from device_model.aicore.cube_loads import (
     MAX_REPEATS,
@@ -19,13 +22,10 @@ from device_model.aicore.cube_loads import (
     LoadData2dTransposeParams,
     LoadDataWithTranspose,
 )
-from device_model.aicore.findings import KernelError
 from device_model.aicore.fixpipe import CO2Layout, Fixpipe, FixpipeParams, QuantMode, SetFixPipeConfig
 from device_model.aicore.matmul_tiling import TCubeTiling
-from device_model.aicore.names import HardEvent, TPosition
 from device_model.aicore.queues import TBuf, TPipe
 from device_model.aicore.sync import AllocEventID, ReleaseEventID, SetFlag, WaitFlag
-from device_model.aicore.tensors import GlobalTensor, LocalTensor
 from device_model.aicore.unit_flags import KEEP, TURN
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from device_model.aicore.core.findings import KernelError
+from device_model.aicore.core.names import Space
 from device_model.aicore.cube import FRACTAL, SIDE, k0
-from device_model.aicore.findings import KernelError
 from device_model.aicore.gm import LINE
-from device_model.aicore.names import Space
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,11 +22,12 @@ from sys import _getframe
 import numpy.typing as npt
 
 from device_model.aicore import sync
-from device_model.aicore.findings import KernelError, KernelHangError, Rule
-from device_model.aicore.machine import Core, running
-from device_model.aicore.memories import BLOCK, LocalMemory
-from device_model.aicore.names import EVENT_OF, HardEvent, Pipe, Space, TPosition
-from device_model.aicore.program import Site
+from device_model.aicore.core.findings import KernelError, KernelHangError, Rule
+from device_model.aicore.core.machine import Core, running
+from device_model.aicore.core.memories import BLOCK, LocalMemory
+from device_model.aicore.core.names import EVENT_OF, HardEvent, Pipe, Space, TPosition
+from device_model.aicore.core.program import Site
+from device_model.aicore.core.tensors import LocalTensor, dtype_of, place
 from device_model.aicore.sync import (
     alloc_event,
     barrier_all,
@@ -35,7 +36,6 @@ from device_model.aicore.sync import (
     set_flag,
     wait_flag,
 )
-from device_model.aicore.tensors import LocalTensor, dtype_of, place
 
 MAX_BUFFERS = 64  # per TPipe
 MAX_LIVE = 8  # per TPosition: each takes an event id

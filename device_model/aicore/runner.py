@@ -18,16 +18,16 @@ import numpy.typing as npt
 
 from device_model.aicore import sync
 from device_model.aicore.blas import one_thread
+from device_model.aicore.core.debug import Message
+from device_model.aicore.core.findings import Findings, KernelAssertionError, KernelHangError
+from device_model.aicore.core.machine import Core, Strand
+from device_model.aicore.core.memories import GlobalMemory
+from device_model.aicore.core.names import CoreType, KernelType
+from device_model.aicore.core.program import Program
+from device_model.aicore.core.spec import CoreSpec
+from device_model.aicore.core.tensors import DTYPES, GlobalBuffer
 from device_model.aicore.crossing import Crossing
 from device_model.aicore.cube import CubeUnit
-from device_model.aicore.debug import Message
-from device_model.aicore.findings import Findings, KernelAssertionError, KernelHangError
-from device_model.aicore.machine import Core, Strand
-from device_model.aicore.memories import GlobalMemory
-from device_model.aicore.names import CoreType, KernelType
-from device_model.aicore.program import Program
-from device_model.aicore.spec import CoreSpec
-from device_model.aicore.tensors import DTYPES, GlobalBuffer
 from device_model.aicore.timing import Timeline, play
 
 

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy.typing as npt
 
+from device_model.aicore.core.memories import BLOCK
+from device_model.aicore.core.spec import CoreSpec
+from device_model.aicore.core.tensors import dtype_of
 from device_model.aicore.masks import REPEAT
-from device_model.aicore.memories import BLOCK
-from device_model.aicore.spec import CoreSpec
-from device_model.aicore.tensors import dtype_of
 from device_model.aicore.tiling import BlockTiling, TilingKey, block_tiling
 
 SLOT = 32  # bytes of the workspace for each block: no two write to one DataBlock

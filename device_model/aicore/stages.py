@@ -16,13 +16,13 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from device_model.aicore.findings import KernelError
-from device_model.aicore.machine import EVENT_IDS
-from device_model.aicore.memories import BLOCK
-from device_model.aicore.names import EVENT_OF, Pipe, TPosition
+from device_model.aicore.core.findings import KernelError
+from device_model.aicore.core.machine import EVENT_IDS
+from device_model.aicore.core.memories import BLOCK
+from device_model.aicore.core.names import EVENT_OF, Pipe, TPosition
+from device_model.aicore.core.tensors import LocalTensor, dtype_of
 from device_model.aicore.queues import TBuf, TPipe, TQueBind
 from device_model.aicore.sync import AllocEventID, ReleaseEventID, SetFlag, WaitFlag
-from device_model.aicore.tensors import LocalTensor, dtype_of
 
 Tensors = tuple[LocalTensor, ...]
 Shapes = Sequence[tuple[npt.DTypeLike, int]]  # type and number of elements of each tensor

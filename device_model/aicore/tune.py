@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from device_model.aicore.names import KernelType
+from device_model.aicore.core.names import KernelType
+from device_model.aicore.core.spec import CoreSpec
 from device_model.aicore.runner import run
-from device_model.aicore.spec import CoreSpec
 
 BLOCK_DIM = "block_dim"  # the choice that is not an argument of the kernel
 Kernel = Callable[..., object]

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from device_model.aicore.findings import KernelError, Rule
-from device_model.aicore.machine import Core
-from device_model.aicore.names import Pipe
-from device_model.aicore.program import Instruction
+from device_model.aicore.core.findings import KernelError, Rule
+from device_model.aicore.core.machine import Core
+from device_model.aicore.core.names import Pipe
+from device_model.aicore.core.program import Instruction
 
 BLOCK = 512  # bytes
 KEEP, TURN = 2, 3

@@ -16,7 +16,9 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from device_model.aicore import vector_math as vm
-from device_model.aicore.findings import KernelError
+from device_model.aicore.core.findings import KernelError
+from device_model.aicore.core.names import RoundMode
+from device_model.aicore.core.tensors import LocalTensor
 from device_model.aicore.masks import (
     BINARY,
     UNARY,
@@ -29,8 +31,6 @@ from device_model.aicore.masks import (
     frozen,
     strided,
 )
-from device_model.aicore.names import RoundMode
-from device_model.aicore.tensors import LocalTensor
 from device_model.aicore.vector_casts import CASTS, cast
 from device_model.aicore.vector_unit import (
     Plan,

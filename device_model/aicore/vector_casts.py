@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from device_model.aicore.names import RoundMode
+from device_model.aicore.core.names import RoundMode
 
 Array = npt.NDArray[Any]
 Double = npt.NDArray[np.float64]

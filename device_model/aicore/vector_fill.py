@@ -4,8 +4,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from device_model.aicore import vector_math as vm
+from device_model.aicore.core.tensors import LocalTensor
 from device_model.aicore.masks import Lanes, UnaryRepeatParams, frozen
-from device_model.aicore.tensors import LocalTensor
 from device_model.aicore.vector import NUMBERS, WORDS, Strides, access_of, elementwise, typed, unary
 from device_model.aicore.vector_unit import check_type, lanes_of, vector_unit
 

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from device_model.aicore.findings import KernelError
+from device_model.aicore.core.findings import KernelError
+from device_model.aicore.core.memories import BLOCK
+from device_model.aicore.core.tensors import LocalTensor
 from device_model.aicore.masks import REPEAT, Access, Lanes, counted, frozen, strided
-from device_model.aicore.memories import BLOCK
-from device_model.aicore.tensors import LocalTensor
 from device_model.aicore.vector import WORDS, access_of
 from device_model.aicore.vector_unit import (
     Plan,

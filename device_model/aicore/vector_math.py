@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from device_model.aicore.findings import KernelError
+from device_model.aicore.core.findings import KernelError
 
 Array = npt.NDArray[Any]
 

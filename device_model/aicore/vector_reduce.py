@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from device_model.aicore.findings import KernelError
+from device_model.aicore.core.findings import KernelError
+from device_model.aicore.core.memories import BLOCK
+from device_model.aicore.core.tensors import LocalTensor
 from device_model.aicore.masks import (
     Access,
     Counter,
@@ -25,8 +27,6 @@ from device_model.aicore.masks import (
     results,
     strided,
 )
-from device_model.aicore.memories import BLOCK
-from device_model.aicore.tensors import LocalTensor
 from device_model.aicore.vector import FLOATS
 from device_model.aicore.vector_math import highest, lowest, padded, power_of_two, tree, zero
 from device_model.aicore.vector_unit import (

@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from device_model.aicore.findings import KernelError
+from device_model.aicore.core.findings import KernelError
+from device_model.aicore.core.memories import BLOCK
+from device_model.aicore.core.names import CMPMODE, SELMODE
+from device_model.aicore.core.tensors import LocalTensor
 from device_model.aicore.masks import (
     BINARY,
     UNARY,
@@ -20,9 +23,6 @@ from device_model.aicore.masks import (
     counted,
     frozen,
 )
-from device_model.aicore.memories import BLOCK
-from device_model.aicore.names import CMPMODE, SELMODE
-from device_model.aicore.tensors import LocalTensor
 from device_model.aicore.vector import FLOATS, access_of, typed
 from device_model.aicore.vector_unit import (
     Plan,

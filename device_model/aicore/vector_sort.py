@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from device_model.aicore.findings import KernelError
+from device_model.aicore.core.findings import KernelError
+from device_model.aicore.core.tensors import LocalTensor
 from device_model.aicore.masks import counted
-from device_model.aicore.tensors import LocalTensor
 from device_model.aicore.vector import FLOATS
 from device_model.aicore.vector_unit import (
     Plan,

@@ -1,9 +1,9 @@
 """What the tests of AI cores share: a launch on the cores of a card, and instructions of any pipe."""
 
-from device_model.aicore.machine import running
-from device_model.aicore.names import KernelType, Pipe
+from device_model.aicore.core.machine import running
+from device_model.aicore.core.names import KernelType, Pipe
+from device_model.aicore.core.spec import CoreSpec
 from device_model.aicore.runner import run
-from device_model.aicore.spec import CoreSpec
 
 # The cores of an Ascend 910B1: 24 AIC, 48 AIV at 1.85 GHz.
 SPEC = CoreSpec(

@@ -16,11 +16,11 @@ from device_model.aicore.copies import (
     DataCopyParams,
     Nd2NzParams,
 )
-from device_model.aicore.findings import KernelError
-from device_model.aicore.names import CacheMode, KernelType, Pipe, TPosition
-from device_model.aicore.program import Direction
+from device_model.aicore.core.findings import KernelError
+from device_model.aicore.core.names import CacheMode, KernelType, Pipe, TPosition
+from device_model.aicore.core.program import Direction
+from device_model.aicore.core.tensors import DTYPES, GlobalTensor, LocalTensor, bfloat16, float32, half
 from device_model.aicore.sync import PipeBarrier
-from device_model.aicore.tensors import DTYPES, GlobalTensor, LocalTensor, bfloat16, float32, half
 
 POISONED = np.frombuffer(b"\xfb\x7f" * 16, np.uint8)
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from cores import found, launch, work
 
-from device_model.aicore.blocks import (
+from device_model.aicore.copies import DataCopy
+from device_model.aicore.core.blocks import (
     ASCEND_IS_AIC,
     ASCEND_IS_AIV,
     GetBlockIdx,
@@ -12,13 +13,12 @@ from device_model.aicore.blocks import (
     GetSubBlockIdx,
     GetTaskRatio,
 )
-from device_model.aicore.copies import DataCopy
+from device_model.aicore.core.findings import KernelError
+from device_model.aicore.core.names import HardEvent, KernelType, Pipe, TPosition
+from device_model.aicore.core.program import Kind
+from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, float32, int32
 from device_model.aicore.crossing import CrossCoreSetFlag, CrossCoreWaitFlag, SyncAll
-from device_model.aicore.findings import KernelError
-from device_model.aicore.names import HardEvent, KernelType, Pipe, TPosition
-from device_model.aicore.program import Kind
 from device_model.aicore.sync import PipeBarrier, SetFlag, WaitFlag
-from device_model.aicore.tensors import GlobalTensor, LocalTensor, float32, int32
 
 MIX = KernelType.MIX_AIC_1_2
 

@@ -7,6 +7,9 @@ from cores import found
 from instructions import after, bfloat16, half, on_core, single
 
 from device_model.aicore.copies import DataCopy, DataCopyExtParams, DataCopyPad, Nd2NzParams
+from device_model.aicore.core.findings import KernelError
+from device_model.aicore.core.names import HardEvent, KernelType, Pipe, TPosition
+from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
 from device_model.aicore.cube import PRODUCTS, Mmad, MmadParams, fractals, k0
 from device_model.aicore.cube_loads import (
     LoadData,
@@ -14,10 +17,7 @@ from device_model.aicore.cube_loads import (
     LoadData2dTransposeParams,
     LoadDataWithTranspose,
 )
-from device_model.aicore.findings import KernelError
 from device_model.aicore.fixpipe import CO2Layout, Fixpipe, FixpipeParams, QuantMode
-from device_model.aicore.names import HardEvent, KernelType, Pipe, TPosition
-from device_model.aicore.tensors import GlobalTensor, LocalTensor
 
 TYPES = [half, bfloat16, single, np.dtype(np.int8)]
 

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from instructions import after, bfloat16, half, on_core
 
 from device_model.aicore.copies import DataCopy, DataCopyParams
-from device_model.aicore.findings import KernelError
+from device_model.aicore.core.findings import KernelError
+from device_model.aicore.core.names import CacheMode, HardEvent, KernelType, Pipe, TPosition
+from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
 from device_model.aicore.fixpipe import (
     CO2Layout,
     Fixpipe,
@@ -19,10 +21,8 @@ from device_model.aicore.fixpipe import (
     SetFixPipeConfig,
     trans_quant_param,
 )
-from device_model.aicore.names import CacheMode, HardEvent, KernelType, Pipe, TPosition
 from device_model.aicore.queues import TPipe, TQue
 from device_model.aicore.sync import PipeBarrier
-from device_model.aicore.tensors import GlobalTensor, LocalTensor
 
 WORD = np.dtype(np.uint64)
 VECTOR_MODES = [

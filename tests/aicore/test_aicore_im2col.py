@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from instructions import after, half, on_core, single
 
 from device_model.aicore.copies import DataCopy
+from device_model.aicore.core.findings import KernelError
+from device_model.aicore.core.names import HardEvent, KernelType, Pipe, TPosition
+from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
 from device_model.aicore.cube import PRODUCTS, Mmad, MmadParams, k0
 from device_model.aicore.cube_loads import LoadData, LoadData2DParams
-from device_model.aicore.findings import KernelError
 from device_model.aicore.fixpipe import Fixpipe, FixpipeParams
 from device_model.aicore.im2col import LoadData3DParamsV2
-from device_model.aicore.names import HardEvent, KernelType, Pipe, TPosition
-from device_model.aicore.tensors import GlobalTensor, LocalTensor
 
 BYTE = np.dtype(np.int8)
 

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from instructions import floats, half, issued, seeds, single, vector
 
-from device_model.aicore.findings import KernelError
+from device_model.aicore.core.findings import KernelError
+from device_model.aicore.core.names import CMPMODE, SELMODE
 from device_model.aicore.masks import (
     MASK_PLACEHOLDER,
     ResetMask,
@@ -15,7 +16,6 @@ from device_model.aicore.masks import (
     SetMaskNorm,
     SetVectorMask,
 )
-from device_model.aicore.names import CMPMODE, SELMODE
 from device_model.aicore.vector import Adds
 from device_model.aicore.vector_fill import Copy, CopyRepeatParams
 from device_model.aicore.vector_gather import Gather

@@ -8,7 +8,6 @@ import pytest
 from cores import found, launch, work
 
 from device_model import aicore
-from device_model.aicore.blocks import ASCEND_IS_AIC, GetBlockIdx, GetSubBlockIdx
 from device_model.aicore.copies import (
     DataCacheCleanAndInvalid,
     DataCopy,
@@ -16,10 +15,12 @@ from device_model.aicore.copies import (
     DataCopyPad,
     DataCopyParams,
 )
+from device_model.aicore.core.blocks import ASCEND_IS_AIC, GetBlockIdx, GetSubBlockIdx
+from device_model.aicore.core.debug import assert_
+from device_model.aicore.core.findings import KernelAssertionError, KernelError, KernelHangError, Rule
+from device_model.aicore.core.names import HardEvent, KernelType, Pipe, TPosition
+from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, float32, half
 from device_model.aicore.crossing import CrossCoreSetFlag, CrossCoreWaitFlag, SyncAll
-from device_model.aicore.debug import assert_
-from device_model.aicore.findings import KernelAssertionError, KernelError, KernelHangError, Rule
-from device_model.aicore.names import HardEvent, KernelType, Pipe, TPosition
 from device_model.aicore.queues import TBuf, TPipe, TQue
 from device_model.aicore.sync import (
     AllocEventID,
@@ -29,7 +30,6 @@ from device_model.aicore.sync import (
     SetFlag,
     WaitFlag,
 )
-from device_model.aicore.tensors import GlobalTensor, LocalTensor, float32, half
 
 AICORE = Path(aicore.__file__).parent
 

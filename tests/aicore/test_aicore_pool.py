@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_model.aicore.copies import DataCopy
-from device_model.aicore.findings import KernelError
-from device_model.aicore.names import HardEvent, TPosition
+from device_model.aicore.core.findings import KernelError
+from device_model.aicore.core.names import HardEvent, TPosition
+from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, float32
 from device_model.aicore.pool import ResourcePool
 from device_model.aicore.sync import SetFlag, WaitFlag
-from device_model.aicore.tensors import GlobalTensor, LocalTensor, float32
 from device_model.aicore.vector import Adds
 
 

@@ -7,12 +7,12 @@ import pytest
 from cores import found, launch, work
 
 from device_model.aicore.copies import DataCopy
-from device_model.aicore.findings import KernelError, KernelHangError
-from device_model.aicore.names import EVENTS_OF, PIPES_OF, CoreType, HardEvent, KernelType, Pipe, TPosition
-from device_model.aicore.program import Kind
+from device_model.aicore.core.findings import KernelError, KernelHangError
+from device_model.aicore.core.names import EVENTS_OF, PIPES_OF, CoreType, HardEvent, KernelType, Pipe, TPosition
+from device_model.aicore.core.program import Kind
+from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, float32
 from device_model.aicore.queues import TPipe, TQue
 from device_model.aicore.sync import AllocEventID, FetchEventID, PipeBarrier, ReleaseEventID, SetFlag, WaitFlag
-from device_model.aicore.tensors import GlobalTensor, LocalTensor, float32
 
 
 def history(result):

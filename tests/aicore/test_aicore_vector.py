@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from instructions import half, in_ub, issued, normal, on_core, same, seeds, single, vector
 
-from device_model.aicore.findings import KernelError
+from device_model.aicore.core.findings import KernelError
+from device_model.aicore.core.names import KernelType, RoundMode, TPosition
+from device_model.aicore.core.tensors import LocalTensor
 from device_model.aicore.masks import BinaryRepeatParams, UnaryRepeatParams
-from device_model.aicore.names import KernelType, RoundMode, TPosition
-from device_model.aicore.tensors import LocalTensor
 from device_model.aicore.vector import (
     Abs,
     Add,

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from instructions import floats, half, in_ub, issued, normal, on_core, same, seeds, single, vector
 
-from device_model.aicore.names import TPosition
-from device_model.aicore.tensors import LocalTensor
+from device_model.aicore.core.names import TPosition
+from device_model.aicore.core.tensors import LocalTensor
 from device_model.aicore.vector_reduce import (
     BlockReduceMax,
     BlockReduceMin,

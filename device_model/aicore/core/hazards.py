@@ -33,12 +33,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from device_model.aicore.findings import Rule
-from device_model.aicore.names import Pipe
-from device_model.aicore.program import Instruction
+from device_model.aicore.core.findings import Rule
+from device_model.aicore.core.names import Pipe
+from device_model.aicore.core.program import Instruction
 
 if TYPE_CHECKING:
-    from device_model.aicore.machine import Core
+    from device_model.aicore.core.machine import Core
 
 Clock = list[int]
 ALWAYS = 1 << 62  # the clock of a pipe that needs no barrier against itself

@@ -6,7 +6,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-from device_model.aicore.names import CoreType, Space
+from device_model.aicore.core.names import CoreType, Space
 from device_model.amounts import Count, Few
 
 # Start-up and cycles per repeat of 256 bytes, without bank conflicts (measured on a 910B3 by PTO's authors; those of

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 from greenlet import getcurrent, greenlet
 
-from device_model.aicore.findings import Finding, Findings, KernelError, Rule
-from device_model.aicore.hazards import ALWAYS, Clock
-from device_model.aicore.memories import Bytes, GlobalMemory, LocalMemory, Memory, Range
-from device_model.aicore.names import EVENT_OF, EVENTS_OF, PIPES, SPACES_OF, CoreType, HardEvent, Pipe, Space
-from device_model.aicore.program import Flow, Instruction, Kind, Program, Site
-from device_model.aicore.spec import CoreSpec
+from device_model.aicore.core.findings import Finding, Findings, KernelError, Rule
+from device_model.aicore.core.hazards import ALWAYS, Clock
+from device_model.aicore.core.memories import Bytes, GlobalMemory, LocalMemory, Memory, Range
+from device_model.aicore.core.names import EVENT_OF, EVENTS_OF, PIPES, SPACES_OF, CoreType, HardEvent, Pipe, Space
+from device_model.aicore.core.program import Flow, Instruction, Kind, Program, Site
+from device_model.aicore.core.spec import CoreSpec
 
 if TYPE_CHECKING:
     from device_model.aicore.atomics import Atomic

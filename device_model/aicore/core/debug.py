@@ -8,11 +8,11 @@ when the message is read.
 import re
 from typing import Any
 
-from device_model.aicore.findings import KernelAssertionError
-from device_model.aicore.machine import running
-from device_model.aicore.names import Pipe
-from device_model.aicore.program import Instruction, Kind, Program
-from device_model.aicore.tensors import GlobalTensor, LocalTensor
+from device_model.aicore.core.findings import KernelAssertionError
+from device_model.aicore.core.machine import running
+from device_model.aicore.core.names import Pipe
+from device_model.aicore.core.program import Instruction, Kind, Program
+from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
 
 
 class Message:

@@ -3,8 +3,8 @@
 They return numbers that are known at launch, so no pipe waits and they take no simulated time.
 """
 
-from device_model.aicore.machine import running
-from device_model.aicore.names import CoreType
+from device_model.aicore.core.machine import running
+from device_model.aicore.core.names import CoreType
 
 
 def GetBlockIdx() -> int:

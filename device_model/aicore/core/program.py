@@ -11,7 +11,7 @@ from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING
 
-from device_model.aicore.names import CoreType, Pipe
+from device_model.aicore.core.names import CoreType, Pipe
 
 if TYPE_CHECKING:
     from device_model.aicore.banks import Conflict

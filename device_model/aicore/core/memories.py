@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from device_model.aicore.hazards import GlobalShadow, Shadow
-from device_model.aicore.names import Space
-from device_model.aicore.program import Instruction
+from device_model.aicore.core.hazards import GlobalShadow, Shadow
+from device_model.aicore.core.names import Space
+from device_model.aicore.core.program import Instruction
 
 BLOCK = 32  # bytes of a DataBlock, the unit of local memories
 

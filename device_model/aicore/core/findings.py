@@ -13,8 +13,8 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from device_model.aicore.debug import Message
-    from device_model.aicore.program import Instruction, Program, Site
+    from device_model.aicore.core.debug import Message
+    from device_model.aicore.core.program import Instruction, Program, Site
 
 
 class Rule(Enum):
