@@ -23,9 +23,9 @@ from device_model.aicore.cube_loads import (
     LoadDataWithTranspose,
 )
 from device_model.aicore.fixpipe import CO2Layout, Fixpipe, FixpipeParams, QuantMode, SetFixPipeConfig
+from device_model.aicore.flags.queues import TBuf, TPipe
+from device_model.aicore.flags.sync import AllocEventID, ReleaseEventID, SetFlag, WaitFlag
 from device_model.aicore.matmul_tiling import TCubeTiling
-from device_model.aicore.queues import TBuf, TPipe
-from device_model.aicore.sync import AllocEventID, ReleaseEventID, SetFlag, WaitFlag
 from device_model.aicore.unit_flags import KEEP, TURN
 
 

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from device_model.aicore import sync
 from device_model.aicore.blas import one_thread
 from device_model.aicore.core.debug import Message
 from device_model.aicore.core.findings import Findings, KernelAssertionError, KernelHangError
@@ -26,8 +25,9 @@ from device_model.aicore.core.names import CoreType, KernelType
 from device_model.aicore.core.program import Program
 from device_model.aicore.core.spec import CoreSpec
 from device_model.aicore.core.tensors import DTYPES, GlobalBuffer
-from device_model.aicore.crossing import Crossing
 from device_model.aicore.cube import CubeUnit
+from device_model.aicore.flags import sync
+from device_model.aicore.flags.crossing import Crossing
 from device_model.aicore.timing import Timeline, play
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from device_model.aicore.core.machine import running
 from device_model.aicore.core.names import KernelType, TPosition
 from device_model.aicore.core.tensors import LocalTensor
-from device_model.aicore.sync import SetFlag, WaitFlag
+from device_model.aicore.flags.sync import SetFlag, WaitFlag
 
 half, single, bfloat16 = np.dtype(np.float16), np.dtype(np.float32), np.dtype(ml_dtypes.bfloat16)
 seeds = st.integers(0, 2**32 - 1)

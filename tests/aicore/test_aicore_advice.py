@@ -11,11 +11,11 @@ from device_model.aicore.copies import DataCopy, DataCopyExtParams, DataCopyPad
 from device_model.aicore.core.blocks import GetBlockIdx
 from device_model.aicore.core.names import HardEvent, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, half
+from device_model.aicore.flags.queues import TPipe
+from device_model.aicore.flags.stages import Pipe, Pipeline
+from device_model.aicore.flags.sync import SetFlag, WaitFlag
 from device_model.aicore.masks import UnaryRepeatParams
-from device_model.aicore.queues import TPipe
 from device_model.aicore.runner import run
-from device_model.aicore.stages import Pipe, Pipeline
-from device_model.aicore.sync import SetFlag, WaitFlag
 from device_model.aicore.vector import Add, Adds, Relu
 
 LARGE = 8192  # halves, 16 KB

@@ -10,8 +10,8 @@ from device_model.aicore.core.blocks import GetBlockIdx
 from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import Pipe, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, bfloat16, float32, half, int8, int16, int32
-from device_model.aicore.crossing import CrossCoreSetFlag, CrossCoreWaitFlag
-from device_model.aicore.sync import PipeBarrier
+from device_model.aicore.flags.crossing import CrossCoreSetFlag, CrossCoreWaitFlag
+from device_model.aicore.flags.sync import PipeBarrier
 
 
 def ub(dtype, size, address=0):

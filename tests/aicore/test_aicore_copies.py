@@ -20,7 +20,7 @@ from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import CacheMode, KernelType, Pipe, TPosition
 from device_model.aicore.core.program import Direction
 from device_model.aicore.core.tensors import DTYPES, GlobalTensor, LocalTensor, bfloat16, float32, half
-from device_model.aicore.sync import PipeBarrier
+from device_model.aicore.flags.sync import PipeBarrier
 
 POISONED = np.frombuffer(b"\xfb\x7f" * 16, np.uint8)
 

@@ -21,8 +21,8 @@ from device_model.aicore.fixpipe import (
     SetFixPipeConfig,
     trans_quant_param,
 )
-from device_model.aicore.queues import TPipe, TQue
-from device_model.aicore.sync import PipeBarrier
+from device_model.aicore.flags.queues import TPipe, TQue
+from device_model.aicore.flags.sync import PipeBarrier
 
 WORD = np.dtype(np.uint64)
 VECTOR_MODES = [

@@ -11,9 +11,9 @@ from device_model.aicore.core.blocks import GetBlockIdx
 from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import EVENT_OF, EVENTS_OF, PIPES, CoreType, HardEvent, Pipe, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, float32
-from device_model.aicore.crossing import CrossCoreSetFlag, CrossCoreWaitFlag, SyncAll
+from device_model.aicore.flags.crossing import CrossCoreSetFlag, CrossCoreWaitFlag, SyncAll
+from device_model.aicore.flags.sync import PipeBarrier, SetFlag, WaitFlag
 from device_model.aicore.masks import UnaryRepeatParams
-from device_model.aicore.sync import PipeBarrier, SetFlag, WaitFlag
 from device_model.aicore.vector import Adds
 
 AIV_PIPES = (Pipe.S, Pipe.V, Pipe.MTE2, Pipe.MTE3)

@@ -14,9 +14,9 @@ from device_model.aicore.core.names import KernelType, Pipe, TPosition
 from device_model.aicore.core.tensors import GlobalTensor
 from device_model.aicore.cube import PRODUCTS
 from device_model.aicore.fixpipe import trans_quant_param
+from device_model.aicore.flags.queues import TPipe, TQue
 from device_model.aicore.matmul import REGIST_MATMUL_OBJ, CubeFormat, Matmul, MatmulType
 from device_model.aicore.matmul_tiling import multi_core_matmul_tiling
-from device_model.aicore.queues import TPipe, TQue
 from device_model.aicore.vector import LeakyRelu
 
 GM = TPosition.GM

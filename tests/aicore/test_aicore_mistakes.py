@@ -20,9 +20,9 @@ from device_model.aicore.core.debug import assert_
 from device_model.aicore.core.findings import KernelAssertionError, KernelError, KernelHangError, Rule
 from device_model.aicore.core.names import HardEvent, KernelType, Pipe, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, float32, half
-from device_model.aicore.crossing import CrossCoreSetFlag, CrossCoreWaitFlag, SyncAll
-from device_model.aicore.queues import TBuf, TPipe, TQue
-from device_model.aicore.sync import (
+from device_model.aicore.flags.crossing import CrossCoreSetFlag, CrossCoreWaitFlag, SyncAll
+from device_model.aicore.flags.queues import TBuf, TPipe, TQue
+from device_model.aicore.flags.sync import (
     AllocEventID,
     FetchEventID,
     PipeBarrier,

@@ -10,8 +10,8 @@ from device_model.aicore.copies import DataCopy
 from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import HardEvent, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, float32
-from device_model.aicore.pool import ResourcePool
-from device_model.aicore.sync import SetFlag, WaitFlag
+from device_model.aicore.flags.pool import ResourcePool
+from device_model.aicore.flags.sync import SetFlag, WaitFlag
 from device_model.aicore.vector import Adds
 
 

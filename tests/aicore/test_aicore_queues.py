@@ -8,7 +8,7 @@ from device_model.aicore.copies import DataCopy
 from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import HardEvent, KernelType, Pipe, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, bfloat16, float32, half
-from device_model.aicore.queues import GetTPipePtr, TBuf, TPipe, TQue, TQueBind
+from device_model.aicore.flags.queues import GetTPipePtr, TBuf, TPipe, TQue, TQueBind
 from device_model.aicore.vector import Adds, Muls
 
 P = TPosition

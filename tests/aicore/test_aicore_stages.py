@@ -12,8 +12,8 @@ from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import HardEvent, Pipe, RoundMode
 from device_model.aicore.core.program import Kind
 from device_model.aicore.core.tensors import GlobalTensor, float32, half
-from device_model.aicore.queues import TPipe
-from device_model.aicore.stages import FlagLink, Pipeline, QueueLink
+from device_model.aicore.flags.queues import TPipe
+from device_model.aicore.flags.stages import FlagLink, Pipeline, QueueLink
 from device_model.aicore.vector import Abs, Add, Adds, Cast, Muls, Relu
 
 LINKS = (QueueLink, FlagLink)

@@ -20,7 +20,7 @@ from device_model.aicore.core.machine import Core, Knowledge, Strand, running
 from device_model.aicore.core.names import PIPES, CoreType, Pipe, Space
 from device_model.aicore.core.program import Instruction, Kind
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, int32
-from device_model.aicore.sync import barrier_all, settle
+from device_model.aicore.flags.sync import barrier_all, settle
 
 IDS = 16
 MAX_COUNT = 15

@@ -21,14 +21,14 @@ from sys import _getframe
 
 import numpy.typing as npt
 
-from device_model.aicore import sync
 from device_model.aicore.core.findings import KernelError, KernelHangError, Rule
 from device_model.aicore.core.machine import Core, running
 from device_model.aicore.core.memories import BLOCK, LocalMemory
 from device_model.aicore.core.names import EVENT_OF, HardEvent, Pipe, Space, TPosition
 from device_model.aicore.core.program import Site
 from device_model.aicore.core.tensors import LocalTensor, dtype_of, place
-from device_model.aicore.sync import (
+from device_model.aicore.flags import sync
+from device_model.aicore.flags.sync import (
     alloc_event,
     barrier_all,
     preset_events,
