@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy.typing as npt
 
-from device_model.aicore.copies import DataCopy
 from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.machine import Core, running
 from device_model.aicore.core.names import CoreType, HardEvent, Pipe, Space, TPosition
@@ -23,6 +22,7 @@ from device_model.aicore.flags.queues import TPipe
 from device_model.aicore.flags.sync import AllocEventID, ReleaseEventID, SetFlag, WaitFlag
 from device_model.aicore.matmul_cube import Cube, Job, Operand
 from device_model.aicore.matmul_tiling import WORKSPACE_TILES, TCubeTiling
+from device_model.aicore.moving.copies import DataCopy
 
 ASK, ANSWER = 0, 1  # cross-core flags
 MESSAGE_WORDS = 8  # of 8 bytes, written and read by scalar: a line

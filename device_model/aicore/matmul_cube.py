@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from device_model.aicore.copies import DataCopy, DataCopyExtParams, DataCopyPad, Nd2NzParams
 from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import HardEvent, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
@@ -26,6 +25,7 @@ from device_model.aicore.fixpipe import CO2Layout, Fixpipe, FixpipeParams, Quant
 from device_model.aicore.flags.queues import TBuf, TPipe
 from device_model.aicore.flags.sync import AllocEventID, ReleaseEventID, SetFlag, WaitFlag
 from device_model.aicore.matmul_tiling import TCubeTiling
+from device_model.aicore.moving.copies import DataCopy, DataCopyExtParams, DataCopyPad, Nd2NzParams
 from device_model.aicore.unit_flags import KEEP, TURN
 
 

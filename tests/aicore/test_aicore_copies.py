@@ -6,7 +6,12 @@ from cores import found, launch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from device_model.aicore.copies import (
+from device_model.aicore.core.findings import KernelError
+from device_model.aicore.core.names import CacheMode, KernelType, Pipe, TPosition
+from device_model.aicore.core.program import Direction
+from device_model.aicore.core.tensors import DTYPES, GlobalTensor, LocalTensor, bfloat16, float32, half
+from device_model.aicore.flags.sync import PipeBarrier
+from device_model.aicore.moving.copies import (
     DataCacheCleanAndInvalid,
     DataCopy,
     DataCopyExtParams,
@@ -16,11 +21,6 @@ from device_model.aicore.copies import (
     DataCopyParams,
     Nd2NzParams,
 )
-from device_model.aicore.core.findings import KernelError
-from device_model.aicore.core.names import CacheMode, KernelType, Pipe, TPosition
-from device_model.aicore.core.program import Direction
-from device_model.aicore.core.tensors import DTYPES, GlobalTensor, LocalTensor, bfloat16, float32, half
-from device_model.aicore.flags.sync import PipeBarrier
 
 POISONED = np.frombuffer(b"\xfb\x7f" * 16, np.uint8)
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from cores import found, launch, work
 
-from device_model.aicore.copies import DataCopy
 from device_model.aicore.core.blocks import (
     ASCEND_IS_AIC,
     ASCEND_IS_AIV,
@@ -19,6 +18,7 @@ from device_model.aicore.core.program import Kind
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, float32, int32
 from device_model.aicore.flags.crossing import CrossCoreSetFlag, CrossCoreWaitFlag, SyncAll
 from device_model.aicore.flags.sync import PipeBarrier, SetFlag, WaitFlag
+from device_model.aicore.moving.copies import DataCopy
 
 MIX = KernelType.MIX_AIC_1_2
 

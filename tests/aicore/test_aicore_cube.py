@@ -6,7 +6,6 @@ import pytest
 from cores import found
 from instructions import after, bfloat16, half, on_core, single
 
-from device_model.aicore.copies import DataCopy, DataCopyExtParams, DataCopyPad, Nd2NzParams
 from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import HardEvent, KernelType, Pipe, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
@@ -18,6 +17,7 @@ from device_model.aicore.cube_loads import (
     LoadDataWithTranspose,
 )
 from device_model.aicore.fixpipe import CO2Layout, Fixpipe, FixpipeParams, QuantMode
+from device_model.aicore.moving.copies import DataCopy, DataCopyExtParams, DataCopyPad, Nd2NzParams
 
 TYPES = [half, bfloat16, single, np.dtype(np.int8)]
 

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from instructions import after, bfloat16, half, on_core
 
-from device_model.aicore.copies import DataCopy, DataCopyParams
 from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import CacheMode, HardEvent, KernelType, Pipe, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
@@ -23,6 +22,7 @@ from device_model.aicore.fixpipe import (
 )
 from device_model.aicore.flags.queues import TPipe, TQue
 from device_model.aicore.flags.sync import PipeBarrier
+from device_model.aicore.moving.copies import DataCopy, DataCopyParams
 
 WORD = np.dtype(np.uint64)
 VECTOR_MODES = [

@@ -7,7 +7,6 @@ import pytest
 from cores import SPEC, found, launch
 from instructions import bfloat16, half, single
 
-from device_model.aicore.copies import DataCopyExtParams, DataCopyPad
 from device_model.aicore.core.blocks import GetBlockIdx
 from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import KernelType, Pipe, TPosition
@@ -17,6 +16,7 @@ from device_model.aicore.fixpipe import trans_quant_param
 from device_model.aicore.flags.queues import TPipe, TQue
 from device_model.aicore.matmul import REGIST_MATMUL_OBJ, CubeFormat, Matmul, MatmulType
 from device_model.aicore.matmul_tiling import multi_core_matmul_tiling
+from device_model.aicore.moving.copies import DataCopyExtParams, DataCopyPad
 from device_model.aicore.vector import LeakyRelu
 
 GM = TPosition.GM

@@ -8,13 +8,6 @@ import pytest
 from cores import found, launch, work
 
 from device_model import aicore
-from device_model.aicore.copies import (
-    DataCacheCleanAndInvalid,
-    DataCopy,
-    DataCopyExtParams,
-    DataCopyPad,
-    DataCopyParams,
-)
 from device_model.aicore.core.blocks import ASCEND_IS_AIC, GetBlockIdx, GetSubBlockIdx
 from device_model.aicore.core.debug import assert_
 from device_model.aicore.core.findings import KernelAssertionError, KernelError, KernelHangError, Rule
@@ -29,6 +22,13 @@ from device_model.aicore.flags.sync import (
     ReleaseEventID,
     SetFlag,
     WaitFlag,
+)
+from device_model.aicore.moving.copies import (
+    DataCacheCleanAndInvalid,
+    DataCopy,
+    DataCopyExtParams,
+    DataCopyPad,
+    DataCopyParams,
 )
 
 AICORE = Path(aicore.__file__).parent

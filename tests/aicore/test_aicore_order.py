@@ -10,13 +10,13 @@ from collections import defaultdict
 import numpy as np
 from cores import launch, work
 
-from device_model.aicore.atomics import SetAtomicAdd, SetAtomicNone
 from device_model.aicore.core.blocks import ASCEND_IS_AIC
 from device_model.aicore.core.machine import running
 from device_model.aicore.core.names import EVENTS_OF, PIPES_OF, CoreType, KernelType, Pipe, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, half
 from device_model.aicore.flags.crossing import CrossCoreSetFlag, CrossCoreWaitFlag, SyncAll
 from device_model.aicore.flags.sync import PipeBarrier, SetFlag, WaitFlag
+from device_model.aicore.moving.atomics import SetAtomicAdd, SetAtomicNone
 
 UNIT = 16  # halves: tensors are two units long and begin at any
 CORES = [(CoreType.AIC, 0), (CoreType.AIV, 0), (CoreType.AIV, 1)]  # of one mixed block

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from cores import found, launch, vector
 
-from device_model.aicore.copies import DataCopy
 from device_model.aicore.core.blocks import GetBlockIdx, GetBlockNum
 from device_model.aicore.core.names import HardEvent, Pipe, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, float32
 from device_model.aicore.flags.crossing import SyncAll
 from device_model.aicore.flags.queues import TBuf, TPipe, TQue, TQueBind
 from device_model.aicore.flags.sync import AllocEventID, PipeBarrier, ReleaseEventID, SetFlag, WaitFlag
+from device_model.aicore.moving.copies import DataCopy
 
 STEPS = (np.add, np.maximum, np.minimum, np.subtract)
 

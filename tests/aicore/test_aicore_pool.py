@@ -6,12 +6,12 @@ from cores import found, launch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_model.aicore.copies import DataCopy
 from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import HardEvent, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, float32
 from device_model.aicore.flags.pool import ResourcePool
 from device_model.aicore.flags.sync import SetFlag, WaitFlag
+from device_model.aicore.moving.copies import DataCopy
 from device_model.aicore.vector import Adds
 
 

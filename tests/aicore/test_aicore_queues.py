@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from cores import SPEC, found, launch, work
 
-from device_model.aicore.copies import DataCopy
 from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import HardEvent, KernelType, Pipe, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, bfloat16, float32, half
 from device_model.aicore.flags.queues import GetTPipePtr, TBuf, TPipe, TQue, TQueBind
+from device_model.aicore.moving.copies import DataCopy
 from device_model.aicore.vector import Adds, Muls
 
 P = TPosition

@@ -6,13 +6,13 @@ from cores import SPEC, found, launch
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from device_model.aicore.copies import DataCopyExtParams, DataCopyPad
 from device_model.aicore.core.blocks import GetBlockIdx
 from device_model.aicore.core.names import HardEvent, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, float32
 from device_model.aicore.flags.crossing import SyncAll
 from device_model.aicore.flags.queues import TBuf, TPipe, TQue
 from device_model.aicore.flags.sync import SetFlag, WaitFlag
+from device_model.aicore.moving.copies import DataCopyExtParams, DataCopyPad
 from device_model.aicore.selector import RowKind, RowTiling, select_rows
 from device_model.aicore.vector import Adds
 from device_model.aicore.vector_reduce import ReduceMax

@@ -6,7 +6,6 @@ from cores import found, launch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from device_model.aicore.copies import DataCopy
 from device_model.aicore.core.blocks import GetBlockIdx
 from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import HardEvent, Pipe, RoundMode
@@ -14,6 +13,7 @@ from device_model.aicore.core.program import Kind
 from device_model.aicore.core.tensors import GlobalTensor, float32, half
 from device_model.aicore.flags.queues import TPipe
 from device_model.aicore.flags.stages import FlagLink, Pipeline, QueueLink
+from device_model.aicore.moving.copies import DataCopy
 from device_model.aicore.vector import Abs, Add, Adds, Cast, Muls, Relu
 
 LINKS = (QueueLink, FlagLink)

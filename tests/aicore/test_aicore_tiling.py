@@ -8,11 +8,11 @@ from cores import SPEC, found, launch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_model.aicore.copies import DataCopyExtParams, DataCopyPad
 from device_model.aicore.core.blocks import GetBlockIdx
 from device_model.aicore.core.tensors import GlobalTensor, half
 from device_model.aicore.flags.queues import TPipe
 from device_model.aicore.flags.stages import Pipe, Pipeline
+from device_model.aicore.moving.copies import DataCopyExtParams, DataCopyPad
 from device_model.aicore.tiling import BlockTiling, TilingKey, block_tiling
 from device_model.aicore.vector import Adds
 

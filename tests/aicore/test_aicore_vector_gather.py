@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from instructions import floats, half, in_ub, issued, normal, on_core, same, seeds, single, vector
 
-from device_model.aicore.copies import DataCopy
 from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
+from device_model.aicore.moving.copies import DataCopy
 from device_model.aicore.vector_gather import (
     Brcb,
     BrcbRepeatParams,

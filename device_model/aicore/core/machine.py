@@ -25,9 +25,9 @@ from device_model.aicore.core.program import Flow, Instruction, Kind, Program, S
 from device_model.aicore.core.spec import CoreSpec
 
 if TYPE_CHECKING:
-    from device_model.aicore.atomics import Atomic
     from device_model.aicore.flags.crossing import Crossing, Token
     from device_model.aicore.flags.queues import TPipe
+    from device_model.aicore.moving.atomics import Atomic
 
 _PACKAGE = "device_model.aicore"  # and all of its rooms
 _IN_ORDER = (Pipe.S, Pipe.V, Pipe.M)

@@ -4,10 +4,10 @@ from functools import partial
 
 import numpy as np
 
-from device_model.aicore.copies import DataCopy, DataCopyExtParams, DataCopyPad, Nd2NzParams
 from device_model.aicore.core.blocks import GetBlockIdx, GetBlockNum
 from device_model.aicore.core.names import CacheMode, KernelType, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, half
+from device_model.aicore.moving.copies import DataCopy, DataCopyExtParams, DataCopyPad, Nd2NzParams
 from device_model.aicore.runner import run
 from device_model.profile import load
 from tests.bench.rows import Row

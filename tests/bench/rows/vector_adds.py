@@ -4,11 +4,11 @@ from functools import partial
 
 import numpy as np
 
-from device_model.aicore.copies import DataCopy
 from device_model.aicore.core.blocks import GetBlockIdx, GetBlockNum
 from device_model.aicore.core.names import TPosition
 from device_model.aicore.core.tensors import GlobalTensor, half
 from device_model.aicore.flags.queues import TPipe, TQue
+from device_model.aicore.moving.copies import DataCopy
 from device_model.aicore.runner import run
 from device_model.aicore.vector import Add
 from device_model.profile import load
