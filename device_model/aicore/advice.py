@@ -13,12 +13,12 @@ from enum import Enum
 from functools import cache
 from typing import NamedTuple
 
-from device_model.aicore.banks import BANK_SHIFT, Conflict, steady_cycles
 from device_model.aicore.core.memories import BLOCK
 from device_model.aicore.core.program import Direction, Flow, Instruction, Program, Site
 from device_model.aicore.core.spec import CoreSpec
 from device_model.aicore.runner import Result
 from device_model.aicore.timing import play
+from device_model.aicore.vector.banks import BANK_SHIFT, Conflict, steady_cycles
 
 LINE = 512  # bytes of a line of the L2
 LARGE = 16384  # bytes of a copy that is worth its start

@@ -13,10 +13,10 @@ from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, half
 from device_model.aicore.flags.queues import TPipe
 from device_model.aicore.flags.stages import Pipe, Pipeline
 from device_model.aicore.flags.sync import SetFlag, WaitFlag
-from device_model.aicore.masks import UnaryRepeatParams
 from device_model.aicore.moving.copies import DataCopy, DataCopyExtParams, DataCopyPad
 from device_model.aicore.runner import run
-from device_model.aicore.vector import Add, Adds, Relu
+from device_model.aicore.vector.elementwise import Add, Adds, Relu
+from device_model.aicore.vector.masks import UnaryRepeatParams
 
 LARGE = 8192  # halves, 16 KB
 

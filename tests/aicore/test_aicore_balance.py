@@ -15,7 +15,7 @@ from device_model.aicore.flags.queues import TPipe
 from device_model.aicore.flags.stages import Pipe, Pipeline
 from device_model.aicore.moving.copies import DataCopy
 from device_model.aicore.runner import run
-from device_model.aicore.vector import Exp
+from device_model.aicore.vector.elementwise import Exp
 
 
 def best_of_all(times, cores):

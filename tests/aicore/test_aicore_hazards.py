@@ -12,9 +12,9 @@ from device_model.aicore.core.names import EVENT_OF, EVENTS_OF, PIPES, CoreType,
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, float32
 from device_model.aicore.flags.crossing import CrossCoreSetFlag, CrossCoreWaitFlag, SyncAll
 from device_model.aicore.flags.sync import PipeBarrier, SetFlag, WaitFlag
-from device_model.aicore.masks import UnaryRepeatParams
 from device_model.aicore.moving.copies import DataCopy, DataCopyParams
-from device_model.aicore.vector import Adds
+from device_model.aicore.vector.elementwise import Adds
+from device_model.aicore.vector.masks import UnaryRepeatParams
 
 AIV_PIPES = (Pipe.S, Pipe.V, Pipe.MTE2, Pipe.MTE3)
 IN_ORDER = (Pipe.S, Pipe.V)

@@ -9,18 +9,18 @@ from instructions import floats, half, issued, seeds, single, vector
 
 from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import CMPMODE, SELMODE
-from device_model.aicore.masks import (
+from device_model.aicore.vector.elementwise import Adds
+from device_model.aicore.vector.fill import Copy, CopyRepeatParams
+from device_model.aicore.vector.gather import Gather
+from device_model.aicore.vector.masks import (
     MASK_PLACEHOLDER,
     ResetMask,
     SetMaskCount,
     SetMaskNorm,
     SetVectorMask,
 )
-from device_model.aicore.vector import Adds
-from device_model.aicore.vector_fill import Copy, CopyRepeatParams
-from device_model.aicore.vector_gather import Gather
-from device_model.aicore.vector_reduce import BlockReduceSum, ReduceSum, WholeReduceSum
-from device_model.aicore.vector_select import Compare, Select
+from device_model.aicore.vector.reduce import BlockReduceSum, ReduceSum, WholeReduceSum
+from device_model.aicore.vector.select import Compare, Select
 
 
 def test_words_of_a_mask_may_be_numpys():

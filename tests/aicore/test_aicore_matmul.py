@@ -17,7 +17,7 @@ from device_model.aicore.flags.queues import TPipe, TQue
 from device_model.aicore.matmul import REGIST_MATMUL_OBJ, CubeFormat, Matmul, MatmulType
 from device_model.aicore.matmul_tiling import multi_core_matmul_tiling
 from device_model.aicore.moving.copies import DataCopyExtParams, DataCopyPad
-from device_model.aicore.vector import LeakyRelu
+from device_model.aicore.vector.elementwise import LeakyRelu
 
 GM = TPosition.GM
 

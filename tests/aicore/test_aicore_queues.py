@@ -9,7 +9,7 @@ from device_model.aicore.core.names import HardEvent, KernelType, Pipe, TPositio
 from device_model.aicore.core.tensors import GlobalTensor, bfloat16, float32, half
 from device_model.aicore.flags.queues import GetTPipePtr, TBuf, TPipe, TQue, TQueBind
 from device_model.aicore.moving.copies import DataCopy
-from device_model.aicore.vector import Adds, Muls
+from device_model.aicore.vector.elementwise import Adds, Muls
 
 P = TPosition
 

@@ -14,8 +14,8 @@ from device_model.aicore.flags.queues import TBuf, TPipe, TQue
 from device_model.aicore.flags.sync import SetFlag, WaitFlag
 from device_model.aicore.moving.copies import DataCopyExtParams, DataCopyPad
 from device_model.aicore.selector import RowKind, RowTiling, select_rows
-from device_model.aicore.vector import Adds
-from device_model.aicore.vector_reduce import ReduceMax
+from device_model.aicore.vector.elementwise import Adds
+from device_model.aicore.vector.reduce import ReduceMax
 
 TENSORS = 5  # in and out, two of each, and what ReduceMax works in
 VECTOR_CYCLES = 8  # of ReduceMax and Adds

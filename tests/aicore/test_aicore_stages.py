@@ -14,7 +14,7 @@ from device_model.aicore.core.tensors import GlobalTensor, float32, half
 from device_model.aicore.flags.queues import TPipe
 from device_model.aicore.flags.stages import FlagLink, Pipeline, QueueLink
 from device_model.aicore.moving.copies import DataCopy
-from device_model.aicore.vector import Abs, Add, Adds, Cast, Muls, Relu
+from device_model.aicore.vector.elementwise import Abs, Add, Adds, Cast, Muls, Relu
 
 LINKS = (QueueLink, FlagLink)
 STEPS = (Abs, Relu, lambda dst, src, count: Muls(dst, src, 2, count), lambda dst, src, count: Adds(dst, src, -3, count))

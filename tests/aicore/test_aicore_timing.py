@@ -15,7 +15,7 @@ from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, float32,
 from device_model.aicore.flags.queues import TBuf, TPipe
 from device_model.aicore.flags.sync import PipeBarrier, SetFlag, WaitFlag
 from device_model.aicore.moving.copies import DataCopy, DataCopyExtParams, DataCopyPad
-from device_model.aicore.vector import Add, Exp
+from device_model.aicore.vector.elementwise import Add, Exp
 from device_model.profile import load
 
 # No noise from far cores or a loaded memory, unless a test asks for it; 1 GHz, so that a nanosecond is a cycle.

@@ -11,8 +11,8 @@ from instructions import half, in_ub, issued, normal, on_core, same, seeds, sing
 from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import KernelType, RoundMode, TPosition
 from device_model.aicore.core.tensors import LocalTensor
-from device_model.aicore.masks import BinaryRepeatParams, UnaryRepeatParams
-from device_model.aicore.vector import (
+from device_model.aicore.vector.casts import CASTS
+from device_model.aicore.vector.elementwise import (
     Abs,
     Add,
     AddRelu,
@@ -44,8 +44,8 @@ from device_model.aicore.vector import (
     Sub,
     SubRelu,
 )
-from device_model.aicore.vector_casts import CASTS
-from device_model.aicore.vector_fill import ArithProgression, Copy, CopyRepeatParams, CreateVecIndex, Duplicate
+from device_model.aicore.vector.fill import ArithProgression, Copy, CopyRepeatParams, CreateVecIndex, Duplicate
+from device_model.aicore.vector.masks import BinaryRepeatParams, UnaryRepeatParams
 
 ALL = ("float16", "float32", "int16", "int32")
 FLOATS = ("float16", "float32")

@@ -11,7 +11,7 @@ from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
 from device_model.aicore.moving.copies import DataCopy
-from device_model.aicore.vector_gather import (
+from device_model.aicore.vector.gather import (
     Brcb,
     BrcbRepeatParams,
     Gather,

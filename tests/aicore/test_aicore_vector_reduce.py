@@ -9,7 +9,7 @@ from instructions import floats, half, in_ub, issued, normal, on_core, same, see
 
 from device_model.aicore.core.names import TPosition
 from device_model.aicore.core.tensors import LocalTensor
-from device_model.aicore.vector_reduce import (
+from device_model.aicore.vector.reduce import (
     BlockReduceMax,
     BlockReduceMin,
     BlockReduceSum,

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from instructions import floats, same, seeds, single, vector
 
 from device_model.aicore.core.names import CMPMODE, SELMODE
-from device_model.aicore.masks import BinaryRepeatParams
-from device_model.aicore.vector_select import Compare, Compares, Select
-from device_model.aicore.vector_sort import MrgSort, MrgSort4Info, Sort32
+from device_model.aicore.vector.masks import BinaryRepeatParams
+from device_model.aicore.vector.select import Compare, Compares, Select
+from device_model.aicore.vector.sort import MrgSort, MrgSort4Info, Sort32
 
 ASK = {
     CMPMODE.LT: np.less,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from device_model.aicore.core.names import CoreType, Pipe
 
 if TYPE_CHECKING:
-    from device_model.aicore.banks import Conflict
+    from device_model.aicore.vector.banks import Conflict
 
 
 class Kind(IntEnum):

@@ -14,7 +14,7 @@ from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, half
 from device_model.aicore.flags.sync import SetFlag, WaitFlag
 from device_model.aicore.moving.copies import DataCopy
 from device_model.aicore.runner import run
-from device_model.aicore.vector import Add
+from device_model.aicore.vector.elementwise import Add
 from device_model.profile import load
 from tests.bench.rows import Row
 

@@ -5,7 +5,7 @@ from functools import partial
 from device_model.aicore.core.names import TPosition
 from device_model.aicore.core.tensors import LocalTensor
 from device_model.aicore.runner import run
-from device_model.aicore.vector import Add, BinaryRepeatParams
+from device_model.aicore.vector.elementwise import Add, BinaryRepeatParams
 from device_model.profile import load
 from tests.bench.rows import Row
 

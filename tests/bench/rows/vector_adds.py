@@ -10,7 +10,7 @@ from device_model.aicore.core.tensors import GlobalTensor, half
 from device_model.aicore.flags.queues import TPipe, TQue
 from device_model.aicore.moving.copies import DataCopy
 from device_model.aicore.runner import run
-from device_model.aicore.vector import Add
+from device_model.aicore.vector.elementwise import Add
 from device_model.profile import load
 from tests.bench.rows import Row
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.tensors import LocalTensor
-from device_model.aicore.masks import counted
-from device_model.aicore.vector import FLOATS
-from device_model.aicore.vector_unit import (
+from device_model.aicore.vector.elementwise import FLOATS
+from device_model.aicore.vector.masks import counted
+from device_model.aicore.vector.unit import (
     Plan,
     VectorUnit,
     check_overlap,

@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from device_model.aicore.banks import Conflict, Operand, steady_cycles
 from device_model.aicore.core.findings import KernelError, Rule
 from device_model.aicore.core.machine import Core, running
 from device_model.aicore.core.memories import BLOCK, Range
 from device_model.aicore.core.names import CoreType, Pipe, Space
 from device_model.aicore.core.program import Instruction
 from device_model.aicore.core.tensors import LocalTensor
-from device_model.aicore.masks import REPEAT, Access
+from device_model.aicore.vector.banks import Conflict, Operand, steady_cycles
+from device_model.aicore.vector.masks import REPEAT, Access
 
 IN_FLIGHT = 8  # instructions that may still be in the vector pipe when the next one is issued
 

@@ -9,9 +9,9 @@ import numpy as np
 from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.memories import BLOCK
 from device_model.aicore.core.tensors import LocalTensor
-from device_model.aicore.masks import REPEAT, Access, Lanes, counted, frozen, strided
-from device_model.aicore.vector import WORDS, access_of
-from device_model.aicore.vector_unit import (
+from device_model.aicore.vector.elementwise import WORDS, access_of
+from device_model.aicore.vector.masks import REPEAT, Access, Lanes, counted, frozen, strided
+from device_model.aicore.vector.unit import (
     Plan,
     VectorUnit,
     check_count,

@@ -12,7 +12,8 @@ from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.memories import BLOCK
 from device_model.aicore.core.names import CMPMODE, SELMODE
 from device_model.aicore.core.tensors import LocalTensor
-from device_model.aicore.masks import (
+from device_model.aicore.vector.elementwise import FLOATS, access_of, typed
+from device_model.aicore.vector.masks import (
     BINARY,
     UNARY,
     BinaryRepeatParams,
@@ -23,8 +24,7 @@ from device_model.aicore.masks import (
     counted,
     frozen,
 )
-from device_model.aicore.vector import FLOATS, access_of, typed
-from device_model.aicore.vector_unit import (
+from device_model.aicore.vector.unit import (
     Plan,
     VectorUnit,
     check_count,

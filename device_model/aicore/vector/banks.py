@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from device_model.aicore.core.memories import BLOCK
-from device_model.aicore.masks import Access
+from device_model.aicore.vector.masks import Access
 
 GROUPS = 16
 BANK_SHIFT = 16  # bits of an address below the number of the bank in its group

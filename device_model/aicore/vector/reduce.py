@@ -16,7 +16,8 @@ import numpy as np
 from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.memories import BLOCK
 from device_model.aicore.core.tensors import LocalTensor
-from device_model.aicore.masks import (
+from device_model.aicore.vector.elementwise import FLOATS
+from device_model.aicore.vector.masks import (
     Access,
     Counter,
     Lanes,
@@ -27,9 +28,8 @@ from device_model.aicore.masks import (
     results,
     strided,
 )
-from device_model.aicore.vector import FLOATS
-from device_model.aicore.vector_math import highest, lowest, padded, power_of_two, tree, zero
-from device_model.aicore.vector_unit import (
+from device_model.aicore.vector.math import highest, lowest, padded, power_of_two, tree, zero
+from device_model.aicore.vector.unit import (
     Plan,
     VectorUnit,
     check_count,

@@ -15,11 +15,12 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from device_model.aicore import vector_math as vm
 from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import RoundMode
 from device_model.aicore.core.tensors import LocalTensor
-from device_model.aicore.masks import (
+from device_model.aicore.vector import math as vm
+from device_model.aicore.vector.casts import CASTS, cast
+from device_model.aicore.vector.masks import (
     BINARY,
     UNARY,
     Access,
@@ -31,8 +32,7 @@ from device_model.aicore.masks import (
     frozen,
     strided,
 )
-from device_model.aicore.vector_casts import CASTS, cast
-from device_model.aicore.vector_unit import (
+from device_model.aicore.vector.unit import (
     Plan,
     VectorUnit,
     check_count,
