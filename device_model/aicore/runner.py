@@ -25,7 +25,7 @@ from device_model.aicore.core.names import CoreType, KernelType
 from device_model.aicore.core.program import Program
 from device_model.aicore.core.spec import CoreSpec
 from device_model.aicore.core.tensors import DTYPES, GlobalBuffer
-from device_model.aicore.cube import CubeUnit
+from device_model.aicore.cube.mmad import CubeUnit
 from device_model.aicore.flags import sync
 from device_model.aicore.flags.crossing import Crossing
 from device_model.aicore.timing import Timeline, play

@@ -9,14 +9,14 @@ from instructions import after, bfloat16, half, on_core, single
 from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import HardEvent, KernelType, Pipe, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
-from device_model.aicore.cube import PRODUCTS, Mmad, MmadParams, fractals, k0
-from device_model.aicore.cube_loads import (
+from device_model.aicore.cube.fixpipe import CO2Layout, Fixpipe, FixpipeParams, QuantMode
+from device_model.aicore.cube.loads import (
     LoadData,
     LoadData2DParams,
     LoadData2dTransposeParams,
     LoadDataWithTranspose,
 )
-from device_model.aicore.fixpipe import CO2Layout, Fixpipe, FixpipeParams, QuantMode
+from device_model.aicore.cube.mmad import PRODUCTS, Mmad, MmadParams, fractals, k0
 from device_model.aicore.moving.copies import DataCopy, DataCopyExtParams, DataCopyPad, Nd2NzParams
 
 TYPES = [half, bfloat16, single, np.dtype(np.int8)]

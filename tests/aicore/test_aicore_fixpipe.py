@@ -12,7 +12,7 @@ from instructions import after, bfloat16, half, on_core
 from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import CacheMode, HardEvent, KernelType, Pipe, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
-from device_model.aicore.fixpipe import (
+from device_model.aicore.cube.fixpipe import (
     CO2Layout,
     Fixpipe,
     FixpipeParams,

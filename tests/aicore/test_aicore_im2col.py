@@ -10,10 +10,10 @@ from instructions import after, half, on_core, single
 from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import HardEvent, KernelType, Pipe, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
-from device_model.aicore.cube import PRODUCTS, Mmad, MmadParams, k0
-from device_model.aicore.cube_loads import LoadData, LoadData2DParams
-from device_model.aicore.fixpipe import Fixpipe, FixpipeParams
-from device_model.aicore.im2col import LoadData3DParamsV2
+from device_model.aicore.cube.fixpipe import Fixpipe, FixpipeParams
+from device_model.aicore.cube.im2col import LoadData3DParamsV2
+from device_model.aicore.cube.loads import LoadData, LoadData2DParams
+from device_model.aicore.cube.mmad import PRODUCTS, Mmad, MmadParams, k0
 from device_model.aicore.moving.copies import DataCopy
 
 BYTE = np.dtype(np.int8)

@@ -10,9 +10,9 @@ from instructions import after, half, on_core, single
 from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import HardEvent, KernelType, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
-from device_model.aicore.cube import Mmad, MmadParams
-from device_model.aicore.cube_loads import LoadData, LoadData2DParams
-from device_model.aicore.fixpipe import CO2Layout, Fixpipe, FixpipeParams, QuantMode, SetFixPipeConfig
+from device_model.aicore.cube.fixpipe import CO2Layout, Fixpipe, FixpipeParams, QuantMode, SetFixPipeConfig
+from device_model.aicore.cube.loads import LoadData, LoadData2DParams
+from device_model.aicore.cube.mmad import Mmad, MmadParams
 from device_model.aicore.moving.copies import DataCopy, Nd2NzParams
 
 

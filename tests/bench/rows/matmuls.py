@@ -13,9 +13,9 @@ import numpy as np
 from device_model.aicore.core.blocks import GetBlockIdx
 from device_model.aicore.core.names import KernelType, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, half
+from device_model.aicore.cube.matmul import REGIST_MATMUL_OBJ, CubeFormat, Matmul, MatmulType
+from device_model.aicore.cube.matmul_tiling import TCubeTiling, multi_core_matmul_tiling
 from device_model.aicore.flags.queues import TPipe
-from device_model.aicore.matmul import REGIST_MATMUL_OBJ, CubeFormat, Matmul, MatmulType
-from device_model.aicore.matmul_tiling import TCubeTiling, multi_core_matmul_tiling
 from device_model.aicore.runner import run
 from device_model.profile import load
 from tests.bench.rows import Row

@@ -23,7 +23,7 @@ from device_model.aicore.core.memories import Range
 from device_model.aicore.core.names import CoreType, Pipe, Space
 from device_model.aicore.core.program import Flow
 from device_model.aicore.core.tensors import LocalTensor
-from device_model.aicore.unit_flags import UnitFlags
+from device_model.aicore.cube.unit_flags import UnitFlags
 
 FRACTAL = 512  # bytes
 SIDE = 16  # rows of a fractal

@@ -15,7 +15,7 @@ from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.machine import Core
 from device_model.aicore.core.names import Pipe, Space
 from device_model.aicore.core.tensors import LocalTensor
-from device_model.aicore.cube import FRACTAL, SIDE, Array, Plan, fractals, k0
+from device_model.aicore.cube.mmad import FRACTAL, SIDE, Array, Plan, fractals, k0
 
 
 class LoadData3DParamsV2(NamedTuple):

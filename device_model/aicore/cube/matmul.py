@@ -17,11 +17,11 @@ from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.machine import Core, running
 from device_model.aicore.core.names import CoreType, HardEvent, Pipe, Space, TPosition
 from device_model.aicore.core.tensors import GlobalBuffer, GlobalTensor, LocalTensor, dtype_of
+from device_model.aicore.cube.matmul_cube import Cube, Job, Operand
+from device_model.aicore.cube.matmul_tiling import WORKSPACE_TILES, TCubeTiling
 from device_model.aicore.flags.crossing import CrossCoreSetFlag, CrossCoreWaitFlag
 from device_model.aicore.flags.queues import TPipe
 from device_model.aicore.flags.sync import AllocEventID, ReleaseEventID, SetFlag, WaitFlag
-from device_model.aicore.matmul_cube import Cube, Job, Operand
-from device_model.aicore.matmul_tiling import WORKSPACE_TILES, TCubeTiling
 from device_model.aicore.moving.copies import DataCopy
 
 ASK, ANSWER = 0, 1  # cross-core flags

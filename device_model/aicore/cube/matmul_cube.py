@@ -13,20 +13,20 @@ import numpy as np
 from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import HardEvent, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
-from device_model.aicore.cube import FRACTAL, PRODUCTS, SIDE, Mmad, MmadParams, fractals, k0
-from device_model.aicore.cube_loads import (
+from device_model.aicore.cube.fixpipe import CO2Layout, Fixpipe, FixpipeParams, QuantMode, SetFixPipeConfig
+from device_model.aicore.cube.loads import (
     MAX_REPEATS,
     LoadData,
     LoadData2DParams,
     LoadData2dTransposeParams,
     LoadDataWithTranspose,
 )
-from device_model.aicore.fixpipe import CO2Layout, Fixpipe, FixpipeParams, QuantMode, SetFixPipeConfig
+from device_model.aicore.cube.matmul_tiling import TCubeTiling
+from device_model.aicore.cube.mmad import FRACTAL, PRODUCTS, SIDE, Mmad, MmadParams, fractals, k0
+from device_model.aicore.cube.unit_flags import KEEP, TURN
 from device_model.aicore.flags.queues import TBuf, TPipe
 from device_model.aicore.flags.sync import AllocEventID, ReleaseEventID, SetFlag, WaitFlag
-from device_model.aicore.matmul_tiling import TCubeTiling
 from device_model.aicore.moving.copies import DataCopy, DataCopyExtParams, DataCopyPad, Nd2NzParams
-from device_model.aicore.unit_flags import KEEP, TURN
 
 
 class Operand(NamedTuple):
