@@ -19,8 +19,8 @@ The core of it, each importing only from those above:
     debug.py        printf, DumpTensor, assert_
 
 Above them: vector instructions (masks.py, banks.py, vector*.py), the cube (cube*.py, im2col.py, unit_flags.py,
-fixpipe.py; matmul*.py), times (timing.py, gm.py, bandwidth.py, l2.py), runner.py, which runs a kernel on its blocks,
-and launch.py, which makes that an operation of a device. From shapes to cores:
+fixpipe.py; matmul*.py), times (timing/play.py, gm.py, bandwidth.py, l2.py), runner.py, which runs a kernel on its
+blocks, and launch.py, which makes that an operation of a device. From shapes to cores:
 
     tiling.py       a length over blocks and tiles; tiling keys
     selector.py     which kind of kernel goes through the rows of a matrix

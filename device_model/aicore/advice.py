@@ -17,7 +17,7 @@ from device_model.aicore.core.memories import BLOCK
 from device_model.aicore.core.program import Direction, Flow, Instruction, Program, Site
 from device_model.aicore.core.spec import CoreSpec
 from device_model.aicore.runner import Result
-from device_model.aicore.timing import play
+from device_model.aicore.timing.play import play
 from device_model.aicore.vector.banks import BANK_SHIFT, Conflict, steady_cycles
 
 LINE = 512  # bytes of a line of the L2

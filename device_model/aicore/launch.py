@@ -24,7 +24,7 @@ from device_model.aicore.core.names import CoreType, KernelType
 from device_model.aicore.core.spec import CoreSpec
 from device_model.aicore.core.tensors import GlobalBuffer
 from device_model.aicore.runner import Result, run
-from device_model.aicore.timing import Timeline
+from device_model.aicore.timing.play import Timeline
 from device_model.errors import DeviceError, Kind
 from device_model.memory import Allocation
 from device_model.work import CoreKernel, Extent, Label, Occupation, check_alive

@@ -28,7 +28,7 @@ from device_model.aicore.core.tensors import DTYPES, GlobalBuffer
 from device_model.aicore.cube.mmad import CubeUnit
 from device_model.aicore.flags import sync
 from device_model.aicore.flags.crossing import Crossing
-from device_model.aicore.timing import Timeline, play
+from device_model.aicore.timing.play import Timeline, play
 
 
 @dataclass

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import Space
 from device_model.aicore.cube.mmad import FRACTAL, SIDE, k0
-from device_model.aicore.gm import LINE
+from device_model.aicore.timing.gm import LINE
 
 
 @dataclass(frozen=True, slots=True)

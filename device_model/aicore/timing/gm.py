@@ -15,10 +15,10 @@ from collections.abc import Hashable, Sequence
 from math import gcd, inf
 from typing import Any, NamedTuple
 
-from device_model.aicore.bandwidth import Bandwidth, Demand
 from device_model.aicore.core.program import Direction, Flow, Instruction, Program
 from device_model.aicore.core.spec import CoreSpec
-from device_model.aicore.l2 import Cache
+from device_model.aicore.timing.bandwidth import Bandwidth, Demand
+from device_model.aicore.timing.l2 import Cache
 
 LINE = 512  # bytes of a line of the L2
 HBM, L2 = 0, 1  # the memories whose bandwidth is shared

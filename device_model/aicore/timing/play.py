@@ -17,11 +17,11 @@ from collections.abc import Mapping, Sequence
 from math import inf
 from types import MappingProxyType
 
-from device_model.aicore.bandwidth import Bandwidth
 from device_model.aicore.core.names import PIPES, PIPES_OF, CoreType, Pipe
 from device_model.aicore.core.program import Direction, Instruction, Kind, Program
 from device_model.aicore.core.spec import CoreSpec
-from device_model.aicore.gm import HBM, Gm
+from device_model.aicore.timing.bandwidth import Bandwidth
+from device_model.aicore.timing.gm import HBM, Gm
 
 _REPORTED = {
     Pipe.S: "scalar", Pipe.V: "vec", Pipe.M: "mac", Pipe.MTE1: "mte1", Pipe.MTE2: "mte2", Pipe.MTE3: "mte3",
