@@ -15,10 +15,10 @@ from acl_py.runtime.scopes import Barred
 from acl_py.verbs.arrays import Access, Array
 from acl_py.verbs.kernels import Launchable
 from device_model import profile as profiles
-from device_model.aicore import tune as tuner
 from device_model.aicore.core.names import KernelType
 from device_model.aicore.core.tensors import GlobalBuffer
 from device_model.aicore.launch import Argument, Launch, Options
+from device_model.aicore.shaping import tune as tuner
 
 # How a core kernel's arguments are annotated; acl_py's own In, Out and InOut say the same, with another type.
 In = Annotated[GlobalBuffer, Access.IN]

@@ -6,7 +6,6 @@ from cores import SPEC, found, launch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from device_model.aicore.advice import Guideline, advise
 from device_model.aicore.core.blocks import GetBlockIdx
 from device_model.aicore.core.names import HardEvent, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, half
@@ -15,6 +14,7 @@ from device_model.aicore.flags.stages import Pipe, Pipeline
 from device_model.aicore.flags.sync import SetFlag, WaitFlag
 from device_model.aicore.moving.copies import DataCopy, DataCopyExtParams, DataCopyPad
 from device_model.aicore.runner import run
+from device_model.aicore.shaping.advice import Guideline, advise
 from device_model.aicore.vector.elementwise import Add, Adds, Relu
 from device_model.aicore.vector.masks import UnaryRepeatParams
 

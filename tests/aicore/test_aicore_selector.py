@@ -13,7 +13,7 @@ from device_model.aicore.flags.crossing import SyncAll
 from device_model.aicore.flags.queues import TBuf, TPipe, TQue
 from device_model.aicore.flags.sync import SetFlag, WaitFlag
 from device_model.aicore.moving.copies import DataCopyExtParams, DataCopyPad
-from device_model.aicore.selector import RowKind, RowTiling, select_rows
+from device_model.aicore.shaping.selector import RowKind, RowTiling, select_rows
 from device_model.aicore.vector.elementwise import Adds
 from device_model.aicore.vector.reduce import ReduceMax
 

@@ -13,7 +13,7 @@ from device_model.aicore.core.tensors import GlobalTensor, half
 from device_model.aicore.flags.queues import TPipe
 from device_model.aicore.flags.stages import Pipe, Pipeline
 from device_model.aicore.moving.copies import DataCopyExtParams, DataCopyPad
-from device_model.aicore.tiling import BlockTiling, TilingKey, block_tiling
+from device_model.aicore.shaping.tiling import BlockTiling, TilingKey, block_tiling
 from device_model.aicore.vector.elementwise import Adds
 
 sizes = st.integers(1, 5000)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from device_model.aicore.core.memories import BLOCK
 from device_model.aicore.core.spec import CoreSpec
 from device_model.aicore.core.tensors import dtype_of
-from device_model.aicore.tiling import BlockTiling, TilingKey, block_tiling
+from device_model.aicore.shaping.tiling import BlockTiling, TilingKey, block_tiling
 from device_model.aicore.vector.masks import REPEAT
 
 SLOT = 32  # bytes of the workspace for each block: no two write to one DataBlock
