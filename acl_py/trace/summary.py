@@ -2,16 +2,19 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from acl_py.runtime.runtime import Runtime
 from acl_py.trace.recorder import Call, CoreRun, Operation, Trace
+
+if TYPE_CHECKING:
+    from acl_py.runtime.runtime import Runtime
 
 _WAITS = ("SynchronizeStream", "SynchronizeDevice", "SynchronizeEvent")
 _LONGEST = 5  # places where the host waited longest
 _SHOWN = 20  # engines, or streams, and leaks
 
 
-def summarize(runtime: Runtime, trace: Trace | None, leaks: Sequence[str]) -> str:
+def summarize(runtime: "Runtime", trace: Trace | None, leaks: Sequence[str]) -> str:
     """The report of a simulation as plain text."""
     now = runtime.host_ns
     lines = [f"{runtime.profile.name}, rules {runtime.rules.name}: {now / 1000:,.1f} us of simulated time"]
