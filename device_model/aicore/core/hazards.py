@@ -28,7 +28,7 @@ only read or only written, so their reads are kept in a list until the first wri
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -37,11 +37,18 @@ from device_model.aicore.core.findings import Rule
 from device_model.aicore.core.names import Pipe
 from device_model.aicore.core.program import Instruction
 
-if TYPE_CHECKING:
-    from device_model.aicore.core.machine import Core
-
 Clock = list[int]
 ALWAYS = 1 << 62  # the clock of a pipe that needs no barrier against itself
+
+
+class Accessor(Protocol):
+    """The core that makes an access."""
+
+    def is_ordered(self, earlier: Instruction, clock: Clock) -> bool:
+        """Is *earlier* known to be done by a pipe of this core that has *clock*?"""
+
+    def hazard(self, rule: Rule, earlier: Instruction, later: Instruction, memory: str, start: int, stop: int) -> None:
+        """Note that *later* touches bytes of *memory* without knowing that *earlier* is done with them."""
 
 
 class Adders:
@@ -96,7 +103,7 @@ class Shadow:
         self._spans: dict[int, Span] = {}
         self._starts: list[int] = []
 
-    def read(self, core: "Core", instruction: Instruction, clock: Clock, start: int, stop: int) -> list[Span] | None:
+    def read(self, core: Accessor, instruction: Instruction, clock: Clock, start: int, stop: int) -> list[Span] | None:
         """Record that *instruction* reads bytes start:stop; return the spans that may not be written yet, or None."""
         span = self._spans.get(start)
         if span is not None and span.stop == stop:
@@ -122,7 +129,7 @@ class Shadow:
                 stale.append(span)
         return stale
 
-    def write(self, core: "Core", instruction: Instruction, clock: Clock, start: int, stop: int) -> Span:
+    def write(self, core: Accessor, instruction: Instruction, clock: Clock, start: int, stop: int) -> Span:
         """Record that *instruction* writes bytes start:stop; return their span."""
         span = self._spans.get(start)
         if span is not None and span.stop == stop:
@@ -137,7 +144,7 @@ class Shadow:
         return self._join(spans, instruction)
 
     def read_rows(
-        self, core: "Core", instruction: Instruction, clock: Clock, start: int, stop: int, length: int, stride: int
+        self, core: Accessor, instruction: Instruction, clock: Clock, start: int, stop: int, length: int, stride: int
     ) -> list[Span] | None:
         """Record reads of rows: *length* bytes every *stride* bytes from *start* on; the last row ends at *stop*."""
         stale: list[Span] = []
@@ -145,7 +152,7 @@ class Shadow:
             stale += self.read(core, instruction, clock, at, at + length) or ()
         return stale
 
-    def _check(self, core: "Core", instruction: Instruction, clock: Clock, span: Span) -> None:
+    def _check(self, core: Accessor, instruction: Instruction, clock: Clock, span: Span) -> None:
         """Report each earlier access that the write *instruction* is not ordered after.
 
         If there are readers, they are checked alone: each of them was checked against the writer.
@@ -235,7 +242,7 @@ class GlobalShadow(Shadow):
         self._written = False
         self._pending: list[tuple[Instruction, int, int, int, int]] = []
 
-    def read(self, core: "Core", instruction: Instruction, clock: Clock, start: int, stop: int) -> list[Span] | None:
+    def read(self, core: Accessor, instruction: Instruction, clock: Clock, start: int, stop: int) -> list[Span] | None:
         """Record a read, as `Shadow.read` does."""
         if self._written:
             return super().read(core, instruction, clock, start, stop)
@@ -243,7 +250,7 @@ class GlobalShadow(Shadow):
         return None
 
     def read_rows(
-        self, core: "Core", instruction: Instruction, clock: Clock, start: int, stop: int, length: int, stride: int
+        self, core: Accessor, instruction: Instruction, clock: Clock, start: int, stop: int, length: int, stride: int
     ) -> list[Span] | None:
         """Record reads of rows, as `Shadow.read_rows` does."""
         if self._written:
@@ -251,12 +258,12 @@ class GlobalShadow(Shadow):
         self._pending.append((instruction, start, stop, length, stride))
         return None
 
-    def write(self, core: "Core", instruction: Instruction, clock: Clock, start: int, stop: int) -> Span:
+    def write(self, core: Accessor, instruction: Instruction, clock: Clock, start: int, stop: int) -> Span:
         """Record a write, as `Shadow.write` does."""
         self._note_pending()
         return super().write(core, instruction, clock, start, stop)
 
-    def accumulate(self, core: "Core", instruction: Instruction, clock: Clock, start: int, stop: int) -> None:
+    def accumulate(self, core: Accessor, instruction: Instruction, clock: Clock, start: int, stop: int) -> None:
         """Record that *instruction* adds to bytes start:stop atomically; other atomic copies need no order with it."""
         self._note_pending()
         for span in self._cut(start, stop):
@@ -289,7 +296,7 @@ class GlobalShadow(Shadow):
         self._pending.clear()
 
 
-def _unfinished(core: "Core", writer: Instruction | Adders | None, clock: Clock) -> Instruction | None:
+def _unfinished(core: Accessor, writer: Instruction | Adders | None, clock: Clock) -> Instruction | None:
     """Return a last writer that a pipe with *clock* does not know to be finished, or None."""
     members = writer.members if isinstance(writer, Adders) else [] if writer is None else [writer]
     for each in members:

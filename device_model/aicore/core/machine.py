@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from sys import _getframe
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from greenlet import getcurrent, greenlet
 
@@ -25,9 +25,8 @@ from device_model.aicore.core.program import Flow, Instruction, Kind, Program, S
 from device_model.aicore.core.spec import CoreSpec
 
 if TYPE_CHECKING:
-    from device_model.aicore.flags.crossing import Crossing, Token
+    from device_model.aicore.flags.crossing import Crossing
     from device_model.aicore.flags.queues import TPipe
-    from device_model.aicore.moving.atomics import Atomic
 
 _PACKAGE = "device_model.aicore"  # and all of its rooms
 _IN_ORDER = (Pipe.S, Pipe.V, Pipe.M)
@@ -39,6 +38,13 @@ LINE = 64  # bytes of a line of the scalar data cache
 
 Stale = tuple[Memory, int, Bytes]  # a memory, a start address, and the old bytes that a reader sees there
 Knowledge = dict[int, tuple[int, ...]]  # core -> the last finished access of each of its pipes, as known here
+
+
+class Combining(Protocol):
+    """A mode of copies to GM: they are combined with what is there. SetAtomicAdd and its like set one."""
+
+    def into(self, writes: Sequence[Range], compute: Callable[[], object]) -> Callable[[], object]:
+        """*compute*, which writes to *writes* in GM, with its results combined with what they held."""
 
 
 class Core:
@@ -110,7 +116,7 @@ class Core:
         self.tpipe: TPipe | None = None
         self.mask: tuple[int, ...] = ALL_LANES  # of SetVectorMask, lowest word first
         self.counts_mask = False
-        self.atomic: Atomic | None = None  # how copies are combined with the bytes in GM
+        self.atomic: Combining | None = None  # how copies are combined with the bytes in GM
         # Flags, by 8 * event + id: the SetFlag that set it, and the clock of its pipe at that moment.
         self.events = frozenset(EVENTS_OF[self.core_type])
         self.flags: list[Instruction | None] = [None] * (len(HardEvent) * EVENT_IDS)
@@ -424,3 +430,10 @@ def running() -> Core:
             "call it in a function made with @asc.kernel, and launch that",
         )
     return strand.core
+
+
+class Token(NamedTuple):
+    """One count of a cross-core flag: the sets that made it, and the clocks that they carry."""
+
+    sets: tuple[Instruction, ...]
+    knowledge: Knowledge

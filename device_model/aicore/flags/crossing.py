@@ -13,10 +13,10 @@ CrossCoreWaitFlag stops all issue on its core until the counter is above 0, and 
 
 from collections import Counter, deque
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from device_model.aicore.core.findings import KernelError, KernelHangError, Rule
-from device_model.aicore.core.machine import Core, Knowledge, Strand, running
+from device_model.aicore.core.machine import Core, Knowledge, Strand, Token, running
 from device_model.aicore.core.names import PIPES, CoreType, Pipe, Space
 from device_model.aicore.core.program import Instruction, Kind
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, int32
@@ -28,13 +28,6 @@ _SYNC_ALL = 16  # the internal id of SyncAll
 _SOFT_SYNC = 17  # the internal id of SyncAll with a workspace, which uses no flag on a card
 _RESERVED = range(11, 15)  # the ids that SyncAll uses on a card
 _SLOT = 32  # bytes of a core in the workspaces of SyncAll
-
-
-class Token(NamedTuple):
-    """One count of a cross-core flag: the sets that made it, and the clocks that they carry."""
-
-    sets: tuple[Instruction, ...]
-    knowledge: Knowledge
 
 
 class Crossing:
