@@ -1,6 +1,10 @@
-"""The layers: imports point one way, and the device model knows neither clock nor chance nor event loop."""
+"""What the layers do not see (pyproject.toml, import-linter): the device model knows neither clock nor chance nor
+event loop, and only what waits meets an event loop. The layers themselves are tried here, too."""
 
 import ast
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -53,3 +57,37 @@ def test_only_the_bridge_meets_the_event_loop(file):
         return
     text = file.read_text(encoding="utf-8")
     assert not [word for word in ("call_soon", "create_future", "._ready", "_fut_waiter", "call_later") if word in text]
+
+
+UPWARDS = [
+    ("device_model/scheduler.py", "import device_model.ops"),
+    ("device_model/aicore/core/names.py", "import device_model.aicore.vector.masks"),
+    ("acl_py/runtime/scopes.py", "import acl_py.verbs.streams"),
+    ("acl_py/verbs/streams.py", "import acl_py"),
+    ("acl_py/compat/acl/face/session.py", "import acl_py.compat.acl.functions.rt.streams"),
+    ("acl_py/trace/drawing.py", "import acl_py.trace.chart"),
+]
+
+
+def lint_imports(folder):
+    """The exit status of import-linter in *folder*, and what it prints."""
+    command = [sys.executable, "-c", "from importlinter.cli import lint_imports; raise SystemExit(lint_imports())"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_imports_point_down():
+    status, report = lint_imports(ROOT)
+    assert status == 0, report
+
+
+@pytest.mark.parametrize(("file", "statement"), UPWARDS)
+def test_an_import_that_points_up_is_found(tmp_path, file, statement):
+    for package in ("acl_py", "device_model"):
+        shutil.copytree(ROOT / package, tmp_path / package)
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    with (tmp_path / file).open("a", encoding="utf-8") as source:
+        source.write(f"\n{statement}\n")
+    status, report = lint_imports(tmp_path)
+    assert status == 1
+    assert file.removesuffix(".py").replace("/", ".") in report or "acyclic" in report
