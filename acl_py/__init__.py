@@ -1,12 +1,34 @@
 """acl_py: streams, events and kernels of Ascend ACL and CUDA on a simulated device, in deterministic time.
 
-The verbs are aclrt's without the prefix, all of them coroutines. Layers, each of which imports only those below:
+The verbs are aclrt's without the prefix, all of them coroutines. The package, from the top down; each room imports
+only from those below it, and all of them may import device_model:
 
-    cli, programs                    the command line, stream programs
-    simulation                       run, simulate, open
-    devices memory copies fills streams events kernels callbacks host     the verbs, one noun each
-    runtime, bridge, blocking, trace
-    device_model                     the device: no asyncio, no wall clock
+    cli, __main__, pytest_plugin    the command line, and what a pytest run of `acl` scripts needs
+    tools/          what the command line calls
+        replay player programs portability   stream programs: played, read, and tried under other rules
+        documents                       JSON files from anywhere, read document by document
+        demo demo_aicore                the demos
+        scripts                         scripts that use `acl`
+    compat/acl/     `acl`, the vendor's Python binding
+        processes hanging report        processes of a script; what a hang prints; the summary of a session
+        functions/                      base rt mdl op blas media util: a folder for each module of the binding
+        standins/                       models, operators and kernel binaries, described in Python or in files
+        face/                           module objects, argument wrappers, the session, handles, host objects, failed
+        calls
+    simulation      run, simulate, open
+    faults asc      fault rules; the language of core kernels
+    verbs/          the verbs, one module for each noun
+        devices peers memory streams events signals failures host
+        copies transfers fills kernels core_kernels arrays callbacks
+    runtime/        the host clock, and the way into the device
+        runtime scopes blocking         the clock; what a task sees; hosts that are ordinary threads
+        injection routes findings       how fault rules strike; where a copy goes; what core kernels print
+    log             one event for each call, if it is turned on
+    trace/          the recorder, and what is made of it: charts, Chrome traces, summaries
+    waiting/        how a host waits, and how a hang is told from a wait
+        bridge threads loops tasks      coroutines and the device; threads; event loops; what a task waits for
+        hang deadlocks                  whether anything could still wake the program; what to do about it
+    codes errors sites              the ground: return codes, exceptions, lines of the user's program
 """
 
 from acl_py.errors import AclError as AclError

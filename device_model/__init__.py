@@ -1,1 +1,42 @@
-"""The simulated device: streams, engines, memory and AI cores in integer nanoseconds; no asyncio, no wall clock."""
+"""The simulated device: streams, engines, memory and AI cores in integer nanoseconds; no asyncio, no wall clock.
+
+From the top down; each line imports only from those below it:
+
+    device                          one device: its engines, contexts and memory
+    contexts chains faults          contexts and their failures; chains of waits for reports; fault rules
+    dispatcher staging workers      blocks on cores; copies of pageable memory in parts; bodies of kernels in threads
+    engines events signals          copies and host functions; events; notifies and values to wait for
+    streams                         first in, first out, and the default-stream rule
+    queues steps                    hardware queues; what a stream does in its turn without an engine
+    ops                             Op: a piece of work in a stream, and its completion
+    profile                         what a card has and how fast it is; the cards are in profiles/
+    aicore/                         kernels in the manner of Ascend C, run and timed
+    work                            what can be asked of a device: copies, fills, kernels, host functions
+    memory/                         device memory, host memory, allocations and pools
+    rules observe amounts           which call waits for what; hooks for those who watch; the range of numbers in a
+    profile
+    scheduler                       the clock, and the heap of what will happen
+    completions errors printable    what can be waited for; errors; text from outside, escaped
+
+Words, each with one meaning:
+
+    host            a task or thread that makes calls
+    verb            a public coroutine of acl_py
+    work            a description of what is to be done: which bytes, how many blocks
+    op              work queued in a stream; it is also the completion of that work
+    completion      something that is done once, at a time, and can be waited for
+    tail            the completion that the next op of a stream waits for
+    backlog         the completion of everything queued in a stream so far, which a host waits for
+    turn            the completion that an operation given to a stream now waits for: the backlog, and what the
+                    default-stream rule adds
+    hardware queue  a first-in, first-out queue of an engine, shared by several streams
+    head            the first op of a hardware queue; no op passes it
+    engine          takes ops from the heads of its queues and runs them
+    grant           an engine starts what can start
+    instant         everything that happens at the same nanosecond
+    settled         no engine can start anything more at this instant
+    step            an entry in a stream that takes no engine, such as a wait for a notify
+    scope           what a task sees: its runtime and its current context
+    site            a line of the user's code
+    alert           a flag of a context: each call has to look closer before it begins
+"""

@@ -1,9 +1,9 @@
-"""What a host can ask a device to do: copies, fills, kernels and host functions.
+"""Operations: an `Op` is one piece of work in a stream, and its own completion.
 
-`Work` says what to do; an `Op` is one piece of work in a stream, and its own completion. It is queued when the host
-submits it, starts when an engine takes it, and ends when its bytes have moved: `Work.perform` runs at the simulated
-end (a core kernel runs at its start, and publishes what it wrote at its end). `blockers` counts the completions it
-still waits for: the operation before it in its stream, and what events and the default-stream rule add.
+It is queued when the host submits it, starts when an engine takes it, and ends when its bytes have moved:
+`Work.perform` runs at the simulated end (a core kernel runs at its start, and publishes what it wrote at its end).
+`blockers` counts the completions that it still waits for: the operation before it in its stream, and what events and
+the default-stream rule add.
 
 Event records and waits are no operations: they only say which completions count (events.py), take no time on any
 engine and no room in any queue.
