@@ -256,7 +256,7 @@ def test_measured_host_time_counts_what_passes_between_calls(run):
         (["--rules", "nosuch"], "there are no rules"),
         (["--models", "nosuch"], "does not exist"),
         (["--host-time", "nosuch"], "nosuch"),
-        (["--devices", "0"], "greater than or equal"),
+        (["--devices", "0"], "'--devices'"),
     ],
 )
 def test_a_wrong_option_is_refused_before_the_script_runs(run, options, what):
