@@ -53,7 +53,7 @@ class Context:
         self.primary = primary
         self.made = made
         self.destroyed: object = None  # the line that destroyed it
-        self.alert = False  # calls are to look before they begin: it has failed, or fault rules are in force
+        self.alert = device.has_fault_rules  # calls must be checked before they begin: see update_alert
         self.error: DeviceError | None = None  # sticky: all later work and calls fail with it
         self.failed_ns: Nanoseconds = -1
         self.failed_op: Op | None = None
@@ -188,6 +188,13 @@ class Context:
         """From now on every call that touches it fails with *error*."""
         self.error = error
         self.alert = True
+
+    def update_alert(self) -> None:
+        """Set `alert`, the one flag that each call tests: whether this context has failed, fault rules are in force, or
+        a host function runs, which must not call.
+        """
+        device = self.device
+        self.alert = self.error is not None or device.has_fault_rules or device.calling is not None
 
     def fail(self, op: "Op", error: DeviceError) -> None:
         """*op* failed. What is no matter of its work alone, the end of the program (INTERRUPTS) or a mistake of ours,

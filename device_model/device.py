@@ -102,7 +102,7 @@ class Device:
         self._events = 0
         self._contexts = 0
         self.calling: Op | None = None  # the host function that runs just now
-        self.alert = False  # calls are to look at the fault rules before they begin
+        self.has_fault_rules = False  # calls must look at them before they begin
         self.uses = 0  # SetDevice minus ResetDevice
         latency, copies, queues = profile.latency, profile.copies, profile.queues
         self.h2d = CopyEngine(
@@ -174,7 +174,6 @@ class Device:
 
     def _context(self, *, primary: bool, made: object) -> Context:
         context = Context(self, self._contexts, primary=primary, made=made)
-        context.alert = self.alert
         self._contexts += 1
         return context
 
@@ -238,11 +237,11 @@ class Device:
                 found[op] = None
         return sorted(found, key=lambda op: op.queued_ns)
 
-    def watch_calls(self, *, alert: bool) -> None:
+    def watch_calls(self, *, has_fault_rules: bool) -> None:
         """Let calls look at the fault rules before they begin, or not."""
-        self.alert = alert
+        self.has_fault_rules = has_fault_rules
         for context in self.contexts:
-            context.alert = alert or context.error is not None
+            context.update_alert()
 
     def abort(self, stream: Stream, error: DeviceError) -> None:
         """Drop what is queued in *stream*, and stop what runs: its end is now and without effect, but its engine is

@@ -245,10 +245,10 @@ class HostThread(_Engine):
         self.free_ns = self.scheduler.now + self.pause_ns
         context = op.stream.context
         context.device.calling = op  # calls that it makes are refused
-        context.alert, before = True, context.alert
+        context.alert = True
         try:
             self.finish(op, self.scheduler.now)
         finally:
             context.device.calling = None
-            context.alert = before or context.error is not None
+            context.update_alert()
         self.mark()

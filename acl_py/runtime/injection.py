@@ -47,12 +47,12 @@ def uninstall(runtime: "Runtime", rule: Rule) -> None:
 def watch(runtime: "Runtime", device: Device) -> None:
     """Let what happens on *device* be looked at, if there are rules."""
     has_rules = bool(runtime.faults.rules)
-    device.watch_calls(alert=has_rules)
+    device.watch_calls(has_fault_rules=has_rules)
     device.staging.submit = partial(_stage, runtime) if has_rules else submit_within
 
 
-def heed(runtime: "Runtime", context: Context, name: str) -> None:
-    """A call of *name* is about to begin in *context*: let the first rule that strikes it have its way."""
+def strike_call(runtime: "Runtime", context: Context, name: str) -> None:
+    """Apply the first fault rule that strikes a call of *name* in *context*, if any: delay the call, or raise."""
     rule = runtime.faults.of_call(name, runtime.host_ns)
     if rule is None:
         return

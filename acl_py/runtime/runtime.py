@@ -334,15 +334,21 @@ class Runtime:
         for stream in [each for each in self.subscribers if each.destroyed or each.context.destroyed]:
             del self.subscribers[stream]
 
-    def heed(self, context: Context, name: str) -> None:
-        """A call of *name* is about to begin in *context*, which has failed, or fault rules are in force."""
-        self.check_caller(context, name)
-        if context.error is not None:
-            raise self.lost(context)
-        injection.heed(self, context, name)
+    def check_call(self, context: Context, name: str, *, needs_context: bool = True) -> None:
+        """Check whether a call of *name* may begin in *context*, whose `alert` is set. Every verb passes here.
 
-    def check_caller(self, context: Context, name: str) -> None:
-        """Refuse a call of *name* that a kernel or a host function makes."""
+        Raises AclError if a kernel or a host function makes the call, if the context has failed and the verb
+        *needs_context*, or if a fault rule strikes the call. A rule may also delay it.
+        """
+        self.refuse_nested(context, name)
+        if needs_context and context.error is not None:
+            raise self.lost(context)
+        injection.strike_call(self, context, name)
+
+    def refuse_nested(self, context: Context, name: str) -> None:
+        """Refuse a call of *name* that a kernel or a host function makes; part of `check_call`, and all of it for an
+        `await` of a completion, which is no verb.
+        """
         if isinstance(context, Barred):
             raise self.fail(
                 Kind.NOT_PERMITTED,

@@ -10,7 +10,6 @@ from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from acl_py.errors import AclError, Kind
-from acl_py.runtime import injection
 from device_model.completions import Completion
 from device_model.contexts import Context
 from device_model.ops import Op
@@ -97,9 +96,7 @@ def here() -> Scope:
     """The scope of the calling task, for a verb that works without a context, too."""
     scope = found()
     if scope.context.alert:
-        name = _getframe(1).f_code.co_name
-        scope.runtime.check_caller(scope.context, name)
-        injection.heed(scope.runtime, scope.context, name)
+        scope.runtime.check_call(scope.context, _getframe(1).f_code.co_name, needs_context=False)
     return scope
 
 
@@ -107,7 +104,7 @@ def current() -> Scope:
     """The scope of the calling task, for a verb that touches the device: the context must be well."""
     scope = scope_var.get() or found()
     if scope.context.alert:
-        scope.runtime.heed(scope.context, _getframe(1).f_code.co_name)
+        scope.runtime.check_call(scope.context, _getframe(1).f_code.co_name)
     return scope
 
 
@@ -127,7 +124,7 @@ async def _wait_for(completion: Completion) -> Completion:
     scope = found()
     runtime, stream = scope.runtime, completion.stream
     if scope.context.alert:
-        runtime.check_caller(scope.context, "await")
+        runtime.refuse_nested(scope.context, "await")
     if isinstance(stream, Stream) and stream.scheduler is not runtime.scheduler:
         raise runtime.fail(
             Kind.INVALID_HANDLE, f"{completion!r} belongs to another simulation", "await it in its own simulation"

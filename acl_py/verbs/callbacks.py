@@ -14,7 +14,6 @@ from sys import _getframe
 from typing import Any
 
 from acl_py.errors import Kind
-from acl_py.runtime import injection
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import Scope, current, found, here
 from acl_py.sites import Site, site_of
@@ -208,8 +207,7 @@ async def take_report(timeout: int) -> "Callback":
     """
     scope = found()
     if scope.context.alert:
-        scope.runtime.check_caller(scope.context, "ProcessReport")
-        injection.heed(scope.runtime, scope.context, "ProcessReport")
+        scope.runtime.check_call(scope.context, "ProcessReport", needs_context=False)
     return await _take(scope, timeout, site_of(_getframe(1)))
 
 

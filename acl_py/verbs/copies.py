@@ -43,7 +43,7 @@ async def MemcpyAsync(
     scope = scope_var.get() or found()  # current(), written out: this is the hot path
     runtime = scope.runtime
     if scope.context.alert:
-        runtime.heed(scope.context, "MemcpyAsync")
+        runtime.check_call(scope.context, "MemcpyAsync")
     enter = runtime.host_ns
     site = site_of(_getframe(1))
     if type(stream) is not Stream or stream.home is not scope.context:

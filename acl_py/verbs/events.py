@@ -118,7 +118,7 @@ async def RecordEvent(event: Event, stream: StreamLike = None) -> Completion:
     scope = scope_var.get() or found()  # current(), written out: this is the hot path
     runtime = scope.runtime
     if scope.context.alert:
-        runtime.heed(scope.context, "RecordEvent")
+        runtime.check_call(scope.context, "RecordEvent")
     enter = runtime.host_ns
     site = site_of(_getframe(1))
     if type(stream) is not Stream or stream.home is not scope.context:

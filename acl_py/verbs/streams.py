@@ -289,7 +289,7 @@ async def StreamWaitEvent(stream: StreamLike, event: Event) -> None:
     scope = scope_var.get() or found()  # current(), written out: this is the hot path
     runtime = scope.runtime
     if scope.context.alert:
-        runtime.heed(scope.context, "StreamWaitEvent")
+        runtime.check_call(scope.context, "StreamWaitEvent")
     enter = runtime.host_ns
     site = site_of(_getframe(1))
     if type(stream) is not Stream or stream.home is not scope.context:
