@@ -194,7 +194,7 @@ class BlockingBridge:
         """Tell everybody who waits if it is for ever."""
         runtime = self.runtime
         if runtime.closed is not None:
-            waiter.error = runtime.fail(Kind.FINALIZED, runtime.closed, "let threads end before their runtime does")
+            waiter.error = runtime.error(Kind.FINALIZED, runtime.closed, "let threads end before their runtime does")
             return
         if runtime.limits and not self._holders:
             return  # somebody's time will be over

@@ -62,7 +62,7 @@ def strike_call(runtime: "Runtime", context: Context, name: str) -> None:
     if rule.verdict is Verdict.LOSE:
         runtime.faults.lose(rule, context.device)
         raise runtime.lost(context)
-    raise runtime.fail(rule.kind, f"{name}() failed: injected by {rule!r}", REMEDY, code=rule.code)
+    raise runtime.error(rule.kind, f"{name}() failed: injected by {rule!r}", REMEDY, code=rule.code)
 
 
 def _submit(

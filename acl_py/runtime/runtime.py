@@ -82,7 +82,7 @@ class Runtime:
         self.scheduler = Scheduler()
         self.hooks = Hooks()
         self.workers = Workers(self.scheduler, workers)
-        self.memory = Memory([profile.memory.bytes] * profile.devices, profile.memory.alignment, self.fail)
+        self.memory = Memory([profile.memory.bytes] * profile.devices, profile.memory.alignment, self.error)
         self.host_ns: Nanoseconds = 0
         self.waiters: dict[Any, Waiting] = {}  # by what the bridge wakes them with, in order of arrival
         self.limits: dict[Completion, float] = {}  # timers of waits with a limit, and when it is over in real time
@@ -112,7 +112,7 @@ class Runtime:
         device = self._devices.get(ordinal)
         if device is None:
             if not isinstance(ordinal, int) or not 0 <= ordinal < self.profile.devices:
-                raise self.fail(
+                raise self.error(
                     Kind.INVALID_DEVICE,
                     f"there is no device {ordinal!r}",
                     f"profile {self.profile.name} has devices 0 to {self.profile.devices - 1}",
@@ -235,7 +235,7 @@ class Runtime:
             await self.wait_within(limit.ns, completion, what, site)
         if not completion.done:
             chain = "".join(f"\n  {line}" for line in Chains(self.devices, self.faults.hung).of(completion))
-            raise self.fail(
+            raise self.error(
                 limit.kind,
                 f"{what} has waited {limit.ns / 1e6:g} ms",
                 f"the work goes on: wait again, or longer; what it waits for:{chain}",
@@ -262,7 +262,7 @@ class Runtime:
         order. What was true before the wait may not be any more.
         """
         if stream.bound:
-            raise self.fail(Kind.STREAM_FULL, f"{stream!r} takes no more work", "it waits for a model to run it")
+            raise self.error(Kind.STREAM_FULL, f"{stream!r} takes no more work", "it waits for a model to run it")
         what = f"queuing {op.work.label} on {stream.name} waits for room in its hardware queue"
         room = queue.room()
         try:
@@ -285,14 +285,14 @@ class Runtime:
 
     def told(self, error: DeviceError) -> AclError:
         """The failure of one piece of work, for the call that finds it."""
-        told = self.fail(error.kind, error.what, error.remedy, code=code_of(error))
+        told = self.error(error.kind, error.what, error.remedy, code=code_of(error))
         told.__cause__ = error.__cause__ or error
         return told
 
     def check_stream(self, stream: Stream) -> None:
         """Refuse a stream that takes no more work."""
         if stream.destroyed is not None:
-            raise self.fail(Kind.INVALID_HANDLE, f"{stream!r} takes no more work", "create one with CreateStream()")
+            raise self.error(Kind.INVALID_HANDLE, f"{stream!r} takes no more work", "create one with CreateStream()")
         if stream.context.error is not None:
             raise self.lost(stream.context)
 
@@ -350,13 +350,13 @@ class Runtime:
         `await` of a completion, which is no verb.
         """
         if isinstance(context, Barred):
-            raise self.fail(
+            raise self.error(
                 Kind.NOT_PERMITTED,
                 f"{name}() inside {context.who!r}",
                 "a kernel must not call the runtime: let the host do so, before or after",
             )
         if context.device.calling is not None:
-            raise self.fail(
+            raise self.error(
                 Kind.NOT_PERMITTED,
                 f"{name}() inside host function {context.device.calling!r}",
                 "a host function must not call the runtime: let it tell a task, and the task call",
@@ -364,7 +364,7 @@ class Runtime:
 
     # --- errors
 
-    def fail(self, kind: Kind, what: str, remedy: str, *, code: int | None = None) -> AclError:
+    def error(self, kind: Kind, what: str, remedy: str, *, code: int | None = None) -> AclError:
         """The error for a failing call, remembered as the last error of the task; *code* instead of the rules' own."""
         named = self.rules.codes[kind] if code is None else named_code(code)
         last_error.set(named)
@@ -375,16 +375,16 @@ class Runtime:
         try:
             return nanoseconds(name, amount, unit_ns)
         except ValueError as error:
-            raise self.fail(Kind.INVALID_VALUE, str(error), "use a shorter limit, or none") from None
+            raise self.error(Kind.INVALID_VALUE, str(error), "use a shorter limit, or none") from None
 
     def lost(self, context: Context) -> AclError:
         """The sticky error of *context*, for one more call."""
         cause = context.error
         assert cause is not None, f"{context!r} is well"
         if self.closed is not None or cause.kind is Kind.INVALID_CONTEXT:  # not lost, but gone: a reset would not help
-            return self.fail(cause.kind, cause.what, cause.remedy)
+            return self.error(cause.kind, cause.what, cause.remedy)
         op = context.failed_op
-        error = self.fail(
+        error = self.error(
             cause.kind,
             cause.what if op is None else f"{op!r} failed: {cause.what}",
             f"{cause.remedy or 'the context is lost'}; ResetDevice() gives the device a new context",

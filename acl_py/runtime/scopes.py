@@ -88,7 +88,7 @@ def found() -> Scope:
             )
         scope = opened[-1]
     if scope.runtime.closed is not None:
-        raise scope.runtime.fail(Kind.FINALIZED, scope.runtime.closed, "start a new simulation")
+        raise scope.runtime.error(Kind.FINALIZED, scope.runtime.closed, "start a new simulation")
     return scope
 
 
@@ -126,7 +126,7 @@ async def _wait_for(completion: Completion) -> Completion:
     if scope.context.alert:
         runtime.refuse_nested(scope.context, "await")
     if isinstance(stream, Stream) and stream.scheduler is not runtime.scheduler:
-        raise runtime.fail(
+        raise runtime.error(
             Kind.INVALID_HANDLE, f"{completion!r} belongs to another simulation", "await it in its own simulation"
         )
     await runtime.wait(completion, None, None)

@@ -55,7 +55,7 @@ async def LaunchHostFunc(
         )
     duration_ns = nanoseconds("us of a host function", us, 1000)
     if found in runtime.subscribers:
-        raise runtime.fail(
+        raise runtime.error(
             Kind.STREAM_SUBSCRIBED, f"{found!r} has a subscriber", "use LaunchCallback(), or another stream"
         )
     op = Op(HostFunction(function, tuple(args), duration_ns), Lane.HOST, 0, site)
@@ -113,7 +113,7 @@ async def SubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream: 
     found = resolve(scope, stream)
     who = _who(subscriber)
     if found in runtime.subscribers:
-        raise runtime.fail(
+        raise runtime.error(
             Kind.STREAM_SUBSCRIBED,
             f"{found!r} has a subscriber: {_called(runtime.subscribers[found].who)}",
             "UnsubscribeReport() that one first",
@@ -121,7 +121,7 @@ async def SubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream: 
     others = [(stream, each) for stream, each in runtime.subscribers.items() if each.who == who]
     for other, _ in others:
         if other.context.device is not found.context.device:
-            raise runtime.fail(
+            raise runtime.error(
                 Kind.NOT_A_SUBSCRIBER,
                 f"{_called(who)} has subscribed to {other!r}, which is of another device than {found!r}",
                 "use one subscriber for each device",
@@ -139,7 +139,7 @@ async def UnsubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream
     found = resolve(scope, stream)
     known = runtime.subscribers.get(found)
     if known is None or known.who != _who(subscriber):
-        raise runtime.fail(
+        raise runtime.error(
             Kind.NOT_A_SUBSCRIBER,
             f"{_called(_who(subscriber))} has not subscribed to {found!r}",
             "SubscribeReport() first",
@@ -164,10 +164,10 @@ async def LaunchCallback(
     if not callable(function):
         raise TypeError(f"a callback must be callable, not {function!r}")
     if block not in tuple(CallbackBlock):
-        raise runtime.fail(Kind.INVALID_VALUE, f"block type {block!r}", "use CallbackBlock.BLOCK or NO_BLOCK")
+        raise runtime.error(Kind.INVALID_VALUE, f"block type {block!r}", "use CallbackBlock.BLOCK or NO_BLOCK")
     subscriber = runtime.subscribers.get(found)
     if subscriber is None:
-        raise runtime.fail(
+        raise runtime.error(
             Kind.NO_SUBSCRIBER, f"{found!r} has nobody to run its callbacks", "SubscribeReport() for it first"
         )
     runtime.pay(runtime.costs.host_function)
@@ -223,10 +223,10 @@ async def _take(scope: Scope, timeout: int, site: Site) -> "Callback":
     runtime, enter = scope.runtime, scope.runtime.host_ns
     check_signals(runtime, "ProcessReport")
     if type(timeout) is not int or not (timeout == -1 or timeout > 0):
-        raise runtime.fail(Kind.NULL_POINTER, f"timeout {timeout!r}", "it is in milliseconds: -1, or more than 0")
+        raise runtime.error(Kind.NULL_POINTER, f"timeout {timeout!r}", "it is in milliseconds: -1, or more than 0")
     subscriber = _subscriber(runtime)
     if subscriber is None:
-        raise runtime.fail(
+        raise runtime.error(
             Kind.NOT_A_SUBSCRIBER, f"{_called(_who(None))} has not subscribed to any stream", "SubscribeReport() first"
         )
     limit_ns = None if timeout < 0 else runtime.limit_ns("timeout", timeout, 10**6)
@@ -234,7 +234,7 @@ async def _take(scope: Scope, timeout: int, site: Site) -> "Callback":
     try:
         await _wait_for_callback(runtime, subscriber, limit_ns, f"ProcessReport({timeout})", site)
         if not subscriber.ready:
-            raise runtime.fail(
+            raise runtime.error(
                 Kind.REPORT_TIMEOUT,
                 f"no callback came in {timeout} ms",
                 "wait longer, or see what its stream waits for",

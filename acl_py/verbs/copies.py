@@ -218,7 +218,7 @@ def check_count(runtime: Runtime, count: object, dest_max: object) -> None:
     assert isinstance(count, int)
     assert isinstance(dest_max, int)
     if not 0 <= count <= dest_max:
-        raise runtime.fail(
+        raise runtime.error(
             Kind.INVALID_VALUE,
             f"{count} bytes for a destination of {dest_max}",
             "count must lie between 0 and dest_max",
@@ -249,7 +249,7 @@ def _rows_of(
 ) -> PitchedCopy:
     _check_ints(("dst_pitch", dst_pitch), ("src_pitch", src_pitch), ("width", width), ("height", height))
     if width < 0 or height < 0 or width > min(dst_pitch, src_pitch):
-        raise runtime.fail(
+        raise runtime.error(
             Kind.INVALID_VALUE,
             f"rows of {width} bytes, {height} of them, at pitches of {dst_pitch} and {src_pitch}",
             "width must be positive and no larger than either pitch",
@@ -274,7 +274,7 @@ def _check_kind(runtime: Runtime, kind: object, copy: Copy) -> None:
     if (kind, copy.dst.space, copy.src.space) not in runtime.routes:
         if kind not in KINDS:
             raise _no_kind(runtime, kind)
-        raise runtime.fail(
+        raise runtime.error(
             Kind.INVALID_COPY_DIRECTION,
             f"{MemcpyKind(kind).name} does not fit a copy {_ends(copy)}",
             "use MemcpyKind.DEFAULT, or the other kind",
@@ -282,13 +282,13 @@ def _check_kind(runtime: Runtime, kind: object, copy: Copy) -> None:
 
 
 def _no_kind(runtime: Runtime, kind: object) -> Exception:
-    return runtime.fail(
+    return runtime.error(
         Kind.INVALID_COPY_DIRECTION, f"{kind!r} is no copy kind", "use a MemcpyKind, or MemcpyKind.DEFAULT"
     )
 
 
 def _no_host_to_host(runtime: Runtime, copy: Copy) -> Exception:
-    return runtime.fail(Kind.NOT_SUPPORTED, f"an asynchronous copy {_ends(copy)}", "use Memcpy(), or copy on the host")
+    return runtime.error(Kind.NOT_SUPPORTED, f"an asynchronous copy {_ends(copy)}", "use Memcpy(), or copy on the host")
 
 
 def _ends(copy: Copy) -> str:

@@ -51,7 +51,7 @@ class CoreKernelFunction(Launchable):
         """Return the work of one launch on *blocks* blocks with *args*."""
         profile = runtime.profile
         if profile.aicore is None:
-            raise runtime.fail(
+            raise runtime.error(
                 Kind.NOT_SUPPORTED,
                 f"{self!r} needs AI cores, and profile {profile.name} does not describe any",
                 f"run it on one that does: {', '.join(_able())}",

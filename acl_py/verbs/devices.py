@@ -22,7 +22,7 @@ async def Init() -> None:
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     runtime.pay(runtime.costs.other)
     if runtime.initialized and runtime.rules.init is InitRule.ONCE:
-        raise runtime.fail(
+        raise runtime.error(
             Kind.ALREADY_INITIALIZED, "Init() when the runtime is initialised already", "ignore this, or call it once"
         )
     runtime.initialized += 1
@@ -37,7 +37,7 @@ async def Finalize() -> list[str]:
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     if not runtime.initialized:
-        raise runtime.fail(Kind.NOT_INITIALIZED, "Finalize() without Init()", "call it once for each Init()")
+        raise runtime.error(Kind.NOT_INITIALIZED, "Finalize() without Init()", "call it once for each Init()")
     await runtime.wait(AllOf([device.work() for device in runtime.devices]), "Finalize()", site)
     runtime.pay(runtime.costs.other)
     runtime.initialized -= 1
@@ -96,7 +96,7 @@ async def ResetDevice(device: int) -> None:
     runtime, site = scope.runtime, site_of(_getframe(1))
     found = runtime.device(device)
     if runtime.rules.reset is Reset.COUNTED and not found.uses:
-        raise runtime.fail(Kind.INVALID_DEVICE, f"{found!r} is not in use", "SetDevice() comes before ResetDevice()")
+        raise runtime.error(Kind.INVALID_DEVICE, f"{found!r} is not in use", "SetDevice() comes before ResetDevice()")
     await _reset(scope, "ResetDevice", found, max(found.uses - 1, 0), site)
 
 
@@ -161,7 +161,7 @@ async def CreateContext(device: int) -> Context:
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     found = runtime.device(device)
     if not found.stream_ids.left:
-        raise runtime.fail(
+        raise runtime.error(
             Kind.NO_STREAM_LEFT,
             f"all {found.stream_ids.limit} streams of {found!r} are in use, and a context needs one",
             "destroy those that are not needed",
@@ -181,7 +181,7 @@ async def DestroyContext(context: Context) -> None:
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     _check(scope, context)
     if context.primary:
-        raise runtime.fail(Kind.INVALID_CONTEXT, f"{context!r} comes with its device", "use ResetDevice()")
+        raise runtime.error(Kind.INVALID_CONTEXT, f"{context!r} comes with its device", "use ResetDevice()")
     runtime.pay(runtime.costs.other)
     context.destroy(site)
     runtime.unsubscribe_destroyed()
@@ -213,6 +213,6 @@ def _check(scope: Scope, context: object) -> None:
     if not isinstance(context, Context):
         raise TypeError(f"a context must be what CreateContext() gave, not {context!r}")
     if context.destroyed is not None or context.device.scheduler is not scope.runtime.scheduler:
-        raise scope.runtime.fail(
+        raise scope.runtime.error(
             Kind.INVALID_CONTEXT, f"{context!r} is not of this simulation or gone", "create one with CreateContext()"
         )

@@ -58,7 +58,7 @@ async def CreateEventExWithFlag(flag: int) -> Event:
 def _create_with(scope: Scope, name: str, class_: EventClass, flag: int, site: Site) -> Event:
     runtime = scope.runtime
     if len(runtime.rules.events) == 1:
-        raise runtime.fail(
+        raise runtime.error(
             Kind.NOT_SUPPORTED,
             f"{name}() under rules {runtime.rules.name}, which have one class of events",
             "use CreateEvent(), or rules='acl'",
@@ -66,17 +66,17 @@ def _create_with(scope: Scope, name: str, class_: EventClass, flag: int, site: S
     if type(flag) is not int and not isinstance(flag, EventFlag):
         raise TypeError(f"flag must be an EventFlag, not {flag!r}")
     if not 0 < flag < 0x80 or flag & 0x4 or flag & EventFlag.DEVICE_USE_ONLY:
-        raise runtime.fail(
+        raise runtime.error(
             Kind.INVALID_VALUE, f"{flag:#x} makes no event for a host", "use EventFlag.SYNC, with TIME_LINE for times"
         )
     if any(flag & alone and flag != alone for alone in (EventFlag.EXTERNAL, EventFlag.IPC)):
-        raise runtime.fail(Kind.INVALID_VALUE, f"{EventFlag(flag)!r}: EXTERNAL and IPC stand alone", "use one of them")
+        raise runtime.error(Kind.INVALID_VALUE, f"{EventFlag(flag)!r}: EXTERNAL and IPC stand alone", "use one of them")
     if flag & EventFlag.EXTERNAL and class_ is EventClass.SNAPSHOT:
-        raise runtime.fail(
+        raise runtime.error(
             Kind.INVALID_VALUE, f"{name}() makes no EXTERNAL events", "use CreateEventWithFlag(EventFlag.EXTERNAL)"
         )
     if flag & ~_HERE:
-        raise runtime.fail(
+        raise runtime.error(
             Kind.NOT_SUPPORTED, f"{EventFlag(flag)!r} needs other processes", "use SYNC and TIME_LINE only"
         )
     waitable = bool(flag & (EventFlag.SYNC | EventFlag.EXTERNAL))
@@ -89,7 +89,7 @@ def _create(scope: Scope, name: str, class_: EventClass | None, timing: bool, wa
     runtime, enter = scope.runtime, scope.runtime.host_ns
     ids = scope.context.device.event_ids
     if class_ is EventClass.FLAG and not ids.left:
-        raise runtime.fail(
+        raise runtime.error(
             Kind.NO_EVENT_LEFT,
             f"all {ids.limit} events of {scope.context.device!r} are in use",
             "destroy those that are not needed, or wait for records that are pending",
@@ -126,7 +126,7 @@ async def RecordEvent(event: Event, stream: StreamLike = None) -> Completion:
     if type(event) is not Event or event.home is not scope.context:
         check_event(scope, event)
     if event.context.device is not stream.context.device:
-        raise runtime.fail(
+        raise runtime.error(
             Kind.INVALID_HANDLE,
             f"{event!r} and {stream!r} are of different devices",
             "record an event on a stream of its own device",
@@ -165,7 +165,7 @@ async def ResetEvent(event: Event, stream: StreamLike = None) -> Completion:
     check_event(scope, event)
     check_bound(runtime, found, event)
     if event.class_ is EventClass.SNAPSHOT or not event.waitable:
-        raise runtime.fail(
+        raise runtime.error(
             Kind.NOT_SUPPORTED,
             f"{event!r} has no flag to clear",
             "events of CreateEventWithFlag(EventFlag.SYNC) have one, under rules='acl'",
@@ -182,7 +182,7 @@ async def QueryEventWaitStatus(event: Event) -> Status:
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     _check_host(scope, event)
     if event.class_ is EventClass.SNAPSHOT:
-        raise runtime.fail(Kind.NOT_SUPPORTED, f"{event!r} does not count its waits", "ask QueryEventStatus()")
+        raise runtime.error(Kind.NOT_SUPPORTED, f"{event!r} does not count its waits", "ask QueryEventStatus()")
     runtime.pay(runtime.costs.query)
     done = not event.waits
     await answered(scope, NOTHING if done else None, lambda: Waiting(f"QueryEventWaitStatus({event!r})", NOTHING, site))
@@ -256,7 +256,7 @@ def _check_host(scope: Scope, event: Event) -> None:
     """Refuse events that a host can neither wait for nor ask."""
     check_event(scope, event)
     if event.external:
-        raise scope.runtime.fail(
+        raise scope.runtime.error(
             Kind.NOT_SUPPORTED, f"{event!r} was created with EXTERNAL", "synchronise with its stream instead"
         )
 
@@ -272,7 +272,7 @@ async def EventElapsedTime(start: Event, end: Event) -> float:
     for event in (start, end):
         check_event(scope, event)
     if start.context.device is not end.context.device:
-        raise runtime.fail(
+        raise runtime.error(
             Kind.INVALID_HANDLE,
             f"{start!r} and {end!r} are of different devices, whose clocks have nothing to do with one another",
             "take both times on one device",
@@ -288,17 +288,17 @@ async def EventElapsedTime(start: Event, end: Event) -> float:
 
 def _check_time(scope: Scope, event: Event) -> None:
     if not event.timing:
-        raise scope.runtime.fail(
+        raise scope.runtime.error(
             Kind.NO_TIMING,
             f"{event!r} was created without timing",
             "create it with CreateEvent(timing=True), or EventFlag.TIME_LINE",
         )
     if event.work is None:
-        raise scope.runtime.fail(
+        raise scope.runtime.error(
             Kind.NOT_RECORDED, f"{event!r} has no time", "record it on a stream with RecordEvent() first"
         )
     if not event.work.done:
-        raise scope.runtime.fail(Kind.NO_TIME_YET, f"{event!r} has no time yet", "synchronise with it before asking")
+        raise scope.runtime.error(Kind.NO_TIME_YET, f"{event!r} has no time yet", "synchronise with it before asking")
 
 
 EventRecord = RecordEvent

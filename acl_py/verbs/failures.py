@@ -31,9 +31,9 @@ async def SetStreamFailureMode(stream: StreamLike, mode: int) -> None:
     _check_rules(runtime, "SetStreamFailureMode")
     found = resolve(scope, stream)
     if mode not in tuple(FailureMode):
-        raise runtime.fail(Kind.INVALID_VALUE, f"failure mode {mode!r}", f"use one of {list(FailureMode)}")
+        raise runtime.error(Kind.INVALID_VALUE, f"failure mode {mode!r}", f"use one of {list(FailureMode)}")
     if found.stops_on_failure and mode == FailureMode.CONTINUE:
-        raise runtime.fail(
+        raise runtime.error(
             Kind.NOT_SUPPORTED, f"{found!r} stops on failure, which cannot be taken back", "create another stream"
         )
     runtime.pay(runtime.costs.other)
@@ -60,7 +60,7 @@ async def _set_limit(name: str, attribute: str, seconds: int, site: Site) -> Non
     runtime, enter = scope.runtime, scope.runtime.host_ns
     _check_rules(runtime, name)
     if type(seconds) is not int or seconds < 0:
-        raise runtime.fail(Kind.INVALID_VALUE, f"{seconds!r} seconds", "use a whole number, 0 or more")
+        raise runtime.error(Kind.INVALID_VALUE, f"{seconds!r} seconds", "use a whole number, 0 or more")
     limit_ns = runtime.limit_ns("seconds", seconds, 10**9)
     runtime.pay(runtime.costs.other)
     setattr(runtime, attribute, limit_ns)
@@ -110,6 +110,6 @@ async def SetExceptionInfoCallback(callback: Callable[[ExceptionInfo], object] |
 
 def _check_rules(runtime: Runtime, name: str) -> None:
     if runtime.rules.kernel_failure is not KernelFailure.PER_STREAM:
-        raise runtime.fail(
+        raise runtime.error(
             Kind.NOT_SUPPORTED, f"{name}() under rules {runtime.rules.name}", "a failure there is the whole context's"
         )

@@ -63,7 +63,7 @@ def _fill_of(runtime: Runtime, dst: Memory, dest_max: int, value: int, count: in
         raise TypeError(f"the value of a fill must be an int, not {value!r}")
     allocation, offset = locate(runtime, dst, count, "dst")
     if allocation.space is Space.PAGEABLE and runtime.rules.sync_copy is not SyncCopy.OUTSIDE:
-        raise runtime.fail(
+        raise runtime.error(
             Kind.INVALID_VALUE, "a fill of pageable host memory", "use device or pinned memory, or NumPy's fill"
         )
     return Fill(allocation, offset, value & 0xFF, count)

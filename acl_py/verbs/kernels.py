@@ -212,14 +212,14 @@ class Launchable:
         if isinstance(arg, Array):
             return arg
         if isinstance(arg, np.ndarray):
-            raise runtime.fail(
+            raise runtime.error(
                 Kind.INVALID_ADDRESS,
                 f"argument {name} of {self!r} is a NumPy array, which is host memory that the device cannot reach",
                 "copy it to a buffer of Malloc() and pass Array(buffer, dtype, shape)",
             )
         if isinstance(arg, Buffer):
             if arg.allocation.space is Space.PAGEABLE:
-                raise runtime.fail(
+                raise runtime.error(
                     Kind.INVALID_ADDRESS,
                     f"argument {name} is {arg!r}",
                     "the device reaches device and pinned memory only",
@@ -371,7 +371,7 @@ async def LaunchKernel(
 def _resolve(scope: Scope, kernel: object, stream: StreamLike) -> Stream:
     found = resolve(scope, stream)
     if found.context.device is not scope.context.device:
-        raise scope.runtime.fail(
+        raise scope.runtime.error(
             Kind.INVALID_HANDLE,
             f"{kernel!r} on {found!r} while device {scope.context.device.ordinal} is current",
             "SetDevice() to the device of the stream before launching",
@@ -385,7 +385,7 @@ def _check_launch(scope: Scope, kernel: object, block_dim: object) -> None:
     if type(block_dim) is not int:
         raise TypeError(f"block_dim must be an int, not {block_dim!r}")
     if not 1 <= block_dim <= MAX_BLOCKS:
-        raise scope.runtime.fail(
+        raise scope.runtime.error(
             Kind.INVALID_LAUNCH, f"{kernel!r} with {block_dim} blocks", f"launch 1 to {MAX_BLOCKS} blocks"
         )
 

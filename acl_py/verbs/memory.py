@@ -198,7 +198,7 @@ async def SetMemPoolThreshold(nbytes: int) -> None:
     if type(nbytes) is not int:
         raise TypeError(f"nbytes must be an int, not {nbytes!r}")
     if nbytes < 0:
-        raise runtime.fail(Kind.INVALID_VALUE, f"a pool that keeps {nbytes} bytes", "nbytes must be 0 or more")
+        raise runtime.error(Kind.INVALID_VALUE, f"a pool that keeps {nbytes} bytes", "nbytes must be 0 or more")
     runtime.memory.pool(scope.context.device.ordinal).release_threshold = nbytes
     runtime.pay(runtime.costs.other)
     runtime.called("SetMemPoolThreshold", enter, site)

@@ -33,9 +33,9 @@ async def DeviceEnablePeerAccess(peer: int, flags: int = 0) -> None:
     device = scope.context.device
     _check_peer(runtime, device.ordinal, peer)
     if flags != 0:
-        raise runtime.fail(Kind.INVALID_VALUE, f"flags {flags!r}", "there are none: flags must be 0")
+        raise runtime.error(Kind.INVALID_VALUE, f"flags {flags!r}", "there are none: flags must be 0")
     if peer in device.reaches and runtime.rules.peer_access is PeerAccess.FOR_SPEED:
-        raise runtime.fail(
+        raise runtime.error(
             Kind.PEER_ACCESS_ENABLED, f"{device!r} has access to device {peer} already", "nothing has changed"
         )
     runtime.pay(runtime.costs.other)
@@ -50,7 +50,7 @@ async def DeviceDisablePeerAccess(peer: int) -> None:
     device = scope.context.device
     _check_peer(runtime, device.ordinal, peer)
     if peer not in device.reaches:
-        raise runtime.fail(
+        raise runtime.error(
             Kind.PEER_ACCESS_MISSING, f"{device!r} has no access to device {peer}", "DeviceEnablePeerAccess() gives it"
         )
     runtime.pay(runtime.costs.other)
@@ -71,6 +71,6 @@ async def DevicePeerAccessStatus(device: int, peer: int) -> bool:
 
 def _check_peer(runtime: Runtime, device: int, peer: int) -> None:
     if runtime.device(peer).ordinal == device:
-        raise runtime.fail(
+        raise runtime.error(
             Kind.INVALID_VALUE, f"access from device {device} to itself", "name another device: see GetDeviceCount()"
         )

@@ -23,10 +23,10 @@ async def CreateNotify(flag: int = 0) -> Notify:
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     check_signals(runtime, "CreateNotify")
     if flag != 0:
-        raise runtime.fail(Kind.NOT_SUPPORTED, f"CreateNotify({flag!r})", "0 makes one for hosts and devices alike")
+        raise runtime.error(Kind.NOT_SUPPORTED, f"CreateNotify({flag!r})", "0 makes one for hosts and devices alike")
     device = scope.context.device
     if not device.notify_ids.left:
-        raise runtime.fail(
+        raise runtime.error(
             Kind.NO_NOTIFY_LEFT,
             f"all {device.notify_ids.limit} notifies of {device!r} are in use",
             "destroy those that are not needed",
@@ -99,7 +99,7 @@ async def ValueWrite(address: Any, value: int, flag: int = 0, stream: StreamLike
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     found, allocation, offset = _word(scope, "ValueWrite", address, value, stream)
     if flag != 0:
-        raise runtime.fail(Kind.INVALID_VALUE, f"flag {flag!r} of ValueWrite()", "it must be 0")
+        raise runtime.error(Kind.INVALID_VALUE, f"flag {flag!r} of ValueWrite()", "it must be 0")
     runtime.pay(runtime.costs.record)
     completion = found.context.device.words.write(found, site, allocation, offset, value)
     runtime.scheduler.settle()
@@ -117,7 +117,7 @@ async def ValueWait(address: Any, value: int, flag: int = Compare.GEQ, stream: S
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     found, allocation, offset = _word(scope, "ValueWait", address, value, stream)
     if flag not in tuple(Compare):
-        raise runtime.fail(Kind.INVALID_VALUE, f"flag {flag!r} of ValueWait()", f"it must be one of {list(Compare)}")
+        raise runtime.error(Kind.INVALID_VALUE, f"flag {flag!r} of ValueWait()", f"it must be one of {list(Compare)}")
     runtime.pay(runtime.costs.wait)
     words = found.context.device.words
     completion = words.wait(found, site, allocation, offset, value, Compare(flag), runtime.op_wait_ns)
@@ -129,7 +129,7 @@ async def ValueWait(address: Any, value: int, flag: int = Compare.GEQ, stream: S
 def check_signals(runtime: Runtime, name: str) -> None:
     """Refuse what CUDA's runtime has not."""
     if EventClass.FLAG not in runtime.rules.events:
-        raise runtime.fail(
+        raise runtime.error(
             Kind.NOT_SUPPORTED, f"{name}() under rules {runtime.rules.name}", "use events, or rules='acl'"
         )
 
@@ -139,7 +139,7 @@ def check_notify(scope: Scope, notify: object) -> None:
     if not isinstance(notify, Notify):
         raise TypeError(f"a notify must be what CreateNotify() gave, not {notify!r}")
     if notify.device.scheduler is not scope.runtime.scheduler or notify.destroyed is not None:
-        raise scope.runtime.fail(
+        raise scope.runtime.error(
             Kind.INVALID_HANDLE, f"{notify!r} is not of this simulation or gone", "create one with CreateNotify()"
         )
 
@@ -152,7 +152,7 @@ def _word(scope: Scope, name: str, address: Any, value: int, stream: StreamLike)
         raise TypeError(f"the value of {name}() must be a whole number of 64 bits, not {value!r}")
     allocation, offset = runtime.memory.locate(address, 8, "address")
     if allocation.space is not Space.DEVICE or (allocation.address + offset) % 8:
-        raise runtime.fail(
+        raise runtime.error(
             Kind.INVALID_ADDRESS, f"the word at {offset} of {allocation!r}", "use device memory, at a multiple of 8"
         )
     return found, allocation, offset

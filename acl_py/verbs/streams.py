@@ -56,7 +56,7 @@ def resolve(scope: Scope, stream: StreamLike) -> Stream:
     if isinstance(stream, NamedStream):
         named = scope.context.legacy if stream is LEGACY_STREAM else scope.context.per_thread
         if named is None:
-            raise scope.runtime.fail(
+            raise scope.runtime.error(
                 Kind.NOT_SUPPORTED,
                 f"rules {scope.runtime.rules.name} have no such thing as {stream.value}",
                 "use None, the default stream",
@@ -65,14 +65,14 @@ def resolve(scope: Scope, stream: StreamLike) -> Stream:
     if not isinstance(stream, Stream):
         raise TypeError(f"a stream must be what CreateStream() gave, None or PER_THREAD_STREAM, not {stream!r}")
     if stream.scheduler is not scope.runtime.scheduler:
-        raise scope.runtime.fail(
+        raise scope.runtime.error(
             Kind.INVALID_HANDLE,
             f"{stream!r} belongs to another simulation",
             "create streams in the simulation that uses them",
         )
     scope.runtime.check_stream(stream)
     if stream.context is not scope.context and scope.runtime.rules.foreign_stream is ForeignStream.REFUSED:
-        raise scope.runtime.fail(
+        raise scope.runtime.error(
             Kind.FOREIGN_STREAM,
             f"{stream!r} belongs to {stream.context!r}, and {scope.context!r} is current",
             "SetCurrentContext() to its context first",
@@ -103,14 +103,14 @@ async def CreateStreamWithConfig(priority: int, flag: int) -> Stream:
     scope = current()
     runtime, site = scope.runtime, site_of(_getframe(1))
     if EventClass.FLAG not in runtime.rules.events:
-        raise runtime.fail(
+        raise runtime.error(
             Kind.NOT_SUPPORTED, f"CreateStreamWithConfig() under rules {runtime.rules.name}", "use CreateStream()"
         )
     for name, value in (("priority", priority), ("flag", flag)):
         if not isinstance(value, int) or isinstance(value, bool):
             raise TypeError(f"{name} must be an int, not {value!r}")
     if flag < 0 or flag & ~_STREAM_FLAGS:
-        raise runtime.fail(Kind.INVALID_VALUE, f"stream flag {flag:#x}", f"use {list(StreamFlag)}")
+        raise runtime.error(Kind.INVALID_VALUE, f"stream flag {flag:#x}", f"use {list(StreamFlag)}")
     return _create(scope, "CreateStreamWithConfig", True, priority, bool(flag & _BOUND), site)
 
 
@@ -118,7 +118,7 @@ def _create(scope: Scope, name: str, nonblocking: bool, priority: int, bound: bo
     runtime, enter = scope.runtime, scope.runtime.host_ns
     ids = scope.context.device.stream_ids
     if not ids.left:
-        raise runtime.fail(
+        raise runtime.error(
             Kind.NO_STREAM_LEFT,
             f"all {ids.limit} streams of {scope.context.device!r} are in use",
             "destroy those that are not needed, or share them",
@@ -176,7 +176,7 @@ async def DestroyStream(stream: Stream) -> None:
 def _destroyable(scope: Scope, stream: StreamLike) -> Stream:
     found = resolve(scope, stream)
     if found.id not in found.context.streams:
-        raise scope.runtime.fail(
+        raise scope.runtime.error(
             Kind.DEFAULT_STREAM, f"{found!r} is a default stream", "only what CreateStream() gave can be destroyed"
         )
     return found
@@ -243,7 +243,9 @@ def limit_of(runtime: Runtime, timeout: int, kind: Kind) -> Limit | None:
     if type(timeout) is not int:
         raise TypeError(f"timeout must be a whole number of milliseconds, not {timeout!r}")
     if timeout == 0 or timeout < -1:
-        raise runtime.fail(Kind.INVALID_VALUE, f"a time-out of {timeout} ms", "use -1 to wait for ever, or more than 0")
+        raise runtime.error(
+            Kind.INVALID_VALUE, f"a time-out of {timeout} ms", "use -1 to wait for ever, or more than 0"
+        )
     return None if timeout == -1 else Limit(runtime.limit_ns("timeout", timeout, 10**6), kind)
 
 
@@ -316,11 +318,11 @@ def _check_wait(runtime: Runtime, stream: Stream, event: Event) -> None:
     """What the classes of events differ in."""
     check_bound(runtime, stream, event)
     if not event.waitable:
-        raise runtime.fail(
+        raise runtime.error(
             Kind.NOT_SUPPORTED, f"{event!r} was created without SYNC", "create it with EventFlag.SYNC to wait for it"
         )
     if event.work is None and event.class_ is EventClass.RECORDED:
-        raise runtime.fail(
+        raise runtime.error(
             Kind.WAIT_WITHOUT_RECORD,
             f"{event!r} has nothing to wait for",
             "record it first, or create it with CreateEventExWithFlag(), whose events need no record",
@@ -330,7 +332,7 @@ def _check_wait(runtime: Runtime, stream: Stream, event: Event) -> None:
 def check_bound(runtime: Runtime, stream: Stream, event: Event) -> None:
     """Refuse what streams that wait for a model cannot use."""
     if stream.bound and event.class_ is not EventClass.FLAG:
-        raise runtime.fail(
+        raise runtime.error(
             Kind.NOT_SUPPORTED,
             f"{event!r} on {stream!r}, whose work waits for a model",
             "use an event of CreateEventWithFlag(), which has a flag of its own",
@@ -342,12 +344,12 @@ def check_event(scope: Scope, event: object) -> None:
     if not isinstance(event, Event):
         raise TypeError(f"an event must be what CreateEvent() gave, not {event!r}")
     if event.context.device.scheduler is not scope.runtime.scheduler:
-        raise scope.runtime.fail(
+        raise scope.runtime.error(
             Kind.INVALID_HANDLE,
             f"{event!r} belongs to another simulation",
             "create events in the simulation that uses them",
         )
     if event.destroyed is not None:
-        raise scope.runtime.fail(Kind.INVALID_HANDLE, f"{event!r} is gone", "create one with CreateEvent()")
+        raise scope.runtime.error(Kind.INVALID_HANDLE, f"{event!r} is gone", "create one with CreateEvent()")
     if event.context.error is not None:
         raise scope.runtime.lost(event.context)

@@ -189,12 +189,12 @@ class Bridge:
             self._throw(next(iter(host.waiters)), interrupt)
             return True
         except Exception as error:
-            self.fail(error)
+            self.throw(error)
             return True
         finally:
             self._catch_up()
 
-    def fail(self, error: Exception) -> None:
+    def throw(self, error: Exception) -> None:
         """Give *error* to all waiters, also to those that were woken just now; not to those that were cancelled."""
         for future in list(self.host.waiters):
             if not future.cancelled():
@@ -375,7 +375,7 @@ class Gate:
             self._let_time_pass(spinning)
         except Exception as error:  # a warning that was made an error, a fault in a report
             for bridge in list(self.waiting):
-                bridge.fail(error)
+                bridge.throw(error)
 
     def _let_time_pass(self, spinning: bool) -> None:
         jumps = (

@@ -55,7 +55,7 @@ class Handles:
 
     def error(self, code: int, what: str) -> AclError:
         """A failure of a call with this *code*; it is the thread's last error."""
-        return self.runtime.fail(Kind.INVALID_VALUE, what, "", code=code)
+        return self.runtime.error(Kind.INVALID_VALUE, what, "", code=code)
 
     def handle(self, thing: Any) -> int:
         """The handle of *thing*, which is alive from here on until `forget`."""

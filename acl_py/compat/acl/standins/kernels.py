@@ -129,7 +129,7 @@ class ArrayKernel(KernelFunction):
             return self._prepare(runtime, blocks, args)[0]
         except ValueError as error:  # of arithmetic with these very numbers
             what = f"{self!r} has a cost that cannot be: {error}"
-            raise runtime.fail(Kind.INVALID_VALUE, what, "mend the cost, or check the arguments") from error
+            raise runtime.error(Kind.INVALID_VALUE, what, "mend the cost, or check the arguments") from error
 
     def _as_array(self, runtime: Runtime, name: str, arg: Any) -> Array | None:  # noqa: ARG002 - of the base class
         return arg if isinstance(arg, Array) else None  # a number that looks like an address is a number
@@ -192,7 +192,7 @@ class BinaryKernel:
         """
         *offsets, _ = self.offsets
         if len(block) < self.nbytes:
-            raise runtime.fail(
+            raise runtime.error(
                 Kind.INVALID_VALUE,
                 f"{self.name} takes {self.nbytes} bytes of arguments, and got {len(block)}",
                 f"pass {', '.join(each.name for each in self.parameters)}, each at a multiple of {ALIGNMENT} bytes",
@@ -223,7 +223,7 @@ class BinaryKernel:
         except ValueError as error:
             given = ", ".join(f"{name} = {number}" for name, number in numbers.items())
             what = f"{role} has dims {list(parameter.dims or ())}: {error}"
-            raise runtime.fail(Kind.INVALID_VALUE, what, f"check {given or 'them'}") from error
+            raise runtime.error(Kind.INVALID_VALUE, what, f"check {given or 'them'}") from error
         itemsize = parameter.numpy.itemsize
         nbytes = 0 if shape is None else prod(shape) * itemsize
         if held is None:
@@ -231,7 +231,7 @@ class BinaryKernel:
             held = Buffer(allocation, offset, allocation.nbytes - offset)
         elif held.nbytes < nbytes:
             what = f"{role} takes {nbytes} bytes, and its placeholder has {held.nbytes}"
-            raise runtime.fail(Kind.INVALID_VALUE, what, "ask kernel_args_get_place_holder_buffer() for as many")
+            raise runtime.error(Kind.INVALID_VALUE, what, "ask kernel_args_get_place_holder_buffer() for as many")
         return Array(held, parameter.numpy, held.nbytes // itemsize if shape is None else shape)
 
 

@@ -81,7 +81,7 @@ async def _memory(loaded: LoadedModel, address: int, size: int, needed: int, wha
         return None
     if address:
         if size < needed:
-            raise runtime.fail(
+            raise runtime.error(
                 Kind.INVALID_VALUE,
                 f"the {what} of {loaded.model.name} is {size} bytes, and it needs {needed}",
                 "ask acl.mdl.query_size()",
@@ -93,7 +93,7 @@ async def _memory(loaded: LoadedModel, address: int, size: int, needed: int, wha
     except AclError as error:
         if error.kind is not Kind.OUT_OF_MEMORY:
             raise
-        raise runtime.fail(error.kind, error.what, error.remedy, code=MEMORY_ALLOCATION) from error
+        raise runtime.error(error.kind, error.what, error.remedy, code=MEMORY_ALLOCATION) from error
     loaded.owned.append(buffer)
     return buffer
 

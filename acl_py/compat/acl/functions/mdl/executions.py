@@ -33,14 +33,14 @@ async def set_gear(here: Session, loaded: LoadedModel, dataset: Dataset, index: 
     runtime, model = scope_here().runtime, loaded.model
     buffer = dataset.buffer(here, index)
     if buffer is None or not buffer.address:
-        raise runtime.fail(
+        raise runtime.error(
             Kind.NULL_POINTER,
             f"the dataset has no data buffer with memory at {index}",
             f"add one for the input {GEAR_INPUT}, and ask acl.mdl.get_input_index_by_name() for its index",
             code=INVALID_PARAM,
         )
     if buffer.size < 4 * len(gear):
-        raise runtime.fail(
+        raise runtime.error(
             Kind.INVALID_VALUE,
             f"the data buffer at {index} has {buffer.size} bytes",
             f"give it acl.mdl.get_input_size_by_index() bytes: {model.input_size(len(model.inputs))}"
@@ -51,7 +51,7 @@ async def set_gear(here: Session, loaded: LoadedModel, dataset: Dataset, index: 
     gears = model.gears
     if gears is None or gears.kind != kind or gear not in gears.values:
         has = "no gears" if gears is None else f"dynamic_{gears.kind} of {', '.join(map(_words, gears.values))}"
-        raise runtime.fail(
+        raise runtime.error(
             Kind.INVALID_VALUE,
             f"{model.name} has {has}, not {_words(gear)}",
             "set one of its own",
@@ -71,7 +71,7 @@ def dynamic_part(runtime: Runtime, model: Model, dims: Sequence[int]) -> Gear:
     """What *dims*, those of all inputs one after the other, have where those of *model* are dynamic."""
     own = [dim for tensor in model.inputs for dim in tensor.shown]
     if len(own) != len(dims) or any(-1 < mine != given for mine, given in zip(own, dims, strict=True)):
-        raise runtime.fail(
+        raise runtime.error(
             Kind.INVALID_VALUE,
             f"the dims {list(dims)} are not those of {model.name}, {own}",
             "pass the dims of all inputs, one after the other",
@@ -127,7 +127,7 @@ def prepare(here: Session, loaded: LoadedModel, given: Dataset, wanted: Dataset,
     scope = scope_here()
     runtime, model, device = scope.runtime, loaded.model, scope.context.device.ordinal
     if device != loaded.device:
-        raise runtime.fail(
+        raise runtime.error(
             Kind.INVALID_DEVICE,
             f"{loaded!r} is on device {loaded.device}, and device {device} is current",
             "set the device, or a context of it, before it is executed",
@@ -167,7 +167,7 @@ def _gear(runtime: Runtime, loaded: LoadedModel, dataset: Dataset) -> Gear | Non
     gear = next((each for each in (dataset.gear, loaded.gear) if each in gears.values), None)
     if gear is None:
         kind = {"batch": "dynamic_batch_size", "hw": "dynamic_hw_size", "dims": "input_dynamic_dims"}
-        raise runtime.fail(
+        raise runtime.error(
             Kind.INVALID_VALUE,
             f"{loaded.model.name} has gears, and none was set for the dataset",
             f"call acl.mdl.set_{kind[gears.kind]}() before each execution",
@@ -180,7 +180,7 @@ def _data_buffers(
     here: Session, runtime: Runtime, model: Model, dataset: Dataset, tensors: Sequence[Tensor], what: str
 ) -> list[DataBuffer]:
     if len(dataset.buffers) != len(tensors):
-        raise runtime.fail(
+        raise runtime.error(
             Kind.INVALID_VALUE,
             f"{model.name} has {len(tensors)} {what}s, and the dataset has {len(dataset.buffers)} data buffers",
             f"add one for each of {', '.join(tensor.name for tensor in tensors)}",
@@ -191,7 +191,7 @@ def _data_buffers(
         buffer = dataset.buffer(here, index)
         if buffer is None:
             what = f"the data buffer of {tensor.name} was destroyed"
-            raise runtime.fail(Kind.INVALID_VALUE, what, "destroy it after the execution", code=INVALID_PARAM)
+            raise runtime.error(Kind.INVALID_VALUE, what, "destroy it after the execution", code=INVALID_PARAM)
         found.append(buffer)
     return found
 
@@ -205,7 +205,7 @@ def _shapes(runtime: Runtime, model: Model, dataset: Dataset, gear: Gear | None)
         desc = dataset.descs.get(index)
         shape = shapes[index] if desc is None else tuple(desc.dims)
         if -1 in shape or not tensor.takes(shape):
-            raise runtime.fail(
+            raise runtime.error(
                 Kind.INVALID_VALUE,
                 f"input {tensor.name} of {model.name} has dims {list(tensor.shown)}, and was given {list(shape)}",
                 "say its dims with acl.mdl.set_dataset_tensor_desc()",
@@ -235,7 +235,7 @@ def _output(runtime: Runtime, model: Model, tensor: Tensor, buffer: DataBuffer, 
 
 
 def _too_small(runtime: Runtime, role: str, buffer: DataBuffer, needed: int) -> AclError:
-    return runtime.fail(
+    return runtime.error(
         Kind.INVALID_VALUE,
         f"{role} takes {needed} bytes, and its data buffer has {buffer.size}",
         "make it as large as the model description says",

@@ -244,7 +244,7 @@ def launch_kernel(here: Session, handle: int, blocks: int, args: int, size: int,
     def arguments(runtime: Runtime) -> tuple[bytes, Mapping[int, Buffer]]:
         place = runtime.memory.at(args, size, "the arguments")
         if place.allocation.space is Space.PAGEABLE:
-            raise runtime.fail(
+            raise runtime.error(
                 Kind.INVALID_ADDRESS,
                 f"the arguments of {function!r} are in host memory that the device cannot reach",
                 "copy them to device memory, or use kernel_args_init() and launch_kernel_with_config()",
@@ -261,7 +261,7 @@ def _check_written(runtime: Runtime, place: Buffer) -> None:
     for op in runtime.unfinished():
         for allocation, first, end in op.work.writes():
             if allocation is place.allocation and first < stop and place.offset < end:
-                raise runtime.fail(
+                raise runtime.error(
                     Kind.NOT_SUPPORTED,
                     f"the arguments at {place!r} are yet to be written by {op!r}",
                     "synchronise before launch_kernel(): here arguments are read when a kernel is launched",

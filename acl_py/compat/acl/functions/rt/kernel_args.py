@@ -249,7 +249,7 @@ def _placed(runtime: Runtime, args: KernelArgs, used: bytes) -> tuple[bytes, Map
         if not argument.is_placeholder:
             continue
         if argument.buffer is None:
-            raise runtime.fail(
+            raise runtime.error(
                 Kind.INVALID_VALUE,
                 f"the placeholder at {argument.offset} has no buffer",
                 "call kernel_args_get_place_holder_buffer() before kernel_args_finalize()",
