@@ -1,6 +1,6 @@
-"""What the README shows is what happens: the output of its example, the times of the apps, the timeline.
+"""The README and docs/ show what happens: the outputs of their examples, the times of the apps, the timeline.
 
-`python tests/test_readme.py` writes output and times anew, `python samples/notebooks/readme_picture.py` the timeline.
+`python tests/test_readme.py` rewrites the outputs and times, `python samples/notebooks/readme_picture.py` the timeline.
 """
 
 import re
@@ -12,6 +12,9 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
+AICORE = ROOT / "docs" / "aicore.md"
+APPS_PAGE = ROOT / "docs" / "apps.md"
+PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 APPS = {  # the rows of two versions in an app's output
     "samples/moe/moe": ("naive", "pipelined"),
     "samples/attention/five_stages": ("naive", "pipelined"),
@@ -21,9 +24,10 @@ APPS = {  # the rows of two versions in an app's output
 EXAMPLE = re.compile(r"```python\n(?P<program>.*?)```\n\n```text\n(?P<output>.*?)```", re.DOTALL)
 
 
-def examples() -> list[re.Match[str]]:
-    """The programs of the README, each with the output below it."""
-    return list(EXAMPLE.finditer(README.read_text(encoding="utf-8")))
+def example_of(page: Path) -> re.Match[str]:
+    """The program of *page*, with the output below it."""
+    (example,) = EXAMPLE.finditer(page.read_text(encoding="utf-8"))
+    return example
 
 
 def output_of(program: str) -> str:
@@ -33,34 +37,30 @@ def output_of(program: str) -> str:
     return done.stdout
 
 
-def test_the_readme_has_a_program_for_streams_and_one_for_ai_cores():
-    assert ["asc.kernel" in example["program"] for example in examples()] == [False, True]
+@pytest.mark.parametrize("page", [README, AICORE], ids=lambda page: page.stem)
+def test_an_example_prints_what_its_page_says(page):
+    assert output_of(example_of(page)["program"]) == example_of(page)["output"]
 
 
-@pytest.mark.parametrize("which", [0, 1])
-def test_an_example_prints_what_the_readme_says(which):
-    assert output_of(examples()[which]["program"]) == examples()[which]["output"]
-
-
-def with_times(readme: str) -> str:
-    """The *readme* with the last two cells of the row of each app as its output has them."""
+def with_times(text: str) -> str:
+    """The page *text* with the last two cells of the row of each app as its output has them."""
     for app, versions in APPS.items():
         output = (ROOT / app).with_suffix(".out").read_text(encoding="utf-8")
         cells = [time(output, version) for version in versions]
-        row = re.compile(rf"^(\| \[.*\]\({app}\.py\) \| .* )\| .* \| .* \|$", re.MULTILINE)
-        readme, found = row.subn(rf"\1| {cells[0]} | {cells[1]} |", readme)
-        assert found == 1, f"the README has {found} rows for {app}"
-    return readme
+        row = re.compile(rf"^(\| \[.*\]\(../{app}\.py\) \| .* )\| .* \| .* \|$", re.MULTILINE)
+        text, rows = row.subn(rf"\1| {cells[0]} | {cells[1]} |", text)
+        assert rows == 1, f"docs/apps.md has {rows} rows for {app}"
+    return text
 
 
 def time(output: str, version: str) -> str:
-    """What *version* took in the last case of an *output*; a server has a rate instead."""
+    """The time of *version* in the last case of an *output*; a server has a rate instead."""
     number, unit = re.findall(rf"^ *{version} +([\d,.]+)( us)?", output, re.MULTILINE)[-1]
     return number + (unit or " answers per ms")
 
 
 def test_the_times_of_the_apps_are_those_of_their_outputs():
-    text = README.read_text(encoding="utf-8")
+    text = APPS_PAGE.read_text(encoding="utf-8")
     assert with_times(text) == text
 
 
@@ -74,16 +74,40 @@ def test_the_timeline_shows_what_happens_now(monkeypatch):
         assert image.text["Description"] == readme_picture.in_words(readme_picture.outcomes())
 
 
-def test_links_to_files_lead_somewhere():
-    for page in (README, ROOT / "CONTRIBUTING.md", ROOT / "docs" / "design.md", ROOT / "docs" / "acl.md"):
-        prose = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-        for link in re.findall(r"\]\(([^)#:]+)\)", prose):
-            assert (page.parent / link).exists(), f"{page.name} links to {link}"
+def test_the_readme_is_short_and_shows_the_picture_first():
+    lines = README.read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 150
+    assert [line for line in lines[2:7] if line] == lines[2:7]  # five lines, then the picture
+    assert lines[8].startswith("![")
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of the headings of *page*, as they are made on the web."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_lead_somewhere(page):
+    prose = re.sub(r"```.*?```|`[^`]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for file, anchor in re.findall(r"\]\(([^)#:]*)#?([^):]*)\)", prose):
+        target = page.parent / file if file else page
+        assert target.exists(), f"{page.name} links to {file}"
+        assert not anchor or anchor in anchors(target), f"{page.name} links to {file}#{anchor}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_function_that_labels_a_link_is_in_the_file(page):
+    """[`Stream.submit`](.../streams.py): the class and the function are defined there."""
+    for label, file in re.findall(r"\[`([\w.]+)`\]\(([^)#:]+\.py)\)", page.read_text(encoding="utf-8")):
+        source = (page.parent / file).read_text(encoding="utf-8")
+        for name in label.split("."):
+            assert re.search(rf"^\s*(async def|def|class) {name}\b", source, re.MULTILINE), f"{file} has no {label}"
 
 
 if __name__ == "__main__":
-    text = README.read_text(encoding="utf-8")
-    for example in reversed(examples()):
+    for page in (README, AICORE):
+        text, example = page.read_text(encoding="utf-8"), example_of(page)
         begin, end = example.span("output")
-        text = text[:begin] + output_of(example["program"]) + text[end:]
-    README.write_text(with_times(text), encoding="utf-8")
+        page.write_text(text[:begin] + output_of(example["program"]) + text[end:], encoding="utf-8")
+    APPS_PAGE.write_text(with_times(APPS_PAGE.read_text(encoding="utf-8")), encoding="utf-8")

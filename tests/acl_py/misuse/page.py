@@ -56,4 +56,4 @@ def _told(error):
     name = "" if isinstance(error, AclError) else f"{type(error).__name__}: "
     # What differs from run to run:
     told = re.sub("0x7[0-9a-f]{9,}", "0x...", re.sub(r"Task-\d+", "Task-1", str(error)))
-    return (name + told).replace("\n", "\n> ").replace("<", "\\<")
+    return (name + told).replace("\n", "\n> ").replace("<", "\\<").replace("](", "]\\(")
