@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from device_model.faults import Rule
     from device_model.memory import Allocation
     from device_model.ops import Op
+    from device_model.steps import Step
     from device_model.streams import Stream
 
 
@@ -60,6 +61,9 @@ class Observer:
     def failed(self, op: "Op", error: "DeviceError") -> None:
         """*op* failed with *error*."""
 
+    def wait_timed_out(self, step: "Step", error: "DeviceError") -> None:
+        """The wait *step* reached its time limit. Its stream remembers *error* and goes on."""
+
     def ran(self, op: "Op", result: "Result") -> None:
         """The core kernel *op* ended; *result* is what its cores did, and what it printed. Told behind `op_ended`."""
 
@@ -83,6 +87,7 @@ class Hooks:
         "ran",
         "recorded",
         "synchronized",
+        "wait_timed_out",
         "waited",
     )
 
@@ -96,6 +101,7 @@ class Hooks:
     freed: "Callable[[Allocation], None] | None"
     fault: "Callable[[Rule, Op | str, Nanoseconds], None] | None"
     failed: "Callable[[Op, DeviceError], None] | None"
+    wait_timed_out: "Callable[[Step, DeviceError], None] | None"
     ran: "Callable[[Op, Result], None] | None"
     finding: "Callable[[Op, Finding], None] | None"
 

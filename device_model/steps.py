@@ -105,11 +105,12 @@ def within(stream: "Stream", completion: Completion, limit_ns: Nanoseconds, what
     finally:
         stream.scheduler.cancel(timer)  # also if the stream is aborted: time is not to go on for its sake
     if either.first is not completion:
-        stream.context.remember(
-            stream,
-            DeviceError(
-                Kind.OP_WAIT_TIMEOUT,
-                f"{stream!r} has waited {limit_ns / 1e9:g} s for {what}",
-                "see that what it waits for is done, or allow more with SetOpWaitTimeOut()",
-            ),
+        error = DeviceError(
+            Kind.OP_WAIT_TIMEOUT,
+            f"{stream!r} has waited {limit_ns / 1e9:g} s for {what}",
+            "see that what it waits for is done, or allow more with SetOpWaitTimeOut()",
         )
+        stream.context.remember(stream, error)
+        # The steps of a stream take turns, so the step that waits here is the first of those that are not over.
+        device = stream.context.device
+        device.tell(device.hooks.wait_timed_out, next(iter(stream.steps)), error)

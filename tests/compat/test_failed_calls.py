@@ -1,8 +1,10 @@
 """Failed calls are listed at the end, by function, line and code: most scripts never look at what a call gives."""
 
+import re
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from textwrap import dedent
 
 import card
@@ -135,6 +137,29 @@ def test_a_failure_in_a_stream_is_listed_with_the_line_that_submitted_it(acl):
         f"failed: acl.rt.synchronize_device() at test_failed_calls.py:{line + 1}: {name}: <Breaks on stream 1 "
         f"submitted at test_failed_calls.py:{line}> failed: {what}"
     )
+
+
+@pytest.mark.parametrize("flag", [None, card.SYNC], ids=["snapshot", "level flag"])
+def test_a_wait_that_reaches_its_time_limit_is_listed_even_if_no_later_call_synchronises(acl, flag):
+    stream, other = made(acl.rt.create_stream()), made(acl.rt.create_stream())
+    never = made(acl.rt.create_event_with_flag(card.SYNC))
+    event = made(acl.rt.create_event() if flag is None else acl.rt.create_event_with_flag(flag))
+    if flag is None:  # recorded behind a wait that never ends
+        done(acl.rt.stream_wait_event(other, never), acl.rt.record_event(event, other))
+    done(acl.rt.set_op_wait_timeout(2))
+    for _ in range(2):
+        done(acl.rt.stream_wait_event(stream, event))
+    done(acl.rt.destroy_stream(stream))  # waits for the stream, and reports nothing
+    (line,) = failed()
+    assert re.sub(r"py:\d+", "py", line) == (
+        "failed: wait for Event 2 made at test_failed_calls.py, submitted at test_failed_calls.py, 2 times: "
+        "ACL_ERROR_RT_TASK_TIMEOUT (107020): <Stream stream 1 of device 0 made at test_failed_calls.py busy> has "
+        "waited 2 s for Event 2 made at test_failed_calls.py; see that what it waits for is done, or allow more with "
+        "acl.rt.set_op_wait_timeout()"
+    )
+    waits = "done(acl.rt.stream_wait_event(stream, event))"
+    submitted = int(re.search(r"submitted at test_failed_calls\.py:(\d+)", line)[1])
+    assert Path(__file__).read_text(encoding="utf-8").splitlines()[submitted - 1].strip() == waits
 
 
 def test_only_the_first_lines_that_fail_are_listed_and_the_rest_counted(acl):

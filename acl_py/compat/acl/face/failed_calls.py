@@ -1,8 +1,8 @@
 """Failed calls: which functions gave a code, at which lines, how often. Most scripts drop the codes that they get.
 
-A call that gives a code has failed. An operation that fails in a stream is listed too, with the line that submitted it,
-whether a later call asks for it or not. One code is an answer and no failure: that no callback came before
-`process_report` gave up.
+A call that returns a code has failed. Work that fails in a stream, an operation or a wait that reaches its time limit,
+is listed too, with the line that submitted it, even if no later call reports it. One code is an answer and not a
+failure: `process_report` returns it when no callback came within its time limit.
 """
 
 import sys
@@ -19,6 +19,7 @@ from acl_py.sites import PACKAGE, Site, site_of
 from device_model.errors import DeviceError, code_of
 from device_model.observe import Observer
 from device_model.ops import Op
+from device_model.steps import Step
 
 _WRAPPER = ".py: "  # in the file name of a function's wrapper, before the function's own name: see binding.py
 _SHOWN = 10  # lines of a script, at each of which one function gave one code
@@ -59,11 +60,9 @@ class Failures:
         name = called_function(_getframe(1))
         self._add(f"{name}() at ", site_of(_getframe(1)), code, text)
 
-    def add_operation(self, op: Op, code: int, text: str) -> None:
-        """*op* has failed with *code*; *text* says why."""
-        label = op.work.label
-        name = label.kind if label.name == label.kind else f"{label.kind} {label.name}"
-        self._add(f"{name}, submitted at ", op.site, code, text)
+    def add_work(self, name: str, site: object, code: int, text: str) -> None:
+        """Note that work of a stream, *name*, which the line *site* submitted, failed with *code*; *text* says why."""
+        self._add(f"{name}, submitted at ", site, code, text)
 
     def _add(self, what: str, site: object, code: int, text: str) -> None:
         key = what, f"{site.file}:{site.line}" if isinstance(site, Site) else f"{site}", code
@@ -87,18 +86,26 @@ class Failures:
             yield f"  and {count:,} more that failed, for {len(more):,} other reasons or at other lines"
 
 
-class OperationFailures(Observer):
-    """Adds the operations of *runtime* that fail to *failures*."""
+class WorkFailures(Observer):
+    """Adds the operations and waits of *runtime* that fail in a stream to *failures*."""
 
     def __init__(self, runtime: Runtime, failures: Failures) -> None:
         self._runtime = runtime
         self._failures = failures
 
     def failed(self, op: Op, error: DeviceError) -> None:
-        """*op* failed with *error*."""
+        """Note that *op* failed with *error*."""
+        label = op.work.label
+        self._add(label.kind if label.name == label.kind else f"{label.kind} {label.name}", op.site, error)
+
+    def wait_timed_out(self, step: Step, error: DeviceError) -> None:
+        """Note that the wait *step* reached its limit."""
+        self._add(step.what, step.site, error)
+
+    def _add(self, name: str, site: object, error: DeviceError) -> None:
         own = code_of(error)
         named = self._runtime.rules.codes[error.kind] if own is None else named_code(own)
-        self._failures.add_operation(op, named.value, f"{named.name} ({named.value}): {sentence(error)}")
+        self._failures.add_work(name, site, named.value, f"{named.name} ({named.value}): {sentence(error)}")
 
 
 def sentence(error: DeviceError) -> str:

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 from acl_py import log
 from acl_py.codes import named_code
-from acl_py.compat.acl.face.failed_calls import Failures, OperationFailures, called_function, sentence
+from acl_py.compat.acl.face.failed_calls import Failures, WorkFailures, called_function, sentence
 from acl_py.compat.acl.face.handles import INVALID_PARAM as INVALID_PARAM  # of the C layer
 from acl_py.compat.acl.face.handles import Handles
 from acl_py.compat.acl.face.host_objects import objects
@@ -248,7 +248,7 @@ class OwnSession(Session):
         self.turn = self.bridge.lock
         self._nowhere = _nowhere(runtime) if runtime.rules.context_gone is ContextGone.NONE else None
         runtime.op_execute_ns = self.longest_kernel_ns
-        runtime.hooks.add(OperationFailures(runtime, self.failures))
+        runtime.hooks.add(WorkFailures(runtime, self.failures))
         runtime.face = self
 
     def join(self) -> None:
