@@ -190,10 +190,17 @@ def test_flags_that_matter_for_performance_only(acl, flag):
     assert times(begin, op) == [("A", 1_000, 11_000)]
 
 
-def test_the_range_of_priorities(acl):
+def test_the_range_of_priorities_is_that_of_the_rules(acl):
+    begin = now()
     assert acl.rt.device_get_stream_priority_range() == (7, 0, 0)
+    assert now() - begin == 1_000  # a call as any other
     for priority in (0, 3, 7, 99):  # clamped
         made(acl.rt.create_stream_with_config(priority, 0))
+
+
+def test_the_range_of_priorities_under_the_rules_of_another_vendor():
+    with module(rules="cuda") as acl:
+        assert acl.rt.device_get_stream_priority_range() == (0, -5, 0)
 
 
 # --- limits

@@ -15,7 +15,6 @@ from device_model.contexts import Context
 from device_model.errors import DeviceError
 
 _ACL_HOST = 1  # the run mode of a host with cards in it
-_LEAST, _GREATEST = 7, 0  # priorities
 _NORMAL, _ABNORMAL = 0, 1  # of a device
 _SATURATION, _INFINITY = 0, 1  # what a number that is too large becomes
 _RATES = ("cube_utilization", "vector_utilization", "aicpu_utilization", "memory_utilization", "utilization_extend")
@@ -116,9 +115,9 @@ def device_task_abort(here: Session, device: int, _: int) -> Running:  # noqa: A
 
 @takes("")
 def device_get_stream_priority_range() -> tuple[int, int, int]:
-    """The least and the most urgent priority of a stream."""
-    session()
-    return _LEAST, _GREATEST, SUCCESS
+    """Return the least and the most urgent priority of a stream, and the code."""
+    priorities, code = session().call(native.DeviceGetStreamPriorityRange())
+    return (*priorities, code) if priorities else (0, 0, code)
 
 
 def _known(here: Session, device: int) -> int:
