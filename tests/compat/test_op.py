@@ -65,6 +65,22 @@ def test_an_operator_runs_in_its_stream(acl):
     assert (op.name, op.end_ns - op.start_ns) == ("Add", 72)  # 3 times 24 bytes, one nanosecond each
 
 
+def test_an_operator_whose_flops_take_longer_than_simulated_time_is_a_code(acl):
+    """It was a ValueError, as for a model whose sidecar says flops = 1e308."""
+
+    @register_op("Endless", flops=lambda x: 1e308 * x.shape[0])
+    def endless(x):
+        return x
+
+    one = X[:1]
+    desc, (out_desc, out) = described(acl, one), result(acl, "float32", (1, 3))
+    try:
+        assert acl.op.execute("Endless", [desc], [upload(acl, one)], [out_desc], [out], 0, 0) == 107000
+        assert "has a cost that cannot be: the time of a block" in acl.get_recent_err_msg()
+    finally:
+        unregister_op("Endless")
+
+
 def test_attributes_of_all_kinds_reach_the_operator(acl):
     seen = {}
 

@@ -225,6 +225,25 @@ def test_a_sidecar_that_cannot_be_used_is_told_with_its_field(acl, tmp_path, cap
     assert text in acl.get_recent_err_msg()
 
 
+def test_a_model_whose_flops_take_longer_than_simulated_time_is_refused_when_its_sidecar_is_read(acl, tmp_path, capsys):
+    """How long they take depends on the card, so the sidecar alone does not show it; executing raised ValueError."""
+    path = str(tmp_path / "net.om")
+    (tmp_path / "net.om.toml").write_text("flops = 1e308\n" + GOOD)
+    (tmp_path / "doubled.py").write_text(DOUBLED)
+    text = "flops = 1e+308 would take longer on tiny than simulated time lasts, 146 years; make flops smaller"
+    assert acl.mdl.load_from_file(path) == (0, 545001)
+    assert f"{path}: {text}" in acl.get_recent_err_msg()
+    assert "make flops smaller, in the sidecar or in register_model()" in capsys.readouterr().err
+    data, tensors = b"its bytes", ([Tensor("x", "int8", (1,))], [Tensor("y", "int8", (1,))])
+    register_model(path, *tensors, flops=[1e308], content=data)(lambda x: x)
+    try:
+        assert acl.mdl.get_desc_from_file(acl.mdl.create_desc(), path) == 545001
+        assert acl.mdl.query_size_from_mem(acl.util.bytes_to_ptr(data), len(data)) == (0, 0, 545001)
+        assert f"net: {text}" in acl.get_recent_err_msg()
+    finally:
+        unregister_model(path)
+
+
 @pytest.mark.parametrize(
     ("dim", "text"),
     [

@@ -117,7 +117,11 @@ class Computation(Launchable):
         written = [_extent(each.buffer, each.nbytes) for each in self.outputs if each.buffer is not None]
         written += [_extent(each, each.nbytes) for each in self._writes]
         nbytes = sum(stop - start for _, start, stop in (*read, *written))
-        block_ns = self._cost.block_ns(runtime.profile, blocks, [], nbytes, exclusive=True)
+        try:
+            block_ns = self._cost.block_ns(runtime.profile, blocks, [], nbytes, exclusive=True)
+        except ValueError as error:  # the flops of an operator depend on its inputs
+            what = f"{self!r} has a cost that cannot be: {error}"
+            raise runtime.fail(Kind.INVALID_VALUE, what, "correct the cost, or check the inputs") from error
         body: Callable[[], None] = self._run
         if 0 < runtime.op_execute_ns < block_ns:
             block_ns, body = runtime.op_execute_ns, partial(run_out_of_time, self, block_ns)

@@ -12,6 +12,7 @@ from acl_py.compat.acl.standins import sidecars
 from acl_py.compat.acl.standins.computations import tell
 from acl_py.compat.acl.standins.models import Model
 from acl_py.errors import AclError
+from acl_py.verbs.kernels import Cost
 from device_model.memory import DEVICE_BASE, host
 
 MODEL_PATH_INVALID, MODEL_DATA_SIZE_INVALID, MODEL_ADDR_INVALID = 145002, 145006, 145007
@@ -28,6 +29,7 @@ def find(here: Session, path: str) -> Model:
         raise _broken(here, error) from error
     if model is None:
         raise _unknown(here, path)
+    _check_time(here, model, path)
     return model
 
 
@@ -40,7 +42,21 @@ def find_in_memory(here: Session, address: int, size: int) -> Model:
         raise _broken(here, error) from error
     if model is None:
         raise _unknown_content(here, size)
+    _check_time(here, model, model.name)
     return model
+
+
+def _check_time(here: Session, model: Model, name: str) -> None:
+    """Refuse a model whose *flops* take longer than simulated time lasts; the card's speed is known only here."""
+    profile = here.runtime.profile
+    for flops in model.flops:
+        try:
+            Cost(flops=flops).block_ns(profile, profile.cores.count, (), 0, exclusive=True)
+        except ValueError as error:
+            what = f"{name}: flops = {flops:g} would take longer on {profile.name} than simulated time lasts, 146 years"
+            remedy = "make flops smaller, in the sidecar or in register_model()"
+            tell(what, remedy)
+            raise here.error(LOAD_MODEL, f"{what}; {remedy}") from error
 
 
 def bytes_at(here: Session, address: int, size: int) -> bytes:
