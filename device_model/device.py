@@ -231,7 +231,7 @@ class Device:
         for stream in (stream for context in self.contexts for stream in context.everything()):
             found.update(dict.fromkeys(stream.queues[Lane.HOST].fifo))
         found.update(dict.fromkeys(self.host_thread.ready))
-        for _, _, _, subject in self.scheduler.heap:
+        for subject in self.scheduler.subjects():
             op = subject[0] if isinstance(subject, tuple) else subject
             if isinstance(op, Op) and not op.done and op.stream.context.device is self:
                 found[op] = None

@@ -11,7 +11,7 @@ Time is an integer number of nanoseconds. Three rules make a run a function of i
    instant; the host's is later, perhaps, and the next call goes on from there.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush
 from typing import Any, Protocol
 
@@ -118,7 +118,7 @@ class Scheduler:
 
     def __init__(self) -> None:
         self.now: Nanoseconds = 0
-        self.heap: list[tuple[Nanoseconds, int, Action, Any]] = []
+        self.heap: list[tuple[Nanoseconds, int, Action, Any]] = []  # engines push to it, at() written out
         self.dirty: list[Engine] = []  # engines that may have something to hand out, in order of arrival
         self.sequence = 0  # the issue number drawn last
         self.woken = False  # somebody outside was woken since this was cleared
@@ -133,6 +133,15 @@ class Scheduler:
         assert time >= self.now, f"{action!r} would happen at {time}, before {self.now}"
         self.sequence += 1
         heappush(self.heap, (time, self.sequence, action, subject))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is scheduled."""
+        return not self.heap
+
+    def subjects(self) -> Iterator[Any]:
+        """The subjects of the scheduled actions: first that of the next action, then the others in no order."""
+        return (subject for _, _, _, subject in self.heap)
 
     def timer(self, time: Nanoseconds) -> Completion:
         """A completion that is done at *time*."""

@@ -136,7 +136,7 @@ class BlockingBridge:
         """A query said "not yet"; raise if it will say so for ever. While something is scheduled it will not: queries
         cost host time, so a polling loop moves on by itself.
         """
-        if self.runtime.scheduler.heap:
+        if not self.runtime.scheduler.is_empty:
             self._fruitless = 0
             return
         self._fruitless += 1
@@ -183,12 +183,12 @@ class BlockingBridge:
         """Is nothing scheduled, or time held; or is all that is scheduled time limits, and could another thread act
         before they are over?
         """
-        limits, heap = self.runtime.limits, self.runtime.scheduler.heap
-        if self._holders or not heap:
+        limits, scheduler = self.runtime.limits, self.runtime.scheduler
+        if self._holders or scheduler.is_empty:
             return True
         if not limits or not self._only_limits():
             return False
-        return time.monotonic() < limits[heap[0][3]] and bool(self._helpers())
+        return time.monotonic() < limits[next(scheduler.subjects())] and bool(self._helpers())
 
     def _look(self, waiter: _Waiter) -> None:
         """Tell everybody who waits if it is for ever."""
@@ -236,7 +236,7 @@ class BlockingBridge:
             raise self._tell(error)
 
     def _only_limits(self) -> bool:
-        return all(subject in self.runtime.limits for _, _, _, subject in self.runtime.scheduler.heap)
+        return all(subject in self.runtime.limits for subject in self.runtime.scheduler.subjects())
 
     def _give_up(self, note: str) -> None:
         """An error of its own for each waiter, with *note*."""

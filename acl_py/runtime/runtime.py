@@ -140,10 +140,7 @@ class Runtime:
         if host > END_NS:
             check_clock(host)
         self.host_ns = host
-        if scheduler.heap and scheduler.heap[0][0] <= host:
-            scheduler.advance(host)
-        else:
-            scheduler.now = host
+        scheduler.advance(host)
         if self.waiters:
             self.bridge.arm()
 
@@ -151,19 +148,15 @@ class Runtime:
         """Pay *cost* and queue *op* in *stream*."""
         # pay(), written out: this is the hot path.
         scheduler = self.scheduler
-        heap = scheduler.heap
         host = self.host_ns + cost
         if host > END_NS:
             check_clock(host)
         self.host_ns = host
-        if heap and heap[0][0] <= host:
-            try:
-                scheduler.advance(host)
-            except BaseException:  # the place that the caller has waited for, if it did, is another host's now
-                stream.queues[op.lane].give_up()
-                raise
-        else:
-            scheduler.now = host
+        try:
+            scheduler.advance(host)
+        except BaseException:  # the place that the caller has waited for, if it did, is another host's now
+            stream.queues[op.lane].give_up()
+            raise
         stream.submit(op, host + latency_ns)
         if self.waiters:
             self.bridge.arm()
@@ -405,7 +398,7 @@ class Runtime:
     @property
     def _is_held(self) -> bool:
         """Nobody can run: is that for something else than limits being scheduled?"""
-        return any(subject not in self.limits for _, _, _, subject in self.scheduler.heap)
+        return any(subject not in self.limits for subject in self.scheduler.subjects())
 
     def close(self, why: str) -> None:
         """The simulation ends."""

@@ -151,7 +151,7 @@ class Bridge:
 
     def poll_failed(self, waiting: Waiting = None) -> None:
         """A query said "not yet"; raise if it will say so for ever."""
-        if self.host.scheduler.heap:
+        if not self.host.scheduler.is_empty:
             self._fruitless = 0
             return
         self._fruitless += 1

@@ -392,12 +392,12 @@ async def _program(prepare, attempts):
         except CANCELLED:
             log.append(("cancelled", runtime.host_ns))
             asyncio.current_task().uncancel()
-    timers = [subject for _, _, _, subject in runtime.scheduler.heap if type(subject) is Completion]
+    timers = [subject for subject in runtime.scheduler.subjects() if type(subject) is Completion]
     assert prepare in STAGED or not timers, "time would go on for nobody's sake"
     done = place.done()
     if prepare in CALLBACKS and not done:
         await ProcessReport(-1)
-    while runtime.scheduler.heap and runtime.closed is None:
+    while not runtime.scheduler.is_empty and runtime.closed is None:
         await HostWork(1_000)
     bystander.cancel()
     await asyncio.wait([bystander])
@@ -406,7 +406,7 @@ async def _program(prepare, attempts):
 
 
 def _check_that_nothing_is_left(runtime):
-    assert (runtime.waiters, runtime.limits, runtime.scheduler.heap, runtime.unfinished()) == ({}, {}, [], [])
+    assert (runtime.waiters, runtime.limits, runtime.scheduler.is_empty, runtime.unfinished()) == ({}, {}, True, [])
     for device in runtime.devices:
         assert device.staging.ring_room(16_384).done
         for stream in (stream for context in device.contexts for stream in context.everything()):

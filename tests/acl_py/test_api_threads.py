@@ -278,7 +278,7 @@ def test_a_poll_that_is_answered_not_yet_may_be_followed_by_the_call_that_helps(
         assert [finish(QueryEventWaitStatus(event)) for _ in range(100)] == [Status.NOT_READY] * 100
         finish(RecordEvent(event))
         finish(SynchronizeStream(stream))
-        assert not runtime.scheduler.heap
+        assert runtime.scheduler.is_empty
 
 
 def test_callbacks_are_run_by_the_thread_that_asks_for_them_and_its_limit_lets_no_time_pass():

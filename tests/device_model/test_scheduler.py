@@ -185,7 +185,7 @@ def test_run_until_stops_with_the_instant_of_the_completion(scheduler):
     for time in (5, 10, 11):
         scheduler.at(time, notes.append, time)
     assert scheduler.run_until(timer, 100)
-    assert (notes, scheduler.now, len(scheduler.heap)) == ([5, 10], 10, 1)
+    assert (notes, scheduler.now, len(list(scheduler.subjects()))) == ([5, 10], 10, 1)
 
 
 def test_run_until_gives_up_when_nothing_is_scheduled_or_the_budget_is_spent(scheduler):

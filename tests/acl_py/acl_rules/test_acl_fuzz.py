@@ -100,7 +100,7 @@ async def play(steps):
     await acl_py.HostWork(1_000_000)  # what ran when it was aborted has left its engine
     await SynchronizeDevice()
     assert sim.runtime.unfinished() == []
-    assert sim.runtime.scheduler.heap == []
+    assert sim.runtime.scheduler.is_empty
     assert device.event_ids.left == device.event_ids.limit - 1  # class B holds one while it lives
     for queue in chain(*device._shared.values()):
         assert (list(queue.fifo), queue.waiting, queue.depth) == ([], [], sim.runtime.profile.queues.depth)
