@@ -13,8 +13,8 @@ From the top down; each line imports only from those below it:
     aicore/                         kernels in the manner of Ascend C, run and timed
     work                            what can be asked of a device: copies, fills, kernels, host functions
     memory/                         device memory, host memory, allocations and pools
-    rules observe amounts           which call waits for what; hooks for those who watch; the range of numbers in a
-    profile
+    rules observe ids amounts       which call waits for what; observers; what a device has a limited number of; the
+                                    range of numbers in a profile
     scheduler                       the clock, and the heap of what will happen
     completions errors printable    what can be waited for; errors; text from outside, escaped
 

@@ -1,15 +1,15 @@
 """One device, built from a profile: its engines, its hardware queues, its contexts."""
 
-from collections import deque
 from collections.abc import Callable
 from itertools import chain
 from sys import maxsize
 
-from device_model.completions import NOTHING, AllOf, Completion, Nanoseconds, Need
+from device_model.completions import NOTHING, AllOf, Completion, Nanoseconds
 from device_model.contexts import Context
 from device_model.dispatcher import Dispatcher
 from device_model.engines import CopyEngine, HostThread
 from device_model.errors import DeviceError
+from device_model.ids import Ids
 from device_model.memory import Memory
 from device_model.observe import Hooks
 from device_model.ops import Op
@@ -22,43 +22,6 @@ from device_model.staging import Staging
 from device_model.streams import Stream
 from device_model.work import CoreKernel, Lane, Occupation, dropped
 from device_model.workers import INLINE_BYTES, Workers
-
-
-class Ids:
-    """What there is a limited number of on a device: so many are *left* of *limit*."""
-
-    __slots__ = ("_waiting", "left", "limit")
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.left = limit
-        self._waiting: deque[Completion] = deque()
-
-    def __repr__(self) -> str:
-        return f"<Ids {self.left} of {self.limit} left>"
-
-    def take(self) -> None:
-        """One less is left."""
-        assert self.left > 0, f"{self!r}: the caller has to ask first"
-        self.left -= 1
-
-    def give(self, now: Nanoseconds) -> None:
-        """One more is left: whoever waits may look, the longest waiting first; some may have given up."""
-        self.left += 1
-        waiting = self._waiting
-        for _ in range(len(waiting)):
-            waiting.popleft().complete(now)
-
-    def room(self) -> Completion:
-        """Done when one may be left; look again then, for somebody else may have been faster."""
-        room = Need(f"one of {self.limit} ids is free again", lambda: self)
-        self._waiting.append(room)
-        return room
-
-    def release(self, by: Completion) -> None:
-        """What held one is done."""
-        self.give(by.end_ns)
-
 
 _Gaps = tuple[Nanoseconds, ...]  # by the lane of what came before
 

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar
 
 from device_model.completions import Completion, Nanoseconds
+from device_model.ids import Ids
 from device_model.rules import EventClass
 from device_model.steps import Level, within
 
 if TYPE_CHECKING:
     from device_model.contexts import Context
-    from device_model.device import Ids
     from device_model.streams import Stream
 
 
@@ -96,7 +96,7 @@ class CountedEvent(Event):
     __slots__ = ()
 
     @property
-    def ids(self) -> "Ids":
+    def ids(self) -> Ids:
         """The ids of its device; the caller sees to it that one is left."""
         return self.context.device.event_ids
 

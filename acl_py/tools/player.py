@@ -80,7 +80,7 @@ class Player:
         context = runtime.device(0).primary
         for name, buffer in program.buffers.items():
             self.memory[name] = self._make(f"buffers.{printable(name)}", **buffer)
-        if len(program.streams) > (left := context.device.stream_ids.left):
+        if len(program.streams) > (left := context.device.stream_ids.free):
             raise self._unplayable(f"streams: there are {len(program.streams):,}, and the device has {left:,} left")
         for name, options in program.streams.items():
             nonblocking = options["flags"] == "nonblocking"

@@ -160,7 +160,7 @@ async def CreateContext(device: int) -> Context:
     scope = here()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     found = runtime.device(device)
-    if not found.stream_ids.left:
+    if not found.stream_ids.free:
         raise runtime.error(
             Kind.NO_STREAM_LEFT,
             f"all {found.stream_ids.limit} streams of {found!r} are in use, and a context needs one",

@@ -88,7 +88,7 @@ def _create_with(scope: Scope, name: str, class_: EventClass, flag: int, site: S
 def _create(scope: Scope, name: str, class_: EventClass | None, timing: bool, waitable: bool, site: Site) -> Event:
     runtime, enter = scope.runtime, scope.runtime.host_ns
     ids = scope.context.device.event_ids
-    if class_ is EventClass.FLAG and not ids.left:
+    if class_ is EventClass.FLAG and not ids.free:
         raise runtime.error(
             Kind.NO_EVENT_LEFT,
             f"all {ids.limit} events of {scope.context.device!r} are in use",
@@ -147,8 +147,8 @@ async def RecordEvent(event: Event, stream: StreamLike = None) -> Completion:
 async def _get_ready(scope: Scope, event: Event, stream: Stream, site: Site) -> None:
     """The next record of *event* needs an id, which it has until it is over: wait until one is left."""
     check_bound(scope.runtime, stream, event)
-    while isinstance(event, CountedEvent) and not event.ids.left:
-        await scope.runtime.busy_until(event.ids.room(), f"RecordEvent({event!r}) waits for an event id", site)
+    while isinstance(event, CountedEvent) and not event.ids.free:
+        await scope.runtime.busy_until(event.ids.until_free(), f"RecordEvent({event!r}) waits for an event id", site)
         scope.runtime.check_stream(stream)
         check_event(scope, event)
 
@@ -209,7 +209,7 @@ async def GetEventAvailNum() -> int:
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     runtime.pay(runtime.costs.other)
     runtime.called("GetEventAvailNum", enter, site)
-    return scope.context.device.event_ids.left
+    return scope.context.device.event_ids.free
 
 
 async def QueryEventStatus(event: Event) -> Status:

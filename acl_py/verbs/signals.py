@@ -25,7 +25,7 @@ async def CreateNotify(flag: int = 0) -> Notify:
     if flag != 0:
         raise runtime.error(Kind.NOT_SUPPORTED, f"CreateNotify({flag!r})", "0 makes one for hosts and devices alike")
     device = scope.context.device
-    if not device.notify_ids.left:
+    if not device.notify_ids.free:
         raise runtime.error(
             Kind.NO_NOTIFY_LEFT,
             f"all {device.notify_ids.limit} notifies of {device!r} are in use",

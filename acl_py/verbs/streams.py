@@ -117,7 +117,7 @@ async def CreateStreamWithConfig(priority: int, flag: int) -> Stream:
 def _create(scope: Scope, name: str, nonblocking: bool, priority: int, bound: bool, site: Site) -> Stream:
     runtime, enter = scope.runtime, scope.runtime.host_ns
     ids = scope.context.device.stream_ids
-    if not ids.left:
+    if not ids.free:
         raise runtime.error(
             Kind.NO_STREAM_LEFT,
             f"all {ids.limit} streams of {scope.context.device!r} are in use",
@@ -154,7 +154,7 @@ async def GetStreamAvailableNum() -> int:
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     runtime.pay(runtime.costs.other)
     runtime.called("GetStreamAvailableNum", enter, site)
-    return scope.context.device.stream_ids.left
+    return scope.context.device.stream_ids.free
 
 
 async def DestroyStream(stream: Stream) -> None:

@@ -325,7 +325,7 @@ async def reset_a_busy_device(place):
 @case("-", rules=("acl",))
 async def record_without_an_event_id_left(place):
     events = place.stream.context.device.event_ids
-    while events.left:
+    while events.free:
         await RecordEvent(await CreateEvent(), place.stream)
     last = await CreateEvent()
     place.done = lambda: last.work is not None
@@ -470,7 +470,7 @@ def test_by_whatever_means_and_on_either_loop(name, means, late):
 def test_who_waits_for_an_event_id_behind_one_that_is_cancelled_gets_it():
     async def main():
         place = await Place().make()
-        while place.stream.context.device.event_ids.left:
+        while place.stream.context.device.event_ids.free:
             await CreateEventWithFlag(EventFlag.SYNC)  # has its id for good; one is that of the record in the stream
         first, second = await CreateEvent(), await CreateEvent()
         cancelled = asyncio.create_task(by_task(Cut(0, late=True), RecordEvent(first, place.stream)))

@@ -134,7 +134,7 @@ async def test_a_host_that_waits_for_an_event_id():
     stream, event = await CreateStream(), await flag()
     await StreamWaitEvent(stream, event)
     await LaunchKernel(A, 1, (), stream)
-    while stream.context.device.event_ids.left:
+    while stream.context.device.event_ids.free:
         await RecordEvent(await CreateEvent(), stream)
     error = await dead(RecordEvent, await CreateEvent(), stream)
     assert lines(error) == [

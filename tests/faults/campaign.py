@@ -182,7 +182,7 @@ def assert_nothing_is_left(sim):
     assert [context for context in device.contexts if context.streams or not context.idle] == [], "streams are left"
     defaults = sum(context.legacy is None and context.destroyed is None for context in device.contexts)
     for ids, used in ((device.stream_ids, defaults), (device.event_ids, 0), (device.notify_ids, 0)):
-        assert ids.left == ids.limit - used, f"{ids!r} although {used} are in use"
+        assert ids.free == ids.limit - used, f"{ids!r} although {used} are in use"
     assert len(asyncio.all_tasks()) == 1, f"{asyncio.all_tasks()} run"
 
 

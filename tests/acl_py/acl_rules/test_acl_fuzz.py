@@ -101,7 +101,7 @@ async def play(steps):
     await SynchronizeDevice()
     assert sim.runtime.unfinished() == []
     assert sim.runtime.scheduler.is_empty
-    assert device.event_ids.left == device.event_ids.limit - 1  # class B holds one while it lives
+    assert device.event_ids.free == device.event_ids.limit - 1  # class B holds one while it lives
     for queue in chain(*device._shared.values()):
         assert (list(queue.fifo), queue.waiting, queue.depth) == ([], [], sim.runtime.profile.queues.depth)
     cores = device.cores

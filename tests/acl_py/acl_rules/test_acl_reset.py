@@ -53,15 +53,15 @@ async def test_ids_of_flag_events_come_back_with_their_context():
     context = await CreateContext(0)
     for _ in range(2):
         await CreateEventWithFlag(EventFlag.SYNC)
-    assert ids.limit - ids.left == 3
+    assert ids.limit - ids.free == 3
     await DestroyContext(context)
-    assert ids.limit - ids.left == 1
+    assert ids.limit - ids.free == 1
     await ResetDevice(0)
-    assert ids.left == ids.limit
+    assert ids.free == ids.limit
     await SetDevice(0)
     again = await CreateEventWithFlag(EventFlag.SYNC)
     await DestroyEvent(again)
-    assert (ids.left, first.destroyed is not None) == (ids.limit, True)
+    assert (ids.free, first.destroyed is not None) == (ids.limit, True)
 
 
 @acl
