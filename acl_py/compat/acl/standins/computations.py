@@ -121,7 +121,7 @@ class Computation(Launchable):
             block_ns = self._cost.block_ns(runtime.profile, blocks, [], nbytes, exclusive=True)
         except ValueError as error:  # the flops of an operator depend on its inputs
             what = f"{self!r} has a cost that cannot be: {error}"
-            raise runtime.fail(Kind.INVALID_VALUE, what, "correct the cost, or check the inputs") from error
+            raise runtime.error(Kind.INVALID_VALUE, what, "correct the cost, or check the inputs") from error
         body: Callable[[], None] = self._run
         if 0 < runtime.op_execute_ns < block_ns:
             block_ns, body = runtime.op_execute_ns, partial(run_out_of_time, self, block_ns)
