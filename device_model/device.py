@@ -6,7 +6,7 @@ from sys import maxsize
 
 from device_model.completions import NOTHING, AllOf, Completion, Nanoseconds
 from device_model.contexts import Context
-from device_model.dispatcher import Dispatcher
+from device_model.dispatcher import Dispatcher, Wave
 from device_model.engines import CopyEngine, HostThread
 from device_model.errors import DeviceError
 from device_model.ids import Ids
@@ -195,7 +195,11 @@ class Device:
             found.update(dict.fromkeys(stream.queues[Lane.HOST].fifo))
         found.update(dict.fromkeys(self.host_thread.ready))
         for subject in self.scheduler.subjects():
-            op = subject[0] if isinstance(subject, tuple) else subject
+            match subject:
+                case Wave(op=op) | (op, *_):
+                    pass
+                case _:
+                    op = subject
             if isinstance(op, Op) and not op.done and op.stream.context.device is self:
                 found[op] = None
         return sorted(found, key=lambda op: op.queued_ns)

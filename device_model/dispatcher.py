@@ -16,7 +16,7 @@ from device_model.scheduler import Scheduler
 from device_model.work import CoreKernel, Fill, Kernel, Work
 
 
-class _Wave:
+class Wave:
     """Exclusive blocks of one kernel that run side by side and end together."""
 
     __slots__ = ("blocks", "end_ns", "op")
@@ -82,7 +82,7 @@ class Dispatcher(_Engine):
         self.list: list[tuple[int, int, Op]] = []  # a heap of (priority, arrival, operation)
         self._arrivals = 0
         self._held = False  # a copy or fill has the memory of the device for itself
-        self._waves: dict[Op, list[_Wave]] = {}  # those in flight of kernels that have, or had, blocks left to place
+        self._waves: dict[Op, list[Wave]] = {}  # those in flight of kernels that have, or had, blocks left to place
         self._lead: _Lead | None = None
         self._end = self._ended  # bound once
 
@@ -167,7 +167,7 @@ class Dispatcher(_Engine):
         op.running += count
         start = max(self.scheduler.now, op.start_ns)
         period_ns = kernel.block_ns + self.block_overhead_ns
-        wave = _Wave(op, count, start + period_ns)
+        wave = Wave(op, count, start + period_ns)
         self.scheduler.at(wave.end_ns, self._wave_ended, wave)
         if not op.left:
             return True
@@ -271,7 +271,7 @@ class Dispatcher(_Engine):
         if self.list:
             self.mark()
 
-    def _wave_ended(self, wave: _Wave) -> None:
+    def _wave_ended(self, wave: Wave) -> None:
         """Some blocks end together, unless their kernel has skipped rounds meanwhile; their cores are free."""
         op = wave.op
         if wave.end_ns > self.scheduler.now:

@@ -82,7 +82,7 @@ def test_every_verb_that_has_a_function_is_named_by_it():
     verbs = {name for name in dir(acl_py) if iscoroutinefunction(getattr(acl_py, name))}
     assert {verb for verb in verbs if reword(f"{verb}()") == f"{verb}()"} == {
         "EventQuery", "EventRecord", "EventSynchronize", "FreeAsync", "FreeHostWithDevSync", "FreeWithDevSync",
-        "HostThread", "HostWork", "LaunchHostFunc", "MallocAsync", "Sleep",
+        "HostThread", "HostWork", "LaunchHostFunc", "MallocAsync", "SetMemPoolThreshold", "Sleep", "StreamGetPriority",
     }  # fmt: skip
     assert reword("Cost(us=1) of <Event 1>; call SetDevice()") == "Cost(us=1) of <Event 1>; call acl.rt.set_device()"
 

@@ -182,6 +182,20 @@ def test_unfinished_lists_the_operations_wherever_they_are(rig):
     assert rig.device.unfinished() == []
 
 
+def test_a_kernel_is_unfinished_until_its_last_exclusive_block_has_ended(rig):
+    placed = rig.kernel(rig.stream(), 500, blocks=2, exclusive=True)
+    rig.advance(1)
+    waves = rig.kernel(rig.stream(), 200, blocks=6, exclusive=True)
+    rig.advance(100)
+    assert rig.device.unfinished() == [placed, waves]
+    rig.advance(450)  # the last of the second's three waves
+    assert rig.device.unfinished() == [placed, waves]
+    rig.advance(500)
+    assert rig.device.unfinished() == [waves]
+    rig.run()
+    assert rig.device.unfinished() == []
+
+
 def test_unfinished_is_in_the_order_of_queuing(rig):
     ops = []
     for index in range(12):
