@@ -1,15 +1,15 @@
 """Do the tests notice a change of the core? `python -m tests.mutants [mutants] [seed]`, or `make mutants`.
 
-cosmic-ray makes all mutants of the twelve files in `CORE`: one operator, number, comparison, branch or decorator
+cosmic-ray makes all mutants of the files in `CORE`: one operator, number, comparison, branch or decorator
 changed in each. 40 of them are drawn with seed 1; those that are no Python are passed over. The tests run on each in a
 copy of the working tree, so nothing here is changed, and stop at the first failure; two run at a time. A mutant that
 passes all of them survives and is shown with its file, line and change. One that changes nothing that a program could
 see is listed in `EQUIVALENT`, with the reason. The exit code is 1 if any other survives, or if the tests fail without a
 change.
 
-The twelve files: time and its order (scheduler), streams and hardware queues, engines, operations, contexts, the
-device, events, signals, the steps and levels that these are made of (levels), pageable memory (staging), bodies in
-threads (workers), and the vendors' rules.
+The files: time and its order (scheduler, completions), streams, hardware queues and steps, engines and the dispatcher,
+operations and their work, contexts, the device and its ids, events, signals, pageable memory (staging), bodies in threads
+(workers), and the vendors' rules.
 """
 
 import difflib
@@ -33,8 +33,8 @@ ROOT = Path(__file__).parents[2]
 CORE = tuple(
     f"device_model/{name}.py"
     for name in (
-        "scheduler", "streams", "engines", "ops", "contexts", "device", "events", "signals", "levels", "staging",
-        "workers", "rules",
+        "scheduler", "completions", "streams", "queues", "steps", "engines", "dispatcher", "ops", "work", "contexts",
+        "device", "ids", "events", "signals", "staging", "workers", "rules",
     )
 )  # fmt: skip
 # In this order, for most mutants fail early.
