@@ -8,8 +8,8 @@ see is listed in `EQUIVALENT`, with the reason. The exit code is 1 if any other 
 change.
 
 The files: time and its order (scheduler, completions), streams, hardware queues and steps, engines and the dispatcher,
-operations and their work, contexts, the device and its ids, events, signals, pageable memory (staging), bodies in threads
-(workers), and the vendors' rules.
+operations and their work, contexts, the device and its ids, events, signals, pageable memory (staging), bodies in
+threads (workers), and the vendors' rules.
 """
 
 import difflib
