@@ -119,7 +119,7 @@ class Device:
         self.stream_ids = Ids(profile.limits.streams)
         self.event_ids = Ids(profile.limits.events)
         self.notify_ids = Ids(profile.limits.notifies)
-        self.words = Words(self)
+        self.words = Words(scheduler, hooks, workers.join_all)
         self._notifies = 0
         self.staging = Staging(scheduler, profile)
         self.primary = self._context(primary=True, made=None)
@@ -209,6 +209,13 @@ class Device:
         self.has_fault_rules = has_fault_rules
         for context in self.contexts:
             context.update_alert()
+
+    def lose(self, error: DeviceError) -> None:
+        """Make every call that touches this device fail with *error*; work that has not ended has no effect."""
+        for context in self.contexts:
+            if context.error is None:
+                context.lose(error)
+                context.failed_ns = 0
 
     def abort(self, stream: Stream, error: DeviceError) -> None:
         """Drop what is queued in *stream*, and stop what runs: its end is now and without effect, but its engine is

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from fnmatch import fnmatchcase
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from device_model import memory
 from device_model.completions import Completion, Nanoseconds
@@ -24,9 +24,6 @@ from device_model.ops import Op
 from device_model.scheduler import Scheduler
 from device_model.streams import Stream
 from device_model.work import Kernel, Work
-
-if TYPE_CHECKING:
-    from device_model.device import Device
 
 REMEDY = "let the program handle this, or remove the rule"
 
@@ -134,6 +131,13 @@ class Rule:
         return True
 
 
+class Losable(Protocol):
+    """A device, as far as fault rules know it."""
+
+    def lose(self, error: DeviceError) -> None:
+        """Make every call that touches it fail with *error*; work that has not ended has no effect."""
+
+
 class InjectedError(CodedError):
     """What a fault rule made fail."""
 
@@ -196,17 +200,13 @@ class Faults:
                 self.lose(first, stream.context.device)
         return 0
 
-    def lose(self, rule: Rule, device: "Device") -> None:
-        """*device* is lost: what it has not finished has no effect, and all calls that touch it fail from now on."""
-        error = InjectedError(rule.kind, f"{device!r} is lost: injected by {rule!r}", rule.code)
-        for context in device.contexts:
-            if context.error is None:
-                context.lose(error)
-                context.failed_ns = 0
+    def lose(self, rule: Rule, device: Losable) -> None:
+        """Lose *device*: work that has not ended has no effect, and every call that touches it fails from now on."""
+        device.lose(InjectedError(rule.kind, f"{device!r} is lost: injected by {rule!r}", rule.code))
         self.end_hangs(device)
 
-    def end_hangs(self, device: "Device") -> None:
-        """*device* was reset, or is lost: nothing hangs there any more."""
+    def end_hangs(self, device: Losable) -> None:
+        """Complete what hangs on *device*, which was reset or is lost."""
         for hung in self.hung:
             if hung.where.context.device is device and not hung.done:
                 hung.complete(self._scheduler.now)

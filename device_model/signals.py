@@ -18,7 +18,8 @@ import numpy.typing as npt
 from device_model import memory
 from device_model.completions import Completion, Nanoseconds
 from device_model.memory import Allocation
-from device_model.observe import Observer
+from device_model.observe import Hooks, Observer
+from device_model.scheduler import Scheduler
 from device_model.steps import Level, until
 
 if TYPE_CHECKING:
@@ -91,8 +92,10 @@ _COMPARE: Mapping[Compare, Callable[[int, int], bool]] = MappingProxyType(
 class Words(Observer):
     """Who waits for words of one device's memory. It listens only while somebody does."""
 
-    def __init__(self, device: "Device") -> None:
-        self._device = device
+    def __init__(self, scheduler: Scheduler, hooks: Hooks, join_bodies: Callable[[], None]) -> None:
+        self._scheduler = scheduler
+        self._hooks = hooks
+        self._join_bodies = join_bodies
         self._changed = Completion()
         self._waits = 0
 
@@ -116,7 +119,7 @@ class Words(Observer):
 
     def _look(self) -> None:
         changed, self._changed = self._changed, Completion()
-        changed.complete(self._device.scheduler.now)
+        changed.complete(self._scheduler.now)
 
     def _write(self, allocation: Allocation, offset: int, value: int) -> Iterator[Completion]:
         self._word(allocation, offset)[0] = value
@@ -139,13 +142,12 @@ class Words(Observer):
         self._listen(-1)
 
     def _word(self, allocation: Allocation, offset: int) -> npt.NDArray[np.uint64]:
-        self._device.workers.join_all()  # a body that is over in simulated time may still run in a thread
+        self._join_bodies()  # a body that is over in simulated time may still run in a thread
         return memory.array(allocation, offset, np.dtype("<u8"), 1)
 
     def _listen(self, more: int) -> None:
-        hooks = self._device.hooks
         if not self._waits:
-            hooks.add(self)
+            self._hooks.add(self)
         self._waits += more
         if not self._waits:
-            hooks.remove(self)
+            self._hooks.remove(self)
