@@ -18,13 +18,13 @@ _FIRST = -maxsize  # more urgent than any stream
 _EVENTS = {each.class_: each for each in (CountedEvent, RecordedEvent, FlagEvent)}  # where there are several classes
 
 
-def _told_of(op: "Op", error: DeviceError) -> DeviceError:
+def _naming_op(op: "Op", error: DeviceError) -> DeviceError:
     told = DeviceError(error.kind, f"{op!r} failed: {error.what}", error.remedy)
     told.__cause__ = error.__cause__ or error
     return told
 
 
-class _Farewell:
+class _Forgetting:
     """A destroyed stream with work left is forgotten when that is done."""
 
     __slots__ = ("context", "stream")
@@ -125,7 +125,7 @@ class Context:
             self.forget(stream)
         else:
             self._ending[stream] = None
-            stream.backlog().add_waiter(_Farewell(self, stream))
+            stream.backlog().add_waiter(_Forgetting(self, stream))
 
     def forget(self, stream: Stream) -> None:
         """Keep nothing of *stream*, which is destroyed and idle: programs may make and destroy them for ever."""
@@ -196,24 +196,24 @@ class Context:
         device = self.device
         self.alert = self.error is not None or device.has_fault_rules or device.calling is not None
 
-    def fail(self, op: "Op", error: DeviceError) -> None:
+    def mark_failed(self, op: "Op", error: DeviceError) -> None:
         """*op* failed. What is no matter of its work alone, the end of the program (INTERRUPTS) or a mistake of ours,
         reaches the host as it is when the instant is over.
         """
         op.error = error
-        self.remember(op.stream, error, op)
+        self.note_failure(op.stream, error, op)
         self.device.tell(self.device.hooks.failed, op, error)
         cause = error.__cause__
         if isinstance(cause, INTERRUPTS) or (cause is not None and error.kind is Kind.UNKNOWN):
             self.device.scheduler.raise_later(cause)
 
-    def remember(self, stream: Stream, error: DeviceError, op: "Op | None" = None) -> None:
+    def note_failure(self, stream: Stream, error: DeviceError, op: "Op | None" = None) -> None:
         """Work of *stream* failed. Either the context is lost, and what starts from now on has no effect, or the stream
         remembers it for who asks next; the rules say which, and whether the stream stops on failure.
         """
         if self.device.rules.kernel_failure is KernelFailure.PER_STREAM and not stream.stops_on_failure:
             if stream.error is None:
-                stream.error = error if op is None else _told_of(op, error)
+                stream.error = error if op is None else _naming_op(op, error)
         elif self.error is None:
             self.lose(error)
             self.failed_ns = self.device.scheduler.now if op is None else op.end_ns

@@ -256,7 +256,7 @@ class Device:
                 else:
                     self.workers.run(op)
             except BaseException as error:  # the operation ends, whatever its work raises
-                context.fail(op, op.work.failure(error))
+                context.mark_failed(op, op.work.failure(error))
         op.done = True
         waiters = op.waiters
         if waiters is not None:

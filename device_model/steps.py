@@ -110,7 +110,7 @@ def within(stream: "Stream", completion: Completion, limit_ns: Nanoseconds, what
             f"{stream!r} has waited {limit_ns / 1e9:g} s for {what}",
             "see that what it waits for is done, or allow more with SetOpWaitTimeOut()",
         )
-        stream.context.remember(stream, error)
+        stream.context.note_failure(stream, error)
         # The steps of a stream take turns, so the step that waits here is the first of those that are not over.
         device = stream.context.device
         device.tell(device.hooks.wait_timed_out, next(iter(stream.steps)), error)

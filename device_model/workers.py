@@ -130,4 +130,4 @@ def _perform(op: Op) -> DeviceError | None:
 
 def _settle(op: Op, error: DeviceError | None) -> None:
     if error is not None:
-        op.stream.context.fail(op, error)
+        op.stream.context.mark_failed(op, error)

@@ -103,7 +103,7 @@ class Allocation:
         if cold is None or cold is GONE:
             return
         cold.prepare_read(self.view, offset, offset + nbytes)
-        if not cold.left:
+        if not cold.cold_chunks:
             self.cold = None
 
     def check_host(self, offset: int, nbytes: int, what: str) -> None:

@@ -165,16 +165,16 @@ class Cold:
     The lock is for bodies in worker threads: two that write different bytes of one chunk must not both find it cold.
     """
 
-    __slots__ = ("_flags", "_lock", "_nbytes", "left")
+    __slots__ = ("_flags", "_lock", "_nbytes", "cold_chunks")
 
     def __init__(self, nbytes: int) -> None:
         self._nbytes = nbytes
-        self.left = -(-nbytes // CHUNK)
-        self._flags = bytearray(self.left)  # 1: warm
+        self.cold_chunks = -(-nbytes // CHUNK)
+        self._flags = bytearray(self.cold_chunks)  # 1: warm
         self._lock = Lock()
 
     def __repr__(self) -> str:
-        return f"<Cold {self.left} of {len(self._flags)} chunks>"
+        return f"<Cold {self.cold_chunks} of {len(self._flags)} chunks>"
 
     def prepare_read(self, view: memoryview, start: int, stop: int) -> None:
         """Fill in the poison of each cold chunk that [*start*, *stop*) touches."""
@@ -194,7 +194,7 @@ class Cold:
                 self._warm(view, first, last)
                 return
             self._warm(view, first, whole_first)
-            self._mark(whole_first, whole_last)
+            self._set_warm(whole_first, whole_last)
             self._warm(view, whole_last, last)
 
     def write_poison(self, view: memoryview, start: int, stop: int) -> None:
@@ -220,11 +220,11 @@ class Cold:
             start, stop = chunk * CHUNK, min(end * CHUNK, self._nbytes)
             if stop - start < _SHORT or not _POISON_FILE.cover(view, start, stop):
                 write_poison(view, start, stop)
-            self._mark(chunk, end)
+            self._set_warm(chunk, end)
             chunk = end
 
-    def _mark(self, first: int, last: int) -> None:
-        self.left -= self._flags.count(0, first, last)
+    def _set_warm(self, first: int, last: int) -> None:
+        self.cold_chunks -= self._flags.count(0, first, last)
         self._flags[first:last] = b"\x01" * (last - first)
 
 

@@ -120,7 +120,7 @@ def _prepare_write(allocation: Allocation, offset: int, nbytes: int) -> None:
     if cold is not None:
         allocation.check_host(offset, nbytes, "a write")
         cold.prepare_write(allocation.view, offset, offset + nbytes)
-        if not cold.left:
+        if not cold.cold_chunks:
             allocation.cold = None
 
 

@@ -55,7 +55,7 @@ def test_a_partly_written_chunk_keeps_its_poison_around_the_write(memory):
     allocation = memory.malloc(0, 4 * CHUNK, None).allocation
     source, _ = memory.locate(np.full(100, 5, np.uint8), 100, "src")
     copy(allocation, CHUNK + 10, source, 0, 100)
-    assert allocation.cold.left == 3
+    assert allocation.cold.cold_chunks == 3
     chunk = bytes(allocation.view[CHUNK : 2 * CHUNK])
     assert chunk == POISON * 5 + b"\x05" * 100 + POISON * ((CHUNK - 110) // 2)
 
@@ -63,7 +63,7 @@ def test_a_partly_written_chunk_keeps_its_poison_around_the_write(memory):
 def test_a_chunk_that_is_overwritten_is_not_poisoned_first(memory):
     allocation = memory.malloc(0, 4 * CHUNK, None).allocation
     fill(allocation, CHUNK, 1, 3 * CHUNK)
-    assert allocation.cold.left == 1
+    assert allocation.cold.cold_chunks == 1
     assert bytes(allocation.view[:2]) == b"\0\0"
     fill(allocation, 0, 1, CHUNK)
     assert allocation.cold is None
