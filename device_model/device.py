@@ -13,7 +13,7 @@ from device_model.ids import Ids
 from device_model.memory import Memory
 from device_model.observe import Hooks
 from device_model.ops import Op
-from device_model.profile import DeviceProfile, Latencies
+from device_model.profile import Curve, DeviceProfile, Latencies
 from device_model.queues import HardwareQueue
 from device_model.rules import SyncRules
 from device_model.scheduler import Scheduler
@@ -61,30 +61,70 @@ class Device:
         self.workers = workers
         self.hooks = hooks
         self._flying = workers.flying  # bodies in threads
-        self._streams = 0
+        self._streams = 0  # how many were made; the numbers of the next ones follow from these
         self._events = 0
+        self._notifies = 0
         self._contexts = 0
         self.calling: Op | None = None  # the host function that runs just now
         self.has_fault_rules = False  # calls must look at them before they begin
         self.uses = 0  # SetDevice minus ResetDevice
-        latency, copies, queues = profile.latency, profile.copies, profile.queues
-        self.h2d = CopyEngine(
-            scheduler, "H2D", copies.h2d, latency.copy_gap, copies.duplex_bytes, copies.duplex_h2d_permille, self.finish
-        )
-        self.d2h = CopyEngine(
-            scheduler, "D2H", copies.d2h, latency.copy_gap, copies.duplex_bytes, copies.duplex_d2h_permille, self.finish
-        )
-        self.h2d.opposite, self.d2h.opposite = self.d2h, self.h2d
-        # Copies to other devices do not slow those from and to the host, nor each other (measured: peer copies).
-        self.peer, self.staged = (
-            CopyEngine(scheduler, "P2P", curve, latency.copy_gap, maxsize, 0, self.finish)
-            for curve in (copies.peer, copies.peer_staged)
-        )
         self.reaches: dict[int, None] = {}  # the devices to which it has access, by number
-        self.cores = Dispatcher(
-            scheduler,
-            cores=profile.cores.count,
-            resident_limit=profile.cores.resident_kernels,
+        self.stream_ids = Ids(profile.limits.streams)
+        self.event_ids = Ids(profile.limits.events)
+        self.notify_ids = Ids(profile.limits.notifies)
+
+        self.h2d, self.d2h, self.peer, self.staged = self._copy_engines()
+        self.cores = self._dispatcher()
+        self.host_thread = HostThread(scheduler, profile.latency.host_function_pause, self.finish)
+        self._engines: dict[Lane, Dispatcher | CopyEngine | HostThread] = {
+            Lane.COMPUTE: self.cores,
+            Lane.H2D: self.h2d,
+            Lane.D2H: self.d2h,
+            Lane.PEER: self.peer,
+            Lane.STAGED: self.staged,
+            Lane.HOST: self.host_thread,
+        }
+        self.staging = Staging(scheduler, profile)
+        self.words = Words(scheduler, hooks, workers.join_all)
+
+        self._gaps = _gaps(profile.latency)
+        # Streams share these queues. For its host functions each stream has a queue of its own.
+        self._shared: dict[Lane, list[HardwareQueue]] = {
+            lane: [self._queue(lane, index) for index in range(self._queue_count(lane))]
+            for lane in Lane
+            if lane is not Lane.HOST
+        }
+        # Copies and fills outside all streams have queues of their own, which an engine looks at first.
+        self.outside = self.private_queues(-1)
+        for lane, engine in self._engines.items():
+            if isinstance(engine, CopyEngine):
+                engine.serve(self._shared[lane], [self.outside[lane]])
+
+        self.primary = self._context(primary=True, made=None)
+        self.contexts: list[Context] = [self.primary]
+
+    def _copy_engines(self) -> tuple[CopyEngine, CopyEngine, CopyEngine, CopyEngine]:
+        """Make the engines that copy to the device, from it, to other devices, and to those through the host."""
+        copies, gap = self.profile.copies, self.profile.latency.copy_gap
+
+        def engine(name: str, curve: Curve, duplex_bytes: int, duplex_permille: int) -> CopyEngine:
+            return CopyEngine(self.scheduler, name, curve, gap, duplex_bytes, duplex_permille, self.finish)
+
+        h2d = engine("H2D", copies.h2d, copies.duplex_bytes, copies.duplex_h2d_permille)
+        d2h = engine("D2H", copies.d2h, copies.duplex_bytes, copies.duplex_d2h_permille)
+        h2d.opposite, d2h.opposite = d2h, h2d
+        # Copies to other devices do not slow those from and to the host, nor each other (measured: peer copies).
+        peer = engine("P2P", copies.peer, maxsize, 0)
+        staged = engine("P2P", copies.peer_staged, maxsize, 0)
+        return h2d, d2h, peer, staged
+
+    def _dispatcher(self) -> Dispatcher:
+        """Make the engine that runs kernels, and copies and fills inside the device, on the cores."""
+        cores, latency, copies = self.profile.cores, self.profile.latency, self.profile.copies
+        return Dispatcher(
+            self.scheduler,
+            cores=cores.count,
+            resident_limit=cores.resident_kernels,
             block_overhead_ns=latency.block,
             drain_ns=latency.kernel_drain,
             tail_ns=latency.copy_on_device_tail,
@@ -95,35 +135,6 @@ class Device:
             begin=self.begin_core,
             finish_core=self.finish_core,
         )
-        self.host_thread = HostThread(scheduler, latency.host_function_pause, self.finish)
-        self._engines: dict[Lane, Dispatcher | CopyEngine | HostThread] = {
-            Lane.COMPUTE: self.cores,
-            Lane.H2D: self.h2d,
-            Lane.D2H: self.d2h,
-            Lane.PEER: self.peer,
-            Lane.STAGED: self.staged,
-            Lane.HOST: self.host_thread,
-        }
-        self._gaps = _gaps(latency)
-        # Streams share these; each has a queue of its own for its host functions.
-        self._shared: dict[Lane, list[HardwareQueue]] = {
-            lane: [self._queue(lane, index) for index in range(queues.compute if lane is Lane.COMPUTE else queues.copy)]
-            for lane in Lane
-            if lane is not Lane.HOST
-        }
-        # Copies and fills outside all streams: in queues of their own, before the others.
-        self.outside = self.private_queues(-1)
-        for lane, engine in self._engines.items():
-            if isinstance(engine, CopyEngine):
-                engine.serve(self._shared[lane], [self.outside[lane]])
-        self.stream_ids = Ids(profile.limits.streams)
-        self.event_ids = Ids(profile.limits.events)
-        self.notify_ids = Ids(profile.limits.notifies)
-        self.words = Words(scheduler, hooks, workers.join_all)
-        self._notifies = 0
-        self.staging = Staging(scheduler, profile)
-        self.primary = self._context(primary=True, made=None)
-        self.contexts: list[Context] = [self.primary]
 
     def __repr__(self) -> str:
         return f"<Device {self.ordinal} {self.profile.name}>"
@@ -160,6 +171,10 @@ class Device:
     def private_queues(self, index: int) -> tuple[HardwareQueue, ...]:
         """Queues that no stream shares."""
         return tuple(self._queue(lane, index) for lane in Lane)
+
+    def _queue_count(self, lane: Lane) -> int:
+        """How many queues of *lane* the streams share."""
+        return self.profile.queues.compute if lane is Lane.COMPUTE else self.profile.queues.copy
 
     def _queue(self, lane: Lane, index: int) -> HardwareQueue:
         depth = maxsize if lane is Lane.HOST else self.profile.queues.depth
