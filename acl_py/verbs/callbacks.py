@@ -37,12 +37,33 @@ class CallbackBlock(IntEnum):
 async def LaunchHostFunc(
     stream: StreamLike, function: Callable[..., object], args: Sequence[object] = (), *, us: float = 0
 ) -> Completion:
-    """Queue a call of *function* with *args* in *stream*; what is queued behind it waits for its end.
+    """Queue a call of *function* in *stream*; work behind it waits for its end.
 
-    The functions of all streams run on one thread, one at a time, each for *us* microseconds of simulated time. They
-    must not call the runtime, nor wait for a task or a thread that does: they run where the device is driven from, and
-    nobody would ever come. One that raises is a failure of its stream's context; KeyboardInterrupt and SystemExit also
-    come out of the call that runs the device. Under ACL's rules a stream that has a subscriber takes callbacks only.
+    Stands for aclrtLaunchHostFunc and cudaLaunchHostFunc. The functions of all streams run on one thread of the
+    runtime, one at a time. They must not call the runtime, and must not wait for a task or thread that does: they run
+    where the device is driven, so such a wait would never end. An exception in one is a failure of the work, as in a
+    kernel; KeyboardInterrupt and SystemExit also come out of the call that runs the device.
+
+    Args:
+        stream: The stream; None is the default one.
+        function: An ordinary function.
+        args: Its arguments.
+        us: How many microseconds of simulated time it takes.
+
+    Waits:
+        all rules: For nothing.
+
+    Returns:
+        The completion of the call.
+
+    Raises:
+        AclError: STREAM_SUBSCRIBED if the stream has a subscriber and so takes callbacks only; INVALID_HANDLE,
+            FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used here.
+        TypeError: *function* cannot be called, or is a coroutine function; *stream* is not a stream.
+        ValueError: *us* is not a finite number, 0 or more.
+
+    Example:
+        await LaunchHostFunc(stream, print, ["the copies are done"], us=20)
     """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
@@ -103,9 +124,30 @@ class Callback:
 
 
 async def SubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream: StreamLike = None) -> None:
-    """Let *subscriber* run the callbacks of *stream*: a task, a thread by its number, or None for the calling task.
+    """Let *subscriber* run the callbacks of *stream*.
 
-    It has to call ProcessReport. A stream has one subscriber; the streams of a subscriber must be of one device.
+    Stands for aclrtSubscribeReport; CUDA has no such call. The subscriber has to call ProcessReport(). A stream has one
+    subscriber; the streams of a subscriber must be of one device.
+
+    Args:
+        subscriber: A task, the number of a thread, or None for the calling task.
+        stream: The stream; None is the default one, LEGACY_STREAM and PER_THREAD_STREAM name CUDA's.
+
+    Waits:
+        cuda, cuda_per_thread: For nothing: the call is refused.
+        acl: For nothing.
+
+    Raises:
+        AclError: NOT_SUPPORTED under CUDA's rules; STREAM_SUBSCRIBED if the stream has a subscriber; NOT_A_SUBSCRIBER
+            if *subscriber* has streams of another device; INVALID_HANDLE, FOREIGN_STREAM or NOT_SUPPORTED if *stream*
+            cannot be used here.
+        TypeError: *stream* is not a stream.
+
+    Example:
+        await SubscribeReport(None, stream)
+        await LaunchCallback(print, "stream is here", CallbackBlock.NO_BLOCK, stream)
+        await ProcessReport(100)  # prints it
+        await UnsubscribeReport(None, stream)
     """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
@@ -132,7 +174,23 @@ async def SubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream: 
 
 
 async def UnsubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream: StreamLike = None) -> None:
-    """End SubscribeReport."""
+    """Let *subscriber* run the callbacks of *stream* no longer.
+
+    Stands for aclrtUnSubscribeReport; CUDA has no such call.
+
+    Args:
+        subscriber: The task or the number of the thread, or None for the calling task.
+        stream: The stream; None is the default one, LEGACY_STREAM and PER_THREAD_STREAM name CUDA's.
+
+    Waits:
+        cuda, cuda_per_thread: For nothing: the call is refused.
+        acl: For nothing.
+
+    Raises:
+        AclError: NOT_SUPPORTED under CUDA's rules; NOT_A_SUBSCRIBER if *subscriber* has not subscribed to the stream;
+            INVALID_HANDLE, FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used here.
+        TypeError: *stream* is not a stream.
+    """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     check_signals(runtime, "UnsubscribeReport")
@@ -152,10 +210,30 @@ async def UnsubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream
 async def LaunchCallback(
     function: Callable[[Any], object], user_data: object, block: int, stream: StreamLike = None
 ) -> Completion:
-    """Queue a call of *function* with *user_data* in *stream*, whose subscriber will make it, in ProcessReport.
+    """Queue a call of *function* with *user_data* in *stream*, which the subscriber of the stream makes in
+    ProcessReport().
 
-    With CallbackBlock.BLOCK what is queued behind it waits for its end. A coroutine function is awaited. What it raises
-    comes out of ProcessReport. It may call verbs, though the vendor advises against all that wait.
+    Stands for aclrtLaunchCallback; cudaLaunchHostFunc runs its functions on a thread of the runtime instead. A
+    coroutine function is awaited. An exception in the function comes out of ProcessReport(). The function may call
+    verbs, though the vendor advises against those that wait. SubscribeReport() has an example.
+
+    Args:
+        function: A function or coroutine function of one argument.
+        user_data: Its argument.
+        block: CallbackBlock.BLOCK lets work behind the callback wait for its end, CallbackBlock.NO_BLOCK does not.
+        stream: The stream; None is the default one, LEGACY_STREAM and PER_THREAD_STREAM name CUDA's.
+
+    Waits:
+        cuda, cuda_per_thread: For nothing: the call is refused.
+        acl: For nothing.
+
+    Returns:
+        The completion of the callback's turn in the stream.
+
+    Raises:
+        AclError: NOT_SUPPORTED under CUDA's rules; NO_SUBSCRIBER if the stream has none; INVALID_VALUE for another
+            *block*; INVALID_HANDLE, FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used here.
+        TypeError: *function* cannot be called, or *stream* is not a stream.
     """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
@@ -186,11 +264,22 @@ def _turn(runtime: Runtime, subscriber: Subscriber, callback: Callback, *, block
 
 
 async def ProcessReport(timeout: int) -> None:
-    """Run the next callback of the calling task's, or thread's, streams; wait for one for *timeout* milliseconds of
-    simulated time, or for ever if that is -1.
+    """Run the next callback of the streams that the calling task or thread has subscribed to.
+
+    Stands for aclrtProcessReport; CUDA has no such call. SubscribeReport() has an example.
+
+    Args:
+        timeout: Milliseconds of simulated time to wait for a callback, 1 or more; -1 is no limit.
+
+    Waits:
+        cuda, cuda_per_thread: For nothing: the call is refused.
+        acl: Until a callback is due, at most *timeout*, and until it has run.
 
     Raises:
-        AclError: none came in time; the caller has not subscribed to any stream.
+        AclError: REPORT_TIMEOUT if no callback came in time; NOT_A_SUBSCRIBER if the caller has no stream; NULL_POINTER
+            for a *timeout* of 0 or below -1; NOT_SUPPORTED under CUDA's rules.
+        DeadlockError: No callback can ever come, and there is no limit.
+        BaseException: Whatever the callback raises.
     """
     report = await _take(here(), timeout, site_of(_getframe(1)))
     try:

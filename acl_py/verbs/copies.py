@@ -33,12 +33,47 @@ _MEANS_HOST_TO_HOST = (MemcpyKind.HOST_TO_HOST, MemcpyKind.DEFAULT)
 async def MemcpyAsync(
     dst: Memory, dest_max: int, src: Memory, count: int, kind: int, stream: StreamLike = None
 ) -> Completion:
-    """Queue a copy of *count* bytes from *src* to *dst*, which has room for *dest_max*, in *stream*.
+    """Queue a copy of *count* bytes from *src* to *dst* in *stream*.
 
-    From or to pinned memory, and inside the device, the host goes on at once; the source must not change before the
-    copy is done. From pageable memory the host pays the staging, and waits when there is no room to stage; to pageable
-    memory it waits until done. From host to host it waits for the stream and copies itself. Sources:
-    docs/semantics.md.
+    Stands for aclrtMemcpyAsync and cudaMemcpyAsync. Where both ends are decides what the copy does. The source must not
+    change before the copy is done. A copy of no bytes is checked, but is no work.
+
+    Args:
+        dst: The destination: a buffer, an Array, a part of one, an address, or for pageable memory a NumPy array or
+            anything with the buffer protocol.
+        dest_max: The room at *dst*, in bytes.
+        src: The source, as *dst*.
+        count: How many bytes to copy, at most *dest_max*.
+        kind: A MemcpyKind that fits both ends, or MemcpyKind.DEFAULT. Under ACL's rules it counts only where one end is
+            pageable.
+        stream: The stream; None is the default one, LEGACY_STREAM and PER_THREAD_STREAM name CUDA's.
+
+    Waits:
+        all rules: Pinned memory, and inside the device: for nothing (measured: h2d-p-*, d2h-p-*, d2d-async-busy),
+            except for room if the hardware queue is full.
+        cuda, cuda_per_thread: From pageable memory: the host pays the staging, and waits for the stream when there is
+            no room to stage: a ring of 4 MB for copies up to 64 KB, two chunks of 1 MB for larger ones on the measured
+            card (h2d-g-*). To pageable memory: until the copy is done (d2h-g-*). From host to host: for the stream, and
+            then the host copies itself (h2h-*).
+        acl: From or to pageable memory: until the stream has done all earlier work, and the copy. From host to host:
+            the copy is refused, unless *kind* names a device and one end is pageable.
+
+    Returns:
+        The completion of the copy. It is done already if the host made the copy or waited for it.
+
+    Raises:
+        AclError: INVALID_VALUE if *count* is negative or larger than *dest_max*, or an end has less; INVALID_ADDRESS or
+            NULL_POINTER if *dst* or *src* is no living memory; INVALID_COPY_DIRECTION if *kind* does not fit;
+            NOT_SUPPORTED for a copy from host to host under ACL's rules; INVALID_HANDLE, FOREIGN_STREAM or
+            NOT_SUPPORTED if *stream* cannot be used here.
+        DeadlockError: The stream can never come to the copy that the host waits for.
+        TypeError: *count* or *dest_max* is not an int, or *stream* is not a stream.
+
+    Example:
+        await MemcpyAsync(buffer, buffer.nbytes, pinned, 4096, MemcpyKind.HOST_TO_DEVICE, stream)  # goes on at once
+        await LaunchKernel(double, 8, (buffer,), stream)
+        await MemcpyAsync(pinned, pinned.nbytes, buffer, 4096, MemcpyKind.DEVICE_TO_HOST, stream)
+        await SynchronizeStream(stream)  # now pinned.numpy() has the result
     """
     scope = scope_var.get() or found()  # current(), written out: this is the hot path
     runtime = scope.runtime
@@ -91,8 +126,30 @@ async def MemcpyAsync(
 async def MemcpyAsyncWithCondition(
     dst: Memory, dest_max: int, src: Memory, count: int, kind: int, stream: StreamLike = None
 ) -> Completion:
-    """MemcpyAsync, under the name of aclrtMemcpyAsyncWithCondition: no condition is among its arguments, none is
-    documented, and none is made here.
+    """Queue a copy as MemcpyAsync() does.
+
+    Stands for aclrtMemcpyAsyncWithCondition; CUDA has no such call. The vendor's arguments hold no condition and its
+    documentation names none, so none is tested here.
+
+    Args:
+        dst: The destination; this and the other arguments are those of MemcpyAsync().
+        dest_max: The room at *dst*, in bytes.
+        src: The source.
+        count: How many bytes to copy, at most *dest_max*.
+        kind: A MemcpyKind.
+        stream: The stream; None is the default one, LEGACY_STREAM and PER_THREAD_STREAM name CUDA's.
+
+    Waits:
+        all rules: As MemcpyAsync() does.
+
+    Returns:
+        The completion of the copy.
+
+    Raises:
+        AclError: INVALID_VALUE, INVALID_ADDRESS, NULL_POINTER, INVALID_COPY_DIRECTION, NOT_SUPPORTED, INVALID_HANDLE or
+            FOREIGN_STREAM, as MemcpyAsync() does.
+        DeadlockError: The stream can never come to the copy that the host waits for.
+        TypeError: *count* or *dest_max* is not an int, or *stream* is not a stream.
     """
     return await MemcpyAsync(dst, dest_max, src, count, kind, stream)
 
@@ -100,11 +157,34 @@ async def MemcpyAsyncWithCondition(
 async def Memcpy(dst: Memory, dest_max: int, src: Memory, count: int, kind: int) -> None:
     """Copy *count* bytes from *src* to *dst*.
 
-    Under CUDA's rules in the default stream, after all that precedes it there. The host waits until it is done, with
-    two exceptions that surprise: a copy inside the device is only queued, and one from pageable memory waits for what
-    precedes it, but returns when it has been staged (measured: sync-memcpy-d2d, sync-memcpy-h2d-pageable, sync-h2d-*).
-    Under ACL's rules at once and outside all streams, so not after what is queued; done on return; *kind* does not
-    count.
+    Stands for aclrtMemcpy and cudaMemcpy. A copy of no bytes is checked, but is no work.
+
+    Args:
+        dst: The destination: a buffer, an Array, a part of one, an address, or for pageable memory a NumPy array or
+            anything with the buffer protocol.
+        dest_max: The room at *dst*, in bytes.
+        src: The source, as *dst*.
+        count: How many bytes to copy, at most *dest_max*.
+        kind: A MemcpyKind that fits both ends, or MemcpyKind.DEFAULT. ACL's rules do not look at it.
+
+    Waits:
+        cuda, cuda_per_thread: The copy is queued in the default stream, after all work that precedes it there, and the
+            host waits until it is done, with two exceptions. A copy inside the device is only queued (measured:
+            sync-memcpy-d2d). One from pageable memory waits for the work before it, and returns when its bytes are
+            staged (measured: sync-memcpy-h2d-pageable, sync-h2d-*). Work of non-blocking streams is not waited for
+            (measured: legacy-memcpy-sync-nonblocking).
+        acl: Until the copy is done. It is made at once and outside all streams, so not after work that is queued in
+            one.
+
+    Raises:
+        AclError: INVALID_VALUE if *count* is negative or larger than *dest_max*, or an end has less; INVALID_ADDRESS or
+            NULL_POINTER if *dst* or *src* is no living memory; INVALID_COPY_DIRECTION if *kind* does not fit, under
+            CUDA's rules; the kind of the failure if the context has failed.
+        DeadlockError: The copy can never be made.
+        TypeError: *count* or *dest_max* is not an int.
+
+    Example:
+        await Memcpy(buffer, buffer.nbytes, array, array.nbytes, MemcpyKind.HOST_TO_DEVICE)
     """
     scope = current()
     runtime, site = scope.runtime, site_of(_getframe(1))
@@ -129,7 +209,42 @@ async def Memcpy2dAsync(
     kind: int,
     stream: StreamLike = None,
 ) -> Completion:
-    """Queue a copy of *height* rows of *width* bytes, whose beginnings lie a pitch apart, in *stream*."""
+    """Queue a copy of *height* rows of *width* bytes in *stream*.
+
+    Stands for aclrtMemcpy2dAsync and cudaMemcpy2DAsync.
+
+    Args:
+        dst: The first row of the destination, as in MemcpyAsync().
+        dst_pitch: Bytes from the beginning of one row of *dst* to the next.
+        src: The first row of the source.
+        src_pitch: Bytes from the beginning of one row of *src* to the next.
+        width: Bytes of a row to copy, at most either pitch.
+        height: The number of rows.
+        kind: A MemcpyKind that fits both ends, or MemcpyKind.DEFAULT.
+        stream: The stream; None is the default one, LEGACY_STREAM and PER_THREAD_STREAM name CUDA's.
+
+    Waits:
+        all rules: Pinned memory, and inside the device: for nothing, except for room if the hardware queue is full.
+        cuda, cuda_per_thread: From pageable memory: for nothing, but the host pays the staging of all rows. To pageable
+            memory: until the copy is done. From host to host: for the stream, and then the host copies itself.
+        acl: From or to pageable memory: until the stream has done all earlier work, and the copy. From host to host:
+            the copy is refused.
+
+    Returns:
+        The completion of the copy. It is done already if the host made the copy or waited for it.
+
+    Raises:
+        AclError: INVALID_VALUE for rows that do not fit their pitches, or an end that has less; INVALID_ADDRESS or
+            NULL_POINTER if *dst* or *src* is no living memory; INVALID_COPY_DIRECTION if *kind* does not fit;
+            NOT_SUPPORTED for a copy from host to host under ACL's rules; INVALID_HANDLE, FOREIGN_STREAM or
+            NOT_SUPPORTED if *stream* cannot be used here.
+        DeadlockError: The stream can never come to the copy that the host waits for.
+        TypeError: A pitch, *width* or *height* is not an int, or *stream* is not a stream.
+
+    Example:
+        # 16 rows of 64 bytes, out of rows of 256 bytes, packed
+        await Memcpy2dAsync(buffer, 64, pinned, 256, 64, 16, MemcpyKind.DEFAULT, stream)
+    """
     scope = current()
     runtime, site = scope.runtime, site_of(_getframe(1))
     found = resolve(scope, stream)
@@ -143,8 +258,30 @@ async def Memcpy2dAsync(
 async def Memcpy2d(
     dst: Memory, dst_pitch: int, src: Memory, src_pitch: int, width: int, height: int, kind: int
 ) -> None:
-    """Copy *height* rows of *width* bytes in the default stream and wait for it, except inside the device; under ACL's
-    rules outside all streams, and always wait for it.
+    """Copy *height* rows of *width* bytes.
+
+    Stands for aclrtMemcpy2d and cudaMemcpy2D.
+
+    Args:
+        dst: The first row of the destination, as in MemcpyAsync().
+        dst_pitch: Bytes from the beginning of one row of *dst* to the next.
+        src: The first row of the source.
+        src_pitch: Bytes from the beginning of one row of *src* to the next.
+        width: Bytes of a row to copy, at most either pitch.
+        height: The number of rows.
+        kind: A MemcpyKind that fits both ends, or MemcpyKind.DEFAULT. ACL's rules do not look at it.
+
+    Waits:
+        cuda, cuda_per_thread: The copy is queued in the default stream, after all work that precedes it there, and the
+            host waits until it is done; a copy inside the device is only queued.
+        acl: Until the copy is done. It is made outside all streams, so not after work that is queued in one.
+
+    Raises:
+        AclError: INVALID_VALUE for rows that do not fit their pitches, or an end that has less; INVALID_ADDRESS or
+            NULL_POINTER if *dst* or *src* is no living memory; INVALID_COPY_DIRECTION if *kind* does not fit, under
+            CUDA's rules; the kind of the failure if the context has failed.
+        DeadlockError: The copy can never be made.
+        TypeError: A pitch, *width* or *height* is not an int.
     """
     scope = current()
     runtime, site = scope.runtime, site_of(_getframe(1))

@@ -15,8 +15,16 @@ from device_model.rules import Init as InitRule
 
 
 async def Init() -> None:
-    """Begin to use the runtime. Optional: a simulation is ready when it starts. Counted; under ACL's rules a second one
-    is refused, without harm.
+    """Begin to use the runtime.
+
+    Stands for aclInit; CUDA has no such call. It is optional, because a simulation is ready when it starts. Under
+    CUDA's rules calls are counted, and the Finalize() that matches the first one ends the runtime.
+
+    Waits:
+        all rules: For nothing.
+
+    Raises:
+        AclError: ALREADY_INITIALIZED at the second call under ACL's rules; nothing is changed by it.
     """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
@@ -30,9 +38,19 @@ async def Init() -> None:
 
 
 async def Finalize() -> list[str]:
-    """End what Init began; after the last one no verb works any more.
+    """Take back one Init(); after the last one no verb works any more.
 
-    Returns the leaks: one line for each allocation that was not freed, saying what it is and who made it.
+    Stands for aclFinalize; CUDA has no such call.
+
+    Waits:
+        all rules: Until all devices are idle.
+
+    Returns:
+        The leaks: one line for each allocation that was not freed, with its size and the line that made it.
+
+    Raises:
+        AclError: NOT_INITIALIZED without an Init().
+        DeadlockError: Work on a device can never complete.
     """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
@@ -54,8 +72,19 @@ def leaks_of(runtime: Runtime) -> list[str]:
 
 
 async def SetDevice(device: int) -> None:
-    """Make the primary context of *device* current for the calling task and those it makes later. ResetDevice counts
-    how often this was called, under ACL's rules.
+    """Make the primary context of *device* current for the calling task and for the tasks it makes later.
+
+    Stands for aclrtSetDevice and cudaSetDevice. Under ACL's rules each call counts as one use of the device, which
+    ResetDevice() takes back.
+
+    Args:
+        device: The number of the device, from 0.
+
+    Waits:
+        all rules: For nothing (measured: set-device-busy).
+
+    Raises:
+        AclError: INVALID_DEVICE if there is no such device.
     """
     scope = here()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
@@ -67,7 +96,20 @@ async def SetDevice(device: int) -> None:
 
 
 async def GetDevice() -> int:
-    """The number of the current device."""
+    """Return the number of the current device.
+
+    Stands for aclrtGetDevice and cudaGetDevice.
+
+    Waits:
+        all rules: For nothing.
+
+    Returns:
+        The number, from 0.
+
+    Raises:
+        AclError: INVALID_CONTEXT under ACL's rules if no context is current, which is so after the current one was
+            destroyed.
+    """
     scope = here()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     if scope.context.destroyed is not None and runtime.rules.context_gone is ContextGone.NONE:
@@ -78,7 +120,16 @@ async def GetDevice() -> int:
 
 
 async def GetDeviceCount() -> int:
-    """How many devices there are."""
+    """Return the number of devices.
+
+    Stands for aclrtGetDeviceCount and cudaGetDeviceCount. The profile of the simulation has the number.
+
+    Waits:
+        all rules: For nothing.
+
+    Returns:
+        The number of devices, 1 or more.
+    """
     scope = here()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     runtime.pay(runtime.costs.other)
@@ -87,10 +138,23 @@ async def GetDeviceCount() -> int:
 
 
 async def ResetDevice(device: int) -> None:
-    """Destroy all contexts of *device* and free its memory, at once; what is still queued has no effect any more.
+    """Destroy all contexts of *device* and free its memory.
 
-    It leaves a fresh primary context, so it also mends a device whose work has failed. Under ACL's rules it takes back
-    one SetDevice; the last one waits for the work of the primary context, and then no context is current.
+    Stands for aclrtResetDevice and cudaDeviceReset. Work that is still queued has no effect. The device gets a new
+    primary context, so a reset also mends a device whose work has failed. Under ACL's rules a call takes back one
+    SetDevice(), and only the last one resets the device; then no context is current.
+
+    Args:
+        device: The number of the device, from 0.
+
+    Waits:
+        cuda, cuda_per_thread: For nothing.
+        acl: The call that resets the device, until the work of its primary context is done, unless that context has
+            failed.
+
+    Raises:
+        AclError: INVALID_DEVICE if there is no such device, or under ACL's rules if it is not in use.
+        DeadlockError: Under ACL's rules, the work can never complete.
     """
     scope = here()
     runtime, site = scope.runtime, site_of(_getframe(1))
@@ -101,7 +165,21 @@ async def ResetDevice(device: int) -> None:
 
 
 async def ResetDeviceForce(device: int) -> None:
-    """ResetDevice, however often SetDevice was called."""
+    """Reset *device* as ResetDevice() does, however often SetDevice() was called.
+
+    Stands for aclrtResetDeviceForce; CUDA's cudaDeviceReset does not count uses either.
+
+    Args:
+        device: The number of the device, from 0.
+
+    Waits:
+        cuda, cuda_per_thread: For nothing.
+        acl: Until the work of the primary context is done, unless that context has failed.
+
+    Raises:
+        AclError: INVALID_DEVICE if there is no such device.
+        DeadlockError: Under ACL's rules, the work can never complete.
+    """
     scope = here()
     await _reset(scope, "ResetDeviceForce", scope.runtime.device(device), 0, site_of(_getframe(1)))
 
@@ -126,19 +204,38 @@ async def _reset(scope: Scope, name: str, device: Device, uses: int, site: Site)
 
 
 async def SynchronizeDevice() -> None:
-    """Wait until all work of the current device has completed, whichever stream it is in; under ACL's rules, that of
-    the current context.
+    """Wait until the work of the current device has completed.
+
+    Stands for aclrtSynchronizeDevice and cudaDeviceSynchronize.
+
+    Waits:
+        cuda, cuda_per_thread: For all work of the device, in whichever context and stream.
+        acl: For all work of the current context.
 
     Raises:
-        AclError: the work of the context failed; under ACL's rules, that of one of its streams.
-        DeadlockError: it can never complete.
+        AclError: The kind of the failure if the context has failed; under ACL's rules, if one of its streams has.
+        DeadlockError: The work can never complete.
     """
     await _synchronize(current(), "SynchronizeDevice", None, site_of(_getframe(1)))
 
 
 async def SynchronizeDeviceWithTimeout(timeout: int) -> None:
-    """SynchronizeDevice for *timeout* milliseconds of simulated time at the longest, or for ever if that is -1; see
-    SynchronizeStreamWithTimeout.
+    """Wait as SynchronizeDevice() does, for at most *timeout* milliseconds.
+
+    Stands for aclrtSynchronizeDeviceWithTimeout; CUDA has no such call.
+
+    Args:
+        timeout: Milliseconds of simulated time, 1 or more; -1 is no limit.
+
+    Waits:
+        cuda, cuda_per_thread: For all work of the device, at most *timeout*.
+        acl: For all work of the current context, at most *timeout*.
+
+    Raises:
+        AclError: STREAM_TIMEOUT if the time is over, in which case the work goes on; INVALID_VALUE for a *timeout* of 0
+            or below -1; the kind of the failure if the context, or under ACL's rules a stream, has failed.
+        DeadlockError: The work can never complete, and there is no limit.
+        TypeError: *timeout* is not an int.
     """
     scope = current()
     limit = limit_of(scope.runtime, timeout, Kind.STREAM_TIMEOUT)
@@ -156,7 +253,22 @@ async def _synchronize(scope: Scope, name: str, limit: Limit | None, site: Site)
 
 
 async def CreateContext(device: int) -> Context:
-    """Create a context on *device*, with default streams of its own, and make it current."""
+    """Create a context on *device*, with default streams of its own, and make it current.
+
+    Stands for aclrtCreateContext and cuCtxCreate.
+
+    Args:
+        device: The number of the device, from 0.
+
+    Waits:
+        all rules: For nothing.
+
+    Returns:
+        The context, which is current now for the calling task and for the tasks it makes later.
+
+    Raises:
+        AclError: INVALID_DEVICE if there is no such device; NO_STREAM_LEFT if all streams of the device are in use.
+    """
     scope = here()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     found = runtime.device(device)
@@ -174,8 +286,20 @@ async def CreateContext(device: int) -> Context:
 
 
 async def DestroyContext(context: Context) -> None:
-    """Destroy *context*; its work completes, its streams and events are gone. If it is current, the device's primary
-    one becomes so; under ACL's rules none is then.
+    """Destroy *context* with its streams and events; its work completes.
+
+    Stands for aclrtDestroyContext and cuCtxDestroy. If it is current, the primary context of its device becomes
+    current; under ACL's rules none is current then.
+
+    Args:
+        context: The context, as CreateContext() returned it.
+
+    Waits:
+        all rules: For nothing.
+
+    Raises:
+        AclError: INVALID_CONTEXT if *context* is destroyed, primary, or of another simulation.
+        TypeError: *context* is not a context.
     """
     scope = here()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
@@ -191,7 +315,20 @@ async def DestroyContext(context: Context) -> None:
 
 
 async def SetCurrentContext(context: Context) -> None:
-    """Make *context* current for the calling task and those it makes later."""
+    """Make *context* current for the calling task and for the tasks it makes later.
+
+    Stands for aclrtSetCurrentContext and cuCtxSetCurrent.
+
+    Args:
+        context: The context, as CreateContext() or GetCurrentContext() returned it.
+
+    Waits:
+        all rules: For nothing.
+
+    Raises:
+        AclError: INVALID_CONTEXT if *context* is destroyed or of another simulation.
+        TypeError: *context* is not a context.
+    """
     scope = here()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     _check(scope, context)
@@ -201,7 +338,16 @@ async def SetCurrentContext(context: Context) -> None:
 
 
 async def GetCurrentContext() -> Context:
-    """The current context of the calling task."""
+    """Return the current context of the calling task.
+
+    Stands for aclrtGetCurrentContext and cuCtxGetCurrent.
+
+    Waits:
+        all rules: For nothing.
+
+    Returns:
+        The context.
+    """
     scope = here()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     runtime.pay(runtime.costs.other)

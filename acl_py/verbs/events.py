@@ -31,11 +31,22 @@ _HERE = EventFlag.SYNC | EventFlag.CAPTURE_STREAM_PROGRESS | EventFlag.TIME_LINE
 
 
 async def CreateEvent(*, timing: bool = True, blocking: bool = False) -> Event:
-    """Create an event in the current context; without *timing* it cannot be used for EventElapsedTime.
+    """Create an event in the current context.
 
-    A host that has to wait in SynchronizeEvent for a *blocking* event sleeps, so it wakes later (cudaEventBlockingSync;
-    measured: event-blocking-sync). Under CUDA's rules waiting for an event before any record has no effect; under ACL's
-    that is refused.
+    Stands for aclrtCreateEvent and cudaEventCreateWithFlags. A record takes a picture of the work in a stream, and the
+    last record counts. Under CUDA's rules a wait for an event without a record has no effect; under ACL's rules it is
+    refused.
+
+    Args:
+        timing: False for an event that is not used with EventElapsedTime().
+        blocking: True lets a host that has to wait in SynchronizeEvent() sleep, so that it wakes later
+            (cudaEventBlockingSync; measured: event-blocking-sync).
+
+    Waits:
+        all rules: For nothing (measured: create-event-busy).
+
+    Returns:
+        The event.
     """
     scope = current()
     event = _create(scope, "CreateEvent", None, bool(timing), True, site_of(_getframe(1)))
@@ -44,14 +55,56 @@ async def CreateEvent(*, timing: bool = True, blocking: bool = False) -> Event:
 
 
 async def CreateEventWithFlag(flag: int) -> Event:
-    """Create a level-flag event: a record sets it, ResetEvent clears it, and a wait lasts until it is set, be that by a
-    record that is still to come. *flag* is EventFlag.SYNC, with TIME_LINE to have times. Only under ACL's rules.
+    """Create a flag event: a record sets it, ResetEvent() clears it, and a wait lasts until it is set.
+
+    Stands for aclrtCreateEventWithFlag; CUDA has no such events. A wait is also ended by a record that is made after
+    it.
+
+    Args:
+        flag: EventFlag.SYNC, combined with EventFlag.TIME_LINE for an event with times; or EventFlag.EXTERNAL alone.
+
+    Waits:
+        cuda, cuda_per_thread: For nothing: the call is refused.
+        acl: For nothing.
+
+    Returns:
+        The event.
+
+    Raises:
+        AclError: NOT_SUPPORTED under CUDA's rules, or for a flag that needs other processes; NO_EVENT_LEFT if all event
+            ids of the device are in use; INVALID_VALUE for flags that make no event.
+        TypeError: *flag* is not an EventFlag or an int.
+
+    Example:
+        ready = await CreateEventWithFlag(EventFlag.SYNC)
+        await StreamWaitEvent(stream, ready)  # holds the stream, although there is no record yet
+        await RecordEvent(ready, other)
+        await ResetEvent(ready, stream)  # behind the wait: ready for the next round
     """
     return _create_with(current(), "CreateEventWithFlag", EventClass.FLAG, flag, site_of(_getframe(1)))
 
 
 async def CreateEventExWithFlag(flag: int) -> Event:
-    """Create a snapshot event, which behaves as CUDA's; *flag* as for CreateEventWithFlag. Only under ACL's rules."""
+    """Create a snapshot event, which behaves as CUDA's events do.
+
+    Stands for aclrtCreateEventExWithFlag; under CUDA's rules CreateEvent() makes such events. The wait for one that was
+    never recorded has no effect.
+
+    Args:
+        flag: EventFlag.SYNC, EventFlag.TIME_LINE or both.
+
+    Waits:
+        cuda, cuda_per_thread: For nothing: the call is refused.
+        acl: For nothing.
+
+    Returns:
+        The event.
+
+    Raises:
+        AclError: NOT_SUPPORTED under CUDA's rules, or for a flag that needs other processes; INVALID_VALUE for flags
+            that make no such event.
+        TypeError: *flag* is not an EventFlag or an int.
+    """
     return _create_with(current(), "CreateEventExWithFlag", EventClass.SNAPSHOT, flag, site_of(_getframe(1)))
 
 
@@ -101,7 +154,21 @@ def _create(scope: Scope, name: str, class_: EventClass | None, timing: bool, wa
 
 
 async def DestroyEvent(event: Event) -> None:
-    """Destroy *event*; streams that wait for it keep what it stood for (measured: destroy-event-busy)."""
+    """Destroy *event*.
+
+    Stands for aclrtDestroyEvent and cudaEventDestroy. Streams that wait for it keep waiting for the work that it stood
+    for (measured: destroy-event-busy).
+
+    Args:
+        event: The event.
+
+    Waits:
+        all rules: For nothing.
+
+    Raises:
+        AclError: INVALID_HANDLE if *event* is destroyed or of another simulation.
+        TypeError: *event* is not an event.
+    """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     check_event(scope, event)
@@ -111,9 +178,37 @@ async def DestroyEvent(event: Event) -> None:
 
 
 async def RecordEvent(event: Event, stream: StreamLike = None) -> Completion:
-    """Let *event* stand for all that was queued in *stream* up to now, whatever it stood for before.
+    """Let *event* stand for all work that is queued in *stream* so far.
 
-    Returns the completion of that work. On the legacy stream a record counts as work of the default stream.
+    Stands for aclrtRecordEvent and cudaEventRecord. The record replaces the one before. It takes no time on the device
+    and no room in a queue. On the legacy stream it counts as work of the default stream, which is a barrier to all
+    blocking streams (measured: legacy-event-only).
+
+    Args:
+        event: The event.
+        stream: The stream; None is the default one, LEGACY_STREAM and PER_THREAD_STREAM name CUDA's.
+
+    Waits:
+        cuda, cuda_per_thread: For nothing.
+        acl: Only if all event ids of the device are taken by records that are pending, until one of them is over.
+
+    Returns:
+        The completion of that work.
+
+    Raises:
+        AclError: INVALID_HANDLE if *event* is destroyed, of another simulation or of another device than *stream*;
+            NOT_SUPPORTED if it does not suit a stream that waits for a model; INVALID_HANDLE, FOREIGN_STREAM or
+            NOT_SUPPORTED if *stream* cannot be used here.
+        DeadlockError: No event id can ever become free.
+        TypeError: *event* is not an event, or *stream* is not a stream.
+
+    Example:
+        start, end = await CreateEvent(), await CreateEvent()
+        await RecordEvent(start, stream)
+        await LaunchKernel(work, 8, (), stream)
+        await RecordEvent(end, stream)
+        await SynchronizeEvent(end)
+        print(await EventElapsedTime(start, end), "ms")
     """
     scope = scope_var.get() or found()  # current(), written out: this is the hot path
     runtime = scope.runtime
@@ -154,10 +249,27 @@ async def _get_ready(scope: Scope, event: Event, stream: Stream, site: Site) -> 
 
 
 async def ResetEvent(event: Event, stream: StreamLike = None) -> Completion:
-    """Clear the flag of *event* when *stream* comes to it; use the stream that waits for it, behind the wait.
+    """Clear the flag of *event* when *stream* comes to the reset.
 
-    With two waiters an early reset makes the other one wait for ever. Only for events of CreateEventWithFlag; for those
-    of CreateEvent under ACL's rules the documentation leaves open what it does, and here it does nothing.
+    Stands for aclrtResetEvent; CUDA has no such call. Use the stream that waits for the event, behind the wait: if two
+    streams wait, an early reset can leave the other one waiting without end. For an event of CreateEvent() under ACL's
+    rules the documentation leaves the effect open; here it has none.
+
+    Args:
+        event: The event, of CreateEventWithFlag().
+        stream: The stream; None is the default one, LEGACY_STREAM and PER_THREAD_STREAM name CUDA's.
+
+    Waits:
+        all rules: For nothing.
+
+    Returns:
+        The completion of the reset.
+
+    Raises:
+        AclError: NOT_SUPPORTED if the event has no flag, which is so under CUDA's rules, or does not suit a stream that
+            waits for a model; INVALID_HANDLE if *event* is destroyed or of another simulation; INVALID_HANDLE,
+            FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used here.
+        TypeError: *event* is not an event, or *stream* is not a stream.
     """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
@@ -177,7 +289,26 @@ async def ResetEvent(event: Event, stream: StreamLike = None) -> Completion:
 
 
 async def QueryEventWaitStatus(event: Event) -> Status:
-    """Are all waits of streams for *event* over? Also when there was none. Not for snapshot events."""
+    """Return whether all waits of streams for *event* are over.
+
+    Stands for aclrtQueryEventWaitStatus; CUDA has no such call. A loop of queries that can never end raises
+    DeadlockError.
+
+    Args:
+        event: The event; not a snapshot event, which does not count its waits.
+
+    Waits:
+        all rules: For nothing; an answer of NOT_READY lets other tasks run first.
+
+    Returns:
+        Status.COMPLETE, also if there was no wait, or Status.NOT_READY.
+
+    Raises:
+        AclError: NOT_SUPPORTED for a snapshot event, which all are under CUDA's rules, or one created with EXTERNAL;
+            INVALID_HANDLE if *event* is destroyed or of another simulation.
+        DeadlockError: The answer has been NOT_READY again and again, and can never change.
+        TypeError: *event* is not an event.
+    """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     _check_host(scope, event)
@@ -191,7 +322,24 @@ async def QueryEventWaitStatus(event: Event) -> Status:
 
 
 async def GetEventTimestamp(event: Event) -> int:
-    """When the last record of *event* took place, in whole microseconds of simulated time."""
+    """Return when the last record of *event* took place.
+
+    Stands for aclrtEventGetTimestamp; CUDA has no such call.
+
+    Args:
+        event: The event, which must have completed.
+
+    Waits:
+        all rules: For nothing.
+
+    Returns:
+        Whole microseconds of simulated time.
+
+    Raises:
+        AclError: NO_TIMING if the event was created without timing; NOT_RECORDED if it was never recorded; NO_TIME_YET
+            if the record has not completed; INVALID_HANDLE if *event* is destroyed or of another simulation.
+        TypeError: *event* is not an event.
+    """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     check_event(scope, event)
@@ -204,7 +352,16 @@ async def GetEventTimestamp(event: Event) -> int:
 
 
 async def GetEventAvailNum() -> int:
-    """How many more event ids the current device has."""
+    """Return how many event ids the current device has left.
+
+    Stands for aclrtGetEventAvailNum; CUDA has no such call.
+
+    Waits:
+        all rules: For nothing.
+
+    Returns:
+        The number of ids.
+    """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     runtime.pay(runtime.costs.other)
@@ -213,8 +370,26 @@ async def GetEventAvailNum() -> int:
 
 
 async def QueryEventStatus(event: Event) -> Status:
-    """Has the last record of *event* completed? If there was none: yes, but no for the classes of events whose waits
-    need one.
+    """Return whether the last record of *event* has completed.
+
+    Stands for aclrtQueryEventStatus and cudaEventQuery; also called EventQuery. A loop of queries that can never end
+    raises DeadlockError.
+
+    Args:
+        event: The event.
+
+    Waits:
+        all rules: For nothing; an answer of NOT_READY lets other tasks run first.
+
+    Returns:
+        Status.COMPLETE or Status.NOT_READY. A snapshot event that was never recorded is complete (measured:
+        query-never-recorded); events of the other classes, which ACL has, are not.
+
+    Raises:
+        AclError: The kind of the failure if the context of the event has failed; NOT_SUPPORTED for an event created
+            with EXTERNAL; INVALID_HANDLE if *event* is destroyed or of another simulation.
+        DeadlockError: The answer has been NOT_READY again and again, and can never change.
+        TypeError: *event* is not an event.
     """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
@@ -230,13 +405,46 @@ async def QueryEventStatus(event: Event) -> Status:
 
 
 async def SynchronizeEvent(event: Event) -> None:
-    """Wait until the last record of *event* has completed; if there was none, for nothing."""
+    """Wait until the last record of *event* has completed.
+
+    Stands for aclrtSynchronizeEvent and cudaEventSynchronize; also called EventSynchronize.
+
+    Args:
+        event: The event.
+
+    Waits:
+        all rules: For the work that the last record stands for, and not for work queued later (measured:
+            sync-event-partial); for nothing if there was no record. A host that has to wait for an event created with
+            *blocking* wakes later.
+
+    Raises:
+        AclError: The kind of the failure if the context of the event, or under ACL's rules the stream of the record,
+            has failed; NOT_SUPPORTED for an event created with EXTERNAL; INVALID_HANDLE if *event* is destroyed or of
+            another simulation.
+        DeadlockError: The work can never complete.
+        TypeError: *event* is not an event.
+    """
     await _synchronize(current(), "SynchronizeEvent", event, None, site_of(_getframe(1)))
 
 
 async def SynchronizeEventWithTimeout(event: Event, timeout: int) -> None:
-    """SynchronizeEvent for *timeout* milliseconds of simulated time at the longest, or for ever if that is -1; see
-    SynchronizeStreamWithTimeout.
+    """Wait as SynchronizeEvent() does, for at most *timeout* milliseconds.
+
+    Stands for aclrtSynchronizeEventWithTimeout; CUDA has no such call.
+
+    Args:
+        event: The event.
+        timeout: Milliseconds of simulated time, 1 or more; -1 is no limit.
+
+    Waits:
+        all rules: For the work that the last record stands for, at most *timeout*.
+
+    Raises:
+        AclError: EVENT_TIMEOUT if the time is over, in which case the work goes on; INVALID_VALUE for a *timeout* of 0
+            or below -1; NOT_SUPPORTED for an event created with EXTERNAL; the kind of the failure if the context or the
+            stream has failed; INVALID_HANDLE if *event* is destroyed or of another simulation.
+        DeadlockError: The work can never complete, and there is no limit.
+        TypeError: *timeout* is not an int, or *event* is not an event.
     """
     scope = current()
     limit = limit_of(scope.runtime, timeout, Kind.EVENT_TIMEOUT)
@@ -262,10 +470,26 @@ def _check_host(scope: Scope, event: Event) -> None:
 
 
 async def EventElapsedTime(start: Event, end: Event) -> float:
-    """Milliseconds from the record of *start* to that of *end*, negative if they came the other way round.
+    """Return the time from the record of *start* to the record of *end*.
+
+    Stands for aclrtEventElapsedTime and cudaEventElapsedTime.
+
+    Args:
+        start: An event with timing, whose record has completed.
+        end: Another of the same device.
+
+    Waits:
+        all rules: For nothing: synchronise with *end* first.
+
+    Returns:
+        Milliseconds, negative if *end* came before *start* (measured: elapsed-reversed). Work of other streams may have
+        run in between (measured: elapsed-cross-stream).
 
     Raises:
-        AclError: one was never recorded, was created without timing, or has not completed.
+        AclError: NO_TIMING if one was created without timing; NOT_RECORDED if one was never recorded; NO_TIME_YET if a
+            record has not completed; INVALID_HANDLE if one is destroyed, of another simulation, or if they are of
+            different devices.
+        TypeError: One is not an event.
     """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns

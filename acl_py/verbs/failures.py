@@ -25,7 +25,24 @@ class FailureMode(IntEnum):
 
 
 async def SetStreamFailureMode(stream: StreamLike, mode: int) -> None:
-    """Say what a failure of work of *stream* does. Once it stops on failure, that stays so."""
+    """Set what happens after work of *stream* has failed.
+
+    Stands for aclrtSetStreamFailureMode; CUDA has no such call: there each failure is that of the whole context.
+
+    Args:
+        stream: The stream; None is the default one.
+        mode: FailureMode.CONTINUE, as at first: later work runs. FailureMode.STOP: nothing more runs in the whole
+            context, and every call that touches it fails. STOP cannot be taken back.
+
+    Waits:
+        cuda, cuda_per_thread: For nothing: the call is refused.
+        acl: For nothing.
+
+    Raises:
+        AclError: NOT_SUPPORTED under CUDA's rules, or to take STOP back; INVALID_VALUE for another *mode*;
+            INVALID_HANDLE, FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used here.
+        TypeError: *stream* is not a stream.
+    """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     _check_rules(runtime, "SetStreamFailureMode")
@@ -42,15 +59,39 @@ async def SetStreamFailureMode(stream: StreamLike, mode: int) -> None:
 
 
 async def SetOpWaitTimeOut(seconds: int) -> None:
-    """Limit how long a stream waits for an event, a notify or a value: the waits of all streams that are queued from
-    now on. 0, as at first, is no limit. A wait that is over tells the next synchronisation of its stream.
+    """Limit how long a stream waits for an event, a notify or a value.
+
+    Stands for aclrtSetOpWaitTimeout; CUDA has no such call. The limit holds for all waits of streams that are queued
+    from now on. When one is over, the next synchronisation of its stream raises OP_WAIT_TIMEOUT.
+
+    Args:
+        seconds: Whole seconds of simulated time; 0, as at first, is no limit.
+
+    Waits:
+        cuda, cuda_per_thread: For nothing: the call is refused.
+        acl: For nothing.
+
+    Raises:
+        AclError: NOT_SUPPORTED under CUDA's rules; INVALID_VALUE if *seconds* is not a whole number, 0 or more.
     """
     await _set_limit("SetOpWaitTimeOut", "op_wait_ns", seconds, site_of(_getframe(1)))
 
 
 async def SetOpExecuteTimeOut(seconds: int) -> None:
-    """Limit how long a kernel that is launched from now on may run; one that would run longer fails after that time. 0,
-    as at first, is no limit.
+    """Limit how long a kernel may run.
+
+    Stands for aclrtSetOpExecuteTimeOut; CUDA has no such call. The limit holds for all launches from now on. A kernel
+    that would run longer fails after that time with OP_EXECUTE_TIMEOUT, on a cube core with CUBE_TIMEOUT.
+
+    Args:
+        seconds: Whole seconds of simulated time; 0, as at first, is no limit.
+
+    Waits:
+        cuda, cuda_per_thread: For nothing: the call is refused.
+        acl: For nothing.
+
+    Raises:
+        AclError: NOT_SUPPORTED under CUDA's rules; INVALID_VALUE if *seconds* is not a whole number, 0 or more.
     """
     await _set_limit("SetOpExecuteTimeOut", "op_execute_ns", seconds, site_of(_getframe(1)))
 
@@ -91,8 +132,22 @@ class _Teller(Observer):
 
 
 async def SetExceptionInfoCallback(callback: Callable[[ExceptionInfo], object] | None) -> None:
-    """Let *callback* be told of each task that fails, at that instant; it must not call verbs. The last one set counts,
-    and None ends it.
+    """Let *callback* be called for each task on a device that fails, at that instant.
+
+    Stands for aclrtSetExceptionInfoCallback; CUDA has no such call. The last callback that was set counts. It must not
+    call verbs.
+
+    Args:
+        callback: A function of one ExceptionInfo, or None to end it.
+
+    Waits:
+        all rules: For nothing.
+
+    Raises:
+        TypeError: *callback* cannot be called.
+
+    Example:
+        await SetExceptionInfoCallback(lambda info: print(info.op, info.code, info.what))
     """
     scope = here()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns

@@ -19,7 +19,33 @@ from device_model.work import Fill
 
 
 async def MemsetAsync(dst: Memory, dest_max: int, value: int, count: int, stream: StreamLike = None) -> Completion:
-    """Queue a fill of *count* bytes of *dst*, device or pinned memory, with the byte *value*, in *stream*."""
+    """Queue a fill of *count* bytes of *dst* with the byte *value* in *stream*.
+
+    Stands for aclrtMemsetAsync and cudaMemsetAsync. A fill of no bytes is checked, but is no work.
+
+    Args:
+        dst: Device or pinned memory, as in MemcpyAsync().
+        dest_max: The room at *dst*, in bytes.
+        value: The byte; of a larger int the lowest eight bits count.
+        count: How many bytes to fill, at most *dest_max*.
+        stream: The stream; None is the default one, LEGACY_STREAM and PER_THREAD_STREAM name CUDA's.
+
+    Waits:
+        cuda, cuda_per_thread: For nothing, except for room if the hardware queue is full (measured:
+            memset-async-pinned).
+        acl: For nothing, except for room; for pageable memory, which only ACL's rules allow, until the stream has done
+            all earlier work, and then the host fills it itself.
+
+    Returns:
+        The completion of the fill.
+
+    Raises:
+        AclError: INVALID_VALUE if *count* is negative or larger than *dest_max*, if *dst* has less, or is pageable
+            under CUDA's rules; INVALID_ADDRESS or NULL_POINTER if it is no living memory; INVALID_HANDLE,
+            FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used here.
+        DeadlockError: The stream can never make room.
+        TypeError: *count*, *dest_max* or *value* is not an int, or *stream* is not a stream.
+    """
     scope = current()
     runtime, site = scope.runtime, site_of(_getframe(1))
     found = resolve(scope, stream)
@@ -28,8 +54,27 @@ async def MemsetAsync(dst: Memory, dest_max: int, value: int, count: int, stream
 
 
 async def Memset(dst: Memory, dest_max: int, value: int, count: int) -> None:
-    """Fill *count* bytes of *dst* in the default stream; the host waits only for pinned memory (measured:
-    memset-busy). Under ACL's rules at once and outside all streams, done on return, also of pageable memory.
+    """Fill *count* bytes of *dst* with the byte *value*.
+
+    Stands for aclrtMemset and cudaMemset. A fill of no bytes is checked, but is no work.
+
+    Args:
+        dst: Device or pinned memory, as in MemcpyAsync(); under ACL's rules also pageable memory.
+        dest_max: The room at *dst*, in bytes.
+        value: The byte; of a larger int the lowest eight bits count.
+        count: How many bytes to fill, at most *dest_max*.
+
+    Waits:
+        cuda, cuda_per_thread: The fill is queued in the default stream. For device memory the host waits for nothing
+            (measured: memset-idle, memset-busy); for pinned memory until the fill is done.
+        acl: Until the fill is done. It is made at once and outside all streams.
+
+    Raises:
+        AclError: INVALID_VALUE if *count* is negative or larger than *dest_max*, if *dst* has less, or is pageable
+            under CUDA's rules; INVALID_ADDRESS or NULL_POINTER if it is no living memory; the kind of the failure if
+            the context has failed.
+        DeadlockError: The fill can never be made.
+        TypeError: *count*, *dest_max* or *value* is not an int.
     """
     scope = current()
     runtime, site = scope.runtime, site_of(_getframe(1))

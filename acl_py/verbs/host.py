@@ -13,7 +13,19 @@ _T = TypeVar("_T")
 
 
 async def HostWork(us: float) -> None:
-    """Keep the host busy for *us* microseconds: the other tasks of the loop do not get on meanwhile."""
+    """Keep the host busy for *us* microseconds of simulated time.
+
+    Stands for the program's own work on the host; no vendor has such a call. Other tasks do not run meanwhile.
+
+    Args:
+        us: Microseconds, 0 or more.
+
+    Waits:
+        all rules: For nothing; the devices go on meanwhile.
+
+    Raises:
+        ValueError: *us* is not a finite number, 0 or more.
+    """
     scope = here()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     runtime.pay(nanoseconds("us of HostWork()", us, 1000))
@@ -21,7 +33,19 @@ async def HostWork(us: float) -> None:
 
 
 async def Sleep(us: float) -> None:
-    """Let the calling task rest for *us* microseconds of simulated time, and others run."""
+    """Let the calling task rest for *us* microseconds of simulated time while other tasks run.
+
+    Stands for the program's own sleep; no vendor has such a call. asyncio.sleep() would wait in real time.
+
+    Args:
+        us: Microseconds, 0 or more. Sleep(0) lets other tasks run once.
+
+    Waits:
+        all rules: Until the time is over.
+
+    Raises:
+        ValueError: *us* is not a finite number, 0 or more.
+    """
     scope = here()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     delay = nanoseconds("us of Sleep()", us, 1000)
@@ -38,7 +62,28 @@ async def Sleep(us: float) -> None:
 
 
 async def HostThread(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-    """Run *function* in a thread while simulated time stands still, and return what it returns."""
+    """Run *function* in a thread while simulated time stands still.
+
+    Stands for the program's own slow work, such as reading a file; no vendor has such a call. Other tasks go on
+    meanwhile until they wait for a device. The function must not wait for a device.
+
+    Args:
+        function: An ordinary function.
+        args: Its positional arguments.
+        kwargs: Its keyword arguments.
+
+    Waits:
+        all rules: For nothing in simulated time, which stands still until the function has returned.
+
+    Returns:
+        Whatever *function* returns.
+
+    Raises:
+        BaseException: Whatever *function* raises.
+
+    Example:
+        size = await HostThread(len, b"read from a file")
+    """
     scope = here()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     result: _T = await runtime.bridge.in_thread(function, *args, **kwargs)
@@ -48,7 +93,16 @@ async def HostThread(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kw
 
 
 async def GetLastError() -> int:
-    """The code of this task's last error, which is thereby forgotten; 0 if there was none."""
+    """Return the code of the last error of the calling task, and forget it.
+
+    Stands for aclrtGetLastError and cudaGetLastError.
+
+    Waits:
+        all rules: For nothing.
+
+    Returns:
+        The code under the rules in force; 0 if there was no error.
+    """
     scope = here()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     runtime.pay(runtime.costs.other)
@@ -59,7 +113,16 @@ async def GetLastError() -> int:
 
 
 async def PeekAtLastError() -> int:
-    """The code of this task's last error, which stays."""
+    """Return the code of the last error of the calling task, and keep it.
+
+    Stands for aclrtPeekAtLastError and cudaPeekAtLastError.
+
+    Waits:
+        all rules: For nothing.
+
+    Returns:
+        The code under the rules in force; 0 if there was no error.
+    """
     scope = here()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     runtime.pay(runtime.costs.other)

@@ -341,9 +341,36 @@ def block_kernel(
 async def LaunchKernel(
     kernel: Launchable, block_dim: int, args: Sequence[Any] = (), stream: StreamLike = None
 ) -> Completion:
-    """Queue *kernel* with *block_dim* blocks and *args* in *stream*, which must be of the current device.
+    """Queue *kernel* with *block_dim* blocks in *stream*.
 
-    Returns its completion. What it writes is there at its simulated end; an exception in it is found at a later call.
+    Stands for aclrtLaunchKernel and cudaLaunchKernel. The bytes that the kernel writes are there at its simulated end.
+    An exception in it is a failure of the launch, and a later call raises it: see the rules of errors in acl_py.errors.
+
+    Args:
+        kernel: A function made a kernel with @kernel, @block_kernel or @asc.kernel.
+        block_dim: The number of blocks, from 1 to 2**31 - 1.
+        args: The arguments of the function; memory as a buffer, an Array or an address.
+        stream: The stream, of the current device; None is the default one.
+
+    Waits:
+        all rules: For nothing, except for room if the hardware queue is full.
+
+    Returns:
+        The completion of the launch.
+
+    Raises:
+        AclError: INVALID_LAUNCH for a wrong number of blocks; INVALID_ADDRESS, NULL_POINTER or INVALID_VALUE for an
+            argument that is no living memory of the device; INVALID_HANDLE if *stream* is of another device;
+            NOT_SUPPORTED for a core kernel on a device without AI cores; INVALID_HANDLE, FOREIGN_STREAM or
+            NOT_SUPPORTED if *stream* cannot be used here.
+        DeadlockError: The stream can never make room.
+        TypeError: *kernel* is not a kernel, *block_dim* is not an int, *stream* is not a stream, or the number of
+            *args* is wrong.
+        ValueError: The cost of the kernel, computed from *args*, is not a finite number, 0 or more.
+
+    Example:
+        await LaunchKernel(double, 8, (buffer,), stream)
+        await double[8, stream](buffer)  # the same, shorter
     """
     scope = scope_var.get() or found()  # current(), written out: this is the hot path
     runtime = scope.runtime

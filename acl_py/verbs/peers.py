@@ -15,7 +15,23 @@ from device_model.rules import PeerAccess
 
 
 async def DeviceCanAccessPeer(device: int, peer: int) -> bool:
-    """May *device* be given access to *peer*? All devices of a simulation may, but to themselves."""
+    """Return whether *device* can be given access to the memory of *peer*.
+
+    Stands for aclrtDeviceCanAccessPeer and cudaDeviceCanAccessPeer.
+
+    Args:
+        device: The number of the device that would have access.
+        peer: The number of the device whose memory it is.
+
+    Waits:
+        all rules: For nothing.
+
+    Returns:
+        True for two different devices of a simulation, False for a device and itself.
+
+    Raises:
+        AclError: INVALID_DEVICE if there is no such device.
+    """
     scope = here()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     can = runtime.device(device) is not runtime.device(peer)
@@ -25,8 +41,21 @@ async def DeviceCanAccessPeer(device: int, peer: int) -> bool:
 
 
 async def DeviceEnablePeerAccess(peer: int, flags: int = 0) -> None:
-    """Give the current device access to *peer*, until DeviceDisablePeerAccess or a reset of either; *flags* is 0. Does
-    not wait for work. A second time is an error under CUDA's rules (704).
+    """Give the current device access to the memory of *peer*.
+
+    Stands for aclrtDeviceEnablePeerAccess and cudaDeviceEnablePeerAccess. The access lasts until
+    DeviceDisablePeerAccess(), or until one of the devices is reset. To enable it twice does nothing under ACL's rules.
+
+    Args:
+        peer: The number of the other device.
+        flags: 0; there are no flags.
+
+    Waits:
+        all rules: For nothing.
+
+    Raises:
+        AclError: PEER_ACCESS_ENABLED at the second call under CUDA's rules; INVALID_DEVICE if there is no such device;
+            INVALID_VALUE if *peer* is the current device or *flags* is not 0.
     """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
@@ -44,7 +73,20 @@ async def DeviceEnablePeerAccess(peer: int, flags: int = 0) -> None:
 
 
 async def DeviceDisablePeerAccess(peer: int) -> None:
-    """Take DeviceEnablePeerAccess back. Copies that are queued already keep their way."""
+    """Take the access of the current device to the memory of *peer* back.
+
+    Stands for aclrtDeviceDisablePeerAccess and cudaDeviceDisablePeerAccess. Copies that are queued keep their route.
+
+    Args:
+        peer: The number of the other device.
+
+    Waits:
+        all rules: For nothing.
+
+    Raises:
+        AclError: PEER_ACCESS_MISSING if there is no access; INVALID_DEVICE if there is no such device; INVALID_VALUE if
+            *peer* is the current device.
+    """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     device = scope.context.device
@@ -59,7 +101,23 @@ async def DeviceDisablePeerAccess(peer: int) -> None:
 
 
 async def DevicePeerAccessStatus(device: int, peer: int) -> bool:
-    """Has *device* access to *peer* now?"""
+    """Return whether *device* has access to the memory of *peer* now.
+
+    Stands for aclrtDevicePeerAccessStatus; CUDA has no such call.
+
+    Args:
+        device: The number of the device that may have access.
+        peer: The number of the device whose memory it is.
+
+    Waits:
+        all rules: For nothing.
+
+    Returns:
+        Whether DeviceEnablePeerAccess() is in force.
+
+    Raises:
+        AclError: INVALID_DEVICE if there is no such device.
+    """
     scope = here()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     runtime.device(peer)

@@ -18,7 +18,24 @@ from device_model.streams import Stream
 
 
 async def CreateNotify(flag: int = 0) -> Notify:
-    """Create a notify, a binary semaphore, on the current device; *flag* must be 0."""
+    """Create a notify, a binary semaphore for streams, on the current device.
+
+    Stands for aclrtCreateNotify; CUDA has no such call.
+
+    Args:
+        flag: 0, which makes a notify for hosts and devices alike.
+
+    Waits:
+        cuda, cuda_per_thread: For nothing: the call is refused.
+        acl: For nothing.
+
+    Returns:
+        The notify, which is clear.
+
+    Raises:
+        AclError: NOT_SUPPORTED under CUDA's rules, or for another *flag*; NO_NOTIFY_LEFT if all notifies of the device
+            are in use.
+    """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     check_signals(runtime, "CreateNotify")
@@ -38,7 +55,21 @@ async def CreateNotify(flag: int = 0) -> Notify:
 
 
 async def DestroyNotify(notify: Notify) -> None:
-    """Destroy *notify*; who waits for it goes on waiting."""
+    """Destroy *notify*; streams that wait for it keep waiting.
+
+    Stands for aclrtDestroyNotify; CUDA has no such call.
+
+    Args:
+        notify: The notify.
+
+    Waits:
+        cuda, cuda_per_thread: For nothing: there are no notifies.
+        acl: For nothing.
+
+    Raises:
+        AclError: INVALID_HANDLE if *notify* is destroyed or of another simulation.
+        TypeError: *notify* is not a notify.
+    """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     check_notify(scope, notify)
@@ -49,7 +80,27 @@ async def DestroyNotify(notify: Notify) -> None:
 
 
 async def RecordNotify(notify: Notify, stream: StreamLike = None) -> Completion:
-    """Set *notify* when *stream* comes to it; two records before a wait count once."""
+    """Set *notify* when *stream* comes to the record.
+
+    Stands for aclrtRecordNotify; CUDA has no such call. Two records before a wait count as one. WaitAndResetNotify()
+    has an example.
+
+    Args:
+        notify: The notify.
+        stream: The stream; None is the default one, LEGACY_STREAM and PER_THREAD_STREAM name CUDA's.
+
+    Waits:
+        cuda, cuda_per_thread: For nothing: there are no notifies.
+        acl: For nothing.
+
+    Returns:
+        The completion of the record.
+
+    Raises:
+        AclError: INVALID_HANDLE if *notify* is destroyed or of another simulation; INVALID_HANDLE, FOREIGN_STREAM or
+            NOT_SUPPORTED if *stream* cannot be used here.
+        TypeError: *notify* is not a notify, or *stream* is not a stream.
+    """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     found = resolve(scope, stream)
@@ -62,10 +113,35 @@ async def RecordNotify(notify: Notify, stream: StreamLike = None) -> Completion:
 
 
 async def WaitAndResetNotify(notify: Notify, stream: StreamLike = None, timeout: int = 0) -> Completion:
-    """Let what is queued in *stream* from now on wait until *notify* is set, and clear it: one record lets one wait
-    pass, also one made later.
+    """Let the work that is queued in *stream* from now on wait until *notify* is set, and clear it then.
 
-    After *timeout* seconds, if that is not 0, the stream goes on, and its next synchronisation says so.
+    Stands for aclrtWaitAndResetNotify; CUDA has no such call. The host does not wait. One record lets one wait pass,
+    also a record that is made after the wait.
+
+    Args:
+        notify: The notify.
+        stream: The stream; None is the default one, LEGACY_STREAM and PER_THREAD_STREAM name CUDA's.
+        timeout: Whole seconds of simulated time, below 2**32; 0 is no limit. After that the stream goes on, and its
+            next synchronisation raises OP_WAIT_TIMEOUT. A shorter SetOpWaitTimeOut() counts instead.
+
+    Waits:
+        cuda, cuda_per_thread: For nothing: there are no notifies.
+        acl: For nothing.
+
+    Returns:
+        The completion of the wait.
+
+    Raises:
+        AclError: INVALID_HANDLE if *notify* is destroyed or of another simulation; INVALID_VALUE if *timeout* is too
+            long; INVALID_HANDLE, FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used here.
+        TypeError: *notify* is not a notify, *stream* is not a stream, or *timeout* is not such a number.
+
+    Example:
+        notify = await CreateNotify()
+        await WaitAndResetNotify(notify, stream)
+        await LaunchKernel(work, 8, (), stream)  # begins when the other stream has come to its record
+        await LaunchKernel(work, 8, (), other)
+        await RecordNotify(notify, other)
     """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
@@ -82,7 +158,21 @@ async def WaitAndResetNotify(notify: Notify, stream: StreamLike = None, timeout:
 
 
 async def ResetNotifies(notifies: Sequence[Notify]) -> None:
-    """Clear several notifies at once, outside all streams (aclrtNotifyBatchReset)."""
+    """Clear several notifies at once, outside all streams.
+
+    Stands for aclrtNotifyBatchReset; CUDA has no such call.
+
+    Args:
+        notifies: The notifies.
+
+    Waits:
+        cuda, cuda_per_thread: For nothing: there are no notifies.
+        acl: For nothing.
+
+    Raises:
+        AclError: INVALID_HANDLE if one is destroyed or of another simulation.
+        TypeError: One is not a notify.
+    """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     for notify in notifies:
@@ -94,7 +184,29 @@ async def ResetNotifies(notifies: Sequence[Notify]) -> None:
 
 
 async def ValueWrite(address: Any, value: int, flag: int = 0, stream: StreamLike = None) -> Completion:
-    """Write the eight bytes of *value* to the device memory at *address* when *stream* comes to it."""
+    """Write the eight bytes of *value* to the device memory at *address* when *stream* comes to the write.
+
+    Stands for aclrtValueWrite and cuStreamWriteValue64. ValueWait() has an example.
+
+    Args:
+        address: Eight bytes of device memory, at a multiple of 8: a buffer, a part of one, or an address.
+        value: A number from 0 to 2**64 - 1.
+        flag: 0; there are no flags.
+        stream: The stream; None is the default one, LEGACY_STREAM and PER_THREAD_STREAM name CUDA's.
+
+    Waits:
+        cuda, cuda_per_thread: For nothing: the call is refused.
+        acl: For nothing.
+
+    Returns:
+        The completion of the write.
+
+    Raises:
+        AclError: NOT_SUPPORTED under CUDA's rules; INVALID_ADDRESS, NULL_POINTER or INVALID_VALUE if *address* is no
+            such memory; INVALID_VALUE for another *flag*; INVALID_HANDLE, FOREIGN_STREAM or NOT_SUPPORTED if *stream*
+            cannot be used here.
+        TypeError: *value* is not such a number, or *stream* is not a stream.
+    """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     found, allocation, offset = _word(scope, "ValueWrite", address, value, stream)
@@ -108,10 +220,37 @@ async def ValueWrite(address: Any, value: int, flag: int = 0, stream: StreamLike
 
 
 async def ValueWait(address: Any, value: int, flag: int = Compare.GEQ, stream: StreamLike = None) -> Completion:
-    """Let what is queued in *stream* from now on wait until the eight bytes of device memory at *address* compare with
-    *value* as *flag* says.
+    """Let the work that is queued in *stream* from now on wait until the eight bytes at *address* compare with *value*
+    as *flag* says.
 
-    Whatever work writes them counts: ValueWrite, copies, kernels.
+    Stands for aclrtValueWait and cuStreamWaitValue64. The host does not wait. Work of any kind may write the bytes:
+    ValueWrite(), copies, kernels.
+
+    Args:
+        address: Eight bytes of device memory, at a multiple of 8: a buffer, a part of one, or an address.
+        value: A number from 0 to 2**64 - 1.
+        flag: A member of Compare: how the bytes, as an unsigned number, must compare with *value*.
+        stream: The stream; None is the default one, LEGACY_STREAM and PER_THREAD_STREAM name CUDA's.
+
+    Waits:
+        cuda, cuda_per_thread: For nothing: the call is refused.
+        acl: For nothing.
+
+    Returns:
+        The completion of the wait.
+
+    Raises:
+        AclError: NOT_SUPPORTED under CUDA's rules; INVALID_ADDRESS, NULL_POINTER or INVALID_VALUE if *address* is no
+            such memory; INVALID_VALUE for another *flag*; INVALID_HANDLE, FOREIGN_STREAM or NOT_SUPPORTED if *stream*
+            cannot be used here.
+        TypeError: *value* is not such a number, or *stream* is not a stream.
+
+    Example:
+        await MemsetAsync(buffer, 8, 0, 8, stream)
+        await SynchronizeStream(stream)
+        await ValueWait(buffer, 3, Compare.GEQ, stream)
+        await LaunchKernel(work, 8, (), stream)  # begins when the bytes are 3 or more
+        await ValueWrite(buffer, 3, 0, other)
     """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns

@@ -83,8 +83,22 @@ def resolve(scope: Scope, stream: StreamLike) -> Stream:
 async def CreateStream(*, nonblocking: bool = False, priority: int = 0) -> Stream:
     """Create a stream in the current context.
 
-    A *nonblocking* stream takes no part in the default-stream rule. A smaller *priority* is more urgent: its kernels
-    get the next free cores, at block boundaries. It is clamped to what DeviceGetStreamPriorityRange() gives.
+    Stands for aclrtCreateStream and cudaStreamCreateWithPriority.
+
+    Args:
+        nonblocking: True for a stream that takes no part in the default-stream rule of CUDA's legacy stream.
+        priority: The smaller, the more urgent: kernels of an urgent stream get the next free cores, at block
+            boundaries. It is clamped to the range of DeviceGetStreamPriorityRange().
+
+    Waits:
+        all rules: For nothing.
+
+    Returns:
+        The stream.
+
+    Raises:
+        AclError: NO_STREAM_LEFT if all streams of the device are in use.
+        TypeError: *priority* is not an int.
     """
     scope = current()
     site = site_of(_getframe(1))
@@ -94,11 +108,30 @@ async def CreateStream(*, nonblocking: bool = False, priority: int = 0) -> Strea
 
 
 async def CreateStreamWithConfig(priority: int, flag: int) -> Stream:
-    """Create a stream with aclrt's configuration; only under ACL's rules.
+    """Create a stream with aclrt's configuration.
 
-    *priority* is clamped to 0, the most urgent, to 7. *flag* adds StreamFlag's: FAST_LAUNCH and FAST_SYNC cost nothing
-    here and gain nothing. The work of PERSISTENT, CPU_SCHEDULE and DEVICE_USE_ONLY streams waits for a model to run it;
-    a host that synchronises with such a stream does not wait.
+    Stands for aclrtCreateStreamWithConfig; CUDA has no such call.
+
+    Args:
+        priority: 0, the most urgent, to 7; it is clamped to this range.
+        flag: 0, or members of StreamFlag combined. FAST_LAUNCH and FAST_SYNC change nothing here. The work of a
+            PERSISTENT, CPU_SCHEDULE or DEVICE_USE_ONLY stream waits for a model to run it, and a host that synchronises
+            with such a stream does not wait.
+
+    Waits:
+        cuda, cuda_per_thread: For nothing: the call is refused.
+        acl: For nothing.
+
+    Returns:
+        The stream.
+
+    Raises:
+        AclError: NOT_SUPPORTED under CUDA's rules; NO_STREAM_LEFT if all streams of the device are in use;
+            INVALID_VALUE for an unknown *flag*.
+        TypeError: *priority* or *flag* is not an int.
+
+    Example:
+        urgent = await CreateStreamWithConfig(0, StreamFlag.FAST_LAUNCH | StreamFlag.FAST_SYNC)
     """
     scope = current()
     runtime, site = scope.runtime, site_of(_getframe(1))
@@ -130,7 +163,16 @@ def _create(scope: Scope, name: str, nonblocking: bool, priority: int, bound: bo
 
 
 async def DeviceGetStreamPriorityRange() -> tuple[int, int]:
-    """The least and the most urgent priority of a stream: (0, -5) under CUDA's rules, (7, 0) under ACL's."""
+    """Return the range of stream priorities.
+
+    Stands for aclrtDeviceGetStreamPriorityRange and cudaDeviceGetStreamPriorityRange.
+
+    Waits:
+        all rules: For nothing.
+
+    Returns:
+        The least and the most urgent priority: (0, -5) under CUDA's rules, (7, 0) under ACL's.
+    """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     runtime.pay(runtime.costs.other)
@@ -139,7 +181,23 @@ async def DeviceGetStreamPriorityRange() -> tuple[int, int]:
 
 
 async def StreamGetPriority(stream: StreamLike = None) -> int:
-    """The priority of *stream*, as it was clamped when the stream was created."""
+    """Return the priority of *stream*, clamped as it was when the stream was created.
+
+    Stands for aclrtStreamGetPriority and cudaStreamGetPriority.
+
+    Args:
+        stream: The stream; None is the default one, LEGACY_STREAM and PER_THREAD_STREAM name CUDA's.
+
+    Waits:
+        all rules: For nothing.
+
+    Returns:
+        The priority; a smaller one is more urgent.
+
+    Raises:
+        AclError: INVALID_HANDLE, FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used here.
+        TypeError: *stream* is not a stream.
+    """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     found = resolve(scope, stream)
@@ -149,7 +207,16 @@ async def StreamGetPriority(stream: StreamLike = None) -> int:
 
 
 async def GetStreamAvailableNum() -> int:
-    """How many more streams the current device has."""
+    """Return how many more streams can be created on the current device.
+
+    Stands for aclrtGetStreamAvailableNum; CUDA has no such call.
+
+    Waits:
+        all rules: For nothing.
+
+    Returns:
+        The number of streams.
+    """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     runtime.pay(runtime.costs.other)
@@ -158,8 +225,22 @@ async def GetStreamAvailableNum() -> int:
 
 
 async def DestroyStream(stream: Stream) -> None:
-    """Destroy *stream*; what is queued in it completes. Under CUDA's rules the host does not wait for that (measured:
-    destroy-stream-busy), under ACL's it does; cancelled meanwhile, it has destroyed nothing.
+    """Destroy *stream*; its work completes.
+
+    Stands for aclrtDestroyStream and cudaStreamDestroy. A call that is cancelled while it waits has destroyed nothing.
+
+    Args:
+        stream: The stream, as CreateStream() returned it.
+
+    Waits:
+        cuda, cuda_per_thread: For nothing (measured: destroy-stream-busy).
+        acl: For all work of the stream.
+
+    Raises:
+        AclError: DEFAULT_STREAM for a default stream; INVALID_HANDLE, FOREIGN_STREAM or NOT_SUPPORTED if *stream*
+            cannot be used here.
+        DeadlockError: Under ACL's rules, the work can never complete.
+        TypeError: *stream* is not a stream.
     """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
@@ -183,7 +264,21 @@ def _destroyable(scope: Scope, stream: StreamLike) -> Stream:
 
 
 async def DestroyStreamForce(stream: Stream) -> None:
-    """Destroy *stream* and drop what is queued in it; the host does not wait."""
+    """Destroy *stream* and drop the work that is queued in it.
+
+    Stands for aclrtDestroyStreamForce; CUDA has no such call. Work that runs ends without effect.
+
+    Args:
+        stream: The stream, as CreateStream() returned it.
+
+    Waits:
+        all rules: For nothing.
+
+    Raises:
+        AclError: DEFAULT_STREAM for a default stream; INVALID_HANDLE, FOREIGN_STREAM or NOT_SUPPORTED if *stream*
+            cannot be used here.
+        TypeError: *stream* is not a stream.
+    """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     found = _destroyable(scope, stream)
@@ -195,9 +290,20 @@ async def DestroyStreamForce(stream: Stream) -> None:
 
 
 async def StreamAbort(stream: Stream) -> None:
-    """Drop what is queued in *stream* and stop what runs; who synchronises with it next is told so.
+    """Drop the work that is queued in *stream*, and let the work that runs end without effect.
 
-    Streams that wait for events of its dropped work go on: here an event of dropped work counts as reached.
+    Stands for aclrtStreamAbort; CUDA has no such call. The next synchronisation with the stream raises STREAM_ABORTED.
+    Streams that wait for events of dropped work go on: such an event counts as reached.
+
+    Args:
+        stream: The stream; None is the default one.
+
+    Waits:
+        all rules: For nothing.
+
+    Raises:
+        AclError: INVALID_HANDLE, FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used here.
+        TypeError: *stream* is not a stream.
     """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
@@ -212,20 +318,54 @@ def _aborted(stream: Stream, site: Site) -> DeviceError:
 
 
 async def SynchronizeStream(stream: StreamLike = None) -> None:
-    """Wait until all work queued in *stream* has completed; of the legacy stream, also that of all blocking streams.
+    """Wait until all work that is queued in *stream* has completed.
+
+    Stands for aclrtSynchronizeStream and cudaStreamSynchronize.
+
+    Args:
+        stream: The stream; None is the default one, LEGACY_STREAM and PER_THREAD_STREAM name CUDA's.
+
+    Waits:
+        cuda, cuda_per_thread: For the work of the stream. Of the legacy stream, also for the work of all blocking
+            streams of its context, but not of non-blocking ones (measured: legacy-sync, legacy-sync-nonblocking).
+        acl: For the work of the stream.
 
     Raises:
-        AclError: the work of the context failed; under ACL's rules, that of the stream.
-        DeadlockError: it can never complete.
+        AclError: The kind of the failure if the context of the stream has failed, or under ACL's rules the stream
+            itself; INVALID_HANDLE, FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used here.
+        DeadlockError: The work can never complete.
+        TypeError: *stream* is not a stream.
     """
     await _synchronize(current(), "SynchronizeStream", stream, None, site_of(_getframe(1)))
 
 
 async def SynchronizeStreamWithTimeout(stream: StreamLike, timeout: int) -> None:
-    """SynchronizeStream for *timeout* milliseconds of simulated time at the longest, or for ever if that is -1.
+    """Wait as SynchronizeStream() does, for at most *timeout* milliseconds.
+
+    Stands for aclrtSynchronizeStreamWithTimeout; CUDA has no such call, and its rules give the code of
+    cudaErrorTimeout.
+
+    Args:
+        stream: The stream; None is the default one, LEGACY_STREAM and PER_THREAD_STREAM name CUDA's.
+        timeout: Milliseconds of simulated time, 1 or more; -1 is no limit.
+
+    Waits:
+        cuda, cuda_per_thread: For the work of the stream, and of the legacy stream also for that of all blocking
+            streams, at most *timeout*.
+        acl: For the work of the stream, at most *timeout*.
 
     Raises:
-        AclError: also when the time is over; the work goes on. CUDA has no such call; its rules say cudaErrorTimeout.
+        AclError: STREAM_TIMEOUT if the time is over, in which case the work goes on and the error says what blocks it;
+            INVALID_VALUE for a *timeout* of 0 or below -1; the kind of the failure if the context or the stream has
+            failed; INVALID_HANDLE, FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used here.
+        DeadlockError: The work can never complete, and there is no limit.
+        TypeError: *timeout* is not an int, or *stream* is not a stream.
+
+    Example:
+        try:
+            await SynchronizeStreamWithTimeout(stream, 20)
+        except AclError as error:
+            print(error)  # what the stream waits for
     """
     scope = current()
     limit = limit_of(scope.runtime, timeout, Kind.STREAM_TIMEOUT)
@@ -254,7 +394,26 @@ def _wait_of(stream: Stream) -> Completion:
 
 
 async def StreamQuery(stream: StreamLike = None) -> Status:
-    """Has all work queued in *stream* completed? Of the legacy stream: that of all blocking streams, too."""
+    """Return whether all work that is queued in *stream* has completed.
+
+    Stands for aclrtStreamQuery and cudaStreamQuery. A loop of queries that can never end raises DeadlockError.
+
+    Args:
+        stream: The stream; None is the default one, LEGACY_STREAM and PER_THREAD_STREAM name CUDA's.
+
+    Waits:
+        all rules: For nothing; an answer of NOT_READY lets other tasks run first.
+
+    Returns:
+        Status.COMPLETE or Status.NOT_READY. Of the legacy stream, whether the work of all blocking streams has
+        completed, too (measured: legacy-query).
+
+    Raises:
+        AclError: The kind of the failure if the context of the stream has failed; INVALID_HANDLE, FOREIGN_STREAM or
+            NOT_SUPPORTED if *stream* cannot be used here.
+        DeadlockError: The answer has been NOT_READY again and again, and can never change.
+        TypeError: *stream* is not a stream.
+    """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     found = resolve(scope, stream)
@@ -283,10 +442,32 @@ async def answered(scope: Scope, known: Completion | None, poll: Poll) -> None:
 
 
 async def StreamWaitEvent(stream: StreamLike, event: Event) -> None:
-    """Let what is queued in *stream* from now on wait for the last record of *event*.
+    """Let the work that is queued in *stream* from now on wait for the last record of *event*.
 
-    A record made later does not count, and an event never recorded has no effect (measured: wait-then-rerecord,
-    wait-never-recorded).
+    Stands for aclrtStreamWaitEvent and cudaStreamWaitEvent. The host does not wait. A record that is made later does
+    not count (measured: wait-then-rerecord), and a wait for an event that was never recorded has no effect (measured:
+    wait-never-recorded); under ACL's rules it is refused. An event of CreateEventWithFlag() is a level instead: the
+    wait lasts until a record, also one made later, has set it. On the legacy stream a wait holds all blocking streams
+    (measured: legacy-wait-only).
+
+    Args:
+        stream: The stream that waits; None is the default one.
+        event: The event.
+
+    Waits:
+        all rules: For nothing.
+
+    Raises:
+        AclError: WAIT_WITHOUT_RECORD under ACL's rules; NOT_SUPPORTED if the event was created without SYNC, or does
+            not suit a stream that waits for a model; INVALID_HANDLE if *event* is destroyed or of another simulation;
+            INVALID_HANDLE, FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used here.
+        TypeError: *stream* is not a stream, or *event* is not an event.
+
+    Example:
+        await LaunchKernel(work, 8, (), stream)
+        await RecordEvent(event, stream)
+        await StreamWaitEvent(other, event)
+        await LaunchKernel(work, 8, (), other)  # begins when the first has ended
     """
     scope = scope_var.get() or found()  # current(), written out: this is the hot path
     runtime = scope.runtime
