@@ -17,12 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from device_model.aicore.blas import one_thread
-from device_model.aicore.core.debug import Message
 from device_model.aicore.core.findings import Findings, KernelAssertionError, KernelHangError
 from device_model.aicore.core.machine import Core, Strand
 from device_model.aicore.core.memories import GlobalMemory
 from device_model.aicore.core.names import CoreType, KernelType
-from device_model.aicore.core.program import Program
+from device_model.aicore.core.program import Message, Program
 from device_model.aicore.core.spec import CoreSpec
 from device_model.aicore.core.tensors import DTYPES, GlobalBuffer
 from device_model.aicore.cube.mmad import CubeUnit

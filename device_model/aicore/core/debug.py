@@ -11,32 +11,8 @@ from typing import Any
 from device_model.aicore.core.findings import KernelAssertionError
 from device_model.aicore.core.machine import running
 from device_model.aicore.core.names import Pipe
-from device_model.aicore.core.program import Instruction, Kind, Program
+from device_model.aicore.core.program import Kind, Message
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
-
-
-class Message:
-    """A message of a kernel: its *text*, the *program* of the core that wrote it, and its *instruction*."""
-
-    __slots__ = ("instruction", "program", "text")
-
-    def __init__(self, program: Program, instruction: Instruction, text: str) -> None:
-        self.program = program
-        self.instruction = instruction
-        self.text = text
-
-    @property
-    def cycle(self) -> float | None:
-        """When the scalar pipe wrote it, in core cycles from the start of the task; None if there are no times."""
-        return getattr(self.instruction, "start", None)
-
-    def __str__(self) -> str:
-        cycle = self.cycle
-        when = "" if cycle is None else f", cycle {cycle:.0f}"
-        return f"[{self.program}{when}] {self.text}"
-
-    def __repr__(self) -> str:
-        return f"<Message {self}>"
 
 
 def printf(text: str, *args: Any) -> None:
@@ -80,9 +56,8 @@ def assert_(condition: object, text: str = "", *args: Any) -> None:
     raise KernelAssertionError(message)
 
 
-_LENGTHS = re.compile(
-    r"(%[-+ #0]*[\d*]*(?:\.[\d*]*)?)(?:hh|ll|[zjt])(?=[a-zA-Z])"
-)  # lengths of C's printf that Python lacks
+# The length modifiers of C's printf that Python does not know.
+_LENGTHS = re.compile(r"(%[-+ #0]*[\d*]*(?:\.[\d*]*)?)(?:hh|ll|[zjt])(?=[a-zA-Z])")
 
 
 def _formatted(text: str, args: tuple[Any, ...]) -> str:

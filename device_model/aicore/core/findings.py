@@ -10,11 +10,8 @@ Some mistakes do not stop a card: it runs on, and the results are wrong, or righ
 
 from collections.abc import Iterator
 from enum import Enum
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from device_model.aicore.core.debug import Message
-    from device_model.aicore.core.program import Instruction, Program, Site
+from device_model.aicore.core.program import Instruction, Message, Program, Site
 
 
 class Rule(Enum):
@@ -60,8 +57,8 @@ class Finding:
         rule: Rule,
         text: str,
         where: str,
-        sites: "tuple[Site, ...]",
-        instructions: "tuple[Instruction, ...]" = (),
+        sites: tuple[Site, ...],
+        instructions: tuple[Instruction, ...] = (),
         missing: str = "",
     ) -> None:
         self.rule = rule
@@ -128,7 +125,7 @@ class KernelError(Exception):
 class KernelHangError(KernelError):
     """A core kernel would never end. *pipes* holds, for each pipe that hangs, its program and the wait at its head."""
 
-    def __init__(self, what: str, remedy: str, pipes: "tuple[tuple[Program, Instruction], ...]" = ()) -> None:
+    def __init__(self, what: str, remedy: str, pipes: tuple[tuple[Program, Instruction], ...] = ()) -> None:
         super().__init__(what, remedy)
         self.pipes = pipes
 
@@ -136,7 +133,7 @@ class KernelHangError(KernelError):
 class KernelAssertionError(KernelError):
     """assert_() failed in a kernel. *message* says where and, if the launch is timed, at which core cycle."""
 
-    def __init__(self, message: "Message") -> None:
+    def __init__(self, message: Message) -> None:
         super().__init__("an assertion of a kernel failed")
         self.message = message
 

@@ -21,12 +21,11 @@ from device_model.aicore.core.findings import Finding, Findings, KernelError, Ru
 from device_model.aicore.core.hazards import ALWAYS, Clock
 from device_model.aicore.core.memories import Bytes, GlobalMemory, LocalMemory, Memory, Range
 from device_model.aicore.core.names import EVENT_OF, EVENTS_OF, PIPES, SPACES_OF, CoreType, HardEvent, Pipe, Space
-from device_model.aicore.core.program import Flow, Instruction, Kind, Program, Site
+from device_model.aicore.core.program import Flow, Instruction, Kind, Message, Program, Site
 from device_model.aicore.core.spec import CoreSpec
 
 if TYPE_CHECKING:
     from device_model.aicore.flags.crossing import Crossing
-    from device_model.aicore.flags.queues import TPipe
 
 _PACKAGE = "device_model.aicore"  # and all of its rooms
 _IN_ORDER = (Pipe.S, Pipe.V, Pipe.M)
@@ -41,10 +40,17 @@ Knowledge = dict[int, tuple[int, ...]]  # core -> the last finished access of ea
 
 
 class Combining(Protocol):
-    """A mode of copies to GM: they are combined with what is there. SetAtomicAdd and its like set one."""
+    """A mode in which copies to GM are combined with the bytes there. SetAtomicAdd, for one, sets it."""
 
     def into(self, writes: Sequence[Range], compute: Callable[[], object]) -> Callable[[], object]:
-        """*compute*, which writes to *writes* in GM, with its results combined with what they held."""
+        """Return a function that calls *compute* and combines its results with the former bytes of *writes* in GM."""
+
+
+class Destroyable(Protocol):
+    """The TPipe of a core, as the end of a kernel sees it."""
+
+    def Destroy(self) -> None:
+        """Wait for all its buffers and all pipes, and free all memory."""
 
 
 class Core:
@@ -94,7 +100,7 @@ class Core:
         ratio: int,
         crossing: "Crossing",
         findings: Findings,
-        messages: list[Any],
+        messages: list[Message],
         hazards: bool,
         weak: bool,
     ) -> None:
@@ -113,7 +119,7 @@ class Core:
         self.scalar = 0  # cycles of the scalar pipe since the last instruction
         self.memories: dict[Space, LocalMemory] = {}
         self.unit: Any = None  # its VectorUnit or CubeUnit, from its first use on
-        self.tpipe: TPipe | None = None
+        self.tpipe: Destroyable | None = None
         self.mask: tuple[int, ...] = ALL_LANES  # of SetVectorMask, lowest word first
         self.counts_mask = False
         self.atomic: Combining | None = None  # how copies are combined with the bytes in GM

@@ -217,3 +217,33 @@ class Program:
 
     def __repr__(self) -> str:
         return f"<Program {self}: {len(self.instructions)} instructions>"
+
+
+class Message:
+    """A message of a kernel (`debug.printf`).
+
+    Attributes:
+        program: The program of the core that wrote it.
+        instruction: The instruction of the scalar pipe that stands for it, which has its line and its time.
+        text: The message, without a newline at its end.
+    """
+
+    __slots__ = ("instruction", "program", "text")
+
+    def __init__(self, program: Program, instruction: Instruction, text: str) -> None:
+        self.program = program
+        self.instruction = instruction
+        self.text = text
+
+    @property
+    def cycle(self) -> float | None:
+        """When the scalar pipe wrote it, in core cycles from the start of the task; None if there are no times."""
+        return getattr(self.instruction, "start", None)
+
+    def __str__(self) -> str:
+        cycle = self.cycle
+        when = "" if cycle is None else f", cycle {cycle:.0f}"
+        return f"[{self.program}{when}] {self.text}"
+
+    def __repr__(self) -> str:
+        return f"<Message {self}>"

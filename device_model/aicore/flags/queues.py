@@ -516,6 +516,6 @@ def GetTPipePtr() -> TPipe:
         KernelError: The kernel has made no TPipe yet, or destroyed it.
     """
     core = running()
-    if core.tpipe is None:
+    if not isinstance(core.tpipe, TPipe):
         raise KernelError(f"{core.program} has no TPipe", "make one first: pipe = TPipe()")
     return core.tpipe

@@ -18,7 +18,6 @@ import numpy as np
 from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import RoundMode
 from device_model.aicore.core.tensors import LocalTensor
-from device_model.aicore.vector import math as vm
 from device_model.aicore.vector.casts import CASTS, cast
 from device_model.aicore.vector.masks import (
     BINARY,
@@ -31,6 +30,21 @@ from device_model.aicore.vector.masks import (
     counted,
     frozen,
     strided,
+)
+from device_model.aicore.vector.math import (
+    add_relu,
+    axpy,
+    larger,
+    leaky_relu,
+    multiply_add,
+    multiply_add_relu,
+    reciprocal,
+    relu,
+    rsqrt,
+    shift_left,
+    shift_right,
+    smaller,
+    subtract_relu,
 )
 from device_model.aicore.vector.unit import (
     Plan,
@@ -340,41 +354,41 @@ Add = _binary("Add", np.add, NUMBERS, "dst = src0 + src1; integers wrap.")
 Sub = _binary("Sub", np.subtract, NUMBERS, "dst = src0 - src1; integers wrap.")
 Mul = _binary("Mul", np.multiply, NUMBERS, "dst = src0 * src1; integers wrap.")
 Div = _binary("Div", np.divide, FLOATS, "dst = src0 / src1.")
-Max = _binary("Max", vm.larger, NUMBERS, "dst = the larger of src0 and src1; NaN if one is.")
-Min = _binary("Min", vm.smaller, NUMBERS, "dst = the smaller of src0 and src1; NaN if one is.")
+Max = _binary("Max", larger, NUMBERS, "dst = the larger of src0 and src1; NaN if one is.")
+Min = _binary("Min", smaller, NUMBERS, "dst = the smaller of src0 and src1; NaN if one is.")
 And = _binary("And", np.bitwise_and, BITS, "dst = src0 & src1, bit by bit.")
 Or = _binary("Or", np.bitwise_or, BITS, "dst = src0 | src1, bit by bit.")
-AddRelu = _binary("AddRelu", vm.add_relu, (*FLOATS, "int16"), "dst = max(src0 + src1, 0).")
-SubRelu = _binary("SubRelu", vm.subtract_relu, (*FLOATS, "int16"), "dst = max(src0 - src1, 0).")
+AddRelu = _binary("AddRelu", add_relu, (*FLOATS, "int16"), "dst = max(src0 + src1, 0).")
+SubRelu = _binary("SubRelu", subtract_relu, (*FLOATS, "int16"), "dst = max(src0 - src1, 0).")
 MulAddDst = _binary(
     "MulAddDst",
-    vm.multiply_add,
+    multiply_add,
     FLOATS,
     "dst = src0 * src1 + dst, rounded once; sources may be half where dst is float.",
     reads_dst=2,
     widens=True,
 )
-FusedMulAdd = _binary("FusedMulAdd", vm.multiply_add, FLOATS, "dst = src0 * dst + src1, rounded once.", reads_dst=1)
+FusedMulAdd = _binary("FusedMulAdd", multiply_add, FLOATS, "dst = src0 * dst + src1, rounded once.", reads_dst=1)
 FusedMulAddRelu = _binary(
-    "FusedMulAddRelu", vm.multiply_add_relu, FLOATS, "dst = max(src0 * dst + src1, 0), rounded once.", reads_dst=1
+    "FusedMulAddRelu", multiply_add_relu, FLOATS, "dst = max(src0 * dst + src1, 0), rounded once.", reads_dst=1
 )
 
 Abs = unary("Abs", np.abs, FLOATS, "dst = |src|.")
 Exp = unary("Exp", np.exp, FLOATS, "dst = e to the power of src.")
 Ln = unary("Ln", np.log, FLOATS, "dst = natural logarithm of src.")
 Sqrt = unary("Sqrt", np.sqrt, FLOATS, "dst = square root of src.")
-Rsqrt = unary("Rsqrt", vm.rsqrt, FLOATS, "dst = 1 / square root of src.")
-Reciprocal = unary("Reciprocal", vm.reciprocal, FLOATS, "dst = 1 / src.")
-Relu = unary("Relu", vm.relu, (*FLOATS, "int32"), "dst = max(src, 0).")
+Rsqrt = unary("Rsqrt", rsqrt, FLOATS, "dst = 1 / square root of src.")
+Reciprocal = unary("Reciprocal", reciprocal, FLOATS, "dst = 1 / src.")
+Relu = unary("Relu", relu, (*FLOATS, "int32"), "dst = max(src, 0).")
 Not = unary("Not", np.invert, BITS, "dst = ~src, bit by bit.")
 
 Adds = _scalar("Adds", np.add, NUMBERS, "dst = src + scalar.")
 Muls = _scalar("Muls", np.multiply, NUMBERS, "dst = src * scalar.")
-Maxs = _scalar("Maxs", vm.larger, NUMBERS, "dst = the larger of src and scalar.")
-Mins = _scalar("Mins", vm.smaller, NUMBERS, "dst = the smaller of src and scalar.")
-ShiftLeft = _scalar("ShiftLeft", vm.shift_left, SHIFTED, "dst = src << scalar, which is 0 to the width of the type.")
-ShiftRight = _scalar("ShiftRight", vm.shift_right, SHIFTED, "dst = src >> scalar; negative numbers stay negative.")
-LeakyRelu = _scalar("LeakyRelu", vm.leaky_relu, FLOATS, "dst = src where it is not negative, else src * scalar.")
+Maxs = _scalar("Maxs", larger, NUMBERS, "dst = the larger of src and scalar.")
+Mins = _scalar("Mins", smaller, NUMBERS, "dst = the smaller of src and scalar.")
+ShiftLeft = _scalar("ShiftLeft", shift_left, SHIFTED, "dst = src << scalar, which is 0 to the width of the type.")
+ShiftRight = _scalar("ShiftRight", shift_right, SHIFTED, "dst = src >> scalar; negative numbers stay negative.")
+LeakyRelu = _scalar("LeakyRelu", leaky_relu, FLOATS, "dst = src where it is not negative, else src * scalar.")
 
 
 def Axpy(
@@ -401,7 +415,7 @@ def Axpy(
         check_type("Axpy", "src", src, FLOATS if dst.dtype == np.float32 else ("float16",))
         to, at, to_next, at_next = repeat_params
         strides = ((at, at_next), (to, to_next))
-        plan = elementwise(unit, "Axpy", vm.axpy, dst, (src, dst), mask, repeat_time, (to, to_next), strides)
+        plan = elementwise(unit, "Axpy", axpy, dst, (src, dst), mask, repeat_time, (to, to_next), strides)
         unit.plans[key] = plan
     unit.issue(plan, partial(plan.compute, typed("Axpy", scalar, src.dtype)))
 

@@ -4,12 +4,12 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from device_model.aicore.core.tensors import LocalTensor
-from device_model.aicore.vector import math as vm
 from device_model.aicore.vector.elementwise import NUMBERS, WORDS, Strides, access_of, elementwise, typed, unary
 from device_model.aicore.vector.masks import Lanes, UnaryRepeatParams, frozen
+from device_model.aicore.vector.math import copy
 from device_model.aicore.vector.unit import check_type, lanes_of, vector_unit
 
-_copy = unary("Copy", vm.copy, WORDS, "")
+_copy = unary("Copy", copy, WORDS, "")
 
 
 class CopyRepeatParams(NamedTuple):
