@@ -1,7 +1,7 @@
-"""The threads of BLAS while blocks run: one.
+"""Limits BLAS to one thread while blocks run.
 
-A cube core multiplies small tiles, tens of thousands of them. A BLAS with several threads spins at the end of each
-product until its threads have met, which takes a hundred times as long as the product.
+A cube core multiplies tens of thousands of small tiles. A BLAS library with several threads spins at the end of each
+product until its threads have met, which takes a hundred times as long as the product itself.
 """
 
 from collections.abc import Iterator
@@ -16,10 +16,11 @@ _limited = Lock()
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Limit the BLAS libraries of this process to one thread, and put back what there was, however the block ends.
+    """Limit the BLAS libraries of this process to one thread, and restore the former limits at the end.
 
-    The limit is the process's, and only the thread that has set it can end it (OpenBLAS without OpenMP). So of launches
-    side by side in several threads the first has it, and a launch that outlives it goes on without.
+    The limit holds for the whole process, and only the thread that set it can lift it (OpenBLAS without OpenMP). So
+    when several threads launch kernels at the same time, the first launch sets the limit. A launch that runs longer
+    than the first continues without it.
     """
     if not _limited.acquire(blocking=False):
         yield
@@ -33,5 +34,5 @@ def one_thread() -> Iterator[None]:
 
 @cache
 def _libraries() -> ThreadpoolController:
-    """The BLAS libraries in this process that can be controlled, perhaps none; looking for them takes milliseconds."""
+    """Return the BLAS libraries of this process that can be controlled; the search takes milliseconds."""
     return ThreadpoolController().select(user_api="blas")

@@ -1,4 +1,4 @@
-"""One AI core: its instructions and program, its memories and tensors, its hazards, and what is found wrong.
+"""One AI core: its instructions and program, its memories and tensors, its hazards, and findings about kernels.
 
-May import nothing else of aicore.
+Imports no other room of aicore.
 """

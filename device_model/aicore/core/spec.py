@@ -1,4 +1,9 @@
-"""What an AI core is, in numbers: sizes, rates and costs, from the `[aicore]` table of a profile."""
+"""The numbers of an AI core: sizes, rates and costs, from the `[aicore]` table of a profile.
+
+Rates of memory shared by all cores are in GB/s, since they do not follow the clock of the cores; rates of a core are in
+bytes per cycle, and costs in cycles, where they do. Fields that end in `_ns` are times, those that end in `_permille`
+are thousandths. A profile (`device_model/profiles`) gives the source of each value.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,8 +14,8 @@ from typing import Any
 from device_model.aicore.core.names import CoreType, Space
 from device_model.amounts import Count, Few
 
-# Start-up and cycles per repeat of 256 bytes, without bank conflicts (measured on a 910B3 by PTO's authors; those of
-# AddScalar and other unmeasured ones follow the theory of elements per cycle).
+# Start-up cycles, and cycles per repeat of 256 bytes without bank conflicts. Measured on a 910B3 by PTO's authors.
+# AddScalar and other instructions that were not measured follow the theoretical number of elements per cycle.
 _VECTOR: Mapping[str, tuple[float, float]] = MappingProxyType(
     {
         "default": (25, 1), "Add": (24, 1), "Sub": (24, 1), "Mul": (25, 1), "Div": (31, 4), "Max": (23, 1),
@@ -31,7 +36,7 @@ _MMAD: Mapping[str, int] = MappingProxyType({"float16": 1, "bfloat16": 1, "int8"
 
 @dataclass(frozen=True)
 class CoreSpec:
-    """The AI cores of a card. Cycles are core cycles; the source of each value stands in the profile."""
+    """The AI cores of a card. Cycles are cycles of a core; the profile gives the source of each value."""
 
     mhz: Count
     cube_cores: Few
@@ -44,23 +49,23 @@ class CoreSpec:
     bt_bytes: Count
     fb_bytes: Count
     l2_bytes: Count
-    hbm_gbps: Count  # what all cores together get
-    hbm_l1_permille: int  # of the time that HBM needs to read a byte to UB, for one to L1
-    l2_gbps: Count
-    read_bytes_per_cycle: Count  # of one core, GM to UB, beyond the L2
-    hit_read_gbps: Count  # of one core, from the L2
-    write_bytes_per_cycle: Count
+    hbm_gbps: Count  # of all cores together
+    hbm_l1_permille: int  # time of HBM to read a byte to L1, relative to a byte to UB
+    l2_gbps: Count  # of all cores together
+    read_bytes_per_cycle: Count  # of one core, GM to UB, from HBM
+    hit_read_gbps: Count  # of one core, GM to UB, from the L2
+    write_bytes_per_cycle: Count  # of one core
     l1_read_bytes_per_cycle: Count
     l1_read_gbps: Count
     l0c_write_gbps: Count
-    request_bytes: Count
-    l1_request_bytes: Count
-    bypass_row_permille: int  # of the time, for rows shorter than a line that bypass the L2
-    write_back_permille: int  # of the time that HBM needs to read a byte, for one that the L2 writes back
-    write_back_bytes: int  # that wait for HBM to have time, at most
-    same_lines_per_us: Count  # pieces of lines, of all cores that read or write the same ones
-    queue_ns: int  # of latency more when HBM is fully loaded
-    latency_spread_ns: int  # between the nearest and the farthest core
+    request_bytes: Count  # smallest transfer between GM and UB
+    l1_request_bytes: Count  # smallest transfer from GM to L1
+    bypass_row_permille: int  # relative time of rows that are shorter than a line and bypass the L2
+    write_back_permille: int  # time of HBM for a byte that the L2 writes back, relative to a byte read
+    write_back_bytes: int  # size of the buffer for evicted bytes that HBM has not written yet
+    same_lines_per_us: Count  # pieces that all cores at the same lines get together
+    queue_ns: int  # latency added when HBM is fully loaded
+    latency_spread_ns: int  # difference between the nearest and the farthest core
     read_latency_ns: int
     hit_latency_ns: int
     write_latency_ns: int
@@ -90,7 +95,7 @@ class CoreSpec:
 
     @property
     def vector(self) -> Mapping[str, tuple[float, float]]:
-        """Start-up and cycles per repeat of each vector instruction."""
+        """Start-up cycles and cycles per repeat of each vector instruction, by name."""
         return _VECTOR
 
     @property
@@ -100,12 +105,12 @@ class CoreSpec:
 
     @cached_property
     def cores(self) -> Mapping[CoreType, int]:
-        """How many cores of each type."""
+        """The number of cores of each type."""
         return {CoreType.AIC: self.cube_cores, CoreType.AIV: self.vector_cores}
 
     @cached_property
     def space_bytes(self) -> Mapping[Space, int]:
-        """The size of each memory of a core."""
+        """The size of each memory of a core, in bytes."""
         return {
             Space.UB: self.ub_bytes, Space.L1: self.l1_bytes, Space.L0A: self.l0a_bytes, Space.L0B: self.l0b_bytes,
             Space.L0C: self.l0c_bytes, Space.BT: self.bt_bytes, Space.FB: self.fb_bytes,
@@ -113,7 +118,7 @@ class CoreSpec:
 
     @cached_property
     def local_copy_bytes_per_cycle(self) -> Mapping[Any, int]:
-        """Rates of the copies inside a core, by where from and where to."""
+        """Rates of the copies inside a core, by (source, destination)."""
         return {
             (Space.UB, Space.UB): 256, (Space.L1, Space.L0A): 256, (Space.L1, Space.L0B): 128, (Space.L1, Space.BT): 32,
             (Space.L1, Space.FB): 32, (Space.L0C, Space.L1): 128,
@@ -121,5 +126,5 @@ class CoreSpec:
 
     @property
     def read_write_conflict(self) -> float:
-        """Cycles per repeat that a read and a write of one bank cost."""
+        """Cycles that a repeat loses when one of its reads and its write meet in a bank."""
         return self.read_write_conflict_permille / 1000

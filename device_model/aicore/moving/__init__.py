@@ -1,4 +1,4 @@
-"""Copies between the memories of a core, and copies that are combined with what is in global memory.
+"""Copies between the memories of a core and global memory, and atomics: copies that add to global memory.
 
-May import core, and no other room of aicore.
+Imports core, and no other room of aicore.
 """

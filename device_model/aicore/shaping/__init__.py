@@ -1,4 +1,4 @@
-"""From shapes to cores: tiling, selection of kernels, balance, tuning, and advice on a launch.
+"""How a shape is spread over cores: tiling, selection of kernels, balance, tuning, and advice on a launch.
 
-May import all rooms of aicore and the runner.
+Imports any room of aicore, and the runner.
 """

@@ -1,4 +1,4 @@
-"""When instructions run: the pipes of each core are played, with bandwidth, bursts and the L2 cache.
+"""When instructions run: each pipe of each core takes its instructions in order; cores share bandwidth and the L2.
 
-May import core, and no other room of aicore.
+Imports core, and no other room of aicore.
 """

@@ -1,8 +1,13 @@
-"""Bandwidth that flows share: max-min fair over all that draw on one memory.
+"""Bandwidth that flows share: each memory divides its bandwidth among its flows, max-min fair.
 
-Flows that may take the same rate at most all have the same rate at any time: they are one class. Each class keeps one
-clock of bytes that a flow of it has had; a flow ends when that clock has gone on by its size. So whatever joins or
-leaves changes a few rates, and no flow.
+A *flow* is a copy in progress: a number of bytes from or to one memory, with a rate that it cannot exceed (its cap).
+Max-min fair means: a flow whose cap is below the equal share gets its cap, and the bandwidth it leaves is divided
+among the others in the same way.
+
+All flows with the same cap have the same rate at any time, so they form one class. A class counts the bytes that each
+of its flows has received since the class was last empty. A flow that starts at reading r of that counter and moves n
+bytes ends at reading r + n. So when a flow starts or ends, only the rates of a few classes change; nothing is updated
+for each flow. A launch has thousands of flows and a handful of classes.
 """
 
 from collections.abc import Hashable, Sequence
@@ -16,9 +21,9 @@ _WINDOW = 2000  # cycles over which the load of a memory is averaged
 
 
 class Demand(NamedTuple):
-    """What a flow asks for: *nbytes* of *memory*, *cap* bytes per cycle at most, after *latency_ns*.
+    """A flow's request: *nbytes* of *memory* (its index), at most *cap* bytes per cycle, after *latency_ns*.
 
-    Flows of one *group* that may take the same get *together* bytes per cycle at most, all of them.
+    All flows of one *group* and cap get at most *together* bytes per cycle in sum.
     """
 
     memory: int
@@ -33,26 +38,26 @@ class _Class(Generic[What]):
     __slots__ = ("cap", "ends", "given", "rate", "together")
 
     def __init__(self, cap: float, together: float) -> None:
-        self.cap = cap  # bytes per cycle of one flow at most
-        self.together = together  # of all its flows at most
-        self.rate = 0.0
-        self.given = 0.0  # bytes that each of its flows has had since it had none
-        self.ends: list[tuple[float, int, What]] = []  # a heap: at which reading of `given` each flow ends
+        self.cap = cap  # most bytes per cycle of one flow
+        self.together = together  # most bytes per cycle of all its flows in sum
+        self.rate = 0.0  # bytes per cycle of one flow, now
+        self.given = 0.0  # bytes that each flow has received since the class was last empty
+        self.ends: list[tuple[float, int, What]] = []  # a heap: the reading of `given` at which each flow ends
 
 
 class Bandwidth(Generic[What]):
-    """Memories with so many bytes per cycle in all, and what flows from and to them; times are cycles.
+    """Memories that flows share, each with a total rate in bytes per cycle; times are cycles.
 
-    What one memory moves passes the next one too (HBM behind the L2).
+    The bytes that a memory moves also use the bandwidth of the next one: all traffic of HBM passes the L2.
     """
 
     def __init__(self, totals: Sequence[float]) -> None:
         self.now = 0.0
-        self.mean_load = 0.0  # of the first memory, of late: what share of its bandwidth was in use
-        self.owed = 0.0  # bytes that the first memory is still to take, when nobody else wants it
-        self._load = 0.0  # of the first memory, now
+        self.mean_load = 0.0  # share of the first memory's bandwidth in use, averaged over _WINDOW
+        self.owed = 0.0  # bytes that the first memory still has to write, in time that no flow uses
+        self._load = 0.0  # share of the first memory's bandwidth in use now
         self._next_end = inf
-        self._is_stale = False  # do rates, and what follows from them, still have to be found?
+        self._is_stale = False  # True if rates, and `_next_end`, must be computed anew
         self._classes: dict[tuple[int, float, object], _Class[What]] = {}
         self._active: list[list[_Class[What]]] = [[] for _ in totals]  # by memory
         self._memories = list(zip(totals, self._active, strict=True))
@@ -60,12 +65,12 @@ class Bandwidth(Generic[What]):
         self._sequence = 0
 
     def add(self, at: float, what: What, demand: Demand) -> None:
-        """*what* moves what *demand* says, from *at* on, or from now if that is over."""
+        """Start a flow for *demand* at cycle *at*, or now if that is past; *what* is returned when it ends."""
         self._sequence += 1
         heappush(self._starts, (at, self._sequence, what, demand))
 
     def next_ended(self) -> list[What]:
-        """Go on until flows end: what ended then; nothing if there are no more flows."""
+        """Advance until a flow ends; return those that end then, or an empty list if no flow is left."""
         starts = self._starts
         ended: list[What] = []
         while not ended:
@@ -73,21 +78,21 @@ class Bandwidth(Generic[What]):
                 self._share()
             if starts and (self._is_stale or starts[0][0] <= self._next_end):
                 at, _, what, demand = heappop(starts)
-                self._go_on(at)
+                self._advance(at)
                 self._begin(what, demand)
             elif self._next_end is inf:
                 break
             else:
-                self._go_on(self._next_end)
+                self._advance(self._next_end)
                 self._end(ended)
         return ended
 
     def _end(self, ended: list[What]) -> None:
-        """Take out what ends now, into *ended*."""
+        """Move the flows that end now to *ended*."""
         for active in self._active:
             before = len(ended)
             for each in active:
-                # A late clock is coarse: what it cannot tell from its end has ended.
+                # Floats have 53 bits: late in a launch, a flow ends once its rest is below what the clock resolves.
                 ends, reached = each.ends, each.given + _EPSILON + each.rate * self.now * 1e-15
                 while ends and ends[0][0] <= reached:
                     ended.append(heappop(ends)[2])
@@ -98,17 +103,17 @@ class Bandwidth(Generic[What]):
     def _begin(self, what: What, demand: Demand) -> None:
         memory, nbytes, cap, _, group, together = demand
         key = memory, cap, group
-        found = self._classes.get(key)
-        if found is None:
-            found = self._classes[key] = _Class(cap, together)
-        if not found.ends:
-            found.given = 0.0
-            self._active[memory].append(found)
+        class_ = self._classes.get(key)
+        if class_ is None:
+            class_ = self._classes[key] = _Class(cap, together)
+        if not class_.ends:
+            class_.given = 0.0
+            self._active[memory].append(class_)
         self._sequence += 1
-        heappush(found.ends, (found.given + nbytes, self._sequence, what))
+        heappush(class_.ends, (class_.given + nbytes, self._sequence, what))
         self._is_stale = True
 
-    def _go_on(self, now: float) -> None:
+    def _advance(self, now: float) -> None:
         passed = now - self.now
         if passed > 0.0:
             load = self._load
@@ -121,7 +126,7 @@ class Bandwidth(Generic[What]):
             self.now = now
 
     def _share(self) -> None:
-        """New rates: nobody gets more than it can take, the rest is shared evenly."""
+        """Compute the rate of each class: its cap if that is below the fair share, otherwise the fair share."""
         now, next_end, used = self.now, inf, 0.0
         for total, active in self._memories:
             flows, wanted = 0, 0.0

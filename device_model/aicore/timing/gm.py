@@ -1,14 +1,15 @@
-"""What copies ask of GM: how many bytes they move to and from HBM or the L2, how fast at most, and after what latency.
+"""The demands of copies on GM: how many bytes they move from or to HBM and the L2, at which rate, after which latency.
 
-* A copy is cut into pieces at lines of 512 bytes; a core asks for so many pieces per cycle, short or long. So rows that
-  are shorter than a line cannot use a core's bandwidth.
-* It moves whole requests, of 128 bytes to UB and 256 to L1. Rows of a line and more that do not begin at a line move
-  whole lines.
-* Reads of what the L2 has come from there. Others come from HBM, and stay in the L2 unless the tensor says not. What is
-  on its way there for another core does not come twice, but not before it has come for that one.
-* Writes go to the L2. What they, or reads, evict there is written to HBM first if it is dirty.
-* Copies that begin in a line at which one of another core began a moment ago get so many pieces per cycle, all of
-  them together, whichever lines they are.
+* A copy is cut into pieces at lines of 512 bytes. A core requests a fixed number of pieces per cycle, short or long, so
+  rows that are shorter than a line cannot use all its bandwidth.
+* A copy moves whole requests: 128 bytes to UB, 256 bytes to L1. Rows that are at least a line long and do not begin at
+  a line move whole lines.
+* Bytes that are in the L2 are read from there. Others are read from HBM, and stay in the L2 unless the tensor bypasses
+  it. Bytes that are on their way to the L2 for another core are not read again, but arrive no earlier than for that
+  core.
+* Writes go to the L2. When a read or a write evicts dirty bytes from the L2, these are written to HBM first.
+* Copies of several cores that begin in the same line within a moment are crowded: all crowded copies together get a
+  fixed number of pieces per cycle, whichever lines they are at.
 """
 
 from collections.abc import Hashable, Sequence
@@ -22,17 +23,18 @@ from device_model.aicore.timing.l2 import Cache
 
 LINE = 512  # bytes of a line of the L2
 HBM, L2 = 0, 1  # the memories whose bandwidth is shared
-_MOMENT = 2000  # cycles before and after a core asks for a line in which it is crowded for others
-_PARTS = 4  # of a copy: what it waits for beyond its own bytes is rounded to these, so that rates are few
+_MOMENT = 2000  # cycles within which two cores at one line are in each other's way
+# The bytes that a copy waits for, beyond its own, are rounded to quarters of it: so there are few classes of rates.
+_PARTS = 4
 
 
 class _Usual(NamedTuple):
-    """What a copy asks for when nothing is written back for it and no other core is at its lines."""
+    """The demand of a copy for which nothing is written back, and at whose lines no other core is."""
 
     demand: Demand
     pieces: int
     moved: int  # bytes
-    cycles: float  # that its pieces take a core at least
+    cycles: float  # least time of a core for its pieces
 
 
 class Gm:
@@ -44,12 +46,12 @@ class Gm:
         self._spec = spec
         self._cache = Cache(spec.l2_bytes)
         self._same_lines = spec.same_lines_per_us / spec.mhz  # pieces per cycle
-        # By line at which copies of more than one core begin: whose was the last one, and when.
-        self._asked: dict[Hashable, tuple[int, float]] = dict.fromkeys(_shared(programs), (-1, -inf))
-        self._bringers: dict[Hashable, Instruction] = {}  # by such a line: the last copy that brought it from HBM
-        self.behind: dict[Instruction, Instruction] = {}  # copies, and whose bytes they wait for
+        # For each line at which copies of more than one core begin: the core and the cycle of the last copy.
+        self._last_at: dict[Hashable, tuple[int, float]] = dict.fromkeys(_shared(programs), (-1, -inf))
+        self._fetchers: dict[Hashable, Instruction] = {}  # the last copy that read such a line from HBM
+        self.behind: dict[Instruction, Instruction] = {}  # a copy -> the copy whose bytes it waits for
         self._usual: dict[Hashable, _Usual] = {}
-        # Bytes per cycle of a core, by way and path: from and to HBM, and the L2.
+        # Bytes per cycle of a core, by direction and path: with HBM, and with the L2.
         self._rates = {
             (Direction.READ, "ub"): (spec.read_bytes_per_cycle, spec.hit_read_gbps * per_cycle),
             (Direction.READ, "l1"): (spec.l1_read_bytes_per_cycle, spec.l1_read_gbps * per_cycle),
@@ -59,9 +61,12 @@ class Gm:
         }
 
     def ask(self, each: Instruction, flow: Flow, core: int, at: float) -> Demand:
-        """What *flow*, that of *each* on *core*, asks for at cycle *at* if it is the next to touch the L2."""
+        """Return the demand of *flow*, that of *each* on *core*, at cycle *at*; update the L2 accordingly.
+
+        Call it in the order in which copies start: what is in the L2 depends on all copies before.
+        """
         missing, evicted = self._cache.touch(flow)
-        if self._asked and flow.direction is Direction.READ:
+        if self._last_at and flow.direction is Direction.READ:
             self._follow(each, flow, missing)
         key = flow.start % LINE, flow.length, flow.rows, flow.stride, flow.path, flow.direction, flow.bypass, missing
         usual = self._usual.get(key)
@@ -72,7 +77,7 @@ class Gm:
         if waits:
             nbytes = waits if demand.memory == L2 else demand.nbytes + waits
             demand = Demand(HBM, nbytes, nbytes / cycles, demand.latency_ns)
-        if self._asked and self._is_crowded(flow, core, at):
+        if self._last_at and self._is_crowded(flow, core, at):
             together = self._same_lines * demand.nbytes / pieces
             return demand._replace(group=flow.direction, together=together)
         return demand
@@ -97,26 +102,30 @@ class Gm:
         return _Usual(Demand(L2, moved, moved / l2, latency), pieces, moved, l2)
 
     def _follow(self, each: Instruction, flow: Flow, missing: int) -> None:
-        """Note whether *each*, a read, brings its first line to the L2, or waits for another that is bringing it."""
+        """Note whether *each*, a read, fetches its first line from HBM, or waits for a copy that is fetching it."""
         line = flow.key, flow.start // LINE
         if missing:
             if not flow.bypass:
-                self._bringers[line] = each
-        elif (bringer := self._bringers.get(line)) is not None and bringer.end is inf:
-            self.behind[each] = bringer
+                self._fetchers[line] = each
+        elif (fetcher := self._fetchers.get(line)) is not None and fetcher.end is inf:
+            self.behind[each] = fetcher
 
     def _is_crowded(self, flow: Flow, core: int, at: float) -> bool:
-        """Is another core at work on this line?"""
+        """Return True if a copy of another core began at this line within a moment."""
         line = flow.key, flow.start // LINE, flow.direction
-        last = self._asked.get(line)
+        last = self._last_at.get(line)
         if last is None:
             return False
-        self._asked[line] = core, at
+        self._last_at[line] = core, at
         other, when = last
         return other != core and abs(at - when) < _MOMENT
 
     def _write_back(self, evicted: int, step: float) -> float:
-        """HBM takes what the L2 evicts when it has time; who evicts waits for what is beyond a buffer, in *step*s."""
+        """Add *evicted* bytes to those that HBM has to write; return how many of them the copy must wait for.
+
+        HBM writes them in time that no flow uses. A buffer holds them until then; a copy waits for the bytes that do
+        not fit in it, rounded down to a multiple of *step*.
+        """
         owed = self.bandwidth.owed + evicted * self._spec.write_back_permille / 1000
         waits = max(0.0, owed - self._spec.write_back_bytes) // step * step
         self.bandwidth.owed = owed - waits
@@ -124,14 +133,15 @@ class Gm:
 
 
 def moved_bytes(flow: Flow, spec: CoreSpec) -> int:
-    """The bytes that *flow* moves: whole requests, and whole lines where rows do not begin at one."""
+    """Return the bytes that *flow* moves: whole requests, and whole lines where rows do not begin at one."""
     return _cut(flow, spec)[1]
 
 
 def _cut(flow: Flow, spec: CoreSpec) -> tuple[int, int, bool]:
-    """The pieces of *flow* in lines, the bytes that it moves, and whether each row of a line and more begins at one."""
+    """Return the pieces of *flow*, the bytes it moves, and True if each row of at least a line begins at a line."""
     request = spec.l1_request_bytes if flow.path == "l1" else spec.request_bytes
-    period = min(flow.rows, LINE // gcd(flow.stride, LINE)) if flow.rows > 1 else 1  # of where rows begin in a line
+    # Where rows begin within a line repeats after so many rows.
+    period = min(flow.rows, LINE // gcd(flow.stride, LINE)) if flow.rows > 1 else 1
     pieces = moved = 0
     is_whole = True
     for row in range(period):
@@ -148,7 +158,7 @@ def _cut(flow: Flow, spec: CoreSpec) -> tuple[int, int, bool]:
 
 
 def _shared(programs: Sequence[Program]) -> frozenset[Hashable]:
-    """The lines at which copies of more than one core begin."""
+    """Return the lines at which copies of more than one core begin."""
     cores: dict[Hashable, int] = {}
     shared = set()
     for program in programs:

@@ -1,7 +1,8 @@
-"""The L2 cache, as far as it decides what goes to and from HBM: what was touched last is there, what is new is dirty.
+"""The L2 cache: which bytes of GM it holds, and which of them are dirty, that is, not yet written to HBM.
 
-It keeps sectors of 128 bytes, as the profiler counts them. Chunks of 16 KB are evicted together, the one that was not
-touched for longest first: so a large copy costs little to look up.
+It holds sectors of 128 bytes, the unit that the card's profiler counts. It evicts chunks of 16 KB, least recently used
+first. Sectors of a chunk are the bits of one integer, so a large copy is looked up chunk by chunk, not sector by
+sector.
 """
 
 from collections import OrderedDict
@@ -10,15 +11,15 @@ from collections.abc import Hashable
 from device_model.aicore.core.program import Direction, Flow
 
 SECTOR = 128  # bytes
-_SHIFT = 7  # SECTOR as a power of two
-_CHUNK = 7  # sectors of a chunk, as a power of two
+_SHIFT = 7  # log2 of SECTOR
+_CHUNK = 7  # log2 of the sectors of a chunk
 _LAST = (1 << _CHUNK) - 1
 _FULL = (1 << (1 << _CHUNK)) - 1
-_KEY_BITS = 44  # of the number of a sector: what is above says whose it is
+_KEY_BITS = 44  # bits of a sector's number within its allocation; the bits above are the number of the allocation
 
 
 class Cache:
-    """Which sectors of GM are in *nbytes* of cache, and which of them HBM does not have yet."""
+    """The sectors of GM in a cache of *nbytes*, and which of them are dirty."""
 
     __slots__ = ("_bases", "_dirty", "_held", "_present", "_room")
 
@@ -26,12 +27,12 @@ class Cache:
         self._room = nbytes // SECTOR
         self._held = 0
         self._bases: dict[Hashable, int] = {}
-        # By number of the chunk: a bit for each of its sectors. The chunk touched last is at the end.
+        # The number of a chunk -> a bit for each of its sectors. The most recently used chunk is at the end.
         self._present: OrderedDict[int, int] = OrderedDict()
         self._dirty: dict[int, int] = {}
 
     def touch(self, flow: Flow) -> tuple[int, int]:
-        """*flow* reads or writes: how many bytes it asks for that are not there, and how many dirty ones it evicts."""
+        """Read or write the bytes of *flow*; return how many were missing, and how many dirty bytes were evicted."""
         base = self._bases.get(flow.key)
         if base is None:
             base = self._bases[flow.key] = len(self._bases) << _KEY_BITS

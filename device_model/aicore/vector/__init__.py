@@ -1,4 +1,4 @@
 """The vector unit: masks, banks of the unified buffer, and all vector instructions.
 
-May import core, and no other room of aicore.
+Imports core, and no other room of aicore.
 """

@@ -1,9 +1,11 @@
-"""Banks of the UB, and what it costs when the operands of a vector instruction meet in them.
+"""Banks of the UB: the cycles that a vector instruction loses when its operands lie in the same banks.
 
-192 KB are 48 banks of 128 rows of 32 bytes; three banks are a bank group. Of an address, bits 0 to 4 are the byte in a
-row, 5 to 8 the group, 9 to 15 the row, 16 and 17 the bank in its group. In a cycle each group reads one row and writes
-one, and each bank does one of both. A repeat reads up to 8 rows for each source and writes 8, so sources want to lie
-256 bytes apart modulo 512. (Documented for A2 and A3; measured by the vendor's sample of eight layouts of Add.)
+The UB's 192 KB are 48 banks of 128 rows of 32 bytes; three banks form a bank group. In an address, bits 0 to 4 are the
+byte in a row, bits 5 to 8 the group, bits 9 to 15 the row, and bits 16 and 17 the bank in its group. In one cycle a
+group reads one row and writes one row, and a bank either reads or writes. A repeat reads up to 8 rows of each source
+and writes 8, so two sources are read without conflict when they lie 256 bytes apart modulo 512.
+
+Source: documented for A2 and A3; the vendor's sample of eight layouts of Add has the measurements.
 """
 
 from functools import cache
@@ -16,28 +18,35 @@ from device_model.aicore.core.memories import BLOCK
 from device_model.aicore.vector.masks import Access
 
 GROUPS = 16
-BANK_SHIFT = 16  # bits of an address below the number of the bank in its group
-BANKS = 4 * GROUPS  # numbers that banks may have
+BANK_SHIFT = 16  # the lowest bit of an address that belongs to the bank's number in its group
+BANKS = 4 * GROUPS  # numbers of banks; two bits of an address number a bank in its group, so not all are in use
 
-Operand = tuple[int, Access]  # address and elements
+Operand = tuple[int, Access]  # the address of a tensor, and the elements used
 
 
 class Conflict(NamedTuple):
-    """A vector instruction whose operands meet in banks: it takes *cycles*, and *lost* of them for that."""
+    """The bank conflict of a vector instruction: its operands, and its cycles."""
 
     reads: tuple[Operand, ...]
     write: Operand
     slope: float  # cycles per repeat without conflicts
-    read_write: float  # cycles more of a repeat whose reads meet its write
-    cycles: int
-    lost: int
+    read_write: float  # cycles that a repeat loses when a read and its write use one bank
+    cycles: int  # of the whole instruction, without its start-up
+    lost: int  # those of *cycles* that the conflict causes
 
 
 @cache
 def steady_cycles(
     slope: float, read_write: float, reads: tuple[Operand, ...], write: Operand
 ) -> tuple[int, Conflict | None]:
-    """Cycles of an instruction that takes *slope* per repeat, its start-up aside; and its conflict, if it has one."""
+    """Return the cycles of an instruction without its start-up, and its conflict or None.
+
+    Args:
+        slope: Cycles per repeat without conflicts.
+        read_write: Cycles that a repeat loses when a read and its write use one bank.
+        reads: The sources.
+        write: The destination.
+    """
     repeats = repeat_cycles(reads, write)
     cycles = round(float(np.maximum(slope, repeats[:, 0] + read_write * repeats[:, 1]).sum()))
     lost = cycles - round(slope * len(repeats))
@@ -46,11 +55,11 @@ def steady_cycles(
 
 @cache
 def repeat_cycles(reads: tuple[Operand, ...], write: Operand) -> npt.NDArray[np.float64]:
-    """For each repeat: how many cycles its rows take to be read and written, and whether a read meets a write.
+    """Return, for each repeat, the cycles that reading and writing its rows takes, and 1 if a read conflicts with it.
 
-    Rows are (cycles, 0 or 1). Conflicts of reads (or writes) with each other count the rows in the busiest group. A
-    read and a write that meet in a bank conflict, unless all their rows do, one by one: the card then writes a repeat
-    later.
+    The result has a row (cycles, 0 or 1) for each repeat. The cycles are the number of rows read (or written) in the
+    busiest group. A read and a write that use one bank conflict, with one exception: if a source lies row by row in
+    the same banks as the destination, the card writes one repeat later than it reads, and loses nothing.
     """
     repeats = write[1].repeats
     cycles = np.ones((repeats, 2))
@@ -72,14 +81,14 @@ def repeat_cycles(reads: tuple[Operand, ...], write: Operand) -> npt.NDArray[np.
 
 
 def _rows(operand: Operand, repeats: int) -> npt.NDArray[np.intp]:
-    """The banks of the rows of each repeat: 16 times the bank in its group, plus the group."""
+    """Return the banks of the rows of each repeat, as 16 * the bank in its group + the group."""
     address, access = operand
     addresses = address + access.blocks[:repeats] * BLOCK
     return (addresses >> BANK_SHIFT) * GROUPS + addresses // BLOCK % GROUPS
 
 
 def _per_bank(rows: npt.NDArray[np.intp], banks: int) -> npt.NDArray[np.intp]:
-    """How many rows of each repeat lie in each bank."""
+    """Return how many rows of each repeat lie in each bank."""
     repeats = len(rows)
     numbers = np.arange(repeats)[:, None] * banks + rows
     return np.bincount(numbers.ravel(), minlength=repeats * banks).reshape(repeats, banks)

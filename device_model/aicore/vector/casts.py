@@ -1,8 +1,11 @@
-"""Cast: which types turn into which, and how each mode rounds.
+"""Cast: the conversions that exist between types, and how each mode rounds.
 
-Values go through double, which holds all but large 64-bit integers exactly; those keep a sticky bit, so that they too
-are rounded once. Integers that do not fit saturate, NaN becomes 0, floats that do not fit become infinite or the
-largest number, as the mode says.
+Values are converted through double, which holds every source value exactly except large 64-bit integers. Rounding those
+to double first would round twice. So their lowest kept bit is set if any bit below it was set (a sticky bit), and the
+second step then rounds as if it had seen all bits.
+
+A value that does not fit an integer type saturates, and NaN becomes 0. A value that does not fit a float type becomes
+infinite or the largest number of the type, depending on the mode.
 """
 
 from collections.abc import Callable
@@ -23,7 +26,7 @@ CEIL, ROUND, TRUNC, ODD = RoundMode.CAST_CEIL, RoundMode.CAST_ROUND, RoundMode.C
 _NEAREST = (RINT, FLOOR, CEIL, ROUND, TRUNC)
 _ANY = (NONE, *_NEAREST)
 
-# (from, to) -> modes, on Atlas A2 and A3.
+# (source type, destination type) -> modes, on Atlas A2 and A3.
 CASTS: dict[tuple[str, str], tuple[RoundMode, ...]] = {
     ("float16", "float32"): (NONE,),
     ("float16", "int32"): _NEAREST,
@@ -51,7 +54,7 @@ CASTS: dict[tuple[str, str], tuple[RoundMode, ...]] = {
 
 
 def cast(x: Array, dtype: np.dtype[Any], mode: RoundMode) -> Array:
-    """*x* as *dtype*, rounded as *mode* says."""
+    """Return *x* as *dtype*, rounded by *mode*; the pair of types and the mode must be in CASTS."""
     if dtype.kind in "iu":
         return _to_integer(x, dtype, mode)
     if x.dtype == dtype:
@@ -66,7 +69,7 @@ def _to_integer(x: Array, dtype: np.dtype[Any], mode: RoundMode) -> Array:
     if x.dtype.kind in "iu":
         return np.clip(x, limits.min, limits.max).astype(dtype)
     rounded = _INTEGRAL[mode](x.astype(np.float64))
-    # 2.0 ** 63 - 1 is no double: compare instead of clipping.
+    # The largest int64 is not a double, so np.clip would give a number that does not fit.
     too_large, too_small = rounded >= float(limits.max), rounded <= float(limits.min)
     fits = np.where(too_large | too_small | np.isnan(rounded), 0, rounded).astype(dtype)
     fits[too_large] = limits.max
@@ -75,7 +78,7 @@ def _to_integer(x: Array, dtype: np.dtype[Any], mode: RoundMode) -> Array:
 
 
 def _wide(x: Array) -> Double:
-    """*x* as doubles; large integers keep in the last bit whether anything was lost."""
+    """Return *x* as doubles; the last bit of a large integer is set if any lower bit was."""
     if x.dtype != np.int64:
         return x.astype(np.float64)
     magnitude = np.where(x < 0, 0 - x.view(np.uint64), x.view(np.uint64))
@@ -92,11 +95,12 @@ _BITS = {
 
 
 def narrow(x: Double, dtype: np.dtype[Any], mode: RoundMode) -> Array:
-    """Doubles as a narrower float type, in any mode."""
+    """Return doubles as a narrower float type, rounded by *mode*."""
     nearest = x.astype(dtype)
     if mode in (NONE, RINT):
         return nearest
-    # The neighbour towards zero: its bits, but for the sign, count the numbers of the type upwards.
+    # Round towards zero first. Without the sign, the bits of a float are its rank among the numbers of its type, so
+    # the next smaller magnitude has these bits minus 1.
     size = np.abs(x)
     bits = np.abs(nearest).view(_BITS[dtype])
     bits -= (np.abs(nearest.astype(np.float64)) > size).astype(bits.dtype)
@@ -113,7 +117,7 @@ def narrow(x: Double, dtype: np.dtype[Any], mode: RoundMode) -> Array:
         up = inexact & (bits & 1 == 0)
     else:
         above = (bits + bits.dtype.type(1)).view(dtype).astype(np.float64)
-        # Beyond the largest number comes the power of two that would be next.
+        # Above the largest number, round as if the next power of two were a number of the type.
         above = np.where(np.isinf(above), below + (below - _previous(bits, dtype)), above)
         up = inexact & (size - below >= above - size)
     bits += np.asarray(up).astype(bits.dtype)
@@ -127,7 +131,7 @@ def _previous(bits: Array, dtype: np.dtype[Any]) -> Double:
 
 
 def _half_away(x: Array) -> Array:
-    # In double: 0.49999997f + 0.5f would be 1.
+    # In double, because 0.49999997f + 0.5f is 1 in float32.
     size = np.abs(x.astype(np.float64))
     return np.copysign(np.floor(size + 0.5), x).astype(x.dtype)
 

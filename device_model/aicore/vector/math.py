@@ -1,7 +1,8 @@
-"""What vector instructions compute, as functions of flat arrays: each result is rounded once, to the type of *out*.
+"""The arithmetic of vector instructions, as functions of flat arrays that write to *out*.
 
-On a card Exp, Ln, Rsqrt, Reciprocal and their like are approximations within a few units of the last place; here they
-are rounded right. Overflow gives infinity (the card's INF_NAN mode), integers wrap.
+Each result is rounded once, to the type of *out*. A card's Exp, Ln, Rsqrt and Reciprocal are approximations within a
+few units of the last place; here they are as exact as NumPy's. Overflow gives infinity (the card's INF_NAN mode), and
+integers wrap around.
 """
 
 from typing import Any
@@ -16,57 +17,57 @@ Array = npt.NDArray[Any]
 _WIDE = np.float64
 
 
-# These two, for NumPy deprecates calling its own with an output as the third argument.
+# These two exist because NumPy deprecates np.maximum and np.minimum with `out` as a positional argument.
 
 
 def larger(x: Array, y: Array, out: Array) -> None:
-    """The larger of both; NaN if one is."""
+    """Compute the larger of x and y; NaN if either is NaN."""
     np.maximum(x, y, out=out)
 
 
 def smaller(x: Array, y: Array, out: Array) -> None:
-    """The smaller of both; NaN if one is."""
+    """Compute the smaller of x and y; NaN if either is NaN."""
     np.minimum(x, y, out=out)
 
 
 def rsqrt(x: Array, out: Array) -> None:
-    """1 / sqrt(x)."""
+    """Compute 1 / sqrt(x)."""
     out[...] = 1 / np.sqrt(x.astype(_WIDE))
 
 
 def reciprocal(x: Array, out: Array) -> None:
-    """1 / x."""
+    """Compute 1 / x."""
     np.divide(x.dtype.type(1), x, out)
 
 
 def relu(x: Array, out: Array) -> None:
-    """max(x, 0)."""
+    """Compute max(x, 0)."""
     np.maximum(x, x.dtype.type(0), out=out)
 
 
 def add_relu(x: Array, y: Array, out: Array) -> None:
-    """max(x + y, 0)."""
+    """Compute max(x + y, 0)."""
     np.maximum(np.add(x, y), zero(out.dtype), out=out)
 
 
 def subtract_relu(x: Array, y: Array, out: Array) -> None:
-    """max(x - y, 0)."""
+    """Compute max(x - y, 0)."""
     np.maximum(np.subtract(x, y), zero(out.dtype), out=out)
 
 
 def copy(x: Array, out: Array) -> None:
-    """The same."""
+    """Copy x."""
     out[...] = x
 
 
 def shift_left(bits: Any, x: Array, out: Array) -> None:
-    """x, moved up by *bits*."""
+    """Shift x left by *bits*."""
     _check_shift(bits, x)
     np.left_shift(x, bits, out=out)
 
 
 def shift_right(bits: Any, x: Array, out: Array) -> None:
-    """x, moved down by *bits*."""
+    """Shift x right by *bits*; signed integers keep their sign."""
     _check_shift(bits, x)
     np.right_shift(x, bits, out=out)
 
@@ -77,22 +78,22 @@ def _check_shift(bits: Any, x: Array) -> None:
 
 
 def leaky_relu(slope: Any, x: Array, out: Array) -> None:
-    """X where it is not negative, else slope * x."""
+    """Compute x where it is not negative, and slope * x elsewhere."""
     np.copyto(out, np.where(x >= 0, x, x * slope))
 
 
 def axpy(factor: Any, x: Array, y: Array, out: Array) -> None:
-    """Factor * x + y."""
+    """Compute factor * x + y."""
     out[...] = x.astype(_WIDE) * _WIDE(factor) + y
 
 
 def multiply_add(x: Array, y: Array, z: Array, out: Array) -> None:
-    """X * y + z."""
+    """Compute x * y + z."""
     out[...] = x.astype(_WIDE) * y.astype(_WIDE) + z
 
 
 def multiply_add_relu(x: Array, y: Array, z: Array, out: Array) -> None:
-    """max(x * y + z, 0)."""
+    """Compute max(x * y + z, 0)."""
     out[...] = np.maximum(x.astype(_WIDE) * y.astype(_WIDE) + z, 0)
 
 
@@ -100,9 +101,9 @@ def multiply_add_relu(x: Array, y: Array, z: Array, out: Array) -> None:
 
 
 def tree(x: Array, combine: np.ufunc) -> Array:
-    """The last axis, a power of two long, brought together in pairs of neighbours, and their results again in pairs.
+    """Reduce the last axis, whose length is a power of two: combine pairs of neighbours, then pairs of the results.
 
-    This is the order of the card's adder tree; in half each sum is rounded to half.
+    The card's adder tree has this order; in half it rounds each sum to half.
     """
     while x.shape[-1] > 1:
         x = combine(x[..., 0::2], x[..., 1::2])
@@ -111,7 +112,7 @@ def tree(x: Array, combine: np.ufunc) -> Array:
 
 
 def padded(x: Array, lanes: int, neutral: Any) -> Array:
-    """*x*, with *neutral* behind it up to whole rows of *lanes*, as rows."""
+    """Return *x* as rows of *lanes* elements; *neutral* fills the last row."""
     rows = -(-len(x) // lanes)
     if rows * lanes == len(x):
         return x.reshape(rows, lanes)
@@ -121,21 +122,21 @@ def padded(x: Array, lanes: int, neutral: Any) -> Array:
 
 
 def power_of_two(x: Array, neutral: Any) -> Array:
-    """A flat array made a power of two long with *neutral*."""
+    """Return the flat array *x*, extended with *neutral* to a power of two."""
     row: Array = padded(x, 1 << max(len(x) - 1, 0).bit_length(), neutral)[0]
     return row
 
 
 def zero(dtype: np.dtype[Any]) -> Any:
-    """0."""
+    """Return 0 as a *dtype*."""
     return dtype.type(0)
 
 
 def lowest(dtype: np.dtype[Any]) -> Any:
-    """What no value of *dtype* is below."""
+    """Return the smallest value of *dtype*; minus infinity for floats."""
     return np.iinfo(dtype).min if dtype.kind in "iu" else dtype.type(-np.inf)
 
 
 def highest(dtype: np.dtype[Any]) -> Any:
-    """What no value of *dtype* is above."""
+    """Return the largest value of *dtype*; infinity for floats."""
     return np.iinfo(dtype).max if dtype.kind in "iu" else dtype.type(np.inf)
