@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 from device_model.completions import AllOf, Completion, Nanoseconds
 from device_model.errors import INTERRUPTS, DeviceError, Kind
 from device_model.events import CountedEvent, Event, FlagEvent, RecordedEvent
+from device_model.ops import Op
 from device_model.rules import DefaultStream, EventClass, KernelFailure
 from device_model.streams import LegacyOrder, LegacyStream, Stream, UnorderedStream
 
 if TYPE_CHECKING:
     from device_model.device import Device
-    from device_model.ops import Op
 
 _FIRST = -maxsize  # more urgent than any stream
 _EVENTS = {each.class_: each for each in (CountedEvent, RecordedEvent, FlagEvent)}  # where there are several classes
 
 
-def _naming_op(op: "Op", error: DeviceError) -> DeviceError:
+def _naming_op(op: Op, error: DeviceError) -> DeviceError:
     told = DeviceError(error.kind, f"{op!r} failed: {error.what}", error.remedy)
     told.__cause__ = error.__cause__ or error
     return told
@@ -196,7 +196,7 @@ class Context:
         device = self.device
         self.alert = self.error is not None or device.has_fault_rules or device.calling is not None
 
-    def mark_failed(self, op: "Op", error: DeviceError) -> None:
+    def mark_failed(self, op: Op, error: DeviceError) -> None:
         """*op* failed. What is no matter of its work alone, the end of the program (INTERRUPTS) or a mistake of ours,
         reaches the host as it is when the instant is over.
         """
@@ -207,7 +207,7 @@ class Context:
         if isinstance(cause, INTERRUPTS) or (cause is not None and error.kind is Kind.UNKNOWN):
             self.device.scheduler.raise_later(cause)
 
-    def note_failure(self, stream: Stream, error: DeviceError, op: "Op | None" = None) -> None:
+    def note_failure(self, stream: Stream, error: DeviceError, op: Op | None = None) -> None:
         """Work of *stream* failed. Either the context is lost, and what starts from now on has no effect, or the stream
         remembers it for who asks next; the rules say which, and whether the stream stops on failure.
         """

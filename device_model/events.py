@@ -13,10 +13,10 @@ from device_model.completions import Completion, Nanoseconds
 from device_model.ids import Ids
 from device_model.rules import EventClass
 from device_model.steps import Level, within
+from device_model.streams import Stream
 
 if TYPE_CHECKING:
     from device_model.contexts import Context
-    from device_model.streams import Stream
 
 
 class Event:
@@ -67,14 +67,14 @@ class Event:
         self.destroyed = site
         self.home = None
 
-    def record(self, stream: "Stream", site: object = None) -> Completion:  # noqa: ARG002 - for those that are steps
+    def record(self, stream: Stream, site: object = None) -> Completion:  # noqa: ARG002 - for those that are steps
         """Stand for all that *stream* was given up to now."""
         self.work = stream.turn()
         self.stream = stream
         self.recorded_ns = stream.scheduler.now
         return self.work
 
-    def hold_back(self, stream: "Stream", site: object, limit_ns: Nanoseconds) -> None:
+    def hold_back(self, stream: Stream, site: object, limit_ns: Nanoseconds) -> None:
         """Let what is queued in *stream* from now on wait for this event, *limit_ns* at the longest; 0 is no limit."""
         if self.work is None or self.work.done:
             return
@@ -100,7 +100,7 @@ class CountedEvent(Event):
         """The ids of its device; the caller sees to it that one is left."""
         return self.context.device.event_ids
 
-    def record(self, stream: "Stream", site: object = None) -> Completion:
+    def record(self, stream: Stream, site: object = None) -> Completion:
         """Stand for all that *stream* was given up to now."""
         work = super().record(stream, site)
         if not work.done:
@@ -115,7 +115,7 @@ class RecordedEvent(CountedEvent):
     __slots__ = ()
     class_ = EventClass.RECORDED
 
-    def hold_back(self, stream: "Stream", site: object, limit_ns: Nanoseconds) -> None:
+    def hold_back(self, stream: Stream, site: object, limit_ns: Nanoseconds) -> None:
         """Count the wait, too."""
         super().hold_back(stream, site, limit_ns)
         if self.work is not None and not self.work.done:
@@ -145,7 +145,7 @@ class FlagEvent(Event):
         del self.context.flags[self]
         self.context.device.event_ids.give(self.context.device.scheduler.now)
 
-    def record(self, stream: "Stream", site: object = None) -> Completion:
+    def record(self, stream: Stream, site: object = None) -> Completion:
         """Be set when *stream* comes to it."""
         self.work = stream.step(f"record of {self.name}", site, self.level.raising(stream.scheduler))
         self.stream = stream
@@ -153,17 +153,17 @@ class FlagEvent(Event):
         stream.scheduler.settle()
         return self.work
 
-    def reset(self, stream: "Stream", site: object) -> Completion:
+    def reset(self, stream: Stream, site: object) -> Completion:
         """Be cleared when *stream* comes to it."""
         step = stream.step(f"reset of {self.name}", site, self.level.clearing())
         stream.scheduler.settle()
         return step
 
-    def hold_back(self, stream: "Stream", site: object, limit_ns: Nanoseconds) -> None:
+    def hold_back(self, stream: Stream, site: object, limit_ns: Nanoseconds) -> None:
         """Let what is queued in *stream* from now on wait until the flag is set."""
         self.waits += 1
         stream.step(f"wait for {self.name}", site, self._wait(stream, limit_ns), lambda: self.work)
 
-    def _wait(self, stream: "Stream", limit_ns: Nanoseconds) -> Iterator[Completion]:
+    def _wait(self, stream: Stream, limit_ns: Nanoseconds) -> Iterator[Completion]:
         yield from self.level.until_set(stream, limit_ns, self.name)
         self.waits -= 1

@@ -8,13 +8,12 @@ order in which they were added, at the simulated instant of what they are told. 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from device_model.completions import Nanoseconds
+from device_model.completions import Completion, Nanoseconds
+from device_model.errors import DeviceError
 
 if TYPE_CHECKING:
     from device_model.aicore.core.findings import Finding
     from device_model.aicore.runner import Result
-    from device_model.completions import Completion
-    from device_model.errors import DeviceError
     from device_model.events import Event
     from device_model.faults import Rule
     from device_model.memory import Allocation
@@ -46,7 +45,7 @@ class Observer:
     def waited(self, stream: "Stream", event: "Event") -> None:
         """The work queued on *stream* from now on waits for *event*."""
 
-    def synchronized(self, completion: "Completion") -> None:
+    def synchronized(self, completion: Completion) -> None:
         """The host knows that *completion* is done: a wait ended, or a query said so."""
 
     def allocated(self, allocation: "Allocation") -> None:
@@ -58,10 +57,10 @@ class Observer:
     def fault(self, rule: "Rule", subject: "Op | str", at_ns: Nanoseconds) -> None:
         """A fault rule struck at *at_ns*: an operation that is about to be queued, or a call, by its name."""
 
-    def failed(self, op: "Op", error: "DeviceError") -> None:
+    def failed(self, op: "Op", error: DeviceError) -> None:
         """*op* failed with *error*."""
 
-    def wait_timed_out(self, step: "Step", error: "DeviceError") -> None:
+    def wait_timed_out(self, step: "Step", error: DeviceError) -> None:
         """The wait *step* reached its time limit. Its stream remembers *error* and goes on."""
 
     def ran(self, op: "Op", result: "Result") -> None:
@@ -96,7 +95,7 @@ class Hooks:
     op_ended: "Callable[[Op], None] | None"
     recorded: "Callable[[Event, Stream], None] | None"
     waited: "Callable[[Stream, Event], None] | None"
-    synchronized: "Callable[[Completion], None] | None"
+    synchronized: Callable[[Completion], None] | None
     allocated: "Callable[[Allocation], None] | None"
     freed: "Callable[[Allocation], None] | None"
     fault: "Callable[[Rule, Op | str, Nanoseconds], None] | None"

@@ -19,13 +19,13 @@ from device_model import memory
 from device_model.completions import Completion, Nanoseconds
 from device_model.memory import Allocation
 from device_model.observe import Hooks, Observer
+from device_model.ops import Op
 from device_model.scheduler import Scheduler
 from device_model.steps import Level, until
+from device_model.streams import Stream
 
 if TYPE_CHECKING:
     from device_model.device import Device
-    from device_model.ops import Op
-    from device_model.streams import Stream
 
 
 class Notify:
@@ -51,12 +51,12 @@ class Notify:
         gone = f" destroyed at {self.destroyed}" if self.destroyed is not None else ""
         return f"<{self.name}{gone}>"
 
-    def record(self, stream: "Stream", site: object) -> Completion:
+    def record(self, stream: Stream, site: object) -> Completion:
         """Be set when *stream* comes to it."""
         self._record = stream.step(f"record of {self.name}", site, self.level.raising(stream.scheduler))
         return self._record
 
-    def wait(self, stream: "Stream", site: object, limit_ns: Nanoseconds) -> Completion:
+    def wait(self, stream: Stream, site: object, limit_ns: Nanoseconds) -> Completion:
         """Let *stream* wait until it is set, *limit_ns* at the longest (0: for ever), and then clear it."""
         return stream.step(f"wait for {self.name}", site, self._wait(stream, limit_ns), lambda: self._record)
 
@@ -64,7 +64,7 @@ class Notify:
         """Be cleared, at once."""
         self.level.is_set = False
 
-    def _wait(self, stream: "Stream", limit_ns: Nanoseconds) -> Iterator[Completion]:
+    def _wait(self, stream: Stream, limit_ns: Nanoseconds) -> Iterator[Completion]:
         if (yield from self.level.until_set(stream, limit_ns, self.name)):
             self.level.is_set = False
 
@@ -99,20 +99,20 @@ class Words(Observer):
         self._changed = Completion()
         self._waits = 0
 
-    def write(self, stream: "Stream", site: object, allocation: Allocation, offset: int, value: int) -> Completion:
+    def write(self, stream: Stream, site: object, allocation: Allocation, offset: int, value: int) -> Completion:
         """Write *value* when *stream* comes to it."""
         what = f"write of {value} at {offset} of {allocation!r}"
         return stream.step(what, site, self._write(allocation, offset, value))
 
     def wait(
-        self, stream: "Stream", site: object, allocation: Allocation, offset: int, value: int, how: Compare,
+        self, stream: Stream, site: object, allocation: Allocation, offset: int, value: int, how: Compare,
         limit_ns: Nanoseconds,
     ) -> Completion:  # fmt: skip
         """Let *stream* wait until the word compares with *value* as *how* says, for *limit_ns* (0: no limit)."""
         what = f"wait for the word at {offset} of {allocation!r} {how.name} {value}"
         return stream.step(what, site, self._wait(stream, what, allocation, offset, value, how, limit_ns))
 
-    def op_ended(self, op: "Op") -> None:
+    def op_ended(self, op: Op) -> None:
         """It may have written a word: look again, once all that ends at this instant has."""
         if op.work.writes():
             self._look()
@@ -127,7 +127,7 @@ class Words(Observer):
         yield from ()
 
     def _wait(
-        self, stream: "Stream", what: str, allocation: Allocation, offset: int, value: int, how: Compare,
+        self, stream: Stream, what: str, allocation: Allocation, offset: int, value: int, how: Compare,
         limit_ns: Nanoseconds,
     ) -> Iterator[Completion]:  # fmt: skip
         compare = _COMPARE[how]
