@@ -16,8 +16,17 @@ Nanoseconds = int
 class Waiter(Protocol):
     """Something that waits for a completion."""
 
-    def release(self, by: "Completion") -> None:
-        """*by*, one of the completions waited for, is done."""
+    def release(self, by: "Completion", /) -> object:
+        """Learn that *by*, one of the completions waited for, is done."""
+
+
+class Then:
+    """A waiter that calls a function with the completion that it has waited for."""
+
+    __slots__ = ("release",)
+
+    def __init__(self, release: "Callable[[Completion], object]") -> None:
+        self.release = release
 
 
 class Completion:

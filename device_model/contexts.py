@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from sys import maxsize
 from typing import TYPE_CHECKING
 
-from device_model.completions import AllOf, Completion, Nanoseconds
+from device_model.completions import AllOf, Completion, Nanoseconds, Then
 from device_model.errors import INTERRUPTS, DeviceError, Kind
 from device_model.events import CountedEvent, Event, FlagEvent, RecordedEvent
 from device_model.ops import Op
@@ -22,19 +22,6 @@ def _naming_op(op: Op, error: DeviceError) -> DeviceError:
     told = DeviceError(error.kind, f"{op!r} failed: {error.what}", error.remedy)
     told.__cause__ = error.__cause__ or error
     return told
-
-
-class _Forgetting:
-    """A destroyed stream with work left is forgotten when that is done."""
-
-    __slots__ = ("context", "stream")
-
-    def __init__(self, context: "Context", stream: Stream) -> None:
-        self.context = context
-        self.stream = stream
-
-    def release(self, by: Completion) -> None:  # noqa: ARG002 - it waits for one
-        self.context.forget(self.stream)
 
 
 class Context:
@@ -125,7 +112,7 @@ class Context:
             self.forget(stream)
         else:
             self._ending[stream] = None
-            stream.backlog().add_waiter(_Forgetting(self, stream))
+            stream.backlog().add_waiter(Then(lambda _: self.forget(stream)))
 
     def forget(self, stream: Stream) -> None:
         """Keep nothing of *stream*, which is destroyed and idle: programs may make and destroy them for ever."""

@@ -9,7 +9,7 @@ until it is set, whichever record does that: one made later, or one that is long
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar
 
-from device_model.completions import Completion, Nanoseconds
+from device_model.completions import Completion, Nanoseconds, Then
 from device_model.ids import Ids
 from device_model.rules import EventClass
 from device_model.steps import Level, within
@@ -120,10 +120,9 @@ class RecordedEvent(CountedEvent):
         super().hold_back(stream, site, limit_ns)
         if self.work is not None and not self.work.done:
             self.waits += 1
-            self.work.add_waiter(self)
+            self.work.add_waiter(Then(self._end_wait))
 
-    def release(self, by: Completion) -> None:  # noqa: ARG002 - each wait is for one
-        """A wait is over."""
+    def _end_wait(self, by: Completion) -> None:  # noqa: ARG002 - each wait is for one
         self.waits -= 1
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush
 from typing import Any, Protocol
 
-from device_model.completions import Completion, Nanoseconds
+from device_model.completions import Completion, Nanoseconds, Then
 from device_model.errors import INTERRUPTS
 
 END_NS: Nanoseconds = (
@@ -59,20 +59,6 @@ def check_clock(time: Nanoseconds) -> None:
             f"simulated time ends at {END_NS:,} ns, 146 years, and would go on to {time:,} ns: "
             "make the durations of kernels, host functions and host work shorter"
         )
-
-
-class _Watch:
-    """A host that wants to know; *callback* says whether it woke somebody."""
-
-    __slots__ = ("callback", "scheduler")
-
-    def __init__(self, scheduler: "Scheduler", callback: Callable[[], bool]) -> None:
-        self.scheduler = scheduler
-        self.callback = callback
-
-    def release(self, by: Completion) -> None:  # noqa: ARG002 - it watches one
-        if self.callback():
-            self.scheduler.woken = True
 
 
 class _Raiser:
@@ -177,7 +163,12 @@ class Scheduler:
         """Call *callback* when *completion* is done; it answers whether it woke somebody (a cancelled waiter is
         nobody).
         """
-        completion.add_waiter(_Watch(self, callback))
+
+        def wake(by: Completion) -> None:  # noqa: ARG001 - it waits for one
+            if callback():
+                self.woken = True
+
+        completion.add_waiter(Then(wake))
 
     def advance(self, until: Nanoseconds) -> None:
         """Let everything happen that is due up to and including *until*; the clock then stands there."""

@@ -14,8 +14,9 @@ of it was found on an H200: see docs/accuracy.md, "pageable memory".
 
 from collections import deque
 from collections.abc import Iterator
+from functools import partial
 
-from device_model.completions import NOTHING, Completion, Nanoseconds, Need, Process
+from device_model.completions import NOTHING, Completion, Nanoseconds, Need, Process, Then
 from device_model.ops import Op
 from device_model.profile import DeviceProfile
 from device_model.scheduler import Scheduler
@@ -26,19 +27,6 @@ from device_model.work import D2H, H2D, Copy
 def submit_within(stream: Stream, op: Op, ready_ns: Nanoseconds) -> None:
     """Queue *op*, within an instant."""
     stream.submit(op, ready_ns, within=True)
-
-
-class _RingPart:
-    """A part of the ring, free again when the copy from it is done."""
-
-    __slots__ = ("nbytes", "staging")
-
-    def __init__(self, staging: "Staging", nbytes: int) -> None:
-        self.staging = staging
-        self.nbytes = nbytes
-
-    def release(self, by: Completion) -> None:
-        self.staging.give_back(self.nbytes, by)
 
 
 class Staging:
@@ -76,7 +64,7 @@ class Staging:
             self.give_back(nbytes, op)
         else:
             self._in_ring[op] = None
-            op.add_waiter(_RingPart(self, nbytes))
+            op.add_waiter(Then(partial(self.give_back, nbytes)))
 
     def give_back(self, nbytes: int, by: Completion) -> None:
         """The part of the ring that *by* had is free again: whoever waits may look."""

@@ -17,7 +17,7 @@ from acl_py.runtime.scopes import Scope, current
 from acl_py.sites import Site, site_of
 from acl_py.verbs.streams import StreamLike, resolve
 from device_model import memory as model
-from device_model.completions import NOTHING, AllOf, Completion, Nanoseconds
+from device_model.completions import NOTHING, AllOf, Completion, Nanoseconds, Then
 from device_model.device import Device
 from device_model.memory import Allocation, Origin
 from device_model.memory import Buffer as Buffer
@@ -349,7 +349,7 @@ async def FreeAsync(buffer: Memory, stream: StreamLike = None) -> Completion:
     behind = found.turn()
     runtime.memory.pool(allocation.device).give(buffer, found, None if behind.done else behind, site)
     if not behind.done:
-        behind.add_waiter(_Drop(allocation, runtime.workers))
+        behind.add_waiter(Then(lambda _: _drop(allocation, runtime.workers)))
     _tell_freed(runtime, allocation)
     runtime.called("FreeAsync", enter, site)
     return behind
@@ -429,6 +429,11 @@ async def _end(
         verb(buffer, site)
         _tell_freed(runtime, allocation)
 
+    def end_once() -> None:
+        """Do what the cancelled call was to do, unless another call has done it meanwhile."""
+        if allocation.freed is None:
+            end()
+
     waits = waits or runtime.rules.release is Release.WAITS_FOR_DEVICE
     completion = AllOf([device.work() for device in devices] if waits else ())
     try:
@@ -440,11 +445,10 @@ async def _end(
         runtime.pay(cost)
         end()
     except CancelledError:
-        later = _Later(allocation, end)
         if completion.done:
-            later.release(completion)
+            end_once()
         else:
-            completion.add_waiter(later)
+            completion.add_waiter(Then(lambda _: end_once()))
         raise
     finally:
         runtime.called(name, enter, site)
@@ -454,20 +458,6 @@ def _give_back(runtime: Runtime, ordinal: int, buffer: object, site: object) -> 
     runtime.memory.free(buffer, site)
     runtime.pools_in_use = True
     runtime.trim_pool(ordinal)
-
-
-class _Later:
-    """Does what a cancelled call was to do with an *allocation*, unless somebody else has done so."""
-
-    __slots__ = ("_allocation", "_free")
-
-    def __init__(self, allocation: Allocation, free: Callable[[], None]) -> None:
-        self._allocation = allocation
-        self._free = free
-
-    def release(self, by: Completion) -> None:  # noqa: ARG002 - it waits for one
-        if self._allocation.freed is None:
-            self._free()
 
 
 def _rank(stream: Stream, block: model.Block) -> int | None:
@@ -500,18 +490,10 @@ def _completion(free_op: object) -> Completion:
     return free_op if isinstance(free_op, Completion) else NOTHING
 
 
-class _Drop:
-    """Lets go of freed memory once the work that may still use it is done."""
-
-    __slots__ = ("allocation", "workers")
-
-    def __init__(self, allocation: Allocation, workers: Workers) -> None:
-        self.allocation = allocation
-        self.workers = workers
-
-    def release(self, by: Completion) -> None:  # noqa: ARG002 - it waits for one
-        self.workers.join_all()  # a body that is over in simulated time may still run in a thread
-        self.allocation.drop()
+def _drop(allocation: Allocation, workers: Workers) -> None:
+    """Let go of freed memory: the work that could use it is done."""
+    workers.join_all()  # a body that is over in simulated time may still run in a thread
+    allocation.drop()
 
 
 def _by_size(per_mib: int, nbytes: int) -> int:
