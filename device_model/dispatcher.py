@@ -8,11 +8,11 @@ from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from device_model.completions import Nanoseconds
-from device_model.engines import WORTHWHILE, Begin, Finish, _Engine
+from device_model.engines import WORTHWHILE, Begin, Finish
 from device_model.ops import Op
 from device_model.profile import Curve
 from device_model.queues import HardwareQueue
-from device_model.scheduler import Scheduler
+from device_model.scheduler import Engine, Scheduler
 from device_model.work import CoreKernel, Fill, Kernel, Work
 
 
@@ -35,7 +35,7 @@ class _Lead(NamedTuple):
     period_ns: Nanoseconds
 
 
-class Dispatcher(_Engine):
+class Dispatcher(Engine):
     """Places the blocks of kernels on the AI cores (SMs).
 
     While the head of the list has more blocks than the cores take, each of its waves is followed by one just like it,
@@ -45,7 +45,7 @@ class Dispatcher(_Engine):
 
     __slots__ = (
         "_arrivals", "_end", "_held", "_lead", "_waves", "begin", "block_overhead_ns",
-        "copy_time", "drain_ns", "fill_time", "finish_core",
+        "copy_time", "drain_ns", "fill_time", "finish", "finish_core",
         "list", "open_cores", "pinned_fill_time", "resident", "resident_limit", "shared_blocks", "tail_ns",
     )  # fmt: skip
 
@@ -65,7 +65,8 @@ class Dispatcher(_Engine):
         begin: Begin,
         finish_core: Finish,
     ) -> None:
-        super().__init__(scheduler, "cores", finish)
+        super().__init__(scheduler, "cores")
+        self.finish = finish
         self.begin = begin
         self.finish_core = finish_core
         self.open_cores = cores  # those without an exclusive block on them
@@ -89,19 +90,16 @@ class Dispatcher(_Engine):
     def __repr__(self) -> str:
         return f"<Dispatcher open_cores={self.open_cores} resident={self.resident} listed={len(self.list)}>"
 
-    def head_unblocked(self, queue: HardwareQueue) -> None:
+    def offer(self, queue: HardwareQueue, now: bool = False) -> None:
         """List the ready operations at the head of *queue*."""
         self._collect(queue)
-        if not self.is_dirty:
+        if now:
+            if self._lead is not None and self._is_disturbed(self._lead):
+                self._fall_back(self._lead, settled=True)
+            self.grant()
+        elif not self.is_dirty:
             self.is_dirty = True
             self.scheduler.dirty.append(self)
-
-    def offer(self, queue: HardwareQueue) -> None:
-        """The same, with the device settled."""
-        self._collect(queue)
-        if self._lead is not None and self._is_disturbed(self._lead):
-            self._fall_back(self._lead, settled=True)
-        self.grant()
 
     def _collect(self, queue: HardwareQueue) -> None:
         fifo = queue.fifo
@@ -151,7 +149,7 @@ class Dispatcher(_Engine):
         else:
             self.list = [entry for entry in self.list if entry[2] is not op]
             heapify(self.list)
-            self.mark()
+            self.request_grant()
 
     def _place(self, op: Op, kernel: Kernel) -> bool:
         """Place as many exclusive blocks as there are empty cores; were that all?"""
@@ -240,14 +238,14 @@ class Dispatcher(_Engine):
         op, count = part
         self.open_cores += count
         op.running -= count
-        self.mark()
+        self.request_grant()
 
     def _core_ended(self, op: Op) -> None:
         """A core kernel ends."""
         self.resident -= 1
         self.finish_core(op, self.scheduler.now)
         if self.list:
-            self.mark()
+            self.request_grant()
 
     def _move(self, op: Op, work: Work) -> None:
         """A copy inside the device or a fill begins."""
@@ -269,7 +267,7 @@ class Dispatcher(_Engine):
             self.shared_blocks -= work.blocks
         self.finish(op, self.scheduler.now)
         if self.list:
-            self.mark()
+            self.request_grant()
 
     def _wave_ended(self, wave: Wave) -> None:
         """Some blocks end together, unless their kernel has skipped rounds meanwhile; their cores are free."""
@@ -286,9 +284,9 @@ class Dispatcher(_Engine):
         op.running -= wave.blocks
         if not op.left and not op.running:
             self.scheduler.at(self.scheduler.now + self.drain_ns, self._end, op)
-        self.mark()
+        self.request_grant()
 
     def _let_next(self, op: Op) -> None:  # noqa: ARG002 - only one holds the list
         """The copy or fill that held the list is nearly done."""
         self._held = False
-        self.mark()
+        self.request_grant()

@@ -24,7 +24,7 @@ from device_model.completions import Nanoseconds
 from device_model.ops import Op
 from device_model.profile import Curve
 from device_model.queues import HardwareQueue
-from device_model.scheduler import Scheduler
+from device_model.scheduler import Engine, Scheduler
 from device_model.work import HostFunction, Occupation
 
 Finish = Callable[[Op, Nanoseconds], None]  # what the device does with an operation whose time is over
@@ -32,40 +32,12 @@ WORTHWHILE = 2  # rounds of equal waves that are skipped rather than played
 Begin = Callable[[Op], Occupation]  # how it runs a core kernel whose time has come
 
 
-class _Engine:
-    """What is common to the engines: they list themselves for `Scheduler.settle` when they may have something to hand
-    out.
-    """
-
-    __slots__ = ("finish", "is_dirty", "name", "scheduler")
-
-    def __init__(self, scheduler: Scheduler, name: str, finish: Finish) -> None:
-        self.scheduler = scheduler
-        self.name = name
-        self.finish = finish
-        self.is_dirty = False
-
-    def grant(self) -> None:
-        """Start what can start."""
-        raise NotImplementedError  # pragma: no cover - each engine has its own
-
-    def drop(self, op: Op) -> None:
-        """*op*, which has not started, never will."""
-        raise NotImplementedError  # pragma: no cover - each engine has its own
-
-    def mark(self) -> None:
-        """Ask to be granted at the end of this instant."""
-        if not self.is_dirty:
-            self.is_dirty = True
-            self.scheduler.dirty.append(self)
-
-
-class CopyEngine(_Engine):
+class CopyEngine(Engine):
     """Moves bytes in one direction, one copy at a time."""
 
     __slots__ = (
-        "_end", "_latest", "busy_ns", "duplex_bytes", "duplex_permille", "free_ns", "gap_ns", "opposite", "orders",
-        "queues", "ready_heads", "running", "time_of", "turn",
+        "_end", "_latest", "busy_ns", "draining", "duplex_bytes", "duplex_permille", "finish", "free_ns", "gap_ns",
+        "opposite", "orders", "queues", "ready_heads", "running", "time_of",
     )  # fmt: skip
 
     def __init__(
@@ -78,7 +50,8 @@ class CopyEngine(_Engine):
         duplex_permille: int,
         finish: Finish,
     ) -> None:
-        super().__init__(scheduler, name, finish)
+        super().__init__(scheduler, name)
+        self.finish = finish
         self.time_of = time_of
         self.gap_ns = gap_ns  # between two copies
         self.duplex_bytes = duplex_bytes  # smaller copies are latency, which nobody has to share
@@ -87,10 +60,10 @@ class CopyEngine(_Engine):
         self.running: Op | None = None
         self.free_ns = 0  # no copy can start earlier
         self.busy_ns = 0  # the running one moves bytes until then
-        self.turn = 0  # the queue being drained
+        self.draining = 0  # the index of the queue being drained
         self.ready_heads = 0  # queues whose head could start
         self.queues: tuple[HardwareQueue, ...] = ()
-        self.orders: tuple[tuple[HardwareQueue, ...], ...] = ()  # for each turn, the order in which to look
+        self.orders: tuple[tuple[HardwareQueue, ...], ...] = ()  # by the queue being drained: in which order to look
         self._end = self._ended  # bound once
 
     def __repr__(self) -> str:
@@ -100,24 +73,20 @@ class CopyEngine(_Engine):
         """Serve these queues from now on, the *urgent* ones before the others."""
         self.queues = (*queues, *urgent)
         rest = tuple(queues)
-        turns = [(*urgent, *rest[turn:], *rest[:turn]) for turn in range(len(rest))]
-        self.orders = (*turns, *(turns[0] for _ in urgent))
+        orders = [(*urgent, *rest[first:], *rest[:first]) for first in range(len(rest))]
+        self.orders = (*orders, *(orders[0] for _ in urgent))
         self._latest = self.queues[0]  # the queue that got a ready head last: when only one has, mostly that one
 
-    def head_unblocked(self, queue: HardwareQueue) -> None:
-        """*queue* has got a head that could start."""
-        self.ready_heads += 1
-        self._latest = queue
-        if self.running is None and not self.is_dirty:  # mark(), written out here and below: this is the hot path
-            self.is_dirty = True
-            self.scheduler.dirty.append(self)
-
-    def offer(self, queue: HardwareQueue) -> None:
-        """The same, with the device settled."""
+    def offer(self, queue: HardwareQueue, now: bool = False) -> None:
+        """Count the ready head of *queue*."""
         self.ready_heads += 1
         self._latest = queue
         if self.running is None:
-            self.grant()
+            if now:
+                self.grant()
+            elif not self.is_dirty:  # request_grant(), written out here and below: this is the hot path
+                self.is_dirty = True
+                self.scheduler.dirty.append(self)
 
     def grant(self) -> None:
         """Start the next copy: of the queue whose turn it is, else of the next that has a ready head."""
@@ -129,7 +98,7 @@ class CopyEngine(_Engine):
         if self.ready_heads > 1 or not fifo or fifo[0].blockers:
             queue = self._choose()
             fifo = queue.fifo
-        self.turn = queue.index
+        self.draining = queue.index
         op = fifo.popleft()
         if not fifo or fifo[0].blockers:
             self.ready_heads -= 1
@@ -157,7 +126,7 @@ class CopyEngine(_Engine):
         op.queue.drop(op)
 
     def _choose(self) -> HardwareQueue:
-        for queue in self.orders[self.turn]:
+        for queue in self.orders[self.draining]:
             if queue.fifo and not queue.fifo[0].blockers:
                 return queue
         raise AssertionError(f"{self!r} counts {self.ready_heads} ready heads and finds none")
@@ -194,13 +163,14 @@ class CopyEngine(_Engine):
             self.scheduler.dirty.append(self)
 
 
-class HostThread(_Engine):
+class HostThread(Engine):
     """Runs host functions, one at a time, in the order in which they became ready; each stream has its own queue."""
 
-    __slots__ = ("free_ns", "pause_ns", "ready", "running")
+    __slots__ = ("finish", "free_ns", "pause_ns", "ready", "running")
 
     def __init__(self, scheduler: Scheduler, pause_ns: Nanoseconds, finish: Finish) -> None:
-        super().__init__(scheduler, "host", finish)
+        super().__init__(scheduler, "host")
+        self.finish = finish
         self.pause_ns = pause_ns  # between two functions
         self.ready: deque[Op] = deque()
         self.running: Op | None = None
@@ -209,17 +179,15 @@ class HostThread(_Engine):
     def __repr__(self) -> str:
         return f"<HostThread running={self.running!r} ready={len(self.ready)}>"
 
-    def head_unblocked(self, queue: HardwareQueue) -> None:
+    def offer(self, queue: HardwareQueue, now: bool = False) -> None:
         """Line up the ready functions at the head of *queue*."""
         fifo = queue.fifo
         while fifo and not fifo[0].blockers:
             self.ready.append(fifo.popleft())
-        self.mark()
-
-    def offer(self, queue: HardwareQueue) -> None:
-        """The same, with the device settled."""
-        self.head_unblocked(queue)
-        self.scheduler.settle()
+        if now:
+            self.grant()
+        else:
+            self.request_grant()
 
     def drop(self, op: Op) -> None:
         """It stands in its queue, or is ready."""
@@ -251,4 +219,4 @@ class HostThread(_Engine):
         finally:
             context.device.calling = None
             context.update_alert()
-        self.mark()
+        self.request_grant()

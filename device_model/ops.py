@@ -79,7 +79,7 @@ class Op(Completion):
             self.ready_ns = ready
         self.blockers -= 1
         if not self.blockers and queue.fifo[0] is self:  # nobody passes the head
-            queue.engine.head_unblocked(queue)
+            queue.engine.offer(queue)
 
 
 class UnreachableCopy(Copy):

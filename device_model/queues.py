@@ -5,19 +5,10 @@ are seen on the card (docs/semantics.md, "hardware queues").
 """
 
 from collections import deque
-from typing import Protocol
 
 from device_model.completions import Completion, Nanoseconds, Need
 from device_model.ops import Op
-from device_model.scheduler import Scheduler
-
-
-class _Engine(Protocol):
-    scheduler: Scheduler
-
-    def head_unblocked(self, queue: "HardwareQueue") -> None: ...
-    def offer(self, queue: "HardwareQueue") -> None: ...
-    def drop(self, op: Op) -> None: ...
+from device_model.scheduler import Engine
 
 
 class HardwareQueue:
@@ -31,7 +22,7 @@ class HardwareQueue:
 
     def __init__(
         self,
-        engine: _Engine,
+        engine: Engine,
         index: int,
         depth: int,
         after_same: tuple[Nanoseconds, ...],
@@ -68,7 +59,7 @@ class HardwareQueue:
         if self.waiting:
             self.left()
         if was_head and fifo and not fifo[0].blockers:
-            self.engine.head_unblocked(self)
+            self.engine.offer(self)
 
     def arrive(self, room: Completion) -> None:
         """The host for which *room* was no longer waits; it must take its place at once, or `give_up`."""

@@ -13,10 +13,14 @@ Time is an integer number of nanoseconds. Three rules make a run a function of i
 
 from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from device_model.completions import Completion, Nanoseconds, Then
 from device_model.errors import INTERRUPTS
+
+if TYPE_CHECKING:
+    from device_model.ops import Op
+    from device_model.queues import HardwareQueue
 
 END_NS: Nanoseconds = (
     1 << 62
@@ -28,13 +32,40 @@ _UNITS = {1: "ns", 1_000: "us", 1_000_000: "ms", 1_000_000_000: "s"}
 Action = Callable[[Any], None]
 
 
-class Engine(Protocol):
-    """Hands out what is free once all completions of an instant are in; it lists itself as dirty, once."""
+class Engine:
+    """Takes operations from the heads of its hardware queues and runs them.
 
-    is_dirty: bool  # listed
+    Within an instant an engine only notes that something may start, and asks for a grant: `grant` is called when all
+    completions of the instant are in (rule 2). A host's call finds the device settled, so what it queues may start at
+    once, without a grant.
+    """
+
+    __slots__ = ("is_dirty", "name", "scheduler")
+
+    def __init__(self, scheduler: "Scheduler", name: str) -> None:
+        self.scheduler = scheduler
+        self.name = name
+        self.is_dirty = False  # it has asked for a grant
+
+    def offer(self, queue: "HardwareQueue", now: bool = False) -> None:
+        """Note that the head of *queue* can start. It may start *now* if the device is settled; otherwise it waits for
+        the grant at the end of this instant.
+        """
+        raise NotImplementedError  # pragma: no cover - each engine has its own
 
     def grant(self) -> None:
-        """Be listed no more, and start what can start."""
+        """Start what can start."""
+        raise NotImplementedError  # pragma: no cover - each engine has its own
+
+    def drop(self, op: "Op") -> None:
+        """Forget *op*, which was queued here and has not started."""
+        raise NotImplementedError  # pragma: no cover - each engine has its own
+
+    def request_grant(self) -> None:
+        """Ask for a grant at the end of this instant. The hot paths of the engines have it written out."""
+        if not self.is_dirty:
+            self.is_dirty = True
+            self.scheduler.dirty.append(self)
 
 
 def nanoseconds(name: str, amount: float, unit_ns: Nanoseconds) -> Nanoseconds:
@@ -71,7 +102,7 @@ class _Raiser:
         self.errors: list[BaseException] = []  # in the order in which they occurred
         self.is_dirty = False
 
-    def mark(self, error: BaseException) -> None:
+    def add(self, error: BaseException) -> None:
         """Raise *error* when the instant is over; if there are several, one at a time."""
         self.errors.append(error)
         self._list()
@@ -105,7 +136,7 @@ class Scheduler:
     def __init__(self) -> None:
         self.now: Nanoseconds = 0
         self.heap: list[tuple[Nanoseconds, int, Action, Any]] = []  # engines push to it, at() written out
-        self.dirty: list[Engine] = []  # engines that may have something to hand out, in order of arrival
+        self.dirty: list[Engine | _Raiser] = []  # those that have asked for a grant, in order
         self.sequence = 0  # the issue number drawn last
         self.woken = False  # somebody outside was woken since this was cleared
         self.before_return: Callable[[], None] | None = None  # what the host must not see unfinished: bodies in threads
@@ -154,7 +185,7 @@ class Scheduler:
             loud = RuntimeError(f"a function that was called while the device ran raised {error!r}")
             loud.__cause__ = error
             error = loud
-        self._raiser.mark(error)
+        self._raiser.add(error)
 
     def _ring(self, timer: Completion) -> None:
         timer.complete(self.now)

@@ -26,7 +26,7 @@ from device_model.work import D2H, H2D, Copy
 
 def submit_within(stream: Stream, op: Op, ready_ns: Nanoseconds) -> None:
     """Queue *op*, within an instant."""
-    stream.submit(op, ready_ns, within=True)
+    stream.submit(op, ready_ns, now=False)
 
 
 class Staging:

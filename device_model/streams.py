@@ -72,11 +72,11 @@ class Stream:
         """Has all of its work completed?"""
         return self.tail.done and (not self.pending or all(completion.done for completion in self.pending))
 
-    def submit(self, op: Op, ready_ns: Nanoseconds, *, within: bool = False) -> None:
+    def submit(self, op: Op, ready_ns: Nanoseconds, *, now: bool = True) -> None:
         """Queue *op* behind the work of this stream; it can start at *ready_ns* at the earliest.
 
-        *within* an instant its engine looks at it when all completions are in; a host finds the device settled, and the
-        engine looks at once.
+        Its engine may start it *now* if the device is settled, as a host finds it; within an instant it waits for the
+        grant (scheduler.Engine).
         """
         order = self.order
         if order is not None and self.epoch != order.epoch:
@@ -102,10 +102,7 @@ class Stream:
         fifo = queue.fifo
         fifo.append(op)
         if not op.blockers and fifo[0] is op:
-            if within:
-                queue.engine.head_unblocked(queue)
-            else:
-                queue.engine.offer(queue)
+            queue.engine.offer(queue, now)
 
     def backlog(self) -> Completion:
         """The completion of what was queued here up to now, which a host synchronises with. It is not what an operation
@@ -164,10 +161,10 @@ class UnorderedStream(Stream):
 
     __slots__ = ()
 
-    def submit(self, op: Op, ready_ns: Nanoseconds, *, within: bool = False) -> None:
+    def submit(self, op: Op, ready_ns: Nanoseconds, *, now: bool = True) -> None:
         """Queue *op* behind nothing."""
         self.tail = NOTHING
-        super().submit(op, ready_ns, within=within)
+        super().submit(op, ready_ns, now=now)
 
     def turn(self) -> Completion:
         """An operation here waits for nothing."""
@@ -214,10 +211,10 @@ class LegacyStream(Stream):
         """Has all of its work, and all of the blocking streams', completed?"""
         return super().idle and all(stream.idle for stream in self.rule.streams)
 
-    def submit(self, op: Op, ready_ns: Nanoseconds, *, within: bool = False) -> None:
+    def submit(self, op: Op, ready_ns: Nanoseconds, *, now: bool = True) -> None:
         """Queue *op* behind all blocking streams."""
         self._gather()
-        super().submit(op, ready_ns, within=within)
+        super().submit(op, ready_ns, now=now)
         self.rule.close(op)
 
     def backlog(self) -> Completion:

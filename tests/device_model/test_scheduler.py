@@ -31,7 +31,7 @@ class Granting:
     def __repr__(self):
         return self.name
 
-    def mark(self):
+    def request_grant(self):
         if not self.is_dirty:
             self.is_dirty = True
             self.scheduler.dirty.append(self)
@@ -82,7 +82,7 @@ def test_engines_hand_out_after_all_completions_of_an_instant(scheduler):
     notes = []
     engine = Granting(scheduler, notes, "engine")
     for name in ("a", "b"):
-        scheduler.at(10, lambda name: (notes.append((name, scheduler.now)), engine.mark()), name)
+        scheduler.at(10, lambda name: (notes.append((name, scheduler.now)), engine.request_grant()), name)
     scheduler.advance(10)
     assert notes == [("a", 10), ("b", 10), ("grant engine", 10)]
 
@@ -90,8 +90,8 @@ def test_engines_hand_out_after_all_completions_of_an_instant(scheduler):
 def test_an_engine_that_another_one_sets_free_is_asked_in_the_same_instant(scheduler):
     notes = []
     second = Granting(scheduler, notes, "second")
-    first = Granting(scheduler, notes, "first", then=second.mark)
-    first.mark()
+    first = Granting(scheduler, notes, "first", then=second.request_grant)
+    first.request_grant()
     scheduler.settle()
     assert notes == [("grant first", 0), ("grant second", 0)]
     assert scheduler.dirty == []
