@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from acl_py.faults import Fault, Guard
-from acl_py.runtime.findings import Mistake
+from acl_py.runtime.findings import Mistake, Speaker
 from acl_py.runtime.runtime import MeasuredRuntime, Runtime
 from acl_py.runtime.scopes import SUCCESS, Scope, found, last_error, opened, scope_var
 from acl_py.sites import forget_tasks, note_tasks
@@ -36,7 +36,7 @@ class Simulation:
 
     def __init__(self, runtime: Runtime, trace: Trace | None, loop: asyncio.AbstractEventLoop) -> None:
         self.runtime = runtime
-        runtime.simulation = self
+        runtime.state(_Owner).simulation = self
         self._trace = trace
         self._loop = loop
         self._ended = False
@@ -64,11 +64,11 @@ class Simulation:
     @property
     def findings(self) -> list[Mistake]:
         """What is wrong with the core kernels that have ended: each mistake once, with a count over all launches."""
-        return list(self.runtime.speaker.mistakes.values())
+        return list(self.runtime.state(Speaker).mistakes.values())
 
     def report(self) -> str:
         """A summary for people: time, engines, streams, waits, leaks."""
-        return summarize(self.runtime, self._trace, leaks_of(self.runtime))
+        return summarize(self.runtime, self._trace, self.findings, leaks_of(self.runtime))
 
     def observe(self, observer: Observer) -> None:
         """Let *observer* listen from now on."""
@@ -99,10 +99,24 @@ class Simulation:
         opened[:] = [scope for scope in opened if scope.runtime is not self.runtime]
 
 
+class _Owner:
+    """The simulation that a runtime belongs to."""
+
+    __slots__ = ("simulation",)
+
+    def __init__(self) -> None:
+        self.simulation: Simulation | None = None
+
+
+def simulation_of(runtime: Runtime) -> Simulation | None:
+    """Return the simulation that *runtime* belongs to; None if it is one of a blocking face."""
+    return runtime.state(_Owner).simulation
+
+
 def current_simulation() -> Simulation:
     """The simulation that the verbs of the calling task go to."""
-    simulation = found().runtime.simulation
-    assert isinstance(simulation, Simulation), "a runtime of a blocking face has no simulation object"
+    simulation = simulation_of(found().runtime)
+    assert simulation is not None, "a runtime of a blocking face has no simulation object"
     return simulation
 
 

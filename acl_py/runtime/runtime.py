@@ -28,7 +28,7 @@ from device_model.device import Device
 from device_model.errors import DeviceError, code_of
 from device_model.faults import Faults
 from device_model.memory import Block, Buffer, Memory
-from device_model.observe import Hooks, Observer
+from device_model.observe import Hooks
 from device_model.ops import Op
 from device_model.profile import DeviceProfile
 from device_model.queues import HardwareQueue
@@ -87,22 +87,12 @@ class Runtime:
         self.waiters: dict[Any, Waiting] = {}  # by what the bridge wakes them with, in order of arrival
         self.limits: dict[Completion, float] = {}  # timers of waits with a limit, and when it is over in real time
         self.rng = np.random.default_rng(seed)  # for programs that want chance and the same run every time
-        self.launched = False
-        self.launches: dict[Any, Any] = {}  # prepared work of launches: see kernels.py
-        self.initialized = 0  # Init minus Finalize
-        self.simulation: object = None  # what its user holds: see simulation.py
-        self.face: Any = None  # a blocking face that its calls may go through: see compat/acl/session.py
         self.closed: str | None = None  # why no verb works any more
-        self.op_wait_ns: Nanoseconds = 0  # how long a stream may wait for an event, a notify or a value; 0: for ever
-        self.op_execute_ns: Nanoseconds = 0  # how long a kernel may run; 0: as long as it takes
-        self.teller: Observer | None = None  # tells of failed tasks: see failures.py
-        self.subscribers: dict[Stream, Any] = {}  # who runs the callbacks of a stream: see callbacks.py
         self.faults = Faults(self.scheduler, self.hooks)
-        self.pools_in_use = False  # memory may lie unused in a stream-ordered pool
-        self.speaker = Speaker()  # what core kernels print, and what is wrong with them
-        self.hooks.add(self.speaker)
         log.listen(self.hooks)
         self._devices: dict[int, Device] = {}
+        self._states: dict[type[Any], Any] = {}  # what other modules keep: see state()
+        self.hooks.add(self.state(Speaker))
 
     def __repr__(self) -> str:
         return f"<Runtime {self.profile.name} rules={self.rules.name} host_ns={self.host_ns}>"
@@ -121,6 +111,16 @@ class Runtime:
             self._devices[ordinal] = device
             injection.watch(self, device)
         return device
+
+    def state(self, kind: type[T]) -> T:
+        """Return the one *kind* of this runtime, made without arguments when it is first asked for.
+
+        A module above this one that has to remember something for each runtime keeps it in a class of its own.
+        """
+        state: T | None = self._states.get(kind)
+        if state is None:
+            state = self._states[kind] = kind()
+        return state
 
     @property
     def devices(self) -> list[Device]:
@@ -213,8 +213,9 @@ class Runtime:
                 await self._wait_within(limit, completion, what, site)
             if waits and asleep_ns:
                 self.pay(asleep_ns)
-            if self.pools_in_use:
-                self.trim_pool(context.device.ordinal)
+            ordinal = context.device.ordinal
+            if self.memory.pool(ordinal).is_holding:
+                self.trim_pool(ordinal)
         finally:
             self.called(name, enter, site)
         if context.error is not None:
@@ -242,7 +243,6 @@ class Runtime:
         trimmed = pool.trim(pool.release_threshold if keep_bytes is None else keep_bytes, _is_over)
         if trimmed:
             self.pay(self.costs.pool_trim[trimmed])
-        self.pools_in_use = any(self.memory.pool(device.ordinal).is_holding for device in self.devices)
 
     async def busy_until(self, completion: Completion, what: str, site: object) -> None:
         """Suspend until *completion*, in which the host itself takes part, is done: nobody needs to be woken for it."""
@@ -321,11 +321,6 @@ class Runtime:
 
     def skip_real_time(self) -> None:
         """A wait is over: the real time it took is not the host's."""
-
-    def unsubscribe_destroyed(self) -> None:
-        """Streams or contexts were destroyed: nobody runs their callbacks any more."""
-        for stream in [each for each in self.subscribers if each.destroyed or each.context.destroyed]:
-            del self.subscribers[stream]
 
     def check_call(self, context: Context, name: str, *, needs_context: bool = True) -> None:
         """Check whether a call of *name* may begin in *context*, whose `alert` is set. Every verb passes here.

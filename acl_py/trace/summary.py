@@ -1,6 +1,6 @@
 """A summary of a simulation for people: time, engines, streams, waits, leaks."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ _LONGEST = 5  # places where the host waited longest
 _SHOWN = 20  # engines, or streams, and leaks
 
 
-def summarize(runtime: "Runtime", trace: Trace | None, leaks: Sequence[str]) -> str:
+def summarize(runtime: "Runtime", trace: Trace | None, findings: Iterable[object], leaks: Sequence[str]) -> str:
     """The report of a simulation as plain text."""
     now = runtime.host_ns
     lines = [f"{runtime.profile.name}, rules {runtime.rules.name}: {now / 1000:,.1f} us of simulated time"]
@@ -28,7 +28,7 @@ def summarize(runtime: "Runtime", trace: Trace | None, leaks: Sequence[str]) -> 
     if left:
         has = "has" if left == 1 else "have"
         lines.append(f"  {_count(left, 'operation')} {has} not ended: synchronise before the end to see them all run")
-    lines += [f"  finding: {mistake}" for mistake in runtime.speaker.mistakes.values()]
+    lines += [f"  finding: {mistake}" for mistake in findings]
     return "\n".join([*lines, *told(leaks)])
 
 

@@ -22,6 +22,7 @@ from acl_py.verbs.streams import StreamLike, resolve
 from device_model.completions import Completion, Nanoseconds, Need
 from device_model.ops import Op
 from device_model.scheduler import nanoseconds
+from device_model.streams import Stream
 from device_model.work import HostFunction, Lane
 
 _CALLBACK = "callback "  # how the names of their steps begin
@@ -75,7 +76,7 @@ async def LaunchHostFunc(
             f"a host function cannot wait, and coroutine function {function.__name__} does: await it in a task instead"
         )
     duration_ns = nanoseconds("us of a host function", us, 1000)
-    if found in runtime.subscribers:
+    if found in subscribers_of(runtime):
         raise runtime.error(
             Kind.STREAM_SUBSCRIBED, f"{found!r} has a subscriber", "use LaunchCallback(), or another stream"
         )
@@ -83,6 +84,23 @@ async def LaunchHostFunc(
     runtime.submit(found, op, runtime.costs.host_function, runtime.profile.latency.host_function_start)
     runtime.called("LaunchHostFunc", enter, site)
     return op
+
+
+class _Subscriptions:
+    """The subscriber of each stream that has one."""
+
+    __slots__ = ("subscribers",)
+
+    def __init__(self) -> None:
+        self.subscribers: dict[Stream, Subscriber] = {}
+
+
+def subscribers_of(runtime: Runtime) -> "dict[Stream, Subscriber]":
+    """Return the subscriber of each stream that has one; the caller may change it. Destroyed streams leave it here."""
+    subscribers = runtime.state(_Subscriptions).subscribers
+    for stream in [each for each in subscribers if each.destroyed or each.context.destroyed]:
+        del subscribers[stream]
+    return subscribers
 
 
 class Subscriber:
@@ -103,7 +121,7 @@ class Subscriber:
         arrived.complete(now)
 
     def _coming(self) -> Completion | None:
-        streams = [stream for stream, subscriber in self._runtime.subscribers.items() if subscriber is self]
+        streams = [stream for stream, subscriber in subscribers_of(self._runtime).items() if subscriber is self]
         return next((step for stream in streams for step in stream.steps if step.what.startswith(_CALLBACK)), None)
 
 
@@ -154,13 +172,14 @@ async def SubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream: 
     check_signals(runtime, "SubscribeReport")
     found = resolve(scope, stream)
     who = _who(subscriber)
-    if found in runtime.subscribers:
+    subscribers = subscribers_of(runtime)
+    if found in subscribers:
         raise runtime.error(
             Kind.STREAM_SUBSCRIBED,
-            f"{found!r} has a subscriber: {_called(runtime.subscribers[found].who)}",
+            f"{found!r} has a subscriber: {_called(subscribers[found].who)}",
             "UnsubscribeReport() that one first",
         )
-    others = [(stream, each) for stream, each in runtime.subscribers.items() if each.who == who]
+    others = [(stream, each) for stream, each in subscribers.items() if each.who == who]
     for other, _ in others:
         if other.context.device is not found.context.device:
             raise runtime.error(
@@ -169,7 +188,7 @@ async def SubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream: 
                 "use one subscriber for each device",
             )
     runtime.pay(runtime.costs.other)
-    runtime.subscribers[found] = others[0][1] if others else Subscriber(runtime, who)
+    subscribers[found] = others[0][1] if others else Subscriber(runtime, who)
     runtime.called("SubscribeReport", enter, site)
 
 
@@ -195,7 +214,8 @@ async def UnsubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     check_signals(runtime, "UnsubscribeReport")
     found = resolve(scope, stream)
-    known = runtime.subscribers.get(found)
+    subscribers = subscribers_of(runtime)
+    known = subscribers.get(found)
     if known is None or known.who != _who(subscriber):
         raise runtime.error(
             Kind.NOT_A_SUBSCRIBER,
@@ -203,7 +223,7 @@ async def UnsubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream
             "SubscribeReport() first",
         )
     runtime.pay(runtime.costs.other)
-    del runtime.subscribers[found]
+    del subscribers[found]
     runtime.called("UnsubscribeReport", enter, site)
 
 
@@ -243,7 +263,7 @@ async def LaunchCallback(
         raise TypeError(f"a callback must be callable, not {function!r}")
     if block not in tuple(CallbackBlock):
         raise runtime.error(Kind.INVALID_VALUE, f"block type {block!r}", "use CallbackBlock.BLOCK or NO_BLOCK")
-    subscriber = runtime.subscribers.get(found)
+    subscriber = subscribers_of(runtime).get(found)
     if subscriber is None:
         raise runtime.error(
             Kind.NO_SUBSCRIBER, f"{found!r} has nobody to run its callbacks", "SubscribeReport() for it first"
@@ -348,7 +368,7 @@ async def _wait_for_callback(
 
 def _subscriber(runtime: Runtime) -> Subscriber | None:
     callers = (_who(None), threading.get_ident())
-    return next((each for each in runtime.subscribers.values() if each.who in callers), None)
+    return next((each for each in subscribers_of(runtime).values() if each.who in callers), None)
 
 
 def _called(who: object) -> str:

@@ -13,7 +13,7 @@ from acl_py.errors import Kind
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import Barred
 from acl_py.verbs.arrays import Access, Array
-from acl_py.verbs.kernels import Launchable
+from acl_py.verbs.kernels import Launchable, Launches
 from device_model import profile as profiles
 from device_model.aicore.core.names import KernelType
 from device_model.aicore.core.tensors import GlobalBuffer
@@ -70,7 +70,7 @@ class CoreKernelFunction(Launchable):
             profile.aicore,
             profile.cores.count,
             self.options,
-            runtime.op_execute_ns,
+            runtime.state(Launches).limit_ns,
         )
 
 

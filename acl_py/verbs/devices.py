@@ -14,6 +14,15 @@ from device_model.rules import ContextGone, DeviceSync, Reset
 from device_model.rules import Init as InitRule
 
 
+class Initialized:
+    """How often Init was called, minus the calls of Finalize."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
 async def Init() -> None:
     """Begin to use the runtime.
 
@@ -29,11 +38,12 @@ async def Init() -> None:
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     runtime.pay(runtime.costs.other)
-    if runtime.initialized and runtime.rules.init is InitRule.ONCE:
+    initialized = runtime.state(Initialized)
+    if initialized.count and runtime.rules.init is InitRule.ONCE:
         raise runtime.error(
             Kind.ALREADY_INITIALIZED, "Init() when the runtime is initialised already", "ignore this, or call it once"
         )
-    runtime.initialized += 1
+    initialized.count += 1
     runtime.called("Init", enter, site)
 
 
@@ -54,14 +64,15 @@ async def Finalize() -> list[str]:
     """
     scope = current()
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
-    if not runtime.initialized:
+    initialized = runtime.state(Initialized)
+    if not initialized.count:
         raise runtime.error(Kind.NOT_INITIALIZED, "Finalize() without Init()", "call it once for each Init()")
     await runtime.wait(AllOf([device.work() for device in runtime.devices]), "Finalize()", site)
     runtime.pay(runtime.costs.other)
-    runtime.initialized -= 1
+    initialized.count -= 1
     runtime.called("Finalize", enter, site)
     leaks = leaks_of(runtime)
-    if not runtime.initialized:
+    if not initialized.count:
         runtime.shut("the runtime was finalised at " + str(site))
     return leaks
 
@@ -195,7 +206,6 @@ async def _reset(scope: Scope, name: str, device: Device, uses: int, site: Site)
         device.reaches.clear()
         for each in runtime.devices:
             each.reaches.pop(device.ordinal, None)
-        runtime.unsubscribe_destroyed()
         runtime.faults.end_hangs(device)
         if scope.context.device is device and runtime.rules.context_gone is ContextGone.PRIMARY:
             change(scope, device.primary)
@@ -308,7 +318,6 @@ async def DestroyContext(context: Context) -> None:
         raise runtime.error(Kind.INVALID_CONTEXT, f"{context!r} comes with its device", "use ResetDevice()")
     runtime.pay(runtime.costs.other)
     context.destroy(site)
-    runtime.unsubscribe_destroyed()
     if scope.context is context and runtime.rules.context_gone is ContextGone.PRIMARY:
         change(scope, context.device.primary)
     runtime.called("DestroyContext", enter, site)

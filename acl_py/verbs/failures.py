@@ -8,8 +8,10 @@ from sys import _getframe
 from acl_py.errors import DeviceError, Kind
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import current, here
-from acl_py.sites import Site, site_of
-from acl_py.verbs.streams import StreamLike, resolve
+from acl_py.sites import site_of
+from acl_py.verbs.kernels import Launches
+from acl_py.verbs.streams import StreamLike, WaitLimit, resolve
+from device_model.completions import Nanoseconds
 from device_model.errors import code_of
 from device_model.observe import Observer
 from device_model.ops import Op
@@ -74,7 +76,12 @@ async def SetOpWaitTimeOut(seconds: int) -> None:
     Raises:
         AclError: NOT_SUPPORTED under CUDA's rules; INVALID_VALUE if *seconds* is not a whole number, 0 or more.
     """
-    await _set_limit("SetOpWaitTimeOut", "op_wait_ns", seconds, site_of(_getframe(1)))
+    scope = here()
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    limit_ns = _limit_ns(runtime, "SetOpWaitTimeOut", seconds)
+    runtime.pay(runtime.costs.other)
+    runtime.state(WaitLimit).ns = limit_ns
+    runtime.called("SetOpWaitTimeOut", enter, site)
 
 
 async def SetOpExecuteTimeOut(seconds: int) -> None:
@@ -93,20 +100,19 @@ async def SetOpExecuteTimeOut(seconds: int) -> None:
     Raises:
         AclError: NOT_SUPPORTED under CUDA's rules; INVALID_VALUE if *seconds* is not a whole number, 0 or more.
     """
-    await _set_limit("SetOpExecuteTimeOut", "op_execute_ns", seconds, site_of(_getframe(1)))
-
-
-async def _set_limit(name: str, attribute: str, seconds: int, site: Site) -> None:
     scope = here()
-    runtime, enter = scope.runtime, scope.runtime.host_ns
+    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    limit_ns = _limit_ns(runtime, "SetOpExecuteTimeOut", seconds)
+    runtime.pay(runtime.costs.other)
+    runtime.state(Launches).limit(limit_ns)
+    runtime.called("SetOpExecuteTimeOut", enter, site)
+
+
+def _limit_ns(runtime: Runtime, name: str, seconds: int) -> Nanoseconds:
     _check_rules(runtime, name)
     if type(seconds) is not int or seconds < 0:
         raise runtime.error(Kind.INVALID_VALUE, f"{seconds!r} seconds", "use a whole number, 0 or more")
-    limit_ns = runtime.limit_ns("seconds", seconds, 10**9)
-    runtime.pay(runtime.costs.other)
-    setattr(runtime, attribute, limit_ns)
-    runtime.launches.clear()  # prepared under the old limit
-    runtime.called(name, enter, site)
+    return runtime.limit_ns("seconds", seconds, 10**9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +124,15 @@ class ExceptionInfo:
     device: int
     code: int
     what: str
+
+
+class _ExceptionCallback:
+    """The observer that calls a runtime's exception callback, if one is set."""
+
+    __slots__ = ("teller",)
+
+    def __init__(self) -> None:
+        self.teller: _Teller | None = None
 
 
 class _Teller(Observer):
@@ -154,12 +169,13 @@ async def SetExceptionInfoCallback(callback: Callable[[ExceptionInfo], object] |
     if callback is not None and not callable(callback):
         raise TypeError(f"an exception callback must be callable or None, not {callback!r}")
     runtime.pay(runtime.costs.other)
-    if runtime.teller is not None:
-        runtime.hooks.remove(runtime.teller)
-        runtime.teller = None
+    current_callback = runtime.state(_ExceptionCallback)
+    if current_callback.teller is not None:
+        runtime.hooks.remove(current_callback.teller)
+        current_callback.teller = None
     if callback is not None:
-        runtime.teller = _Teller(runtime, callback)
-        runtime.hooks.add(runtime.teller)
+        current_callback.teller = _Teller(runtime, callback)
+        runtime.hooks.add(current_callback.teller)
     runtime.called("SetExceptionInfoCallback", enter, site)
 
 

@@ -35,7 +35,7 @@ from acl_py.verbs.arrays import InOut as InOut
 from acl_py.verbs.arrays import Out as Out
 from acl_py.verbs.streams import StreamLike, resolve
 from device_model import memory as model
-from device_model.completions import Completion
+from device_model.completions import Completion, Nanoseconds
 from device_model.errors import DeviceError
 from device_model.memory import Buffer, Space
 from device_model.ops import Op
@@ -232,6 +232,24 @@ class Launchable:
         return None
 
 
+class Launches:
+    """What a runtime remembers of launches: work that is *prepared* for launches with the same arguments, whether the
+    first launch, which costs more, has *begun*, and how long a kernel may run (*limit_ns*; 0 is no limit).
+    """
+
+    __slots__ = ("begun", "limit_ns", "prepared")
+
+    def __init__(self) -> None:
+        self.prepared: dict[tuple[object, ...], Kernel] = {}
+        self.begun = False
+        self.limit_ns: Nanoseconds = 0
+
+    def limit(self, limit_ns: Nanoseconds) -> None:
+        """Let kernels that are launched from now on run for *limit_ns* at most; 0 takes the limit away."""
+        self.limit_ns = limit_ns
+        self.prepared.clear()  # prepared under the old limit
+
+
 class KernelFunction(Launchable):
     """A Python function made a kernel; launch it with LaunchKernel, or `await k[blocks, stream](*args)`."""
 
@@ -251,16 +269,17 @@ class KernelFunction(Launchable):
     def work(self, runtime: Runtime, blocks: int, args: tuple[Any, ...]) -> Kernel:
         """What a launch with these arguments does; remembered for the next time."""
         key = (self, blocks, args)
+        prepared = runtime.state(Launches).prepared
         try:
-            work: Kernel | None = runtime.launches.get(key)
+            work = prepared.get(key)
         except TypeError:  # an argument that cannot be hashed
             return self._prepare(runtime, blocks, args)[0]
         if work is None:
             work, repeats = self._prepare(runtime, blocks, args)
             if repeats:
-                if len(runtime.launches) >= _MAX_LAUNCHES:
-                    runtime.launches.clear()
-                runtime.launches[key] = work
+                if len(prepared) >= _MAX_LAUNCHES:
+                    prepared.clear()
+                prepared[key] = work
             return work
         for allocation in work.touched:
             if allocation.freed is not None:
@@ -278,8 +297,9 @@ class KernelFunction(Launchable):
         body: Callable[[], None] = _Body(
             Barred(runtime, self), self.function, blocks if self.per_block else None, values, self._accesses, outs
         )
-        if 0 < runtime.op_execute_ns < block_ns:
-            block_ns, body = runtime.op_execute_ns, partial(run_out_of_time, self, block_ns)
+        limit_ns = runtime.state(Launches).limit_ns
+        if 0 < limit_ns < block_ns:
+            block_ns, body = limit_ns, partial(run_out_of_time, self, block_ns)
         work = Kernel(
             self.label,
             blocks,
@@ -388,8 +408,9 @@ async def LaunchKernel(
     if len(queue.fifo) >= queue.depth:
         await runtime.room(queue, op, stream, site)
     cost = runtime.costs.launch
-    if not runtime.launched:
-        runtime.launched = True
+    launches = runtime.state(Launches)
+    if not launches.begun:
+        launches.begun = True
         cost += runtime.costs.launch_first
     runtime.submit(stream, op, cost, runtime.kernel_latency)
     return op

@@ -55,7 +55,7 @@ async def Malloc(nbytes: int, policy: int = 0) -> Buffer:  # noqa: ARG001 - aclr
     runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
     ordinal = scope.context.device.ordinal
     runtime.memory.check_size(nbytes, Origin.MALLOC)
-    if runtime.pools_in_use and not runtime.memory.has_room(ordinal, nbytes):
+    if not runtime.memory.has_room(ordinal, nbytes):
         runtime.trim_pool(ordinal, 0)
     buffer = runtime.memory.malloc(ordinal, nbytes, site)
     runtime.pay(runtime.costs.malloc[nbytes])
@@ -305,7 +305,7 @@ async def MallocAsync(nbytes: int, stream: StreamLike = None) -> Buffer:
     ordinal = found.context.device.ordinal
     pool = runtime.memory.pool(ordinal)
     rank: Callable[[model.Block], int | None] = partial(_rank, found)
-    if runtime.pools_in_use and not pool.has_room(nbytes, rank):
+    if not pool.has_room(nbytes, rank):
         runtime.trim_pool(ordinal, 0)
         if not pool.has_room(nbytes, rank):
             rank = _rank_any
@@ -345,7 +345,6 @@ async def FreeAsync(buffer: Memory, stream: StreamLike = None) -> Completion:
     found = resolve(scope, stream)
     allocation = runtime.memory.root(buffer, "FreeAsync", Origin.MALLOC, Origin.POOL)
     runtime.pay(runtime.costs.free_async)
-    runtime.pools_in_use = True
     behind = found.turn()
     runtime.memory.pool(allocation.device).give(buffer, found, None if behind.done else behind, site)
     if not behind.done:
@@ -456,7 +455,6 @@ async def _end(
 
 def _give_back(runtime: Runtime, ordinal: int, buffer: object, site: object) -> None:
     runtime.memory.free(buffer, site)
-    runtime.pools_in_use = True
     runtime.trim_pool(ordinal)
 
 

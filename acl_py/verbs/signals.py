@@ -8,7 +8,7 @@ from acl_py.errors import Kind
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import Scope, current
 from acl_py.sites import site_of
-from acl_py.verbs.streams import StreamLike, resolve
+from acl_py.verbs.streams import StreamLike, WaitLimit, resolve
 from device_model.completions import Completion, Nanoseconds
 from device_model.memory import Allocation, Space
 from device_model.rules import EventClass
@@ -151,7 +151,7 @@ async def WaitAndResetNotify(notify: Notify, stream: StreamLike = None, timeout:
         raise TypeError(f"timeout must be a whole number of seconds, 0 to 4294967295, not {timeout!r}")
     limit_ns = runtime.limit_ns("timeout", timeout, 10**9)
     runtime.pay(runtime.costs.wait)
-    completion = notify.wait(found, site, _shorter(limit_ns, runtime.op_wait_ns))
+    completion = notify.wait(found, site, _shorter(limit_ns, runtime.state(WaitLimit).ns))
     runtime.scheduler.settle()
     runtime.called("WaitAndResetNotify", enter, site)
     return completion
@@ -259,7 +259,7 @@ async def ValueWait(address: Any, value: int, flag: int = Compare.GEQ, stream: S
         raise runtime.error(Kind.INVALID_VALUE, f"flag {flag!r} of ValueWait()", f"it must be one of {list(Compare)}")
     runtime.pay(runtime.costs.wait)
     words = found.context.device.words
-    completion = words.wait(found, site, allocation, offset, value, Compare(flag), runtime.op_wait_ns)
+    completion = words.wait(found, site, allocation, offset, value, Compare(flag), runtime.state(WaitLimit).ns)
     runtime.scheduler.settle()
     runtime.called("ValueWait", enter, site)
     return completion

@@ -8,7 +8,7 @@ from acl_py.runtime.runtime import Limit, Runtime
 from acl_py.runtime.scopes import Scope, current, found, scope_var
 from acl_py.sites import Site, site_of
 from acl_py.waiting.deadlocks import Poll, Waiting
-from device_model.completions import NOTHING, Completion
+from device_model.completions import NOTHING, Completion, Nanoseconds
 from device_model.events import Event
 from device_model.rules import Destroy, EventClass, ForeignStream
 from device_model.streams import Stream as Stream
@@ -41,6 +41,16 @@ class StreamFlag(IntFlag):
 
 _STREAM_FLAGS = 0x3F
 _BOUND = StreamFlag.PERSISTENT | StreamFlag.CPU_SCHEDULE | StreamFlag.DEVICE_USE_ONLY
+
+
+class WaitLimit:
+    """How long a stream may wait for an event, a notify or a value in memory: *ns*, or 0 for no limit."""
+
+    __slots__ = ("ns",)
+
+    def __init__(self) -> None:
+        self.ns: Nanoseconds = 0
+
 
 LEGACY_STREAM = NamedStream.LEGACY
 PER_THREAD_STREAM = NamedStream.PER_THREAD
@@ -250,7 +260,6 @@ async def DestroyStream(stream: Stream) -> None:
         await runtime.wait(found.backlog(), f"DestroyStream({found.name})", site)
         runtime.check_stream(found)  # nobody else has destroyed it meanwhile?
     found.context.destroy_stream(found, site)
-    runtime.unsubscribe_destroyed()
     runtime.called("DestroyStream", enter, site)
 
 
@@ -285,7 +294,6 @@ async def DestroyStreamForce(stream: Stream) -> None:
     runtime.pay(runtime.costs.destroy_stream)
     found.context.device.abort(found, _aborted(found, site))
     found.context.destroy_stream(found, site)
-    runtime.unsubscribe_destroyed()
     runtime.called("DestroyStreamForce", enter, site)
 
 
@@ -483,7 +491,7 @@ async def StreamWaitEvent(stream: StreamLike, event: Event) -> None:
     runtime.pay(runtime.costs.wait)
     work = event.work
     if type(event) is not Event:
-        event.hold_back(stream, site, runtime.op_wait_ns)
+        event.hold_back(stream, site, runtime.state(WaitLimit).ns)
         runtime.scheduler.settle()
     elif work is not None:
         stream.wait(work)

@@ -12,6 +12,7 @@ import pytest
 import acl_py
 from acl_py import AclError, Cost, kernel
 from acl_py.runtime.scopes import scope_var
+from acl_py.simulation import simulation_of
 
 
 def tiny(program=None, **options):
@@ -64,7 +65,7 @@ def state(sim):
 @contextmanager
 def refused(kind, *parts):
     """The call in this block fails as *kind*, says all of *parts*, and changes nothing."""
-    sim = scope_var.get().runtime.simulation  # that of this task, also when it is over
+    sim = simulation_of(scope_var.get().runtime)  # that of this task, also when it is over
     before = state(sim)
     with pytest.raises(AclError) as caught:
         yield caught
@@ -82,7 +83,7 @@ def refused(kind, *parts):
 @contextmanager
 def misused(kind, match):
     """The call in this block gets something that Python refuses, and changes nothing."""
-    sim = scope_var.get().runtime.simulation  # that of this task, also when it is over
+    sim = simulation_of(scope_var.get().runtime)  # that of this task, also when it is over
     before = state(sim)
     with pytest.raises(kind, match=match):
         yield

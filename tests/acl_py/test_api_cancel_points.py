@@ -54,6 +54,8 @@ from acl_py import (
     SynchronizeStreamWithTimeout,
 )
 from acl_py.runtime.scopes import scope_var
+from acl_py.simulation import simulation_of
+from acl_py.verbs.devices import Initialized
 from device_model import memory as model
 from device_model.completions import Completion
 from device_model.profile import load
@@ -371,11 +373,11 @@ def _few_ids():
 def _state(runtime):
     """What a call may have done, but for bytes."""
     return (
-        [(op.name, op.bytes) for op in runtime.simulation.trace.ops],
+        [(op.name, op.bytes) for op in simulation_of(runtime).trace.ops],
         sorted(repr(each) for each in runtime.memory.leaks()),
         [len(context.streams) for device in runtime.devices for context in device.contexts],
         [context.id for device in runtime.devices for context in device.contexts],
-        runtime.initialized,
+        runtime.state(Initialized).count,
     )
 
 

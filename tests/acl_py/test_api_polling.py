@@ -18,6 +18,7 @@ from acl_py import (
     SynchronizeStream,
 )
 from acl_py.runtime.blocking import finish
+from acl_py.verbs.callbacks import subscribers_of
 
 
 def poller(stream, stop):
@@ -63,7 +64,7 @@ def test_a_poller_whose_callbacks_still_come_is_left_alone():
     with program("acl") as runtime:
         stream, stop, ran = finish(CreateStream()), threading.Event(), []
         thread = Outcome(runtime, poller, stream, stop)
-        until(lambda: runtime.subscribers)
+        until(lambda: subscribers_of(runtime))
         for number in range(300):
             finish(LaunchCallback(ran.append, number, CallbackBlock.BLOCK, stream))
             finish(SynchronizeStream(stream))

@@ -233,7 +233,7 @@ async def test_what_nobody_uses_goes_back_to_the_device_at_a_synchronisation(how
     await Free(z)
     await SynchronizeDevice()
     assert await _used() == 0
-    assert not current_simulation().runtime.pools_in_use
+    assert not current_simulation().runtime.memory.pool(0).is_holding
 
 
 @tiny

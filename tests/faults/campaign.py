@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 import acl_py as acl
 from acl_py import AclError, DeadlockError, Kind, faults
 from acl_py.runtime.runtime import Runtime
+from acl_py.verbs.callbacks import subscribers_of
 from device_model.faults import Verdict
 
 from .programs import Bag, Program, Wrong
@@ -175,7 +176,7 @@ def assert_nothing_is_left(sim):
     assert not runtime.unfinished(), f"{runtime.unfinished()} are unfinished"
     assert not runtime.faults.hung, f"{runtime.faults.hung} hang"
     assert not runtime.faults.rules, f"{runtime.faults.rules} are in force"
-    assert not runtime.subscribers, f"{runtime.subscribers} are subscribed"
+    assert not subscribers_of(runtime), f"{subscribers_of(runtime)} are subscribed"
     assert not runtime.memory.leaks(), f"{runtime.memory.leaks()} leak"
     assert runtime.memory.free_bytes(0) == runtime.memory.total_bytes(0), "bytes of the device are lost"
     assert runtime.memory.pool(0).used_current == 0, "the pool counts wrong"

@@ -29,6 +29,7 @@ from acl_py import (
     current_simulation,
     faults,
 )
+from acl_py.verbs.callbacks import subscribers_of
 
 acl = tiny(rules="acl")
 A = busy("A", 10)
@@ -41,9 +42,9 @@ async def test_a_destroyed_stream_has_no_subscriber_any_more(destroy):
     for each in (stream, other):
         await SubscribeReport(None, each)
     await destroy(stream)
-    assert list(current_simulation().runtime.subscribers) == [other]
+    assert list(subscribers_of(current_simulation().runtime)) == [other]
     await ResetDevice(0)
-    assert not current_simulation().runtime.subscribers
+    assert not subscribers_of(current_simulation().runtime)
 
 
 @acl

@@ -19,7 +19,7 @@ from collections.abc import Callable, Coroutine
 from math import ldexp
 from typing import Any, TypeVar
 
-from acl_py.compat.acl.face.session import mine, session
+from acl_py.compat.acl.face.session import Face, mine, session
 from acl_py.errors import AclError
 from acl_py.runtime.scopes import scope_var
 
@@ -81,7 +81,7 @@ def takes(letters: str, *, bare: bool = False) -> Callable[[_T], _T]:
 
 _RUN = """\
 scope = _scope_var.get()
-here = scope is not None and scope is _mine.scope and scope.runtime.face or _session()
+here = scope is not None and scope is _mine.scope and scope.runtime.state(_Face).session or _session()
 turn = here.turn
 turn.acquire()
 try:
@@ -160,7 +160,7 @@ def _wrapper(
     reader = _Reader(f"{module}.{name}", required, optional, bare)
     scope: dict[str, Any] = {
         "_function": function, "_LEFT_OUT": _LEFT_OUT, "_read": reader.read, "_scope_var": scope_var,
-        "_session": session, "_mine": mine, "_AclError": AclError,
+        "_session": session, "_Face": Face, "_mine": mine, "_AclError": AclError,
         "_default": [each.default for each in signature.parameters.values()][-1] if optional else None,
     }  # fmt: skip
     exec(compile("\n".join(source), f"{__file__}: {module}.{name}", "exec"), scope)

@@ -30,9 +30,10 @@ from acl_py.runtime.blocking import BlockingBridge, take_part
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import SUCCESS as NO_ERROR
 from acl_py.runtime.scopes import Scope, last_error, opened, scope_var
-from acl_py.simulation import Simulation, build
+from acl_py.simulation import build, simulation_of
 from acl_py.sites import site_of
 from acl_py.trace import Trace
+from acl_py.verbs.kernels import Launches
 from device_model.contexts import Context
 from device_model.errors import DeviceError
 from device_model.memory import DEVICE_BASE, Buffer
@@ -228,6 +229,15 @@ class Session(Handles):
             log.warn(what)
 
 
+class Face:
+    """The session that calls of `acl` on a runtime go through."""
+
+    __slots__ = ("session",)
+
+    def __init__(self) -> None:
+        self.session: Session | None = None
+
+
 class OwnSession(Session):
     """The session of the process: any thread may call."""
 
@@ -247,9 +257,9 @@ class OwnSession(Session):
         self.bridge.on_hang = options.on_hang
         self.turn = self.bridge.lock
         self._nowhere = _nowhere(runtime) if runtime.rules.context_gone is ContextGone.NONE else None
-        runtime.op_execute_ns = self.longest_kernel_ns
+        runtime.state(Launches).limit(self.longest_kernel_ns)
         runtime.hooks.add(WorkFailures(runtime, self.failures))
-        runtime.face = self
+        runtime.state(Face).session = self
 
     def join(self) -> None:
         """Let the calling thread take part; it has no context yet, where the rules know such a thing.
@@ -271,7 +281,7 @@ class GuestSession(Session):
         super().__init__(runtime, trace, options)
         self.failures = guest_failures  # of work that fails the native API tells itself
         self.turn = _GuestTurn(runtime, options)
-        runtime.face = self
+        runtime.state(Face).session = self
 
     def join(self) -> None:
         """The tasks of a simulation take part already."""
@@ -354,7 +364,7 @@ def session() -> Session:
     """The session that the calling thread's calls go to; it takes part from now on."""
     scope = scope_var.get()
     if scope is not None:
-        here: Session | None = scope.runtime.face
+        here: Session | None = scope.runtime.state(Face).session
         if here is not None:
             if scope is not mine.scope and isinstance(here, OwnSession):
                 here.join()
@@ -363,7 +373,7 @@ def session() -> Session:
             return _guest(scope.runtime)
         scope_var.set(None)  # of a session that has ended
     if opened:
-        return opened[-1].runtime.face or _guest(opened[-1].runtime)
+        return opened[-1].runtime.state(Face).session or _guest(opened[-1].runtime)
     own = own_session()
     own.join()
     return own
@@ -413,7 +423,7 @@ def end() -> Session | None:
         return None
     with over.bridge.lock:
         over.runtime.close("the session has ended")
-        over.runtime.face = None
+        over.runtime.state(Face).session = None
     ended.append(over)
     scope = scope_var.get()
     if scope is not None and scope.runtime is over.runtime:
@@ -424,8 +434,8 @@ def end() -> Session | None:
 
 
 def _guest(runtime: Runtime) -> Session:
-    simulation = runtime.simulation
-    assert isinstance(simulation, Simulation), f"{runtime!r} is neither a simulation's nor a session's"
+    simulation = simulation_of(runtime)
+    assert simulation is not None, f"{runtime!r} is neither a simulation's nor a session's"
     return GuestSession(runtime, simulation._trace, options)
 
 

@@ -18,7 +18,7 @@ from acl_py import log
 from acl_py.errors import Kind
 from acl_py.runtime.runtime import Runtime
 from acl_py.verbs.arrays import Access, Array
-from acl_py.verbs.kernels import Cost, Launchable, run_out_of_time
+from acl_py.verbs.kernels import Cost, Launchable, Launches, run_out_of_time
 from device_model.errors import INTERRUPTS, CodedError, DeviceError, text_of
 from device_model.memory import Buffer, Space
 from device_model.work import Extent, Kernel, Label, Lane
@@ -123,8 +123,9 @@ class Computation(Launchable):
             what = f"{self!r} has a cost that cannot be: {error}"
             raise runtime.error(Kind.INVALID_VALUE, what, "correct the cost, or check the inputs") from error
         body: Callable[[], None] = self._run
-        if 0 < runtime.op_execute_ns < block_ns:
-            block_ns, body = runtime.op_execute_ns, partial(run_out_of_time, self, block_ns)
+        limit_ns = runtime.state(Launches).limit_ns
+        if 0 < limit_ns < block_ns:
+            block_ns, body = limit_ns, partial(run_out_of_time, self, block_ns)
         return Kernel(self.label, blocks, block_ns, body, read, written, nbytes, exclusive=True, serial=self._serial)
 
     def _run(self) -> None:

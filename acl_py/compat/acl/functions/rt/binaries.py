@@ -18,7 +18,7 @@ from acl_py.errors import AclError, Kind
 from acl_py.runtime.runtime import Runtime
 from acl_py.sites import Site, site_of
 from acl_py.verbs.core_kernels import CoreKernelFunction
-from acl_py.verbs.kernels import Launchable
+from acl_py.verbs.kernels import Launchable, Launches
 from device_model import memory
 from device_model.memory import Buffer, Space
 from device_model.streams import Stream
@@ -212,11 +212,12 @@ class Limited(Launchable):
 
     def work(self, runtime: Runtime, blocks: int, args: tuple[Any, ...]) -> Work:
         """What the kernel does."""
-        usual, runtime.op_execute_ns = runtime.op_execute_ns, self._limit_ns
+        launches = runtime.state(Launches)
+        usual, launches.limit_ns = launches.limit_ns, self._limit_ns
         try:
             return self._kernel.work(runtime, blocks, args)
         finally:
-            runtime.op_execute_ns = usual
+            launches.limit_ns = usual
 
 
 async def launch(

@@ -15,6 +15,7 @@ from acl_py.runtime.scopes import here as scope_here
 from acl_py.runtime.scopes import last_error
 from acl_py.sites import site_of
 from acl_py.verbs.callbacks import end_report, take_report
+from acl_py.verbs.kernels import Launches
 
 _INTERVAL_US = 1  # of the limit of a kernel's time: as fine as one likes
 _UNKNOWN = 0xFFFFFFFF  # of a failed task nothing is known
@@ -88,7 +89,7 @@ def set_op_execute_timeout_v2(here: Session, us: int) -> int:
     """The same in microseconds; gives the limit that is in force then."""
     ns = here.runtime.limit_ns("us", us, 1000)
     here.run(_limit("SetOpExecuteTimeOutV2", ns or here.longest_kernel_ns))
-    return here.runtime.op_execute_ns // 1000
+    return here.runtime.state(Launches).limit_ns // 1000
 
 
 @gives("")
@@ -100,15 +101,14 @@ def get_op_timeout_interval(here: Session) -> int:  # noqa: ARG001
 @gives("")
 def get_op_execute_timeout(here: Session) -> int:
     """How long a kernel may run, in milliseconds."""
-    return here.runtime.op_execute_ns // 10**6
+    return here.runtime.state(Launches).limit_ns // 10**6
 
 
 async def _limit(name: str, ns: int) -> None:
     scope, site = scope_here(), site_of(_getframe(1))
     runtime, enter = scope.runtime, scope.runtime.host_ns
     runtime.pay(runtime.costs.other)
-    runtime.op_execute_ns = ns
-    runtime.launches.clear()  # prepared under the old limit
+    runtime.state(Launches).limit(ns)
     runtime.called(name, enter, site)
 
 
