@@ -1,15 +1,35 @@
-"""For all tests: a campaign may take ten minutes, everything else has the limit that pyproject.toml sets; BLAS has one
-thread, for the threads of several processes wait for one another in a busy loop; and Ctrl-C does what it does in a
-terminal, for a job in the background begins with SIGINT ignored.
+"""Settings of all tests: time limits, random examples, BLAS and Ctrl-C.
+
+A slow campaign may take ten minutes; every other test has the limit that pyproject.toml sets. BLAS has one thread,
+because the threads of several processes wait for one another in a busy loop. Ctrl-C does what it does in a terminal,
+because a job in the background begins with SIGINT ignored.
+
+Hypothesis has two profiles. `fixed` is the default: the same examples in every run, so that a test that passed fails
+only when the code changes. A slow test takes `campaign`, whose examples are new in every run:
+
+    @settings(settings.get_profile("campaign"), max_examples=5_000)
+
+Neither measures time, because a machine may be busy.
 """
 
 import signal
 
 import numpy as np  # noqa: F401 - its BLAS is there to be limited
 import pytest
+from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
 
 SLOW_S = 600
+UNTIMED = settings(
+    deadline=None,
+    print_blob=True,
+    # Fixtures of such tests keep nothing from one example to the next.
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+
+settings.register_profile("campaign", UNTIMED, derandomize=False)
+settings.register_profile("fixed", UNTIMED, derandomize=True, database=None)
+settings.load_profile("fixed")
 
 
 def pytest_configure():

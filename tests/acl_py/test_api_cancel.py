@@ -62,14 +62,14 @@ def _check(tasks, cancels):
 PROGRAMS = given(st.lists(TASK, min_size=1, max_size=6), st.lists(CANCEL, max_size=8))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @PROGRAMS
 def test_whoever_is_cancelled_leaves_no_trace(tasks, cancels):
     _check(tasks, cancels)
 
 
 @pytest.mark.slow
-@settings(max_examples=2_000, deadline=None)
+@settings(settings.get_profile("campaign"), max_examples=2_000)
 @PROGRAMS
 def test_whoever_is_cancelled_leaves_no_trace_in_many_programs(tasks, cancels):
     _check(tasks, cancels)

@@ -167,14 +167,14 @@ def _check(program, steps):
         acl_py.run(program, steps, device="tiny", rules=rules, workers=1)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(STEP, max_size=60))
 def test_every_promised_order_is_kept(steps):
     _check(_run_ordered, steps)
 
 
 @pytest.mark.slow
-@settings(max_examples=5_000, deadline=None)
+@settings(settings.get_profile("campaign"), max_examples=5_000)
 @given(st.lists(STEP, max_size=120))
 def test_every_promised_order_is_kept_in_many_programs(steps):
     _check(_run_ordered, steps)
@@ -271,14 +271,14 @@ async def _run_data(steps):
         assert result.tolist() == values.tolist()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(DATA_STEP, max_size=40))
 def test_results_of_race_free_programs_are_those_of_sequential_numpy(steps):
     _check(_run_data, steps)
 
 
 @pytest.mark.slow
-@settings(max_examples=3_000, deadline=None)
+@settings(settings.get_profile("campaign"), max_examples=3_000)
 @given(st.lists(DATA_STEP, max_size=80))
 def test_results_of_many_race_free_programs_are_those_of_sequential_numpy(steps):
     _check(_run_data, steps)

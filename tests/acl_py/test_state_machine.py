@@ -487,7 +487,7 @@ def _stories(error):
 
 
 machines = pytest.mark.parametrize("machine", [Machine, PerThreadMachine])
-common = {"deadline": None, "derandomize": True, "database": None, "suppress_health_check": list(HealthCheck)}
+common = {"suppress_health_check": list(HealthCheck)}
 
 
 @machines

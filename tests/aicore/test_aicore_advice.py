@@ -200,7 +200,7 @@ def times(result):
     ]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     st.integers(1, 64), st.integers(1, 12), st.integers(1, 3), st.integers(1, 40), st.integers(0, 32), st.integers(1, 3)
 )

@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 from cores import SPEC, found, launch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from device_model.aicore.core.blocks import GetBlockIdx
@@ -27,7 +27,6 @@ def best_of_all(times, cores):
     return min(loads)
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=7), st.integers(1, 3))
 def test_the_busiest_core_is_within_a_third_of_the_best(times, cores):
     busiest = balance(times, cores).busiest

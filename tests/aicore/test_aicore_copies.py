@@ -82,7 +82,7 @@ def gather(data, start, count, length, stride):
     return [data[start + at * stride : start + at * stride + length] for at in range(count)]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(blocks, blocks)
 def test_blocks_with_gaps_are_what_slices_are(inward, outward):
     def kernel(x, z):
@@ -103,7 +103,7 @@ def test_blocks_with_gaps_are_what_slices_are(inward, outward):
     assert z.tolist() == expected.tolist()
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(
     st.integers(1, 5),
     st.integers(1, 40),
@@ -141,7 +141,7 @@ def test_padded_blocks_are_filled_up_to_32_bytes(count, length, stride, gap, lef
             assert z[row * (length + stride) :][:length].tolist() == data.tolist()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.sampled_from([half, float32, bfloat16, np.dtype(np.int8)]),
     st.integers(1, 3), st.integers(1, 20), st.integers(1, 70), st.integers(0, 5), st.integers(0, 3),

@@ -90,7 +90,7 @@ def reference(value, word, to, *, relu):
     return min(max(whole, low), high)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     mode=st.sampled_from(VECTOR_MODES),
     m=st.integers(1, 40),

@@ -93,7 +93,7 @@ def right_factor(tensor, rows, columns):
     return whole.reshape(down * width, across * 16).copy()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(images())
 def test_a_part_of_the_unrolled_image_is_brought(asked):
     image, params = asked

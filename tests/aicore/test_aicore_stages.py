@@ -53,7 +53,7 @@ def run(tile, tiles, depth, link, steps=(), blocks=1, **options):
     return result
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.integers(1, 40),
     st.integers(1, 12),

@@ -124,7 +124,7 @@ def test_fixpipe_to_l1_follows_too():
     assert second.end > fix.end
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     splits=st.lists(st.sampled_from([16, 32, 48, 64]), min_size=1, max_size=4),
     rounds=st.integers(1, 3),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from card import done, made, now
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_mdl import dataset, describe, download, empty, upload
 
@@ -193,7 +193,7 @@ def test_two_datasets_of_one_model_each_have_their_gear(acl, models):
     assert download(acl, outputs[1], 0, np.uint8).tolist() == large.reshape(8, 6)[::2, ::2].ravel().tolist()
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20)
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from([None, 1, 2, 4])), max_size=12))
 def test_gears_in_any_order_are_those_of_the_dataset_else_of_the_model(acl, models, steps):
     """Each step may set the gear of one of two datasets, and queues it; a stream orders what it queued."""

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from card import done, launch, now
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pictures import BGR, NV12, NV21, RGB, Hardware, file_of, gradient, noise, nv12, packed, yuv_of
 from PIL import Image
@@ -135,7 +135,7 @@ def test_crop_resize_paste_uses_its_interpolation(hardware):
     assert (hardware.luma(dst) == expected).all()
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25)
 @given(
     left=st.integers(0, 20),
     top=st.integers(0, 15),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_op import run
 
@@ -114,7 +114,7 @@ def test_small_floats_are_computed_wide_and_rounded_once(acl):
     assert total == 4096  # one after the other they would stick at 2048
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15)
 @given(
     st.lists(st.floats(-1e4, 1e4, width=32), min_size=1, max_size=8),
     st.sampled_from(["float16", "float32", "int32", "int64", "uint8"]),

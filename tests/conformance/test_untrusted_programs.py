@@ -344,7 +344,7 @@ def damage(data, document):
         return
 
 
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 @given(st.data())
 def test_a_damaged_program_runs_or_is_refused_with_a_sentence(data):
     """Nothing but our own errors comes out, whatever somebody did to it."""
@@ -360,7 +360,7 @@ def test_a_damaged_program_runs_or_is_refused_with_a_sentence(data):
     assert message.isprintable()
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.data())
 def test_a_damaged_file_is_read_or_refused_with_a_sentence(tmp_path_factory, data):
     content = json.dumps([GOOD, WHOLE]).encode()
@@ -383,7 +383,7 @@ TINY = (resources.files("device_model") / "profiles" / "tiny.toml").read_text(en
 EXTREMES = st.sampled_from([0, 1, 2, 3, 4096, 2**31, 10**15, 2**62])
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.lists(st.tuples(st.integers(0, 200), EXTREMES), min_size=1, max_size=4))
 def test_a_program_runs_on_any_profile_that_is_read_or_is_refused_with_a_sentence(changes):
     """Values of the tiny profile are replaced by the smallest and the largest that there can be."""

@@ -194,7 +194,7 @@ def fluid(copies, permille, from_bytes, gap):
 batches = st.lists(st.tuples(st.integers(0, 20_000), st.integers(1, 10_000)), max_size=8)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(batches, batches, st.integers(0, 1500), st.integers(0, 1500), st.sampled_from([0, 3000]), st.integers(0, 50))
 @example([(0, 1000), (0, 1000)], [(0, 10_000)], 500, 500, 0, 50)
 @example([(100, 1000)], [(50, 1000), (0, 10_000)], 75, 110, 0, 30)
@@ -336,7 +336,7 @@ def test_a_fill_of_pinned_memory_has_a_time_of_its_own():
 kernels = st.lists(st.tuples(st.integers(1, 100), st.integers(1, 20)), min_size=1, max_size=12)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(kernels, st.integers(1, 6), st.integers(0, 5), st.integers(0, 5))
 def test_waves_are_what_placing_block_by_block_gives(launches, cores, overhead, drain):
     """The oracle places single blocks, in order, each on the core that is free first and not before the one before."""
@@ -397,7 +397,7 @@ def played(launches, cores, overhead, drain):
     return rig.run()
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(arrivals, st.integers(1, 5), st.sampled_from([0, 3]), st.sampled_from([0, 4]))
 def test_skipped_rounds_change_nothing(launches, cores, overhead, drain):
     """Against the same device that plays every wave."""

@@ -167,7 +167,6 @@ def test_times_are_whole_numbers_rounded_down():
 points = st.lists(st.tuples(st.integers(0, 10**9), st.integers(0, 10**9)), min_size=2, unique_by=lambda p: p[0])
 
 
-@settings(deadline=None)
 @given(points.map(sorted), st.integers(0, 2 * 10**9))
 def test_a_curve_goes_through_its_points_and_stays_between_neighbours(points, size):
     curve = Curve(points)
@@ -296,7 +295,7 @@ def test_a_directory_is_no_profile(tmp_path):
         load(tmp_path / "dir.toml")
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.data())
 def test_a_damaged_profile_is_read_or_refused_with_a_sentence(data):
     """Bytes of the tiny profile are cut out, put in and doubled; nothing but a ProfileError comes out."""

@@ -145,7 +145,7 @@ calls = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 @given(calls, st.booleans())
 def test_the_default_stream_rule(calls, delayed):
     """Each call is a node of a graph: behind the last of its stream, of all blocking streams if it is on the legacy

@@ -310,7 +310,7 @@ def race(actions, workers):
     )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(actions)
 def test_racy_and_failing_programs_give_the_same_result_for_every_number_of_workers(actions):
     alone = race(actions, 1)

@@ -125,13 +125,13 @@ def check(steps):
 
 
 @given(st.lists(STEP, max_size=25))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_random_programs_leave_nothing_behind(steps):
     check(steps)
 
 
 @pytest.mark.slow
 @given(st.lists(STEP, max_size=60))
-@settings(max_examples=3_000, deadline=None)
+@settings(settings.get_profile("campaign"), max_examples=3_000)
 def test_many_random_programs_leave_nothing_behind(steps):
     check(steps)

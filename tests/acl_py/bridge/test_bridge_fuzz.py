@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from ideal import Ideal
 from miniature import Host
@@ -81,29 +81,20 @@ def _check(run, found):
     assert run(lambda: _play(found)) == Ideal(found).run()
 
 
-stateless_fixture = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-
-
-@settings(max_examples=300, derandomize=True, database=None, deadline=None, suppress_health_check=stateless_fixture)
+@settings(max_examples=300)
 @given(found=programs())
 def test_random_programs_take_the_ideal_times(run, found):
     _check(run, found)
 
 
 @pytest.mark.slow
-@settings(
-    max_examples=5_000,
-    database=None,
-    deadline=None,
-    suppress_health_check=stateless_fixture,
-    phases=[Phase.generate, Phase.shrink],
-)
+@settings(settings.get_profile("campaign"), max_examples=5_000, phases=[Phase.generate, Phase.shrink])
 @given(found=programs())
 def test_many_random_programs_take_the_ideal_times(run, found):
     _check(run, found)
 
 
-@settings(max_examples=100, derandomize=True, database=None, deadline=None, suppress_health_check=stateless_fixture)
+@settings(max_examples=100)
 @given(found=programs())
 def test_random_programs_take_the_ideal_times_with_a_tiny_budget(run, found):
     """A jump in many parts, with turns of the loop between them, is still one jump."""

@@ -200,7 +200,7 @@ def crowd():
     return memory, live, starts, ends
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(which=st.integers(0, 99_999), shift=st.integers(-6000, 6000), nbytes=st.integers(0, 6000))
 def test_look_ups_among_100_000_agree_with_a_naive_search(crowd, which, shift, nbytes):
     memory, live, starts, ends = crowd
@@ -214,7 +214,7 @@ def test_look_ups_among_100_000_agree_with_a_naive_search(crowd, which, shift, n
             memory.locate(address, nbytes, "src")
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 63), st.integers(1, 2000)), max_size=60))
 def test_host_look_ups_follow_registering_in_any_order(steps):
     memory = Memory([1 << 20], 512, DeviceError)

@@ -214,5 +214,5 @@ class PoolMachine(RuleBasedStateMachine):
         assert self.memory.free_bytes(0) == 64 << 10
 
 
-PoolMachine.TestCase.settings = settings(deadline=None, max_examples=40, stateful_step_count=30)
+PoolMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=30)
 TestPool = PoolMachine.TestCase

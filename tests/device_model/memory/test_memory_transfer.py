@@ -23,7 +23,7 @@ def whole(allocation):
     return array(allocation, 0, np.uint8, allocation.nbytes)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.sampled_from("cdfpwr"), spans | edged, st.integers(0, SIZE)), max_size=12))
 def test_memory_behaves_as_if_it_had_been_poisoned_at_once(steps):
     memory = Memory([1 << 30], 512, DeviceError)
@@ -81,7 +81,7 @@ def test_overlapping_copies_are_like_memmove(memory, nbytes, shift):
     assert (view == expected).all()
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(
     width=st.integers(0, 40), height=st.integers(0, 20), more=st.tuples(st.integers(0, 9), st.integers(0, 9)),
     at=st.tuples(st.integers(0, 50), st.integers(0, 50)), cold=st.booleans(),
