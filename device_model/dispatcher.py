@@ -105,8 +105,8 @@ class Dispatcher(Engine):
         fifo = queue.fifo
         while fifo and not fifo[0].blockers:
             op = fifo.popleft()
-            if queue.waiting:
-                queue.left()
+            if queue.requests:
+                queue.pass_on()
             self._arrivals += 1
             heappush(self.list, (op.stream.priority, self._arrivals, op))
 

@@ -102,8 +102,8 @@ class CopyEngine(Engine):
         op = fifo.popleft()
         if not fifo or fifo[0].blockers:
             self.ready_heads -= 1
-        if queue.waiting:
-            queue.left()
+        if queue.requests:
+            queue.pass_on()
         scheduler = self.scheduler
         start = scheduler.now
         if op.ready_ns > start:

@@ -12,13 +12,17 @@ from device_model.scheduler import Engine
 
 
 class HardwareQueue:
-    """One in-order queue of an engine, of limited depth; nobody passes its head.
+    """One in-order queue of an engine, of limited depth; no operation passes its head.
+
+    It takes an operation while `len(fifo) + reserved < depth`. A host that finds it full asks for a place with
+    `request_place` and waits; a place that becomes free is reserved for the host that has waited longest, so that no
+    other host can take it before that one runs again.
 
     `after_same` and `after_other` are the nanoseconds that it takes to start an operation of this queue behind a
     completion of each lane, in its own stream and in another.
     """
 
-    __slots__ = ("after_other", "after_same", "depth", "engine", "fifo", "index", "waiting")
+    __slots__ = ("after_other", "after_same", "depth", "engine", "fifo", "index", "requests", "reserved")
 
     def __init__(
         self,
@@ -30,45 +34,48 @@ class HardwareQueue:
     ) -> None:
         self.engine = engine
         self.index = index
-        self.depth = depth  # less the places that are kept for hosts on their way
+        self.depth = depth  # the most operations that it holds
+        self.reserved = 0  # places promised to hosts that have not queued yet
         self.after_same = after_same
         self.after_other = after_other
         self.fifo: deque[Op] = deque()
-        self.waiting: list[Completion] = []  # hosts that wait for room, the longest waiting first
+        self.requests: list[Completion] = []  # of hosts that wait for a place, the oldest first
 
     def __repr__(self) -> str:
         return f"<HardwareQueue {self.index} of {self.engine!r} holding {len(self.fifo)} of {self.depth}>"
 
-    def left(self) -> None:
-        """A place is free: the host that has waited longest gets it. It is kept for it, so that nobody is faster."""
-        if len(self.fifo) < self.depth:
-            self.depth -= 1
-            self.waiting.pop(0).complete(self.engine.scheduler.now)
+    def request_place(self) -> Completion:
+        """Ask for a place. The request is done when one is reserved; then the host must `take_place` and queue its
+        operation at once. A host that gives up, before or after, must `withdraw`.
+        """
+        request = Need(f"there is room in hardware queue {self.index}", lambda: self.fifo[0] if self.fifo else None)
+        self.requests.append(request)
+        return request
 
-    def room(self) -> Completion:
-        """Line up for room; done when there is a place. Then, or when it gives up, the host has to call `arrive`."""
-        room = Need(f"there is room in hardware queue {self.index}", lambda: self.fifo[0] if self.fifo else None)
-        self.waiting.append(room)
-        return room
+    def take_place(self, request: Completion) -> None:
+        """End the reservation of *request*, which is done: the caller queues its operation now."""
+        assert request.done, f"hardware queue {self.index} has not reserved a place yet"
+        self.reserved -= 1
+
+    def withdraw(self, request: Completion) -> None:
+        """Forget *request*. If a place was reserved for it, the next host gets the place."""
+        if request.done:
+            self.reserved -= 1
+            self.pass_on()
+        else:
+            self.requests.remove(request)
+
+    def pass_on(self) -> None:
+        """Reserve a free place, if there is one, for the host that has waited longest."""
+        if self.requests and len(self.fifo) + self.reserved < self.depth:
+            self.reserved += 1
+            self.requests.pop(0).complete(self.engine.scheduler.now)
 
     def drop(self, op: Op) -> None:
-        """*op* never starts: who stands behind it moves up."""
+        """Take out *op*, which never starts. The operations behind it move up."""
         fifo = self.fifo
         was_head = fifo[0] is op
         fifo.remove(op)
-        if self.waiting:
-            self.left()
+        self.pass_on()
         if was_head and fifo and not fifo[0].blockers:
             self.engine.offer(self)
-
-    def arrive(self, room: Completion) -> None:
-        """The host for which *room* was no longer waits; it must take its place at once, or `give_up`."""
-        if room.done:
-            self.depth += 1
-        else:
-            self.waiting.remove(room)
-
-    def give_up(self) -> None:
-        """A place is not taken: it goes to the next."""
-        if self.waiting:
-            self.left()

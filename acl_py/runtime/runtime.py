@@ -155,7 +155,7 @@ class Runtime:
         try:
             scheduler.advance(host)
         except BaseException:  # the place that the caller has waited for, if it did, is another host's now
-            stream.queues[op.lane].give_up()
+            stream.queues[op.lane].pass_on()
             raise
         stream.submit(op, host + latency_ns)
         if self.waiters:
@@ -250,24 +250,22 @@ class Runtime:
         self.skip_real_time()
         self.pay(0)
 
-    async def room(self, queue: HardwareQueue, op: Op, stream: Stream, site: object) -> None:
+    async def wait_for_place(self, queue: HardwareQueue, op: Op, stream: Stream, site: object) -> None:
         """Suspend until *queue* takes one more operation, which the caller must queue at once; hosts are served in
         order. What was true before the wait may not be any more.
         """
         if stream.bound:
             raise self.error(Kind.STREAM_FULL, f"{stream!r} takes no more work", "it waits for a model to run it")
         what = f"queuing {op.work.label} on {stream.name} waits for room in its hardware queue"
-        room = queue.room()
+        request = queue.request_place()
         try:
-            await self.bridge.wait(room, Waiting(what, room, site))
+            await self.bridge.wait(request, Waiting(what, request, site))
             self.check_stream(stream)
             self._check_memory(op)
         except BaseException:
-            queue.arrive(room)
-            if room.done:
-                queue.give_up()
+            queue.withdraw(request)
             raise
-        queue.arrive(room)
+        queue.take_place(request)
         self.skip_real_time()
 
     def check_failures(self, context: Context, streams: Iterable[Stream]) -> None:

@@ -114,8 +114,8 @@ async def MemcpyAsync(
             return await runtime.carry_out("MemcpyAsync", site, transfers.queue(runtime, stream, copy, site))
     op = Op(copy, label.lane, count, site, enter)
     queue = stream.queues[op.lane]
-    if len(queue.fifo) >= queue.depth:
-        await runtime.room(queue, op, stream, site)
+    if len(queue.fifo) + queue.reserved >= queue.depth:
+        await runtime.wait_for_place(queue, op, stream, site)
     if label is D2D:
         runtime.submit(stream, op, runtime.costs.copy_on_device, runtime.kernel_latency)
     else:

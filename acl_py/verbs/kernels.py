@@ -405,8 +405,8 @@ async def LaunchKernel(
     work = kernel.work(runtime, block_dim, tuple(args))
     op = Op(work, 0, work.nbytes, site, enter)
     queue = stream.queues[0]
-    if len(queue.fifo) >= queue.depth:
-        await runtime.room(queue, op, stream, site)
+    if len(queue.fifo) + queue.reserved >= queue.depth:
+        await runtime.wait_for_place(queue, op, stream, site)
     cost = runtime.costs.launch
     launches = runtime.state(Launches)
     if not launches.begun:

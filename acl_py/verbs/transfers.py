@@ -42,8 +42,8 @@ async def queue(runtime: Runtime, stream: Stream, work: Copy | Fill, site: Site)
 
 async def _room(runtime: Runtime, stream: Stream, op: Op, site: Site) -> None:
     queue = stream.queues[op.lane]
-    if len(queue.fifo) >= queue.depth:
-        await runtime.room(queue, op, stream, site)
+    if len(queue.fifo) + queue.reserved >= queue.depth:
+        await runtime.wait_for_place(queue, op, stream, site)
 
 
 async def until(runtime: Runtime, completion: Completion, what: str, site: Site) -> None:

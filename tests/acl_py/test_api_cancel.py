@@ -50,7 +50,7 @@ async def _program(tasks, cancels):
         assert ends == sorted(ends)
     for stream in streams:
         for queue in stream.queues[:3]:
-            assert (queue.depth, len(queue.waiting), len(queue.fifo)) == (16, 0, 0)
+            assert (queue.reserved, queue.requests, len(queue.fifo)) == (0, [], 0)
     return log, sim.now_ns
 
 
@@ -100,4 +100,4 @@ async def test_the_place_of_a_host_that_is_cancelled_as_it_gets_it_goes_to_the_n
     assert [(op.start_ns - begin, op.end_ns - begin) for op in sim.trace.ops] == [
         (1_000, 51_000), (51_000, 101_000), (101_000, 151_000),
     ]  # fmt: skip
-    assert (queue.depth, queue.waiting) == (1, [])
+    assert (queue.reserved, queue.requests) == (0, [])

@@ -100,7 +100,7 @@ class Place:
 
     async def fill_queue(self, verb, *args):
         """Until there is no room for one more."""
-        while all(len(queue.fifo) < queue.depth for queue in self.stream.queues[:3]):
+        while all(len(queue.fifo) + queue.reserved < queue.depth for queue in self.stream.queues[:3]):
             await verb(*args)
 
     def contents(self):
@@ -414,7 +414,7 @@ def _check_that_nothing_is_left(runtime):
         for stream in (stream for context in device.contexts for stream in context.everything()):
             assert (stream.idle, stream.steps) == (True, {})
             for queue in stream.queues[:3]:
-                assert (queue.depth, queue.waiting, len(queue.fifo)) == (16, [], 0)
+                assert (queue.reserved, queue.requests, len(queue.fifo)) == (0, [], 0)
 
 
 def _run(name, *attempts, uvloop=False):

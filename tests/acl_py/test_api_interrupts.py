@@ -198,7 +198,7 @@ async def test_the_place_of_a_host_whose_call_fails_goes_to_the_next():
     await LaunchHostFunc(other, trap, us=48.5)  # ends while the first of the hosts that wait makes its call
     tasks = [asyncio.create_task(LaunchKernel(work, 4, (), stream)) for _ in range(2)]
     await Sleep(1)
-    assert len(queue.waiting) == 2
+    assert len(queue.requests) == 2
     sim.observe(Fails())
     results = await asyncio.gather(*tasks, return_exceptions=True)
     await SynchronizeDevice()

@@ -423,7 +423,7 @@ class Machine(RuleBasedStateMachine):
             assert not op.done, f"{op!r} is over and unfinished"
         for device in self.runtime.devices:
             for queue in (*device.h2d.queues, *device.d2h.queues):
-                assert not queue.waiting, f"somebody waits for room in {queue!r}"
+                assert not queue.requests, f"somebody waits for room in {queue!r}"
 
     @invariant()
     def time_goes_on(self):

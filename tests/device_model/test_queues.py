@@ -74,21 +74,21 @@ def full(rig, count):
 
 
 class Host:
-    """Lines up for room in *queue* and, when there is, takes it with a copy."""
+    """Asks for a place in the queue and, when it has one, takes it with a copy."""
 
     def __init__(self, rig, name, stream, notes, *, gives_up=False):
         self.rig, self.name, self.stream, self.notes, self.gives_up = rig, name, stream, notes, gives_up
         self.queue = stream.queues[1]
-        self.room = self.queue.room()
-        rig.scheduler.watch(self.room, lambda: True)
+        self.request = self.queue.request_place()
+        rig.scheduler.watch(self.request, lambda: True)
 
     def go_on(self):
-        if self.room.done:
+        if self.request.done:
             self.notes.append((self.name, self.rig.now))
-            self.queue.arrive(self.room)
             if self.gives_up:
-                self.queue.give_up()
+                self.queue.withdraw(self.request)
             else:
+                self.queue.take_place(self.request)
                 self.rig.h2d(self.stream, 100)
 
 
@@ -96,7 +96,7 @@ def run(rig, hosts):
     while hosts and rig.scheduler.run_to_wake(10**6):
         for host in list(hosts):
             host.go_on()
-            if host.room.done:
+            if host.request.done:
                 hosts.remove(host)
 
 
@@ -121,11 +121,11 @@ def test_a_place_that_is_not_taken_goes_to_the_next():
     stream, notes = full(rig, 1), []
     gone = Host(rig, "gone", stream, notes)
     hosts = [Host(rig, "a", stream, notes, gives_up=True), Host(rig, "b", stream, notes), Host(rig, "c", stream, notes)]
-    gone.queue.arrive(gone.room)  # cancelled while it waited
+    gone.queue.withdraw(gone.request)  # cancelled while it waited
     run(rig, hosts)
     assert notes == [("a", 100), ("b", 100), ("c", 200)]
     rig.run()
-    assert (rig.now, stream.queues[1].depth) == (400, 1)
+    assert (rig.now, stream.queues[1].reserved) == (400, 0)
 
 
 def test_there_is_no_room_while_staged_copies_overfill_the_queue():
@@ -142,8 +142,8 @@ def test_a_kernel_that_is_listed_makes_room(rig):
     for _ in range(16):
         rig.kernel(stream, 100)
     queue = stream.queues[0]
-    room = queue.room()
+    request = queue.request_place()
     rig.advance(99)
-    assert (room.done, len(queue.fifo)) == (False, 16)
+    assert (request.done, len(queue.fifo)) == (False, 16)
     rig.advance(100)
-    assert (room.done, len(queue.fifo)) == (True, 15)
+    assert (request.done, len(queue.fifo)) == (True, 15)

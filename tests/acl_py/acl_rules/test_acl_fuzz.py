@@ -103,7 +103,7 @@ async def play(steps):
     assert sim.runtime.scheduler.is_empty
     assert device.event_ids.free == device.event_ids.limit - 1  # class B holds one while it lives
     for queue in chain(*device._shared.values()):
-        assert (list(queue.fifo), queue.waiting, queue.depth) == ([], [], sim.runtime.profile.queues.depth)
+        assert (list(queue.fifo), queue.requests, queue.reserved) == ([], [], 0)
     cores = device.cores
     assert (cores.open_cores, cores.shared_blocks, cores.resident, cores.list) == (
         sim.runtime.profile.cores.count,
