@@ -74,7 +74,7 @@ class Chains:
         if isinstance(link, Step):
             return self._look_at_step(link, cause)
         if isinstance(link, Process):  # the host's own doings, of which the wait itself tells
-            return "", link.waiting
+            return "", link.awaited
         if isinstance(link, AllOf | FirstOf):
             return "", cause
         return f"{link!r}: nothing that is queued or running would complete that", cause
@@ -88,10 +88,10 @@ class Chains:
         return f"{need.what}, but not before", hope
 
     def _look_at_step(self, step: Step, cause: Completion | None) -> tuple[str, Completion | None]:
-        waiting = step.waiting
-        if waiting is not None and not waiting.done:
-            if isinstance(waiting, Op | AllOf | Process) or cause is not None:
-                return f"{step!r} waits for", waiting
+        awaited = step.awaited
+        if awaited is not None and not awaited.done:
+            if isinstance(awaited, Op | AllOf | Process) or cause is not None:
+                return f"{step!r} waits for", awaited
             hope = step.hope() if step.hope is not None else None
             if hope is not None and not hope.done:
                 return f"{step!r}{self.UNTIL}", hope

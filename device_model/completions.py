@@ -129,11 +129,11 @@ class Process(Completion):
     ends.
     """
 
-    __slots__ = ("_course", "_scheduler", "waiting")
+    __slots__ = ("_course", "_scheduler", "awaited")
 
     def __init__(self, scheduler: "Scheduler", course: Iterator[Completion]) -> None:
         super().__init__()
-        self.waiting: Completion | None = None  # what for
+        self.awaited: Completion | None = None  # what for
         self._scheduler = scheduler
         self._course = course
         self.release(self)
@@ -143,7 +143,7 @@ class Process(Completion):
         try:
             for completion in self._course:
                 if not completion.done:
-                    self.waiting = completion
+                    self.awaited = completion
                     completion.add_waiter(self)
                     return
         except BaseException as error:  # it is over: nobody is to wait for more of it
@@ -154,8 +154,8 @@ class Process(Completion):
     def stop(self) -> None:
         """Be done now, whatever was to come."""
         self._course = iter(())
-        if self.waiting is not None and self.waiting.waiters is not None:
-            self.waiting.waiters.remove(self)
+        if self.awaited is not None and self.awaited.waiters is not None:
+            self.awaited.waiters.remove(self)
         self.release(self)
 
 

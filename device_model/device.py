@@ -299,7 +299,7 @@ class Device:
             self.workers.join_all()
         work, context = op.work, op.stream.context
         if not isinstance(work, CoreKernel) or (context.error is not None and op.start_ns >= context.failed_ns):
-            return Occupation(0, ((0, op.running),))  # it has been dropped, or has no effect any more
+            return Occupation(0, ((0, op.cores_held),))  # it has been dropped, or has no effect any more
         return work.run()
 
     def finish_core(self, op: Op, now: Nanoseconds) -> None:

@@ -154,23 +154,23 @@ class Dispatcher(Engine):
     def _place(self, op: Op, kernel: Kernel) -> bool:
         """Place as many exclusive blocks as there are empty cores; were that all?"""
         if op.start_ns < 0:
-            op.left, op.running = kernel.blocks, 0
-        count = min(op.left, self.open_cores - self.shared_blocks)
+            op.blocks_left, op.cores_held = kernel.blocks, 0
+        count = min(op.blocks_left, self.open_cores - self.shared_blocks)
         if count <= 0:
             return False
         if op.start_ns < 0:
             op.start_ns = max(op.ready_ns, self.scheduler.now)
         self.open_cores -= count
-        op.left -= count
-        op.running += count
+        op.blocks_left -= count
+        op.cores_held += count
         start = max(self.scheduler.now, op.start_ns)
         period_ns = kernel.block_ns + self.block_overhead_ns
         wave = Wave(op, count, start + period_ns)
         self.scheduler.at(wave.end_ns, self._wave_ended, wave)
-        if not op.left:
+        if not op.blocks_left:
             return True
         self._waves.setdefault(op, []).append(wave)
-        rounds = op.left // op.running - 1  # but for the last, which may have fewer blocks
+        rounds = op.blocks_left // op.cores_held - 1  # but for the last, which may have fewer blocks
         if rounds >= WORTHWHILE:
             self._skip(_Lead(op, rounds, period_ns))
         return False
@@ -178,7 +178,7 @@ class Dispatcher(Engine):
     def _skip(self, lead: _Lead) -> None:
         """Let all waves of the head end some rounds later: in each, every wave takes its cores once more."""
         op, rounds, period_ns = lead
-        op.left -= rounds * op.running
+        op.blocks_left -= rounds * op.cores_held
         for wave in self._waves[op]:
             wave.end_ns += rounds * period_ns  # `_wave_ended` sees to it
         self._lead = lead
@@ -203,11 +203,11 @@ class Dispatcher(Engine):
                     passed -= 1
             elif end <= now:
                 passed = rounds
-            left = rounds - passed
-            if left <= 0:
+            ahead = rounds - passed
+            if ahead <= 0:
                 continue
-            op.left += left * wave.blocks
-            wave.end_ns -= left * period_ns
+            op.blocks_left += ahead * wave.blocks
+            wave.end_ns -= ahead * period_ns
             self.scheduler.forget(wave)
             if wave.end_ns > now:
                 self.scheduler.at(wave.end_ns, self._wave_ended, wave)
@@ -218,7 +218,7 @@ class Dispatcher(Engine):
         """Let a core kernel start on the cores that it wants, if so many are empty."""
         if self.open_cores - self.shared_blocks < work.cores:
             return False
-        op.running = work.cores
+        op.cores_held = work.cores
         self.open_cores -= work.cores
         op.start_ns = max(op.ready_ns, self.scheduler.now)
         self.scheduler.at(op.start_ns, self._run_core, op)
@@ -228,7 +228,7 @@ class Dispatcher(Engine):
         """A core kernel starts; running it tells when it ends."""
         now = self.scheduler.now
         duration_ns, released = self.begin(op)
-        assert sum(count for _, count in released) == op.running, f"{op!r} gives back other cores than it took"
+        assert sum(count for _, count in released) == op.cores_held, f"{op!r} gives back other cores than it took"
         for after_ns, count in released:
             self.scheduler.at(now + after_ns, self._cores_released, (op, count))
         self.scheduler.at(now + duration_ns, self._core_ended, op)
@@ -237,7 +237,7 @@ class Dispatcher(Engine):
         """Some cores of a core kernel have done their last block."""
         op, count = part
         self.open_cores += count
-        op.running -= count
+        op.cores_held -= count
         self.request_grant()
 
     def _core_ended(self, op: Op) -> None:
@@ -281,8 +281,8 @@ class Dispatcher(Engine):
             if not waves:
                 del self._waves[op]
         self.open_cores += wave.blocks
-        op.running -= wave.blocks
-        if not op.left and not op.running:
+        op.cores_held -= wave.blocks
+        if not op.blocks_left and not op.cores_held:
             self.scheduler.at(self.scheduler.now + self.drain_ns, self._end, op)
         self.request_grant()
 

@@ -31,8 +31,8 @@ class Op(Completion):
     """Work queued in a stream. Times are simulated nanoseconds; `start_ns` and `end_ns` are -1 while unknown."""
 
     __slots__ = (
-        "blockers", "called_ns", "error", "lane", "left", "nbytes", "queue", "queued_ns", "ready_ns", "running",
-        "site", "start_ns", "stream", "work",
+        "blockers", "blocks_left", "called_ns", "cores_held", "error", "lane", "nbytes", "queue", "queued_ns",
+        "ready_ns", "site", "start_ns", "stream", "work",
     )  # fmt: skip
 
     work: Work
@@ -41,7 +41,7 @@ class Op(Completion):
         Nanoseconds  # when the call began that did nothing but queue it; -1 if it was queued on the way of another call
     )
     error: DeviceError | None
-    # From Stream.submit on:
+    # From Stream.enqueue on:
     stream: "Stream"
     queue: "HardwareQueue"
     blockers: int
@@ -49,8 +49,8 @@ class Op(Completion):
     ready_ns: Nanoseconds  # no engine may start it earlier
     start_ns: Nanoseconds
     # Of kernels with exclusive blocks and of core kernels, while the dispatcher has them:
-    left: int  # blocks not yet placed
-    running: int  # blocks placed, not yet ended; AI cores taken, not yet given back
+    blocks_left: int  # blocks not yet placed
+    cores_held: int  # AI cores that it has to itself; an exclusive block holds one
 
     def __init__(self, work: Work, lane: int, nbytes: int, site: object, called_ns: Nanoseconds = -1) -> None:
         # Not super().__init__(): one call less, a million times. Lane and size are the work's, here for speed.

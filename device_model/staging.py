@@ -24,23 +24,23 @@ from device_model.streams import Stream
 from device_model.work import D2H, H2D, Copy
 
 
-def submit_within(stream: Stream, op: Op, ready_ns: Nanoseconds) -> None:
+def enqueue_within_instant(stream: Stream, op: Op, ready_ns: Nanoseconds) -> None:
     """Queue *op*, within an instant."""
-    stream.submit(op, ready_ns, now=False)
+    stream.enqueue(op, ready_ns, now=False)
 
 
 class Staging:
     """The pinned buffers through which one device's driver moves pageable memory."""
 
     __slots__ = (
-        "_buffers", "_copies", "_in_ring", "_latency_ns", "_ring_used", "_ring_waiting", "_scheduler", "submit",
+        "_buffers", "_copies", "_in_ring", "_latency_ns", "_ring_used", "_ring_waiting", "_scheduler", "enqueue",
     )  # fmt: skip
 
     def __init__(self, scheduler: Scheduler, profile: DeviceProfile) -> None:
         self._scheduler = scheduler
         self._copies = profile.copies
         self._latency_ns = profile.latency.submit_copy
-        self.submit = submit_within  # how chunks are queued
+        self.enqueue = enqueue_within_instant  # how chunks are queued
         self._ring_used = 0
         self._in_ring: dict[Completion, None] = {}  # the copies that have a part of it, in order
         self._ring_waiting: deque[Completion] = deque()
@@ -98,7 +98,7 @@ class Staging:
             if self._scheduler.before_return is not None:
                 self._scheduler.before_return()  # the host reads: no body may still be writing
             chunk.stage()
-            self.submit(stream, op, self._scheduler.now + self._latency_ns)
+            self.enqueue(stream, op, self._scheduler.now + self._latency_ns)
 
     def _to_host(self, stream: Stream, copy: Copy, site: object) -> Iterator[Completion]:
         copies = self._copies
@@ -108,7 +108,7 @@ class Staging:
             while asked < copy.nbytes and len(coming) < copies.stage_buffers:
                 chunk = copy.part(asked, min(copies.stage_chunk, copy.nbytes - asked))
                 op = Op(chunk, D2H.lane, chunk.nbytes, site)
-                self.submit(stream, op, self._scheduler.now + self._latency_ns)
+                self.enqueue(stream, op, self._scheduler.now + self._latency_ns)
                 coming.append(op)
                 asked += chunk.nbytes
             first = coming[0]

@@ -72,7 +72,7 @@ class Stream:
         """Has all of its work completed?"""
         return self.tail.done and (not self.pending or all(completion.done for completion in self.pending))
 
-    def submit(self, op: Op, ready_ns: Nanoseconds, *, now: bool = True) -> None:
+    def enqueue(self, op: Op, ready_ns: Nanoseconds, *, now: bool = True) -> None:
         """Queue *op* behind the work of this stream; it can start at *ready_ns* at the earliest.
 
         Its engine may start it *now* if the device is settled, as a host finds it; within an instant it waits for the
@@ -161,10 +161,10 @@ class UnorderedStream(Stream):
 
     __slots__ = ()
 
-    def submit(self, op: Op, ready_ns: Nanoseconds, *, now: bool = True) -> None:
+    def enqueue(self, op: Op, ready_ns: Nanoseconds, *, now: bool = True) -> None:
         """Queue *op* behind nothing."""
         self.tail = NOTHING
-        super().submit(op, ready_ns, now=now)
+        super().enqueue(op, ready_ns, now=now)
 
     def turn(self) -> Completion:
         """An operation here waits for nothing."""
@@ -211,10 +211,10 @@ class LegacyStream(Stream):
         """Has all of its work, and all of the blocking streams', completed?"""
         return super().idle and all(stream.idle for stream in self.rule.streams)
 
-    def submit(self, op: Op, ready_ns: Nanoseconds, *, now: bool = True) -> None:
+    def enqueue(self, op: Op, ready_ns: Nanoseconds, *, now: bool = True) -> None:
         """Queue *op* behind all blocking streams."""
         self._gather()
-        super().submit(op, ready_ns, now=now)
+        super().enqueue(op, ready_ns, now=now)
         self.rule.close(op)
 
     def backlog(self) -> Completion:

@@ -98,7 +98,7 @@ def test_links_lead_somewhere(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_function_that_labels_a_link_is_in_the_file(page):
-    """[`Stream.submit`](.../streams.py): the class and the function are defined there."""
+    """[`Stream.enqueue`](.../streams.py): the class and the function are defined there."""
     for label, file in re.findall(r"\[`([\w.]+)`\]\(([^)#:]+\.py)\)", page.read_text(encoding="utf-8")):
         source = (page.parent / file).read_text(encoding="utf-8")
         for name in label.split("."):

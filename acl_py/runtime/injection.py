@@ -14,7 +14,7 @@ from device_model.contexts import Context
 from device_model.device import Device
 from device_model.faults import REMEDY, Rule, Verdict
 from device_model.ops import Op
-from device_model.staging import submit_within
+from device_model.staging import enqueue_within_instant
 from device_model.streams import Stream
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def watch(runtime: "Runtime", device: Device) -> None:
     """Let what happens on *device* be looked at, if there are rules."""
     has_rules = bool(runtime.faults.rules)
     device.watch_calls(has_fault_rules=has_rules)
-    device.staging.submit = partial(_stage, runtime) if has_rules else submit_within
+    device.staging.enqueue = partial(_stage, runtime) if has_rules else enqueue_within_instant
 
 
 def strike_call(runtime: "Runtime", context: Context, name: str) -> None:
@@ -72,4 +72,4 @@ def _submit(
 
 
 def _stage(runtime: "Runtime", stream: Stream, op: Op, ready_ns: Nanoseconds) -> None:
-    submit_within(stream, op, ready_ns + runtime.faults.strike(op, stream, runtime.scheduler.now))
+    enqueue_within_instant(stream, op, ready_ns + runtime.faults.strike(op, stream, runtime.scheduler.now))

@@ -157,7 +157,7 @@ class Runtime:
         except BaseException:  # the place that the caller has waited for, if it did, is another host's now
             stream.queues[op.lane].pass_on()
             raise
-        stream.submit(op, host + latency_ns)
+        stream.enqueue(op, host + latency_ns)
         if self.waiters:
             self.bridge.arm()
         queued = self.hooks.op_queued

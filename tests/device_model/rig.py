@@ -89,7 +89,7 @@ class Rig:
     def submit(self, stream, work, *, at=None):
         """Queue *work*; no engine starts it before *at*."""
         op = Op(work, work.label.lane, work.nbytes, None)
-        stream.submit(op, self.now if at is None else at)
+        stream.enqueue(op, self.now if at is None else at)
         self.scheduler.settle()
         return op
 

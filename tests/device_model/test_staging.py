@@ -174,7 +174,7 @@ def small(rig, stream, nbytes):
     """One small copy through the ring, which has room for it."""
     assert rig.device.staging.ring_room(nbytes).done
     op = Op(Copy(H2D, rig.on_device(nbytes), 0, pageable(rig, nbytes)[1], 0, nbytes), H2D.lane, nbytes, None)
-    stream.submit(op, rig.now)
+    stream.enqueue(op, rig.now)
     rig.scheduler.settle()
     rig.device.staging.put_in_ring(op)
     return op
