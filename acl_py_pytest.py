@@ -76,11 +76,11 @@ def acl(request: pytest.FixtureRequest) -> Iterator[ModuleType]:
     module = install(replace=True, **(marker.kwargs if marker else {}))
     try:
         yield module
-        left = AclSession().leaks() if request.config.getoption("--acl-leaks") else []
+        leaks = AclSession().leaks() if request.config.getoption("--acl-leaks") else []
     finally:
         uninstall()
-    if left:
-        pytest.fail("left behind:\n" + "\n".join(f"  {leak}" for leak in left), pytrace=False)
+    if leaks:
+        pytest.fail("left behind:\n" + "\n".join(f"  {leak}" for leak in leaks), pytrace=False)
 
 
 @pytest.fixture

@@ -94,7 +94,7 @@ def _execute(source: bytes, name: str) -> int:
         _show(error, name)
         return _INTERRUPTED
     except DeadlockError as error:  # of a worker of a pool
-        hanging.tell(error)
+        hanging.show(error)
         return hanging.HUNG
     except BaseException as error:
         _show(error, name)

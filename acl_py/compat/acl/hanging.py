@@ -19,7 +19,7 @@ _STDLIB = str(Path(os.__file__).parent) + os.sep
 _RUNNER = str(Path(PACKAGE, "tools", "scripts.py"))  # behind which no frame is the script's
 
 _EXECUTORS_WORKER = "concurrent.futures.process", "_process_worker"
-_telling = threading.Lock()  # one of the threads that hang tells, for all
+_ending = threading.Lock()  # never released: several threads may hang, and one ends the process
 
 
 def end_process(error: DeadlockError) -> None:
@@ -30,8 +30,8 @@ def end_process(error: DeadlockError) -> None:
     """
     if _is_pool_worker():
         return
-    _telling.acquire()
-    tell(error)
+    _ending.acquire()
+    show(error)
     summarize()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -48,7 +48,7 @@ def _is_pool_worker() -> bool:
     return "PoolWorker" in multiprocessing.current_process().name
 
 
-def tell(error: DeadlockError) -> None:
+def show(error: DeadlockError) -> None:
     """Say what hangs, and where the script is, on the standard error."""
     lines = [f"acl-py: on a card this would hang\n{error}", *getattr(error, "__notes__", ())]
     lines += ["where the threads of the script are:", *(f"  {line}" for line in _whereabouts())]
@@ -63,7 +63,7 @@ def summarize() -> int:
     if session is not None:
         print(f"acl-py: {report.report(session)}", file=sys.stderr)
     if guest_failures:
-        print("\n".join(["acl-py: inside simulations of the native API", *guest_failures.told()]), file=sys.stderr)
+        print("\n".join(["acl-py: inside simulations of the native API", *guest_failures.lines()]), file=sys.stderr)
     return len(guest_failures) + (0 if session is None else len(session.failures))
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from acl_py.compat.acl import hanging
-from acl_py.compat.acl.face import session as sessions
+from acl_py.compat.acl.face import session
 from acl_py.compat.acl.face.modules import install
 from acl_py.sites import PACKAGE
 
@@ -34,13 +34,13 @@ def hand_on(register: Sequence[Path], options: dict[str, Any]) -> None:
     if str(_FOLDER) not in sys.path:
         sys.path.insert(1, str(_FOLDER))  # multiprocessing gives its processes the path of this one
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=sessions.tell_failures_at_once)
+        os.register_at_fork(after_in_child=session.tell_failures_at_once)
 
 
 def take_over() -> None:
     """In such a process: install what `hand_on` said."""
     register, options = json.loads(os.environ[_VARIABLE])
     install(replace=True, on_hang=hanging.end_process, **options)
-    sessions.tell_failures_at_once()
+    session.tell_failures_at_once()
     for file in register:
         runpy.run_path(file)

@@ -26,7 +26,7 @@ def report(session: Session) -> str:
     lines = [reword(summarize(session.runtime, session.trace, session.runtime.state(Speaker).mistakes.values(), ()))]
     lines += [f"  finding: {finding}" for finding in findings(session)]
     lines += [f"  code: {printable(line)}" for line in brought_in]
-    lines += session.failures.told()
+    lines += session.failures.lines()
     return "\n".join([*lines, *told(leaks(session))])
 
 

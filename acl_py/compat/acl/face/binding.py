@@ -64,7 +64,7 @@ def takes(letters: str, *, bare: bool = False) -> Callable[[_T], _T]:
     left out, and the function has a default for it. The text of *bare* errors is that of CPython's parser, to which the
     binding leaves the words in places.
 
-    In which module it belongs follows from the file: `rt/streams.py` is part of `acl.rt`, `base/calls.py` of `acl`
+    In which module it belongs follows from the file: `rt/streams.py` is part of `acl.rt`, `base/setup.py` of `acl`
     itself. The wrapper is written for the one function, as source: these calls are many, and a loop over letters costs
     more than most of them do.
     """

@@ -76,7 +76,7 @@ class Failures:
         if self.are_told_at_once and is_shown:
             print(f"acl-py: failed: {group}\n", end="", file=sys.stderr)  # in one piece: other processes print, too
 
-    def told(self) -> Iterator[str]:
+    def lines(self) -> Iterator[str]:
         """A line for each of the first groups, and how many more failures there were."""
         groups = list(self._groups.values())
         yield from (f"  failed: {group}" for group in groups[:_SHOWN])

@@ -70,17 +70,17 @@ class Handles:
                 table[number] = thing
         return known
 
-    def find(self, handle: int, kind: type) -> Any:
+    def find(self, handle: int, kind: type[_T]) -> _T | None:
         """The *kind* that *handle* stands for, or None: it is stale, or never was one."""
         thing = self.objects.get(handle)
         return thing if isinstance(thing, kind) else None
 
     def thing(self, handle: int, kind: type[_T]) -> _T:
         """The *kind* that *handle* stands for; if it stands for none, an AclError, as `Things` raises it."""
-        found: _T | None = self.find(handle, kind)
-        if found is None:
+        thing = self.find(handle, kind)
+        if thing is None:
             raise self.missing(handle, kind)
-        return found
+        return thing
 
     def missing(self, handle: int, kind: type) -> AclError:
         """The failure of a call whose *handle* stands for no *kind*."""

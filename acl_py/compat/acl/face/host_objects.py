@@ -1,4 +1,4 @@
-"""Host objects whose addresses a script took: how far each goes, so that a copy beyond its end is found.
+"""Host objects whose addresses a script took: how far each goes, so that a copy beyond its end is known.
 
 An address says where memory begins and not where it ends, and a card's runtime does not ask: what is copied beyond the
 end is somebody else's. Known here are `bytes`, `bytearray` and arrays that acl.util was given. A part of an array
@@ -118,19 +118,19 @@ class HostObjects:
                 self._lately.append(thing)
             if not nbytes or (nbytes > _SMALL and is_temporary) or (nbytes > _LARGEST and not _is_array(owner)):
                 return
-            found = HostObject(owner, taker, made)
-            begin = found.extent()[0]
+            known = HostObject(owner, taker, made)
+            begin = known.extent()[0]
             if begin not in self._objects:
                 insort(self._begins, begin)
-            self._objects[begin] = found
+            self._objects[begin] = known
             self._held_bytes += 0 if _is_array(owner) else nbytes
             if len(self._objects) > self._most or self._held_bytes > self._most_bytes:
                 self._let_go()
 
     def is_known(self, address: int, data: bytes) -> bool:
         """Whether *data*, which begins at *address*, was added."""
-        found = self._objects.get(address)
-        return found is not None and found.thing is data
+        known = self._objects.get(address)
+        return known is not None and known.thing is data
 
     def holder(self, address: int) -> tuple[HostObject, int, int] | None:
         """The object in whose memory *address* lies, if it is known and alive, with the beginning and the end of that
@@ -140,10 +140,10 @@ class HostObjects:
             begins = self._begins
             place = bisect_right(begins, address) - 1
             while place >= 0:
-                found = self._objects[begins[place]]
-                begin, end = found.extent()
-                if begin and (end - begin <= _SMALL or found.is_held):
-                    return (found, begin, end) if begin <= address < end else None
+                known = self._objects[begins[place]]
+                begin, end = known.extent()
+                if begin and (end - begin <= _SMALL or known.is_held):
+                    return (known, begin, end) if begin <= address < end else None
                 del self._objects[begins.pop(place)]  # gone: what lies there now is another's
                 place -= 1
         return None

@@ -14,8 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from acl_py.compat.acl.face import host_objects
-from acl_py.compat.acl.face import session as sessions
+from acl_py.compat.acl.face import host_objects, session
 from acl_py.compat.acl.face.binding import takes
 from acl_py.compat.acl.face.signatures import Signature, read
 from acl_py.sites import PACKAGE
@@ -35,13 +34,13 @@ def install(*, replace: bool = False, **options: Any) -> ModuleType:
     """
     if not replace and (other := _other()):
         raise RuntimeError(f"there is a module acl already: {other}; install(replace=True) puts this one in its place")
-    chosen = sessions.Options(**options)
+    chosen = session.Options(**options)
     modules = build()
-    sessions.end()
-    sessions.guest_failures.clear()
-    sessions.brought_in.clear()
+    session.end()
+    session.guest_failures.clear()
+    session.brought_in.clear()
     host_objects.objects.clear()
-    sessions.options = chosen
+    session.options = chosen
     for name, module in modules.items():
         before = sys.modules.get(name)
         if before is not None and not _is_ours(before):
@@ -57,7 +56,7 @@ def uninstall() -> None:
             del sys.modules[name]
     sys.modules.update(_replaced)
     _replaced.clear()
-    sessions.end()
+    session.end()
 
 
 def build() -> dict[str, ModuleType]:
@@ -85,7 +84,7 @@ def _functions() -> Iterator[Callable[..., Any]]:
 @cache
 def _stand_in(signature: Signature) -> Callable[..., Any]:
     def answer(*_: object) -> Any:
-        return signature.failure(sessions.session().not_supported(signature.full_name.removeprefix("acl.")))
+        return signature.failure(session.session().not_supported(signature.full_name.removeprefix("acl.")))
 
     answer.__name__ = signature.name
     answer.__module__ = f"{_ORIGIN}.functions.{signature.module.removeprefix('acl').lstrip('.') or 'base'}"

@@ -26,7 +26,7 @@ from device_model.work import Extent, Kernel, Label, Lane
 _ORDER = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3}  # kinds of dtypes; the small floats of ml_dtypes are "V"
 
 
-def tell(what: str, detail: str) -> None:
+def warn(what: str, detail: str) -> None:
     """Say what a script cannot see in a code: in the log if there is one, else on the standard error."""
     if not log.warn(what, detail=detail):
         print(f"acl: {what}\n{detail}", file=sys.stderr)
@@ -140,7 +140,7 @@ class Computation(Launchable):
         except (DeviceError, *INTERRUPTS):
             raise
         except BaseException as error:
-            tell(f"{self.name} failed: {error}", "".join(traceback.format_exception(error)).rstrip())
+            warn(f"{self.name} failed: {error}", "".join(traceback.format_exception(error)).rstrip())
             raise CodedError(
                 Kind.LAUNCH_FAILURE,
                 f"{self.name} raised {text_of(error)}",

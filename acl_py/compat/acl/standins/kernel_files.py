@@ -12,7 +12,7 @@ from typing import Any
 
 from acl_py.compat.acl.face.session import INVALID_PARAM, PARAM_INVALID, Session
 from acl_py.compat.acl.standins import kernels
-from acl_py.compat.acl.standins.computations import tell
+from acl_py.compat.acl.standins.computations import warn
 from acl_py.compat.acl.standins.kernels import BinaryKernel, Parameter, binary_kernel
 from acl_py.compat.acl.standins.sidecars import (
     SidecarError,
@@ -77,7 +77,7 @@ def find_content(here: Session, content: bytes) -> Kernels:
     for file in known_files(_directories(here), _NEAR):
         if file.stat().st_size == len(content) and file.read_bytes() == content:
             return _read(here, sidecar_of(file))
-    tell(
+    warn(
         f"no binary with these {len(content)} bytes and a sidecar is here, beside the script, or in a kernels/ there",
         "name the one that has file.o and file.o.toml with --models DIR",
     )
@@ -101,13 +101,13 @@ def read(sidecar: Path) -> Kernels:
     tables = document_of(sidecar, ("kernels",)).get("kernels")
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise SidecarError(f"{sidecar}: it has a table [[kernels]] for each kernel")
-    found: Kernels = {}
+    known: Kernels = {}
     for table in tables:
         kernel = _kernel(sidecar, table)
-        if kernel.name in found:
+        if kernel.name in known:
             raise SidecarError(f"{sidecar}: there are two kernels {kernel.name}")
-        found[kernel.name] = kernel
-    return found
+        known[kernel.name] = kernel
+    return known
 
 
 def _kernel(sidecar: Path, table: dict[str, Any]) -> BinaryKernel:
@@ -151,11 +151,11 @@ def _read(here: Session, sidecar: Path) -> Kernels:
         return read(sidecar)
     except SidecarError as error:
         cause = error.__cause__
-        tell(str(error), "" if cause is None else "".join(traceback.format_exception(cause)).rstrip())
+        warn(str(error), "" if cause is None else "".join(traceback.format_exception(cause)).rstrip())
         raise here.error(PARAM_INVALID, str(error)) from error
 
 
 def _unknown(here: Session, file: Path) -> AclError:
     there = "a binary of kernels cannot run here" if file.is_file() else "there is no such file"
-    tell(f"{file}: {there}; {sidecar_of(file)} says what stands for its kernels:", template(file))
+    warn(f"{file}: {there}; {sidecar_of(file)} says what stands for its kernels:", template(file))
     return here.error(PARAM_INVALID, f"{file} has no sidecar {sidecar_of(file).name}")

@@ -34,7 +34,7 @@ import numpy as np
 
 from acl_py.compat.acl.face.dtypes import DTYPES
 from acl_py.compat.acl.standins.arithmetic import evaluate
-from acl_py.compat.acl.standins.computations import tell
+from acl_py.compat.acl.standins.computations import warn
 from acl_py.compat.acl.standins.models import DATA_TYPES, Dim, Shape
 from acl_py.errors import Kind
 from acl_py.runtime.runtime import Runtime
@@ -141,7 +141,7 @@ class ArrayKernel(KernelFunction):
         except (DeviceError, *INTERRUPTS):
             raise
         except BaseException as error:
-            tell(f"kernel {self.name} failed: {error}", traceback.format_exc().rstrip())
+            warn(f"kernel {self.name} failed: {error}", traceback.format_exc().rstrip())
             raise
 
 
@@ -392,8 +392,8 @@ def unregister_kernel(file_name: str | Path) -> None:
 
 def registered(path: str) -> dict[str, BinaryKernel] | None:
     """The kernels that were registered for the file *path*, or for a file of its name."""
-    found = _registered.get(path) or _registered.get(Path(path).name)
-    return None if found is None else dict(found.kernels)
+    known = _registered.get(path) or _registered.get(Path(path).name)
+    return None if known is None else dict(known.kernels)
 
 
 def registered_with(content: bytes) -> dict[str, BinaryKernel] | None:

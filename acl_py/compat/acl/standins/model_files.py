@@ -9,7 +9,7 @@ from pathlib import Path
 
 from acl_py.compat.acl.face.session import INVALID_PARAM, Session
 from acl_py.compat.acl.standins import sidecars
-from acl_py.compat.acl.standins.computations import tell
+from acl_py.compat.acl.standins.computations import warn
 from acl_py.compat.acl.standins.models import Model
 from acl_py.errors import AclError
 from acl_py.verbs.kernels import Cost
@@ -55,7 +55,7 @@ def _check_time(here: Session, model: Model, name: str) -> None:
         except ValueError as error:
             what = f"{name}: flops = {flops:g} would take longer on {profile.name} than simulated time lasts, 146 years"
             remedy = "make flops smaller, in the sidecar or in register_model()"
-            tell(what, remedy)
+            warn(what, remedy)
             raise here.error(LOAD_MODEL, f"{what}; {remedy}") from error
 
 
@@ -85,7 +85,7 @@ def find_bundle(here: Session, path: str) -> list[str]:
     if files is not None:
         return files
     file = Path(path)
-    tell(f"nobody says which models {path} has; {sidecars.sidecar_of(file)} may", 'bundle = ["a.om", "b.om"]')
+    warn(f"nobody says which models {path} has; {sidecars.sidecar_of(file)} may", 'bundle = ["a.om", "b.om"]')
     raise here.error(MODEL_PATH_INVALID, f"{path} has no sidecar")
 
 
@@ -105,7 +105,7 @@ def _directories(here: Session) -> list[Path]:
 def _unknown(here: Session, path: str) -> AclError:
     file = Path(path)
     there = "a model file cannot run here" if file.is_file() else "there is no such file, and it could not run here"
-    tell(
+    warn(
         f"{path}: {there}; write {sidecars.sidecar_of(file)}, which `acl-py model init {path}` begins:",
         sidecars.template(file),
     )
@@ -113,7 +113,7 @@ def _unknown(here: Session, path: str) -> AclError:
 
 
 def _unknown_content(here: Session, size: int) -> AclError:
-    tell(
+    warn(
         f"no model file with these {size} bytes and a sidecar is in this directory, the script's, or a model(s)/ there",
         "name the one that has file.om and file.om.toml with --models DIR; acl-py model init makes the latter",
     )
@@ -122,5 +122,5 @@ def _unknown_content(here: Session, size: int) -> AclError:
 
 def _broken(here: Session, error: sidecars.SidecarError) -> AclError:
     cause = error.__cause__
-    tell(str(error), "" if cause is None else "".join(traceback.format_exception(cause)).rstrip())
+    warn(str(error), "" if cause is None else "".join(traceback.format_exception(cause)).rstrip())
     return here.error(LOAD_MODEL, str(error))

@@ -334,8 +334,8 @@ def unregister_model(file_name: str | Path) -> None:
 
 def registered(path: str) -> Model | None:
     """The model that was registered for *path*, or for a file of its name."""
-    found = _registered.get(path)
-    return _registered.get(Path(path).name) if found is None else found
+    model = _registered.get(path)
+    return _registered.get(Path(path).name) if model is None else model
 
 
 def registered_with(content: bytes) -> Model | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from acl_py.compat.acl.face.binding import WrongContainerError, fits, takes
 from acl_py.compat.acl.face.session import INVALID_PARAM, SUCCESS, session
-from acl_py.compat.acl.functions.base.calls import size_of
+from acl_py.compat.acl.functions.base.setup import size_of
 from device_model.memory import DEVICE_BASE
 from device_model.memory.host import is_readable
 
@@ -49,8 +49,7 @@ class TensorDesc:
 
 
 def _desc(handle: int) -> TensorDesc | None:
-    found: TensorDesc | None = session().find(handle, TensorDesc)
-    return found
+    return session().find(handle, TensorDesc)
 
 
 def _check_ints(name: str, numbers: list[Any]) -> list[int]:
@@ -149,8 +148,8 @@ def get_tensor_desc_dim_range(handle: int, index: int, count: int) -> tuple[list
         return None, here.unknown(handle, TensorDesc)
     if index >= len(desc.dims) or not _RANGE <= count <= _MOST_DIMS:
         return None, here.refuse(INVALID_PARAM, f"there is no range of dim {index} with {count} numbers")
-    found = desc.ranges[index] if index < len(desc.ranges) else [desc.dims[index]] * _RANGE
-    return [*found, *[0] * (count - _RANGE)], SUCCESS
+    limits = desc.ranges[index] if index < len(desc.ranges) else [desc.dims[index]] * _RANGE
+    return [*limits, *[0] * (count - _RANGE)], SUCCESS
 
 
 @takes("k")

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from acl_py.compat.acl.face.binding import takes
 from acl_py.compat.acl.face.session import INVALID_PARAM, SUCCESS, Session, session
-from acl_py.compat.acl.functions.base.calls import DataBuffer
+from acl_py.compat.acl.functions.base.data_buffers import DataBuffer
 from acl_py.compat.acl.functions.base.tensors import TensorDesc
 from acl_py.compat.acl.standins.models import Gear
 
@@ -21,8 +21,7 @@ class Dataset:
 
     def buffer(self, here: Session, index: int) -> DataBuffer | None:
         """The data buffer at *index*; None if there is none, or it was destroyed."""
-        found: DataBuffer | None = here.find(self.buffers[index], DataBuffer) if index < len(self.buffers) else None
-        return found
+        return here.find(self.buffers[index], DataBuffer) if index < len(self.buffers) else None
 
     def describe(self, index: int, desc: TensorDesc) -> None:
         """From now on *desc* says what lies at *index*; the handle of the one before it stays, for the new one."""
@@ -35,8 +34,7 @@ class Dataset:
 
 def dataset_of(here: Session, handle: int) -> Dataset | None:
     """The dataset that *handle* stands for."""
-    found: Dataset | None = here.find(handle, Dataset)
-    return found
+    return here.find(handle, Dataset)
 
 
 @takes("")
@@ -92,13 +90,13 @@ def set_dataset_tensor_desc(handle: int, desc: int, index: int) -> tuple[int, in
     dataset = dataset_of(here, handle)
     if dataset is None:
         return handle, here.unknown(handle, Dataset)
-    found: TensorDesc | None = here.find(desc, TensorDesc)
-    if found is None:
+    given = here.find(desc, TensorDesc)
+    if given is None:
         return handle, here.unknown(desc, TensorDesc)
     if index >= len(dataset.buffers):
         what = f"the dataset has {len(dataset.buffers)} data buffers, and the index is {index}: add the buffer first"
         return handle, here.refuse(INVALID_PARAM, what)
-    dataset.describe(index, TensorDesc(found.dtype, list(found.dims), found.format, found.name))
+    dataset.describe(index, TensorDesc(given.dtype, list(given.dims), given.format, given.name))
     return handle, SUCCESS
 
 

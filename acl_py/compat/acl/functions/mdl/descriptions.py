@@ -37,8 +37,7 @@ class ModelDesc:
 
 
 def _find(here: Session, handle: int) -> ModelDesc | None:
-    found: ModelDesc | None = here.find(handle, ModelDesc)
-    return found
+    return here.find(handle, ModelDesc)
 
 
 def _no_index(here: Session, index: int, tensors: Sequence[Tensor]) -> int:

@@ -7,7 +7,7 @@ import numpy as np
 
 import acl_py as native
 from acl_py.compat.acl.face.session import INVALID_PARAM, Session
-from acl_py.compat.acl.functions.base.calls import DataBuffer
+from acl_py.compat.acl.functions.base.data_buffers import DataBuffer
 from acl_py.compat.acl.functions.base.tensors import TensorDesc
 from acl_py.compat.acl.functions.mdl.datasets import Dataset
 from acl_py.compat.acl.standins.computations import Computation, Output, reachable
@@ -186,14 +186,14 @@ def _data_buffers(
             f"add one for each of {', '.join(tensor.name for tensor in tensors)}",
             code=GE_PARAM_INVALID,
         )
-    found: list[DataBuffer] = []
+    buffers: list[DataBuffer] = []
     for index, tensor in enumerate(tensors):
         buffer = dataset.buffer(here, index)
         if buffer is None:
             what = f"the data buffer of {tensor.name} was destroyed"
             raise runtime.error(Kind.INVALID_VALUE, what, "destroy it after the execution", code=INVALID_PARAM)
-        found.append(buffer)
-    return found
+        buffers.append(buffer)
+    return buffers
 
 
 def _shapes(runtime: Runtime, model: Model, dataset: Dataset, gear: Gear | None) -> list[Shape]:

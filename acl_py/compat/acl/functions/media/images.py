@@ -38,7 +38,7 @@ from acl_py.compat.acl.functions.media.formats import (
     aligned,
 )
 from acl_py.compat.acl.functions.media.tasks import FORMAT_NOT_MATCH, host_bytes, microseconds, queue, reporting
-from acl_py.compat.acl.standins.computations import tell
+from acl_py.compat.acl.standins.computations import warn
 from acl_py.verbs.kernels import Cost, In, Out, kernel
 from device_model.memory import Buffer
 
@@ -66,11 +66,11 @@ class _Decoding:
 
     kind: str
     target: Picture
-    told: Picture
+    description: Picture
 
     def __call__(self, source: Image, target: Image) -> None:
         """Decode it."""
-        with reporting(f"{self.kind} decoding", self.told):
+        with reporting(f"{self.kind} decoding", self.description):
             data = source.tobytes()
             head = header(self.kind, data)
             check_size(self.kind, head)
@@ -101,9 +101,9 @@ class _Decoding:
                 f"ask acl.media.dvpp_{self.kind.lower()}_predict_dec_size()",
             )
         form.write(target, image[:height, :width], width_stride, height_stride)
-        told = self.told
-        told.format, told.size, told.width, told.height = number, needed, width, height
-        told.width_stride, told.height_stride = width_stride, height_stride
+        result = self.description
+        result.format, result.size, result.width, result.height = number, needed, width, height
+        result.width_stride, result.height_stride = width_stride, height_stride
 
 
 def _jpeg(data: bytes, head: Header, target: Picture) -> tuple[int, Image]:
@@ -134,7 +134,7 @@ class _Encoding:
     """An image to be encoded; *size* is the host's word for the room there is, and then for the bytes there are."""
 
     source: Picture
-    told: Picture
+    description: Picture
     level: int
     room: int
     size: Buffer
@@ -142,7 +142,7 @@ class _Encoding:
     def __call__(self, source: Image, target: Image) -> None:
         """Encode it."""
         picture = self.source
-        with reporting("JPEG encoding", self.told):
+        with reporting("JPEG encoding", self.description):
             if self.level > 100:
                 raise MediaError(f"JPEG level {self.level}", "choose 1 to 100, or 0 for the best")
             _check_encoder(picture)
@@ -217,7 +217,7 @@ def _missing(here: Session, name: str) -> int:
         return SUCCESS
     if _EXTRA not in here.warned:
         here.warned[_EXTRA] = None
-        tell(_EXTRA, "pip install 'acl-py[media]'")
+        warn(_EXTRA, "pip install 'acl-py[media]'")
     return here.refuse(NOT_SUPPORTED, f"acl.media.{name}(): {_EXTRA}")
 
 
@@ -227,10 +227,10 @@ def _head(kind: str, name: str, address: int, size: int) -> tuple[Header | None,
     ret = _missing(here, name)
     if ret:
         return None, b"", ret
-    found = host_bytes(here, address, size, f"the {kind} file")
-    if isinstance(found, int):
-        return None, b"", found
-    data = found.numpy().tobytes()
+    memory = host_bytes(here, address, size, f"the {kind} file")
+    if isinstance(memory, int):
+        return None, b"", memory
+    data = memory.numpy().tobytes()
     try:
         return header(kind, data), data, SUCCESS
     except NotThisFileError as error:

@@ -13,7 +13,7 @@ import acl_py as native
 from acl_py.compat.acl.face.session import INVALID_PARAM, Session
 from acl_py.compat.acl.functions.media.descriptions import Channel, Picture
 from acl_py.compat.acl.functions.media.formats import MediaError
-from acl_py.compat.acl.standins.computations import tell
+from acl_py.compat.acl.standins.computations import warn
 from acl_py.errors import AclError, Kind
 from device_model.errors import CodedError
 from device_model.memory import Buffer
@@ -35,7 +35,7 @@ def reporting(task: str, picture: Picture) -> Iterator[None]:
         yield
     except MediaError as error:
         picture.ret_code = FAILED
-        tell(f"{task} failed: {error.what}", error.remedy)
+        warn(f"{task} failed: {error.what}", error.remedy)
         raise CodedError(
             Kind.LAUNCH_FAILURE, f"{task} failed: {error.what}", error.remedy, AICPU_EXCEPTION
         ) from None  # a cause would stand in the place of this error, and of its code
@@ -52,8 +52,8 @@ def queue(
     job: Callable[..., None],
 ) -> int:
     """Queue *kernel* with what lies at *source* and *target* (address, bytes, role) and the *job* to do with it."""
-    found = here.find(channel, Channel)
-    if found is None or not found.exists:
+    way = here.find(channel, Channel)
+    if way is None or not way.exists:
         return here.refuse(INVALID_PARAM, "there is no such channel; call acl.media.dvpp_create_channel() first")
     for address, nbytes, role in (source, target):
         if not address or not nbytes:

@@ -32,7 +32,7 @@ class _Job:
     task: str
     source: Picture
     target: Picture
-    told: Picture
+    description: Picture
     crop: Area | None
     paste: Area | None
     interpolation: int
@@ -40,7 +40,7 @@ class _Job:
 
     def __call__(self, source: Image, target: Image) -> None:
         """Do it."""
-        with reporting(self.task, self.told):
+        with reporting(self.task, self.description):
             self._process(source, target)
 
     @property
@@ -73,8 +73,8 @@ class _Job:
             canvas[paste.top : paste.bottom + 1, paste.left : paste.right + 1] = image
             image = canvas
         into.write(target, image, dst.width_stride, dst.height_stride)
-        self.told.width, self.told.height = dst.width, dst.height
-        self.told.width_stride, self.told.height_stride = dst.width_stride, dst.height_stride
+        self.description.width, self.description.height = dst.width, dst.height
+        self.description.width_stride, self.description.height_stride = dst.width_stride, dst.height_stride
 
 
 def _check(picture: Picture, role: str, most: tuple[int, int]) -> None:
@@ -146,8 +146,8 @@ def _check_call(
         if area is not None and here.find(area, Area) is None:
             return here.refuse(INVALID_PARAM, "there is no such area")
     if config is not None:
-        found = here.find(config, ResizeConfig)
-        if found is None or found.interpolation not in INTERPOLATIONS:
+        resize_config = here.find(config, ResizeConfig)
+        if resize_config is None or resize_config.interpolation not in INTERPOLATIONS:
             return here.refuse(INVALID_PARAM, "there is no such resize configuration, or its interpolation is unknown")
     for picture, role in ((source, "the source"), (target, "the destination")):
         if picture.format not in FORMATS:
@@ -171,16 +171,16 @@ def _process(
     ret = _check_call(here, source, target, areas, config)
     if ret:
         return ret
-    assert source is not None, "it was found"
-    assert target is not None, "it was found"
+    assert source is not None, "_check_call() refuses None"
+    assert target is not None, "_check_call() refuses None"
     job = _Job(
         task.name,
         replace(source),
         _sized(target, source) if task is _CONVERT else replace(target),
         target,
-        None if areas.crop is None else replace(here.find(areas.crop, Area)),
-        None if areas.paste is None else replace(here.find(areas.paste, Area)),
-        0 if config is None else here.find(config, ResizeConfig).interpolation,
+        None if areas.crop is None else replace(here.thing(areas.crop, Area)),
+        None if areas.paste is None else replace(here.thing(areas.paste, Area)),
+        0 if config is None else here.thing(config, ResizeConfig).interpolation,
         getattr(here.find(channel, Channel), "matrix", 0),
     )
     ends = (source.data, source.size, "the source"), (target.data, target.size, "the destination")
@@ -198,8 +198,7 @@ def _sized(target: Picture, source: Picture) -> Picture:
 
 
 def _picture(handle: int) -> Picture | None:
-    found: Picture | None = session().find(handle, Picture)
-    return found
+    return session().find(handle, Picture)
 
 
 # --- one image

@@ -28,8 +28,8 @@ def attributes_of(here: Session, handle: int) -> dict[str, Any] | None:
     """The values behind *handle*; 0 stands for none at all."""
     if not handle:
         return {}
-    found = here.find(handle, Attributes)
-    return None if found is None else dict(found.values)
+    attributes = here.find(handle, Attributes)
+    return None if attributes is None else dict(attributes.values)
 
 
 @takes("")

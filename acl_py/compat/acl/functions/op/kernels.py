@@ -15,7 +15,7 @@ from acl_py.compat.acl.face.binding import check_ints, runs, takes
 from acl_py.compat.acl.face.session import INVALID_PARAM, SUCCESS, Session, session
 from acl_py.compat.acl.functions.base.tensors import TensorDesc
 from acl_py.compat.acl.functions.op.attributes import attributes_of
-from acl_py.compat.acl.standins.computations import tell
+from acl_py.compat.acl.standins.computations import warn
 from acl_py.compat.acl.standins.operators import operator_of
 
 BIN_SELECTOR_NOT_REGISTERED, KERNEL_NOT_FOUND = 100028, 100029
@@ -89,7 +89,7 @@ def unregister_compile_func(operator: str) -> int:
 def set_kernel_args(handle: int, kernel: str, blocks: int, _: int, __: int) -> int:
     """Choose a kernel and its number of blocks; the arguments are its own affair."""
     here = session()
-    desc: KernelDesc | None = here.find(handle, KernelDesc)
+    desc = here.find(handle, KernelDesc)
     if desc is None or not blocks:
         return here.refuse(INVALID_PARAM, "there is no such kernel description, or no block")
     if kernel not in _registry(here).kernels.get(desc.operator, ()):
@@ -101,7 +101,7 @@ def set_kernel_args(handle: int, kernel: str, blocks: int, _: int, __: int) -> i
 @runs("kik")
 async def set_kernel_workspace_sizes(here: Session, handle: int, count: int, address: int) -> None:
     """Say how much workspace the kernel takes: *count* sizes of 8 bytes each, in host memory."""
-    desc: KernelDesc | None = here.find(handle, KernelDesc)
+    desc = here.find(handle, KernelDesc)
     if desc is None or count < 0:
         raise here.error(INVALID_PARAM, "there is no such kernel description, or a number below 0")
     if count:
@@ -127,7 +127,7 @@ def update_params(operator: str, inputs: list[int], outputs: list[int], attr: in
     try:
         choose(len(inputs), list(inputs), len(outputs), list(outputs), attr, handle)
     except Exception:  # the script's own; the binding goes on, too
-        tell(f"the function that chooses a kernel of {operator} failed", format_exc().rstrip())
+        warn(f"the function that chooses a kernel of {operator} failed", format_exc().rstrip())
     finally:
         here.forget(handle)
     return SUCCESS if desc.kernel else here.refuse(KERNEL_NOT_FOUND, f"no kernel of {operator} was chosen")

@@ -11,7 +11,7 @@ from acl_py.compat.acl.face.binding import WrongContainerError, gives, runs, tak
 from acl_py.compat.acl.face.lookups import Running
 from acl_py.compat.acl.face.session import INVALID_PARAM, NOT_SUPPORTED, PARAM_INVALID, SUCCESS, Session, session
 from acl_py.compat.acl.standins import kernel_files
-from acl_py.compat.acl.standins.computations import tell
+from acl_py.compat.acl.standins.computations import warn
 from acl_py.compat.acl.standins.kernels import ALIGNMENT, BinaryKernel
 from acl_py.compat.acl.standins.loading import scope_here
 from acl_py.errors import AclError, Kind
@@ -154,7 +154,7 @@ def binary_get_function(here: Session, handle: int, name: str) -> int:
     kernel = binary.kernels.get(name)
     if kernel is None:
         known = ", ".join(binary.kernels) or "none"
-        tell(f"{binary!r} has no kernel {name!r}, but {known}", "add a table [[kernels]] of that name to its sidecar")
+        warn(f"{binary!r} has no kernel {name!r}, but {known}", "add a table [[kernels]] of that name to its sidecar")
         raise here.error(PARAM_INVALID, f"{binary!r} has no kernel {name!r}, but {known}")
     return here.handle(binary.functions.setdefault(name, Function(binary, kernel)))
 

@@ -26,8 +26,7 @@ _NO_INDEX = 0xFFFFFFFF
 
 
 def _loaded(here: Session, model: int) -> LoadedModel | None:
-    found: LoadedModel | None = here.find(model, LoadedModel)
-    return found
+    return here.find(model, LoadedModel)
 
 
 # --- loading
@@ -175,7 +174,7 @@ def load_with_config(here: Session, handle: int) -> int:
     if config is None:
         raise here.error(INVALID_PARAM, here.explain(handle, LoadConfig))
     values = config.values
-    way = values.get(_LOAD_TYPE)
+    way = values.get(_LOAD_TYPE, 0)
     if way in (_FROM_FILE_WITH_QUEUE, _FROM_MEM_WITH_QUEUE):
         here.warn_unsupported("mdl.load_with_config with queues")
         raise here.error(NOT_SUPPORTED, "queues of models are not simulated")
@@ -411,7 +410,7 @@ def bundle_load_from_mem(here: Session, address: int, size: int) -> int:
 
 
 def _models(here: Session, handle: int) -> list[LoadedModel]:
-    bundle: Bundle | None = here.find(handle, Bundle)
+    bundle = here.find(handle, Bundle)
     if bundle is None:
         raise here.error(INVALID_BUNDLE_MODEL_ID, f"{handle} is the id of no bundle")
     return bundle.models

@@ -1,7 +1,6 @@
-"""What stands directly in `acl`: the beginning and the end, versions, data buffers."""
+"""acl: init and finalize, versions, the last error message, sizes and conversions of numbers."""
 
 import json
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -158,62 +157,3 @@ def size_of(number: int) -> int:
     """Bytes of one element of the aclDataType *number*."""
     dtype = DTYPES.get(number)
     return _SIZES.get(number, 0) if dtype is None else dtype.itemsize
-
-
-# --- data buffers
-
-
-@dataclass(eq=False, slots=True)
-class DataBuffer:
-    """An address and a size."""
-
-    address: int
-    size: int
-
-
-@takes("kk")
-def create_data_buffer(address: int, size: int) -> int:
-    """Make a data buffer over memory that stays the caller's."""
-    return session().handle(DataBuffer(address, size))
-
-
-@takes("k")
-def destroy_data_buffer(handle: int) -> int:
-    """End a data buffer, not its memory."""
-    here = session()
-    if type(here.objects.get(handle)) is not DataBuffer:
-        return here.unknown(handle, DataBuffer)
-    here.forget(handle)
-    return SUCCESS
-
-
-@takes("kkk")
-def update_data_buffer(handle: int, address: int, size: int) -> int:
-    """Let a data buffer stand for other memory."""
-    here = session()
-    buffer = here.objects.get(handle)
-    if type(buffer) is not DataBuffer:
-        return here.unknown(handle, DataBuffer)
-    buffer.address, buffer.size = address, size
-    return SUCCESS
-
-
-@takes("k")
-def get_data_buffer_addr(handle: int) -> int:
-    """The address of a data buffer; 0 if there is no such buffer."""
-    buffer = session().objects.get(handle)
-    return buffer.address if type(buffer) is DataBuffer else 0
-
-
-@takes("k")
-def get_data_buffer_size(handle: int) -> int:
-    """The size of a data buffer; 0 if there is no such buffer."""
-    buffer = session().objects.get(handle)
-    return buffer.size if type(buffer) is DataBuffer else 0
-
-
-@takes("k")
-def get_data_buffer_size_v2(handle: int) -> int:
-    """The size of a data buffer; 0 if there is no such buffer."""
-    buffer = session().objects.get(handle)
-    return buffer.size if type(buffer) is DataBuffer else 0

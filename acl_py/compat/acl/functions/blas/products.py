@@ -9,10 +9,8 @@ from typing import Self
 
 from acl_py.compat.acl.face.binding import takes
 from acl_py.compat.acl.face.session import INVALID_PARAM, NOT_SUPPORTED, SUCCESS, Session, session
-from acl_py.compat.acl.functions.base import calls as base
-from acl_py.compat.acl.functions.base import tensors as base_tensors
-from acl_py.compat.acl.functions.op import attributes as op_attributes
-from acl_py.compat.acl.functions.op import calls as op
+from acl_py.compat.acl.functions.base import data_buffers, tensors
+from acl_py.compat.acl.functions.op import attributes, operators
 
 _PLAIN, _TRANSPOSED, _FRACTAL = range(3)  # aclTransType
 _FLOAT16, _INT8, _INT32 = 1, 2, 3  # aclDataType
@@ -42,22 +40,22 @@ class _Gemm:
         turn_a, turn_b = (each == _TRANSPOSED for each in trans[:2])
         of_a, of_b, of_c = dtypes
         self.descs = [
-            base_tensors.create_tensor_desc(of_a, [k, m] if turn_a else [m, k], _ND),
-            base_tensors.create_tensor_desc(of_b, [n, k] if turn_b else [k, n], _ND),
-            base_tensors.create_tensor_desc(of_c, [m, n], _ND),
-            base_tensors.create_tensor_desc(of_c, [], _ND),  # of alpha and beta
+            tensors.create_tensor_desc(of_a, [k, m] if turn_a else [m, k], _ND),
+            tensors.create_tensor_desc(of_b, [n, k] if turn_b else [k, n], _ND),
+            tensors.create_tensor_desc(of_c, [m, n], _ND),
+            tensors.create_tensor_desc(of_c, [], _ND),  # of alpha and beta
         ]
-        self.attr = op_attributes.create_attr()
+        self.attr = attributes.create_attr()
         for name, turn in (("transpose_a", turn_a), ("transpose_b", turn_b)):
-            op_attributes.set_attr_bool(self.attr, name, turn)
+            attributes.set_attr_bool(self.attr, name, turn)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         for each in self.descs:
-            base_tensors.destroy_tensor_desc(each)
-        op_attributes.destroy_attr(self.attr)
+            tensors.destroy_tensor_desc(each)
+        attributes.destroy_attr(self.attr)
 
     @property
     def inputs(self) -> list[int]:
@@ -66,17 +64,17 @@ class _Gemm:
 
     def execute(self, addresses: Sequence[int], stream: int) -> int:
         """Queue it; *addresses* are those of the inputs."""
-        sizes = map(base_tensors.get_tensor_desc_size, self.inputs)
-        buffers = [base.create_data_buffer(*each) for each in zip(addresses, sizes, strict=True)]
+        sizes = map(tensors.get_tensor_desc_size, self.inputs)
+        buffers = [data_buffers.create_data_buffer(*each) for each in zip(addresses, sizes, strict=True)]
         try:
-            return op.execute_v2("GEMM", self.inputs, buffers, [self.descs[2]], [buffers[2]], self.attr, stream)
+            return operators.execute_v2("GEMM", self.inputs, buffers, [self.descs[2]], [buffers[2]], self.attr, stream)
         finally:
             for each in buffers:
-                base.destroy_data_buffer(each)
+                data_buffers.destroy_data_buffer(each)
 
     def handle(self) -> tuple[int, int]:
         """A handle for acl.op.execute_with_handle."""
-        return op.create_handle("GEMM", self.inputs, [self.descs[2]], self.attr)
+        return operators.create_handle("GEMM", self.inputs, [self.descs[2]], self.attr)
 
 
 @takes("iiiiiikkiikiikkiiik")

@@ -7,7 +7,7 @@ compiler makes of one (set_model_dir, load) is accepted and not needed.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,10 +15,10 @@ import acl_py as native
 from acl_py.compat.acl.face.binding import check_ints, gives, runs, takes
 from acl_py.compat.acl.face.lookups import Running
 from acl_py.compat.acl.face.session import INVALID_PARAM, SUCCESS, Session, session
-from acl_py.compat.acl.functions.base.calls import DataBuffer
+from acl_py.compat.acl.functions.base.data_buffers import DataBuffer
 from acl_py.compat.acl.functions.base.tensors import TensorDesc
 from acl_py.compat.acl.functions.op.attributes import attributes_of
-from acl_py.compat.acl.standins.computations import Computation, Output, reachable, tell
+from acl_py.compat.acl.standins.computations import Computation, Output, reachable, warn
 from acl_py.compat.acl.standins.model_files import bytes_at
 from acl_py.compat.acl.standins.models import dtype_of, nbytes_of
 from acl_py.compat.acl.standins.operators import Operator, operator_of
@@ -29,6 +29,7 @@ from device_model.memory import DEVICE_BASE
 OP_INPUT_NOT_MATCH, OP_OUTPUT_NOT_MATCH, OP_ATTR_NOT_MATCH, OP_NOT_FOUND = 100021, 100022, 100023, 100024
 UNSUPPORTED_DATA_TYPE = 100026
 OP_UNSUPPORTED_DYNAMIC = 148050
+_T = TypeVar("_T")
 _UNDEFINED = -1  # the aclDataType of an input that is left out
 
 _REGISTER = """\
@@ -78,7 +79,7 @@ def set_max_op_queue_num(count: int) -> int:
 def _find(here: Session, name: str) -> Operator:
     operator = operator_of(name)
     if operator is None:
-        tell(f"there is no operator {name!r} here; register it:", _REGISTER.format(name=name, function=name.lower()))
+        warn(f"there is no operator {name!r} here; register it:", _REGISTER.format(name=name, function=name.lower()))
         raise here.error(OP_NOT_FOUND, f"there is no operator {name!r}: see register_op()")
     return operator
 
@@ -91,19 +92,19 @@ def _buffers(here: Session, handles: Sequence[int]) -> list[DataBuffer]:
     return [_thing(here, each, DataBuffer) for each in handles]
 
 
-def _thing(here: Session, handle: int, kind: type) -> Any:
-    found = here.find(handle, kind)
-    if found is None:
+def _thing(here: Session, handle: int, kind: type[_T]) -> _T:
+    thing = here.find(handle, kind)
+    if thing is None:
         raise here.error(INVALID_PARAM, here.explain(handle, kind))
-    return found
+    return thing
 
 
 def _attributes(here: Session, handle: int) -> dict[str, Any]:
-    found = attributes_of(here, handle)
-    if found is None:
+    attributes = attributes_of(here, handle)
+    if attributes is None:
         what = f"{handle:#x} is no set of attributes: see acl.op.create_attr()"
         raise here.error(INVALID_PARAM, what)
-    return found
+    return attributes
 
 
 def _check(here: Session, operator: Operator, inputs: int, outputs: int, attributes: dict[str, Any]) -> None:
@@ -248,10 +249,10 @@ def create_handle(here: Session, name: str, inputs: list[int], outputs: list[int
 def execute_with_handle(here: Session, handle: int, sources: list[int], results: list[int], stream: int) -> Running:
     """Queue the operator of a handle."""
     check_ints(sources, results)
-    found = here.find(handle, OpHandle)
-    if found is None:
+    prepared = here.find(handle, OpHandle)
+    if prepared is None:
         raise here.error(INVALID_PARAM, f"{handle:#x} is no operator: see acl.op.create_handle()")
-    return _launch(here, found, _buffers(here, sources), _buffers(here, results), stream)
+    return _launch(here, prepared, _buffers(here, sources), _buffers(here, results), stream)
 
 
 @takes("k")

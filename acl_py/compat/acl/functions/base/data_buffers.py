@@ -1,0 +1,62 @@
+"""acl: data buffers, which are pairs of an address and a size."""
+
+from dataclasses import dataclass
+
+from acl_py.compat.acl.face.binding import takes
+from acl_py.compat.acl.face.session import SUCCESS, session
+
+
+@dataclass(eq=False, slots=True)
+class DataBuffer:
+    """An address and a size."""
+
+    address: int
+    size: int
+
+
+@takes("kk")
+def create_data_buffer(address: int, size: int) -> int:
+    """Make a data buffer over memory that stays the caller's."""
+    return session().handle(DataBuffer(address, size))
+
+
+@takes("k")
+def destroy_data_buffer(handle: int) -> int:
+    """End a data buffer, not its memory."""
+    here = session()
+    if type(here.objects.get(handle)) is not DataBuffer:
+        return here.unknown(handle, DataBuffer)
+    here.forget(handle)
+    return SUCCESS
+
+
+@takes("kkk")
+def update_data_buffer(handle: int, address: int, size: int) -> int:
+    """Let a data buffer stand for other memory."""
+    here = session()
+    buffer = here.objects.get(handle)
+    if type(buffer) is not DataBuffer:
+        return here.unknown(handle, DataBuffer)
+    buffer.address, buffer.size = address, size
+    return SUCCESS
+
+
+@takes("k")
+def get_data_buffer_addr(handle: int) -> int:
+    """The address of a data buffer; 0 if there is no such buffer."""
+    buffer = session().objects.get(handle)
+    return buffer.address if type(buffer) is DataBuffer else 0
+
+
+@takes("k")
+def get_data_buffer_size(handle: int) -> int:
+    """The size of a data buffer; 0 if there is no such buffer."""
+    buffer = session().objects.get(handle)
+    return buffer.size if type(buffer) is DataBuffer else 0
+
+
+@takes("k")
+def get_data_buffer_size_v2(handle: int) -> int:
+    """The size of a data buffer; 0 if there is no such buffer."""
+    buffer = session().objects.get(handle)
+    return buffer.size if type(buffer) is DataBuffer else 0

@@ -1,0 +1,72 @@
+"""acl.util: threads that a script starts."""
+
+import signal
+import threading
+import traceback
+from collections.abc import Callable
+from contextvars import Context, copy_context
+from typing import Any
+
+from acl_py.compat.acl.face.binding import takes
+from acl_py.compat.acl.face.session import INVALID_PARAM, SUCCESS, GuestSession, session
+
+
+class _Thread:
+    """A thread that a script started, and what its function raised. It ends with the process, if not before."""
+
+    def __init__(self, function: Callable[..., Any], args: Any, context: Context) -> None:
+        self.error = ""
+        call = (function,) if args is None else (function, args)
+        self._thread = threading.Thread(
+            target=context.run, args=(self._run, *call), name="acl.util.start_thread", daemon=True
+        )
+        self._thread.start()  # returns when the thread is there, and has a number
+
+    @property
+    def number(self) -> int:
+        """What threading.get_ident() gives in it."""
+        assert self._thread.ident is not None, "it has started"
+        return self._thread.ident
+
+    def join(self) -> None:
+        """Wait for its end."""
+        self._thread.join()
+
+    def _run(self, function: Callable[..., Any], *args: Any) -> None:
+        try:
+            function(*args)
+        except BaseException:
+            self.error = traceback.format_exc()
+
+
+# By number, of which the system may give that of a thread that is over to another: those who stop one mean the oldest.
+_threads: dict[int, list[_Thread]] = {}
+
+
+@takes("OO", bare=True)
+def start_thread(function: Any, args: Any) -> tuple[int, int]:
+    """Start a thread that calls *function* with *args*, or without if that is None; SIGINT ends the process again."""
+    if not callable(function):
+        raise TypeError("parameter must be callable")
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # A thread of its own session begins without a context; in a simulation it has to be told that it is in one.
+    context = copy_context() if isinstance(session(), GuestSession) else Context()
+    thread = _Thread(function, args, context)
+    _threads.setdefault(thread.number, []).append(thread)
+    return thread.number, SUCCESS
+
+
+@takes("k")
+def stop_thread(number: int) -> int:
+    """Wait for the end of a thread of start_thread; RuntimeError with its traceback if its function raised."""
+    started = _threads.get(number)
+    if not started:
+        return session().refuse(INVALID_PARAM, f"start_thread has made no thread {number}, or it was stopped")
+    thread = started.pop(0)
+    if not started:
+        del _threads[number]
+    thread.join()
+    if thread.error:
+        raise RuntimeError(thread.error)
+    return SUCCESS
