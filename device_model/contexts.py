@@ -1,4 +1,35 @@
-"""Contexts: what belongs together on one device: its streams, its default streams, and how it failed."""
+"""Contexts: the streams, default streams and events that belong together on one device, and their failures.
+
+A device has a primary context from the start, and more if the host creates them. Destroying a context, or resetting its
+device, ends everything in it.
+
+A failure of work can show in four places. Which of them are used follows from the rules in force
+(`SyncRules.kernel_failure`):
+
+    where           set                                         read                            cleared
+    --------------  ------------------------------------------  ------------------------------  -------------------
+    Op.error        when the operation ends: it failed, was     by a host that waits for this   never
+                    aborted, or ran in a lost context           operation
+    Stream.error    PER_STREAM: by the first failure in the     by the next synchronisation of  when it is read
+                    stream, or a wait in it that took too       the stream, its context or its  (`take_errors`)
+                    long. All rules: by an abort                device
+    Context.error   STICKY, or a stream that stops on failure:  by every call that touches the  never; ResetDevice
+                    by the first failure. All rules: when the   context                         makes a new primary
+                    context is destroyed or reset, or its                                       context
+                    device is lost
+    last_error      by every call that fails: the code of its   by PeekAtLastError and          by GetLastError
+    (in acl_py)     error                                       GetLastError, in the same task
+                                                                or thread
+
+Two fields go with `Context.error`. `failed_ns` is the time from which work has no effect: an operation that starts at
+that time or later ends with the error of its context, and changes nothing.
+
+* After a failure it is the end of the operation that failed: work that ran beside it still counts.
+* After a reset or the loss of the device it is 0: not even running work has an effect.
+* After the context was destroyed it is never reached: all that is queued takes place, only new calls are refused.
+
+`failed_op` is the operation whose failure lost the context, for messages; None if it was not lost by an operation.
+"""
 
 from collections.abc import Iterable
 from sys import maxsize
@@ -15,18 +46,20 @@ if TYPE_CHECKING:
     from device_model.device import Device
 
 _FIRST = -maxsize  # more urgent than any stream
-_EVENTS = {each.class_: each for each in (CountedEvent, RecordedEvent, FlagEvent)}  # where there are several classes
+# Rules that have several classes of events choose from these; rules that have one class use `Event`.
+_EVENTS = {each.class_: each for each in (CountedEvent, RecordedEvent, FlagEvent)}
 
 
 def _naming_op(op: Op, error: DeviceError) -> DeviceError:
-    told = DeviceError(error.kind, f"{op!r} failed: {error.what}", error.remedy)
-    told.__cause__ = error.__cause__ or error
-    return told
+    named = DeviceError(error.kind, f"{op!r} failed: {error.what}", error.remedy)
+    named.__cause__ = error.__cause__ or error
+    return named
 
 
 class Context:
-    """A context of one device; made by `Device.create_context`. *primary* contexts come with the device and cannot be
-    destroyed.
+    """A context of one device, made by `Device.create_context`.
+
+    The *primary* context comes with the device and cannot be destroyed. *made* is the line that made the context.
     """
 
     __slots__ = (
@@ -41,15 +74,15 @@ class Context:
         self.made = made
         self.destroyed: object = None  # the line that destroyed it
         self.alert = device.has_fault_rules  # calls must be checked before they begin: see update_alert
-        self.error: DeviceError | None = None  # sticky: all later work and calls fail with it
+        self.error: DeviceError | None = None  # sticky: see the head of this file
         self.failed_ns: Nanoseconds = -1
         self.failed_op: Op | None = None
         where = "" if primary else f" of context {id_}"
-        # Under the default-stream rule there are two default streams, without it one.
+        # Under the default-stream rule a context has two default streams, otherwise one.
         self.order: LegacyOrder | None = None
         self.legacy: Stream | None = None
         self.per_thread: Stream | None = None
-        self.default: Stream  # what None means
+        self.default: Stream  # the stream that None means in a call
         if device.rules.default_stream is DefaultStream.INDEPENDENT:
             self.default = Stream(self, 0, f"default{where}", device.queues(-1), None, 0, None)
             device.stream_ids.take()  # it counts among the streams of the card
@@ -60,8 +93,8 @@ class Context:
             legacy = device.rules.default_stream is DefaultStream.LEGACY
             self.default = self.legacy if legacy else self.per_thread
         self.outside: Stream = UnorderedStream(self, 0, f"no stream{where}", device.outside, None, _FIRST, None)
-        self.streams: dict[int, Stream] = {}  # by id, those not destroyed
-        self.flags: dict[FlagEvent, None] = {}  # those that have an id of the device, in order
+        self.streams: dict[int, Stream] = {}  # by id, without those destroyed
+        self.flags: dict[FlagEvent, None] = {}  # flag events, which hold an id of the device each, in order
         self._ending: dict[Stream, None] = {}  # destroyed, with work left, in order
 
     def __repr__(self) -> str:
@@ -77,12 +110,17 @@ class Context:
 
     @property
     def idle(self) -> bool:
-        """Has all work of all its streams completed?"""
+        """Whether all work of all its streams has completed; bound streams do not count."""
         return all(stream.idle for stream in self.everything() if not stream.bound)
 
     def create_stream(self, *, nonblocking: bool, priority: int, made: object, bound: bool = False) -> Stream:
-        """A new stream; a *nonblocking* one is outside the default-stream rule. The work of a *bound* one waits for a
-        model to run it, and hosts do not wait for it. A *priority* that the rules do not have is clamped to theirs.
+        """Create a stream; the caller has made sure that the device has a stream id free.
+
+        Args:
+            nonblocking: The stream is outside the default-stream rule.
+            priority: The smaller, the more urgent; clamped to the range of the rules.
+            made: The line that creates it.
+            bound: Its work waits until a model runs it. Hosts do not wait for it.
         """
         index = self.device.next_stream()
         least, most = self.device.rules.priorities
@@ -103,7 +141,7 @@ class Context:
         return stream
 
     def destroy_stream(self, stream: Stream, site: object) -> None:
-        """Its work completes; it takes no more."""
+        """Destroy a stream: it takes no more work, and the work queued in it completes."""
         stream.destroyed = site
         stream.home = None
         del self.streams[stream.id]
@@ -115,7 +153,7 @@ class Context:
             stream.backlog().add_waiter(Then(lambda _: self.forget(stream)))
 
     def forget(self, stream: Stream) -> None:
-        """Keep nothing of *stream*, which is destroyed and idle: programs may make and destroy them for ever."""
+        """Drop every reference to *stream*, which is destroyed and idle: programs may make and destroy any number."""
         self._ending.pop(stream, None)
         if self.order is not None:
             self.order.streams.pop(stream, None)
@@ -123,24 +161,26 @@ class Context:
     def create_event(
         self, class_: EventClass | None = None, *, timing: bool, made: object, waitable: bool = True
     ) -> Event:
-        """A new event of that class, by default the first of the rules; only a *waitable* one can be waited for by
-        streams, and reset.
+        """Create an event of *class_*, by default the first class of the rules.
+
+        Streams can wait for a *waitable* event and reset it; they cannot for others. *timing* says whether the host may
+        ask for its time.
         """
         classes = self.device.rules.events
         make = Event if len(classes) == 1 else _EVENTS[class_ or classes[0]]
         return make(self, self.device.next_event(), timing=timing, made=made, waitable=waitable)
 
     def work(self) -> Completion:
-        """The completion of everything queued in any stream of this context, also of destroyed ones."""
+        """Return the completion of everything queued so far in the streams of this context, destroyed ones included."""
         return AllOf([stream.backlog() for stream in self.everything() if not stream.bound])
 
     def everything(self) -> list[Stream]:
-        """All its streams: the default ones, those created, and those destroyed that still have work."""
+        """Return all its streams: the default ones, those created, and those destroyed that still have work."""
         defaults = [self.default] if self.legacy is None or self.per_thread is None else [self.legacy, self.per_thread]
         return [*defaults, *self.streams.values(), *self._ending]
 
     def destroy(self, site: object) -> None:
-        """Its work completes; its streams and every later use of it are refused."""
+        """Destroy the context: work queued in it completes, every later use of it or its streams is refused."""
         for stream in list(self.streams.values()):
             self.destroy_stream(stream, site)
         if self.legacy is None and self.destroyed is None:
@@ -155,11 +195,11 @@ class Context:
                     "make another current with SetCurrentContext() or SetDevice()",
                 )
             )
-            self.failed_ns = maxsize  # never: what is queued takes place
+            self.failed_ns = maxsize  # never reached: queued work takes place
         self.destroyed = site
 
     def abandon(self, site: object) -> None:
-        """What is queued, and even what is running, has no effect any more."""
+        """Destroy the context because its device is reset: queued and running work has no effect any more."""
         self.failed_ns = 0
         self.lose(
             DeviceError(
@@ -172,7 +212,7 @@ class Context:
         self.destroy(site)
 
     def lose(self, error: DeviceError) -> None:
-        """From now on every call that touches it fails with *error*."""
+        """Make every later call that touches this context fail with *error*."""
         self.error = error
         self.alert = True
 
@@ -184,8 +224,10 @@ class Context:
         self.alert = self.error is not None or device.has_fault_rules or device.calling is not None
 
     def mark_failed(self, op: Op, error: DeviceError) -> None:
-        """*op* failed. What is no matter of its work alone, the end of the program (INTERRUPTS) or a mistake of ours,
-        reaches the host as it is when the instant is over.
+        """End *op* with *error*.
+
+        An exception that is meant for the program (INTERRUPTS), or that shows a mistake in the simulator, also reaches
+        the host unchanged when the instant is over.
         """
         op.error = error
         self.note_failure(op.stream, error, op)
@@ -195,8 +237,11 @@ class Context:
             self.device.scheduler.raise_later(cause)
 
     def note_failure(self, stream: Stream, error: DeviceError, op: Op | None = None) -> None:
-        """Work of *stream* failed. Either the context is lost, and what starts from now on has no effect, or the stream
-        remembers it for who asks next; the rules say which, and whether the stream stops on failure.
+        """Keep the failure of work of *stream*, for the calls that find it later.
+
+        The rules, and whether the stream stops on failure, decide where: either the stream keeps it until the next
+        synchronisation, or the context is lost, and work that starts from now on has no effect. The first failure
+        counts in both cases. *op* is None if the work was a step.
         """
         if self.device.rules.kernel_failure is KernelFailure.PER_STREAM and not stream.stops_on_failure:
             if stream.error is None:
@@ -206,8 +251,8 @@ class Context:
             self.failed_ns = self.device.scheduler.now if op is None else op.end_ns
             self.failed_op = op
 
-    def take_errors(self, streams: "Iterable[Stream]") -> DeviceError | None:
-        """The first failure that *streams* remember, if any; they forget theirs."""
+    def take_errors(self, streams: Iterable[Stream]) -> DeviceError | None:
+        """Return the first failure that *streams* keep, or None, and clear the failures of all of them."""
         first: DeviceError | None = None
         for stream in streams:
             first = first or stream.error
