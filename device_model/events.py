@@ -1,9 +1,20 @@
-"""Events: a record remembers what its stream was given up to then; waiting, querying and timing look at that.
+"""Events: recorded in one stream, waited for in others or by the host.
 
-There are three classes (rules.EventClass). A snapshot event is CUDA's, and the one that CreateEventExWithFlag makes
-under ACL. A recorded event, which CreateEvent makes there, is the same but for a wait without a record. A flag event
-(CreateEventWithFlag) is a level: a record sets it when the stream comes to it, a reset clears it, and a wait lasts
-until it is set, whichever record does that: one made later, or one that is long past.
+There are three classes of events (`rules.EventClass`):
+
+* A snapshot event is CUDA's, and the one that CreateEventExWithFlag makes under ACL. A record notes the completion of
+  all work that its stream has been given so far. Waits, queries and times look at that completion. So neither a record
+  nor a wait is an operation: they take no time on an engine and no place in a hardware queue (measured on an H200:
+  records do not count against the depth of a queue). The last record counts. A wait that was queued before it keeps the
+  completion of the record before.
+* A recorded event, which CreateEvent makes under ACL, is a snapshot event that cannot be waited for before its first
+  record.
+* A flag event (CreateEventWithFlag under ACL) is a level. A record sets it when the stream reaches the record, a reset
+  clears it, and a wait lasts until the flag is set, by whichever record: an earlier one or a later one. Here record,
+  reset and wait are steps, which take their turn in the stream.
+
+Under ACL a card has a limited number of event ids (`Ids`). A flag event holds one while it exists, the other classes
+hold one for each record until the recorded work has completed.
 """
 
 from collections.abc import Iterator
@@ -20,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Event:
-    """A snapshot event (CUDA's): the last record counts, and who waited before keeps what the event stood for then."""
+    """A snapshot event, as CUDA has it: the last record counts; an earlier wait keeps the record that it found."""
 
     __slots__ = (
         "blocking", "context", "destroyed", "external", "home", "id", "made", "recorded_ns", "stream", "timing",
@@ -30,22 +41,22 @@ class Event:
 
     def __init__(self, context: "Context", id_: int, *, timing: bool, made: object, waitable: bool = True) -> None:
         self.context = context
-        self.home: Context | None = context  # where it can be used without further questions; None once it is destroyed
+        self.home: Context | None = context  # verbs test this alone; None once the event is destroyed
         self.id = id_
         self.timing = timing
         self.waitable = waitable
-        self.blocking = False  # a host that waits for it sleeps
-        self.external = False  # for streams only: no host may wait for it or ask
+        self.blocking = False  # the thread of a host that waits for it sleeps, and wakes late
+        self.external = False  # for streams only: the host may neither wait for it nor query it
         self.made = made
         self.destroyed: object = None  # the line that destroyed it
-        self.work: Completion | None = None  # what the last record stands for
-        self.stream: Stream | None = None  # where that was
+        self.work: Completion | None = None  # all that its stream had been given at the last record
+        self.stream: Stream | None = None  # the stream of the last record
         self.recorded_ns: Nanoseconds = -1
-        self.waits = 0  # waits of streams for it that are not over; counted for the classes whose rules ask
+        self.waits = 0  # waits of streams that are not over; counted for the classes that ACL lets a host ask about
 
     @property
     def name(self) -> str:
-        """What it is called in stories, whatever its state."""
+        """Its name in messages, whatever its state."""
         return f"Event {self.id}" + (f" made at {self.made}" if self.made is not None else "")
 
     def __repr__(self) -> str:
@@ -59,23 +70,26 @@ class Event:
 
     @property
     def done(self) -> bool:
-        """Is all that the last record stands for complete? So it is when there was no record."""
+        """Whether all work that was recorded has completed; also True if there was no record."""
         return self.work is None or self.work.done
 
     def destroy(self, site: object) -> None:
-        """It cannot be used any more; who waits for it goes on waiting."""
+        """Destroy the event: no call may name it any more. Streams and hosts that wait for it still do."""
         self.destroyed = site
         self.home = None
 
-    def record(self, stream: Stream, site: object = None) -> Completion:  # noqa: ARG002 - for those that are steps
-        """Stand for all that *stream* was given up to now."""
+    def record(self, stream: Stream, site: object = None) -> Completion:  # noqa: ARG002 - records that are steps need it
+        """Record all work that *stream* has been given so far, and return its completion."""
         self.work = stream.turn()
         self.stream = stream
         self.recorded_ns = stream.scheduler.now
         return self.work
 
     def hold_back(self, stream: Stream, site: object, limit_ns: Nanoseconds) -> None:
-        """Let what is queued in *stream* from now on wait for this event, *limit_ns* at the longest; 0 is no limit."""
+        """Let work that is queued in *stream* from now on wait for this event.
+
+        If the wait takes longer than *limit_ns*, it is a failure of *stream*; 0 sets no limit.
+        """
         if self.work is None or self.work.done:
             return
         if limit_ns:
@@ -84,24 +98,24 @@ class Event:
             stream.wait(self.work)
 
     def timestamp_ns(self) -> Nanoseconds:
-        """When the record took place on the device: it was made, and what it stands for had completed."""
+        """Return when the record took place on the device: after the call, and after all work that it recorded."""
         assert self.work is not None, f"{self!r} has no time"
         assert self.work.done, f"{self!r} has no time yet"
         return max(self.recorded_ns, self.work.end_ns)
 
 
 class CountedEvent(Event):
-    """A snapshot event of which each record has one of the device's event ids until it is over."""
+    """A snapshot event under ACL: each record holds an event id of the device until the recorded work has completed."""
 
     __slots__ = ()
 
     @property
     def ids(self) -> Ids:
-        """The ids of its device; the caller sees to it that one is left."""
+        """The event ids of its device. A caller makes sure that one is free before it records."""
         return self.context.device.event_ids
 
     def record(self, stream: Stream, site: object = None) -> Completion:
-        """Stand for all that *stream* was given up to now."""
+        """Record as a snapshot event does, and take an event id if that work has not completed yet."""
         work = super().record(stream, site)
         if not work.done:
             self.ids.take()
@@ -110,13 +124,13 @@ class CountedEvent(Event):
 
 
 class RecordedEvent(CountedEvent):
-    """A snapshot event for which nobody can wait before it was recorded: the host is told so."""
+    """A snapshot event that must be recorded before it can be waited for; the verb refuses the wait."""
 
     __slots__ = ()
     class_ = EventClass.RECORDED
 
     def hold_back(self, stream: Stream, site: object, limit_ns: Nanoseconds) -> None:
-        """Count the wait, too."""
+        """Let later work of *stream* wait, and count the wait until it is over."""
         super().hold_back(stream, site, limit_ns)
         if self.work is not None and not self.work.done:
             self.waits += 1
@@ -127,25 +141,25 @@ class RecordedEvent(CountedEvent):
 
 
 class FlagEvent(Event):
-    """A level flag."""
+    """An event that is a level: set by a record, cleared by a reset, waited for until it is set."""
 
     __slots__ = ("level",)
     class_ = EventClass.FLAG
 
     def __init__(self, context: "Context", id_: int, *, timing: bool, made: object, waitable: bool = True) -> None:
         super().__init__(context, id_, timing=timing, made=made, waitable=waitable)
-        context.device.event_ids.take()  # the caller sees to it that one is left
+        context.device.event_ids.take()  # the caller has made sure that one is free
         context.flags[self] = None
         self.level = Level()
 
     def destroy(self, site: object) -> None:
-        """It cannot be used any more, and somebody else may have its id."""
+        """Destroy the event, and give its id back to the device."""
         super().destroy(site)
         del self.context.flags[self]
         self.context.device.event_ids.give(self.context.device.scheduler.now)
 
     def record(self, stream: Stream, site: object = None) -> Completion:
-        """Be set when *stream* comes to it."""
+        """Queue a step in *stream* that sets the flag, and return its completion."""
         self.work = stream.step(f"record of {self.name}", site, self.level.raising(stream.scheduler))
         self.stream = stream
         self.recorded_ns = stream.scheduler.now
@@ -153,13 +167,13 @@ class FlagEvent(Event):
         return self.work
 
     def reset(self, stream: Stream, site: object) -> Completion:
-        """Be cleared when *stream* comes to it."""
+        """Queue a step in *stream* that clears the flag, and return its completion."""
         step = stream.step(f"reset of {self.name}", site, self.level.clearing())
         stream.scheduler.settle()
         return step
 
     def hold_back(self, stream: Stream, site: object, limit_ns: Nanoseconds) -> None:
-        """Let what is queued in *stream* from now on wait until the flag is set."""
+        """Queue a step in *stream* that lasts until the flag is set; later work of *stream* waits for it."""
         self.waits += 1
         stream.step(f"wait for {self.name}", site, self._wait(stream, limit_ns), lambda: self.work)
 

@@ -1,10 +1,14 @@
-"""Signals between streams that are no events: notifies, and words of device memory.
+"""Signals between streams that are not events: notifies, and words of device memory. Both exist under ACL only.
 
-A notify is a binary semaphore: a record sets it, a wait lasts until it is set and clears it, so one record lets one
-wait pass, and two records before a wait count once. It may be of another device than the stream that records or waits.
+A *notify* is a binary semaphore. A record sets it. A wait lasts until it is set, and clears it. So one record lets one
+wait pass, and two records before a wait count once. The notify may belong to another device than the stream that
+records it or waits for it.
 
-A word is eight bytes of device memory, read as an unsigned number. A stream can write one in its turn, and wait until
-one compares as wanted with a value; it looks at the word whenever work on the device may have changed it.
+A *word* is eight bytes of device memory, read as an unsigned number. A stream can write one in its turn, and it can
+wait until a word compares with a value in one of four ways. A waiting stream compares again whenever an operation that
+writes memory has ended on the device, and whenever another stream has written a word.
+
+All of these are steps: they take their turn in a stream and no time on an engine.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -29,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Notify:
-    """A binary semaphore, made on one device."""
+    """A binary semaphore that streams set and wait for, made on one device."""
 
     __slots__ = ("_record", "destroyed", "device", "id", "level", "made")
 
@@ -39,11 +43,11 @@ class Notify:
         self.made = made
         self.destroyed: object = None  # the line that destroyed it
         self.level = Level()
-        self._record: Completion | None = None  # the last record
+        self._record: Completion | None = None  # the last record, which a hang report names
 
     @property
     def name(self) -> str:
-        """What it is called in stories, whatever its state."""
+        """Its name in messages, whatever its state."""
         made = f" made at {self.made}" if self.made is not None else ""
         return f"Notify {self.id} of device {self.device.ordinal}{made}"
 
@@ -52,16 +56,20 @@ class Notify:
         return f"<{self.name}{gone}>"
 
     def record(self, stream: Stream, site: object) -> Completion:
-        """Be set when *stream* comes to it."""
+        """Queue a step in *stream* that sets the notify, and return its completion."""
         self._record = stream.step(f"record of {self.name}", site, self.level.raising(stream.scheduler))
         return self._record
 
     def wait(self, stream: Stream, site: object, limit_ns: Nanoseconds) -> Completion:
-        """Let *stream* wait until it is set, *limit_ns* at the longest (0: for ever), and then clear it."""
+        """Queue a step in *stream* that waits until the notify is set and then clears it; return its completion.
+
+        If the wait takes longer than *limit_ns*, it is a failure of *stream*, and the notify is not cleared; 0 sets no
+        limit.
+        """
         return stream.step(f"wait for {self.name}", site, self._wait(stream, limit_ns), lambda: self._record)
 
     def reset(self) -> None:
-        """Be cleared, at once."""
+        """Clear the notify at once."""
         self.level.is_set = False
 
     def _wait(self, stream: Stream, limit_ns: Nanoseconds) -> Iterator[Completion]:
@@ -70,12 +78,12 @@ class Notify:
 
 
 class Compare(IntEnum):
-    """How a word compares with the value that a stream waits for; the values are aclrtValueWait's flags."""
+    """How a word is compared with the value that a stream waits for. The numbers are the flags of aclrtValueWait."""
 
-    GEQ = 0  # the word is no smaller
-    EQ = 1
+    GEQ = 0  # the word is at least the value
+    EQ = 1  # they are equal
     AND = 2  # they have a bit in common
-    NOR = 3  # there is a bit that is 0 in both
+    NOR = 3  # some bit is 0 in both
 
 
 _MASK = (1 << 64) - 1
@@ -90,7 +98,11 @@ _COMPARE: Mapping[Compare, Callable[[int, int], bool]] = MappingProxyType(
 
 
 class Words(Observer):
-    """Who waits for words of one device's memory. It listens only while somebody does."""
+    """The waits of streams for words of one device's memory.
+
+    It is an observer of the device only while a stream waits, so programs without such waits do not pay for it.
+    *join_bodies* waits for kernel bodies that still run in threads.
+    """
 
     def __init__(self, scheduler: Scheduler, hooks: Hooks, join_bodies: Callable[[], None]) -> None:
         self._scheduler = scheduler
@@ -100,7 +112,7 @@ class Words(Observer):
         self._waits = 0
 
     def write(self, stream: Stream, site: object, allocation: Allocation, offset: int, value: int) -> Completion:
-        """Write *value* when *stream* comes to it."""
+        """Queue a step in *stream* that writes *value*, and return its completion."""
         what = f"write of {value} at {offset} of {allocation!r}"
         return stream.step(what, site, self._write(allocation, offset, value))
 
@@ -108,12 +120,16 @@ class Words(Observer):
         self, stream: Stream, site: object, allocation: Allocation, offset: int, value: int, how: Compare,
         limit_ns: Nanoseconds,
     ) -> Completion:  # fmt: skip
-        """Let *stream* wait until the word compares with *value* as *how* says, for *limit_ns* (0: no limit)."""
+        """Queue a step in *stream* that waits until the word compares with *value* as *how* says.
+
+        Returns the completion of the step. If the wait takes longer than *limit_ns*, it is a failure of *stream*; 0
+        sets no limit.
+        """
         what = f"wait for the word at {offset} of {allocation!r} {how.name} {value}"
         return stream.step(what, site, self._wait(stream, what, allocation, offset, value, how, limit_ns))
 
     def op_ended(self, op: Op) -> None:
-        """It may have written a word: look again, once all that ends at this instant has."""
+        """Let waiting streams compare again if *op* has written memory."""
         if op.work.writes():
             self._look()
 
@@ -142,7 +158,7 @@ class Words(Observer):
         self._listen(-1)
 
     def _word(self, allocation: Allocation, offset: int) -> npt.NDArray[np.uint64]:
-        self._join_bodies()  # a body that is over in simulated time may still run in a thread
+        self._join_bodies()  # a body that has ended in simulated time may still run in a thread
         return memory.array(allocation, offset, np.dtype("<u8"), 1)
 
     def _listen(self, more: int) -> None:
