@@ -231,7 +231,7 @@ class Context:
         """
         op.error = error
         self.note_failure(op.stream, error, op)
-        self.device.tell(self.device.hooks.failed, op, error)
+        self.device.call_hook(self.device.hooks.failed, op, error)
         cause = error.__cause__
         if isinstance(cause, INTERRUPTS) or (cause is not None and error.kind is Kind.UNKNOWN):
             self.device.scheduler.raise_later(cause)

@@ -1,4 +1,16 @@
-"""One device, built from a profile: its engines, its hardware queues, its contexts."""
+"""One device, built from a profile: its engines, its hardware queues, its contexts.
+
+An operation meets the device twice. When it is queued, it goes into one of the hardware queues that `queues` gave to
+its stream; the engine of that queue starts it. When its time is over, the engine calls `finish`: the work takes effect,
+and everything that waits for the operation is released. `finish` is the same function for all kinds of work.
+
+    stream.submit -> HardwareQueue -> engine ... time passes ... Device.finish -> Work.perform, waiters, observers
+
+There is one engine for each lane: the dispatcher for kernels and for copies and fills inside the device, a copy engine
+for each direction and for each way to other devices, and the thread that runs host functions. Streams share hardware
+queues in the order of their creation, as they do on an H200 (measured). So on a device with 8 queues in a lane, the
+ninth stream shares a queue with the first.
+"""
 
 from collections.abc import Callable
 from itertools import chain
@@ -23,17 +35,20 @@ from device_model.streams import Stream
 from device_model.work import CoreKernel, Lane, Occupation, dropped
 from device_model.workers import INLINE_BYTES, Workers
 
-_Gaps = tuple[Nanoseconds, ...]  # by the lane of what came before
+_Gaps = tuple[Nanoseconds, ...]  # by the lane of the completion before
 
 
 def _gaps(latency: Latencies) -> dict[Lane, tuple[_Gaps, _Gaps]]:
-    """How long it takes to start in a lane behind a completion of each, in the same stream and in another."""
+    """Return, for each lane, how long after a completion an operation there can start, by the lane of the completion.
+
+    The first tuple is for a completion in the same stream, the second for one in another stream.
+    """
 
     def behind(lane: Lane, own: Nanoseconds) -> _Gaps:
         host_end = latency.host_function_end
         return tuple(host_end if by is Lane.HOST else own if by is lane else latency.engines for by in Lane)
 
-    gaps = {lane: (behind(lane, 0),) * 2 for lane in Lane}  # the gap between two copies is the engine's
+    gaps = {lane: (behind(lane, 0),) * 2 for lane in Lane}  # copy engines keep the gap between two copies
     kernels = latency.kernel_same_stream, latency.kernel_other_stream
     gaps[Lane.COMPUTE] = behind(Lane.COMPUTE, kernels[0]), behind(Lane.COMPUTE, kernels[1])
     gaps[Lane.HOST] = (tuple(0 if by is Lane.HOST else latency.host_function_start for by in Lane),) * 2
@@ -41,7 +56,10 @@ def _gaps(latency: Latencies) -> dict[Lane, tuple[_Gaps, _Gaps]]:
 
 
 class Device:
-    """The simulated card number *ordinal*; several share a scheduler, and so one time."""
+    """The simulated card number *ordinal*.
+
+    Devices of one simulation share a scheduler, and so one time, and the memory and workers of the simulation.
+    """
 
     def __init__(
         self,
@@ -65,8 +83,8 @@ class Device:
         self._events = 0
         self._notifies = 0
         self._contexts = 0
-        self.calling: Op | None = None  # the host function that runs just now
-        self.has_fault_rules = False  # calls must look at them before they begin
+        self.calling: Op | None = None  # the host function that runs at the moment
+        self.has_fault_rules = False  # each call must ask the fault rules before it begins
         self.uses = 0  # SetDevice minus ResetDevice
         self.reaches: dict[int, None] = {}  # the devices to which it has access, by number
         self.stream_ids = Ids(profile.limits.streams)
@@ -140,7 +158,7 @@ class Device:
         return f"<Device {self.ordinal} {self.profile.name}>"
 
     def create_context(self, made: object) -> Context:
-        """A context beside the primary one, with default streams of its own."""
+        """Create a context beside the primary one, with its own default streams."""
         context = self._context(primary=False, made=made)
         self.contexts = [each for each in self.contexts if each.destroyed is None or not each.idle]
         self.contexts.append(context)
@@ -152,7 +170,10 @@ class Device:
         return context
 
     def reset(self, site: object) -> None:
-        """Begin anew: all contexts are gone, what they queued has no effect any more, their memory is free."""
+        """Reset the device: destroy all contexts, free all memory, and make a new primary context.
+
+        Queued and running work still takes its time on the engines, and has no effect.
+        """
         streams = [stream for context in self.contexts for stream in context.everything()]
         for context in self.contexts:
             context.abandon(site)
@@ -160,20 +181,23 @@ class Device:
         self.primary = self._context(primary=True, made=site)
         self.contexts = [self.primary]
         for step in [step for stream in streams for step in stream.steps]:
-            step.stop()  # else what stands behind it would keep its place in a hardware queue for ever
+            step.stop()  # operations behind a step that never ends would never leave their hardware queues
         self.scheduler.settle()
 
     def queues(self, index: int) -> tuple[HardwareQueue, ...]:
-        """The queues of the stream with this index, one per lane: they go round in the order of creation (measured)."""
+        """Return the queues of the stream with this index, one for each lane.
+
+        Streams get the shared queues in turn, in the order of their creation (measured on an H200).
+        """
         shared = [queues[index % len(queues)] for queues in self._shared.values()]
         return (*shared, self._queue(Lane.HOST, index))
 
     def private_queues(self, index: int) -> tuple[HardwareQueue, ...]:
-        """Queues that no stream shares."""
+        """Return queues that no other stream shares, one for each lane."""
         return tuple(self._queue(lane, index) for lane in Lane)
 
     def _queue_count(self, lane: Lane) -> int:
-        """How many queues of *lane* the streams share."""
+        """Return how many queues of *lane* the streams share."""
         return self.profile.queues.compute if lane is Lane.COMPUTE else self.profile.queues.copy
 
     def _queue(self, lane: Lane, index: int) -> HardwareQueue:
@@ -181,34 +205,39 @@ class Device:
         return HardwareQueue(self._engines[lane], index, depth, *self._gaps[lane])
 
     def next_stream(self) -> int:
-        """The index of the next stream."""
+        """Return the index of the next stream, counted from 0."""
         self._streams += 1
         return self._streams - 1
 
     def create_notify(self, made: object) -> Notify:
-        """A new notify; one must be left."""
+        """Create a notify; the caller has made sure that an id is free."""
         self.notify_ids.take()
         self._notifies += 1
         return Notify(self, self._notifies, made)
 
     def next_event(self) -> int:
-        """The number of the next event."""
+        """Return the number of the next event, counted from 1."""
         self._events += 1
         return self._events
 
     def work(self) -> Completion:
-        """The completion of everything queued on this device."""
+        """Return the completion of everything queued on this device so far."""
         return AllOf([context.work() for context in self.contexts])
 
     def unfinished(self) -> list[Op]:
-        """The operations that have not ended, in the order in which they were queued."""
-        found: dict[Op, None] = {}
+        """Return the operations that have not ended, in the order in which they were queued.
+
+        The device keeps no list of them, so this looks wherever an operation can be: in the hardware queues, among
+        kernels that wait for cores, in the queues of host functions, and in the heap of the scheduler. It is for
+        aborts and reports.
+        """
+        ops: dict[Op, None] = {}
         for queue in chain(*self._shared.values()):
-            found.update(dict.fromkeys(queue.fifo))
-        found.update((entry[2], None) for entry in self.cores.list)
+            ops.update(dict.fromkeys(queue.fifo))
+        ops.update((entry[2], None) for entry in self.cores.list)
         for stream in (stream for context in self.contexts for stream in context.everything()):
-            found.update(dict.fromkeys(stream.queues[Lane.HOST].fifo))
-        found.update(dict.fromkeys(self.host_thread.ready))
+            ops.update(dict.fromkeys(stream.queues[Lane.HOST].fifo))
+        ops.update(dict.fromkeys(self.host_thread.ready))
         for subject in self.scheduler.subjects():
             match subject:
                 case Wave(op=op) | (op, *_):
@@ -216,11 +245,11 @@ class Device:
                 case _:
                     op = subject
             if isinstance(op, Op) and not op.done and op.stream.context.device is self:
-                found[op] = None
-        return sorted(found, key=lambda op: op.queued_ns)
+                ops[op] = None
+        return sorted(ops, key=lambda op: op.queued_ns)
 
     def watch_calls(self, *, has_fault_rules: bool) -> None:
-        """Let calls look at the fault rules before they begin, or not."""
+        """Say whether fault rules are in force, which each call then asks before it begins."""
         self.has_fault_rules = has_fault_rules
         for context in self.contexts:
             context.update_alert()
@@ -233,18 +262,21 @@ class Device:
                 context.failed_ns = 0
 
     def abort(self, stream: Stream, error: DeviceError) -> None:
-        """Drop what is queued in *stream*, and stop what runs: its end is now and without effect, but its engine is
-        busy until it would have ended. Who asks the stream next is told *error*.
+        """Abort the work of *stream*; its next synchronisation fails with *error*.
+
+        Queued operations leave their queues. Running ones end now and without effect, but their engine stays busy until
+        they would have ended.
         """
         now = self.scheduler.now
         if stream.idle:
             return
         ops = [op for op in self.unfinished() if op.stream is stream]
         stream.error = error
-        for op in reversed(ops):  # so that nobody moves up who is dropped next
+        # From the last to the first: when the head of a queue is dropped, the operation behind it may start.
+        for op in reversed(ops):
             if op.start_ns < 0:
                 op.queue.engine.drop(op)
-                op.blockers = maxsize  # what it waits for may come, and must not find it
+                op.blockers = maxsize  # completions that it waited for still release it; it must never start
         stream.tail = NOTHING
         stream.pending.clear()
         for step in list(stream.steps):
@@ -259,7 +291,11 @@ class Device:
         self.scheduler.settle()
 
     def finish(self, op: Op, now: Nanoseconds) -> None:
-        """The time of *op* is over: let it take effect, then release who waits for it."""
+        """End *op* at *now*: let its work take effect, then release everything that waits for it.
+
+        The work has no effect if the context was lost before it started. If its function raises, the operation has
+        failed. Work on many bytes runs in a worker thread, which is joined before anything else needs the bytes.
+        """
         op.end_ns = now
         context = op.stream.context
         if context.error is not None and op.start_ns >= context.failed_ns:
@@ -270,7 +306,7 @@ class Device:
                     op.work.perform()
                 else:
                     self.workers.run(op)
-            except BaseException as error:  # the operation ends, whatever its work raises
+            except BaseException as error:  # whatever the work raises, the operation ends
                 context.mark_failed(op, op.work.failure(error))
         op.done = True
         waiters = op.waiters
@@ -282,11 +318,14 @@ class Device:
         if ended is not None:
             try:
                 ended(op)
-            except BaseException as error:  # its engine has to go on
+            except BaseException as error:  # the engine must go on
                 self.scheduler.raise_later(error)
 
-    def tell(self, hook: Callable[..., None] | None, *args: object) -> None:
-        """Tell who listens; what a listener raises comes out when the instant is over, for the device has to go on."""
+    def call_hook(self, hook: Callable[..., None] | None, *args: object) -> None:
+        """Call *hook*, a method of the observers; None if no observer has it.
+
+        An exception that an observer raises reaches the host when the instant is over, because the device must go on.
+        """
         if hook is not None:
             try:
                 hook(*args)
@@ -294,21 +333,24 @@ class Device:
                 self.scheduler.raise_later(error)
 
     def begin_core(self, op: Op) -> Occupation:
-        """A core kernel starts: run it, on what all that ended before has written."""
+        """Run a core kernel at its start, on the memory that all work before it has written; return its occupation.
+
+        How long a core kernel takes follows from running it.
+        """
         if self._flying:
             self.workers.join_all()
         work, context = op.work, op.stream.context
         if not isinstance(work, CoreKernel) or (context.error is not None and op.start_ns >= context.failed_ns):
-            return Occupation(0, ((0, op.cores_held),))  # it has been dropped, or has no effect any more
+            return Occupation(0, ((0, op.cores_held),))  # it was aborted, or its context was lost
         return work.run()
 
     def finish_core(self, op: Op, now: Nanoseconds) -> None:
-        """The time of a core kernel is over: finish it like any other, then tell what came of running it."""
+        """End a core kernel as any other work, then give observers its result and findings."""
         self.finish(op, now)
         work, hooks = op.work, self.hooks
-        if not isinstance(work, CoreKernel) or work.result is None:  # it never ran
+        if not isinstance(work, CoreKernel) or work.result is None:  # it was aborted or never ran
             return
-        self.tell(hooks.ran, op, work.result)
+        self.call_hook(hooks.ran, op, work.result)
         if hooks.finding is not None:
             for finding in work.result.findings:
-                self.tell(hooks.finding, op, finding)
+                self.call_hook(hooks.finding, op, finding)

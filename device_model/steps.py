@@ -113,4 +113,4 @@ def within(stream: "Stream", completion: Completion, limit_ns: Nanoseconds, what
         stream.context.note_failure(stream, error)
         # The steps of a stream take turns, so the step that waits here is the first of those that are not over.
         device = stream.context.device
-        device.tell(device.hooks.wait_timed_out, next(iter(stream.steps)), error)
+        device.call_hook(device.hooks.wait_timed_out, next(iter(stream.steps)), error)
