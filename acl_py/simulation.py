@@ -6,8 +6,9 @@ sim = acl_py.open(); ...; await sim.close()  the same in two halves, for noteboo
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -120,63 +121,70 @@ def current_simulation() -> Simulation:
     return simulation
 
 
-def _begin(
-    device: str | Path | DeviceProfile,
-    rules: str | SyncRules | None,
-    workers: int | None,
-    host_time: str,
-    trace: bool,
-    instructions: int,
-    seed: int,
-    hang_after: float | None,
-) -> tuple[Simulation, Scope]:
-    loop = asyncio.get_running_loop()
-    runtime, recorder = build(
-        device,
-        rules,
-        workers=workers,
-        host_time=host_time,
-        trace=trace,
-        instructions=instructions,
-        seed=seed,
-        hang_after=hang_after,
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a simulation runs; `simulate` says what each option means. The public functions spell them out in their
+    signatures, with the same defaults.
+    """
+
+    device: str | Path | DeviceProfile = "h200"
+    rules: str | SyncRules | None = None
+    workers: int | None = None
+    host_time: str = "modelled"
+    trace: bool = True
+    instructions: int = 0
+    seed: int = 0
+    hang_after: float | None = None
+
+
+def build(options: Options) -> tuple[Runtime, Trace | None]:
+    """Return a runtime without a bridge, and its recorder; None without `trace`.
+
+    Raises:
+        ValueError: an option has a value that it cannot have. ProfileError, a ValueError, if it is the device.
+    """
+    profile = load(options.device)
+    rules = profile.rules if options.rules is None else options.rules
+    if isinstance(rules, str):
+        if rules not in RULES:
+            raise ValueError(f"there are no rules {rules!r}; there are {', '.join(RULES)}")
+        rules = RULES[rules]
+    if options.instructions < 0 or (options.instructions and not options.trace):
+        raise ValueError(
+            f"instructions={options.instructions} is how many instructions of each launch the trace keeps: "
+            "0 or more, and more than 0 only with trace=True"
+        )
+    if options.host_time not in _HOST_TIMES:
+        raise ValueError(f"host_time must be one of {', '.join(_HOST_TIMES)}, not {options.host_time!r}")
+    runtime = _HOST_TIMES[options.host_time](
+        profile, rules, workers=options.workers, seed=options.seed, hang_after=options.hang_after
     )
+    if not options.trace:
+        return runtime, None
+    recorder = Trace(runtime.unfinished, instructions=options.instructions)
+    runtime.hooks.add(recorder)
+    return runtime, recorder
+
+
+def _begin(options: Options) -> tuple[Simulation, Scope]:
+    loop = asyncio.get_running_loop()
+    runtime, recorder = build(options)
     runtime.bridge = Bridge(runtime)
     note_tasks(loop)
     runtime.device(0).uses = 1
     return Simulation(runtime, recorder, loop), Scope(runtime, runtime.device(0).primary)
 
 
-def build(
-    device: str | Path | DeviceProfile,
-    rules: str | SyncRules | None,
-    *,
-    workers: int | None = None,
-    host_time: str = "modelled",
-    trace: bool = True,
-    instructions: int = 0,
-    seed: int = 0,
-    hang_after: float | None = None,
-) -> tuple[Runtime, Trace | None]:
-    """A runtime without a bridge, and its recorder."""
-    profile = load(device)
-    if rules is None:
-        rules = profile.rules
-    if isinstance(rules, str):
-        if rules not in RULES:
-            raise ValueError(f"there are no rules {rules!r}; there are {', '.join(RULES)}")
-        rules = RULES[rules]
-    if instructions < 0 or (instructions and not trace):
-        raise ValueError(
-            f"instructions={instructions} is how many a trace keeps of each launch: 0 or more, with trace=True"
-        )
-    if host_time not in _HOST_TIMES:
-        raise ValueError(f"host_time must be one of {', '.join(_HOST_TIMES)}, not {host_time!r}")
-    runtime = _HOST_TIMES[host_time](profile, rules, workers=workers, seed=seed, hang_after=hang_after)
-    recorder = Trace(runtime.unfinished, instructions=instructions) if trace else None
-    if recorder is not None:
-        runtime.hooks.add(recorder)
-    return runtime, recorder
+@contextmanager
+def _simulating(options: Options) -> Iterator[Simulation]:
+    sim, scope = _begin(options)
+    token, error_token = scope_var.set(scope), last_error.set(SUCCESS)
+    try:
+        yield sim
+    finally:
+        scope_var.reset(token)
+        last_error.reset(error_token)
+        sim.end()
 
 
 @asynccontextmanager
@@ -191,25 +199,37 @@ async def simulate(
     seed: int = 0,
     hang_after: float | None = None,
 ) -> AsyncIterator[Simulation]:
-    """A simulation inside a running loop, for the calling task and those it makes.
+    """Begin a simulation in a running event loop, for the calling task and the tasks that it makes; end it with the
+    block.
 
-    *device* is a profile's name or the path of one; *rules* a name or a SyncRules, by default the profile's own.
-      *workers* threads run
-    large kernels. With *host_time* "measured" the real time between calls counts as host time. The trace keeps up to
-    *instructions* instructions of each core kernel. *hang_after* real seconds, a wait that only the outside could end
-    is called a deadlock.
+        async with acl_py.simulate(device="ascend910b3") as sim:
+            stream = await acl_py.CreateStream()
+            await acl_py.SynchronizeStream(stream)
+        print(sim.report())
+
+    Args:
+        device: The name of a profile, the path of one (JSON), or a DeviceProfile.
+        rules: Which call waits for what: "cuda", "cuda_per_thread", "acl", or a SyncRules. By default the profile's.
+        workers: How many threads run the functions of large kernels. By default one for each
+            processor that the process may use. The result does not depend on it.
+        host_time: "modelled": a call costs what the profile says, so that every run has the same times. "measured":
+            the real time that passes between two calls counts as host time, too.
+        trace: Whether to record every operation and call. Without it `Simulation.trace` raises RuntimeError.
+        instructions: How many instructions of each launch of a core kernel the trace keeps.
+        seed: Where the random numbers of `Simulation.rng`, and of fault rules with a chance, begin.
+        hang_after: Real seconds after which a wait is a deadlock although something outside the simulation (a timer,
+            a socket, another thread) could still end it. None: never.
+
+    Raises:
+        ValueError: An option has a value that it cannot have.
+        ProfileError: The profile cannot be used; a ValueError.
+        RuntimeError: No event loop is running.
     """
-    sim, scope = _begin(device, rules, workers, host_time, trace, instructions, seed, hang_after)
-    token, error_token = scope_var.set(scope), last_error.set(SUCCESS)
-    try:
+    with _simulating(Options(device, rules, workers, host_time, trace, instructions, seed, hang_after)) as sim:
         yield sim
-    finally:
-        scope_var.reset(token)
-        last_error.reset(error_token)
-        sim.end()
 
 
-def open(  # noqa: A001 - acl_py.open, as the mission names it
+def open(  # noqa: A001 - acl_py.open is the name
     *,
     device: str | Path | DeviceProfile = "h200",
     rules: str | SyncRules | None = None,
@@ -220,8 +240,16 @@ def open(  # noqa: A001 - acl_py.open, as the mission names it
     seed: int = 0,
     hang_after: float | None = None,
 ) -> Simulation:
-    """Begin a simulation that every task of the process finds, until `await sim.close()`; options as in `simulate`."""
-    sim, scope = _begin(device, rules, workers, host_time, trace, instructions, seed, hang_after)
+    """Begin a simulation for every task of the process that is in no other, until `await sim.close()`.
+
+    For notebooks, where each cell runs in a task of its own. The options, and what is raised, are those of `simulate`.
+
+        sim = acl_py.open(rules="acl")
+        stream = await acl_py.CreateStream()
+        ...
+        await sim.close()
+    """
+    sim, scope = _begin(Options(device, rules, workers, host_time, trace, instructions, seed, hang_after))
     opened.append(scope)
     last_error.set(SUCCESS)
     return sim
@@ -240,21 +268,26 @@ def run(
     seed: int = 0,
     hang_after: float | None = None,
 ) -> _T:
-    """Run the coroutine function *main* with *args* in a new simulation and return its value; options as in
-    `simulate`.
+    """Run the coroutine function *main* with *args* in a new simulation, and return its result.
+
+        async def main(nbytes):
+            buffer = await acl_py.Malloc(nbytes)
+            await acl_py.Free(buffer)
+            return acl_py.current_simulation().now_ns
+
+        print(acl_py.run(main, 4096, device="h200"))
+
+    The event loop is a new one, with *uvloop* one of uvloop, which must be installed. The other options, and what they
+    raise, are those of `simulate`.
+
+    Raises:
+        RuntimeError: An event loop runs already in this thread, or uvloop is not installed.
+        DeadlockError: *main* waits for something that can never come.
     """
+    options = Options(device, rules, workers, host_time, trace, instructions, seed, hang_after)
 
     async def whole() -> _T:
-        async with simulate(
-            device=device,
-            rules=rules,
-            workers=workers,
-            host_time=host_time,
-            trace=trace,
-            instructions=instructions,
-            seed=seed,
-            hang_after=hang_after,
-        ):
+        with _simulating(options):
             return await main(*args)
 
     if asyncio._get_running_loop() is not None:

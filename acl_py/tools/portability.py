@@ -16,7 +16,7 @@ from acl_py.errors import DeadlockError
 from acl_py.runtime.blocking import BlockingBridge
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import SUCCESS, Scope, last_error, scope_var
-from acl_py.simulation import build
+from acl_py.simulation import Options, build
 from acl_py.tools.player import Played, Player
 from acl_py.tools.programs import Program, Step
 from device_model import memory as model
@@ -124,7 +124,7 @@ def _described(view: memoryview) -> str:
 
 
 def _run(program: Program, rules: SyncRules, device: str | Path | DeviceProfile) -> _Run:
-    runtime, trace = build(device, rules)
+    runtime, trace = build(Options(device, rules))
     assert trace is not None, "build() records unless told otherwise"
     runtime.bridge = BlockingBridge(runtime, alone=True)
     runtime.workers = Workers(runtime.scheduler, 1)

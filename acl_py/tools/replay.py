@@ -9,7 +9,7 @@ from typing import Any
 from acl_py.faults import Fault, Guard, Rule
 from acl_py.runtime.blocking import BlockingBridge
 from acl_py.runtime.scopes import SUCCESS, Scope, last_error, scope_var
-from acl_py.simulation import build
+from acl_py.simulation import Options, build
 from acl_py.tools.player import Played, Player
 from acl_py.tools.programs import Program
 from acl_py.trace import Trace
@@ -104,7 +104,7 @@ def replay(
 def _replay(
     program: Program, device: str | Path | DeviceProfile, rules: str | SyncRules | None, faults: Sequence[Fault]
 ) -> Replay:
-    runtime, trace = build(device, rules)
+    runtime, trace = build(Options(device, rules))
     assert trace is not None, "build() records unless told otherwise"
     runtime.bridge = BlockingBridge(runtime, alone=True)
     looks = any(step.op == "host_read" for step in program.steps)

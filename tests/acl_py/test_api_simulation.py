@@ -1,6 +1,8 @@
 """Simulations: run, simulate, open; one in another; what remains of them."""
 
 import asyncio
+import inspect
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +23,7 @@ from acl_py import (
     current_simulation,
     open,  # noqa: A004
 )
+from acl_py.simulation import Options
 
 A = busy("A", 10)
 
@@ -310,3 +313,10 @@ async def test_the_report_of_many_streams_and_many_leaks_is_short():
     assert "  and 10 that were less busy" in lines
     assert sum("leak: " in line for line in lines) == 20
     assert lines[-1] == "  and 10 more leaks"
+
+
+@pytest.mark.parametrize("function", [acl_py.run, acl_py.simulate, acl_py.open])
+def test_the_options_are_spelled_out_with_the_same_defaults(function):
+    spelled = {each.name: each.default for each in inspect.signature(function).parameters.values()}
+    shared = {name: default for name, default in spelled.items() if name not in ("main", "args", "uvloop")}
+    assert shared == {each.name: each.default for each in fields(Options)}

@@ -53,7 +53,7 @@ from acl_py import (
 )
 from acl_py.runtime.blocking import BlockingBridge, finish, take_part
 from acl_py.runtime.scopes import scope_var
-from acl_py.simulation import build
+from acl_py.simulation import Options, build
 from device_model.observe import Observer
 
 A = busy("A", 10)
@@ -62,7 +62,7 @@ A = busy("A", 10)
 @contextmanager
 def program(rules="cuda", **options):
     """A runtime for threads, in which the calling one takes part; whatever it left waiting would be an error."""
-    runtime, _ = build("tiny", rules, workers=1, **options)
+    runtime, _ = build(Options("tiny", rules, workers=1, **options))
     runtime.bridge = BlockingBridge(runtime)
     before = scope_var.get()
     take_part(runtime)

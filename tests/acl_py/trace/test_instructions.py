@@ -110,7 +110,7 @@ async def test_the_same_launch_leaves_the_same_rows():
 
 @pytest.mark.parametrize("options", [{"instructions": -1}, {"instructions": 5, "trace": False}])
 async def test_a_limit_that_makes_no_sense_is_refused(options):
-    with pytest.raises(ValueError, match=r"instructions=.* is how many a trace keeps of each launch"):
+    with pytest.raises(ValueError, match=r"instructions=.* is how many instructions of each launch the trace keeps"):
         await traced(**options)
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from sys import _getframe
 from typing import Any, Protocol
 
-from acl_py import log
+from acl_py import log, simulation
 from acl_py.codes import named_code
 from acl_py.compat.acl.face.failed_calls import Failures, WorkFailures, called_function, sentence
 from acl_py.compat.acl.face.handles import INVALID_PARAM as INVALID_PARAM  # of the C layer
@@ -246,11 +246,13 @@ class OwnSession(Session):
         if options.devices is not None:
             profile = replace(profile, devices=options.devices)
         runtime, trace = build(
-            profile,
-            options.rules or ACL.name,
-            workers=options.workers,
-            host_time=options.host_time,
-            hang_after=options.hang_after,
+            simulation.Options(
+                profile,
+                options.rules or ACL.name,
+                workers=options.workers,
+                host_time=options.host_time,
+                hang_after=options.hang_after,
+            )
         )
         super().__init__(runtime, trace, options)
         self.bridge = runtime.bridge = BlockingBridge(runtime)
@@ -434,9 +436,9 @@ def end() -> Session | None:
 
 
 def _guest(runtime: Runtime) -> Session:
-    simulation = simulation_of(runtime)
-    assert simulation is not None, f"{runtime!r} is neither a simulation's nor a session's"
-    return GuestSession(runtime, simulation._trace, options)
+    native = simulation_of(runtime)
+    assert native is not None, f"{runtime!r} is neither a simulation's nor a session's"
+    return GuestSession(runtime, native._trace, options)
 
 
 def handle_of(thing: Any) -> int:
