@@ -1,8 +1,21 @@
-"""What synchronises with what, as data. `CUDA`, `CUDA_PER_THREAD` and `ACL` are values of it; the engine asks, it
-never knows a vendor.
+"""What synchronises with what, as data: `CUDA`, `CUDA_PER_THREAD` and `ACL` are values of `SyncRules`.
 
-Each field is a row of docs/semantics.md, where the source of each answer stands: what an H200 did, or the
-documentation. Sizes, depths and costs are not here but in the profile.
+CUDA and ACL have nearly the same calls, but a call may wait in one and return at once in the other. Each such
+difference is a question with an enum of possible answers, and a rule set is one answer to each question. The device and
+the verbs ask for the answer that they need, and never for the name of the rule set:
+
+    if runtime.rules.destroy is Destroy.WAITS:
+        await runtime.wait(stream.backlog(), ...)
+
+So a third vendor, or a what-if, is one more value and no change to the code:
+
+    lenient = replace(ACL, name="lenient", foreign_stream=ForeignStream.ALLOWED)
+
+The answers of CUDA were measured on an H200. Each enum names the programs that asked the question; docs/semantics.md
+shows for each program what the card did and what the simulator does. The answers of ACL are from CANN's documentation,
+for no Ascend card was measured; the tests in tests/acl_py/acl_rules hold them.
+
+How large, how many and how long are not rules. Those numbers belong to a card and are in its profile.
 """
 
 from collections.abc import Mapping
@@ -14,115 +27,164 @@ from device_model.errors import Kind
 
 
 class DefaultStream(Enum):
-    """Which stream `None` means."""
+    """Which stream None means in a call, and how it is ordered with the other streams of its context.
 
-    LEGACY = "the legacy stream of the context, which every blocking stream waits for, and which waits for them"
-    PER_THREAD = "the per-thread stream, an ordinary blocking stream"
-    INDEPENDENT = "an ordinary stream of the context's own: nobody waits for it"
+    Measured: LEGACY and PER_THREAD by the 18 programs under "The default stream" in docs/semantics.md, such as
+    legacy-serialises, legacy-nonblocking and per-thread-vs-legacy.
+    """
+
+    LEGACY = "the legacy stream: it waits for all blocking streams of its context, and they wait for it"
+    PER_THREAD = "the per-thread stream: an ordinary blocking stream"
+    INDEPENDENT = "an ordinary stream of the context: no other stream waits for it"
 
 
 class SyncCopy(Enum):
-    """What the copy that waits, and the fill, do with the order of streams."""
+    """How Memcpy and Memset, the forms without a stream, are ordered with the work of streams.
 
-    IN_DEFAULT_STREAM = "queued in the default stream, after all that precedes it there"
-    OUTSIDE = "outside all streams, at once, done on return: no order with what is queued"
+    Measured: sync-memcpy-*, memset-idle, memset-busy, legacy-memset-between.
+    """
+
+    IN_DEFAULT_STREAM = "queued in the default stream, behind all work before it there"
+    OUTSIDE = "outside all streams: done at once and when the call returns, without order to queued work"
 
 
 class PageableCopy(Enum):
-    """What an asynchronous copy from or to pageable host memory does."""
+    """What MemcpyAsync does when one end is pageable host memory.
 
-    STAGED = "the host pays the staging and goes on while there is room to stage; on the way back it waits until done"
-    SYNCHRONOUS = "the host waits for the stream, then copies outside it: done on return"
+    Measured: h2d-g-*, d2h-g-*, h2d-pageable-other-busy.
+    """
+
+    STAGED = (
+        "to the device the host pays for staging, and waits only for room to stage; to the host it waits for the copy"
+    )
+    SYNCHRONOUS = "the host waits for the stream, then copies outside it: done when the call returns"
 
 
 class HostToHost(Enum):
-    """What an asynchronous copy from host to host memory does."""
+    """What MemcpyAsync does when both ends are host memory.
+
+    Measured: h2h-pinned-busy, h2h-pageable-busy.
+    """
 
     WAITS = "the host waits for the stream, then copies itself"
     REFUSED = "it is not supported"
 
 
 class PeerAccess(Enum):
-    """What access from one device to another is needed for."""
+    """What a device needs access to another device for.
 
-    FOR_SPEED = "copies between devices without it go through the host; to enable it twice is refused"
-    FOR_COPIES = "copies between devices without it fail on the device; to enable it twice does nothing"
+    Measured on two H200s: peer copies.
+    """
+
+    FOR_SPEED = "without access, copies between devices go through the host; enabling it twice is refused"
+    FOR_COPIES = "without access, copies between devices fail on the device; enabling it twice does nothing"
 
 
 class CopyKind(Enum):
-    """What the kind of a copy is good for."""
+    """What the *kind* argument of a copy, such as HOST_TO_DEVICE, does.
 
-    MUST_FIT = "it must fit where the addresses are"
-    CORRECTED = "where the addresses are decides; what cannot be meant is refused, and only asynchronous copies look"
+    From the documentation of both vendors.
+    """
+
+    MUST_FIT = "it must fit the addresses"
+    CORRECTED = "the addresses decide; only asynchronous copies check the kind, and refuse one that cannot be meant"
 
 
 class Release(Enum):
-    """What freeing memory, pinned memory or a registration does with work in flight."""
+    """What freeing device memory, pinned memory or a registration does while work is queued or running.
+
+    Measured: free-busy, free-busy-nonblocking, free-small-busy, free-host-busy, host-register-busy.
+    """
 
     WAITS_FOR_DEVICE = "the host waits until the device is idle"
-    IMMEDIATE = "it is gone at once: work that still uses it fails"
+    IMMEDIATE = "the memory is gone at once: work that still uses it fails"
 
 
 class Destroy(Enum):
-    """What destroying a stream or a context with work in it does."""
+    """What destroying a stream or a context does while it has work.
 
-    WORK_COMPLETES = "returns at once; the work completes"
+    Measured: destroy-stream-busy.
+    """
+
+    WORK_COMPLETES = "the call returns at once, and the work completes"
     WAITS = "the host waits for the work"
 
 
 class Reset(Enum):
-    """What resetting a device does."""
+    """What ResetDevice does.
 
-    ABANDONS = "all its contexts are gone at once; what they queued has no effect any more"
-    COUNTED = "one use less; the last waits for the work of the default context, which is then gone"
+    From the documentation of both vendors.
+    """
+
+    ABANDONS = "all contexts of the device are gone at once, and their queued work has no effect any more"
+    COUNTED = "it undoes one SetDevice; the last one waits for the work of the default context, which is then gone"
 
 
 class ContextGone(Enum):
-    """Which context is current when the current one has been destroyed, or its device reset."""
+    """Which context is current after the current one was destroyed, or its device was reset.
+
+    From the documentation of both vendors.
+    """
 
     PRIMARY = "the primary context of the device"
-    NONE = "none, until one is set"
+    NONE = "none, until the program sets one"
 
 
 class DeviceSync(Enum):
-    """What synchronising the device waits for."""
+    """What SynchronizeDevice waits for.
+
+    From the documentation of both vendors.
+    """
 
     DEVICE = "all streams of the device"
     CONTEXT = "all streams of the current context"
 
 
 class ForeignStream(Enum):
-    """What a verb does with a stream of a context that is not current."""
+    """What a call does with a stream of a context that is not current.
 
-    ALLOWED = "it uses it"
-    REFUSED = "it refuses it"
+    From the documentation of both vendors.
+    """
+
+    ALLOWED = "it uses the stream"
+    REFUSED = "it refuses the stream"
 
 
 class EventClass(Enum):
-    """The classes of events; what a wait for an event that was never recorded does is the first that differs."""
+    """The classes of events; they differ first in a wait for an event that was never recorded.
 
-    SNAPSHOT = "a wait without a record has no effect; a record takes a picture, the last one counts"
-    RECORDED = "a wait without a record is refused; else as a snapshot, with an id per record while that is pending"
-    FLAG = "a level flag with an id of its own: a record sets it, a reset clears it, a wait lasts until it is set"
+    SNAPSHOT was measured: wait-never-recorded, wait-before-record, wait-then-rerecord, rerecord-then-wait. The others
+    exist under ACL only. See events.py.
+    """
+
+    SNAPSHOT = "a wait without a record has no effect; a wait keeps the last record before it"
+    RECORDED = "a wait without a record is refused; otherwise a snapshot, with an id for each record that is pending"
+    FLAG = "a level flag with an id: a record sets it, a reset clears it, a wait lasts until it is set"
 
 
 class KernelFailure(Enum):
-    """Where the failure of work on the device shows."""
+    """Where the failure of work on the device shows.
+
+    STICKY was measured: sticky_error, at the end of docs/semantics.md. See contexts.py for what keeps the failure.
+    """
 
     STICKY = "at a later call; from then on every call that touches the context fails"
-    PER_STREAM = "at the next synchronisation of its stream; later work runs, unless the stream is to stop on failure"
+    PER_STREAM = "at the next synchronisation of its stream; later work runs, unless the stream stops on failure"
 
 
 class Init(Enum):
-    """What a second Init does."""
+    """What a second Init does.
 
-    COUNTED = "it counts; the Finalize that matches the first one ends the runtime"
-    ONCE = "it is refused, without harm; the first Finalize ends the runtime"
+    From the documentation of ACL; CUDA's runtime has no such call.
+    """
+
+    COUNTED = "it counts: the Finalize that matches the first Init ends the runtime"
+    ONCE = "it is refused, without other effect: the first Finalize ends the runtime"
 
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """The number and the name that a vendor gives to a kind of failure."""
+    """The number and the name that a vendor gives a kind of failure."""
 
     value: int
     name: str
@@ -130,7 +192,28 @@ class Code:
 
 @dataclass(frozen=True)
 class SyncRules:
-    """How the default stream, pageable memory, release, destruction, events and errors behave."""
+    """One rule set: an answer to each question above.
+
+    Attributes:
+        name: What users call it: `rules="acl"`.
+        default_stream: Which stream None means, and its order with other streams.
+        sync_copy: How copies and fills without a stream are ordered with queued work.
+        pageable_copy: Whether an asynchronous copy of pageable memory waits.
+        host_to_host: Whether an asynchronous copy may stay on the host.
+        copy_kind: What the kind of a copy is for.
+        peer_access: What access between devices is needed for.
+        release: Whether freeing memory waits for work.
+        destroy: Whether destroying a stream or a context waits for its work.
+        reset: What resetting a device does.
+        context_gone: Which context is current when the current one is gone.
+        device_sync: What synchronising a device waits for.
+        foreign_stream: Whether streams of other contexts may be used.
+        events: The classes of events that there are; CreateEvent makes the first one.
+        kernel_failure: Where failures of work show.
+        init: What a second Init does.
+        priorities: Of streams: the least urgent and the most urgent. Others are clamped to this range.
+        codes: The vendor's code for each kind of failure.
+    """
 
     name: str
     default_stream: DefaultStream
@@ -145,10 +228,10 @@ class SyncRules:
     context_gone: ContextGone
     device_sync: DeviceSync
     foreign_stream: ForeignStream
-    events: tuple[EventClass, ...]  # those there are; the first is what CreateEvent makes
+    events: tuple[EventClass, ...]
     kernel_failure: KernelFailure
     init: Init
-    priorities: tuple[int, int]  # of streams: the least and the most urgent; others are clamped to these
+    priorities: tuple[int, int]
     codes: Mapping[Kind, Code]
 
     def __repr__(self) -> str:
@@ -194,7 +277,7 @@ _CUDA_CODES = MappingProxyType(
         Kind.CUBE_FAILURE: Code(719, "cudaErrorLaunchFailure"),
         Kind.NOT_PERMITTED: Code(800, "cudaErrorNotPermitted"),
         Kind.NOT_SUPPORTED: Code(801, "cudaErrorNotSupported"),
-        # CUDA has no such things; who asks for them is told so (801). The numbers are for completeness.
+        # CUDA has none of these features, and refuses a call that needs one with 801. The rows make the table whole.
         Kind.STREAM_SUBSCRIBED: Code(801, "cudaErrorNotSupported"),
         Kind.NO_SUBSCRIBER: Code(801, "cudaErrorNotSupported"),
         Kind.NOT_A_SUBSCRIBER: Code(801, "cudaErrorNotSupported"),
