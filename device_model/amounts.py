@@ -1,9 +1,9 @@
-"""What numbers a profile may hold: the type of a field says from where to where."""
+"""The range of numbers in a profile: the type of a field says its least and its most."""
 
 from typing import Annotated
 
 from device_model.scheduler import END_NS
 
 MOST = END_NS  # of anything: nanoseconds, bytes, operations per second
-Count = Annotated[int, 1, MOST]  # things of which there must be one
-Few = Annotated[int, 1, 4096]  # things that the model makes one by one: devices, queues, cores
+Count = Annotated[int, 1, MOST]  # there must be at least one
+Few = Annotated[int, 1, 4096]  # the model makes an object for each: devices, queues, cores

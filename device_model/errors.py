@@ -1,4 +1,8 @@
-"""What can go wrong, by kind. Which number a kind has is the business of the rules (`SyncRules.codes`)."""
+"""Errors of the device model: what can fail, by kind.
+
+The device model knows the kind of a failure only. The rules in force give it a number and a name
+(`SyncRules.codes`), because both differ between vendors: INVALID_VALUE is 1 under CUDA's rules and 107000 under ACL's.
+"""
 
 from collections.abc import Callable
 from enum import Enum
@@ -58,7 +62,7 @@ class Kind(Enum):
 class DeviceError(Exception):
     """A request that the device model refuses, or work that failed on it.
 
-    *what* says what was wrong with which object, *remedy* what to do about it.
+    *what* says what was wrong with which object, *remedy* what the user can do about it. The message has both.
     """
 
     def __init__(self, kind: Kind, what: str, remedy: str = "") -> None:
@@ -72,30 +76,31 @@ class DeviceError(Exception):
 
 
 class CodedError(DeviceError):
-    """A failure of work; *code*, if not None, is instead of the rules' own."""
+    """A failure of work with a code of its own; with None it has the code that the rules give its kind."""
 
     def __init__(self, kind: Kind, what: str, remedy: str, code: int | None) -> None:
         super().__init__(kind, what, remedy)
         self.code = code
 
 
-# What ends a program. Work in which one of these is raised has failed, and the exception goes on to the host. Whatever
-# else a function of the user raises, asyncio's CancelledError too, is the failure of its work and goes no further.
+# Exceptions that end a program. Work that raises one has failed, and the exception also reaches the host. Any other
+# exception of a user's function, asyncio's CancelledError included, is only the failure of its work.
 INTERRUPTS = (KeyboardInterrupt, SystemExit)
 
 
 def text_of(error: BaseException) -> str:
-    """The type of *error*, and its message if it has one."""
+    """Return the type of *error*, and its message if it has one."""
     return f"{type(error).__name__}: {error}".removesuffix(": ")
 
 
 def code_of(error: DeviceError) -> int | None:
-    """The code that *error*, or what caused it, has of its own, if one does."""
+    """Return the code of its own that *error* or its cause has, or None."""
     for each in (error, error.__cause__):
         if isinstance(each, CodedError):
             return each.code
     return None
 
 
-# Makes the exception for a failure; the host layer passes its own, which knows the codes and keeps the last error.
+# A function that makes the exception for a failure from its kind, what was wrong, and the remedy. The host layer passes
+# its own, which knows the vendor's codes and keeps the last error of the task.
 Fail = Callable[[Kind, str, str], DeviceError]

@@ -1,12 +1,23 @@
-"""Fault rules: what is to misbehave, and when.
+"""Fault rules: which calls and operations misbehave, when, and how.
 
-A rule has selectors and a verdict. It looks either at calls, by their names, or at operations, by their kind, their
-name and their stream; `nth` and `every` count what it selects. Rules are asked in the order in which they were made,
-and the first verdict wins; one that was asked and did not strike has counted all the same. A slow engine is slow
-besides. Nothing is drawn by chance but from the generator of the simulation, so a run with faults is as repeatable as
-one without.
+A rule has selectors and a verdict. It selects either calls, by name, or operations, by kind, name, stream or the memory
+that they touch. `nth`, `every`, `chance` and the times choose among those. A rule that chooses a call or an operation
+*strikes* it.
 
-How calls and operations come to be looked at is the host's business: a runtime asks here only while it has rules.
+Rules are asked in the order in which they were made, and the first one that strikes decides. A rule that was asked and
+did not strike has still counted the call or operation. A slow engine is apart from this: it can be slow and fail too.
+Chance comes from the random generator of the simulation alone, so a run with faults can be repeated like any other.
+
+Each verdict is built from parts that a device has anyway, so engines and queues know nothing of fault rules:
+
+    FAIL       the operation does its time, and its work raises instead (`failing`)
+    CORRUPT    its work writes one wrong byte (`corrupting`)
+    HANG       its stream waits for a completion that never comes (`Hung`), which a hang report then names
+    DELAY      it may start later
+    SLOW       its kernel has longer blocks (`slower`), or its engine another curve (`SlowCurve`)
+    LOSE       it fails, and all contexts of its device are lost
+
+A runtime asks the rules only while it has some (acl_py/runtime/injection.py).
 """
 
 import copy
@@ -29,7 +40,7 @@ REMEDY = "let the program handle this, or remove the rule"
 
 
 class Verdict(Enum):
-    """What becomes of a call or an operation that a rule strikes."""
+    """What happens to a call or an operation that a rule strikes."""
 
     FAIL = "it fails"
     DELAY = "it takes longer: a call on the host, an operation before it moves anything"
@@ -40,7 +51,29 @@ class Verdict(Enum):
 
 
 class Rule:
-    """A fault rule; `seen` and `struck` say how often it matched and how often it struck."""
+    """A fault rule.
+
+    Args:
+        verdict: What happens to the calls or operations that it strikes.
+        text: The rule as the user wrote it, for messages.
+        made: The line that made it.
+        call: A pattern for names of calls, as in a shell: "Memcpy*".
+        op: A pattern for kinds of operations: "h2d", "kernel".
+        name: A pattern for names of operations.
+        stream: A pattern for names of streams.
+        touching: Only operations that read or write these bytes: an allocation, the first byte, the end.
+        nth: Only the n-th that matches, counted from 1.
+        every: Only every n-th that matches.
+        since_ns: Not before this time.
+        until_ns: Not from this time on.
+        chance: Asked for each that matches; True strikes.
+        kind: The failure.
+        code: The vendor's code to report instead of that of *kind*.
+        delay_ns: How much longer a call takes, or how much later an operation may start.
+        factor: How many times as long blocks or copies take.
+
+    `seen` counts what matched, `struck` what was struck.
+    """
 
     def __init__(
         self,
@@ -87,11 +120,11 @@ class Rule:
         return f"fault rule {self.text} made at {self.made}"
 
     def strikes_call(self, name: str, now: Nanoseconds) -> bool:
-        """Does it strike this call of *name*?"""
+        """Count a call of *name*, and return whether the rule strikes it."""
         return self.call is not None and fnmatchcase(name, self.call) and self._counts(now)
 
     def strikes_op(self, op: Op, stream: Stream, now: Nanoseconds) -> bool:
-        """Does it strike *op*, which is about to be queued in *stream*?"""
+        """Count *op*, which is about to be queued in *stream*, and return whether the rule strikes it."""
         label = op.work.label
         return (
             self.op is not None
@@ -103,16 +136,16 @@ class Rule:
         )
 
     def is_in_time(self, now: Nanoseconds) -> bool:
-        """Does *now* lie between its bounds?"""
+        """Whether the rule is in force at *now*."""
         return self.since_ns <= now and (self.until_ns is None or now < self.until_ns)
 
     def count(self) -> None:
-        """It has struck, where somebody else looked."""
+        """Count a strike that was decided elsewhere: a copy on a slow engine, an allocation beyond a limit."""
         self.seen += 1
         self.struck += 1
 
     def _touches(self, work: Work) -> bool:
-        assert self.touching is not None, "asked only then"
+        assert self.touching is not None, "only rules with this selector ask"
         allocation, first, last = self.touching
         extents = (*work.reads(), *work.writes())
         return any(each is allocation and start < last and first < stop for each, start, stop in extents)
@@ -139,28 +172,31 @@ class Losable(Protocol):
 
 
 class InjectedError(CodedError):
-    """What a fault rule made fail."""
+    """A failure that a fault rule caused."""
 
     def __init__(self, kind: Kind, what: str, code: int | None) -> None:
         super().__init__(kind, what, REMEDY, code)
 
 
 class Hung(Completion):
-    """What an operation waits for that a rule lets hang; done when its device is reset."""
+    """The completion that an operation waits for if a rule lets it hang; done when its device is reset."""
 
     __slots__ = ("rule", "where")
 
     def __init__(self, rule: Rule, where: Stream) -> None:
         super().__init__()
         self.rule = rule
-        self.where = where  # the stream that waits for it
+        self.where = where  # the stream that hangs
 
     def __repr__(self) -> str:
         return f"<the end of a hang, injected by {self.rule!r}>"
 
 
 class Faults:
-    """The fault rules of one simulation, and what they let hang: that stays so when they are in force no longer."""
+    """The fault rules of one simulation, and the hangs that they caused.
+
+    A hang stays when its rule is removed: an operation is judged once, when it is queued.
+    """
 
     def __init__(self, scheduler: Scheduler, hooks: Hooks) -> None:
         self._scheduler = scheduler
@@ -172,19 +208,20 @@ class Faults:
         return f"<Faults rules={len(self.rules)} hung={len(self.hung)}>"
 
     def of_call(self, name: str, now: Nanoseconds) -> Rule | None:
-        """The first rule that strikes this call."""
-        return self._told(next((rule for rule in self.rules if rule.strikes_call(name, now)), None), name, now)
+        """Return the first rule that strikes this call, or None."""
+        return self._report(next((rule for rule in self.rules if rule.strikes_call(name, now)), None), name, now)
 
     def strike(self, op: Op, stream: Stream, now: Nanoseconds) -> Nanoseconds:
-        """Let the rules have their way with *op*, which is about to be queued in *stream*: how much later it may
-        start.
+        """Ask the rules about *op*, which is about to be queued in *stream*, and apply those that strike.
+
+        Returns how many nanoseconds later it may start.
         """
         for rule in self.rules:
             if rule.verdict is Verdict.SLOW and rule.strikes_op(op, stream, now):
-                self._told(rule, op, now)
+                self._report(rule, op, now)
                 op.work = slower(op.work, rule.factor)
         others = (rule for rule in self.rules if rule.verdict is not Verdict.SLOW)
-        first = self._told(next((rule for rule in others if rule.strikes_op(op, stream, now)), None), op, now)
+        first = self._report(next((rule for rule in others if rule.strikes_op(op, stream, now)), None), op, now)
         if first is None:
             return 0
         if first.verdict is Verdict.DELAY:
@@ -213,17 +250,21 @@ class Faults:
         self.hung = [hung for hung in self.hung if not hung.done]
         self._scheduler.settle()
 
-    def _told(self, rule: Rule | None, subject: Op | str, now: Nanoseconds) -> Rule | None:
+    def _report(self, rule: Rule | None, subject: Op | str, now: Nanoseconds) -> Rule | None:
+        """Give observers the strike of *rule*, if there is one, and return *rule*."""
         if rule is not None and self._hooks.fault is not None:
             self._hooks.fault(rule, subject, now)
         return rule
 
 
 class SlowCurve:
-    """A curve of times of an engine that *rule* makes slow, as long as its time has come."""
+    """The curve of an engine that *rule* makes slow: *base*, times the factor of the rule while it is in force.
+
+    Several rules may slow one engine; then the base of one is the slow curve of another.
+    """
 
     def __init__(self, base: Any, rule: Rule, scheduler: Scheduler) -> None:
-        self.base = base  # a Curve, or one that is slow already
+        self.base = base  # a Curve or a SlowCurve
         self._rule = rule
         self._scheduler = scheduler
 
@@ -235,7 +276,7 @@ class SlowCurve:
         return round(time * self._rule.factor)
 
     def take_out(self, engine: object, name: str) -> None:
-        """Let *engine*, whose *name* this is or is built on, be as if this had never been."""
+        """Remove this curve from the attribute *name* of *engine*, and keep other slow curves there."""
         top = getattr(engine, name)
         if top is self:
             setattr(engine, name, self.base)
@@ -246,7 +287,7 @@ class SlowCurve:
 
 
 def failing(work: Work, error: DeviceError) -> Work:
-    """*work* that takes its time and then fails with *error*."""
+    """Return work that takes the time of *work* and then fails with *error*."""
 
     def fail() -> None:
         raise error
@@ -255,7 +296,7 @@ def failing(work: Work, error: DeviceError) -> Work:
 
 
 def slower(work: Work, factor: float) -> Work:
-    """A kernel whose blocks take *factor* times as long; other work as it is."""
+    """Return a kernel whose blocks take *factor* times as long; other work is returned as it is."""
     if type(work) is not Kernel:
         return work
     replaced = copy.copy(work)
@@ -264,7 +305,7 @@ def slower(work: Work, factor: float) -> Work:
 
 
 def corrupting(work: Work) -> Work:
-    """*work* that leaves one wrong byte, in the middle of each range that it writes."""
+    """Return work that does what *work* does, and then flips the byte in the middle of each range that it writes."""
 
     def corrupt() -> None:
         work.perform()
@@ -276,7 +317,7 @@ def corrupting(work: Work) -> Work:
 
 
 def _replaced(work: Work, perform: Callable[[], None]) -> Work:
-    if type(work) is Kernel:  # engines ask for the very class
+    if type(work) is Kernel:  # the dispatcher tests for exactly this class
         replaced = copy.copy(work)
         replaced.body = perform
         return replaced
@@ -290,7 +331,7 @@ def _replaced(work: Work, perform: Callable[[], None]) -> Work:
 
 @cache
 def _variant(kind: Any) -> Any:
-    """A class like *kind* that does something instead."""
+    """Return a subclass of *kind*, a class of work, that calls `instead` when it takes effect."""
     return type(kind.__name__, (kind,), {"__slots__": ("instead",), "perform": lambda self: self.instead()})
 
 

@@ -1,8 +1,14 @@
-"""Observers: who watches a simulation without taking part in it.
+"""Observers: objects that watch a simulation without taking part in it.
 
-`Observer` is a class of methods that do nothing; override what you need. Whoever runs the simulation asks `Hooks`,
-where a method that no observer overrides is None: nothing is paid where nobody listens. Observers are called in the
-order in which they were added, at the simulated instant of what they are told. They must not call the runtime.
+`Observer` has a method for each thing that can be watched, and all of them do nothing. Override the ones you need:
+
+    class Kernels(Observer):
+        def op_ended(self, op):
+            print(op, op.start_ns, op.end_ns)
+
+The simulator reads the methods from `Hooks`. A method that no observer overrides is None there, so an event that is not
+watched costs one comparison. Observers are called in the order in which they were added, at the simulated instant of
+the event. They must not call the runtime. An exception that one raises reaches the host when the instant is over.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,14 +29,14 @@ if TYPE_CHECKING:
 
 
 class Observer:
-    """Override the methods that you want to be called."""
+    """A watcher of a simulation; override the methods that you want to be called."""
 
     def call(self, name: str, enter_ns: Nanoseconds, exit_ns: Nanoseconds, site: object) -> None:
-        """A host call *name*, made at *site*, took the host from *enter_ns* to *exit_ns*.
+        """A call of *name*, made at *site*, took the host from *enter_ns* to *exit_ns*.
 
-        Not told of the two calls that make up most programs when all they did was to queue an operation: MemcpyAsync
-        and LaunchKernel. There `op_queued` tells it all: the call went from `op.called_ns` to `op.queued_ns`, at
-        `op.site`.
+        MemcpyAsync and LaunchKernel make up most of a program. When all they did was to queue an operation, this method
+        is not called for them, as `op_queued` has the same facts: the call lasted from `op.called_ns` to
+        `op.queued_ns`, and was made at `op.site`.
         """
 
     def op_queued(self, op: "Op") -> None:
@@ -46,7 +52,7 @@ class Observer:
         """The work queued on *stream* from now on waits for *event*."""
 
     def synchronized(self, completion: Completion) -> None:
-        """The host knows that *completion* is done: a wait ended, or a query said so."""
+        """The host learned that *completion* is done: it waited for it, or asked."""
 
     def allocated(self, allocation: "Allocation") -> None:
         """Memory was allocated or registered."""
@@ -55,7 +61,7 @@ class Observer:
         """Memory was freed or unregistered."""
 
     def fault(self, rule: "Rule", subject: "Op | str", at_ns: Nanoseconds) -> None:
-        """A fault rule struck at *at_ns*: an operation that is about to be queued, or a call, by its name."""
+        """A fault rule struck at *at_ns*. *subject* is the operation, not yet queued, or the name of a call."""
 
     def failed(self, op: "Op", error: DeviceError) -> None:
         """*op* failed with *error*."""
@@ -64,14 +70,14 @@ class Observer:
         """The wait *step* reached its time limit. Its stream remembers *error* and goes on."""
 
     def ran(self, op: "Op", result: "Result") -> None:
-        """The core kernel *op* ended; *result* is what its cores did, and what it printed. Told behind `op_ended`."""
+        """The core kernel *op* ended, after `op_ended`. *result* has what its cores did and what it printed."""
 
     def finding(self, op: "Op", finding: "Finding") -> None:
-        """The core kernel *op* did something that its programmer should know of. Told behind `ran`."""
+        """The core kernel *op* did something that its programmer should know; called after `ran`."""
 
 
 class Hooks:
-    """The methods of all observers, one attribute each; None where nobody listens."""
+    """The methods of all observers, one attribute for each; None if no observer overrides the method."""
 
     __slots__ = (
         "_observers",
@@ -109,12 +115,12 @@ class Hooks:
         self._resolve()
 
     def add(self, observer: Observer) -> None:
-        """Let *observer* listen."""
+        """Add *observer*, which is called from now on."""
         self._observers.append(observer)
         self._resolve()
 
     def remove(self, observer: Observer) -> None:
-        """Let it listen no longer."""
+        """Remove *observer*, which is no longer called."""
         self._observers.remove(observer)
         self._resolve()
 

@@ -54,9 +54,7 @@ class PageableCopy(Enum):
     Measured: h2d-g-*, d2h-g-*, h2d-pageable-other-busy.
     """
 
-    STAGED = (
-        "to the device the host pays for staging, and waits only for room to stage; to the host it waits for the copy"
-    )
+    STAGED = "to the device, the host stages and waits only for room to stage; to the host, it waits for the copy"
     SYNCHRONOUS = "the host waits for the stream, then copies outside it: done when the call returns"
 
 
