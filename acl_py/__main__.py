@@ -1,4 +1,4 @@
-"""`python -m acl_py` is `acl-py`, and this is where it begins."""
+"""The entry point of `acl-py` and of `python -m acl_py`."""
 
 import sys
 from contextlib import suppress
@@ -6,15 +6,15 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Run a script that has no options before it at once; leave all else to the command line of cli.py.
+    """Run a script at once if no options precede it; hand everything else to the command line in cli.py.
 
-    The libraries that read options and draw tables take longer to import than the whole of a short script.
+    To import the libraries that read options and draw tables takes longer than a short script runs.
     """
     match sys.argv[1:]:
         case ["run", script, *arguments] if not script.startswith("-"):
             from acl_py.tools import scripts
 
-            with suppress(scripts.ScriptError):  # it cannot be read, and nothing is done: the command line says so
+            with suppress(scripts.ScriptError):  # unreadable: the command line reports it
                 sys.exit(scripts.run(Path(script), arguments))
     from acl_py.cli import app
 

@@ -1,4 +1,4 @@
-"""The command line: `acl-py run`, `acl-py model`, `acl-py replay`, `acl-py devices`, `acl-py demo`."""
+"""The command line, `acl-py`: run, model, replay, devices, demo, explain-error."""
 
 import json
 from collections.abc import Sequence
@@ -27,53 +27,58 @@ from device_model.profile import Curve, DeviceProfile, ProfileError
 from device_model.rules import RULES, SyncRules
 
 app = typer.Typer(
-    help="Streams, events and kernels of Ascend ACL and CUDA on a simulated device.",
+    help="Run streams, events and kernels of Ascend ACL and CUDA on a simulated device.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
 app.add_typer(commands.app, name="model")
-_PLAIN_WIDTH = 120  # columns where the output is no terminal
+_PLAIN_WIDTH = 120  # columns, if the output is not a terminal
 
-Device = Annotated[str, typer.Option(help="A profile's name (see `acl-py devices`), or the path of a .toml file.")]
+Device = Annotated[
+    str, typer.Option(help="The name of a device profile (see `acl-py devices`), or the path of a .toml file.")
+]
 
 
 @app.command("replay")
 def replay_command(
     files: Annotated[
-        list[Path], typer.Argument(help="JSON files of stream programs; docs/programs.md has the format.")
+        list[Path],
+        typer.Argument(
+            help="JSON files of stream programs (the format is in docs/programs.md); '-' is standard input."
+        ),
     ],
     device: Device = "h200",
     rules: Annotated[
         list[str] | None,
         typer.Option(
-            help="What synchronises with what; by default the device's own. Given twice: what the program does "
-            "differently under each."
+            help="Rules of synchronisation: cuda, cuda_per_thread or acl; by default those of the device. Give the "
+            "option twice to compare what a program does under each."
         ),
     ] = None,
     fault: Annotated[
         list[str] | None,
         typer.Option(
-            help="A fault rule, as in 'fail call=Malloc nth=3' or 'delay us=50 op=kernel'; may be given several times. "
-            "'list' shows what there is; docs/programs.md says more."
+            help="A fault rule, such as 'fail call=Malloc nth=3' or 'delay us=50 op=kernel'; may be repeated. 'list' "
+            "lists the rules; docs/programs.md explains them."
         ),
     ] = None,
-    json_out: Annotated[Path | None, typer.Option("--json", help="Write all times to this file.")] = None,
+    json_out: Annotated[Path | None, typer.Option("--json", help="Write all times to this JSON file.")] = None,
     trace_out: Annotated[
-        Path | None, typer.Option("--trace", help="Write a Chrome trace of a single program to this file.")
+        Path | None, typer.Option("--trace", help="Write a Chrome trace to this file; for one program only.")
     ] = None,
 ) -> None:
-    """Run stream programs and show when what happened: a timeline for one program, a table for many.
+    """Run stream programs and show their times: a timeline for one program, a table for several.
 
-    A program that cannot run is reported, the others run; the exit code is 1 then.
+    A program that cannot run is reported, and the others still run; the exit code is then 1.
     """
     card, orders = _profile(device), [_rules(name) for name in rules or ()]
     injected = [_fault(text) for text in fault or ()]
     if len(orders) > 1:
         if json_out is not None or trace_out is not None:
-            raise typer.BadParameter("--json and --trace show one run: give --rules once")
+            raise typer.BadParameter("--json and --trace write one run: give --rules only once")
         if injected:
-            raise typer.BadParameter("--fault is for one run: give --rules once")
+            raise typer.BadParameter("--fault applies to one run: give --rules only once")
         _compare(_programs(files), orders, card)
         return
     order = orders[0] if orders else None
@@ -90,7 +95,7 @@ def replay_command(
     _show(runs)
     if trace_out is not None and len(runs) != 1:
         failed = True
-        _complain(f"--trace shows one program, and {len(runs)} ran")
+        _complain(f"--trace writes the trace of one program, but {len(runs)} ran")
         trace_out = None
     try:
         if trace_out is not None:
@@ -106,9 +111,9 @@ def replay_command(
 
 @app.command("devices")
 def devices_command(
-    name: Annotated[str | None, typer.Argument(help="Show all numbers of this one, each with its source.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Show all values of this profile, each with its source.")] = None,
 ) -> None:
-    """List the device profiles with their main numbers, or everything about one."""
+    """List the device profiles with their main values, or show all values of one."""
     if name is None:
         _console().print(_summary([profiles.load(each) for each in profiles.names()]))
     else:
@@ -116,50 +121,59 @@ def devices_command(
 
 
 class HostTime(Enum):
-    """What the host's own time is."""
+    """How the time of the host between calls is counted."""
 
     MODELLED = "modelled"
     MEASURED = "measured"
 
 
-# What stands behind the script is the script's, options and all.
+# Everything after the script is an argument of the script, even if it looks like an option.
 @app.command("run", context_settings={"allow_interspersed_args": False})
 def run_command(
     script: Annotated[Path, typer.Argument(help="A Python script that says `import acl`.", show_default=False)],
-    arguments: Annotated[list[str] | None, typer.Argument(help="Its arguments.", show_default=False)] = None,
+    arguments: Annotated[list[str] | None, typer.Argument(help="Arguments of the script.", show_default=False)] = None,
     device: Device = "ascend910b3",
     devices: Annotated[
-        int | None, typer.Option(min=1, help="How many cards there are; by default as the profile says.")
+        int | None, typer.Option(min=1, help="The number of cards; by default that of the profile.")
     ] = None,
-    rules: Annotated[str | None, typer.Option(help="What synchronises with what; by default the device's own.")] = None,
+    rules: Annotated[str | None, typer.Option(help="Rules of synchronisation; by default those of the device.")] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Threads that run large kernels.")] = None,
     models: Annotated[
         list[Path] | None,
-        typer.Option(exists=True, file_okay=False, help="A folder of sidecars, of models or kernels; may be repeated."),
+        typer.Option(
+            exists=True, file_okay=False, help="A folder with sidecars of models or kernels; may be repeated."
+        ),
     ] = None,
     register: Annotated[
         list[Path] | None,
         typer.Option(
-            exists=True, dir_okay=False, help="A Python file that registers operators, models or kernels, run first."
+            exists=True,
+            dir_okay=False,
+            help="A Python file that registers operators, models or kernels, before the script runs; may be repeated.",
         ),
     ] = None,
     host_time: Annotated[
-        HostTime, typer.Option(help="modelled: a call costs what the profile says; measured: and what passes between.")
+        HostTime,
+        typer.Option(
+            help="modelled: calls take the times of the profile; measured: the real time between calls counts too."
+        ),
     ] = HostTime.MODELLED,
     hang_after: Annotated[
         float | None,
         typer.Option(
-            min=0, help="Seconds until a wait that only another thread could end is a hang; by default it goes on."
+            min=0,
+            help="Seconds after which a wait that only another thread could end counts as a hang; by default, never.",
         ),
     ] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 4 if calls failed, unless the script's own exit code is not 0.")
+        bool, typer.Option("--strict", help="Exit with 4 if calls failed and the script's own exit code is 0.")
     ] = False,
 ) -> None:
     """Run a script that says `import acl`, unmodified and without a card.
 
-    Its output and its exit code are its own; a summary follows on the standard error, with the calls that failed. The
-    exit code is 3 if it would hang on a card: then the summary says who waits for what, and at which lines.
+    The output and the exit code are those of the script. A summary follows
+    on standard error, with the calls that failed. If the script would hang
+    on a card, the exit code is 3, and the summary lists the waits and their lines.
     """
     if rules is not None:
         _rules(rules)
@@ -185,7 +199,7 @@ def run_command(
 
 
 class Demo(Enum):
-    """What can be shown."""
+    """The demos."""
 
     STREAMS = "streams"
     AICORE = "aicore"
@@ -194,11 +208,11 @@ class Demo(Enum):
 @app.command("demo")
 def demo_command(
     what: Annotated[
-        Demo, typer.Argument(help="streams: one job done four ways. aicore: one kernel, single- and double-buffered.")
+        Demo, typer.Argument(help="streams: one job in four versions. aicore: one kernel, single- and double-buffered.")
     ] = Demo.STREAMS,
 ) -> None:
-    """Do the same job in several ways, and draw what the device, or the pipes of an AI core, did."""
-    from acl_py.tools import demo, demo_aicore  # they have kernels, which few other commands need
+    """Run one job in several versions, and draw the timelines of the device, or of the pipes of an AI core."""
+    from acl_py.tools import demo, demo_aicore  # imported here, because few other commands need their kernels
 
     (demo if what is Demo.STREAMS else demo_aicore).main()
 
@@ -246,10 +260,10 @@ def explain_error_command(
         str, typer.Argument(help="A number (107002, 700) or a name (cudaErrorIllegalAddress, CONTEXT_NULL).")
     ],
 ) -> None:
-    """Say what an error code of ACL or CUDA means, what brings it about in a simulation, and what to do."""
+    """Explain an error code of ACL or CUDA: what it means, what causes it in a simulation, and what to do."""
     entries = codes.find(code)
     if not entries:
-        _complain(f"there is no code {code}; near it: {', '.join(codes.near(code)) or 'nothing'}")
+        _complain(f"there is no code {code}; similar codes: {', '.join(codes.near(code)) or 'none'}")
         raise typer.Exit(2)
     console = _console()
     for entry in entries:
@@ -257,19 +271,19 @@ def explain_error_command(
         kinds = entry.kinds()
         if not kinds:
             console.print(
-                f"  {escape(entry.meaning)}\n  No simulation gives this code, unless a fault rule does.",
+                f"  {escape(entry.meaning)}\n  No simulation gives this code, except by a fault rule.",
                 highlight=False,
             )
         for kind in kinds:
             advice = codes.ADVICE[kind]
-            text = f"  {kind.value}\n    comes from: {advice.cause}\n    what to do: {advice.remedy}"
+            text = f"  {kind.value}\n    cause:      {advice.cause}\n    what to do: {advice.remedy}"
             console.print(escape(text), highlight=False, soft_wrap=True)
 
 
 _VENDORS = {"acl": "ACL, aclError", "cuda": "CUDA, cudaError_t"}
 
 
-# --- what is shown
+# --- output
 
 
 def _console(*, stderr: bool = False) -> Console:
@@ -291,12 +305,12 @@ def _show(runs: Sequence[Replay]) -> None:
         console.print(_comparison(runs))
     for run in runs:
         for rule in run.rules:
-            what = f"{printable(run.program.id)}: {rule.text} has struck {rule.struck} of the {rule.seen} that it saw"
+            what = f"{printable(run.program.id)}: {rule.text} struck {rule.struck} of {rule.seen} matches"
             console.print(what, markup=False, highlight=False, soft_wrap=True)
 
 
 def _compare(programs: Sequence[Program | ProgramError], rules: Sequence[SyncRules], card: DeviceProfile) -> None:
-    """The portability view."""
+    """Print what each program does differently under each of *rules*."""
     console = _console()
     failed = False
     for program in programs:
@@ -337,7 +351,7 @@ def _comparison(runs: Sequence[Replay]) -> Table:
 
 _ENGINES = ("H2D", "D2H", "cores")
 
-# What `acl-py devices` shows of each: what it is, the dotted name of the value, its unit.
+# The columns of `acl-py devices`: heading, dotted name of the value, unit.
 _MAIN = {
     "cores": ("cores.count", ""),
     "memory GB": ("memory.bytes", "GB"),
@@ -382,7 +396,7 @@ def _everything(card: DeviceProfile) -> Table:
 def _value(card: DeviceProfile, name: str) -> Any:
     value: Any = card
     for part in name.split("."):
-        assert is_dataclass(value) and part in {each.name for each in fields(value)}, f"no profile has {name}"  # noqa: PT018
+        assert is_dataclass(value) and part in {each.name for each in fields(value)}, f"profiles have no value {name}"  # noqa: PT018
         value = getattr(value, part)
     return value
 

@@ -1,4 +1,4 @@
-"""What the command line calls: programs and their replay, the check of portability, demos, scripts that use `acl`.
+"""The tools behind the command line: stream programs and their replay, the portability check, demos, `acl` scripts.
 
-May import all of acl_py but the command line and the pytest plugin.
+Modules here may import all of acl_py except the command line and the pytest plugin.
 """

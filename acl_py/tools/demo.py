@@ -1,9 +1,8 @@
-"""`acl-py demo`: one job done four ways, so that one can see what each of them waits for.
+"""`acl-py demo`: one job in four versions, with a timeline of what each version waits for.
 
 The job: a batch of images goes through one layer of a network, chunk by chunk: to the device, through a kernel, back.
-The versions differ in three things only: whether the host waits for each copy, whether its memory is pinned, and over
-how many streams the chunks are dealt out. The result is computed for real and compared with NumPy's; the times are
-simulated.
+The versions differ in three things only: whether the host waits for each copy, whether its memory is pinned, and how
+many streams share the chunks. The result is really computed and compared with NumPy's; the times are simulated.
 """
 
 import asyncio
@@ -39,7 +38,7 @@ Floats = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Version:
-    """One way to do the job."""
+    """One version of the job."""
 
     title: str
     synchronous: bool = False
@@ -47,8 +46,8 @@ class Version:
     streams: int = 1
 
 
-# Double buffering fills one set of buffers while the other is computed on. The way back takes as long as the way in, so
-# a third set keeps both copy engines busy.
+# Double buffering fills one set of buffers while the kernel works on the other. The copies back take as long as the
+# copies in, so a third set keeps both copy engines busy.
 VERSIONS = (
     Version("synchronous, pageable memory", synchronous=True),
     Version("asynchronous, pageable memory"),
@@ -59,12 +58,12 @@ VERSIONS = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a version. Times in simulated nanoseconds, from the first copy on."""
+    """The result of a version. Times are simulated nanoseconds from the first copy on."""
 
     sim: Simulation
     result: Floats
     start_ns: int
-    queued_ns: int  # until the host had nothing left to do but wait
+    queued_ns: int  # until the host has queued everything
     total_ns: int
 
 
@@ -79,12 +78,12 @@ def layer(x: In, w: In, y: Out) -> None:
 
 
 async def do(version: Version, images: Floats, weights: Floats) -> Outcome:
-    """The job, in this *version*."""
+    """Do the job in this *version*."""
     async with simulate(device=DEVICE) as sim:
         w = await Malloc(weights.nbytes)
         await Memcpy(w, weights.nbytes, weights, weights.nbytes, MemcpyKind.HOST_TO_DEVICE)
         source, result = await _host_memory(version, images)
-        # Each stream has its own buffers, one for what comes in and one for what goes out.
+        # Each stream has two buffers of its own, one for inputs and one for outputs.
         ways = [(await CreateStream(), await Malloc(CHUNK), await Malloc(CHUNK)) for _ in range(version.streams)]
         start = sim.now_ns
         for chunk in range(CHUNKS):
@@ -106,7 +105,7 @@ async def do(version: Version, images: Floats, weights: Floats) -> Outcome:
 
 
 async def _host_memory(version: Version, images: Floats) -> tuple[Any, Any]:
-    """Where the host keeps what goes in and what comes out, as bytes."""
+    """Return the host memory of the inputs and of the outputs, as bytes."""
     if not version.pinned:
         return images.reshape(-1).view(np.uint8), np.zeros(images.nbytes, np.uint8)
     source, result = await MallocHost(images.nbytes), await MallocHost(images.nbytes)
@@ -115,7 +114,7 @@ async def _host_memory(version: Version, images: Floats) -> tuple[Any, Any]:
 
 
 def main() -> None:
-    """Do the job four times; draw and explain what happened."""
+    """Do the job in each version; draw the timelines and explain them."""
     console = Console(highlight=False)
     console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
     rng = np.random.default_rng(0)
@@ -149,7 +148,7 @@ def _task(images: Floats) -> str:
 
 def _heading(number: int, version: Version, outcome: Outcome, width: int) -> Text:
     left = Text(f"{number}  {version.title}", style="bold")
-    right = Text.assemble((f"{_us(outcome.total_ns)} us", "bold"), ", result as NumPy's")
+    right = Text.assemble((f"{_us(outcome.total_ns)} us", "bold"), ", same result as NumPy")
     return left + Text(" " * max(width - len(left) - len(right), 2)) + right
 
 
@@ -173,11 +172,11 @@ def _table(outcomes: list[Outcome]) -> Table:
 def _why(sim: Simulation) -> str:
     pinning = sum(call.exit_ns - call.enter_ns for call in sim.trace.calls if call.name == "MallocHost")
     return (
-        "Pageable memory is out of the device's reach, so versions 1 and 2 wait for the host to copy every byte through"
-        " small pinned buffers, and MemcpyAsync is asynchronous in name only. Pinned memory sets the host free: version"
-        " 3 waits for its one stream, which does one thing after another, and version 4, double-buffered over several"
-        " streams, for nothing but the copy engines, which work in both directions at once.\n"
-        f"Pinning was paid before the clock started: MallocHost took {pinning / 1e6:.1f} ms. Do it once, and keep it."
+        "The device cannot reach pageable memory, so in versions 1 and 2 the host copies every byte through small"
+        " pinned buffers, and MemcpyAsync is asynchronous in name only. With pinned memory the host is free. Version 3"
+        " then waits for its one stream, which does one operation after another. Version 4, double-buffered over"
+        " several streams, waits only for the copy engines, which work in both directions at once.\n"
+        f"The clock started after MallocHost, which took {pinning / 1e6:.1f} ms: pin memory once, and reuse it."
     )
 
 

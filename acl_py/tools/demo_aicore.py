@@ -1,8 +1,8 @@
 """`acl-py demo aicore`: one kernel on simulated AI cores, with one buffer per queue and with two.
 
 The kernel is AddCustom of the Ascend C samples: z = x + y, tile by tile through the unified buffer. Both versions are
-one function; only the number of buffers that each queue gets is different. The results are computed for real and
-compared with NumPy's; the times are simulated.
+one function; only the number of buffers in each queue differs. The results are really computed and compared with
+NumPy's; the times are simulated.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ Halves = npt.NDArray[np.float16]
 
 @asc.kernel
 def add_custom(x: asc.In, y: asc.In, z: asc.Out, buffers: int) -> None:
-    """Add *x* and *y*, with so many *buffers* in each queue."""
+    """Add *x* and *y*, with this number of *buffers* in each queue."""
     length = LENGTH // asc.GetBlockNum()
     first = length * asc.GetBlockIdx()
     x_gm = asc.GlobalTensor(asc.half).SetGlobalBuffer(x[first:], length)
@@ -71,7 +71,7 @@ def add_custom(x: asc.In, y: asc.In, z: asc.Out, buffers: int) -> None:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one version."""
+    """The result of one version."""
 
     sim: Simulation
     op: Operation
@@ -80,7 +80,7 @@ class Outcome:
 
 
 async def do(buffers: int, x: Halves, y: Halves) -> Outcome:
-    """Launch the kernel with so many *buffers* in each queue."""
+    """Launch the kernel with this number of *buffers* in each queue."""
     async with simulate(device=DEVICE, instructions=KEPT) as sim:
         parts = []
         for values in (x, y):
@@ -93,12 +93,12 @@ async def do(buffers: int, x: Halves, y: Halves) -> Outcome:
         op = sim.trace.ops[-1]
         result = np.empty_like(x)
         await Memcpy(result, result.nbytes, parts[-1], result.nbytes, MemcpyKind.DEVICE_TO_HOST)
-        assert op.cores is not None, f"{op} is no core kernel"
+        assert op.cores is not None, f"{op} is not a core kernel"
         return Outcome(sim, op, op.cores, result)
 
 
 def main() -> None:
-    """Launch both versions; draw what one core did in each, and explain it."""
+    """Launch both versions; draw the pipes of one core in each, and explain the difference."""
     console = Console(highlight=False)
     console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
     rng = np.random.default_rng(0)
@@ -120,7 +120,7 @@ def main() -> None:
 
 
 def _span_ns(outcome: Outcome) -> float:
-    """How long the core was busy whose pipes are shown."""
+    """Return how long the core in the charts was busy."""
     rows = [row for row in outcome.sim.trace.instructions if row.core == CORE]
     return max(row.end_ns for row in rows) - min(row.start_ns for row in rows)
 
@@ -135,7 +135,7 @@ def _task() -> str:
 
 def _heading(buffers: int, outcome: Outcome, width: int) -> Text:
     left = Text(f"{buffers}  {VERSIONS[buffers]}", style="bold")
-    right = Text.assemble((f"{_us(outcome)} us", "bold"), ", result as NumPy's")
+    right = Text.assemble((f"{_us(outcome)} us", "bold"), ", same result as NumPy")
     return left + Text(" " * max(width - len(left) - len(right), 2)) + right
 
 
@@ -157,10 +157,10 @@ def _table(outcomes: dict[int, Outcome]) -> Table:
 def _why(outcomes: dict[int, Outcome]) -> str:
     speedup = outcomes[1].cores.busy_us["aiv_time"] / outcomes[2].cores.busy_us["aiv_time"]
     return (
-        "With one buffer, AllocTensor has to wait until the tile before has left the only buffer there is, so the pipes"
-        " take turns. With two, MTE2 fetches the next tile while V adds and MTE3 stores the one before:"
-        f" {speedup:.2f} times as fast on the core (aiv_time), and MTE2 is what limits it. A launch takes more: it has"
-        " to be scheduled and reported, and its cores start one by one."
+        "With one buffer, AllocTensor has to wait until the previous tile has left it, so the pipes take turns. With"
+        " two, MTE2 fetches the next tile while V adds this one and MTE3 stores the previous one. This is"
+        f" {speedup:.2f} times as fast on the core (aiv_time), and MTE2 is the bottleneck. The launch takes longer than"
+        " the core: it has to be scheduled and reported, and its cores start one by one."
     )
 
 

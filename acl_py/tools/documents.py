@@ -1,8 +1,8 @@
-"""JSON from anywhere: each document of a file is read, or what cannot be read of it stands there as `Odd`.
+"""JSON files from unknown sources. Each document of a file is read, and `Odd` replaces a part that cannot be read.
 
-Python's reader gives up the whole file at a number of 5,000 digits or at nesting of some thousand, and takes the last
-of two equal keys. Here such a value is an `Odd`, which fits nowhere; so the document that holds it is refused with a
-sentence that says where it is, if it is needed at all, and the others are read.
+Python's reader gives up the whole file at a number of 5,000 digits or at some thousand levels of nesting, and it keeps
+the last of two equal keys. Here such a value becomes an `Odd`, which is valid in no field. So the document that uses it
+is refused with a message that says where it is, and the other documents are read.
 """
 
 import json
@@ -11,16 +11,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
-_DIGITS = 100  # of a whole number: more make no size, no time and no address
+_DIGITS = 100  # of a whole number: no size, time or address has more
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[][{},]', re.DOTALL)
 
 
 class DocumentError(ValueError):
-    """A file that holds no documents: which one, and what is wrong with it."""
+    """A file that cannot be read; the message names the file and the problem."""
 
 
 class Odd:
-    """What stands where a document has something that cannot be read; `str()` says what."""
+    """Replaces a part of a document that cannot be read; `str()` describes it."""
 
     __slots__ = ("_what",)
 
@@ -35,20 +35,22 @@ class Odd:
 
 
 def read(path: str | Path) -> tuple[str, list[Any]]:
-    """What the file at *path*, or the standard input for "-", is called in messages, and its documents: the elements
-    of a list, or a single one.
+    """Read the file at *path*, or standard input for "-".
+
+    Returns:
+        The name of the file for messages, and its documents: the elements of a list, or a single one.
 
     Raises:
-        DocumentError: it cannot be read, is no UTF-8 or no JSON.
+        DocumentError: the file cannot be read, is not UTF-8 or is not JSON.
     """
-    name = "the standard input" if str(path) == "-" else str(path).encode("unicode_escape").decode()
+    name = "standard input" if str(path) == "-" else str(path).encode("unicode_escape").decode()
     try:
         data = sys.stdin.buffer.read() if str(path) == "-" else Path(path).read_bytes()
         text = data.decode("utf-8-sig")
     except OSError as error:
         raise DocumentError(f"{name}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise DocumentError(f"{name}: is no UTF-8 text: {error.reason} at byte {error.start}") from error
+        raise DocumentError(f"{name}: is not UTF-8 text: {error.reason} at byte {error.start}") from error
     try:
         document = _DECODER.decode(text)
     except RecursionError:
@@ -59,12 +61,12 @@ def read(path: str | Path) -> tuple[str, list[Any]]:
 
 
 def short(value: object) -> str:
-    """*value*, a part of a document, in some 60 characters."""
+    """Return *value*, a part of a document, as text of about 60 characters."""
     if isinstance(value, Odd):
         return str(value)
     try:
         text = json.dumps(value, default=str)
-    except (RecursionError, ValueError):  # made by a program: deeper, or of more digits, than Python can write
+    except (RecursionError, ValueError):  # built by a program: deeper, or with more digits, than Python can print
         return f"a {type(value).__name__} that is too large to show"
     return text if len(text) <= 60 else f"{text[:57]}..."
 
@@ -87,20 +89,20 @@ _DECODER = json.JSONDecoder(parse_int=_integer, object_pairs_hook=_object)
 
 
 def _one_by_one(text: str, name: str) -> list[Any]:
-    """The documents of a *text* of which one is nested too deeply for the reader."""
+    """Return the documents of a *text* in which one is nested too deeply for the reader."""
     documents: list[Any] = []
     for piece, depth in _pieces(text):
         try:
             documents.append(_DECODER.decode(piece))
         except RecursionError:
-            documents.append(Odd(f"JSON that is nested {depth:,} deep"))
+            documents.append(Odd(f"JSON nested {depth:,} levels deep"))
         except json.JSONDecodeError as error:
             raise DocumentError(f"{name}: program {len(documents)}: is not JSON: {error}") from error
     return documents
 
 
 def _pieces(text: str) -> list[tuple[str, int]]:
-    """The elements of the list that *text* is, or all of it, each with how deep it is nested."""
+    """Return the elements of *text* if it is a list, or else all of it, each with its depth of nesting."""
     if not text.lstrip().startswith("["):
         return [(text, _depth(text))]
     pieces = []
@@ -116,7 +118,7 @@ def _pieces(text: str) -> list[tuple[str, int]]:
             piece = text[begin : token.start()]
             pieces.append((piece, _depth(piece)))
             begin = token.end()
-    if text[begin:].strip():  # no JSON, which its reader will say
+    if text[begin:].strip():  # not JSON: the reader will report it
         pieces.append((text[begin:], _depth(text[begin:])))
     return pieces
 

@@ -1,8 +1,8 @@
-"""The player of stream programs: makes the calls of one, through the same verbs as everybody's, without an event loop.
+"""The player of stream programs: it makes the calls of one program, through the ordinary verbs, without an event loop.
 
-What the device and the runtime cost is in the profile. What is not theirs but belongs to the script that made the
-measured programs stands here: the time between two of its calls and to another of its threads, what it did in its own
-memory, and how long it took until a fault was seen.
+The costs of the device and the runtime are in the profile. The constants here belong to the script that made the
+measured programs: the time between two calls, the time to hand a call to another thread, the time of accesses to its
+own memory, and the time until it saw a fault.
 """
 
 from bisect import bisect_left, bisect_right
@@ -37,7 +37,8 @@ TOUCH_NS_PER_MIB = (
     409_000  # the script's host_register allocates and fills before the call (measured: 1,636 us for 4 MiB)
 )
 HANDOFF_NS = 12_000  # to another host thread, and back (measured: graphs, 10 to 24 us and 10 to 16 us)
-HOST_ACCESS_NS = 900  # of the script to memory of its own (measured: graphs host_read and host_write, 0.8 to 1.4 us)
+# The script reads or writes its own memory (measured: graphs host_read and host_write, 0.8 to 1.4 us).
+HOST_ACCESS_NS = 900
 PAGE, PAGE_NS = 4096, 18  # a byte of each page (measured: managed host_touch of pages that are there)
 FAULT_US = 151_000.0  # from a bad address to the error (measured: sticky_error, the wait after the poke)
 
@@ -47,7 +48,7 @@ _ON_DEVICE = ("launch", "poke", "inc", "touch", *_COPIES, "memset_async", "memse
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """One step as it was run; *answer* is what the verb gave."""
+    """One step that was run; *answer* is the result of the verb."""
 
     step: Step
     enter_ns: int
@@ -57,26 +58,25 @@ class Played:
 
 
 class Player:
-    """Makes the calls of one program. Its coroutines are named after the ops and take their fields."""
+    """Makes the calls of one program. A coroutine per op has its name, and takes its fields as arguments."""
 
     def __init__(self, program: Program, runtime: Runtime) -> None:
         self.program = program
         self.runtime = runtime
         self.not_ready = runtime.rules.codes[Kind.NOT_READY].value
-        # A call that failed has made nothing: its name stands for a null address, or for a handle that is none.
+        # After a call that failed, its name stands for a null address or an invalid handle.
         self.memory: defaultdict[str, mem.Memory] = defaultdict(int)
         has_legacy = runtime.device(0).primary.legacy is not None
-        default = (
-            streams.LEGACY_STREAM if has_legacy else None
-        )  # of programs: what their language calls the default one
+        # The stream that programs call "legacy".
+        default = streams.LEGACY_STREAM if has_legacy else None
         self.streams: defaultdict[str, Any] = defaultdict(lambda: default)
         self.events: defaultdict[str, Any] = defaultdict(lambda: None)
         self.streams["per_thread"] = streams.PER_THREAD_STREAM
         self._threads: defaultdict[str, _Thread] = defaultdict(_Thread)  # besides the main one
-        self._step: Step | None = None  # the one that is being played
+        self._step: Step | None = None  # the step that is being played
         self._pageable_bytes = 0
         self._pool_base: int | None = None  # the address of the first stream-ordered allocation
-        # What is there before the first call has cost no time: it is made in the model, not by calls.
+        # Declared objects exist before the first call and cost no time: they are made in the model, not by calls.
         context = runtime.device(0).primary
         for name, buffer in program.buffers.items():
             self.memory[name] = self._make(f"buffers.{printable(name)}", **buffer)
@@ -95,7 +95,7 @@ class Player:
         """Make one call.
 
         Raises:
-            ProgramError: the host would crash in it, or simulated time would go on behind its end.
+            ProgramError: the host would crash in this call, or simulated time would pass its end.
         """
         self._step = step
         with self._within_time():
@@ -136,7 +136,10 @@ class Player:
             self.streams["per_thread"] = shared
 
     def _per_thread(self, thread: "_Thread", name: str) -> Any:
-        """The per-thread default stream of a host thread: an ordinary blocking stream; as it is where there is none."""
+        """Return the per-thread default stream of a host thread: an ordinary blocking stream of its own.
+
+        Under rules without per-thread streams return PER_THREAD_STREAM, which the verbs refuse.
+        """
         context = self.runtime.device(0).primary
         if context.per_thread is None:
             return streams.PER_THREAD_STREAM
@@ -146,7 +149,7 @@ class Player:
         return thread.stream
 
     def end(self) -> float:
-        """Synchronise the device once more: the makespan."""
+        """Synchronise the device once more, and return the makespan in microseconds."""
         self._step = None
         with self._within_time():
             return self._end()
@@ -155,14 +158,14 @@ class Player:
         self.runtime.pay(GAP_NS)
         try:
             finish(devices.SynchronizeDevice())
-        except AclError as error:  # the program's work has failed, and this call is one that says so
+        except AclError as error:  # the program's work has failed, and this call reports it
             lost = self.runtime.device(0).primary.error is not None
             if not lost and self.runtime.rules.kernel_failure is KernelFailure.STICKY:
-                raise AssertionError(f"a device that is well refused to synchronise: {error}") from error
+                raise AssertionError(f"a device without a failure refused to synchronise: {error}") from error
         return self.runtime.host_ns / 1000
 
     def spans(self, calls: list[Played], trace: Trace) -> dict[int, tuple[int, int, str]]:
-        """Start, end and engine of what each step had done on the device, or on the host in its stead."""
+        """Return start, end and engine of the operations of each step, on the device or by the host instead."""
         ops = sorted(trace.ops, key=lambda op: op.queued_ns)
         queued = [op.queued_ns for op in ops]
         spans: dict[int, tuple[int, int, str]] = {}
@@ -172,7 +175,7 @@ class Player:
             own = ops[bisect_left(queued, call.enter_ns) : bisect_right(queued, call.exit_ns)]
             if own:
                 spans[call.step.index] = min(op.start_ns for op in own), max(op.end_ns for op in own), own[0].engine
-            elif self._is_by_host(call.step):  # the card's trace shows it as one operation as long as the call
+            elif self._is_by_host(call.step):  # the card's trace shows one operation of the length of the call
                 spans[call.step.index] = call.enter_ns, call.exit_ns, "host"
         return spans
 
@@ -212,7 +215,7 @@ class Player:
             to, dpitch, source, spitch, width, height, copies.MemcpyKind.DEFAULT, self.streams[stream]
         )
 
-    # Between a device and itself a peer copy is one inside the device (measured: memcpy-peer-self).
+    # A peer copy from a device to itself is a copy inside the device (measured: memcpy-peer-self).
 
     async def memcpy_peer_async(
         self, dst: str, src: str, bytes: int, dst_off: int, src_off: int, stream: str  # noqa: A002
@@ -365,27 +368,27 @@ class Player:
         return _behind(to, dst_off), max(0, _size(to) - dst_off), _behind(source, src_off)
 
     def _counter(self, buf: str) -> Any:
-        """The first int of *buf*, which is the host's, as an array."""
+        """Return the first int of *buf*, which is host memory, as an array."""
         memory = self._of_host(buf, 4)[:4]
         return memory.view(np.int32) if isinstance(memory, np.ndarray) else memory.numpy(np.int32)
 
     def _of_host(self, buf: str, nbytes: int) -> Any:
-        """The memory *buf*, if the host can touch *nbytes* of it; where it cannot, the program would crash."""
+        """Return the memory *buf*; raise ProgramError if the host would crash when it touches *nbytes* of it."""
         memory = self.memory[buf]
         if isinstance(memory, int):
             problem = "was never allocated"
         elif not isinstance(memory, np.ndarray) and memory.allocation.freed is not None:
-            problem = "is freed"
+            problem = "was freed"
         elif _space(memory) is Space.DEVICE:
             problem = "is device memory"
         elif memory.nbytes < nbytes:
-            problem = f"has {memory.nbytes} bytes, and {nbytes} are touched"
+            problem = f"has {memory.nbytes} bytes, and the step touches {nbytes}"
         else:
             return memory
         raise self._unplayable(f"buf: {buf!r} {problem}; the host would crash here")
 
     def _make(self, where: str, space: str, bytes: int) -> mem.Memory:  # noqa: A002
-        """Memory that is there before the first call."""
+        """Make memory that exists before the first call."""
         try:
             if space == "device":
                 return self.runtime.memory.malloc(0, bytes, None)
@@ -396,10 +399,10 @@ class Player:
         return self._pageable(where, bytes)
 
     def _pageable(self, where: str, nbytes: int) -> mem.Memory:
-        """Ordinary memory of the host, which takes room only where it is touched."""
+        """Make ordinary memory of the host. The system provides a page when it is first touched."""
         self._pageable_bytes += nbytes
         if self._pageable_bytes > ROOM:
-            what = f"{self._pageable_bytes:,} bytes of pageable memory, and this host has {ROOM:,}"
+            what = f"the program needs {self._pageable_bytes:,} bytes of pageable memory, and this host has {ROOM:,}"
             raise self._unplayable(f"{where}: {what}")
         return np.zeros(nbytes, np.uint8)
 
@@ -417,7 +420,7 @@ class Player:
 
 
 def _behind(memory: mem.Memory, offset: int) -> Any:
-    """*memory* from *offset* on; where that is outside, an address, which the call refuses."""
+    """Return *memory* from *offset* on. If that is outside, return an address, which the call refuses."""
     if isinstance(memory, int):
         return memory + offset
     return memory[offset:] if offset <= memory.nbytes or isinstance(memory, np.ndarray) else memory.address + offset
@@ -433,7 +436,7 @@ def _space(memory: mem.Memory) -> Space:
 
 
 def _is_reached(memory: mem.Memory, nbytes: int) -> bool:
-    """Can a kernel touch the first *nbytes* of *memory*?"""
+    """Whether a kernel can touch the first *nbytes* of *memory*."""
     if isinstance(memory, int | np.ndarray):
         return False
     return memory.allocation.freed is None and nbytes <= memory.nbytes
@@ -447,7 +450,7 @@ def _address(memory: mem.Memory) -> int:
 
 
 class _Thread:
-    """A host thread besides the main one: it has had no error yet."""
+    """A host thread other than the main one. It begins without a last error."""
 
     __slots__ = ("context", "stream")
 
@@ -458,7 +461,7 @@ class _Thread:
 
 
 def host_function() -> None:
-    """Take time, and nothing else."""
+    """Do nothing: the function only takes time."""
 
 
 def _add(counter: Any, by: int) -> None:
@@ -468,7 +471,7 @@ def _add(counter: Any, by: int) -> None:
 
 @cache
 def _spin(us: float, exclusive: bool) -> KernelFunction:
-    """A kernel that keeps each block busy for *us* and does nothing else."""
+    """Return a kernel that only keeps each block busy for *us* microseconds."""
 
     def spin() -> None:
         """Touch nothing."""
@@ -478,23 +481,23 @@ def _spin(us: float, exclusive: bool) -> KernelFunction:
 
 @kernel(cost=Cost(us=0))
 def _increment(counter: InOut, by: int) -> None:
-    """Add *by* to one int; one thread of one block does."""
+    """Add *by* to one int, as one thread of one block."""
     _add(counter, by)
 
 
 @cache
 def _touch(cost: Cost) -> KernelFunction:
-    """A kernel that reads, or reads and writes, as many bytes as *cost* says; it changes none."""
+    """Return a kernel that reads and writes as many bytes as *cost* says, and changes none."""
 
     def touch() -> None:
-        """Leave all as it is."""
+        """Change nothing."""
 
     return kernel(cost=cost)(touch)
 
 
 @cache
 def _poke(address: int) -> KernelFunction:
-    """A kernel that writes to *address*. No program knows an address of simulated memory, so it is always a bad one."""
+    """Return a kernel that writes to *address*: always a bad one, as programs know no address of simulated memory."""
 
     def poke() -> None:
         """Fault."""

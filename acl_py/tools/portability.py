@@ -1,8 +1,9 @@
-"""What a stream program does differently under other rules: `acl-py replay --rules cuda --rules acl FILE`.
+"""How a stream program behaves under different rules: `acl-py replay --rules cuda --rules acl FILE`.
 
-The program runs once under each, on the same card, with every buffer holding bytes of its own. Compared are what each
-call returned, which work had ended when it returned, the order of all work on the device, and what the first MiB of
-each buffer holds: of those of the host after each call that synchronises, of all of them at the end.
+The program runs once under each set of rules, on the same card; at the start, no two buffers have the same bytes. Four
+things are compared: the result of each call, the work that had ended when it returned, the order of all work on the
+device, and the first MiB of each buffer. Buffers of the host are compared after each call that synchronises, and all
+buffers at the end.
 """
 
 from collections.abc import Sequence
@@ -26,14 +27,14 @@ from device_model.profile import DeviceProfile
 from device_model.rules import SyncRules
 from device_model.workers import Workers
 
-_LOOK = 1 << 20  # bytes of a buffer, from its beginning, that are looked at
-_MOST = 4  # runs of equal bytes that are told of
+_LOOK = 1 << 20  # bytes of a buffer, from its beginning, that are compared
+_MOST = 4  # runs of equal bytes that a description lists
 _SYNCHRONISING = ("memcpy", "memset", "memcpy_peer", "sync_stream", "sync_event", "sync_device", "free", "free_host")
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that differs: *what* (a code, a wait, an order, a result, a hang), where, and how it is under each
+    """One difference: *what* (a code, a wait, an order, a result, a hang), *where*, and a text *under* each set of
     rules.
     """
 
@@ -50,7 +51,7 @@ class _Run:
     rules: str
     calls: list[Played]
     spans: dict[int, tuple[int, int, str]]
-    seen: dict[int, dict[str, str]]  # what buffers of the host held when that step had returned
+    seen: dict[int, dict[str, str]]  # by step: the contents of host buffers when it had returned
     final: dict[str, str]
     hang: str | None
 
@@ -58,7 +59,7 @@ class _Run:
 def differences(
     program: Program, rules: Sequence[SyncRules], device: str | Path | DeviceProfile = "h200"
 ) -> list[Difference]:
-    """Run *program* under each of *rules* and tell what differs."""
+    """Run *program* under each of *rules* and return what differs."""
     runs = [copy_context().run(_run, program, each, device) for each in rules]
     found = [*_codes(program, runs), *_waits(program, runs), *_orders(program, runs), *_results(program, runs)]
     if any(run.hang for run in runs):
@@ -69,13 +70,13 @@ def differences(
 
 
 def name_of(step: Step) -> str:
-    """A step as people find it: its place and what it is."""
+    """Return the place of a step and its op, for messages."""
     label = f" {printable(step.id)}" if step.id is not None else ""
     return f"step {step.index} {step.op}{label}"
 
 
 class _Watched(Player):
-    """Fills the buffers, and looks at them."""
+    """A player that fills the buffers first, and describes their contents."""
 
     def __init__(self, program: Program, runtime: Runtime) -> None:
         super().__init__(program, runtime)
@@ -93,7 +94,7 @@ class _Watched(Player):
         return played
 
     def contents(self, *, host_only: bool) -> dict[str, str]:
-        """What each buffer holds that is alive."""
+        """Return a description of each buffer that has not been freed, by name."""
         self.runtime.workers.join_all()
         contents = {}
         for name, buffer in self.memory.items():
@@ -112,7 +113,7 @@ class _Watched(Player):
 
 
 def _described(view: memoryview) -> str:
-    """The bytes of a buffer in words: how many of which value, as far as there is room."""
+    """Describe the bytes of a buffer: how many have which value, up to _MOST runs."""
     values = np.frombuffer(view, np.uint8)
     ends = np.flatnonzero(np.diff(values)) + 1
     starts = [0, *ends[:_MOST].tolist()]
@@ -125,7 +126,7 @@ def _described(view: memoryview) -> str:
 
 def _run(program: Program, rules: SyncRules, device: str | Path | DeviceProfile) -> _Run:
     runtime, trace = build(Options(device, rules))
-    assert trace is not None, "build() records unless told otherwise"
+    assert trace is not None, "build() records by default"
     runtime.bridge = BlockingBridge(runtime, alone=True)
     runtime.workers = Workers(runtime.scheduler, 1)
     runtime.device(0).uses = 1
@@ -136,7 +137,7 @@ def _run(program: Program, rules: SyncRules, device: str | Path | DeviceProfile)
         calls: list[Played] = []
         hang = None
         try:
-            calls.extend(map(player.play, program.steps))  # as far as it gets
+            calls.extend(map(player.play, program.steps))  # up to a deadlock
             player.end()
         except DeadlockError as error:
             hang = f"hangs: {str(error).splitlines()[0]}"
@@ -151,13 +152,13 @@ def _codes(program: Program, runs: Sequence[_Run]) -> list[Difference]:
     for index, step in enumerate(program.steps):
         codes = {run.rules: run.calls[index].ret for run in runs if index < len(run.calls)}
         well = {code == 0 for code in codes.values()}
-        if len(well) > 1:  # each vendor has numbers of its own: what counts is whether it failed
+        if len(well) > 1:  # vendors have different numbers, so only success or failure counts
             found.append(Difference("code", name_of(step), {rules: str(code) for rules, code in codes.items()}))
     return found
 
 
 def _waits(program: Program, runs: Sequence[_Run]) -> list[Difference]:
-    """Which work had ended when a call returned."""
+    """Return the calls whose return came after the end of different work."""
     found = []
     for index, step in enumerate(program.steps):
         if any(index >= len(run.calls) or run.calls[index].ret for run in runs):
@@ -179,7 +180,7 @@ def _waits(program: Program, runs: Sequence[_Run]) -> list[Difference]:
 
 
 def _only_changes(found: list[Difference]) -> list[Difference]:
-    """What was so at the last call, too, is no news."""
+    """Return *found* without entries that only repeat the one before."""
     kept: list[Difference] = []
     last: dict[str, str] = {}
     for each in found:
@@ -190,7 +191,7 @@ def _only_changes(found: list[Difference]) -> list[Difference]:
 
 
 def _orders(program: Program, runs: Sequence[_Run]) -> list[Difference]:
-    """For each piece of work: how it lies to those queued before it."""
+    """Return the operations that ran in another order with operations queued before them."""
     common = [step for step in program.steps if all(step.index in run.spans for run in runs)]
     found = []
     for place, step in enumerate(common):
@@ -213,7 +214,7 @@ def _results(program: Program, runs: Sequence[_Run]) -> list[Difference]:
     for step in program.steps:
         seen = [run.seen.get(step.index, {}) for run in runs]
         found += _contents(f"after {name_of(step)}", runs, seen)
-    # The last look is at all buffers; what was reported for a host buffer and stayed so is told once.
+    # The last comparison is of all buffers. A difference of a host buffer that has not changed is reported once.
     found += _contents("at the end", runs, [run.final for run in runs])
     return _only_changes(found)
 

@@ -1,8 +1,8 @@
 """Stream programs: JSON files of buffers, streams, events and the calls that one host thread makes.
 
-They are how measured ground truth is kept, how a bug is reported, and how a schedule is tried without writing code.
-`load` reads a file and checks every program in it; what is wrong is said with the program, the step and the field.
-`replay.py` runs them. docs/programs.md describes the format, and `OPS` below is the same as a table.
+Measured programs are stored in this form. A bug can be reported in it, and a schedule tried without writing code.
+`load` reads a file and checks every program in it; an error names the program, the step and the field. `replay.py` runs
+programs. docs/programs.md describes the format, and `OPS` below is the same as a table.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -17,17 +17,17 @@ from device_model.scheduler import END_NS
 
 _REQUIRED = object()
 _LONGEST = 200  # characters of a name
-_A_NAME = f"a name of 1 to {_LONGEST} characters, none of them half of a surrogate pair"
+_A_NAME = f"a name of 1 to {_LONGEST} characters without lone surrogates"
 
 
 class ProgramError(ValueError):
-    """A program that cannot be run: which one, where in it, and what is wrong."""
+    """A program that cannot be run. The message names the program, the place in it, and the problem."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One call: its place, its op, the id of what it queues, its fields with the defaults filled in, and the name of
-    the host thread that makes it (None: the main one).
+    """One call: its place, its op, the id of the operation that it queues, its fields with the defaults filled in, and
+    the name of the host thread that makes it (None: the main one).
     """
 
     index: int
@@ -39,7 +39,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A checked program. `buffers`, `streams` and `events` hold what is there before the first call."""
+    """A checked program. The `buffers`, `streams` and `events` exist before its first call."""
 
     id: str
     buffers: Mapping[str, Mapping[str, Any]]
@@ -50,7 +50,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """What a field must be; *refers* or *makes* is the kind of thing that it names."""
+    """The values that a field may have. *refers* is the kind of thing that it names, *makes* the kind it creates."""
 
     what: str
     fits: Callable[[Any], bool]
@@ -87,9 +87,7 @@ _FLAGS = _Field('"blocking" or "nonblocking"', lambda value: value in ("blocking
 _PRIORITY = replace(_INT, default=0)
 _TIMING = _Field("true or false", lambda value: isinstance(value, bool), True)
 _BLOCKING = replace(_TIMING, default=False)
-_NO_STREAM = _Field(
-    "the name of a stream", _text, None, refers="stream"
-)  # the calls that wait take none: it is ignored
+_NO_STREAM = _Field("the name of a stream", _text, None, refers="stream")  # ignored: calls that wait have no stream
 _COPY = {"dst": _MEMORY, "src": _MEMORY, "bytes": _COUNT, "dst_off": _OFFSET, "src_off": _OFFSET}
 _FILL = {"dst": _MEMORY, "bytes": _COUNT, "value": replace(_INT, default=0)}
 _ALLOCATE = {"name": _name("buffer", makes=True), "bytes": _BYTES}
@@ -165,9 +163,9 @@ OPS: Mapping[str, Mapping[str, _Field]] = {
     },
     "poke": {"addr": _ADDRESS, "stream": _STREAM},
 }
-_Known = dict[str, dict[str, None]]  # the names that there are, of each kind, in their order
+_Known = dict[str, dict[str, None]]  # the existing names of each kind, in their order
 _GRAPHS, _MANAGED = "stream capture and graphs", "managed memory"
-# Ops of measured programs that cannot be replayed yet, and what they need.
+# Ops of measured programs that cannot be replayed yet, and the features that they need.
 LATER: Mapping[str, str] = dict.fromkeys(
     (
         "begin_capture", "begin_capture_to", "end_capture", "is_capturing", "capture_info", "exchange_mode",
@@ -189,28 +187,30 @@ _EVENT_OPTIONS = {"timing": _TIMING, "blocking": _BLOCKING}
 
 
 def load(path: str | Path) -> list[Program | ProgramError]:
-    """The programs of the file at *path* ("-": the standard input), a list or a single one: each checked, or the error
-    that says what is wrong.
+    """Read the file at *path* ("-": standard input), which has one program or a list of them.
+
+    Returns:
+        For each program the checked program, or an error that says what is wrong with it.
 
     Raises:
-        ProgramError: the file cannot be read, is no UTF-8 or no JSON, or holds no programs at all.
+        ProgramError: the file cannot be read, is not UTF-8, is not JSON, or has no programs.
     """
     try:
         name, documents = read(path)
     except DocumentError as error:
         raise ProgramError(str(error)) from error
     if not documents:
-        raise ProgramError(f"{name}: holds no programs: its list is empty")
+        raise ProgramError(f"{name}: has no programs: its list is empty")
     if len(documents) == 1 and not isinstance(documents[0], dict | Odd):
-        raise ProgramError(f"{name}: must hold a program or a list of programs, not {short(documents[0])}")
+        raise ProgramError(f"{name}: must have a program or a list of programs, not {short(documents[0])}")
     return [_checked(entry, f"{name}: program {place}") for place, entry in enumerate(documents)]
 
 
 def parse(document: object, where: str = "program") -> Program:
-    """The program that *document*, decoded JSON, describes; *where* it is from is for messages.
+    """Return the program that *document*, decoded JSON, describes. *where* is its source, for messages.
 
     Raises:
-        ProgramError: it cannot run; the message names the program, the step and the field.
+        ProgramError: the program cannot run. The message names the program, the step and the field.
     """
     if not isinstance(document, dict):
         raise ProgramError(f"{where}: must be an object, not {short(document)}")
@@ -224,7 +224,7 @@ def parse(document: object, where: str = "program") -> Program:
     events = _declared(document, "events", _EVENT_OPTIONS, where)
     for name in ("legacy", "per_thread"):
         if name in streams:
-            raise ProgramError(f"{where}: streams.{name}: this stream is always there; leave it out")
+            raise ProgramError(f"{where}: streams.{name}: this stream always exists; do not declare it")
     entries = document.get("steps")
     if not isinstance(entries, list):
         _refuse(where, "steps", "a list of steps", document)
@@ -240,7 +240,7 @@ def parse(document: object, where: str = "program") -> Program:
         if step.id is not None:
             first = ids.setdefault(step.id, index)
             if first != index:
-                raise ProgramError(f"{where}: step {index}: id: {step.id!r} is the id of step {first} already")
+                raise ProgramError(f"{where}: step {index}: id: step {first} already has the id {step.id!r}")
         steps.append(step)
     return Program(id_, buffers, streams, events, tuple(steps))
 
@@ -263,13 +263,13 @@ def _step(index: int, entry: object, known: _Known, where: str) -> Step:
     where = f"{where} ({op})"
     if op in LATER:
         raise _not_yet(where, "op", LATER[op])
-    if "external" in entry:  # of record and wait
+    if "external" in entry:  # a field of record and wait
         raise _not_yet(where, "external", _GRAPHS)
     for name in ("id", "thread"):
         if name in entry and not _text(entry[name]):
             _refuse(where, name, _A_NAME, entry)
     options = {name: value for name, value in entry.items() if name not in ("op", "id", "thread")}
-    if op == "inc" and "name" in options and "buf" not in options:  # measured programs say both
+    if op == "inc" and "name" in options and "buf" not in options:  # measured programs use both
         options["buf"] = options.pop("name")
     return Step(index, op, entry.get("id"), _fields(options, OPS[op], known, where), entry.get("thread"))
 
@@ -284,7 +284,7 @@ def _declared(
 ) -> dict[str, dict[str, Any]]:
     things = document.get(section, {})
     if not isinstance(things, dict):
-        _refuse(where, section, "an object with a name for each", document)
+        _refuse(where, section, "an object whose keys are names", document)
     for name, options in things.items():
         if not _text(name):
             raise ProgramError(f"{where}: {section}: a key must be {_A_NAME}, not {short(name)}")
@@ -298,7 +298,7 @@ def _declared(
 
 
 def _fields(options: Mapping[str, Any], fields: Mapping[str, _Field], known: _Known, where: str) -> dict[str, Any]:
-    """*options* with defaults filled in; names that they make are *known* from now on."""
+    """Return *options* with defaults filled in, and add the names that they create to *known*."""
     for name in options:
         if name not in fields:
             meant = _meant(name, fields, fields) if fields else "there are no fields"
@@ -323,7 +323,7 @@ def _fields(options: Mapping[str, Any], fields: Mapping[str, _Field], known: _Kn
 
 
 def _meant(name: str, near: Iterable[str], all_: Iterable[str]) -> str:
-    """What somebody may have meant who wrote *name*: the nearest of *near*, or what there is."""
+    """Return a hint for the unknown *name*: the nearest of *near*, or a list of *all_*."""
     found = get_close_matches(name, near, 1) if len(name) <= _LONGEST else []
     return f"did you mean {found[0]}?" if found else f"there are {', '.join(all_)}"
 

@@ -1,4 +1,4 @@
-"""Replay: a stream program runs on a simulated device, and its times are written as measured programs have them."""
+"""Replay: run a stream program on a simulated device, and give its times in the form of measured programs."""
 
 from collections.abc import Sequence
 from contextvars import copy_context
@@ -20,17 +20,17 @@ from device_model.work import Copy, Fill, HostFunction
 from device_model.workers import Workers
 
 _KERNELS = ("launch", "inc", "touch")
-_GIVES = ("elapsed", "host_read", "get_priority", "priority_range", "malloc_async")  # an answer worth keeping
+_GIVES = ("elapsed", "host_read", "get_priority", "priority_range", "malloc_async")  # ops with an answer
 
 Spans = dict[int, tuple[int, int, str]]  # by the index of a step: start and end in ns, and the engine
 
 
 @dataclass(frozen=True, slots=True)
 class HostCall:
-    """What one step did to the host.
+    """The host's side of one step.
 
     *ret* is the code under the rules; *extra* is milliseconds for `elapsed`, [[start, end, status]] for a host function
-    or callback, the value for `host_read`, and so on: docs/programs.md lists it all.
+    or callback, the value for `host_read`, and so on: see docs/programs.md.
     """
 
     step: int
@@ -42,7 +42,7 @@ class HostCall:
 
 @dataclass(frozen=True, slots=True)
 class DeviceTime:
-    """When an operation ran, from the start of the program's first operation on."""
+    """When an operation ran, counted from the start of the program's first operation."""
 
     start_us: float
     end_us: float
@@ -51,9 +51,11 @@ class DeviceTime:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A program that ran; `makespan_us` is the return of a device sync that follows its last step. `log` has the
-    executions of each named kernel as [start, end] by the kernels' own clock, from the first kernel's start. `rules`
-    are the fault rules that were in force: they say what they saw and struck.
+    """A program that ran.
+
+    `makespan_us` is the time from the first call to the return of a device synchronisation after the last step. `log`
+    has the executions of each named kernel as [start, end] by the kernels' own clock, from the first kernel's start.
+    `rules` are the fault rules that were in force, each with the numbers of its matches and strikes.
     """
 
     program: Program
@@ -65,7 +67,7 @@ class Replay:
     rules: tuple[Rule, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """What `acl-py replay --json` writes."""
+        """Return the run in the form that `acl-py replay --json` writes."""
         calls = [
             {name: getattr(call, name) for name in ("step", "enter_us", "exit_us", "ret", "extra")}
             for call in self.host
@@ -90,14 +92,14 @@ def replay(
     rules: str | SyncRules | None = None,
     faults: Sequence[Fault] = (),
 ) -> Replay:
-    """Run *program* on a fresh simulation of *device* under *rules* (by default the device's own), with *faults*.
+    """Run *program* in a new simulation of *device* under *rules* (by default the device's own), with *faults*.
 
     Raises:
-        ProgramError: its buffers or streams do not fit; its host reads or writes memory that is none of its own, which
-            would crash it; or it takes longer than simulated time.
-        DeadlockError: a step waits for what never ends, or what a fault rule lets hang.
+        ProgramError: its buffers or streams do not fit; its host reads or writes memory that is not its own, which
+            would crash it; or it takes longer than simulated time lasts.
+        DeadlockError: a step waits for work that never ends, or that a fault rule lets hang.
     """
-    # In a context of its own: the current device and the last error of the caller are not the program's.
+    # In a new context: the program does not share the caller's current device and last error.
     return copy_context().run(_replay, program, device, rules, faults)
 
 
@@ -105,7 +107,7 @@ def _replay(
     program: Program, device: str | Path | DeviceProfile, rules: str | SyncRules | None, faults: Sequence[Fault]
 ) -> Replay:
     runtime, trace = build(Options(device, rules))
-    assert trace is not None, "build() records unless told otherwise"
+    assert trace is not None, "build() records by default"
     runtime.bridge = BlockingBridge(runtime, alone=True)
     looks = any(step.op == "host_read" for step in program.steps)
     runtime.workers = (Workers if looks else _LightWorkers)(runtime.scheduler, 1)
@@ -116,7 +118,7 @@ def _replay(
         guards = [Guard(runtime, [fault]) for fault in faults]
         calls = [player.play(step) for step in program.steps]
         for guard in guards:
-            guard.remove()  # the last synchronisation is not the program's
+            guard.remove()  # the last synchronisation is not part of the program
         injected = tuple(rule for guard in guards for rule in guard.rules)
         end = player.end()
         spans = player.spans(calls, trace)
@@ -127,26 +129,27 @@ def _replay(
 
 
 class _LightWorkers(Workers):
-    """Unless a program reads them nobody looks at the bytes of a replay, so large ones stay where they are: moving
-    them is 9 tenths of its time.
+    """Workers that do not move bytes.
+
+    A replay needs the bytes only if its program reads them, and moving large ones takes nine tenths of its time.
     """
 
     def run(self, op: Op) -> None:
-        """Let *op* take effect: all its checks, on no bytes."""
+        """Do all checks of *op*, but move no bytes."""
         work = op.work
-        assert isinstance(work, Copy | Fill), f"{op!r} is no copy and no fill"
+        assert isinstance(work, Copy | Fill), f"{op!r} is neither a copy nor a fill"
         nbytes, work.nbytes = work.nbytes, 0
         super().run(op)
         work.nbytes = nbytes
 
 
 def _host_calls(calls: list[Played]) -> list[HostCall]:
-    """The host's side, when all is over."""
+    """Return the host's side, after the program has ended."""
     return [HostCall(call.step.index, _us(call.enter_ns), _us(call.exit_ns), call.ret, _extra(call)) for call in calls]
 
 
 def _device_times(calls: list[Played], spans: Spans) -> dict[str, DeviceTime]:
-    """The device's side: each named step with the operations that were queued during its call."""
+    """Return the device's side: for each named step the operations that were queued during its call."""
     first = min((start for start, _, _ in spans.values()), default=0)
     return {
         id_: DeviceTime((start - first) / 1000, (end - first) / 1000, engine)
@@ -158,8 +161,8 @@ def _device_times(calls: list[Played], spans: Spans) -> dict[str, DeviceTime]:
 
 
 def _log(calls: list[Played], spans: Spans, latency: Latencies) -> dict[str, list[list[float]]]:
-    """When the blocks of each named kernel ran, by the clock that a kernel reads: from the start of its first block
-    to the end of the last.
+    """Return when the blocks of each named kernel ran, by the clock that a kernel reads: from the start of its first
+    block to the end of the last.
     """
     kernels = [
         (call.step.id, *spans[call.step.index][:2])

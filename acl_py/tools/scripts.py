@@ -1,10 +1,10 @@
-"""Scripts that say `import acl`, run as they are: what `acl-py run` does.
+"""`acl-py run`: run scripts that say `import acl`, unmodified.
 
-A script runs as `python script.py` would run it: as `__main__`, with its arguments and its folder on the path, with its
-output and its exit code. When all of it is over, its threads and its finalizers too, a summary goes to the standard
-error. A script that would hang on a card ends there and then, with exit code 3 and the reason.
+A script runs as `python script.py` would run it: as `__main__`, with its arguments, its folder on the path, its output
+and its exit code. When the script has ended, with its threads and its finalizers, a summary goes to standard error. A
+script that would hang on a card ends at that call, with exit code 3 and the reason.
 
-The exit code is the script's own unless that is 0; else 4 if calls failed and it is *strict* about them.
+The exit code is the script's own. If that is 0, calls failed and the run is *strict*, it is 4.
 """
 
 import atexit
@@ -28,7 +28,7 @@ _CALLS_FAILED = 4
 
 
 class ScriptError(Exception):
-    """There is no such script."""
+    """The script cannot be read."""
 
 
 def run(
@@ -39,15 +39,15 @@ def run(
     strict: bool = False,
     **options: Any,
 ) -> int:
-    """Run *script* with *arguments* in this process, which must end soon afterwards; gives its exit code. The files
-    *register* are run before it: they say what models and operators compute.
+    """Run *script* with *arguments* in this process, which must end soon afterwards, and return its exit code.
 
-    *options* are those of `acl_py.compat.acl.install`. A *strict* run gives 4 instead of 0 if the summary lists failed
-    calls. The summary comes when the script's threads, what it registered
-    with atexit and the finalizers of its globals are through: scripts free what they have in all of these.
+    The *register* files run first: they register the functions of models and operators. *options* are those of
+    `acl_py.compat.acl.install`. A *strict* run returns 4 instead of 0 if the summary lists failed calls. The summary
+    comes after the script's threads, its atexit functions and the finalizers of its globals, because scripts free
+    memory in all of these.
 
     Raises:
-        ScriptError: it cannot be read.
+        ScriptError: the script cannot be read.
     """
     try:
         source = script.read_bytes()
@@ -70,8 +70,12 @@ def run(
 
 
 def _end() -> int:
-    """What Python does when a script is through, but for its own pools; then the summary: how many calls failed."""
-    for thread in threading.enumerate():  # a join shows whom the main thread waits for: see threads.py
+    """Do what Python does at the end of a script, except for the threads of its pools. Then print the summary.
+
+    Returns:
+        The number of calls that failed.
+    """
+    for thread in threading.enumerate():  # join() shows which thread is awaited: see threads.py
         if not (thread is threading.current_thread() or thread.daemon or thread in pool._threads_queues):
             thread.join()
     atexit._run_exitfuncs()
@@ -81,7 +85,7 @@ def _end() -> int:
 
 
 def _execute(source: bytes, name: str) -> int:
-    """Run the *source* as `__main__`: the exit code."""
+    """Run *source* as `__main__`, and return its exit code."""
     main = ModuleType("__main__")
     main.__file__ = name
     vars(main).update(__builtins__=__builtins__, __cached__=None, __annotations__={})
@@ -93,7 +97,7 @@ def _execute(source: bytes, name: str) -> int:
     except KeyboardInterrupt as error:
         _show(error, name)
         return _INTERRUPTED
-    except DeadlockError as error:  # of a worker of a pool
+    except DeadlockError as error:  # raised in a worker of a pool
         hanging.show(error)
         return hanging.HUNG
     except BaseException as error:
@@ -122,8 +126,9 @@ def _code_of(end: SystemExit) -> int:
 
 
 def _show(error: BaseException, file: str) -> None:
-    """The traceback as Python shows it: from the first frame in *file*, without those that are ours. If a function of
-    the module refuses its arguments, it ends at the call.
+    """Print the traceback as Python would: from the first frame in *file*, without our own frames.
+
+    If a function of the module `acl` refuses its arguments, the traceback ends at the call.
     """
     inside: TracebackType | None = error.__traceback__
     while inside is not None and inside.tb_frame.f_code.co_filename != file:

@@ -1,4 +1,4 @@
-"""The recorder of operations and host calls, and what is made of it: a lane chart, a Chrome trace."""
+"""The recorder of operations and host calls, and the views of its traces: charts, Chrome traces, summaries."""
 
 from acl_py.trace.recorder import Call as Call
 from acl_py.trace.recorder import Operation as Operation

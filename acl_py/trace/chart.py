@@ -1,4 +1,4 @@
-"""The lane chart: a trace as text for a terminal, a row per stream and per engine, and one for the host."""
+"""The lane chart: a trace as text for a terminal, with a row for the host, for each stream and for each engine."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -26,16 +26,16 @@ _LOOKS = {
 
 
 def lanes(trace: Trace, width: int = 100, *, since_ns: int | None = None, until_ns: int | None = None) -> str:
-    """*trace* as plain text of at most *width* columns.
+    """Draw *trace* as plain text of at most *width* columns.
 
-    It shows the time from *since_ns* to *until_ns*: by default from the first call that queued something to the end of
-    the last operation and of the calls that waited for it, so that preparations take no room.
+    The chart shows the time from *since_ns* to *until_ns*. By default it begins with the first call that queued an
+    operation, so preparations take no columns, and ends with the last operation and the calls that waited for it.
     """
     return styled_lanes(trace, width, since_ns=since_ns, until_ns=until_ns).plain
 
 
 def styled_lanes(trace: Trace, width: int = 100, *, since_ns: int | None = None, until_ns: int | None = None) -> Text:
-    """The same with colours, for rich."""
+    """Draw the chart of `lanes` with colours, for rich."""
     ops, calls = trace.ops, trace.calls
     if not ops and not calls:
         return Text("nothing happened")
@@ -48,7 +48,7 @@ def styled_lanes(trace: Trace, width: int = 100, *, since_ns: int | None = None,
     return draw(rows, list(_LOOKS.values()), start, end, width)
 
 
-# --- what is shown
+# --- lanes and their spans
 
 
 def _interesting(ops: Sequence[Operation], calls: Sequence[Call], queued_by: Sequence[int | None]) -> tuple[int, int]:
@@ -62,7 +62,7 @@ def _interesting(ops: Sequence[Operation], calls: Sequence[Call], queued_by: Seq
 
 
 def _host_spans(ops: Sequence[Operation], calls: Sequence[Call], queued_by: Sequence[int | None]) -> list[Span]:
-    """Each call, in up to two parts: what the host did, and how long it was then held until something was done."""
+    """Return each call in up to two spans: the host works, and then waits for a completion."""
     waits_from: dict[int, int] = {}
     for op, index in zip(ops, queued_by, strict=True):
         if index is not None:
@@ -93,7 +93,7 @@ def _device_lanes(ops: Sequence[Operation]) -> Iterator[Lane]:
 
 
 def _engine_spans(ops: Sequence[Operation], *, by_stream: bool) -> list[Span]:
-    """What an engine did, called by names, or by streams where streams have lanes of their own."""
+    """Return the operations of an engine, labelled by name, or by stream if streams have lanes of their own."""
     if not by_stream:
         return [Span(op.start_ns, op.end_ns, _LOOKS[op.kind], op.name) for op in ops]
     spans: list[Span] = []
@@ -111,7 +111,7 @@ def _engine_spans(ops: Sequence[Operation], *, by_stream: bool) -> list[Span]:
 
 
 def _side_by_side(ops: Sequence[Operation], end: int) -> Span:
-    """Operations that overlap on one engine, as kernels do."""
+    """Return one span for operations that overlap on one engine, as kernels do."""
     streams = list(dict.fromkeys(op.stream.removeprefix("stream ") for op in ops))
     look = _LOOKS[ops[0].kind]
     name = "+".join(streams) if len(streams) <= _MAX_NAMES else f"{len(ops)} {look.many}"

@@ -1,15 +1,16 @@
 """The Chrome trace: one JSON file that Perfetto and chrome://tracing open.
 
-A process for the host with its calls, a process per device with a lane per engine and stream, and an arrow from each
-call to what it queued. What fault rules have struck is an instant in a lane of the host. Where the trace has the
-instructions of core kernels, the device also has a lane per core and pipe. Three rules that viewers do not tell but
-punish:
+The host is a process with its calls. Each device is a process with a lane per engine and stream. An arrow leads from
+each call to the operation that it queued. A strike of a fault rule is an instant in a lane of the host. If the trace
+has instructions of core kernels, the device also has a lane per core and pipe.
 
-* Of two slices of one lane that overlap without nesting the later is dropped in silence. So a slice goes to the first
-  lane of its kind that is free; more than one is needed only where tasks wait at the same time.
+Viewers enforce three rules without an error message:
+
+* If two slices of one lane overlap without nesting, the later one is dropped. So a slice goes to the first free lane of
+  its kind. A second lane is needed only if tasks wait at the same time.
 * Ids of flows are integers, and the end of a flow needs `"bp": "e"` to bind to the slice that begins there.
 * Times are floating-point microseconds. Counted from the start of the simulation they keep every nanosecond; counted
-  from 1970 they do not.
+  from 1970 they would not.
 """
 
 import json
@@ -26,13 +27,13 @@ from acl_py.trace.recorder import Call, Operation, Strike, Trace
 Event = dict[str, Any]
 _Slot = tuple[int, int]  # process, lane
 
-_HOST = 1  # a process; 0 has a meaning of its own in some viewers
+_HOST = 1  # a process; some viewers treat 0 specially
 _FIRST_DEVICE = 2
-_FAULTS: _Slot = (_HOST, 0)  # the lane of what fault rules have struck
+_FAULTS: _Slot = (_HOST, 0)  # the lane of strikes of fault rules
 
 
 def write(trace: Trace, path: str | Path) -> None:
-    """Write *trace* to *path*, an event per line."""
+    """Write *trace* to the file *path*, one event per line."""
     with Path(path).open("w", encoding="utf-8") as file:
         file.write('{"displayTimeUnit": "ns", "traceEvents": [\n')
         file.write(",\n".join(json.dumps(event) for event in events(trace)))
@@ -40,7 +41,7 @@ def write(trace: Trace, path: str | Path) -> None:
 
 
 def events(trace: Trace) -> list[Event]:
-    """The events of *trace*: the names of processes and lanes, then slices and flows in the order of their times."""
+    """Return the events of *trace*: names of processes and lanes, then slices and flows in order of time."""
     ops, calls = trace.ops, trace.calls
     names: list[Event] = []
     call_slots = _call_slots(calls, names)
@@ -53,7 +54,7 @@ def events(trace: Trace) -> list[Event]:
     if trace.strikes:
         names.append(_name("thread_name", _FAULTS, "faults"))
         timed += [(strike.at_ns, _strike(strike)) for strike in trace.strikes]
-    # Behind the slices, and the sort is stable: at one instant a slice must come before the flow that binds to it.
+    # After the slices. The sort is stable: at one instant a slice must precede the flow that binds to it.
     for flow, (op, slot, index) in enumerate(zip(ops, op_slots, queuing_calls(ops, calls), strict=True), start=1):
         if index is not None:
             timed.append((calls[index].enter_ns, _flow("s", flow, calls[index].enter_ns, call_slots[index])))
@@ -63,7 +64,7 @@ def events(trace: Trace) -> list[Event]:
 
 
 def _call_slots(calls: Sequence[Call], names: list[Event]) -> list[_Slot]:
-    """Where each call goes; tells the *names*."""
+    """Return the slot of each call, and append the names of lanes to *names*."""
     lanes = _lanes([(call.enter_ns, call.exit_ns) for call in calls])
     names.append(_name("process_name", (_HOST, 0), "host"))
     names += [_name("thread_name", (_HOST, lane + 1), _numbered("calls", lane)) for lane in sorted(set(lanes))]
@@ -71,7 +72,7 @@ def _call_slots(calls: Sequence[Call], names: list[Event]) -> list[_Slot]:
 
 
 def _op_slots(ops: Sequence[Operation], names: list[Event]) -> list[_Slot]:
-    """Where each operation goes; tells the *names*."""
+    """Return the slot of each operation, and append the names of lanes to *names*."""
     groups: dict[tuple[int, int, tuple[int, str]], list[int]] = {}
     for index, op in enumerate(ops):
         key = op.device, ENGINE_ORDER.index(op.engine), stream_order(op.stream)
@@ -97,7 +98,7 @@ def _op_slots(ops: Sequence[Operation], names: list[Event]) -> list[_Slot]:
 def _core_slices(
     ops: Sequence[Operation], rows: Sequence[CoreInstruction], op_slots: Sequence[_Slot], names: list[Event]
 ) -> list[tuple[float, Event]]:
-    """The instructions of core kernels, each with its time; their lanes stand below those of their device's engines."""
+    """Yield the instructions of core kernels with their times, in lanes below those of the device's engines."""
     groups: dict[tuple[int, tuple[str, int], int], list[int]] = {}
     for index, row in enumerate(rows):
         core_type, core = row.core.split()
@@ -122,9 +123,9 @@ def _core_slices(
 
 
 def _lanes(spans: Sequence[tuple[float, float]]) -> list[int]:
-    """For each span, a beginning and an end, the first lane that is free: no two spans of a lane overlap."""
+    """Return the first free lane for each span (beginning, end), so that no two spans of a lane overlap."""
     lanes = [0] * len(spans)
-    busy: list[tuple[float, int]] = []  # heaps: (until, lane), and lanes
+    busy: list[tuple[float, int]] = []  # a heap of (end, lane)
     free: list[int] = []
     for index in sorted(range(len(spans)), key=spans.__getitem__):
         begin, end = spans[index]

@@ -1,8 +1,9 @@
-"""Lanes of spans, drawn as text for a terminal: what the charts have in common.
+"""Lanes of spans, drawn as text for a terminal: the common part of the charts.
 
-A column is a slice of time. In each lane it belongs to whatever filled most of it, and a run of columns with one owner
-is a bar, with its name where there is room. Neighbours too short for their names become one bar that says how many they
-are, so the same chart shows four spans or four thousand. Colour may be added and is never needed.
+A column is a slice of time. In each lane a column belongs to the span that filled most of it. A run of columns with one
+owner is a bar, with its name if it fits. Neighbours that are too short for their names become one bar that says how
+many they are, so the same chart shows four spans or four thousand. Colours may be added, but the chart does not need
+them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,20 +12,20 @@ from typing import NamedTuple
 
 from rich.text import Text
 
-_TICK_COLUMNS = 12  # at least so far apart
+_TICK_COLUMNS = 12  # the least distance of two ticks
 _SHARE_COLUMNS = 6
 _LEAST_COLUMNS = 20
 
 
 class Look(NamedTuple):
-    """How one kind of thing is drawn, in columns at least half full and in others, and what it is called.
+    """How one kind of span is drawn, in columns that it fills at least half and in others, and its name in the legend.
 
-    What is *behind* shows only where nothing else fills a column, and does not count as busy.
+    A look that is *behind* shows only in columns that nothing else fills, and does not count as busy.
     """
 
     full: str
-    begins: str  # a thin column at the left end of a bar
-    thin: str  # elsewhere
+    begins: str  # a column that is filled less than half, at the left end of a bar
+    thin: str  # such a column elsewhere
     style: str
     legend: str
     many: str
@@ -32,7 +33,7 @@ class Look(NamedTuple):
 
 
 class Span(NamedTuple):
-    """Something that lasts: what it looks like and is called, and how many things it stands for."""
+    """Something that lasts: its look, its name, and the number of things that it stands for."""
 
     start: int
     end: int
@@ -42,14 +43,14 @@ class Span(NamedTuple):
 
 
 class Lane(NamedTuple):
-    """Spans that are drawn in one line."""
+    """Spans that are drawn in one row."""
 
     label: str
     spans: Sequence[Span]
 
 
 class _Window(NamedTuple):
-    """The time that is shown: *columns* from *start* to *end*."""
+    """The time that the chart shows: *columns* from *start* to *end*."""
 
     start: int
     end: int
@@ -63,7 +64,7 @@ class _Window(NamedTuple):
 
 
 class _Bar(NamedTuple):
-    """Columns *first* to *last* of one look, and what to write on them."""
+    """Columns *first* to *last* of one look, and their label."""
 
     first: int
     last: int
@@ -72,7 +73,7 @@ class _Bar(NamedTuple):
 
 
 def draw(lanes: Sequence[Lane], looks: Sequence[Look], start: int, end: int, width: int) -> Text:
-    """*lanes* from *start* to *end* nanoseconds in at most *width* columns, between an axis and a legend of *looks*."""
+    """Draw *lanes* from *start* to *end* nanoseconds in at most *width* columns, with an axis and a legend."""
     margin = max(len(lane.label) for lane in lanes) + 2
     window = _Window(start, max(end, start + 1), max(width - margin - _SHARE_COLUMNS, _LEAST_COLUMNS))
     lines = [_axis(window, margin)]
@@ -87,7 +88,7 @@ def draw(lanes: Sequence[Lane], looks: Sequence[Look], start: int, end: int, wid
 
 
 class _Column:
-    """What happens in one column: nanoseconds by owner, an index of a span."""
+    """One column: nanoseconds by owner, which is the index of a span."""
 
     __slots__ = ("busy_ns", "owner", "owner_ns", "waiting_ns")
 
@@ -100,7 +101,7 @@ class _Column:
 
 def _columns(spans: Sequence[Span], window: _Window) -> list[_Column]:
     columns = [_Column() for _ in range(window.columns)]
-    # Waits last: where tasks share the host, a wait of one is not what the host does while another calls.
+    # Waits come last: if tasks share the host and one waits while another makes a call, the host makes a call.
     for index in sorted(range(len(spans)), key=lambda index: (spans[index].look.behind, spans[index].start)):
         span = spans[index]
         if span.start >= window.end or span.end < window.start:
@@ -131,7 +132,7 @@ def _bars(spans: Sequence[Span], columns: Sequence[_Column], window: _Window) ->
 
 
 def _merged(bars: Sequence[_Bar], spans: Sequence[Span], window: _Window) -> Iterator[_Bar]:
-    """Neighbours of one look that are too short for their names, made one bar that says how many they are."""
+    """Join neighbours of one look that are too short for their names to one bar that says how many they are."""
     middles = [(window.column((span.start + span.end) // 2), span) for span in spans]
     run: list[_Bar] = []
     for bar in bars:
@@ -195,7 +196,7 @@ def _bar(bar: _Bar, columns: Sequence[_Column], window: _Window, touches: bool) 
 
 
 def _busy_ns(spans: Sequence[Span], window: _Window) -> int:
-    """How long at least one of *spans* lasted, inside the window."""
+    """Return for how many nanoseconds of the window at least one of *spans* lasts."""
     busy, reached = 0, window.start
     for span in sorted(spans):
         begin, end = max(span.start, reached), min(span.end, window.end)
@@ -223,7 +224,7 @@ def _axis(window: _Window, margin: int) -> Text:
 
 
 def _step(window: _Window) -> int:
-    """Nanoseconds between two ticks: 1, 2 or 5 times a power of ten."""
+    """Return the nanoseconds between two ticks: 1, 2 or 5 times a power of ten."""
     step = 1
     while True:
         for factor in (1, 2, 5):

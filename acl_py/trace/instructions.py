@@ -1,7 +1,7 @@
-"""The instructions of core kernels in a trace: a packed row each, decoded when somebody looks.
+"""The instructions of core kernels in a trace: a packed row each, decoded when they are read.
 
-A launch may make millions of them, so of each a limited number is kept: whole blocks in their order, and of the last
-one as much as there is room for. How many were left out is told.
+A launch may have millions of instructions, so a limited number is kept of each launch: whole blocks in their order, and
+the beginning of the last one. The trace also has the number of instructions that were left out.
 """
 
 from io import BytesIO
@@ -23,9 +23,9 @@ class CoreInstruction(NamedTuple):
     "wait", "barrier" ...
 
     *operation* is the index of the launch in `Trace.ops`, *waited_for* that of another instruction in
-    `Trace.instructions`: the set of a wait, or the last one that used the bytes of a vector instruction; None where
-    there is none or it was left out. Times in nanoseconds of simulated time, with fractions; *bytes* is what it moved
-    to or from GM; *site* the line of the kernel.
+    `Trace.instructions`: the set of a wait, or the last one that used the bytes of a vector instruction; None if
+    there is none or it was left out. Times in nanoseconds of simulated time, with fractions; *bytes* are those moved
+    to or from GM; *site* is the line of the kernel.
     """
 
     operation: int
@@ -42,7 +42,7 @@ class CoreInstruction(NamedTuple):
 
 
 class Instructions:
-    """Up to *limit* instructions of each launch."""
+    """Stores up to *limit* instructions of each launch."""
 
     __slots__ = ("_labels", "_limit", "_numbers", "_programs", "_rows")
 
@@ -50,12 +50,12 @@ class Instructions:
         self._limit = limit
         self._rows = BytesIO()
         self._programs: list[tuple[int, str, int]] = []  # operation, core, block
-        # By the identity of the code object, for hashing one reads all of it; the site keeps it alive.
+        # By the identity of the code object, because hashing a code object reads all of it; the site keeps it alive.
         self._numbers: dict[tuple[str, Pipe, int, int], int] = {}
         self._labels: list[tuple[str, str, str, Site]] = []  # by number: pipe, kind, name, site
 
     def note(self, operation: int, start_ns: int, result: "Result") -> int:
-        """Keep instructions of *result*, which began at *start_ns*; returns how many were left out."""
+        """Store instructions of *result*, which began at *start_ns*, and return how many were left out."""
         if not self._limit:
             return 0
         timeline = result.timeline

@@ -1,4 +1,4 @@
-"""The pipe chart: what one core did in a launch, as text for a terminal, a row per pipe.
+"""The pipe chart: one core in one launch, as text for a terminal, with a row per pipe.
 
 It needs a trace that keeps instructions: `simulate(instructions=...)`.
 """
@@ -26,10 +26,10 @@ _HELD = Look("░", "·", "·", "bright_black", "held by a flag or barrier", "wa
 
 
 def lanes(trace: Trace, width: int = 100, *, operation: int | None = None, core: str | None = None) -> str:
-    """What *core* ("AIV 0") did in the launch that is number *operation* of `trace.ops`, in at most *width* columns.
+    """Draw the pipes of *core* ("AIV 0") in launch `trace.ops[operation]`, in at most *width* columns.
 
-    By default the first core of the last launch. Time counts from its first instruction, for the cores of a launch do
-    not start together. Raises ValueError if the trace has nothing of it.
+    By default it draws the first core of the last launch. Time is counted from the core's first instruction, because
+    the cores of a launch do not start together. Raises ValueError if the trace has no instructions of it.
     """
     return styled_lanes(trace, width, operation=operation, core=core).plain
 
@@ -42,7 +42,7 @@ def styled_lanes(
     core: str | None = None,
     span_ns: float | None = None,
 ) -> Text:
-    """The same with colours, for rich, and for *span_ns* nanoseconds; by default to its last instruction."""
+    """Draw the chart of `lanes` with colours, for rich: *span_ns* nanoseconds, by default to the last instruction."""
     rows = trace.instructions
     if operation is None and rows:
         operation = rows[-1].operation

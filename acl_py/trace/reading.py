@@ -1,8 +1,9 @@
-"""Reading a trace: what its views need beyond the rows. The order of engines and streams, and which call queued what.
+"""Reading a trace: the order of engines and streams, and the call that queued an operation.
 
-The recorder keeps no column for the call of an operation, for it can be told afterwards: a plain verb returns at the
-instant at which its operation is queued, and a copy through pageable memory queues its chunks while it lasts. So it is
-the call at the same line, of a verb that queues such operations, that was under way at that instant.
+The recorder has no column for the call of an operation, because it can be found afterwards. A plain verb returns at the
+instant at which its operation is queued, and a copy through pageable memory queues its chunks while it lasts. So the
+call of an operation is the one that was made at the same line, by a verb that queues such operations, and that was in
+progress at that instant.
 """
 
 from bisect import bisect_left
@@ -21,18 +22,18 @@ _VERBS = {
 
 
 def stream_order(stream: str) -> tuple[int, str]:
-    """A sort key: the default streams first, then the others by number."""
+    """Return a sort key: default streams first, then the others by number."""
     number = stream.removeprefix("stream ")
     return (int(number) if number.isdecimal() else 0, stream)
 
 
 def site_of_call(call: Call) -> str:
-    """The line of *call* as operations say it: "file.py:12"."""
+    """Return the line of *call* in the form of `Operation.site`: "file.py:12"."""
     return f"{Path(call.file).name}:{call.line}"
 
 
 def queuing_calls(ops: Sequence[Operation], calls: Sequence[Call]) -> list[int | None]:
-    """For each of *ops* the index of the call that queued it in *calls*, which are in order of their exits."""
+    """Return for each of *ops* the index in *calls* of the call that queued it. Calls are in order of their exits."""
     by_line: dict[tuple[str, int], list[int]] = {}
     for index, call in enumerate(calls):
         by_line.setdefault((call.file, call.line), []).append(index)

@@ -1,9 +1,10 @@
-"""The recorder: every operation and every host call as one packed row each, decoded when somebody looks.
+"""The recorder: a packed row for each operation and each host call, decoded when it is read.
 
-A row of an operation takes 44 bytes, one of a call 20: times and sizes, and the number of what they have in common
-with other rows. Numbers are given as things come, so a trace is the same for every run, and holds no address.
+A row of an operation takes 44 bytes, a row of a call 20. It has times and sizes, and a number that stands for the
+values that many rows share (stream, call site, label). Numbers are given in the order in which the values first appear,
+so a trace is the same for every run and contains no address.
 
-Of a core kernel the trace keeps how busy its pipes were, and on demand its instructions (instructions.py).
+For a core kernel the trace has how busy its pipes were, and on demand its instructions (instructions.py).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -38,10 +39,11 @@ ENGINES = {
 
 
 class CoreRun(NamedTuple):
-    """What the cores of a core kernel did in *blocks* blocks.
+    """The run of a core kernel on its cores, in *blocks* blocks.
 
     *busy_us* has microseconds by the profiler's names (aiv_time, vec, scalar, mte2, ...), the mean over the cores in
-    use. *findings* says what is wrong with it. *left_out* instructions exceed the limit of the trace.
+    use. *findings* describe mistakes in the kernel. *left_out* is the number of instructions beyond the limit of
+    the trace.
     """
 
     blocks: int
@@ -53,7 +55,7 @@ class CoreRun(NamedTuple):
 class Operation(NamedTuple):
     """One operation on a device. Times in nanoseconds; *site* is the line that submitted it, as "file.py:12".
 
-    *cores* tells more about a core kernel.
+    *cores* has more about a core kernel, and is None for other operations.
     """
 
     name: str
@@ -80,8 +82,9 @@ class Call(NamedTuple):
 
 
 class Strike(NamedTuple):
-    """A fault rule struck, at *at_ns*: a call or an operation, by its *name*. An operation was about to be queued, at
-    *site*. *rule* is the rule as it was written, and *made* the line that made it.
+    """A fault rule struck a call or an operation called *name*, at *at_ns*.
+
+    *site* is the line that queues the operation. *rule* is the text of the rule, and *made* the line that made it.
     """
 
     at_ns: int
@@ -92,7 +95,7 @@ class Strike(NamedTuple):
 
 
 class _Numbers(dict[_K, int]):
-    """Numbers for things, from 0, in the order in which they come."""
+    """Numbers for values, from 0, in the order in which they first appear."""
 
     __slots__ = ()
 
@@ -104,8 +107,8 @@ class _Numbers(dict[_K, int]):
 class Trace(Observer):
     """All operations and calls of a simulation; `ops` and `calls` are lists of records, in order of their end.
 
-    What it overrides of an observer are functions made for one trace, not methods: a closure reaches its variables
-    faster, and these two are all that a trace costs.
+    `op_ended` and `call` of this observer are functions made for one trace, not methods. A closure reaches its
+    variables faster, and these two functions are the whole cost of a trace.
     """
 
     __slots__ = ("_call_numbers", "_calls", "_core_runs", "_instructions", "_op_numbers", "_ops", "_unfinished",
@@ -115,8 +118,8 @@ class Trace(Observer):
     call: Callable[[str, int, int, object], None]  # type: ignore[assignment]
 
     def __init__(self, unfinished: Callable[[], Iterable[Op]] = tuple, *, instructions: int = 0) -> None:
-        """*instructions* is how many instructions of each core kernel are kept."""
-        self._unfinished = unfinished  # operations that have not ended: their calls are told of nowhere else
+        """*instructions* is the number of instructions to keep of each core kernel."""
+        self._unfinished = unfinished  # operations that have not ended: only they know their calls
         self._ops, self._calls = BytesIO(), BytesIO()
         self._op_numbers: _Numbers[tuple[Stream, object, Label]] = _Numbers()
         self._call_numbers: _Numbers[tuple[str, object]] = _Numbers()
@@ -124,7 +127,7 @@ class Trace(Observer):
         self.call = _call_writer(self._calls.write, self._call_numbers)
         self._core_runs: dict[int, CoreRun] = {}  # by the index of the operation
         self._instructions = Instructions(instructions)
-        self.strikes: list[Strike] = []  # what fault rules have struck, in order
+        self.strikes: list[Strike] = []  # of fault rules, in order
 
     def __repr__(self) -> str:
         return f"<Trace of {len(self)} operations>"
@@ -148,22 +151,22 @@ class Trace(Observer):
 
     @property
     def instructions(self) -> list[CoreInstruction]:
-        """The instructions of core kernels that were kept: launch by launch, block by block, in the order of issue."""
+        """The instructions of core kernels that were kept: by launch, then by block, in the order of issue."""
         return self._instructions.decoded()
 
     def ran(self, op: Op, result: "Result") -> None:
-        """Note what the cores did; this comes right behind the row of the operation."""
-        if result.timeline is None:  # it was stopped
+        """Store the run of the cores; this follows the row of the operation."""
+        if result.timeline is None:  # the launch was stopped
             return
         index = len(self) - 1
         left_out = self._instructions.note(index, op.start_ns, result)
         findings = tuple(map(str, result.findings))
         work = op.work
-        assert isinstance(work, CoreKernel), f"{op!r} is no core kernel"
+        assert isinstance(work, CoreKernel), f"{op!r} is not a core kernel"
         self._core_runs[index] = CoreRun(work.blocks, result.timeline.busy_us, findings, left_out)
 
     def fault(self, rule: Rule, subject: Op | str, at_ns: int) -> None:
-        """Note a strike."""
+        """Store a strike."""
         name, site = (subject, "") if isinstance(subject, str) else (subject.work.label.name, str(subject.site))
         self.strikes.append(Strike(at_ns, rule.text, str(rule.made), name, site))
 
@@ -199,7 +202,7 @@ def _op_writer(write: _Write, numbers: _Numbers[tuple[Stream, object, Label]]) -
     pack = _OP.pack
 
     def op_ended(op: Op) -> None:
-        """Note a row."""
+        """Store a row."""
         number = numbers[op.stream, op.site, op.work.label]
         write(pack(number, op.called_ns, op.queued_ns, op.start_ns, op.end_ns, op.nbytes))
 
@@ -210,14 +213,14 @@ def _call_writer(write: _Write, numbers: _Numbers[tuple[str, object]]) -> Callab
     pack = _CALL.pack
 
     def call(name: str, enter_ns: int, exit_ns: int, site: object) -> None:
-        """Note a row."""
+        """Store a row."""
         write(pack(numbers[name, site], enter_ns, exit_ns))
 
     return call
 
 
 def verb_of(op: Op) -> str:
-    """The call that queued *op* and did nothing else."""
+    """Return the name of the verb that queued *op* and did nothing else."""
     return _verb(op.work.label)
 
 

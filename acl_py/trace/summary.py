@@ -1,4 +1,4 @@
-"""A summary of a simulation for people: time, engines, streams, waits, leaks."""
+"""The report of a simulation as text: time, engines, streams, waits, leaks."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from acl_py.runtime.runtime import Runtime
 
 _WAITS = ("SynchronizeStream", "SynchronizeDevice", "SynchronizeEvent")
-_LONGEST = 5  # places where the host waited longest
-_SHOWN = 20  # engines, or streams, and leaks
+_LONGEST = 5  # the most places in the list of waits
+_SHOWN = 20  # the most engines, streams or leaks in a list
 
 
 def summarize(runtime: "Runtime", trace: Trace | None, findings: Iterable[object], leaks: Sequence[str]) -> str:
-    """The report of a simulation as plain text."""
+    """Return the report of a simulation as plain text."""
     now = runtime.host_ns
     lines = [f"{runtime.profile.name}, rules {runtime.rules.name}: {now / 1000:,.1f} us of simulated time"]
     if trace is not None:
@@ -27,20 +27,22 @@ def summarize(runtime: "Runtime", trace: Trace | None, findings: Iterable[object
     left = len(runtime.unfinished())
     if left:
         has = "has" if left == 1 else "have"
-        lines.append(f"  {_count(left, 'operation')} {has} not ended: synchronise before the end to see them all run")
+        lines.append(
+            f"  {_count(left, 'operation')} {has} not ended: synchronise before the program ends to let them run"
+        )
     lines += [f"  finding: {mistake}" for mistake in findings]
     return "\n".join([*lines, *told(leaks)])
 
 
 def told(leaks: Sequence[str]) -> Iterator[str]:
-    """A line for each of the first *leaks*, and how many more there are."""
+    """Yield a line for each of the first *leaks*, and one with the number of the others."""
     yield from (f"  leak: {leak}" for leak in leaks[:_SHOWN])
     if len(leaks) > _SHOWN:
         yield f"  and {len(leaks) - _SHOWN:,} more leaks"
 
 
 def _use(ops: Sequence[Operation], user: Callable[[Operation], str], now: int) -> Iterator[str]:
-    """A line for each engine, or stream: how much it did. Its operations may overlap, so a share may exceed 100 %."""
+    """Yield a line of totals for each engine or stream. Operations may overlap, so a share may exceed 100 %."""
     busy: dict[str, list[int]] = {}
     for op in ops:
         total = busy.setdefault(user(op), [0, 0, 0])
@@ -53,21 +55,21 @@ def _use(ops: Sequence[Operation], user: Callable[[Operation], str], now: int) -
         share = f"{100 * time / now:.0f} %" if now else "-"
         yield f"  {name}: {_count(count, 'operation')}, {time / 1000:,.1f} us ({share} of the time), {nbytes:,} bytes"
     if len(busy) > _SHOWN:
-        yield f"  and {len(busy) - _SHOWN:,} that were less busy"
+        yield f"  and {len(busy) - _SHOWN:,} others that were less busy"
 
 
 def _place(stream: str) -> str:
-    """The stream, but that of synchronous copies under rules where these go past all streams is none."""
+    """Return the name of the stream, or "outside the streams" for copies that are in no stream."""
     return stream.replace("no stream", "outside the streams")
 
 
 def _in_order(name: str) -> list[tuple[int, str]]:
-    """Stream 2 before stream 10."""
+    """Return a sort key that puts stream 2 before stream 10."""
     return [(int(word), "") if word.isdigit() else (-1, word) for word in name.split()]
 
 
 def _waits(calls: Sequence[Call]) -> Iterator[str]:
-    """How long the host synchronised, and where longest."""
+    """Yield how long the host synchronised, and the lines where it took longest."""
     waits = [call for call in calls if call.name.startswith(_WAITS)]
     total = sum(call.exit_ns - call.enter_ns for call in waits)
     yield f"  host: {_count(len(calls), 'call')}, {total / 1000:,.1f} us in {_count(len(waits), 'synchronisation')}"
@@ -84,7 +86,7 @@ def _waits(calls: Sequence[Call]) -> Iterator[str]:
 
 
 def _core_kernels(ops: Sequence[Operation]) -> Iterator[str]:
-    """A line per core kernel: how busy the pipes of its cores were, on average, by the names of the profiler."""
+    """Yield a line per core kernel: how busy the pipes of its cores were on average, by the profiler's names."""
     by_name: dict[str, list[tuple[Operation, CoreRun]]] = {}
     for op in ops:
         if op.cores is not None:

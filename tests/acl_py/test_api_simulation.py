@@ -213,7 +213,7 @@ async def test_the_report_tells_time_engines_waits_leaks_and_what_did_not_end():
         "  legacy of device 0: 1 operation, 1.0 us (17 % of the time), 1,000 bytes",
         "  host: 5 calls, 3.0 us in 1 synchronisation",
         f"    SynchronizeDevice() at test_api_simulation.py:{line}: once, 3.0 us",
-        "  1 operation has not ended: synchronise before the end to see them all run",
+        "  1 operation has not ended: synchronise before the program ends to let them run",
         f"  leak: <Allocation device 1000 B allocation 1 made at {x.allocation.made}> was never freed",
         f"  leak: <Allocation pinned 1000 B allocation 2 made at {host.allocation.made}> was never freed",
     ]
@@ -310,7 +310,7 @@ async def test_the_report_of_many_streams_and_many_leaks_is_short():
     lines = sim.report().splitlines()
     streams = [line.split()[1] for line in lines if line.startswith("  stream ")]
     assert streams == [str(number) for number in range(11, 31)]
-    assert "  and 10 that were less busy" in lines
+    assert "  and 10 others that were less busy" in lines
     assert sum("leak: " in line for line in lines) == 20
     assert lines[-1] == "  and 10 more leaks"
 

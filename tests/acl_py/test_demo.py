@@ -10,7 +10,7 @@ def test_the_demo_draws_four_timelines_and_compares_them(capsys):
     text = capsys.readouterr().out
     assert "\x1b" not in text  # not a terminal
     assert max(map(len, text.splitlines())) <= 100
-    assert re.findall(r"^\d  (.*?) {3,}.*result as NumPy's$", text, re.MULTILINE) == [
+    assert re.findall(r"^\d  (.*?) {3,}.*same result as NumPy$", text, re.MULTILINE) == [
         "synchronous, pageable memory",
         "asynchronous, pageable memory",
         "asynchronous, pinned memory",

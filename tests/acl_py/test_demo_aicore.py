@@ -15,7 +15,7 @@ def test_the_demo_draws_two_timelines_and_compares_them(capsys):
     text = capsys.readouterr().out
     assert "\x1b" not in text  # not a terminal
     assert max(map(len, text.splitlines())) <= 100
-    headings = re.findall(r"^\d  (.*?) {3,}([\d.]+) us, result as NumPy's$", text, re.MULTILINE)
+    headings = re.findall(r"^\d  (.*?) {3,}([\d.]+) us, same result as NumPy$", text, re.MULTILINE)
     assert [title for title, _ in headings] == ["one buffer per queue", "two buffers per queue"]
     single, double = (float(us) for _, us in headings)
     assert single > double

@@ -81,7 +81,7 @@ def test_a_chrome_trace_of_one_program(file, tmp_path):
     assert json.loads(out.read_text())["traceEvents"]
     result = acl_py("replay", file(GOOD, GOOD), "--trace", str(out))
     assert result.exit_code == 1
-    assert "--trace shows one program, and 2 ran" in result.stderr
+    assert "--trace writes the trace of one program, but 2 ran" in result.stderr
 
 
 def test_an_output_that_cannot_be_written_is_said(file, tmp_path):
@@ -134,9 +134,9 @@ def test_faults_strike_a_replay_and_say_how_often(file, tmp_path):
     assert result.exit_code == 0, result.stderr
     assert [call["ret"] for call in json.loads(out.read_text())[0]["host"]] == [2, 0, 0, 214]
     assert result.stdout.splitlines()[-3:] == [
-        "faulty: fail(call='Malloc', kind='OUT_OF_MEMORY') has struck 1 of the 1 that it saw",
-        "faulty: fail(op='kernel', nth=1, code=214) has struck 1 of the 1 that it saw",
-        "faulty: delay(call='Free*', us=5) has struck 0 of the 0 that it saw",
+        "faulty: fail(call='Malloc', kind='OUT_OF_MEMORY') struck 1 of 1 matches",
+        "faulty: fail(op='kernel', nth=1, code=214) struck 1 of 1 matches",
+        "faulty: delay(call='Free*', us=5) struck 0 of 0 matches",
     ]
 
 

@@ -132,14 +132,14 @@ def test_the_host_sees_an_unfinished_copy_only_when_it_is_over():
     ("steps", "problem"),
     [
         ([{"op": "host_read", "buf": "d"}], "step 0 (host_read): buf: 'd' is device memory"),
-        ([{"op": "host_touch", "buf": "g", "bytes": MIB + 1}], f"'g' has {MIB} bytes, and {MIB + 1} are touched"),
+        ([{"op": "host_touch", "buf": "g", "bytes": MIB + 1}], f"'g' has {MIB} bytes, and the step touches {MIB + 1}"),
         (
             [
                 {"op": "malloc_host", "name": "x", "bytes": 64},
                 {"op": "free_host", "name": "x"},
                 {"op": "host_write", "buf": "x", "value": 1},
             ],
-            "step 2 (host_write): buf: 'x' is freed",
+            "step 2 (host_write): buf: 'x' was freed",
         ),
         (
             [{"op": "malloc", "name": "x", "bytes": 1 << 60}, {"op": "host_read", "buf": "x"}],

@@ -79,13 +79,13 @@ def test_a_time_that_is_none_is_refused(tmp_path, us, shown):
 def test_nesting_of_100_000_is_refused_and_the_others_run(tmp_path, brackets):
     begin, end = ('{"a":', "}") if brackets == "{}" else "[]"
     deep = begin * 100_000 + "1" + end * 100_000
-    expected = "program 1: must be an object, not JSON that is nested 100,002 deep"
+    expected = "program 1: must be an object, not JSON nested 100,002 levels deep"
     assert sentence(tmp_path, f'{{"id": "x, ]", "steps": [{deep}]}}') == expected
     file = tmp_path / "alone.json"
     file.write_text(deep)
     [alone] = load(file)
     depth = 99_999 if brackets == "[]" else 100_000  # the outermost list is that of the programs
-    assert str(alone) == f"{file}: program 0: must be an object, not JSON that is nested {depth:,} deep"
+    assert str(alone) == f"{file}: program 0: must be an object, not JSON nested {depth:,} levels deep"
 
 
 def test_a_file_that_is_nested_too_deeply_and_broken_is_no_json(tmp_path):
@@ -113,7 +113,7 @@ def test_an_object_that_says_something_twice_is_refused(tmp_path):
 
 @pytest.mark.parametrize("name", ["\ud800", "a\udfffb", "", "x" * 201, 7, None])
 def test_a_name_that_is_none_is_refused(tmp_path, name):
-    allowed = "a name of 1 to 200 characters, none of them half of a surrogate pair"
+    allowed = "a name of 1 to 200 characters without lone surrogates"
     assert f"program 1: id: must be {allowed}, not " in sentence(tmp_path, json.dumps(GOOD | {"id": name}))
     if isinstance(name, str):
         message = sentence(tmp_path, json.dumps(GOOD | {"streams": {"A": {}, name: {}}}))
@@ -126,13 +126,13 @@ def test_a_name_that_is_none_is_refused(tmp_path, name):
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b"[]", "holds no programs: its list is empty"),
+        (b"[]", "has no programs: its list is empty"),
         (b"", "is not JSON: Expecting value"),
         (b"nonsense", "is not JSON: Expecting value"),
-        (b"\xef\xbb\xbf[]", "holds no programs: its list is empty"),
-        (b'["\xff"]', "is no UTF-8 text: invalid start byte at byte 2"),
+        (b"\xef\xbb\xbf[]", "has no programs: its list is empty"),
+        (b'["\xff"]', "is not UTF-8 text: invalid start byte at byte 2"),
         (b"\x00\x01", "is not JSON"),
-        (b"3", "must hold a program or a list of programs, not 3"),
+        (b"3", "must have a program or a list of programs, not 3"),
         (b"9" * 5000, "program 0: must be an object, not a number of 5,000 digits"),
     ],
 )
@@ -157,7 +157,7 @@ def test_a_dash_reads_the_standard_input():
     assert result.stdout.startswith("good: 10")
     result = acl_py("-", stdin="[]")
     assert result.exit_code == 1
-    assert result.stderr == "the standard input: holds no programs: its list is empty\n"
+    assert result.stderr == "standard input: has no programs: its list is empty\n"
 
 
 @pytest.mark.parametrize(
@@ -218,11 +218,11 @@ def test_control_characters_of_names_are_escaped_wherever_they_are_shown(tmp_pat
         ({"p": {"space": "pinned", "bytes": 2**62}}, "buffers.p: pinned memory: "),
         (
             {"g": {"space": "pageable", "bytes": 2**62}},
-            f"buffers.g: {2**62:,} bytes of pageable memory, and this host has ",
+            f"buffers.g: the program needs {2**62:,} bytes of pageable memory, and this host has ",
         ),
         (
             {name: {"space": "pageable", "bytes": 2**61} for name in "gh"},
-            f"buffers.g: {2**61:,} bytes of pageable memory, and this host has ",
+            f"buffers.g: the program needs {2**61:,} bytes of pageable memory, and this host has ",
         ),
     ],
 )
