@@ -1,7 +1,14 @@
-"""What can be waited for: a completion is done once, at a time, and then releases what waits for it.
+"""What can be waited for: a completion is done once, at one time, and then releases its waiters.
 
-`AllOf` and `FirstOf` are made of others, a `Process` runs a generator of completions one after the other, and a `Need`
-is a wait for something that is no operation.
+Operations, timers and steps of streams are completions. A waiter is anything with `release(by)`: an operation that
+counts what it still waits for, or a `Then` that calls a function. Waiters are released in the order in which they were
+added, so a run does not depend on hashes or addresses.
+
+`AllOf` and `FirstOf` combine other completions. A `Process` runs a generator, which yields one completion after the
+other and goes on when that one is done. A `Need` is a wait for something that is no operation, such as room in a queue.
+
+    copied = stream.backlog()
+    copied.add_waiter(Then(lambda by: print(f"done at {by.end_ns} ns")))
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -30,30 +37,30 @@ class Then:
 
 
 class Completion:
-    """Something that will be done, once, at `end_ns`; `waiters` are released in the order in which they came."""
+    """Something that will be done, once, at `end_ns`; -1 until then. Its `waiters` are released in their order."""
 
     __slots__ = ("done", "end_ns", "waiters")
 
     done: bool
     end_ns: Nanoseconds
     waiters: list[Waiter] | None
-    lane: ClassVar[int] = 0  # where on the device it ended (ops.Lane), and
-    stream: object = None  # in which stream: both decide how soon a successor can start
+    # The engine (work.Lane) and the stream that it ended in: they decide how soon the next operation can start.
+    lane: ClassVar[int] = 0
+    stream: object = None
 
     def __init__(self) -> None:
         self.done = False
         self.end_ns = -1
         self.waiters = None
 
-    awaiter: ClassVar[
-        Callable[["Completion"], Generator[Any, None, "Completion"]]
-    ]  # how a host waits; the host layer sets it
+    # How `await` waits for a completion; acl_py sets it.
+    awaiter: ClassVar[Callable[["Completion"], Generator[Any, None, "Completion"]]]
 
     def __await__(self) -> Generator[Any, None, "Completion"]:
         return Completion.awaiter(self)
 
     def add_waiter(self, waiter: Waiter) -> None:
-        """Release *waiter* when this is done; it must not be done yet."""
+        """Release *waiter* when this is done. It must not be done yet."""
         assert not self.done, f"{self!r} is done already"
         if self.waiters is None:
             self.waiters = [waiter]
@@ -61,7 +68,7 @@ class Completion:
             self.waiters.append(waiter)
 
     def complete(self, now: Nanoseconds) -> None:
-        """Be done at *now*: release who waits."""
+        """Mark this as done at *now* and release its waiters."""
         assert not self.done, f"{self!r} completed twice"
         self.done = True
         self.end_ns = now
@@ -79,17 +86,19 @@ def _nothing() -> Completion:
     return nothing
 
 
-NOTHING = _nothing()  # the completion of no work at all
+NOTHING = _nothing()  # stands for no work: done from the start
 
 
 class AllOf(Completion):
-    """Done when all of several completions are; at once, with the latest of their times, when nothing is missing."""
+    """Done when the last of several completions is done. If all of them are done already, so is this, at the latest of
+    their times.
+    """
 
     __slots__ = ("lane", "missing")
 
     def __init__(self, completions: Iterable[Completion]) -> None:
         super().__init__()
-        self.lane = 0  # type: ignore[misc]  # that of whichever completes it
+        self.lane = 0  # type: ignore[misc]  # the lane of the completion that was last
         self.missing = 0
         latest = 0
         for completion in completions:
@@ -103,11 +112,12 @@ class AllOf(Completion):
             self.end_ns = latest
 
     def release(self, by: Completion) -> None:
-        """One less is missing; the last completes this, and all that only waited for this."""
+        """Count *by* as done. The last one completes this, and each AllOf that waited for this alone."""
         if not self._is_last(by):
             return
         complete = [self]
-        for each in complete:  # a loop, since a chain of them (records that wait for records) has no limit
+        # A loop, not recursion: a chain of them (records that wait for records) can have any length.
+        for each in complete:
             waiters, each.waiters = each.waiters, None
             Completion.complete(each, by.end_ns)
             for waiter in waiters or ():
@@ -125,42 +135,40 @@ class AllOf(Completion):
 
 
 class Process(Completion):
-    """A course of events written as a generator that yields the completions it waits for; done when the generator
-    ends.
-    """
+    """Runs a generator that yields the completions it waits for; done when the generator ends."""
 
-    __slots__ = ("_course", "_scheduler", "awaited")
+    __slots__ = ("_generator", "_scheduler", "awaited")
 
-    def __init__(self, scheduler: "Scheduler", course: Iterator[Completion]) -> None:
+    def __init__(self, scheduler: "Scheduler", generator: Iterator[Completion]) -> None:
         super().__init__()
-        self.awaited: Completion | None = None  # what for
+        self.awaited: Completion | None = None  # the completion that the generator waits for
         self._scheduler = scheduler
-        self._course = course
+        self._generator = generator
         self.release(self)
 
-    def release(self, by: Completion) -> None:  # noqa: ARG002 - the course knows what it waited for
-        """Go on until the next completion that is still to come."""
+    def release(self, by: Completion) -> None:  # noqa: ARG002 - the generator knows what it yielded
+        """Resume the generator until it yields a completion that is not done yet."""
         try:
-            for completion in self._course:
+            for completion in self._generator:
                 if not completion.done:
                     self.awaited = completion
                     completion.add_waiter(self)
                     return
-        except BaseException as error:  # it is over: nobody is to wait for more of it
+        except BaseException as error:  # the generator is over, so this is done: its waiters must not hang
             self._scheduler.raise_later(error)
         if not self.done:
             self.complete(self._scheduler.now)
 
     def stop(self) -> None:
-        """Be done now, whatever was to come."""
-        self._course = iter(())
+        """End the generator where it is; this is done now."""
+        self._generator = iter(())
         if self.awaited is not None and self.awaited.waiters is not None:
             self.awaited.waiters.remove(self)
         self.release(self)
 
 
 class FirstOf(Completion):
-    """Done when one of several completions is; `first` is that one."""
+    """Done when one of several completions is done; `first` is that one."""
 
     __slots__ = ("_completions", "first")
 
@@ -176,22 +184,24 @@ class FirstOf(Completion):
             completion.add_waiter(self)
 
     def release(self, by: Completion) -> None:
-        """The first counts; the others need not know of this any more."""
+        """Take the first completion, and stop waiting for the others."""
         if self.first is None:
             self.first = by
             self.let_go()
             self.complete(by.end_ns)
 
     def let_go(self) -> None:
-        """Wait for none of them any more."""
+        """Stop waiting for all of them."""
         for completion in self._completions:
             if not completion.done and completion.waiters is not None and self in completion.waiters:
                 completion.waiters.remove(self)
 
 
 class Need(Completion):
-    """What somebody lacks who is not queued for it anywhere. For reports: *what* has to come about, and *hope* knows
-    the completion that it comes with, or a waiter for it; None if there is none.
+    """A wait for something that is no operation: room in a queue, a free id.
+
+    Reports of deadlocks read it: *what* names it, and *hope()* returns the completion that would bring it, a waiter of
+    that completion, or None if nothing would.
     """
 
     __slots__ = ("hope", "what")

@@ -1,19 +1,43 @@
-"""The dispatcher: places the blocks of kernels on the AI cores, and runs copies inside the device and fills.
+"""The dispatcher: places the blocks of kernels on the AI cores (SMs), and runs copies inside the device and fills.
 
-It has one list, ordered by (priority, arrival). The rules it keeps, and their evidence, stand at the head of
-engines.py.
+What it does was found on an H200 (docs/accuracy.md has the evidence):
+
+* There is one list, ordered by (priority, arrival). Only the operation at the head of the list may place blocks. When
+  all its blocks are placed, the next operation is the head. So a kernel that waits for cores holds back all behind it,
+  though some of those would fit.
+* An exclusive block needs an empty core. Other blocks share the cores that have no exclusive block, each on the core
+  with the fewest blocks.
+* A limited number of kernels is resident at once.
+* Copies inside the device and fills run as kernels. They stay the head of the list until shortly before they end,
+  because they use the memory of the whole device.
+* A core kernel (aicore/launch.py) takes all the AI cores it wants at once, because its blocks may wait for one another.
+  It gives each core back when the last block on that core is over. This is assumed, not measured.
+
+Rounds that are skipped: if the head has more blocks than there are empty cores, each wave of blocks that ends is
+followed by an equal one on the same cores, until something else frees a core or becomes the head. A kernel of a million
+blocks would need thousands of entries on the heap, all alike. So all of these rounds but the last are skipped: the
+waves in flight end so many periods later (`_skip`). If a core becomes free or another operation becomes the head
+meanwhile, `_fall_back` puts the waves into the round in which they really are:
+
+    10 blocks of 100 ns on 4 cores     wave of 4 from 0 to 100, of 4 from 100 to 200, of 2 from 200 to 300
+    60 blocks of 100 ns on 4 cores     one wave of 4 that ends at 1,400, then one of 4 that ends at 1,500
+    another operation comes at 250     the wave ends at 300, and 48 blocks are left to place
 """
 
+from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from device_model.completions import Nanoseconds
-from device_model.engines import WORTHWHILE, Begin, Finish
+from device_model.engines import Finish
 from device_model.ops import Op
 from device_model.profile import Curve
 from device_model.queues import HardwareQueue
 from device_model.scheduler import Engine, Scheduler
-from device_model.work import CoreKernel, Fill, Kernel, Work
+from device_model.work import CoreKernel, Fill, Kernel, Occupation, Work
+
+Begin = Callable[[Op], Occupation]  # runs a core kernel at its start (Device.begin_core)
+WORTHWHILE = 2  # rounds of equal waves that are worth skipping
 
 
 class Wave:
@@ -28,7 +52,7 @@ class Wave:
 
 
 class _Lead(NamedTuple):
-    """The waves of *op*, the head of the list, are so many rounds of *period_ns* ahead of what has happened."""
+    """*op*, the head of the list, has skipped *rounds* rounds of *period_ns*: its waves end that much later."""
 
     op: Op
     rounds: int
@@ -36,12 +60,7 @@ class _Lead(NamedTuple):
 
 
 class Dispatcher(Engine):
-    """Places the blocks of kernels on the AI cores (SMs).
-
-    While the head of the list has more blocks than the cores take, each of its waves is followed by one just like it,
-    until something else frees a core or comes to the head. So all of these rounds but the last are skipped: the waves
-    in flight end that much later. If something does happen meanwhile, `_fall_back` puts them where they really are.
-    """
+    """Places the blocks of kernels on the AI cores, and runs copies inside the device and fills."""
 
     __slots__ = (
         "_arrivals", "_end", "_held", "_lead", "_waves", "begin", "block_overhead_ns",
@@ -69,10 +88,11 @@ class Dispatcher(Engine):
         self.finish = finish
         self.begin = begin
         self.finish_core = finish_core
-        self.open_cores = cores  # those without an exclusive block on them
-        self.shared_blocks = 0  # running blocks that share
-        self.resident = 0  # kernels, copies and fills that have all they need; one that still has blocks to place does
-        # not count, or kernels of higher priority would wait for its end and it for theirs
+        self.open_cores = cores  # AI cores without an exclusive block
+        self.shared_blocks = 0  # running blocks that are not exclusive
+        # Kernels, copies and fills with all blocks placed. One with blocks left must not count: at the limit it and a
+        # kernel of higher priority would wait for each other.
+        self.resident = 0
         self.resident_limit = resident_limit
         self.block_overhead_ns = block_overhead_ns  # what a block takes beyond its own work
         self.drain_ns = drain_ns  # from the end of the last block to the end of the kernel
@@ -82,8 +102,8 @@ class Dispatcher(Engine):
         self.pinned_fill_time = pinned_fill_time
         self.list: list[tuple[int, int, Op]] = []  # a heap of (priority, arrival, operation)
         self._arrivals = 0
-        self._held = False  # a copy or fill has the memory of the device for itself
-        self._waves: dict[Op, list[Wave]] = {}  # those in flight of kernels that have, or had, blocks left to place
+        self._held = False  # a copy or fill uses the memory of the whole device, so nothing else starts
+        self._waves: dict[Op, list[Wave]] = {}  # in flight, of kernels with more blocks than one wave
         self._lead: _Lead | None = None
         self._end = self._ended  # bound once
 
@@ -111,7 +131,7 @@ class Dispatcher(Engine):
             heappush(self.list, (op.stream.priority, self._arrivals, op))
 
     def grant(self) -> None:
-        """Let the head of the list place its blocks, then the next, as long as the head could place all."""
+        """Let the head of the list place its blocks, then the next, until a head cannot place all of its blocks."""
         self.is_dirty = False
         if self._lead is not None and self._is_disturbed(self._lead):
             self._fall_back(self._lead, settled=False)
@@ -143,7 +163,7 @@ class Dispatcher(Engine):
             self.resident += 1
 
     def drop(self, op: Op) -> None:
-        """It stands in its queue, or is listed."""
+        """Take *op* out of its queue, or off the list."""
         if op in op.queue.fifo:
             op.queue.drop(op)
         else:
@@ -152,7 +172,7 @@ class Dispatcher(Engine):
             self.request_grant()
 
     def _place(self, op: Op, kernel: Kernel) -> bool:
-        """Place as many exclusive blocks as there are empty cores; were that all?"""
+        """Place as many exclusive blocks as there are empty cores. Returns whether all blocks are placed."""
         if op.start_ns < 0:
             op.blocks_left, op.cores_held = kernel.blocks, 0
         count = min(op.blocks_left, self.open_cores - self.shared_blocks)
@@ -170,26 +190,27 @@ class Dispatcher(Engine):
         if not op.blocks_left:
             return True
         self._waves.setdefault(op, []).append(wave)
-        rounds = op.blocks_left // op.cores_held - 1  # but for the last, which may have fewer blocks
+        rounds = op.blocks_left // op.cores_held - 1  # without the last round, which may have fewer blocks
         if rounds >= WORTHWHILE:
             self._skip(_Lead(op, rounds, period_ns))
         return False
 
     def _skip(self, lead: _Lead) -> None:
-        """Let all waves of the head end some rounds later: in each, every wave takes its cores once more."""
+        """Let all waves of the head end some rounds later; in each round every wave would take its cores again."""
         op, rounds, period_ns = lead
         op.blocks_left -= rounds * op.cores_held
         for wave in self._waves[op]:
-            wave.end_ns += rounds * period_ns  # `_wave_ended` sees to it
+            wave.end_ns += rounds * period_ns  # `_wave_ended` looks at it when the old end has come
         self._lead = lead
 
     def _is_disturbed(self, lead: _Lead) -> bool:
-        """Is there a core for one more block, or another head?"""
+        """Whether one more block would find an empty core, or the head is another operation."""
         return self.open_cores > self.shared_blocks or self.list[0][2] is not lead.op
 
     def _fall_back(self, lead: _Lead, *, settled: bool) -> None:
-        """Let the waves end in the round in which they are now. One that ends at this very instant has been followed by
-        its next only if the device has *settled* since.
+        """Let the waves end in the round in which they now are.
+
+        If a wave ends at this very instant, the next one has started only if the device has *settled* since.
         """
         op, rounds, period_ns = lead
         self._lead = None
@@ -215,7 +236,7 @@ class Dispatcher(Engine):
                 self._wave_ended(wave)
 
     def _take_cores(self, op: Op, work: CoreKernel) -> bool:
-        """Let a core kernel start on the cores that it wants, if so many are empty."""
+        """Start a core kernel if as many cores as it wants are empty. Returns whether they were."""
         if self.open_cores - self.shared_blocks < work.cores:
             return False
         op.cores_held = work.cores
@@ -225,7 +246,7 @@ class Dispatcher(Engine):
         return True
 
     def _run_core(self, op: Op) -> None:
-        """A core kernel starts; running it tells when it ends."""
+        """Run a core kernel that starts now; the run says how long it takes."""
         now = self.scheduler.now
         duration_ns, released = self.begin(op)
         assert sum(count for _, count in released) == op.cores_held, f"{op!r} gives back other cores than it took"
@@ -234,21 +255,21 @@ class Dispatcher(Engine):
         self.scheduler.at(now + duration_ns, self._core_ended, op)
 
     def _cores_released(self, part: tuple[Op, int]) -> None:
-        """Some cores of a core kernel have done their last block."""
+        """Free the cores of a core kernel whose last block is over."""
         op, count = part
         self.open_cores += count
         op.cores_held -= count
         self.request_grant()
 
     def _core_ended(self, op: Op) -> None:
-        """A core kernel ends."""
+        """End a core kernel."""
         self.resident -= 1
         self.finish_core(op, self.scheduler.now)
         if self.list:
             self.request_grant()
 
     def _move(self, op: Op, work: Work) -> None:
-        """A copy inside the device or a fill begins."""
+        """Start a copy inside the device, or a fill."""
         if isinstance(work, Fill):
             time = (self.pinned_fill_time if work.pinned else self.fill_time)[op.nbytes]
         else:
@@ -260,7 +281,7 @@ class Dispatcher(Engine):
             self.scheduler.at(end - self.tail_ns, self._let_next, op)
 
     def _ended(self, op: Op) -> None:
-        """A kernel, copy or fill ends."""
+        """End a kernel, a copy or a fill."""
         self.resident -= 1
         work = op.work
         if type(work) is Kernel and not work.exclusive:
@@ -270,7 +291,7 @@ class Dispatcher(Engine):
             self.request_grant()
 
     def _wave_ended(self, wave: Wave) -> None:
-        """Some blocks end together, unless their kernel has skipped rounds meanwhile; their cores are free."""
+        """End the blocks of *wave* and free their cores, or wait longer if rounds have been skipped meanwhile."""
         op = wave.op
         if wave.end_ns > self.scheduler.now:
             self.scheduler.at(wave.end_ns, self._wave_ended, wave)
@@ -287,6 +308,6 @@ class Dispatcher(Engine):
         self.request_grant()
 
     def _let_next(self, op: Op) -> None:  # noqa: ARG002 - only one holds the list
-        """The copy or fill that held the list is nearly done."""
+        """Let the next operation start: the copy or fill that held the list is nearly done."""
         self._held = False
         self.request_grant()

@@ -1,18 +1,10 @@
-"""The engines of a device: a copy engine per direction, the dispatcher of blocks, and the thread that runs host
-functions.
+"""The engines for copies over the bus and for host functions; the one for kernels is in dispatcher.py.
 
-What an engine does was found on an H200 (docs/accuracy.md has the evidence):
+What they do was found on an H200 (docs/accuracy.md has the evidence):
 
-* A copy engine serves several hardware queues. It drains one queue until its head is not ready, then turns to the next
-  queue, in cyclic order, whose head is. While both directions run, each takes a little longer.
-* The dispatcher has one list, ordered by (priority, arrival). Only its head may place blocks; when all blocks of the
-  head are placed, the next kernel fills what is left of the cores. So a kernel that waits for room holds back all
-  behind it. An exclusive block needs an empty core; others share the cores without exclusive blocks, each on the
-  emptiest. A limited number of kernels is resident at once.
-* Copies inside the device and fills run as kernels; they hold the head of the list until shortly before they end, for
-  they use the memory of the whole device.
-* A core kernel (aicore/launch.py) takes all the AI cores it wants at once, for its blocks may wait for one another, and
-  gives each back when the last block on it is over. This is assumed, not measured.
+* A copy engine moves bytes in one direction and serves several hardware queues. It drains one queue until the head of
+  that queue has to wait, and then takes the next queue, in cyclic order, whose head can start. While both directions
+  run, each takes a little longer, because they share the bus.
 * One thread runs the host functions of all streams, in the order in which they became ready.
 """
 
@@ -25,11 +17,11 @@ from device_model.ops import Op
 from device_model.profile import Curve
 from device_model.queues import HardwareQueue
 from device_model.scheduler import Engine, Scheduler
-from device_model.work import HostFunction, Occupation
+from device_model.work import HostFunction
 
-Finish = Callable[[Op, Nanoseconds], None]  # what the device does with an operation whose time is over
-WORTHWHILE = 2  # rounds of equal waves that are skipped rather than played
-Begin = Callable[[Op], Occupation]  # how it runs a core kernel whose time has come
+Finish = Callable[
+    [Op, Nanoseconds], None
+]  # called at the end of an operation: the device does its work (Device.finish)
 
 
 class CopyEngine(Engine):
@@ -53,15 +45,15 @@ class CopyEngine(Engine):
         super().__init__(scheduler, name)
         self.finish = finish
         self.time_of = time_of
-        self.gap_ns = gap_ns  # between two copies
-        self.duplex_bytes = duplex_bytes  # smaller copies are latency, which nobody has to share
+        self.gap_ns = gap_ns  # from the end of a copy to the start of the next
+        self.duplex_bytes = duplex_bytes  # smaller copies are nearly all latency, and share nothing
         self.duplex_permille = duplex_permille  # how much longer a copy takes while the opposite engine runs
-        self.opposite = self  # until there is another
+        self.opposite = self  # the engine of the other direction; the device sets it
         self.running: Op | None = None
         self.free_ns = 0  # no copy can start earlier
-        self.busy_ns = 0  # the running one moves bytes until then
+        self.busy_ns = 0  # the running copy moves bytes until then
         self.draining = 0  # the index of the queue being drained
-        self.ready_heads = 0  # queues whose head could start
+        self.ready_heads = 0  # how many queues have a head that can start
         self.queues: tuple[HardwareQueue, ...] = ()
         self.orders: tuple[tuple[HardwareQueue, ...], ...] = ()  # by the queue being drained: in which order to look
         self._end = self._ended  # bound once
@@ -70,12 +62,13 @@ class CopyEngine(Engine):
         return f"<CopyEngine {self.name} running={self.running!r}>"
 
     def serve(self, queues: Sequence[HardwareQueue], urgent: Sequence[HardwareQueue] = ()) -> None:
-        """Serve these queues from now on, the *urgent* ones before the others."""
+        """Serve *queues* from now on, and before them the *urgent* ones."""
         self.queues = (*queues, *urgent)
         rest = tuple(queues)
         orders = [(*urgent, *rest[first:], *rest[:first]) for first in range(len(rest))]
         self.orders = (*orders, *(orders[0] for _ in urgent))
-        self._latest = self.queues[0]  # the queue that got a ready head last: when only one has, mostly that one
+        # The queue that got a ready head last. If only one queue has a ready head, it is mostly this one.
+        self._latest = self.queues[0]
 
     def offer(self, queue: HardwareQueue, now: bool = False) -> None:
         """Count the ready head of *queue*."""
@@ -89,7 +82,7 @@ class CopyEngine(Engine):
                 self.scheduler.dirty.append(self)
 
     def grant(self) -> None:
-        """Start the next copy: of the queue whose turn it is, else of the next that has a ready head."""
+        """Start the next copy: from the queue being drained, or from the next queue whose head can start."""
         self.is_dirty = False
         if self.running is not None or not self.ready_heads:
             return
@@ -120,7 +113,7 @@ class CopyEngine(Engine):
         heappush(scheduler.heap, (end, scheduler.sequence, self._end, op))
 
     def drop(self, op: Op) -> None:
-        """It stands in its queue."""
+        """Take *op* out of its queue."""
         if not op.blockers and op.queue.fifo[0] is op:
             self.ready_heads -= 1
         op.queue.drop(op)
@@ -132,10 +125,11 @@ class CopyEngine(Engine):
         raise AssertionError(f"{self!r} counts {self.ready_heads} ready heads and finds none")
 
     def _share(self, start: Nanoseconds, end: Nanoseconds) -> Nanoseconds:
-        """While both directions run, until the first is done, each takes longer: stretch both by what that costs them.
+        """Return the end of a copy from *start* to *end*, later if it shares the bus; delay the opposite copy likewise.
 
-        This is exact for shared bandwidth: whoever goes on afterwards is alone, until the next copy starts and shares
-        again. Of `both` nanoseconds side by side a copy that is p permille slower gets 1000 / (1000 + p) done.
+        Both copies run slower until the first of them is done. For shared bandwidth this is exact: the other copy is
+        then alone, until the next copy starts and shares again. In `both` nanoseconds side by side, a copy that is p
+        permille slower moves as many bytes as it would alone in `both` * 1000 / (1000 + p).
         """
         opposite = self.opposite
         other = opposite.running
@@ -150,7 +144,7 @@ class CopyEngine(Engine):
         return end + both * mine // (1000 + mine)
 
     def _ended(self, op: Op) -> None:
-        """The running copy ends, unless the opposite engine has slowed it down meanwhile."""
+        """End the running copy, or wait longer if the opposite engine has slowed it down meanwhile."""
         now = self.scheduler.now
         if self.busy_ns > now:
             self.scheduler.at(self.busy_ns, self._end, op)
@@ -171,7 +165,7 @@ class HostThread(Engine):
     def __init__(self, scheduler: Scheduler, pause_ns: Nanoseconds, finish: Finish) -> None:
         super().__init__(scheduler, "host")
         self.finish = finish
-        self.pause_ns = pause_ns  # between two functions
+        self.pause_ns = pause_ns  # from the end of a function to the start of the next
         self.ready: deque[Op] = deque()
         self.running: Op | None = None
         self.free_ns = 0
@@ -190,7 +184,7 @@ class HostThread(Engine):
             self.request_grant()
 
     def drop(self, op: Op) -> None:
-        """It stands in its queue, or is ready."""
+        """Take *op* out of its queue, or off the list of ready functions."""
         if op in op.queue.fifo:
             op.queue.drop(op)
         else:
@@ -208,11 +202,11 @@ class HostThread(Engine):
             self.scheduler.at(op.start_ns + work.duration_ns, self._ended, op)
 
     def _ended(self, op: Op) -> None:
-        """The running function returns."""
+        """Return from the running function: its effects take place now."""
         self.running = None
         self.free_ns = self.scheduler.now + self.pause_ns
         context = op.stream.context
-        context.device.calling = op  # calls that it makes are refused
+        context.device.calling = op  # calls of the runtime that the function makes are refused
         context.alert = True
         try:
             self.finish(op, self.scheduler.now)

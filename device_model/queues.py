@@ -1,7 +1,11 @@
-"""Hardware queues: first in, first out, and shared by several streams.
+"""Hardware queues: first in, first out, each shared by several streams.
 
-An operation that waits at the head of its queue holds back those of other streams behind it. These false dependencies
-are seen on the card (docs/semantics.md, "hardware queues").
+The streams of a device take its hardware queues in turn: with 8 queues for kernels, streams 0 and 8 share one. An
+operation at the head of a queue that still has to wait also holds back the operations of other streams behind it. Such
+false dependencies are seen on the card (docs/semantics.md, "hardware queues").
+
+A queue has limited depth. A host that finds it full waits for a place before it queues, so a program that queues faster
+than the device works is slowed down, as on the card.
 """
 
 from collections import deque

@@ -1,14 +1,23 @@
-"""Simulated time: a heap of what will happen, and the completions that host and device wait for.
+"""Simulated time: one clock, and a heap of actions that are due.
 
-Time is an integer number of nanoseconds. Three rules make a run a function of its program alone:
+Time is an integer number of nanoseconds. An entry of the heap says: at this time, call this function with this subject.
+Three rules make the result of a run depend on nothing but the program:
 
-1. What happens is ordered by (time, sequence). The sequence is a number drawn when an entry is made, so no two entries
-   are equal and nothing depends on how a heap breaks ties.
-2. Within one instant all completions come first, in that order, and what they release lines up at its engine likewise;
-   only then do the engines hand out what is free. Else the order of callbacks would decide who gets an engine.
-3. Nothing is left half-done between two calls: `advance`, `run_until` and `run_to_wake` return with the device settled,
-   and so they do when they raise what a function of the user has raised (`raise_later`). The clock then stands at that
-   instant; the host's is later, perhaps, and the next call goes on from there.
+1. Actions happen in the order of (time, sequence). The sequence number is drawn when the entry is made. No two entries
+   are equal, so the order does not depend on how a heap breaks ties.
+2. Within one instant all completions come first. An operation that they unblock is only noted at its engine. When all
+   completions of the instant are in, each engine is granted once: it then starts what it can (`Engine`). If an engine
+   could start an operation in the middle of an instant, the order of callbacks would decide which operation gets it.
+3. `advance`, `run_until` and `run_to_wake` return with the device settled: no engine can start anything more at this
+   instant. This holds even if a function of the user raised in the middle of the instant (`raise_later`): the error
+   comes out when the device is settled. The clock then stands at that instant, perhaps before the host's time, and the
+   next call goes on from there.
+
+For example, two copies end at 100 ns, and each unblocks a kernel:
+
+    at 100 ns   the first copy ends    its kernel is noted at the dispatcher, which asks for a grant
+                the second copy ends   its kernel is noted too
+                grant                  the dispatcher now sees both kernels, and the more urgent one starts first
 """
 
 from collections.abc import Callable, Iterator
@@ -22,13 +31,12 @@ if TYPE_CHECKING:
     from device_model.ops import Op
     from device_model.queues import HardwareQueue
 
-END_NS: Nanoseconds = (
-    1 << 62
-)  # simulated time ends here, after 146 years: twice as much has no room in a row of a trace
+# Simulated time ends here, after 146 years: a row of a trace could not hold twice as much.
+END_NS: Nanoseconds = 1 << 62
 _UNITS = {1: "ns", 1_000: "us", 1_000_000: "ms", 1_000_000_000: "s"}
 
 
-# What happens: an action on a subject. The scheduler's clock then stands at its time.
+# A function that is called with its subject when its time has come; the clock then stands at that time.
 Action = Callable[[Any], None]
 
 
@@ -69,10 +77,11 @@ class Engine:
 
 
 def nanoseconds(name: str, amount: float, unit_ns: Nanoseconds) -> Nanoseconds:
-    """A duration that the user gives: *amount* units of *unit_ns*, to the nearest nanosecond.
+    """Return a duration that the user has given, *amount* units of *unit_ns*, in whole nanoseconds.
 
     Raises:
-        ValueError: it is negative, not a number, or longer than simulated time (END_NS). The message calls it *name*.
+        ValueError: The duration is negative, not a number, or longer than simulated time (END_NS). The message calls it
+            *name*.
     """
     if not amount >= 0:
         raise ValueError(f"{name} must be 0 or more, not {amount!r}")
@@ -84,7 +93,7 @@ def nanoseconds(name: str, amount: float, unit_ns: Nanoseconds) -> Nanoseconds:
 
 
 def check_clock(time: Nanoseconds) -> None:
-    """Raise OverflowError if *time*, to which a clock is about to go, lies behind the end of simulated time."""
+    """Raise OverflowError if a clock is about to go to *time* and that is after the end of simulated time."""
     if time > END_NS:
         raise OverflowError(
             f"simulated time ends at {END_NS:,} ns, 146 years, and would go on to {time:,} ns: "
@@ -93,7 +102,7 @@ def check_clock(time: Nanoseconds) -> None:
 
 
 class _Raiser:
-    """Raises an error when the instant in which it occurred is over: it is listed among the engines, behind all."""
+    """Raises the errors of an instant when it is over. It asks for a grant like an engine, and is granted last."""
 
     __slots__ = ("errors", "is_dirty", "scheduler")
 
@@ -103,12 +112,12 @@ class _Raiser:
         self.is_dirty = False
 
     def add(self, error: BaseException) -> None:
-        """Raise *error* when the instant is over; if there are several, one at a time."""
+        """Raise *error* when the instant is over. Of several errors, each call that runs the device raises one."""
         self.errors.append(error)
         self._list()
 
     def grant(self) -> None:
-        """Line up behind the engines; raise once nothing is behind."""
+        """Go to the end of the list until no engine is left behind this; then raise."""
         scheduler = self.scheduler
         if scheduler.dirty[-1] is not self:
             scheduler.dirty.append(self)
@@ -129,7 +138,7 @@ class _Raiser:
 
 
 class Scheduler:
-    """The one clock of a simulation and the heap of what is to come."""
+    """The one clock of a simulation, and the heap of actions that are due."""
 
     __slots__ = ("_raiser", "before_return", "dirty", "heap", "now", "sequence", "woken")
 
@@ -137,16 +146,17 @@ class Scheduler:
         self.now: Nanoseconds = 0
         self.heap: list[tuple[Nanoseconds, int, Action, Any]] = []  # engines push to it, at() written out
         self.dirty: list[Engine | _Raiser] = []  # those that have asked for a grant, in order
-        self.sequence = 0  # the issue number drawn last
-        self.woken = False  # somebody outside was woken since this was cleared
-        self.before_return: Callable[[], None] | None = None  # what the host must not see unfinished: bodies in threads
+        self.sequence = 0  # the number drawn last
+        self.woken = False  # a watch has woken a host since this was cleared
+        # Called before control returns to a host: it joins bodies that run in threads (workers.py).
+        self.before_return: Callable[[], None] | None = None
         self._raiser = _Raiser(self)
 
     def __repr__(self) -> str:
         return f"<Scheduler now={self.now} scheduled={len(self.heap)}>"
 
     def at(self, time: Nanoseconds, action: Action, subject: object) -> None:
-        """Let *action* happen on *subject* at *time*, which is not in the past."""
+        """Call *action* with *subject* at *time*, which must not be in the past."""
         assert time >= self.now, f"{action!r} would happen at {time}, before {self.now}"
         self.sequence += 1
         heappush(self.heap, (time, self.sequence, action, subject))
@@ -161,25 +171,27 @@ class Scheduler:
         return (subject for _, _, _, subject in self.heap)
 
     def timer(self, time: Nanoseconds) -> Completion:
-        """A completion that is done at *time*."""
+        """Return a completion that is done at *time*."""
         timer = Completion()
         self.at(time, self._ring, timer)
         return timer
 
     def cancel(self, timer: Completion) -> None:
-        """Forget *timer*, if it has not rung: time is not to go on for its sake."""
+        """Forget *timer* unless it has rung, so that simulated time does not go on only to reach it."""
         if not timer.done:
             self.forget(timer)
 
     def forget(self, subject: object) -> None:
-        """Nothing happens on *subject* any more."""
+        """Take every action on *subject* off the heap."""
         self.heap[:] = [entry for entry in self.heap if entry[3] is not subject]
         heapify(self.heap)
 
     def raise_later(self, error: BaseException) -> None:
-        """Let *error*, raised by a function of the user in the middle of an instant, come out of the call that runs the
-        device when that instant is over and the device is settled. Only what ends a program (INTERRUPTS) and ordinary
-        exceptions come out as they are: anything else would mean something to the task or thread that it reaches.
+        """Raise *error*, which a function of the user raised in the middle of an instant, when the instant is over.
+
+        It comes out of the call that runs the device, with the device settled. Exceptions, KeyboardInterrupt and
+        SystemExit come out as they are. Any other BaseException would mean something to the task or thread that it
+        reaches, as GeneratorExit and asyncio's CancelledError do; it becomes the cause of a RuntimeError.
         """
         if not isinstance(error, (Exception, *INTERRUPTS)):
             loud = RuntimeError(f"a function that was called while the device ran raised {error!r}")
@@ -191,8 +203,9 @@ class Scheduler:
         timer.complete(self.now)
 
     def watch(self, completion: Completion, callback: Callable[[], bool]) -> None:
-        """Call *callback* when *completion* is done; it answers whether it woke somebody (a cancelled waiter is
-        nobody).
+        """Call *callback* when *completion* is done.
+
+        *callback* returns whether it woke a host: False if the host was cancelled meanwhile. See `run_to_wake`.
         """
 
         def wake(by: Completion) -> None:  # noqa: ARG001 - it waits for one
@@ -202,7 +215,7 @@ class Scheduler:
         completion.add_waiter(Then(wake))
 
     def advance(self, until: Nanoseconds) -> None:
-        """Let everything happen that is due up to and including *until*; the clock then stands there."""
+        """Do all actions that are due up to and including *until*; the clock then stands at *until*."""
         heap = self.heap
         dirty = self.dirty
         while heap and heap[0][0] <= until:
@@ -223,7 +236,10 @@ class Scheduler:
             self.settle()  # a body in a thread may have failed
 
     def run_until(self, completion: Completion, budget: int) -> bool:
-        """Go on until *completion* is done, nothing is scheduled, or *budget* instants have passed: is it done?"""
+        """Run until *completion* is done, nothing is scheduled, or *budget* instants have passed.
+
+        Returns whether *completion* is done.
+        """
         heap = self.heap
         while not completion.done and heap and budget > 0:
             self.step()
@@ -232,7 +248,10 @@ class Scheduler:
         return completion.done
 
     def run_to_wake(self, budget: int) -> bool:
-        """Go on until a watch woke somebody, with all that happens at that instant: did anything happen at all?"""
+        """Run until a watch has woken a host, and to the end of that instant; for at most *budget* instants.
+
+        Returns whether anything was scheduled.
+        """
         heap = self.heap
         if not heap:
             return False
@@ -252,7 +271,7 @@ class Scheduler:
             self.settle()
 
     def step(self) -> None:
-        """One instant: what is due, then the grants (rule 2)."""
+        """Run one instant: the actions that are due, then the grants (rule 2)."""
         heap = self.heap
         now = heap[0][0]
         if now > END_NS:
@@ -265,8 +284,8 @@ class Scheduler:
             self.settle()
 
     def settle(self) -> None:
-        """Let the engines hand out what is free, until nothing more moves at this instant."""
+        """Grant the engines that have asked, until no engine can start anything more at this instant."""
         dirty = self.dirty
-        for engine in dirty:  # grows while engines release others
+        for engine in dirty:  # the list grows if a grant makes another engine ask
             engine.grant()
         dirty.clear()

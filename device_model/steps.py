@@ -1,4 +1,13 @@
-"""Steps: what a stream does itself in its turn, without an engine; levels that streams set and wait for; limits."""
+"""Steps: entries in a stream that take no engine; level flags that streams set and wait for; waits with a limit.
+
+A `Step` starts when all earlier work of its stream is done, and the work queued after it waits for its end. So a flag
+that is set, a wait for a flag and a callback that is handed to its subscriber keep their order with the operations of
+the stream, and take no time on any engine. What a step does is a generator of the completions that it waits for:
+
+    stream.step("record of event 3", site, level.raising(scheduler))
+
+The generators in this module are made for `Stream.step`.
+"""
 
 from collections.abc import Callable, Generator, Iterator
 from itertools import chain
@@ -13,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Step(Process):
-    """What a stream does itself in its turn: set a flag, wait until one is set, hand a callback to its subscriber."""
+    """An entry in a stream that takes no engine: it sets a flag, waits for one, or hands over a callback."""
 
     __slots__ = ("hope", "site", "stream", "what")
 
@@ -24,53 +33,48 @@ class Step(Process):
         stream: "Stream",
         what: str,
         site: object,
-        course: Iterator[Completion],
+        generator: Iterator[Completion],
         hope: Callable[[], Completion | None] | None,
     ) -> None:
         self.stream = stream
         self.hope = hope
         self.what = what
         self.site = site
-        super().__init__(stream.scheduler, chain((stream.turn(),), course))
+        super().__init__(stream.scheduler, chain((stream.turn(),), generator))
 
     def __repr__(self) -> str:
         at = f" submitted at {self.site}" if self.site is not None else ""
         return f"<{self.what} on {self.stream.name}{at}>"
 
     def complete(self, now: Nanoseconds) -> None:
-        """It has had its turn."""
+        """Mark this as done, and take it off the list of its stream."""
         self.stream.steps.pop(self, None)
         super().complete(now)
 
 
-# Levels: flags that streams set, clear and wait for in their turn; and waits that have a limit.
-#
-# The courses of events here are for `Stream.step`.
-
-
 class Level:
-    """A flag that is set or not."""
+    """A flag that stays set until it is cleared."""
 
     __slots__ = ("_raised", "is_set")
 
     def __init__(self) -> None:
         self.is_set = False
-        self._raised = Completion()  # done when it is set next
+        self._raised = Completion()  # done when the flag is set next
 
     def raising(self, scheduler: Scheduler) -> Iterator[Completion]:
-        """Set it: who waits may look."""
+        """Set the flag, and release the steps that wait for it."""
         self.is_set = True
         raised, self._raised = self._raised, Completion()
         raised.complete(scheduler.now)
         yield from ()
 
     def clearing(self) -> Iterator[Completion]:
-        """Clear it."""
+        """Clear the flag."""
         self.is_set = False
         yield from ()
 
     def until_set(self, stream: "Stream", limit_ns: Nanoseconds, what: str) -> Generator[Completion, None, bool]:
-        """Wait until it is set, as `until` does."""
+        """Wait until the flag is set, in the way of `until`."""
         return until(lambda: self.is_set, lambda: self._raised, stream, limit_ns, what)
 
 
@@ -81,8 +85,10 @@ def until(
     limit_ns: Nanoseconds,
     what: str,
 ) -> Generator[Completion, None, bool]:
-    """Wait until *is_so*, looking again at each *changed*; *limit_ns* at the longest (0: for ever), beyond which
-    *stream* has failed and goes on. Returns whether it is so.
+    """Wait until *is_so* returns true, and look again each time that the completion *changed()* is done.
+
+    After *limit_ns* (0: no limit) the wait ends: *stream* has failed, and goes on with its next work. *what* names the
+    awaited thing in the error. Returns whether *is_so* became true.
     """
     scheduler = stream.scheduler
     end_ns = scheduler.now + limit_ns
@@ -97,13 +103,14 @@ def until(
 
 
 def within(stream: "Stream", completion: Completion, limit_ns: Nanoseconds, what: str) -> Iterator[Completion]:
-    """Wait for *completion*, *limit_ns* at the longest; then it is a failure of *stream*, which goes on."""
+    """Wait for *completion*. After *limit_ns* the wait ends: *stream* has failed, and goes on with its next work."""
     timer = stream.scheduler.timer(stream.scheduler.now + limit_ns)
     either = FirstOf((completion, timer))
     try:
         yield either
     finally:
-        stream.scheduler.cancel(timer)  # also if the stream is aborted: time is not to go on for its sake
+        # Also if the stream is aborted: simulated time must not go on only to reach this timer.
+        stream.scheduler.cancel(timer)
     if either.first is not completion:
         error = DeviceError(
             Kind.OP_WAIT_TIMEOUT,

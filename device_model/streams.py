@@ -1,16 +1,19 @@
 """Streams: operations of one stream run in the order in which they were queued.
 
-A stream keeps no list of its work. It knows its *tail*, the completion that the next operation has to wait for, and
-what else the next one must wait for (`pending`: event waits, the default-stream rule). Each operation stands in one of
-the device's hardware queues, which several streams share: a queue lets nobody pass, so an operation that waits holds
-back those of other streams behind it. These false dependencies are seen on the card (docs/semantics.md, "hardware
-queues").
+A stream keeps no list of its work. It knows its *tail*, the completion that the next operation waits for, and in
+`pending` what else the next operation waits for: events, and the default-stream rule. The operations themselves stand
+in the hardware queues of the device, which several streams share (queues.py).
 
-The default-stream rule costs a program that never uses the legacy stream one comparison per operation. `LegacyOrder`
-counts epochs: work of the legacy stream ends one. The first operation of a blocking stream in an epoch waits for the
-legacy work that began it (the rest follow by stream order) and notes the stream; the next legacy work waits for the
-tails of the streams noted. That is all of the rule, for what a blocking stream did in earlier epochs the legacy work
-between has waited for already.
+    kernel K is queued in an empty stream     K waits for nothing                     tail: K
+    the stream waits for event E              E goes to `pending`                     tail: K
+    copy C is queued                          C waits for K and E: `blockers` is 2    tail: C
+
+The default-stream rule: an operation of the legacy stream waits for all earlier work of the blocking streams, and their
+later work waits for it. A program that never uses the legacy stream pays one comparison per operation for this rule.
+`LegacyOrder` counts epochs, and each operation of the legacy stream ends one. The first operation of a blocking stream
+in an epoch waits for the legacy work that began the epoch, and notes its stream; the others of that stream follow by
+stream order. The next legacy operation waits for the tails of the streams noted. It need not look at earlier epochs,
+because the legacy work that ended those has waited for them.
 """
 
 from collections.abc import Callable, Iterator
@@ -45,21 +48,21 @@ class Stream:
         made: object,
     ) -> None:
         self.context = context
-        self.home: Context | None = context  # where it takes work; None once it is destroyed
+        self.home: Context | None = context  # its context as long as it takes work; None once it is destroyed
         self.scheduler = context.device.scheduler
         self.id = id_
         self.name = name
-        self.queues = queues  # one per Lane
+        self.queues = queues  # one for each Lane
         self.order = order  # the default-stream rule, None for streams outside it
         self.priority = priority  # smaller is more urgent
         self.made = made
         self.destroyed: object = None  # the line that destroyed it
-        self.error: DeviceError | None = None  # the failure of its work that nobody has been told of yet
+        self.error: DeviceError | None = None  # a failure of its work that no host has seen yet
         self.stops_on_failure = False
-        self.bound = False  # its work waits for a model to run it, and hosts do not wait for it
+        self.bound = False  # its work waits until a model runs it; hosts do not wait for it
         self.tail: Completion = NOTHING
-        self.pending: dict[Completion, None] = {}  # ordered, and quick to ask
-        self.steps: dict[Step, None] = {}  # those that are not over, in order
+        self.pending: dict[Completion, None] = {}  # a dict as an ordered set
+        self.steps: dict[Step, None] = {}  # those that are not done, in order
         self.epoch = 0  # the last epoch of the order in which this stream got work
 
     def __repr__(self) -> str:
@@ -69,7 +72,7 @@ class Stream:
 
     @property
     def idle(self) -> bool:
-        """Has all of its work completed?"""
+        """Whether all of its work is done."""
         return self.tail.done and (not self.pending or all(completion.done for completion in self.pending))
 
     def enqueue(self, op: Op, ready_ns: Nanoseconds, *, now: bool = True) -> None:
@@ -105,8 +108,8 @@ class Stream:
             queue.engine.offer(queue, now)
 
     def backlog(self) -> Completion:
-        """The completion of what was queued here up to now, which a host synchronises with. It is not what an operation
-        in this stream waits for: that is `turn`.
+        """Return the completion of everything queued here so far. A host that synchronises with the stream waits for
+        it. An operation that is given to the stream may have to wait for more: see `turn`.
         """
         if not self.pending:
             return self.tail
@@ -115,10 +118,10 @@ class Stream:
         return self.tail
 
     def turn(self) -> Completion:
-        """What an operation, or a record, that is given to this stream now waits for: its backlog, and by the
-        default-stream rule work of other streams.
+        """Return the completion that an operation, or a record, given to this stream now waits for: its backlog, and
+        the work of other streams that the default-stream rule adds.
 
-        A host that does an operation of this stream itself waits for it, too.
+        A host that does an operation of this stream itself, such as a copy between two host buffers, waits for it too.
         """
         order = self.order
         if order is not None and self.epoch != order.epoch:
@@ -126,14 +129,15 @@ class Stream:
         return self.backlog() if self.pending else self.tail
 
     def wait(self, completion: Completion) -> None:
-        """Let the work queued from now on wait for *completion* as well."""
+        """Make everything queued here from now on wait for *completion* as well."""
         order = self.order
         if order is not None and self.epoch != order.epoch:
             order.enter(self)
         if not completion.done:
             pending = self.pending
             size = len(pending)
-            if size >= 8 and not size & (size - 1):  # when it has doubled: waits without work must not pile up
+            # Each time that it has doubled, forget those that are done: a stream may wait again and again without work.
+            if size >= 8 and not size & (size - 1):
                 for each in [each for each in pending if each.done]:
                     del pending[each]
             pending[completion] = None
@@ -142,62 +146,63 @@ class Stream:
         self,
         what: str,
         site: object,
-        course: Iterator[Completion],
+        generator: Iterator[Completion],
         hope: Callable[[], Completion | None] | None = None,
     ) -> "Step":
-        """Let *course*, which takes no time on any engine, have its turn behind the work of this stream, and what is
-        queued from now on wait for its end. If it waits for a signal, *hope* says which queued work would give it.
+        """Queue a step: *generator* runs when all earlier work of this stream is done, and takes no time on an engine.
+
+        What is queued from now on waits for its end. *what* and *site* name it in reports. If it waits for a signal,
+        *hope* returns the queued work that would give the signal, or None.
         """
-        self.tail = step = Step(self, what, site, course, hope)
+        self.tail = step = Step(self, what, site, generator, hope)
         if not step.done:
             self.steps[step] = None
         return step
 
 
 class UnorderedStream(Stream):
-    """No stream for users: where copies and fills are queued that take their turn at an engine and wait for nothing
-    else.
-    """
+    """Holds copies and fills that belong to no stream of the user. They wait for a free engine and for nothing else."""
 
     __slots__ = ()
 
     def enqueue(self, op: Op, ready_ns: Nanoseconds, *, now: bool = True) -> None:
-        """Queue *op* behind nothing."""
+        """Queue *op*; it waits for no other operation."""
         self.tail = NOTHING
         super().enqueue(op, ready_ns, now=now)
 
     def turn(self) -> Completion:
-        """An operation here waits for nothing."""
+        """Return NOTHING: an operation here waits for no other."""
         return NOTHING
 
 
 class LegacyOrder:
-    """The default-stream rule of one context: see the head of this file."""
+    """The default-stream rule of one context; the head of this file explains it."""
 
     __slots__ = ("barrier", "epoch", "streams")
 
     def __init__(self) -> None:
         self.epoch = 1
-        self.barrier: Completion = NOTHING  # the legacy work that began this epoch
-        self.streams: dict[Stream, None] = {}  # the blocking streams that got work in this epoch, in order
+        self.barrier: Completion = NOTHING  # the legacy work with which this epoch began
+        self.streams: dict[Stream, None] = {}  # the blocking streams with work of this epoch, in order
 
     def enter(self, stream: Stream) -> None:
-        """*stream* gets its first work of this epoch."""
+        """Note *stream*, which gets its first work of this epoch; that work waits for the barrier."""
         stream.epoch = self.epoch
         self.streams[stream] = None
         if not self.barrier.done:
             stream.pending[self.barrier] = None
 
     def close(self, barrier: Completion) -> None:
-        """Legacy work, *barrier*, ends the epoch."""
+        """End the epoch with *barrier*, the legacy work that later work of blocking streams waits for."""
         self.epoch += 1
         self.streams.clear()
         self.barrier = barrier
 
 
 class LegacyStream(Stream):
-    """The legacy default stream: it waits for the blocking streams, and they wait for it; records and waits on it
-    count as work.
+    """The legacy default stream: it waits for the blocking streams, and they wait for it.
+
+    Records and waits on it count as work.
     """
 
     __slots__ = ("rule",)
@@ -208,28 +213,28 @@ class LegacyStream(Stream):
 
     @property
     def idle(self) -> bool:
-        """Has all of its work, and all of the blocking streams', completed?"""
+        """Whether all of its work, and that of the blocking streams, is done."""
         return super().idle and all(stream.idle for stream in self.rule.streams)
 
     def enqueue(self, op: Op, ready_ns: Nanoseconds, *, now: bool = True) -> None:
-        """Queue *op* behind all blocking streams."""
+        """Queue *op* behind the work of all blocking streams."""
         self._gather()
         super().enqueue(op, ready_ns, now=now)
         self.rule.close(op)
 
     def backlog(self) -> Completion:
-        """The completion of all work of this stream and of the blocking streams."""
+        """Return the completion of all work of this stream and of the blocking streams."""
         self._gather()
         return super().backlog()
 
     def turn(self) -> Completion:
-        """The backlog; it holds back later work of blocking streams (measured: legacy-event-only)."""
+        """Return the backlog. Later work of blocking streams waits for it (measured: legacy-event-only)."""
         backlog = self.backlog()
         self.rule.close(backlog)
         return backlog
 
     def wait(self, completion: Completion) -> None:
-        """A wait on it does, too (measured: legacy-wait-only)."""
+        """Wait for *completion*; later work of blocking streams then waits for it too (measured: legacy-wait-only)."""
         super().wait(completion)
         self.turn()
 

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rig import MIB, Rig, line, tiny
 
-from device_model import engines
+from device_model import dispatcher
 
 # --- copy engines
 
@@ -412,7 +412,7 @@ def test_skipped_rounds_change_nothing(launches, cores, overhead, drain):
     """Against the same device that plays every wave."""
     skipped = played(launches, cores, overhead, drain)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engines, "WORTHWHILE", 10**9)
+        patch.setattr(dispatcher, "WORTHWHILE", 10**9)
         assert played(launches, cores, overhead, drain) == skipped
 
 
