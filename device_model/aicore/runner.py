@@ -177,7 +177,7 @@ def _give_up(waiting: list[Strand]) -> None:
             strand.give_up()
             return
     hang = KernelHangError(
-        "blocks wait for each other for ever: "
+        "blocks wait for each other, and none can continue: "
         + "; ".join(f"{strand.core.program} in {strand.where}" for strand in waiting[:8])
         + (f"; and {len(waiting) - 8} more" if len(waiting) > 8 else ""),
         "every block must call the same SyncAll(), and each CrossCoreWaitFlag() needs its CrossCoreSetFlag()",

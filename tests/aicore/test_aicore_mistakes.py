@@ -704,7 +704,7 @@ def makes_a_second_tpipe(x, y, z):
     TPipe()
 
 
-@stops(KernelHangError, "AllocTensor of .* waits for ever")
+@stops(KernelHangError, "AllocTensor of .* never ends")
 def allocates_without_freeing(x, y, z):
     pipe, queue = TPipe(), TQue(TPosition.VECIN, 1)
     pipe.InitBuffer(queue, 1, 32)
@@ -736,7 +736,7 @@ def frees_twice(x, y, z):
     queue.FreeTensor(tensor)
 
 
-@stops(KernelHangError, "waits for ever: the launch has 49 blocks on AIV and the chip 48", blocks=49)
+@stops(KernelHangError, "never ends: the launch has 49 blocks on AIV and the chip 48", blocks=49)
 def meets_with_more_blocks_than_cores(x, y, z):
     SyncAll()
 

@@ -203,5 +203,5 @@ def test_without_workspace_nothing_is_shared_and_it_says_why():
 
 
 def test_a_kernel_that_has_no_kind_for_a_shape_hears_of_each():
-    with pytest.raises(ValueError, match=r"FULL_LOAD: rows of 154 bytes are no whole blocks of 32"):
+    with pytest.raises(ValueError, match=r"FULL_LOAD: rows of 154 bytes are not a multiple of 32 bytes"):
         select_rows(SPEC, 5, 77, "float16", tensors=2, vector_cycles=1, kinds=(RowKind.FULL_LOAD,))

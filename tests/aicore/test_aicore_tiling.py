@@ -56,7 +56,7 @@ def test_a_tiling_that_loses_units_is_refused():
     tiling = block_tiling(1000, 8, unit=16)
     with pytest.raises(ValueError, match="gives out 62 units, and there are 63"):
         replace(tiling, former_num=6)
-    with pytest.raises(ValueError, match="a tile of 20 elements is no whole number of units of 16"):
+    with pytest.raises(ValueError, match="a tile of 20 elements is not a multiple of the unit, 16"):
         block_tiling(1000, 8, unit=16, tile=20)
     with pytest.raises(ValueError, match="0 elements in units of 1 on 8 cores"):
         block_tiling(0, 8)
@@ -105,14 +105,14 @@ def test_a_key_gives_back_what_it_was_made_of(kind, dtype, deterministic):
 
 @pytest.mark.parametrize("key", [0, 110, 2000, 1300, 11000, -1000])
 def test_other_numbers_are_no_keys(key):
-    with pytest.raises(ValueError, match=f"{key} is no key of"):
+    with pytest.raises(ValueError, match=f"{key} is not a key of"):
         KEY.choice(key)
 
 
 def test_a_key_is_made_of_one_value_of_each_axis():
     with pytest.raises(TypeError, match="takes kind, dtype, deterministic, not kind"):
         KEY(kind="pad")
-    with pytest.raises(ValueError, match="kind='none' is none of 'full_load', 'split', 'pad'"):
+    with pytest.raises(ValueError, match="kind='none' is not one of 'full_load', 'split', 'pad'"):
         KEY(kind="none", dtype="float16", deterministic=True)
     with pytest.raises(ValueError, match="axis tile of a tiling key has 11 values"):
         TilingKey(tile=range(11))

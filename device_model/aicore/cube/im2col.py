@@ -1,9 +1,12 @@
-"""LoadData that unrolls an image: what a filter covers at each of its places becomes a row of a matrix.
+"""LoadData that unrolls an image, so that a convolution becomes a matrix product (im2col).
 
-In L1 the image lies as C1 planes of H x W pixels of k0 channels (NC1HWC0). The matrix has a row for each place of the
-filter, those of one row of places after the other, and a column for each plane, row and column of the filter, and
-channel of the plane, in this order. An instruction brings a part of it to L0A as the left factor, or transposed, or to
-L0B as the right one. An image of 1 x m pixels and a filter of 1 x 1 is a plain matrix of m rows.
+A filter moves over the image. The pixels that it covers at one place become one row of a matrix; the product of this
+matrix with the filter's weights is the convolution.
+
+In L1 the image lies as C1 planes of H x W pixels of k0 channels (NC1HWC0). The rows of the matrix are the places of the
+filter, row by row of the image. Its columns are ordered by plane, row of the filter, column of the filter, and channel
+in the plane. An instruction loads a part of the matrix: to L0A as the left factor, plain or transposed, or to L0B as
+the right factor. With an image of 1 x m pixels and a filter of 1 x 1, the matrix is the image itself, as m rows.
 """
 
 from collections.abc import Callable
@@ -19,12 +22,25 @@ from device_model.aicore.cube.mmad import FRACTAL, SIDE, Array, Plan, fractals, 
 
 
 class LoadData3DParamsV2(NamedTuple):
-    """An image of *l1_h* x *l1_w* pixels of *channel_size* channels, whole blocks of k0 of them.
+    """Parameters of LoadData that unrolls an image (Ascend C: LoadData3DParamsV2). An extent of 0 loads nothing.
 
-    *pad_list* are pixels of *pad_value* around it: left, right, top, bottom. The filter has *filter_h* x *filter_w*
-    pixels, *dilation_filter_h* and *..._w* apart, and goes *stride_h* and *stride_w* pixels at a time. Of the matrix,
-    *m_extension* rows from *m_start_pt* and *k_extension* columns from *k_start_pt* are brought; what is beyond its end
-    is 0. *en_transpose*: to L0A, transposed (16 and 32 bits). An extent of 0 brings nothing.
+    Attributes:
+        l1_h: Rows of the image in L1, in pixels.
+        l1_w: Columns of the image, in pixels.
+        channel_size: Channels of a pixel, a multiple of k0 (32 bytes).
+        k_extension: How many columns of the matrix are loaded; columns beyond its end are 0.
+        m_extension: How many rows of the matrix are loaded; rows beyond its end are 0.
+        k_start_pt: The first column that is loaded, a multiple of k0.
+        m_start_pt: The first row that is loaded.
+        pad_list: Pixels added around the image: left, right, top, bottom, 0 to 255 each.
+        stride_w: Pixels from one place of the filter to the next in a row, 1 to 63.
+        stride_h: The same in a column.
+        filter_w: Columns of the filter.
+        filter_h: Rows of the filter.
+        dilation_filter_w: Pixels from one column of the filter to the next, 1 to 255.
+        dilation_filter_h: Pixels from one row of the filter to the next, 1 to 255.
+        en_transpose: Whether L0A gets the transposed matrix; for types of 16 and 32 bits.
+        pad_value: The value of the added pixels.
     """
 
     l1_h: int = 0
@@ -46,12 +62,12 @@ class LoadData3DParamsV2(NamedTuple):
 
     @property
     def is_nothing(self) -> bool:
-        """Does it bring nothing?"""
+        """True if it loads nothing."""
         extents = self.l1_h, self.l1_w, self.channel_size, self.k_extension, self.m_extension
         return 0 in (*extents, self.filter_h, self.filter_w)
 
 
-# What a parameter can be; those that are not here are seen by what they reach.
+# The range of each parameter. Parameters that are not listed are checked by the bytes that they reach.
 _LIMITS = {
     "l1_h": (0, 32767), "l1_w": (0, 32767), "channel_size": (0, 65535), "k_extension": (0, 65535),
     "m_extension": (0, 65535), "k_start_pt": (0, 65535), "m_start_pt": (0, 32767), "stride_w": (1, 63),
@@ -61,13 +77,13 @@ _LIMITS = {
 
 
 def plan(core: Core, dst: LocalTensor, src: LocalTensor, params: LoadData3DParamsV2) -> Plan:
-    """The instruction that does it."""
+    """Plan the instruction that loads the part of the matrix that *params* describe."""
     width = k0(src.dtype)
     _check(dst, src, params, width)
     matrix = _unroll(src, params, width)
     down, across = fractals(params.m_extension), fractals(params.k_extension, width)
     if dst.memory.space is Space.L0B or params.en_transpose:
-        # Turned, the rows of the matrix lie along the short side of fractals.
+        # Transposed, the rows of the matrix lie along the short side of a fractal.
         down, across = fractals(params.m_extension, width), fractals(params.k_extension)
     nbytes = down * across * FRACTAL
     if nbytes > dst.nbytes:
@@ -76,18 +92,18 @@ def plan(core: Core, dst: LocalTensor, src: LocalTensor, params: LoadData3DParam
         )
     target = dst.view[: nbytes // dst.dtype.itemsize]
     if dst.memory.space is Space.L0B:
-        cells, turned = target.reshape(down, across, SIDE, width).transpose(0, 3, 1, 2), False
+        cells, is_transposed = target.reshape(down, across, SIDE, width).transpose(0, 3, 1, 2), False
         shape = down * width, across * SIDE
     elif params.en_transpose:
-        cells, turned = target.reshape(across, down, SIDE, width).transpose(0, 2, 1, 3), True
+        cells, is_transposed = target.reshape(across, down, SIDE, width).transpose(0, 2, 1, 3), True
         shape = across * SIDE, down * width
     else:
-        cells, turned = target.reshape(down, across, SIDE, width).transpose(0, 2, 1, 3), False
+        cells, is_transposed = target.reshape(down, across, SIDE, width).transpose(0, 2, 1, 3), False
         shape = down * SIDE, across * width
 
     def compute() -> None:
         part = matrix()
-        part = part.T if turned else part
+        part = part.T if is_transposed else part
         whole = np.zeros(shape, dst.dtype)
         whole[: part.shape[0], : part.shape[1]] = part
         cells[...] = whole.reshape(cells.shape)
@@ -114,7 +130,7 @@ def _check(dst: LocalTensor, src: LocalTensor, params: LoadData3DParamsV2, width
     if params.channel_size % width:
         raise KernelError(
             f"LoadData of {params.channel_size} channels of {src.dtype}",
-            f"give whole blocks of {width}; fewer of them beside each other are not modelled",
+            f"give whole blocks of {width}; fewer channels, packed in one block, are not modelled",
         )
     if src.dtype.itemsize == 1 and (params.en_transpose or dst.memory.space is Space.L0B):
         raise KernelError(f"LoadData of {src.dtype}, transposed or to L0B", "it takes 16 and 32 bits")
@@ -144,7 +160,7 @@ def _check(dst: LocalTensor, src: LocalTensor, params: LoadData3DParamsV2, width
 
 
 def _places(params: LoadData3DParamsV2) -> tuple[int, int]:
-    """How many places the filter has down and across."""
+    """Return how many places the filter has down and across the padded image."""
     left, right, top, bottom = params.pad_list
     high = params.l1_h + top + bottom - (params.filter_h - 1) * params.dilation_filter_h - 1
     wide = params.l1_w + left + right - (params.filter_w - 1) * params.dilation_filter_w - 1
@@ -152,7 +168,7 @@ def _places(params: LoadData3DParamsV2) -> tuple[int, int]:
 
 
 def _unroll(src: LocalTensor, params: LoadData3DParamsV2, width: int) -> Callable[[], Array]:
-    """What makes the part of the matrix that is asked for."""
+    """Return a function that makes the part of the matrix that *params* describe."""
     planes = params.channel_size // width
     image = src.view[: params.channel_size * params.l1_h * params.l1_w].reshape(planes, params.l1_h, params.l1_w, width)
     left, right, top, bottom = params.pad_list

@@ -1,9 +1,15 @@
-"""The cube core's side of a Matmul object: pieces through L1, L0A and L0B into L0C, and out, with raw flags.
+"""The cube core's side of a Matmul object: it computes C piece by piece, and orders its pipes with raw flags.
 
-Each memory has slots. L1: chunks of A and of B, several pieces long; the one that was used longest ago makes room.
-L0A and L0B: a piece each, in turn. L0C: results, in turn. The flags of a slot have its number as id (B's come behind
-A's): one says that it is filled, one back that it has been read. Results have unit flags instead where each is stored
-at once: one leaves while the next is computed in its place.
+A piece of C is the sum of products of pieces of A and B along k. Data passes from GM through L1 to L0A and L0B (MTE2,
+then MTE1), is multiplied into L0C (M), and leaves to GM (FIX). Each memory has slots, so that the pipes overlap:
+
+    L1           chunks of A and chunks of B, each several pieces long; the least recently used one is replaced
+    L0A, L0B     pairs of a piece of A and a piece of B, in turn
+    L0C          pieces of C, in turn
+
+Each slot has two flags. One, set by the pipe that fills the slot, says that it is full; the other, set by the pipe that
+reads it, says that it may be filled again. Where each piece of C is stored at once, L0C uses unit flags instead: a
+piece leaves block by block while the next one is computed in its place.
 """
 
 from typing import Any, NamedTuple
@@ -30,7 +36,7 @@ from device_model.aicore.moving.copies import DataCopy, DataCopyExtParams, DataC
 
 
 class Operand(NamedTuple):
-    """A or B in GM: the tensor, whether it lies transposed, and the elements from one of its rows to the next."""
+    """A or B in GM: the tensor, whether it is stored transposed, and the elements from one of its rows to the next."""
 
     tensor: GlobalTensor
     is_transposed: bool
@@ -44,16 +50,17 @@ class Job(NamedTuple):
     a: Operand
     b: Operand
     bias: GlobalTensor | None
-    quant: GlobalTensor | float | None  # what C is multiplied with: a word for each column, or one number
+    quant: GlobalTensor | float | None  # the factors of C: a word for each column, or one number
     m: int
     n: int
     k: int
 
 
 class _Flag:
-    """The two flags of a slot: *full*, set by who fills it, and *empty*, set back by who has read it.
+    """The two flags of a slot: *full*, set by the pipe that fills it, and *empty*, set by the pipe that reads it.
 
-    `filled` and `emptied` issue both halves: the wait stands in the other pipe, behind what was issued to it before.
+    `filled` issues the set and the wait together: the wait goes to the other pipe, after the instructions that were
+    issued to that pipe so far.
     """
 
     __slots__ = ("empty", "empty_id", "full", "full_id", "is_empty_set")
@@ -64,31 +71,31 @@ class _Flag:
         self.is_empty_set = False
 
     def filled(self) -> None:
-        """The reader goes on when the slot is full."""
+        """Set the full flag after the fills so far, and let the reading pipe wait for it."""
         SetFlag(self.full, self.full_id)
         WaitFlag(self.full, self.full_id)
 
     def wait_empty(self) -> None:
-        """The filler goes on when the slot has been read."""
+        """Let the filling pipe wait until the slot has been read."""
         if self.is_empty_set:
             WaitFlag(self.empty, self.empty_id)
             self.is_empty_set = False
 
     def emptied(self) -> None:
-        """All reads of the slot so far have been issued."""
+        """Set the empty flag after the reads so far."""
         self.wait_empty()
         SetFlag(self.empty, self.empty_id)
         self.is_empty_set = True
 
     def release(self) -> None:
-        """Leave no flag set, and give the ids back."""
+        """Wait for the flag that is still set, if any, and release the ids."""
         self.wait_empty()
         ReleaseEventID(self.full, self.full_id)
         ReleaseEventID(self.empty, self.empty_id)
 
 
 class _Slot:
-    """A buffer of a memory with its flags; *holds* says which chunk is in it, *used* when it was used last."""
+    """A buffer of a memory with its flags; *holds* names the chunk in it, *used* is the number of its last look-up."""
 
     __slots__ = ("flag", "holds", "tensor", "used")
 
@@ -100,14 +107,19 @@ class _Slot:
 
 
 class Cube:
-    """A cube core that multiplies, with buffers as a tiling says; for jobs one after the other, or by turns."""
+    """A cube core that multiplies, with the buffers of a tiling. Jobs may follow each other or alternate by pieces.
+
+    Raises:
+        KernelError: The buffers do not fit the memories, base_k is not a multiple of a fractal, or the chunks in L1
+            need more event ids than there are.
+    """
 
     def __init__(self, pipe: TPipe, tiling: TCubeTiling, dtype: np.dtype[Any], *, unit_flags: bool) -> None:
         self.tiling = tiling
         self.dtype = dtype
         self.total = np.dtype(PRODUCTS[dtype.name])
         self.width = k0(dtype)
-        # Squares of int8 can be wider than what Fixpipe takes: it would leave blocks full.
+        # Squares of int8 can be wider than the piece that Fixpipe stores, which would leave blocks of L0C full.
         self._has_unit_flags = unit_flags and self.width <= SIDE
         tall = max(self.width, SIDE)  # int8 comes in squares of 32
         deep = -(-tiling.base_k // tall) * tall
@@ -126,7 +138,7 @@ class Cube:
         self._a1 = self._slots(pipe, TPosition.A1, slots_a, piece_a * tiling.step_ka, dtype, load, free)
         self._b1 = self._slots(pipe, TPosition.B1, slots_b, piece_b * tiling.step_kb, dtype, load, free)
         pairs = min(tiling.db_l0a, tiling.db_l0b)
-        # One flag for both halves of a pair.
+        # Both halves of a pair have one flag.
         self._a2 = self._slots(pipe, TPosition.A2, pairs, piece_a, dtype, HardEvent.MTE1_M, HardEvent.M_MTE1)
         self._b2 = [_buffer(pipe, TPosition.B2, piece_b, dtype) for _ in range(pairs)]
         result = fractals(tiling.base_m) * SIDE * -(-tiling.base_n // tall) * tall
@@ -149,24 +161,24 @@ class Cube:
 
     @property
     def results(self) -> int:
-        """How many results L0C holds."""
+        """The number of results that L0C holds."""
         return len(self._c)
 
     def pieces(self, job: Job) -> tuple[int, int]:
-        """How many pieces C has down and across."""
+        """Return how many pieces C has down and across."""
         return -(-job.m // self.tiling.base_m), -(-job.n // self.tiling.base_n)
 
     def close(self) -> None:
-        """Wait for all flags, and give their ids back."""
+        """Wait for all flags, and release their ids."""
         for slot in (*self._a1, *self._b1, *self._a2, *self._c, *(self._bias or ()), *(self._quant or ())):
             slot.flag.release()
 
     def compute(self, job: Job, row: int, column: int) -> _Slot:
-        """Issue the piece of C at piece *row*, *column* of *job*; returns where it will be in L0C."""
+        """Issue the instructions for the piece of C at (*row*, *column*), counted in pieces; return its slot in L0C."""
         tiling = self.tiling
         m = min(tiling.base_m, job.m - row * tiling.base_m)
         n = min(tiling.base_n, job.n - column * tiling.base_n)
-        # Squares of int8 make whole columns of them.
+        # LoadDataWithTranspose of int8 loads whole squares.
         wide = n if job.b.is_transposed or self.width <= SIDE else -(-n // self.width) * self.width
         result = self._c[self._results % len(self._c)]
         self._results += 1
@@ -200,7 +212,7 @@ class Cube:
         return result
 
     def store(self, result: _Slot, job: Job, column: int, dst: GlobalTensor, m: int, n: int, row: int) -> None:
-        """Bring a result, *m* x *n* of piece *column* across, to GM, *row* elements from a row to the next."""
+        """Store a result to GM: *m* x *n* elements of the pieces' *column*, *row* elements from one row to the next."""
         mode = self._mode(job, dst)
         words = None
         if isinstance(job.quant, GlobalTensor):
@@ -232,7 +244,7 @@ class Cube:
         raise KernelError(what, "say what to multiply it with: SetQuantScalar() or SetQuantVector()")
 
     def _load_quant(self, quant: GlobalTensor, number: tuple[int, int], column: int, n: int) -> _Slot:
-        """The words of a piece's columns in FB; those of the piece before if it stands above."""
+        """Return the slot in FB with the words of a piece's columns; load them unless the piece above has done so."""
         if self._quant is None:
             size = fractals(self.tiling.base_n) * SIDE
             load, free = HardEvent.MTE2_MTE1, HardEvent.MTE1_MTE2
@@ -259,8 +271,8 @@ class Cube:
 
     def _chunk_a(self, job: Job, row: int, m: int, chunk: int) -> _Slot:
         tiling = self.tiling
-        slot, is_there = self._find(self._a1, (job.number, row, chunk))
-        if is_there:
+        slot, is_loaded = self._find(self._a1, (job.number, row, chunk))
+        if is_loaded:
             return slot
         first, long = self._reach(job, chunk, tiling.step_ka)
         top = row * tiling.base_m
@@ -273,8 +285,8 @@ class Cube:
 
     def _chunk_b(self, job: Job, column: int, n: int, chunk: int) -> _Slot:
         tiling = self.tiling
-        slot, is_there = self._find(self._b1, (job.number, column, chunk))
-        if is_there:
+        slot, is_loaded = self._find(self._b1, (job.number, column, chunk))
+        if is_loaded:
             return slot
         first, long = self._reach(job, chunk, tiling.step_kb)
         left = column * tiling.base_n
@@ -288,7 +300,7 @@ class Cube:
         return slot
 
     def _reach(self, job: Job, chunk: int, step: int) -> tuple[int, int]:
-        """First element along k, and how many, of a chunk."""
+        """Return the first element along k of a chunk, and its number of elements along k."""
         first = chunk * step * self.tiling.base_k
         return first, min(step * self.tiling.base_k, job.k - first)
 
@@ -321,7 +333,7 @@ class Cube:
     # Pieces into L0A and L0B
 
     def _load_a(self, job: Job, a1: LocalTensor, a2: LocalTensor, m: int, k: int, piece: int) -> None:
-        """Zz out of Nz; in loops over its shorter side."""
+        """Load a piece of A to L0A, from the layout Nz to Zz; one instruction for each fractal of the shorter side."""
         chunk, at = divmod(piece, self.tiling.step_ka)
         rows, depth = fractals(m), fractals(k, self.width)
         first = at * (self.tiling.base_k // self.width)
@@ -339,7 +351,11 @@ class Cube:
                 LoadData(a2[row * depth * size :], a1, LoadData2DParams(first * rows + row, depth, rows))
 
     def _load_b(self, job: Job, b1: LocalTensor, b2: LocalTensor, n: int, k: int, piece: int) -> None:
-        """Zn out of Nz: as it lies if B is transposed in GM, else turned fractal by fractal or square by square."""
+        """Load a piece of B to L0B, from the layout Nz to Zn.
+
+        If B is transposed in GM, it has that layout already. Otherwise each fractal, or square of fractals, is
+        transposed.
+        """
         width = self.width
         chunk, at = divmod(piece, self.tiling.step_kb)
         columns, depth = fractals(n), fractals(k, width)
@@ -377,14 +393,14 @@ def _buffer(pipe: TPipe, position: TPosition, size: int, dtype: np.dtype[Any]) -
 def _to_nz(
     dst: LocalTensor, operand: Operand, row: int, column: int, rows: int, columns: int, tall: int = SIDE
 ) -> None:
-    """Part of a matrix in GM to fractals, whose columns are whole fractals of *tall* rows high."""
+    """Copy a part of a matrix in GM to L1 as fractals (Nz), whose columns have a multiple of *tall* rows."""
     height = -(-rows // tall) * tall
     source = operand.tensor[row * operand.row + column :]
     DataCopy(dst, source, Nd2NzParams(1, rows, columns, 0, operand.row, height, 1, 0))
 
 
 def _to_strips(dst: LocalTensor, operand: Operand, row: int, column: int, rows: int, columns: int) -> None:
-    """Part of a matrix in GM to fractals, 16 rows after 16 rows, so that squares are beside each other."""
+    """Copy a part of a matrix in GM to L1 as fractals, 16 rows after 16 rows, so that squares are adjacent."""
     step = fractals(columns) * SIDE * SIDE
     source = operand.tensor[row * operand.row + column :]
     whole, rest = divmod(rows, SIDE)

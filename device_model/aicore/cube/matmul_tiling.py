@@ -1,4 +1,8 @@
-"""How a matrix product is cut: over cores, then into pieces that fit L1, L0A, L0B and L0C."""
+"""The tiling of a matrix product: first over cores, then into pieces that fit L1, L0A, L0B and L0C.
+
+`multi_core_matmul_tiling` tries all sizes of pieces that fit and all ways to divide C over the cores. It prices each by
+the slowest of three things on the busiest core: Mmad, LoadData, and the copies from GM.
+"""
 
 from dataclasses import dataclass, replace
 from itertools import product
@@ -15,12 +19,29 @@ from device_model.aicore.timing.gm import LINE
 
 @dataclass(frozen=True, slots=True)
 class TCubeTiling:
-    """The tiling of C = A * B + bias, with Ascend C's fields.
+    """The tiling of C = A * B + bias, with the fields of Ascend C's structure. All sizes are in elements.
 
-    The whole product is *m* x *n* over *ka* (*kb* is the same); one core has *single_core_m* x *single_core_n* over
-    *single_core_k* of it, in pieces of *base_m* x *base_n* over *base_k*. L1 holds *depth_a1* pieces of A and
-    *depth_b1* of B; one copy brings *step_ka* (*step_kb*) of them. *db_l0a*, *db_l0b*, *db_l0c* are 2 where a buffer is
-    doubled. *step_m* and *step_n* are 1: chunks of more rows are slots of their own here.
+    Attributes:
+        m: Rows of A and of C.
+        n: Columns of B and of C.
+        ka: Columns of A.
+        kb: Rows of B, the same as *ka*.
+        single_core_m: Rows of C that one core computes.
+        single_core_n: Columns of C that one core computes.
+        single_core_k: The length of the sums of one core, that is, columns of A.
+        base_m: Rows of a piece of C in L0C.
+        base_n: Columns of a piece of C in L0C.
+        base_k: The length of the sums of one Mmad.
+        depth_a1: How many pieces of A (base_m x base_k) L1 holds.
+        depth_b1: How many pieces of B (base_k x base_n) L1 holds.
+        step_m: Always 1: pieces of A in further rows are slots of their own in L1.
+        step_n: Always 1: pieces of B in further columns are slots of their own in L1.
+        step_ka: How many pieces of A one copy to L1 brings.
+        step_kb: How many pieces of B one copy to L1 brings.
+        db_l0a: The number of buffers in L0A, 1 or 2.
+        db_l0b: The number of buffers in L0B, 1 or 2.
+        db_l0c: The number of buffers in L0C, 1 or 2.
+        is_bias: Whether a bias is added.
     """
 
     m: int
@@ -46,27 +67,27 @@ class TCubeTiling:
 
     @property
     def blocks_m(self) -> int:
-        """Into how many parts the rows are cut over cores."""
+        """The number of parts that the rows of C are divided into, one for each core."""
         return -(-self.m // self.single_core_m)
 
     @property
     def blocks_n(self) -> int:
-        """Into how many parts the columns are cut over cores."""
+        """The number of parts that the columns of C are divided into, one for each core."""
         return -(-self.n // self.single_core_n)
 
     @property
     def used_core_num(self) -> int:
-        """How many cores have a part of the product."""
+        """The number of cores that compute a part of C."""
         return self.blocks_m * self.blocks_n
 
     def part(self, core: int) -> tuple[int, int, int, int]:
-        """The part of number *core*: first row, first column, rows, columns."""
+        """Return the part of C that core number *core* computes: first row, first column, rows, columns."""
         row = core % self.blocks_m * self.single_core_m
         column = core // self.blocks_m * self.single_core_n
         return row, column, min(self.single_core_m, self.m - row), min(self.single_core_n, self.n - column)
 
     def workspace_bytes(self, cores: int) -> int:
-        """Bytes of GM that *cores* vector cores need to hand results over in UB."""
+        """Return the bytes of GM through which the cube cores hand results to the UB of *cores* vector cores."""
         return cores * WORKSPACE_TILES * self.base_m * self.base_n * 4
 
 
@@ -84,31 +105,45 @@ def multi_core_matmul_tiling(
     is_bias: bool = False,
     fix_split: tuple[int, int, int] | None = None,
 ) -> TCubeTiling:
-    """A tiling of *m* x *k* times *k* x *n* elements of *dtype* on *cores* cores (as MultiCoreMatmulTiling gives).
+    """Return the fastest tiling of *m* x *k* times *k* x *n* elements (Ascend C: MultiCoreMatmulTiling).
 
-    It takes the cut with the fewest cycles of the busiest core, those of the slowest of Mmad, LoadData and the copies
-    from GM, for which all cores share the L2; of equal ones, that which brings least from GM. It is cut between any
-    fractals, or between pieces and where lines of the L2 end: rows of B that begin within a line bring a line more.
-    *fix_split* fixes (base_m, base_n, base_k).
+    The time of a tiling is that of its busiest core: the slowest of Mmad, LoadData and the copies from GM, for which
+    all cores share the L2. Of equally fast tilings, it takes the one that copies the fewest bytes from GM. Parts of
+    cores may end at any fractal; it also tries parts of whole pieces and of whole L2 lines, because a row of B that
+    begins within a line costs one line more.
+
+    Args:
+        spec: The cores of the card: `profile.aicore`.
+        m: Rows of A and C.
+        n: Columns of B and C.
+        k: Columns of A and rows of B.
+        dtype: The type of A and B.
+        cores: The number of cores. For a kernel with vector cores that request products, the number of these.
+        is_bias: Whether a bias is added.
+        fix_split: (base_m, base_n, base_k), if the sizes of the pieces are given.
+
+    Raises:
+        ValueError: A size or the number of cores is below 1.
+        KernelError: The pieces of *fix_split* do not fit the memories of a core.
     """
-    known = np.dtype(dtype)
+    type_ = np.dtype(dtype)
     if min(m, n, k, cores) < 1:
         raise ValueError(f"a product of {m} x {k} x {n} on {cores} cores: all must be 1 or more")
     best: tuple[tuple[float, int], TCubeTiling] | None = None
-    for base in [fix_split] if fix_split else _bases(spec, known):
+    for base in [fix_split] if fix_split else _bases(spec, type_):
         for parts_m in range(1, min(cores, -(-m // SIDE)) + 1):
             parts_n = min(cores // parts_m, -(-n // SIDE))
-            for grain in product((base[0], SIDE), (LINE // known.itemsize, SIDE)):
+            for grain in product((base[0], SIDE), (LINE // type_.itemsize, SIDE)):
                 tiling = _cut(m, n, k, base, (parts_m, parts_n), grain, is_bias=is_bias)
-                price = _price(spec, tiling, known)
+                price = _price(spec, tiling, type_)
                 if best is None or price < best[0]:
                     best = price, tiling
     assert best is not None
-    return _with_buffers(spec, best[1], known)
+    return _with_buffers(spec, best[1], type_)
 
 
 def _bases(spec: Any, dtype: np.dtype[Any]) -> list[tuple[int, int, int]]:
-    """Pieces of C that fit L0C, with the largest k for which A and B fit half of L0A and L0B."""
+    """Return sizes of pieces that fit L0C, each with the largest base_k at which A and B fit half of L0A and L0B."""
     width, itemsize = k0(dtype), dtype.itemsize
     half_a, half_b = spec.space_bytes[Space.L0A] // 2, spec.space_bytes[Space.L0B] // 2
     bases = []
@@ -123,7 +158,7 @@ def _bases(spec: Any, dtype: np.dtype[Any]) -> list[tuple[int, int, int]]:
 def _cut(
     m: int, n: int, k: int, base: tuple[int, int, int], parts: tuple[int, int], grain: tuple[int, int], *, is_bias: bool
 ) -> TCubeTiling:
-    """Into so many *parts* down and across at most, of so many rows and columns, or a multiple."""
+    """Return the tiling of C into at most *parts* (down, across), whose sizes are multiples of *grain*."""
     base_m, base_n, base_k = (min(size, _whole(of)) for size, of in zip(base, (m, n, k), strict=True))
     return TCubeTiling(
         m=m,
@@ -141,12 +176,12 @@ def _cut(
 
 
 def _whole(size: int, side: int = SIDE) -> int:
-    """*size* in whole fractals, or what else has *side* elements."""
+    """Return *size*, rounded up to a multiple of *side*, by default that of a fractal."""
     return -(-size // side) * side
 
 
 def _price(spec: Any, tiling: TCubeTiling, dtype: np.dtype[Any]) -> tuple[float, int]:
-    """Cycles of the busiest core, of the slowest of Mmad, LoadData and the copies from GM; then bytes from GM."""
+    """Return the cycles of the busiest core (the slowest of Mmad, LoadData and copies), and the bytes from GM."""
     itemsize, rates = dtype.itemsize, spec.local_copy_bytes_per_cycle
     m, n, k = tiling.single_core_m, tiling.single_core_n, tiling.single_core_k
     tiles_m, tiles_n = -(-m // tiling.base_m), -(-n // tiling.base_n)
@@ -156,7 +191,7 @@ def _price(spec: Any, tiling: TCubeTiling, dtype: np.dtype[Any]) -> tuple[float,
     load = a / rates[Space.L1, Space.L0A] + b / rates[Space.L1, Space.L0B]
     waste = 0
     if any(size * itemsize % LINE for size in (tiling.n, tiling.base_n, n if tiling.blocks_n > 1 else 0)):
-        waste = LINE  # of each row of B
+        waste = LINE  # bytes for each row of B
     one = tiles_n * m * k * itemsize + tiles_m * k * (n * itemsize + tiles_n * waste)
     down, across = _tiles(tiling.m, m, tiling.base_m), _tiles(tiling.n, n, tiling.base_n)
     all_ = across * tiling.m * k * itemsize + down * k * (tiling.n * itemsize + across * waste)
@@ -165,13 +200,13 @@ def _price(spec: Any, tiling: TCubeTiling, dtype: np.dtype[Any]) -> tuple[float,
 
 
 def _tiles(size: int, part: int, base: int) -> int:
-    """How many pieces *size* has in parts of *part*, each cut into pieces of *base*."""
+    """Return the number of pieces when *size* is divided into parts of *part*, and these into pieces of *base*."""
     whole, rest = divmod(size, part)
     return whole * -(-part // base) - (-rest // base)
 
 
 def _with_buffers(spec: Any, tiling: TCubeTiling, dtype: np.dtype[Any]) -> TCubeTiling:
-    """Double buffers where they fit, and as many steps along k as L1 takes."""
+    """Return *tiling* with double buffers where they fit, and as many pieces for each copy as L1 has room for."""
     itemsize = dtype.itemsize
     a, b = tiling.base_m * tiling.base_k * itemsize, tiling.base_n * tiling.base_k * itemsize
     c = tiling.base_m * tiling.base_n * 4

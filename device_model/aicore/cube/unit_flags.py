@@ -45,7 +45,7 @@ class UnitFlags:
         if pipe is Pipe.M:
             for mmad in _distinct(filled):
                 raise KernelError(
-                    f"Mmad with unit_flag {unit_flag} waits for ever: {mmad} filled L0C[{start}:{stop}]",
+                    f"Mmad with unit_flag {unit_flag} never ends: {mmad} filled L0C[{start}:{stop}]",
                     "a Fixpipe with unit_flag 3 must read a result before an Mmad overwrites it; of "
                     "several Mmads that sum up one result, only the last has unit_flag 3",
                 )
@@ -55,7 +55,7 @@ class UnitFlags:
             before = _distinct(filled)
             if None in filled.tolist():
                 raise KernelError(
-                    f"Fixpipe with unit_flag {unit_flag} waits for ever: no Mmad filled all of L0C[{start}:{stop}]",
+                    f"Fixpipe with unit_flag {unit_flag} never ends: no Mmad filled all of L0C[{start}:{stop}]",
                     "issue an Mmad with unit_flag 3 before it, the last one of those that sum up the result, and read "
                     "each result with unit_flag 3 once",
                 )

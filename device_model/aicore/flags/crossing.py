@@ -78,7 +78,7 @@ class Crossing:
         physical = self._chip[kind]
         if cores > physical:
             raise KernelHangError(
-                f"{what} on {core.program} waits for ever: the launch has {cores} blocks on {kind} and the chip "
+                f"{what} on {core.program} never ends: the launch has {cores} blocks on {kind} and the chip "
                 f"{physical} cores, so the last blocks start only when the first have ended",
                 f"launch at most {physical} blocks",
             )

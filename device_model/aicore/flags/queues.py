@@ -164,7 +164,7 @@ class TQueBind:
 
         Raises:
             KernelError: The queue has no buffers, or 8 tensors of this position are allocated.
-            KernelHangError: No buffer is free; a card would wait for ever.
+            KernelHangError: No buffer is free; a card would wait without end.
         """
         core = self._core
         if core is None:
@@ -180,7 +180,7 @@ class TQueBind:
                 break
         else:
             raise KernelHangError(
-                f"AllocTensor of {self!r} on {core.program} waits for ever: no buffer is free",
+                f"AllocTensor of {self!r} on {core.program} never ends: no buffer is free",
                 f"FreeTensor() a tensor that was allocated at {', '.join(sorted({str(b.site) for b in buffers}))}",
             )
         self._cursor = cursor

@@ -1,9 +1,11 @@
-"""Which variant of a kernel over the rows of a matrix fits a shape: rows whole, padded, in pieces, or shared by cores.
+"""Selects the kind of kernel for the rows of a matrix: rows whole, padded, in pieces, or shared by cores.
 
-Kernels such as softmax and normalisation need a number of the whole row before they can give its first element. They
-come in four kinds. The selector makes the tiling of each kind that is possible, estimates what it takes, and chooses
-the fastest; what it says of the others is part of the result. The estimates are a few lines of arithmetic (bytes over
-bandwidth, latencies, cycles of the vector pipe), good enough to tell the kinds apart; `tune` measures.
+Softmax and normalisation reduce a whole row to a number before they can compute its first element. Kernels for them
+come in four kinds (`RowKind`). For a shape, the selector makes the tiling of each possible kind, estimates its time,
+and takes the fastest. The result also lists the other kinds, with their estimates or why they are not possible.
+
+An estimate is a few lines of arithmetic: bytes over bandwidth, latencies, and cycles of the vector pipe. That is enough
+to tell the kinds apart. For a measurement, use `tune`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,14 +21,15 @@ from device_model.aicore.core.tensors import dtype_of
 from device_model.aicore.shaping.tiling import BlockTiling, TilingKey, block_tiling
 from device_model.aicore.vector.masks import REPEAT
 
-SLOT = 32  # bytes of the workspace for each block: no two write to one DataBlock
-_LARGE = 16384  # bytes of a tile that is worth a copy
-_TILES = 4  # of a block, so that they overlap
-_PER_TILE = 100  # cycles: queues, flags, the start-up of vector instructions, the way of a number to the scalar pipe
+SLOT = 32  # bytes of the workspace for each block, so that no two blocks write to one DataBlock
+_LARGE = 16384  # least bytes of a tile that use the bandwidth of a copy well
+_TILES = 4  # least tiles of a block, so that copies and vector work overlap
+# Cycles for each tile: queues, flags, start-up of vector instructions, and reading a number with the scalar pipe.
+_PER_TILE = 100
 
 
 class RowKind(Enum):
-    """How a kernel goes through rows; the value says what it does."""
+    """How a kernel goes through rows; the value describes it."""
 
     FULL_LOAD = "rows lie in the UB whole"
     PAD = "rows lie in the UB whole, each padded to whole blocks of 32 bytes"
@@ -35,7 +38,7 @@ class RowKind(Enum):
 
 
 class Candidate(NamedTuple):
-    """A kind that was considered: what it would take, in us, or None and why it is not possible."""
+    """A kind that was considered: its estimated time in us and its tiling in words, or None and why not possible."""
 
     kind: RowKind
     us: float | None
@@ -44,10 +47,16 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True)
 class RowTiling:
-    """The tiling of *rows* x *columns* elements of one *kind*, and why it was chosen. str() tells.
+    """A tiling of a matrix for one kind of kernel, and the reasons for the choice; str() lists them.
 
-    A block has the product of some rows and a part of the columns: for each of `rows(block)`, all of `pieces(block)`.
-    *key* tells kinds apart as a number, *workspace_bytes* is what the kind needs of a workspace.
+    A block goes through some rows and a part of the columns: for each tile of `rows(block)`, all of `pieces(block)`.
+
+    Attributes:
+        kind: The kind that was chosen.
+        by_rows: The tiling of the rows.
+        by_columns: The tiling of the columns.
+        workspace_bytes: The bytes of GM that the kind needs as a workspace; 0 for all but SPLIT_CORES.
+        candidates: All kinds that were considered.
     """
 
     kind: RowKind
@@ -65,25 +74,25 @@ class RowTiling:
 
     @property
     def key(self) -> int:
-        """The tiling key."""
+        """The number of the kind, as a tiling key (`ROW_KEY`)."""
         return ROW_KEY(kind=self.kind)
 
     @property
     def block_num(self) -> int:
-        """Blocks to launch."""
+        """The number of blocks to launch."""
         return self.by_rows.block_num * self.by_columns.block_num
 
     @property
     def blocks_per_row(self) -> int:
-        """Blocks that share a row; they are neighbours."""
+        """The number of blocks that share a row; their indices are consecutive."""
         return self.by_columns.block_num
 
     def rows(self, block: int) -> Iterator[tuple[int, int]]:
-        """The first row and the number of rows of each tile of *block*."""
+        """Return the first row and the number of rows of each tile of *block*."""
         return self.by_rows.tiles(block // self.blocks_per_row)
 
     def pieces(self, block: int) -> Iterator[tuple[int, int]]:
-        """The first column and the number of columns of each piece of a row that *block* has."""
+        """Return the first column and the number of columns of each piece of a row in *block*."""
         return self.by_columns.tiles(block % self.blocks_per_row)
 
 
@@ -117,11 +126,25 @@ def select_rows(
     reserved: int = 2048,
     kinds: Sequence[RowKind] = tuple(RowKind),
 ) -> RowTiling:
-    """Choose how to go through *rows* x *columns* elements of *dtype*, read and written once.
+    """Choose the kind of kernel with the shortest estimated time for a matrix that is read once and written once.
 
-    The kernel keeps *tensors* tensors of a tile in the UB, and *reserved* bytes beside them, and spends *vector_cycles*
-    cycles of the vector pipe for each 256 bytes. It may use *cores* vector cores (by default all) and *workspace* bytes
-    of GM. *kinds* are those that it is written for. A ValueError, with the reasons, if none of them is possible.
+    Args:
+        spec: The cores of the card: `profile.aicore`.
+        rows: Rows of the matrix.
+        columns: Elements of a row.
+        dtype: Their type.
+        tensors: How many tensors of the size of a tile the kernel keeps in the UB; a double buffer counts as two.
+        vector_cycles: Cycles of the vector pipe for each 256 bytes of a row.
+        cores: How many vector cores it may use; by default all.
+        workspace: Bytes of GM that it may use as a workspace.
+        reserved: Bytes of the UB that it uses besides these tensors.
+        kinds: The kinds that it is written for.
+
+    Returns:
+        The tiling; str() of it tells what was considered.
+
+    Raises:
+        ValueError: A number is below 1, the tensors do not fit in the UB, or no kind is possible (with the reasons).
     """
     cores = spec.vector_cores if cores is None else min(cores, spec.vector_cores)
     if min(rows, columns, tensors, cores) < 1:
@@ -130,7 +153,7 @@ def select_rows(
     if room < BLOCK:
         raise ValueError(f"{tensors} tensors and {reserved} bytes do not fit in the {spec.ub_bytes} bytes of the UB")
     shape = _Shape(rows, columns, dtype_of(dtype).itemsize, cores, workspace, room, vector_cycles)
-    found: list[tuple[float, RowKind, BlockTiling, BlockTiling]] = []
+    possible: list[tuple[float, RowKind, BlockTiling, BlockTiling]] = []
     candidates: list[Candidate] = []
     for kind in kinds:
         obstacle = _obstacle(kind, shape)
@@ -139,26 +162,26 @@ def select_rows(
             continue
         by_rows, by_columns = _tilings(kind, shape)
         us = _estimate_us(spec, shape, by_rows, by_columns)
-        found.append((us, kind, by_rows, by_columns))
-        candidates.append(Candidate(kind, us, _words(shape, by_rows, by_columns)))
-    if not found:
+        possible.append((us, kind, by_rows, by_columns))
+        candidates.append(Candidate(kind, us, _description(shape, by_rows, by_columns)))
+    if not possible:
         reasons = "; ".join(f"{kind.name}: {why}" for kind, _, why in candidates) or "no kinds are given"
         raise ValueError(f"no way to go through {rows} x {columns} elements: {reasons}")
-    _, kind, by_rows, by_columns = min(found, key=lambda each: each[0])
+    _, kind, by_rows, by_columns = min(possible, key=lambda each: each[0])
     blocks = by_rows.block_num * by_columns.block_num
     return RowTiling(kind, by_rows, by_columns, blocks * SLOT if kind is RowKind.SPLIT_CORES else 0, tuple(candidates))
 
 
 def _obstacle(kind: RowKind, shape: _Shape) -> str:
-    """Why *kind* is not possible; empty if it is."""
+    """Return why *kind* is not possible; an empty string if it is."""
     tail, padded = shape.row_bytes % BLOCK, -(-shape.row_bytes // BLOCK) * BLOCK
     match kind:
         case RowKind.FULL_LOAD if tail:
-            return f"rows of {shape.row_bytes:,} bytes are no whole blocks of {BLOCK}"
+            return f"rows of {shape.row_bytes:,} bytes are not a multiple of {BLOCK} bytes"
         case RowKind.PAD if not tail:
             return f"rows of {shape.row_bytes:,} bytes need no padding"
         case RowKind.FULL_LOAD | RowKind.PAD if padded > shape.room:
-            return f"a row takes {padded:,} bytes and the UB has {shape.room:,} for it"
+            return f"a row takes {padded:,} bytes, and the UB has {shape.room:,} for it"
         case RowKind.SPLIT_CORES:
             blocks = shape.cores // shape.rows * shape.rows
             if min(shape.cores // shape.rows, -(-shape.row_bytes // BLOCK)) < 2:
@@ -169,7 +192,7 @@ def _obstacle(kind: RowKind, shape: _Shape) -> str:
 
 
 def _tilings(kind: RowKind, shape: _Shape) -> tuple[BlockTiling, BlockTiling]:
-    """How rows and columns are cut."""
+    """Return the tilings of the rows and of the columns."""
     unit = BLOCK // shape.itemsize
     piece = shape.room // shape.itemsize // unit * unit
     match kind:
@@ -186,7 +209,7 @@ def _tilings(kind: RowKind, shape: _Shape) -> tuple[BlockTiling, BlockTiling]:
             return block_tiling(shape.rows, shape.rows), block_tiling(shape.columns, parts, unit=unit, tile=piece)
 
 
-def _words(shape: _Shape, by_rows: BlockTiling, by_columns: BlockTiling) -> str:
+def _description(shape: _Shape, by_rows: BlockTiling, by_columns: BlockTiling) -> str:
     pieces = len(list(by_columns.tiles(0)))
     if by_columns.block_num > 1:
         return f"{by_columns.block_num} cores for each row, {pieces} pieces each"
@@ -196,9 +219,10 @@ def _words(shape: _Shape, by_rows: BlockTiling, by_columns: BlockTiling) -> str:
 
 
 def _estimate_us(spec: CoreSpec, shape: _Shape, by_rows: BlockTiling, by_columns: BlockTiling) -> float:
-    """What a launch takes: until the last of the blocks with most rows is done, or the last block of all.
+    """Return the estimated time of a launch.
 
-    Cores start one after the other, and blocks with a row more are the first.
+    Cores start one after the other, and the blocks with one row more come first. So either the last of these ends last,
+    or the last block of all.
     """
     parts = by_columns.block_num
     last = [rows * parts - 1 for rows in (by_rows.former_num, by_rows.block_num) if rows]
@@ -207,11 +231,11 @@ def _estimate_us(spec: CoreSpec, shape: _Shape, by_rows: BlockTiling, by_columns
 
 
 def _block_ns(spec: CoreSpec, shape: _Shape, by_rows: BlockTiling, by_columns: BlockTiling, block: int) -> float:
-    """How long *block* works.
+    """Return the time of *block* in ns.
 
-    Each tile's latency, its way in and its vector work follow each other, for the scalar pipe waits for the number it
-    needs; its way out runs beside the next tile. The second pass over a row in pieces waits for nothing, and finds the
-    row in the L2 if that holds all rows.
+    The latency of a tile, its copy to the UB and its vector work follow each other, because the scalar pipe waits for
+    the reduced number. The copy back runs beside the next tile. The second pass over a row in pieces does not wait for
+    a number, and reads from the L2 if that holds all rows.
     """
     row_block, part = divmod(block, by_columns.block_num)
     rows, pieces = by_rows.part(row_block)[1], len(list(by_columns.tiles(part)))
