@@ -9,24 +9,24 @@ from hashlib import sha256
 import numpy as np
 from threadpoolctl import threadpool_info
 
-import acl_py
-from acl_py import Array, Cost, In, InOut, Malloc, Memcpy, MemcpyKind, Out, SynchronizeDevice, asc
+import acl_py as acl
+from acl_py import asc
 
 SIDE = 192
 
 
-@acl_py.kernel(cost=Cost(flops=2 * SIDE**3))
-def product(a: In, b: In, out: Out) -> None:
+@acl.kernel(cost=acl.Cost(flops=2 * SIDE**3))
+def product(a: acl.In, b: acl.In, out: acl.Out) -> None:
     np.matmul(a, b, out=out)
 
 
-@acl_py.kernel(cost=Cost(us=3))
-def grow(x: In, out: Out) -> None:
+@acl.kernel(cost=acl.Cost(us=3))
+def grow(x: acl.In, out: acl.Out) -> None:
     np.exp(-x, out=out)
 
 
-@acl_py.kernel(cost=Cost(us=2))
-def count(n: InOut) -> None:
+@acl.kernel(cost=acl.Cost(us=2))
+def count(n: acl.InOut) -> None:
     n[:] = np.cumsum(n * 3 + 1) % 1_000_003
 
 
@@ -48,36 +48,36 @@ def double(x: asc.In, out: asc.Out) -> None:
 
 
 async def program():
-    rng = acl_py.current_simulation().rng
-    a, b, out = [Array(await Malloc(4 * SIDE**2), np.float32, (SIDE, SIDE)) for _ in range(3)]
-    n, doubled = [Array(await Malloc(1024), np.int32) for _ in range(2)]
+    rng = acl.current_simulation().rng
+    a, b, out = [acl.Array(await acl.Malloc(4 * SIDE**2), np.float32, (SIDE, SIDE)) for _ in range(3)]
+    n, doubled = [acl.Array(await acl.Malloc(1024), np.int32) for _ in range(2)]
     values = rng.integers(1 << 20, size=256, dtype=np.int32)
     for array, content in ((a, rng.random((SIDE, SIDE), np.float32)), (n, values)):
-        await Memcpy(array, array.nbytes, content, array.nbytes, MemcpyKind.HOST_TO_DEVICE)
+        await acl.Memcpy(array, array.nbytes, content, array.nbytes, acl.MemcpyKind.HOST_TO_DEVICE)
     for _ in range(3):
         await grow[4](a, b)
         await product[20](a, b, out)
         await grow[4](out, b)
         await count[1](n)
         await double[1](n, doubled)
-    await SynchronizeDevice()
+    await acl.SynchronizeDevice()
     return [await read(array) for array in (b, out)], [await read(array) for array in (n, doubled)]
 
 
 async def read(array):
     result = np.zeros(array.nbytes, np.uint8)
-    await Memcpy(result, array.nbytes, array, array.nbytes, MemcpyKind.DEVICE_TO_HOST)
+    await acl.Memcpy(result, array.nbytes, array, array.nbytes, acl.MemcpyKind.DEVICE_TO_HOST)
     return sha256(result).hexdigest()
 
 
 async def main():
     floats, integers = await program()
-    trace = acl_py.current_simulation().trace
+    trace = acl.current_simulation().trace
     return floats, integers, [str(op) for op in trace.ops], [str(call) for call in trace.calls]
 
 
 if __name__ == "__main__":
-    floats, *rest = acl_py.run(main, device="ascend910b1")
+    floats, *rest = acl.run(main, device="ascend910b1")
     blas = [library["architecture"] for library in threadpool_info() if "architecture" in library]
     settings = [np.show_config(mode="dicts")["SIMD Extensions"], blas]
     print(json.dumps({"settings": settings, "floats": floats, "rest": rest}))

@@ -14,6 +14,8 @@ from acl_py import AclError, Cost, kernel
 from acl_py.runtime.scopes import scope_var
 from acl_py.simulation import simulation_of
 
+H2H, H2D, D2H, D2D, DEFAULT, *_ = acl_py.MemcpyKind
+
 
 def tiny(program=None, **options):
     """Make a coroutine function a test that runs in a simulation of the tiny device."""
@@ -25,6 +27,9 @@ def tiny(program=None, **options):
         return acl_py.run(partial(program, *args, **kwargs), **{"device": "tiny", "workers": 1} | options)
 
     return test
+
+
+tiny_acl = tiny(rules="acl")
 
 
 def busy(name, us):

@@ -9,67 +9,42 @@ from hashlib import sha256
 
 import numpy as np
 
-import acl_py
-from acl_py import (
-    Cost,
-    CreateEvent,
-    CreateStream,
-    FreeAsync,
-    In,
-    InOut,
-    LaunchHostFunc,
-    LaunchKernel,
-    Malloc,
-    MallocAsync,
-    MallocHost,
-    Memcpy,
-    MemcpyAsync,
-    MemcpyKind,
-    MemsetAsync,
-    Out,
-    RecordEvent,
-    Sleep,
-    StreamWaitEvent,
-    SynchronizeDevice,
-    SynchronizeStream,
-    current_simulation,
-    kernel,
-)
+import acl_py as acl
 
 LARGE = 5 << 20  # beyond what is run without a thread
 SMALL = 4_000
 
 
-@kernel(cost=Cost(us=700))
-def mix(x: In, y: InOut, n):
+@acl.kernel(cost=acl.Cost(us=700))
+def mix(x: acl.In, y: acl.InOut, n):
     y *= np.uint8(3)
     y += x
     y += np.uint8(n)
 
 
-@kernel(cost=Cost(us=300))
-def turn(x: InOut):
+@acl.kernel(cost=acl.Cost(us=300))
+def turn(x: acl.InOut):
     x[:] = x[::-1]
 
 
-@kernel(cost=Cost(us=450))
-def invert(x: In, y: Out):
+@acl.kernel(cost=acl.Cost(us=450))
+def invert(x: acl.In, y: acl.Out):
     np.invert(x, out=y)
 
 
-@kernel(cost=Cost(us=500))
-def broken(x: InOut):
+@acl.kernel(cost=acl.Cost(us=500))
+def broken(x: acl.InOut):
     x[0] = 1
     raise ArithmeticError("as planned")
 
 
 async def _memory(size):
-    device = [await Malloc(size) for _ in range(3)]
-    host = [await MallocHost(size) for _ in range(2)]
+    device = [await acl.Malloc(size) for _ in range(3)]
+    host = [await acl.MallocHost(size) for _ in range(2)]
     for i, buffer in enumerate(host):
         buffer.numpy()[:] = np.arange(size, dtype=np.uint32).astype(np.uint8) + i
     for buffer in device:
-        await Memcpy(buffer, size, host[0], size, MemcpyKind.HOST_TO_DEVICE)
+        await acl.Memcpy(buffer, size, host[0], size, acl.MemcpyKind.HOST_TO_DEVICE)
     return device, host
 
 
@@ -78,28 +53,28 @@ async def _step(rng, stream, device, host, size, events):
     h, event, n = host[rng.integers(2)], events[rng.integers(2)], int(rng.integers(256))
     match rng.integers(10):
         case 0 | 1:
-            await LaunchKernel(mix, 2, (x, y, n), stream)
+            await acl.LaunchKernel(mix, 2, (x, y, n), stream)
         case 2:
-            await LaunchKernel(turn, 1, (x,), stream)
+            await acl.LaunchKernel(turn, 1, (x,), stream)
         case 3:
-            await LaunchKernel(invert, 1, (x, y), stream)
+            await acl.LaunchKernel(invert, 1, (x, y), stream)
         case 4:
-            await MemcpyAsync(x, size, h, size, MemcpyKind.HOST_TO_DEVICE, stream)
+            await acl.MemcpyAsync(x, size, h, size, acl.MemcpyKind.HOST_TO_DEVICE, stream)
         case 5:
-            await MemcpyAsync(h, size, x, size, MemcpyKind.DEVICE_TO_HOST, stream)
+            await acl.MemcpyAsync(h, size, x, size, acl.MemcpyKind.DEVICE_TO_HOST, stream)
         case 6:
-            await MemcpyAsync(x, size, y, size, MemcpyKind.DEVICE_TO_DEVICE, stream)
+            await acl.MemcpyAsync(x, size, y, size, acl.MemcpyKind.DEVICE_TO_DEVICE, stream)
         case 7:
-            temporary = await MallocAsync(size, stream)
-            await LaunchKernel(invert, 1, (x, temporary), stream)
-            await LaunchKernel(mix, 1, (temporary, y, n), stream)
-            await FreeAsync(temporary, stream)
+            temporary = await acl.MallocAsync(size, stream)
+            await acl.LaunchKernel(invert, 1, (x, temporary), stream)
+            await acl.LaunchKernel(mix, 1, (temporary, y, n), stream)
+            await acl.FreeAsync(temporary, stream)
         case 8:
-            await RecordEvent(event, stream)
-            await LaunchHostFunc(stream, _scribble, (h.numpy(), n), us=n)
+            await acl.RecordEvent(event, stream)
+            await acl.LaunchHostFunc(stream, _scribble, (h.numpy(), n), us=n)
         case 9:
-            await StreamWaitEvent(stream, event)
-            await MemsetAsync(x, size // 2, n, size // 2, stream)
+            await acl.StreamWaitEvent(stream, event)
+            await acl.MemsetAsync(x, size // 2, n, size // 2, stream)
 
 
 def _scribble(view, n):
@@ -109,78 +84,78 @@ def _scribble(view, n):
 async def racy(size=LARGE, steps=40, yields=0):
     """One task, three streams, no order between them: whatever happens, it happens the same way."""
     device, host = await _memory(size)
-    streams = [await CreateStream(), await CreateStream(), await CreateStream(nonblocking=True)]
-    events = [await CreateEvent(), await CreateEvent()]
-    rng = current_simulation().rng
+    streams = [await acl.CreateStream(), await acl.CreateStream(), await acl.CreateStream(nonblocking=True)]
+    events = [await acl.CreateEvent(), await acl.CreateEvent()]
+    rng = acl.current_simulation().rng
     for step in range(steps):
         await _step(rng, streams[rng.integers(3)], device, host, size, events)
         for _ in range(yields):
             await asyncio.sleep(0)
         if step % 10 == 9:
-            await SynchronizeStream(streams[rng.integers(3)])
+            await acl.SynchronizeStream(streams[rng.integers(3)])
             host[0].numpy()[: size // 3] ^= np.uint8(step)
-    await SynchronizeDevice()
+    await acl.SynchronizeDevice()
     return await _bytes(device, host)
 
 
 async def tasks(size=LARGE):
     """Four tasks that share the memory."""
     device, host = await _memory(size)
-    events = [await CreateEvent(), await CreateEvent()]
+    events = [await acl.CreateEvent(), await acl.CreateEvent()]
 
     async def work(number):
         rng = np.random.default_rng(number)
-        stream = await CreateStream(nonblocking=number == 2)
+        stream = await acl.CreateStream(nonblocking=number == 2)
         for step in range(10):
             await _step(rng, stream, device, host, size, events)
             if step % 3 == number % 3:
-                await Sleep(int(rng.integers(900)))
+                await acl.Sleep(int(rng.integers(900)))
             elif step % 3 == 0:
-                await SynchronizeStream(stream)
+                await acl.SynchronizeStream(stream)
 
     await asyncio.gather(*map(work, range(4)))
-    await SynchronizeDevice()
+    await acl.SynchronizeDevice()
     return await _bytes(device, host)
 
 
 async def failing(size=LARGE):
     """A failure in the middle: what ran beside it has its effect, what began after it has none."""
     device, host = await _memory(size)
-    streams = [await CreateStream() for _ in range(3)]
+    streams = [await acl.CreateStream() for _ in range(3)]
     for stream, x in zip(streams, device, strict=True):
-        await LaunchKernel(mix, 1, (x, x, 1), stream)
-    await LaunchKernel(broken, 1, (device[0],), streams[0])
-    await LaunchKernel(broken, 1, (device[1],), streams[1])
+        await acl.LaunchKernel(mix, 1, (x, x, 1), stream)
+    await acl.LaunchKernel(broken, 1, (device[0],), streams[0])
+    await acl.LaunchKernel(broken, 1, (device[1],), streams[1])
     for stream, x in zip(streams, device, strict=True):
-        await LaunchKernel(turn, 1, (x,), stream)
-        await MemcpyAsync(host[0], size, x, size, MemcpyKind.DEVICE_TO_HOST, stream)
-        await LaunchHostFunc(stream, _scribble, (host[1].numpy(), 3))
+        await acl.LaunchKernel(turn, 1, (x,), stream)
+        await acl.MemcpyAsync(host[0], size, x, size, acl.MemcpyKind.DEVICE_TO_HOST, stream)
+        await acl.LaunchHostFunc(stream, _scribble, (host[1].numpy(), 3))
     messages = []
     try:
-        await SynchronizeDevice()
-    except acl_py.AclError as error:
+        await acl.SynchronizeDevice()
+    except acl.AclError as error:
         messages.append(str(error))
-    locate = current_simulation().runtime.memory.locate  # the context is lost: nothing else reads device memory now
+    locate = acl.current_simulation().runtime.memory.locate  # the context is lost: nothing else reads device memory now
     return messages, [digest(bytes(locate(x, size, "x")[0].view)) for x in device], [digest(x.numpy()) for x in host]
 
 
 async def staged(size=LARGE):
     """Pageable memory, from two tasks, one of which changes it meanwhile."""
     device, host = await _memory(size)
-    a, b, array = await CreateStream(), await CreateStream(), np.zeros(size, np.uint8)
+    a, b, array = await acl.CreateStream(), await acl.CreateStream(), np.zeros(size, np.uint8)
 
     async def copy(stream, x):
-        await LaunchKernel(turn, 1, (x,), stream)
-        await MemcpyAsync(x, size, array, size, MemcpyKind.HOST_TO_DEVICE, stream)
-        await MemcpyAsync(array, size, x, size, MemcpyKind.DEVICE_TO_HOST, stream)
+        await acl.LaunchKernel(turn, 1, (x,), stream)
+        await acl.MemcpyAsync(x, size, array, size, acl.MemcpyKind.HOST_TO_DEVICE, stream)
+        await acl.MemcpyAsync(array, size, x, size, acl.MemcpyKind.DEVICE_TO_HOST, stream)
 
     async def change():
         for step in range(20):
             array[step::1000] += np.uint8(step)
-            await Sleep(500)
+            await acl.Sleep(500)
 
     await asyncio.gather(copy(a, device[0]), copy(b, device[1]), change())
-    await SynchronizeDevice()
+    await acl.SynchronizeDevice()
     return await _bytes(device, host), digest(array)
 
 
@@ -188,7 +163,7 @@ async def _bytes(device, host):
     found = [digest(buffer.numpy()) for buffer in host]
     for buffer in device:
         result = np.zeros(buffer.nbytes, np.uint8)
-        await Memcpy(result, buffer.nbytes, buffer, buffer.nbytes, MemcpyKind.DEVICE_TO_HOST)
+        await acl.Memcpy(result, buffer.nbytes, buffer, buffer.nbytes, acl.MemcpyKind.DEVICE_TO_HOST)
         found.append(digest(result))
     return found
 
@@ -202,10 +177,10 @@ def everything(program, **options):
 
     async def main():
         value = await program()
-        trace = current_simulation().trace
+        trace = acl.current_simulation().trace
         return value, list(trace.ops), [(c.name, c.enter_ns, c.exit_ns, c.line) for c in trace.calls]
 
-    return acl_py.run(main, **({"device": "tiny"} | options))
+    return acl.run(main, **({"device": "tiny"} | options))
 
 
 PROGRAMS = (racy, tasks, failing, staged)

@@ -10,49 +10,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from cut import CANCELLED, MEANS, Cut, by_task
-from histories import busy
+from histories import D2D, D2H, H2D, H2H, busy
 
-import acl_py
-from acl_py import (
-    CallbackBlock,
-    CreateEvent,
-    CreateEventWithFlag,
-    CreateStream,
-    DestroyStream,
-    EventFlag,
-    Finalize,
-    Free,
-    FreeHost,
-    HostRegister,
-    HostUnregister,
-    HostWork,
-    Init,
-    LaunchCallback,
-    LaunchHostFunc,
-    LaunchKernel,
-    Malloc,
-    MallocHost,
-    Memcpy,
-    Memcpy2d,
-    Memcpy2dAsync,
-    MemcpyAsync,
-    MemcpyKind,
-    Memset,
-    MemsetAsync,
-    ProcessReport,
-    QueryEventStatus,
-    RecordEvent,
-    ResetDevice,
-    Sleep,
-    StreamQuery,
-    SubscribeReport,
-    SynchronizeDevice,
-    SynchronizeDeviceWithTimeout,
-    SynchronizeEvent,
-    SynchronizeEventWithTimeout,
-    SynchronizeStream,
-    SynchronizeStreamWithTimeout,
-)
+import acl_py as acl
 from acl_py.runtime.scopes import scope_var
 from acl_py.simulation import simulation_of
 from acl_py.verbs.devices import Initialized
@@ -62,12 +22,6 @@ from device_model.profile import load
 
 LONG = busy("long", 100)
 NEXT = busy("next", 1)
-H2D, D2H, D2D, H2H = (
-    MemcpyKind.HOST_TO_DEVICE,
-    MemcpyKind.DEVICE_TO_HOST,
-    MemcpyKind.DEVICE_TO_DEVICE,
-    MemcpyKind.HOST_TO_HOST,
-)
 CASES = {}
 
 
@@ -86,15 +40,15 @@ class Place:
     """What the cases have: a stream that is busy for 100 us, and 8 KiB of memory of each kind, twice."""
 
     async def make(self):
-        self.stream, self.event = await CreateStream(), await CreateEvent()
-        self.device, self.other = await Malloc(8192), await Malloc(8192)
-        self.pinned, self.pinned_other = await MallocHost(8192), await MallocHost(8192)
+        self.stream, self.event = await acl.CreateStream(), await acl.CreateEvent()
+        self.device, self.other = await acl.Malloc(8192), await acl.Malloc(8192)
+        self.pinned, self.pinned_other = await acl.MallocHost(8192), await acl.MallocHost(8192)
         self.pageable, self.pageable_other = np.full(8192, 5, np.uint8), np.full(8192, 6, np.uint8)
         self.pinned.numpy()[:], self.pinned_other.numpy()[:] = 1, 2
-        await Memset(self.device, 8192, 3, 8192)
-        await Memset(self.other, 8192, 4, 8192)
-        await LaunchKernel(LONG, 1, (), self.stream)
-        await RecordEvent(self.event, self.stream)
+        await acl.Memset(self.device, 8192, 3, 8192)
+        await acl.Memset(self.other, 8192, 4, 8192)
+        await acl.LaunchKernel(LONG, 1, (), self.stream)
+        await acl.RecordEvent(self.event, self.stream)
         self.done = lambda: None  # has the verb done what is seen nowhere else?
         return self
 
@@ -123,152 +77,152 @@ def _runs(values):
 
 @case("-")
 async def launch_with_a_full_queue(place):
-    await place.fill_queue(LaunchKernel, NEXT, 1, (), place.stream)
-    return lambda: LaunchKernel(NEXT, 1, (), place.stream)
+    await place.fill_queue(acl.LaunchKernel, NEXT, 1, (), place.stream)
+    return lambda: acl.LaunchKernel(NEXT, 1, (), place.stream)
 
 
 @case("-")
 async def pinned_copy_to_the_device_with_a_full_queue(place):
-    await place.fill_queue(MemcpyAsync, place.device, 8192, place.pinned, 10, H2D, place.stream)
-    return lambda: MemcpyAsync(place.other, 8192, place.pinned, 8192, H2D, place.stream)
+    await place.fill_queue(acl.MemcpyAsync, place.device, 8192, place.pinned, 10, H2D, place.stream)
+    return lambda: acl.MemcpyAsync(place.other, 8192, place.pinned, 8192, H2D, place.stream)
 
 
 @case("-")
 async def copy_to_pinned_memory_with_a_full_queue(place):
-    await place.fill_queue(MemcpyAsync, place.pinned, 8192, place.device, 10, D2H, place.stream)
-    return lambda: MemcpyAsync(place.pinned_other, 8192, place.device, 8192, D2H, place.stream)
+    await place.fill_queue(acl.MemcpyAsync, place.pinned, 8192, place.device, 10, D2H, place.stream)
+    return lambda: acl.MemcpyAsync(place.pinned_other, 8192, place.device, 8192, D2H, place.stream)
 
 
 @case("-")
 async def copy_inside_the_device_with_a_full_queue(place):
-    await place.fill_queue(LaunchKernel, NEXT, 1, (), place.stream)
-    return lambda: MemcpyAsync(place.other, 8192, place.device, 8192, D2D, place.stream)
+    await place.fill_queue(acl.LaunchKernel, NEXT, 1, (), place.stream)
+    return lambda: acl.MemcpyAsync(place.other, 8192, place.device, 8192, D2D, place.stream)
 
 
 @case("-")
 async def fill_with_a_full_queue(place):
-    await place.fill_queue(LaunchKernel, NEXT, 1, (), place.stream)
-    return lambda: MemsetAsync(place.other, 8192, 9, 8192, place.stream)
+    await place.fill_queue(acl.LaunchKernel, NEXT, 1, (), place.stream)
+    return lambda: acl.MemsetAsync(place.other, 8192, 9, 8192, place.stream)
 
 
 @case("-")
 async def pitched_copy_with_a_full_queue(place):
-    await place.fill_queue(MemcpyAsync, place.device, 8192, place.pinned, 10, H2D, place.stream)
-    return lambda: Memcpy2dAsync(place.other, 64, place.pinned, 32, 32, 16, H2D, place.stream)
+    await place.fill_queue(acl.MemcpyAsync, place.device, 8192, place.pinned, 10, H2D, place.stream)
+    return lambda: acl.Memcpy2dAsync(place.other, 64, place.pinned, 32, 32, 16, H2D, place.stream)
 
 
 @case("-")
 async def small_pageable_copy_with_a_full_ring(place):
     for _ in range(4):
-        await MemcpyAsync(place.device, 8192, place.pageable, 4096, H2D, place.stream)
-    return lambda: MemcpyAsync(place.other, 8192, place.pageable_other, 4096, H2D, place.stream)
+        await acl.MemcpyAsync(place.device, 8192, place.pageable, 4096, H2D, place.stream)
+    return lambda: acl.MemcpyAsync(place.other, 8192, place.pageable_other, 4096, H2D, place.stream)
 
 
 @case("-")
 async def small_pageable_copy_with_a_full_queue(place):
-    await place.fill_queue(MemcpyAsync, place.device, 8192, place.pageable, 10, H2D, place.stream)
-    return lambda: MemcpyAsync(place.other, 8192, place.pageable_other, 4096, H2D, place.stream)
+    await place.fill_queue(acl.MemcpyAsync, place.device, 8192, place.pageable, 10, H2D, place.stream)
+    return lambda: acl.MemcpyAsync(place.other, 8192, place.pageable_other, 4096, H2D, place.stream)
 
 
 @case("+")
 async def large_pageable_copy_in_staging(place):
-    return lambda: MemcpyAsync(place.other, 8192, place.pageable_other, 8192, H2D, place.stream)
+    return lambda: acl.MemcpyAsync(place.other, 8192, place.pageable_other, 8192, H2D, place.stream)
 
 
 @case("+")
 async def copy_to_pageable_memory(place):
-    return lambda: MemcpyAsync(place.pageable, 8192, place.other, 8192, D2H, place.stream)
+    return lambda: acl.MemcpyAsync(place.pageable, 8192, place.other, 8192, D2H, place.stream)
 
 
 @case("-")
 async def copy_from_host_to_host(place):
-    return lambda: MemcpyAsync(place.pinned, 8192, place.pinned_other, 8192, H2H, place.stream)
+    return lambda: acl.MemcpyAsync(place.pinned, 8192, place.pinned_other, 8192, H2H, place.stream)
 
 
 @case("-+", rules=("acl",))
 async def pageable_copy_outside_the_streams(place):
-    return lambda: MemcpyAsync(place.other, 8192, place.pageable_other, 8192, H2D, place.stream)
+    return lambda: acl.MemcpyAsync(place.other, 8192, place.pageable_other, 8192, H2D, place.stream)
 
 
 @case("+", rules=("cuda", "acl"))
 async def synchronous_copy_to_the_device(place):
-    return lambda: Memcpy(place.other, 8192, place.pinned, 8192, H2D)
+    return lambda: acl.Memcpy(place.other, 8192, place.pinned, 8192, H2D)
 
 
 @case("+", rules=("cuda", "acl"))
 async def synchronous_copy_from_the_device(place):
-    return lambda: Memcpy(place.pinned_other, 8192, place.device, 8192, D2H)
+    return lambda: acl.Memcpy(place.pinned_other, 8192, place.device, 8192, D2H)
 
 
 @case("-+")
 async def synchronous_copy_of_large_pageable_memory(place):
-    return lambda: Memcpy(place.other, 8192, place.pageable_other, 8192, H2D)
+    return lambda: acl.Memcpy(place.other, 8192, place.pageable_other, 8192, H2D)
 
 
 @case("+")
 async def synchronous_copy_to_pageable_memory(place):
-    return lambda: Memcpy(place.pageable, 8192, place.device, 8192, D2H)
+    return lambda: acl.Memcpy(place.pageable, 8192, place.device, 8192, D2H)
 
 
 @case("+", rules=("cuda", "acl"))
 async def synchronous_pitched_copy(place):
-    return lambda: Memcpy2d(place.other, 64, place.pinned, 32, 32, 16, H2D)
+    return lambda: acl.Memcpy2d(place.other, 64, place.pinned, 32, 32, 16, H2D)
 
 
 @case("+", rules=("cuda", "acl"))
 async def synchronous_fill_of_pinned_memory(place):
-    return lambda: Memset(place.pinned, 8192, 9, 8192)
+    return lambda: acl.Memset(place.pinned, 8192, 9, 8192)
 
 
 @case("+", rules=("acl",))
 async def synchronous_fill_of_pageable_memory(place):
-    return lambda: Memset(place.pageable, 8192, 9, 8192)
+    return lambda: acl.Memset(place.pageable, 8192, 9, 8192)
 
 
 @case("+")
 async def free(place):
-    return lambda: Free(place.other)
+    return lambda: acl.Free(place.other)
 
 
 @case("+")
 async def free_of_pinned_memory(place):
-    return lambda: FreeHost(place.pinned_other)
+    return lambda: acl.FreeHost(place.pinned_other)
 
 
 @case("+")
 async def unregister(place):
-    registered = await HostRegister(place.pageable)
-    return lambda: HostUnregister(registered)
+    registered = await acl.HostRegister(place.pageable)
+    return lambda: acl.HostUnregister(registered)
 
 
 @case("=", rules=("cuda", "acl"))
 async def synchronize_a_stream(place):
-    return lambda: SynchronizeStream(place.stream)
+    return lambda: acl.SynchronizeStream(place.stream)
 
 
 @case("=", rules=("cuda", "acl"))
 async def synchronize_an_event(place):
-    return lambda: SynchronizeEvent(place.event)
+    return lambda: acl.SynchronizeEvent(place.event)
 
 
 @case("=", rules=("cuda", "acl"))
 async def synchronize_the_device(place):
-    return SynchronizeDevice
+    return acl.SynchronizeDevice
 
 
 @case("=", rules=("cuda", "acl"))
 async def synchronize_a_stream_with_a_limit(place):
-    return lambda: SynchronizeStreamWithTimeout(place.stream, 1)
+    return lambda: acl.SynchronizeStreamWithTimeout(place.stream, 1)
 
 
 @case("=")
 async def synchronize_an_event_with_a_limit(place):
-    return lambda: SynchronizeEventWithTimeout(place.event, 1)
+    return lambda: acl.SynchronizeEventWithTimeout(place.event, 1)
 
 
 @case("=")
 async def synchronize_the_device_with_a_limit(place):
-    return lambda: SynchronizeDeviceWithTimeout(1)
+    return lambda: acl.SynchronizeDeviceWithTimeout(1)
 
 
 @case("=")
@@ -276,70 +230,70 @@ async def await_an_operation(place):
     async def wait():
         await work
 
-    work = await LaunchKernel(NEXT, 1, (), place.stream)
+    work = await acl.LaunchKernel(NEXT, 1, (), place.stream)
     return wait
 
 
 @case("=")
 async def synchronize_what_is_done(place):
-    await SynchronizeDevice()
-    return lambda: SynchronizeStream(place.stream)
+    await acl.SynchronizeDevice()
+    return lambda: acl.SynchronizeStream(place.stream)
 
 
 @case("=")
 async def query_a_stream(place):
-    return lambda: StreamQuery(place.stream)
+    return lambda: acl.StreamQuery(place.stream)
 
 
 @case("=")
 async def query_an_event(place):
-    return lambda: QueryEventStatus(place.event)
+    return lambda: acl.QueryEventStatus(place.event)
 
 
 @case("=")
 async def sleep(place):
-    return lambda: Sleep(1_000)
+    return lambda: acl.Sleep(1_000)
 
 
 @case("=")
 async def sleep_for_a_turn(place):
-    return lambda: Sleep(0)
+    return lambda: acl.Sleep(0)
 
 
 @case("-")
 async def finalize(place):
-    await Init()
-    return Finalize
+    await acl.Init()
+    return acl.Finalize
 
 
 @case("-", rules=("acl",))
 async def destroy_a_busy_stream(place):
-    stream = await CreateStream()
-    await LaunchKernel(LONG, 1, (), stream)
-    return lambda: DestroyStream(stream)
+    stream = await acl.CreateStream()
+    await acl.LaunchKernel(LONG, 1, (), stream)
+    return lambda: acl.DestroyStream(stream)
 
 
 @case("-", rules=("acl",))
 async def reset_a_busy_device(place):
-    return lambda: ResetDevice(0)
+    return lambda: acl.ResetDevice(0)
 
 
 @case("-", rules=("acl",))
 async def record_without_an_event_id_left(place):
     events = place.stream.context.device.event_ids
     while events.free:
-        await RecordEvent(await CreateEvent(), place.stream)
-    last = await CreateEvent()
+        await acl.RecordEvent(await acl.CreateEvent(), place.stream)
+    last = await acl.CreateEvent()
     place.done = lambda: last.work is not None
-    return lambda: RecordEvent(last, place.stream)
+    return lambda: acl.RecordEvent(last, place.stream)
 
 
 async def _callback(place, limit):
     ran = []
-    await SubscribeReport(None, place.stream)
-    await LaunchCallback(ran.append, 1, CallbackBlock.BLOCK, place.stream)
+    await acl.SubscribeReport(None, place.stream)
+    await acl.LaunchCallback(ran.append, 1, acl.CallbackBlock.BLOCK, place.stream)
     place.done = lambda: ran == [1]
-    return lambda: ProcessReport(limit)
+    return lambda: acl.ProcessReport(limit)
 
 
 @case("-", rules=("acl",))
@@ -354,7 +308,7 @@ async def wait_for_a_callback_with_a_limit(place):
 
 @case("")
 async def launch_a_host_function(place):
-    return lambda: LaunchHostFunc(place.stream, int)
+    return lambda: acl.LaunchHostFunc(place.stream, int)
 
 
 STAGED = (large_pageable_copy_in_staging, synchronous_copy_of_large_pageable_memory, copy_to_pageable_memory,
@@ -398,9 +352,9 @@ async def _program(prepare, attempts):
     assert prepare in STAGED or not timers, "time would go on for nobody's sake"
     done = place.done()
     if prepare in CALLBACKS and not done:
-        await ProcessReport(-1)
+        await acl.ProcessReport(-1)
     while not runtime.scheduler.is_empty and runtime.closed is None:
-        await HostWork(1_000)
+        await acl.HostWork(1_000)
     bystander.cancel()
     await asyncio.wait([bystander])
     _check_that_nothing_is_left(runtime)
@@ -419,7 +373,7 @@ def _check_that_nothing_is_left(runtime):
 
 def _run(name, *attempts, uvloop=False):
     prepare, rules, _ = CASES[name]
-    return acl_py.run(_program, prepare, attempts, device=_few_ids(), rules=rules, workers=1, uvloop=uvloop)
+    return acl.run(_program, prepare, attempts, device=_few_ids(), rules=rules, workers=1, uvloop=uvloop)
 
 
 def _left(name, effect):
@@ -473,10 +427,12 @@ def test_who_waits_for_an_event_id_behind_one_that_is_cancelled_gets_it():
     async def main():
         place = await Place().make()
         while place.stream.context.device.event_ids.free:
-            await CreateEventWithFlag(EventFlag.SYNC)  # has its id for good; one is that of the record in the stream
-        first, second = await CreateEvent(), await CreateEvent()
-        cancelled = asyncio.create_task(by_task(Cut(0, late=True), RecordEvent(first, place.stream)))
-        await asyncio.create_task(RecordEvent(second, place.stream))
+            await acl.CreateEventWithFlag(
+                acl.EventFlag.SYNC
+            )  # has its id for good; one is that of the record in the stream
+        first, second = await acl.CreateEvent(), await acl.CreateEvent()
+        cancelled = asyncio.create_task(by_task(Cut(0, late=True), acl.RecordEvent(first, place.stream)))
+        await asyncio.create_task(acl.RecordEvent(second, place.stream))
         assert (cancelled.cancelled(), first.work, second.done) == (True, None, True)
 
-    acl_py.run(main, device=_few_ids(), rules="acl", workers=1)
+    acl.run(main, device=_few_ids(), rules="acl", workers=1)

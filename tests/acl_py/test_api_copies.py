@@ -6,49 +6,28 @@ import asyncio
 
 import numpy as np
 import pytest
-from histories import busy, calls, history, misused, refused, tiny
+from histories import D2D, D2H, H2D, H2H, busy, calls, history, misused, refused, tiny
 
-import acl_py
-from acl_py import (
-    LEGACY_STREAM,
-    Array,
-    CreateStream,
-    DestroyStream,
-    Kind,
-    LaunchKernel,
-    Malloc,
-    MallocHost,
-    Memcpy,
-    Memcpy2d,
-    Memcpy2dAsync,
-    MemcpyAsync,
-    MemcpyKind,
-    Memset,
-    MemsetAsync,
-    SynchronizeDevice,
-    SynchronizeStream,
-    current_simulation,
-)
+import acl_py as acl
 
-H2H, H2D, D2H, D2D = MemcpyKind.HOST_TO_HOST, MemcpyKind.HOST_TO_DEVICE, MemcpyKind.DEVICE_TO_HOST, MemcpyKind(3)
 A = busy("A", 50)
 
 
 async def _pinned(values):
-    buffer = await MallocHost(len(values))
+    buffer = await acl.MallocHost(len(values))
     buffer.numpy()[:] = np.frombuffer(bytes(values), np.uint8)
     return buffer
 
 
 @tiny
 async def test_bytes_go_there_and_back():
-    sim, stream = current_simulation(), await CreateStream()
-    src, x, y, dst = await _pinned(range(200)), await Malloc(200), await Malloc(200), await MallocHost(200)
+    sim, stream = acl.current_simulation(), await acl.CreateStream()
+    src, x, y, dst = await _pinned(range(200)), await acl.Malloc(200), await acl.Malloc(200), await acl.MallocHost(200)
     begin = sim.now_ns
-    await MemcpyAsync(x, 200, src, 200, H2D, stream)
-    await MemcpyAsync(y, 200, x, 200, D2D, stream)
-    await MemcpyAsync(dst, 200, y, 200, D2H, stream)
-    await SynchronizeStream(stream)
+    await acl.MemcpyAsync(x, 200, src, 200, H2D, stream)
+    await acl.MemcpyAsync(y, 200, x, 200, D2D, stream)
+    await acl.MemcpyAsync(dst, 200, y, 200, D2H, stream)
+    await acl.SynchronizeStream(stream)
     assert dst.numpy().tolist() == list(range(200))
     assert history(sim, begin) == [("h2d", 1_000, 1_200), ("d2d", 2_000, 2_200), ("d2h", 3_000, 3_200)]
     assert [(op.kind, op.engine, op.stream, op.bytes) for op in sim.trace.ops] == [
@@ -62,11 +41,11 @@ async def test_bytes_go_there_and_back():
 @tiny
 async def test_memory_of_another_simulation_is_refused(wrapped):
     async def some():
-        return [Array(each) if wrapped else each for each in (await Malloc(64), await MallocHost(64))]
+        return [acl.Array(each) if wrapped else each for each in (await acl.Malloc(64), await acl.MallocHost(64))]
 
     device, host = await some()
-    stream = await CreateStream()
-    async with acl_py.simulate(device="tiny"):
+    stream = await acl.CreateStream()
+    async with acl.simulate(device="tiny"):
         foreign_device, foreign_host = await some()
     for dst, src, kind in (
         (foreign_device, host, H2D),
@@ -76,55 +55,55 @@ async def test_memory_of_another_simulation_is_refused(wrapped):
         (foreign_device, device, D2D),
         (foreign_device, foreign_host, H2D),
     ):
-        with refused(Kind.INVALID_ADDRESS, "another simulation", "in the simulation that uses it"):
-            await MemcpyAsync(dst, 64, src, 64, kind, stream)
+        with refused(acl.Kind.INVALID_ADDRESS, "another simulation", "in the simulation that uses it"):
+            await acl.MemcpyAsync(dst, 64, src, 64, kind, stream)
 
 
 @tiny
 async def test_a_pinned_source_that_is_changed_after_the_call_is_copied_changed():
-    stream = await CreateStream()
-    src, x, dst = await _pinned(b"before"), await Malloc(6), await MallocHost(6)
-    await LaunchKernel(A, 1, (), stream)
-    await MemcpyAsync(x, 6, src, 6, H2D, stream)
+    stream = await acl.CreateStream()
+    src, x, dst = await _pinned(b"before"), await acl.Malloc(6), await acl.MallocHost(6)
+    await acl.LaunchKernel(A, 1, (), stream)
+    await acl.MemcpyAsync(x, 6, src, 6, H2D, stream)
     src.numpy()[:] = np.frombuffer(b"after!", np.uint8)
-    await MemcpyAsync(dst, 6, x, 6, D2H, stream)
-    await SynchronizeStream(stream)
+    await acl.MemcpyAsync(dst, 6, x, 6, D2H, stream)
+    await acl.SynchronizeStream(stream)
     assert dst.numpy().tobytes() == b"after!"
 
 
 @tiny
 async def test_a_copy_that_is_over_is_not_changed_any_more():
     """At the end of each call the device has caught up with the host: the copy ended during the second call."""
-    src, x, dst = await _pinned(b"before"), await Malloc(6), await MallocHost(6)
-    await MemcpyAsync(x, 6, src, 6, H2D)
-    await acl_py.StreamQuery()
+    src, x, dst = await _pinned(b"before"), await acl.Malloc(6), await acl.MallocHost(6)
+    await acl.MemcpyAsync(x, 6, src, 6, H2D)
+    await acl.StreamQuery()
     src.numpy()[:] = np.frombuffer(b"after!", np.uint8)
-    await Memcpy(dst, 6, x, 6, D2H)
+    await acl.Memcpy(dst, 6, x, 6, D2H)
     assert dst.numpy().tobytes() == b"before"
 
 
 @tiny
 async def test_what_comes_to_pinned_memory_is_there_at_the_simulated_end():
-    stream, x, dst = await CreateStream(), await Malloc(5_000), await _pinned(bytes(5_000))
-    await MemsetAsync(x, 5_000, 9, 5_000, stream)
-    copy = await MemcpyAsync(dst, 5_000, x, 5_000, D2H, stream)
+    stream, x, dst = await acl.CreateStream(), await acl.Malloc(5_000), await _pinned(bytes(5_000))
+    await acl.MemsetAsync(x, 5_000, 9, 5_000, stream)
+    copy = await acl.MemcpyAsync(dst, 5_000, x, 5_000, D2H, stream)
     seen = []
     for _ in range(3):
-        await acl_py.HostWork(3)
+        await acl.HostWork(3)
         seen.append((int(dst.numpy()[0]), int(dst.numpy()[-1]), copy.done))
     assert seen == [(0, 0, False), (0, 0, False), (9, 9, True)]
 
 
 @tiny
 async def test_both_directions_and_the_cores_work_at_once_and_one_direction_in_turn():
-    sim, streams = current_simulation(), [await CreateStream() for _ in range(4)]
-    host, x, y = await MallocHost(20_000), await Malloc(20_000), await Malloc(10_000)
+    sim, streams = acl.current_simulation(), [await acl.CreateStream() for _ in range(4)]
+    host, x, y = await acl.MallocHost(20_000), await acl.Malloc(20_000), await acl.Malloc(10_000)
     begin = sim.now_ns
-    await MemcpyAsync(x, 10_000, host, 10_000, H2D, streams[0])
-    await MemcpyAsync(x + 10_000, 10_000, host, 10_000, H2D, streams[1])
-    await MemcpyAsync(host + 10_000, 10_000, y, 10_000, D2H, streams[2])
-    await LaunchKernel(A, 1, (), streams[3])
-    await SynchronizeDevice()
+    await acl.MemcpyAsync(x, 10_000, host, 10_000, H2D, streams[0])
+    await acl.MemcpyAsync(x + 10_000, 10_000, host, 10_000, H2D, streams[1])
+    await acl.MemcpyAsync(host + 10_000, 10_000, y, 10_000, D2H, streams[2])
+    await acl.LaunchKernel(A, 1, (), streams[3])
+    await acl.SynchronizeDevice()
     assert history(sim, begin) == [
         ("h2d", 1_000, 11_000),
         ("d2h", 3_000, 13_000),
@@ -135,9 +114,9 @@ async def test_both_directions_and_the_cores_work_at_once_and_one_direction_in_t
 
 @tiny
 async def test_a_copy_is_its_own_completion():
-    sim, x, host = current_simulation(), await Malloc(4_000), await MallocHost(4_000)
+    sim, x, host = acl.current_simulation(), await acl.Malloc(4_000), await acl.MallocHost(4_000)
     begin = sim.now_ns
-    copy = await MemcpyAsync(x, 4_000, host, 4_000, H2D)
+    copy = await acl.MemcpyAsync(x, 4_000, host, 4_000, H2D)
     assert (sim.now_ns - begin, copy.done) == (1_000, False)
     assert await copy is copy
     assert (sim.now_ns - begin, copy.done, copy.end_ns - begin) == (7_000, True, 5_000)
@@ -150,30 +129,30 @@ async def test_a_copy_is_its_own_completion():
 )
 @tiny
 async def test_the_copy_that_waits_waits_except_inside_the_device(to, source, waits):
-    sim, n = current_simulation(), await CreateStream(nonblocking=True)
-    make = {"device": Malloc, "pinned": MallocHost}
-    dst, src, a = await make[to](4_000), await make[source](4_000), await CreateStream()
+    sim, n = acl.current_simulation(), await acl.CreateStream(nonblocking=True)
+    make = {"device": acl.Malloc, "pinned": acl.MallocHost}
+    dst, src, a = await make[to](4_000), await make[source](4_000), await acl.CreateStream()
     begin = sim.now_ns
-    await LaunchKernel(busy("other", 90), 1, (), n)
-    await LaunchKernel(A, 1, (), a)
-    await Memcpy(dst, 4_000, src, 4_000, MemcpyKind.DEFAULT)
+    await acl.LaunchKernel(busy("other", 90), 1, (), n)
+    await acl.LaunchKernel(A, 1, (), a)
+    await acl.Memcpy(dst, 4_000, src, 4_000, acl.MemcpyKind.DEFAULT)
     assert calls(sim, begin)[-1] == ("Memcpy", 2_000, 58_000 if waits else 3_000)
-    await SynchronizeDevice()
+    await acl.SynchronizeDevice()
     assert history(sim, begin)[2][1:] == (52_000, 56_000)  # behind A, in the default stream; not behind the other
 
 
 @tiny
 async def test_the_copy_from_host_to_host_is_done_by_the_host_once_the_stream_is_done():
-    sim, a = current_simulation(), await CreateStream()
-    src, dst = await _pinned(b"text"), await MallocHost(4)
+    sim, a = acl.current_simulation(), await acl.CreateStream()
+    src, dst = await _pinned(b"text"), await acl.MallocHost(4)
     begin = sim.now_ns
-    await LaunchKernel(A, 1, (), a)
-    await MemcpyAsync(dst, 4, src, 4, H2H, a)
+    await acl.LaunchKernel(A, 1, (), a)
+    await acl.MemcpyAsync(dst, 4, src, 4, H2H, a)
     assert dst.numpy().tobytes() == b"text"
     assert calls(sim, begin)[-1] == ("MemcpyAsync", 1_000, 52_004)
-    await LaunchKernel(A, 1, (), a)
+    await acl.LaunchKernel(A, 1, (), a)
     array = np.zeros(4, np.uint8)
-    await Memcpy(array, 4, dst, 4, H2H)
+    await acl.Memcpy(array, 4, dst, 4, H2H)
     assert calls(sim, begin)[-1] == ("Memcpy", 53_004, 104_008)
     assert array.tobytes() == b"text"
     assert [name for name, *_ in history(sim, begin)] == ["A", "A"]
@@ -183,16 +162,16 @@ async def test_the_copy_from_host_to_host_is_done_by_the_host_once_the_stream_is
 @pytest.mark.parametrize("nonblocking", [False, True], ids=["blocking", "nonblocking"])
 @tiny
 async def test_a_copy_from_host_to_host_in_an_idle_blocking_stream_waits_for_pending_legacy_work(verb, nonblocking):
-    sim, stream = current_simulation(), await CreateStream(nonblocking=nonblocking)
-    x, between, end = await Malloc(4), await _pinned(b"old!"), await MallocHost(4)
-    await Memset(x, 4, 7, 4)
+    sim, stream = acl.current_simulation(), await acl.CreateStream(nonblocking=nonblocking)
+    x, between, end = await acl.Malloc(4), await _pinned(b"old!"), await acl.MallocHost(4)
+    await acl.Memset(x, 4, 7, 4)
     begin = sim.now_ns
-    await LaunchKernel(A, 1)
-    await MemcpyAsync(between, 4, x, 4, D2H)
+    await acl.LaunchKernel(A, 1)
+    await acl.MemcpyAsync(between, 4, x, 4, D2H)
     if verb == "MemcpyAsync":
-        await MemcpyAsync(end, 4, between, 4, H2H, stream)
+        await acl.MemcpyAsync(end, 4, between, 4, H2H, stream)
     else:
-        await Memcpy2dAsync(end, 2, between, 2, 2, 2, H2H, stream)
+        await acl.Memcpy2dAsync(end, 2, between, 2, 2, 2, H2H, stream)
     assert end.numpy().tobytes() == (b"old!" if nonblocking else b"\7\7\7\7")
     assert calls(sim, begin)[-1] == (verb, 2_000, 3_004 if nonblocking else 52_008)
 
@@ -200,13 +179,13 @@ async def test_a_copy_from_host_to_host_in_an_idle_blocking_stream_waits_for_pen
 @tiny(rules="cuda_per_thread")
 async def test_copies_in_the_per_thread_default_stream_wait_for_pending_legacy_work():
     """From host to host; and from pageable memory, which the host stages when its turn has come."""
-    sim, host, pageable = current_simulation(), await _pinned(b"text"), np.zeros(8_192, np.uint8)
-    x, array = await Malloc(8_192), np.zeros(4, np.uint8)
+    sim, host, pageable = acl.current_simulation(), await _pinned(b"text"), np.zeros(8_192, np.uint8)
+    x, array = await acl.Malloc(8_192), np.zeros(4, np.uint8)
     begin = sim.now_ns
-    await LaunchKernel(A, 1, (), LEGACY_STREAM)
-    await Memcpy(array, 4, host, 4, H2H)
-    await LaunchKernel(A, 1, (), LEGACY_STREAM)
-    await Memcpy(x, 8_192, pageable, 8_192, H2D)
+    await acl.LaunchKernel(A, 1, (), acl.LEGACY_STREAM)
+    await acl.Memcpy(array, 4, host, 4, H2H)
+    await acl.LaunchKernel(A, 1, (), acl.LEGACY_STREAM)
+    await acl.Memcpy(x, 8_192, pageable, 8_192, H2D)
     assert calls(sim, begin) == [
         ("LaunchKernel", 0, 1_000),
         ("Memcpy", 1_000, 52_004),
@@ -218,10 +197,10 @@ async def test_copies_in_the_per_thread_default_stream_wait_for_pending_legacy_w
 @tiny(rules="acl")
 async def test_copies_outside_all_streams_do_not_wait_for_one_another():
     """Two tasks: while one waits for its copy to the device, the other copies between host addresses."""
-    sim, x = current_simulation(), await Malloc(8_000)
-    host, end = await MallocHost(8_000), await MallocHost(8_000)
+    sim, x = acl.current_simulation(), await acl.Malloc(8_000)
+    host, end = await acl.MallocHost(8_000), await acl.MallocHost(8_000)
     begin = sim.now_ns
-    await asyncio.gather(Memcpy(x, 8_000, host, 8_000, H2D), Memcpy2d(end, 2, host, 2, 2, 2, H2H))
+    await asyncio.gather(acl.Memcpy(x, 8_000, host, 8_000, H2D), acl.Memcpy2d(end, 2, host, 2, 2, 2, H2H))
     assert sorted(calls(sim, begin)) == [("Memcpy", 0, 11_000), ("Memcpy2d", 1_000, 2_004)]
 
 
@@ -229,64 +208,64 @@ async def test_copies_outside_all_streams_do_not_wait_for_one_another():
 @tiny
 async def test_no_bytes_are_no_work_and_no_wait(verb):
     """A call with nothing to move pays for itself and queues nothing, whatever goes on."""
-    sim, x, host = current_simulation(), await Malloc(8), await MallocHost(8)
-    await LaunchKernel(A, 1)
+    sim, x, host = acl.current_simulation(), await acl.Malloc(8), await acl.MallocHost(8)
+    await acl.LaunchKernel(A, 1)
     begin = sim.now_ns
     match verb:
         case "Memcpy":
-            await Memcpy(x, 8, host, 0, H2D)
+            await acl.Memcpy(x, 8, host, 0, H2D)
         case "MemcpyAsync":
-            assert (await MemcpyAsync(x, 0, host, 0, H2D)).done
+            assert (await acl.MemcpyAsync(x, 0, host, 0, H2D)).done
         case "Memset":
-            await Memset(x, 8, 1, 0)
+            await acl.Memset(x, 8, 1, 0)
         case "MemsetAsync":
-            assert (await MemsetAsync(x, 8, 1, 0)).done
+            assert (await acl.MemsetAsync(x, 8, 1, 0)).done
         case "Memcpy2d":
-            await Memcpy2d(x, 8, host, 8, 0, 3, H2D)
+            await acl.Memcpy2d(x, 8, host, 8, 0, 3, H2D)
     assert calls(sim, begin) == [(verb, 0, 1_000)]
-    await SynchronizeDevice()
+    await acl.SynchronizeDevice()
     assert [name for name, *_ in history(sim)] == ["A"]
 
 
 @tiny(device="h200")
 async def test_a_call_with_no_bytes_is_a_short_one():
     """It costs what calls cost that queue nothing, not what a fill or a copy costs."""
-    sim, x, host = current_simulation(), await Malloc(8), await MallocHost(8)
+    sim, x, host = acl.current_simulation(), await acl.Malloc(8), await acl.MallocHost(8)
     begin = sim.now_ns
-    await Memset(x, 8, 1, 0)
-    await Memcpy(x, 8, host, 0, H2D)
-    await Memcpy2d(x, 8, host, 8, 0, 3, H2D)
+    await acl.Memset(x, 8, 1, 0)
+    await acl.Memcpy(x, 8, host, 0, H2D)
+    await acl.Memcpy2d(x, 8, host, 8, 0, 3, H2D)
     assert calls(sim, begin) == [("Memset", 0, 1_300), ("Memcpy", 1_300, 2_600), ("Memcpy2d", 2_600, 3_900)]
 
 
 @tiny
 async def test_fills_set_bytes_and_only_pinned_memory_makes_the_host_wait():
-    sim, x, host = current_simulation(), await Malloc(3_000), await MallocHost(3_000)
+    sim, x, host = acl.current_simulation(), await acl.Malloc(3_000), await acl.MallocHost(3_000)
     begin = sim.now_ns
-    await Memset(x, 3_000, 0x1FF, 3_000)
-    await Memset(x + 1_000, 2_000, 7, 1_000)
-    await Memset(host, 3_000, 1, 2_000)
+    await acl.Memset(x, 3_000, 0x1FF, 3_000)
+    await acl.Memset(x + 1_000, 2_000, 7, 1_000)
+    await acl.Memset(host, 3_000, 1, 2_000)
     assert calls(sim, begin) == [("Memset", 0, 1_000), ("Memset", 1_000, 2_000), ("Memset", 2_000, 9_000)]
     assert history(sim, begin) == [("fill", 1_000, 4_000), ("fill", 4_000, 5_000), ("fill", 5_000, 7_000)]
     assert set(host.numpy()[:2_000].tolist()) == {1}
-    await Memcpy(host, 3_000, x, 3_000, D2H)
+    await acl.Memcpy(host, 3_000, x, 3_000, D2H)
     assert [set(part.tolist()) for part in np.split(host.numpy(), 3)] == [{255}, {7}, {255}]
 
 
 @tiny
 async def test_pitched_copies_move_rows():
-    stream = await CreateStream()
+    stream = await acl.CreateStream()
     src = await _pinned(range(48))
-    x, dst = await Malloc(64), await MallocHost(30)
+    x, dst = await acl.Malloc(64), await acl.MallocHost(30)
     dst.numpy()[:] = 0
-    await MemsetAsync(x, 64, 255, 64, stream)
-    await Memcpy2dAsync(x + 1, 16, src, 12, 10, 4, H2D, stream)
-    await Memcpy2dAsync(dst, 10, x + 2, 16, 9, 3, D2H, stream)
-    await SynchronizeStream(stream)
+    await acl.MemsetAsync(x, 64, 255, 64, stream)
+    await acl.Memcpy2dAsync(x + 1, 16, src, 12, 10, 4, H2D, stream)
+    await acl.Memcpy2dAsync(dst, 10, x + 2, 16, 9, 3, D2H, stream)
+    await acl.SynchronizeStream(stream)
     rows = src.numpy(shape=(4, 12))
     assert dst.numpy(shape=(3, 10)).tolist() == [[*row[1:10].tolist(), 0] for row in rows[:3]]
     back = np.zeros((4, 16), np.uint8)
-    await Memcpy(back, 64, x, 64, D2H)
+    await acl.Memcpy(back, 64, x, 64, D2H)
     assert back[:, 0].tolist() == [255] * 4
     assert (back[:, 1:11] == rows[:, :10]).all()
     assert (back[:, 11:] == 255).all()
@@ -294,14 +273,14 @@ async def test_pitched_copies_move_rows():
 
 @tiny
 async def test_pitched_copies_wait_as_plain_ones_do():
-    sim, x, y, host = current_simulation(), await Malloc(100), await Malloc(100), await MallocHost(100)
+    sim, x, y, host = acl.current_simulation(), await acl.Malloc(100), await acl.Malloc(100), await acl.MallocHost(100)
     array = np.arange(100, dtype=np.uint8).reshape(10, 10)
     begin = sim.now_ns
-    await Memcpy2d(x, 10, host, 10, 10, 10, H2D)
-    await Memcpy2d(y, 10, x, 10, 10, 10, D2D)
-    await Memcpy2d(y, 10, array, 10, 5, 10, H2D)
-    await Memcpy2d(array, 10, y, 10, 10, 10, D2H)
-    await Memcpy2d(host, 10, array, 10, 10, 10, H2H)
+    await acl.Memcpy2d(x, 10, host, 10, 10, 10, H2D)
+    await acl.Memcpy2d(y, 10, x, 10, 10, 10, D2D)
+    await acl.Memcpy2d(y, 10, array, 10, 5, 10, H2D)
+    await acl.Memcpy2d(array, 10, y, 10, 10, 10, D2H)
+    await acl.Memcpy2d(host, 10, array, 10, 10, 10, H2H)
     assert [call for call in calls(sim, begin) if call[0] == "Memcpy2d"][:2] == [
         ("Memcpy2d", 0, 3_100),
         ("Memcpy2d", 3_100, 4_100),
@@ -312,7 +291,7 @@ async def test_pitched_copies_wait_as_plain_ones_do():
 
 @tiny
 async def test_kind_must_fit_where_both_ends_are():
-    x, host, array = await Malloc(64), await MallocHost(64), np.zeros(64, np.uint8)
+    x, host, array = await acl.Malloc(64), await acl.MallocHost(64), np.zeros(64, np.uint8)
     made = x.allocation.made, host.allocation.made
     for dst, src, kind, *parts in (
         (x, host, D2H, "DEVICE_TO_HOST does not fit a copy from pinned host memory", *made),
@@ -323,22 +302,22 @@ async def test_kind_must_fit_where_both_ends_are():
         (x, host, -1, "-1 is no copy kind"),
         (x, host, None, "None is no copy kind"),
     ):
-        for verb in (Memcpy, MemcpyAsync):
-            with refused(Kind.INVALID_COPY_DIRECTION, *parts):
+        for verb in (acl.Memcpy, acl.MemcpyAsync):
+            with refused(acl.Kind.INVALID_COPY_DIRECTION, *parts):
                 await verb(dst, 64, src, 64, kind)
         if kind != 99:
-            with refused(Kind.INVALID_COPY_DIRECTION, parts[0]):
-                await Memcpy2d(dst, 8, src, 8, 8, 8, kind)
-    for kind in (MemcpyKind.DEFAULT, MemcpyKind.HOST_TO_BUF_TO_DEVICE, 1):
-        await Memcpy(x, 64, host, 64, kind)
-    for kind in (MemcpyKind.DEFAULT, MemcpyKind.INNER_DEVICE_TO_DEVICE, MemcpyKind.INTER_DEVICE_TO_DEVICE):
-        await Memcpy(x, 32, x + 32, 32, kind)
+            with refused(acl.Kind.INVALID_COPY_DIRECTION, parts[0]):
+                await acl.Memcpy2d(dst, 8, src, 8, 8, 8, kind)
+    for kind in (acl.MemcpyKind.DEFAULT, acl.MemcpyKind.HOST_TO_BUF_TO_DEVICE, 1):
+        await acl.Memcpy(x, 64, host, 64, kind)
+    for kind in (acl.MemcpyKind.DEFAULT, acl.MemcpyKind.INNER_DEVICE_TO_DEVICE, acl.MemcpyKind.INTER_DEVICE_TO_DEVICE):
+        await acl.Memcpy(x, 32, x + 32, 32, kind)
 
 
-@pytest.mark.parametrize("verb", [Memcpy, MemcpyAsync])
+@pytest.mark.parametrize("verb", [acl.Memcpy, acl.MemcpyAsync])
 @tiny
 async def test_counts_are_held_against_the_room_and_both_ends(verb):
-    x, host = await Malloc(64), await MallocHost(32)
+    x, host = await acl.Malloc(64), await acl.MallocHost(32)
     made = x.allocation.made, host.allocation.made
     for dst, dest_max, src, count, *parts in (
         (x, 16, host, 17, "17 bytes for a destination of 16", "between 0 and dest_max"),
@@ -350,7 +329,7 @@ async def test_counts_are_held_against_the_room_and_both_ends(verb):
         (x.address + 60, 64, host, 5, "dst is", made[0], "which has 4 bytes, not 5"),
         (x, 64, host.address + 30, 3, "src is", made[1], "which has 2 bytes, not 3"),
     ):
-        with refused(Kind.INVALID_VALUE, *parts):
+        with refused(acl.Kind.INVALID_VALUE, *parts):
             await verb(dst, dest_max, src, count, H2D)
     for count in (1.0, None, "8", True):
         with misused(TypeError, "count must be an int"):
@@ -362,44 +341,44 @@ async def test_counts_are_held_against_the_room_and_both_ends(verb):
 
 @tiny
 async def test_what_is_no_memory_is_refused():
-    x, host = await Malloc(64), await MallocHost(64)
+    x, host = await acl.Malloc(64), await acl.MallocHost(64)
     end = x.address + 64
     for dst, src, kind, *parts in (
-        (None, host, Kind.INVALID_VALUE, "dst is None, which is no memory"),
-        (x, None, Kind.INVALID_VALUE, "src is None, which is no memory"),
-        (x, object(), Kind.INVALID_VALUE, "src is a object, which is no memory"),
-        (x, 1.5, Kind.INVALID_VALUE, "src is a float, which is no memory"),
-        (0, host, Kind.NULL_POINTER, "dst is NULL"),
-        (x, 12345, Kind.INVALID_ADDRESS, "src is a host address", "pass the array itself"),
-        (end, host, Kind.INVALID_ADDRESS, f"dst is 0x{end:x}, right at the end of", x.allocation.made),
-        (end + 16, host, Kind.INVALID_ADDRESS, "16 bytes past the end of", x.allocation.made),
-        (x, np.zeros((8, 16))[:, ::2], Kind.INVALID_VALUE, "not contiguous"),
-        (x, np.array([object()] * 8), Kind.INVALID_VALUE, "references, not values"),
+        (None, host, acl.Kind.INVALID_VALUE, "dst is None, which is no memory"),
+        (x, None, acl.Kind.INVALID_VALUE, "src is None, which is no memory"),
+        (x, object(), acl.Kind.INVALID_VALUE, "src is a object, which is no memory"),
+        (x, 1.5, acl.Kind.INVALID_VALUE, "src is a float, which is no memory"),
+        (0, host, acl.Kind.NULL_POINTER, "dst is NULL"),
+        (x, 12345, acl.Kind.INVALID_ADDRESS, "src is a host address", "pass the array itself"),
+        (end, host, acl.Kind.INVALID_ADDRESS, f"dst is 0x{end:x}, right at the end of", x.allocation.made),
+        (end + 16, host, acl.Kind.INVALID_ADDRESS, "16 bytes past the end of", x.allocation.made),
+        (x, np.zeros((8, 16))[:, ::2], acl.Kind.INVALID_VALUE, "not contiguous"),
+        (x, np.array([object()] * 8), acl.Kind.INVALID_VALUE, "references, not values"),
     ):
-        for verb in (Memcpy, MemcpyAsync):
+        for verb in (acl.Memcpy, acl.MemcpyAsync):
             with refused(kind, *parts):
-                await verb(dst, 8, src, 8, MemcpyKind.DEFAULT)
+                await verb(dst, 8, src, 8, acl.MemcpyKind.DEFAULT)
     frozen = np.zeros(8, np.uint8)
     frozen.flags.writeable = False
-    with refused(Kind.INVALID_VALUE, "read-only"):
-        await Memcpy(frozen, 8, x, 8, D2H)
-    await Memcpy(x, 8, frozen, 8, H2D)
-    await Memcpy(x, 8, b"bytes-ok", 8, H2D)
-    with refused(Kind.INVALID_VALUE, "read-only"):
-        await Memcpy(b"bytes-no", 8, x, 8, D2H)
+    with refused(acl.Kind.INVALID_VALUE, "read-only"):
+        await acl.Memcpy(frozen, 8, x, 8, D2H)
+    await acl.Memcpy(x, 8, frozen, 8, H2D)
+    await acl.Memcpy(x, 8, b"bytes-ok", 8, H2D)
+    with refused(acl.Kind.INVALID_VALUE, "read-only"):
+        await acl.Memcpy(b"bytes-no", 8, x, 8, D2H)
 
 
 @tiny
 async def test_fills_refuse_what_cannot_be_filled():
-    x, array = await Malloc(64), np.zeros(64, np.uint8)
-    for verb in (Memset, MemsetAsync):
-        with refused(Kind.INVALID_VALUE, "a fill of pageable host memory", "NumPy's fill"):
+    x, array = await acl.Malloc(64), np.zeros(64, np.uint8)
+    for verb in (acl.Memset, acl.MemsetAsync):
+        with refused(acl.Kind.INVALID_VALUE, "a fill of pageable host memory", "NumPy's fill"):
             await verb(array, 64, 0, 64)
-        with refused(Kind.INVALID_VALUE, "65 bytes for a destination of 64"):
+        with refused(acl.Kind.INVALID_VALUE, "65 bytes for a destination of 64"):
             await verb(x, 64, 0, 65)
-        with refused(Kind.INVALID_VALUE, x.allocation.made, "which has 64 bytes, not 65"):
+        with refused(acl.Kind.INVALID_VALUE, x.allocation.made, "which has 64 bytes, not 65"):
             await verb(x, 65, 0, 65)
-        with refused(Kind.INVALID_VALUE, "-1 bytes"):
+        with refused(acl.Kind.INVALID_VALUE, "-1 bytes"):
             await verb(x, 64, 0, -1)
         for value in ("0", None, 1.0):
             with misused(TypeError, "the value of a fill must be an int"):
@@ -408,7 +387,7 @@ async def test_fills_refuse_what_cannot_be_filled():
 
 @tiny
 async def test_pitches_are_checked():
-    x, host = await Malloc(64), await MallocHost(64)
+    x, host = await acl.Malloc(64), await acl.MallocHost(64)
     for args, part in (
         ((x, 4, host, 8, 8, 2), "rows of 8 bytes, 2 of them, at pitches of 4 and 8"),
         ((x, 8, host, 8, -1, 2), "rows of -1 bytes"),
@@ -417,19 +396,19 @@ async def test_pitches_are_checked():
         ((x, 16, host, 8, 8, 5), "which has 64 bytes, not 72"),
         ((x, 8, host, 1 << 60, 8, 2), "which has 64 bytes"),
     ):
-        for verb in (Memcpy2d, Memcpy2dAsync):
-            with refused(Kind.INVALID_VALUE, part):
+        for verb in (acl.Memcpy2d, acl.Memcpy2dAsync):
+            with refused(acl.Kind.INVALID_VALUE, part):
                 await verb(*args, H2D)
     with misused(TypeError, "width must be an int, not 8.0"):
-        await Memcpy2d(x, 8, host, 8, 8.0, 8, H2D)
+        await acl.Memcpy2d(x, 8, host, 8, 8.0, 8, H2D)
 
 
 @tiny
 async def test_overlapping_ranges_of_one_buffer_come_out_as_if_copied_away_first():
-    x, host = await Malloc(8), await _pinned(b"abcdefgh")
-    await Memcpy(x, 8, host, 8, H2D)
-    await Memcpy(x + 2, 6, x, 6, D2D)
-    await Memcpy(host, 8, x, 8, D2H)
+    x, host = await acl.Malloc(8), await _pinned(b"abcdefgh")
+    await acl.Memcpy(x, 8, host, 8, H2D)
+    await acl.Memcpy(x + 2, 6, x, 6, D2D)
+    await acl.Memcpy(host, 8, x, 8, D2H)
     assert host.numpy().tobytes() == b"ababcdef"
 
 
@@ -438,96 +417,101 @@ async def test_overlapping_ranges_of_one_buffer_come_out_as_if_copied_away_first
 
 @tiny
 async def test_a_full_queue_blocks_the_call_until_an_operation_starts():
-    sim, a = current_simulation(), await CreateStream()
+    sim, a = acl.current_simulation(), await acl.CreateStream()
     begin = sim.now_ns
     for _ in range(20):
-        await LaunchKernel(A, 1, (), a)
+        await acl.LaunchKernel(A, 1, (), a)
     exits = [end for _, _, end in calls(sim, begin)]
     assert exits == [*range(1_000, 18_000, 1_000), 52_000, 102_000, 152_000]
-    await SynchronizeDevice()
+    await acl.SynchronizeDevice()
     assert [start for _, start, _ in history(sim, begin)] == [1_000 + 50_000 * i for i in range(20)]
 
 
 @tiny
 async def test_records_and_waits_take_no_room_and_other_queues_have_their_own():
-    sim, a, b, event = current_simulation(), await CreateStream(), await CreateStream(), await acl_py.CreateEvent()
+    sim, a, b, event = (
+        acl.current_simulation(),
+        await acl.CreateStream(),
+        await acl.CreateStream(),
+        await acl.CreateEvent(),
+    )
     for _ in range(17):
-        await LaunchKernel(A, 1, (), a)
-    x, host = await Malloc(8), await MallocHost(8)
+        await acl.LaunchKernel(A, 1, (), a)
+    x, host = await acl.Malloc(8), await acl.MallocHost(8)
     begin = sim.now_ns
     for _ in range(40):
-        await acl_py.RecordEvent(event, a)
-        await acl_py.StreamWaitEvent(b, event)
-    await LaunchKernel(A, 1, (), b)
-    await MemcpyAsync(x, 8, host, 8, H2D, a)
+        await acl.RecordEvent(event, a)
+        await acl.StreamWaitEvent(b, event)
+    await acl.LaunchKernel(A, 1, (), b)
+    await acl.MemcpyAsync(x, 8, host, 8, H2D, a)
     assert sim.now_ns - begin == 82_000
 
 
 @tiny
 async def test_streams_that_share_a_hardware_queue_share_its_room():
-    sim, streams = current_simulation(), [await CreateStream() for _ in range(5)]
+    sim, streams = acl.current_simulation(), [await acl.CreateStream() for _ in range(5)]
     first, other, fifth = streams[0], streams[1], streams[4]  # there are 4 queues
     begin = sim.now_ns
     for _ in range(17):
-        await LaunchKernel(A, 1, (), first)
-    await LaunchKernel(A, 1, (), other)
-    await LaunchKernel(A, 1, (), fifth)
+        await acl.LaunchKernel(A, 1, (), first)
+    await acl.LaunchKernel(A, 1, (), other)
+    await acl.LaunchKernel(A, 1, (), fifth)
     assert [end for *_, end in calls(sim, begin)][-2:] == [18_000, 52_000]
 
 
 @tiny
 async def test_hosts_that_wait_for_room_are_served_in_order_and_nobody_is_faster():
-    sim, a, other = current_simulation(), await CreateStream(), await CreateStream()
+    sim, a, other = acl.current_simulation(), await acl.CreateStream(), await acl.CreateStream()
     begin, order = sim.now_ns, []
 
     async def launch(name):
-        await LaunchKernel(busy(name, 50), 1, (), a)
+        await acl.LaunchKernel(busy(name, 50), 1, (), a)
         order.append((name, sim.now_ns - begin))
 
     async def watch():
         """Is told at the instant at which there is room again, just before who waits for it."""
-        await SynchronizeStream(other)
+        await acl.SynchronizeStream(other)
         await launch("late")
 
-    await LaunchKernel(busy("brief", 51), 1, (), other)
+    await acl.LaunchKernel(busy("brief", 51), 1, (), other)
     for i in range(17):
         await launch(f"{i}")
     del order[:]
     await asyncio.gather(*(launch(f"w{i}") for i in range(3)), watch())
     assert order == [("w0", 55_000), ("w1", 103_000), ("w2", 153_000), ("late", 203_000)]
-    await SynchronizeDevice()
+    await acl.SynchronizeDevice()
     names = [name for name, *_ in history(sim, begin) if name != "brief"]
     assert names == [*map(str, range(17)), "w0", "w1", "w2", "late"]
 
 
 @tiny
 async def test_a_host_that_gives_up_waiting_for_room_leaves_it_to_the_next():
-    sim, a = current_simulation(), await CreateStream()
+    sim, a = acl.current_simulation(), await acl.CreateStream()
     begin = sim.now_ns
     for _ in range(17):
-        await LaunchKernel(A, 1, (), a)
-    tasks = [asyncio.create_task(LaunchKernel(busy(f"w{i}", 1), 1, (), a)) for i in range(20)]
+        await acl.LaunchKernel(A, 1, (), a)
+    tasks = [asyncio.create_task(acl.LaunchKernel(busy(f"w{i}", 1), 1, (), a)) for i in range(20)]
     await asyncio.sleep(0)
     for task in tasks[:19]:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     assert [task.cancelled() for task in tasks] == [True] * 19 + [False]
     assert calls(sim, begin)[-1] == ("LaunchKernel", 17_000, 52_000)
-    await SynchronizeDevice()
+    await acl.SynchronizeDevice()
     assert history(sim, begin)[-1] == ("w19", 851_000, 852_000)
 
 
 @tiny
 async def test_a_host_that_gives_up_when_it_already_has_its_place_leaves_that_to_the_next():
-    sim, a = current_simulation(), await CreateStream()
+    sim, a = acl.current_simulation(), await acl.CreateStream()
     begin = sim.now_ns
     for _ in range(17):
-        await LaunchKernel(A, 1, (), a)
-    tasks = [asyncio.create_task(LaunchKernel(busy(f"w{i}", 1), 1, (), a)) for i in range(2)]
+        await acl.LaunchKernel(A, 1, (), a)
+    tasks = [asyncio.create_task(acl.LaunchKernel(busy(f"w{i}", 1), 1, (), a)) for i in range(2)]
 
     async def cancel():
-        await acl_py.Sleep(30)
-        await acl_py.HostWork(10)  # at its end there is room, and the first has been told
+        await acl.Sleep(30)
+        await acl.HostWork(10)  # at its end there is room, and the first has been told
         tasks[0].cancel()
 
     await asyncio.gather(*tasks, cancel(), return_exceptions=True)
@@ -537,70 +521,70 @@ async def test_a_host_that_gives_up_when_it_already_has_its_place_leaves_that_to
 
 @tiny
 async def test_a_stream_that_is_destroyed_while_a_call_waits_for_room_takes_nothing_more():
-    sim, a = current_simulation(), await CreateStream()
+    sim, a = acl.current_simulation(), await acl.CreateStream()
     for _ in range(17):
-        await LaunchKernel(A, 1, (), a)
-    x, host = await Malloc(8), await MallocHost(8)
-    copy = asyncio.create_task(LaunchKernel(busy("late", 1), 1, (), a))
+        await acl.LaunchKernel(A, 1, (), a)
+    x, host = await acl.Malloc(8), await acl.MallocHost(8)
+    copy = asyncio.create_task(acl.LaunchKernel(busy("late", 1), 1, (), a))
     await asyncio.sleep(0)
-    await DestroyStream(a)
-    with pytest.raises(acl_py.AclError, match="takes no more work; create one with CreateStream") as caught:
+    await acl.DestroyStream(a)
+    with pytest.raises(acl.AclError, match="takes no more work; create one with CreateStream") as caught:
         await copy
-    assert caught.value.kind is Kind.INVALID_HANDLE
-    await SynchronizeDevice()
+    assert caught.value.kind is acl.Kind.INVALID_HANDLE
+    await acl.SynchronizeDevice()
     assert [name for name, *_ in history(sim)] == ["A"] * 17
     del x, host
 
 
 @tiny
 async def test_memory_that_is_freed_while_a_call_waits_for_room_is_refused():
-    sim, a = current_simulation(), await CreateStream()
-    x, y = await Malloc(8), await acl_py.MallocAsync(8, a)
+    sim, a = acl.current_simulation(), await acl.CreateStream()
+    x, y = await acl.Malloc(8), await acl.MallocAsync(8, a)
     for _ in range(17):
-        await LaunchKernel(A, 1, (), a)
+        await acl.LaunchKernel(A, 1, (), a)
     copies = [
-        asyncio.create_task(MemcpyAsync(x, 8, y, 8, D2D, a)),
-        asyncio.create_task(LaunchKernel(busy("late", 1), 1, (), a)),
+        asyncio.create_task(acl.MemcpyAsync(x, 8, y, 8, D2D, a)),
+        asyncio.create_task(acl.LaunchKernel(busy("late", 1), 1, (), a)),
     ]
     await asyncio.sleep(0)
-    await acl_py.FreeAsync(y, a)
+    await acl.FreeAsync(y, a)
     late = (await asyncio.gather(*copies, return_exceptions=True))[0]
-    assert late.kind is Kind.INVALID_ADDRESS
+    assert late.kind is acl.Kind.INVALID_ADDRESS
     assert f"made at {y.allocation.made}, freed at {y.allocation.freed}" in str(late)
-    await SynchronizeDevice()
+    await acl.SynchronizeDevice()
     assert [name for name, *_ in history(sim)] == ["A"] * 17 + ["late"]
 
 
 @tiny
 async def test_a_context_that_fails_while_a_call_waits_for_room_refuses_it():
-    a = await CreateStream()
+    a = await acl.CreateStream()
 
-    @acl_py.kernel(cost=acl_py.Cost(us=50))
+    @acl.kernel(cost=acl.Cost(us=50))
     def broken():
         raise ZeroDivisionError
 
     for _ in range(17):
-        await LaunchKernel(broken, 1, (), a)
-    with pytest.raises(acl_py.AclError) as caught:
-        await LaunchKernel(A, 1, (), a)
-    assert caught.value.kind is Kind.LAUNCH_FAILURE
+        await acl.LaunchKernel(broken, 1, (), a)
+    with pytest.raises(acl.AclError) as caught:
+        await acl.LaunchKernel(A, 1, (), a)
+    assert caught.value.kind is acl.Kind.LAUNCH_FAILURE
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
 HOST_COPIES = {
-    "bytes": lambda dst, src, stream: MemcpyAsync(dst, 64, src, 64, H2H, stream),
-    "rows": lambda dst, src, stream: Memcpy2dAsync(dst, 8, src, 8, 8, 8, H2H, stream),
+    "bytes": lambda dst, src, stream: acl.MemcpyAsync(dst, 64, src, 64, H2H, stream),
+    "rows": lambda dst, src, stream: acl.Memcpy2dAsync(dst, 8, src, 8, 8, 8, H2H, stream),
 }
 
 
 @pytest.mark.parametrize("call", HOST_COPIES.values(), ids=HOST_COPIES)
 @tiny
 async def test_a_host_copy_whose_memory_goes_while_it_waits_tells_so(call):
-    stream, src, dst = await CreateStream(), await MallocHost(64), await MallocHost(64)
-    await LaunchKernel(A, 1, (), stream)
-    free = asyncio.create_task(acl_py.FreeHost(dst))
+    stream, src, dst = await acl.CreateStream(), await acl.MallocHost(64), await acl.MallocHost(64)
+    await acl.LaunchKernel(A, 1, (), stream)
+    free = asyncio.create_task(acl.FreeHost(dst))
     await asyncio.sleep(0)  # it waits, too, and came first
-    with pytest.raises(acl_py.AclError, match=r"its destination .* was gone before it ran") as caught:
+    with pytest.raises(acl.AclError, match=r"its destination .* was gone before it ran") as caught:
         await call(dst, src, stream)
-    assert caught.value.kind is Kind.ILLEGAL_ADDRESS
+    assert caught.value.kind is acl.Kind.ILLEGAL_ADDRESS
     await free

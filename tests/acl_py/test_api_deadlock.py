@@ -6,43 +6,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from histories import busy, tiny
+from histories import H2D, busy, tiny, tiny_acl
 
-from acl_py import (
-    CallbackBlock,
-    CreateEvent,
-    CreateEventWithFlag,
-    CreateNotify,
-    CreateStream,
-    DeadlockError,
-    EventFlag,
-    LaunchCallback,
-    LaunchKernel,
-    Malloc,
-    MemcpyAsync,
-    MemcpyKind,
-    Memset,
-    ProcessReport,
-    RecordEvent,
-    StreamWaitEvent,
-    SubscribeReport,
-    SynchronizeDevice,
-    SynchronizeStream,
-    ValueWait,
-    WaitAndResetNotify,
-    current_simulation,
-    faults,
-)
+import acl_py as acl
+from acl_py import faults
 from device_model.profile import load
 
 NOTHING = "nothing that is queued or running would end that"
 A, B = busy("A", 10), busy("B", 10)
-H2D = MemcpyKind.HOST_TO_DEVICE
-acl = tiny(rules="acl")
 
 
 async def flag():
-    return await CreateEventWithFlag(EventFlag.SYNC)
+    return await acl.CreateEventWithFlag(acl.EventFlag.SYNC)
 
 
 def lines(error):
@@ -51,21 +26,21 @@ def lines(error):
 
 
 async def dead(verb, *args):
-    with pytest.raises(DeadlockError) as caught:
+    with pytest.raises(acl.DeadlockError) as caught:
         await verb(*args)
     return caught.value
 
 
-@acl
+@tiny_acl
 async def test_two_streams_that_wait_for_one_another():
-    a, b, e, f = await CreateStream(), await CreateStream(), await flag(), await flag()
-    await StreamWaitEvent(a, e)
-    await LaunchKernel(A, 1, (), a)
-    await RecordEvent(f, a)
-    await StreamWaitEvent(b, f)
-    await LaunchKernel(B, 1, (), b)
-    await RecordEvent(e, b)
-    error = await dead(SynchronizeStream, b)
+    a, b, e, f = await acl.CreateStream(), await acl.CreateStream(), await flag(), await flag()
+    await acl.StreamWaitEvent(a, e)
+    await acl.LaunchKernel(A, 1, (), a)
+    await acl.RecordEvent(f, a)
+    await acl.StreamWaitEvent(b, f)
+    await acl.LaunchKernel(B, 1, (), b)
+    await acl.RecordEvent(e, b)
+    error = await dead(acl.SynchronizeStream, b)
     assert lines(error) == [
         "<record of Event 1 made at LINE on stream 2 submitted at LINE> waits for",
         "<B on stream 2 submitted at LINE> waits for",
@@ -78,13 +53,13 @@ async def test_two_streams_that_wait_for_one_another():
     assert "to break it: take out <wait for Event 2 made at" in str(error)
 
 
-@acl
+@tiny_acl
 async def test_a_wait_for_a_record_that_nobody_makes():
-    stream, event = await CreateStream(), await flag()
-    await StreamWaitEvent(stream, event)
+    stream, event = await acl.CreateStream(), await flag()
+    await acl.StreamWaitEvent(stream, event)
     for _ in range(5):
-        await LaunchKernel(A, 1, (), stream)
-    error = await dead(SynchronizeStream, stream)
+        await acl.LaunchKernel(A, 1, (), stream)
+    error = await dead(acl.SynchronizeStream, stream)
     assert lines(error) == [
         "<A on stream 1 submitted at LINE> waits, with 3 more of its stream, for",
         "<A on stream 1 submitted at LINE> waits for",
@@ -93,28 +68,28 @@ async def test_a_wait_for_a_record_that_nobody_makes():
     assert "to break it: record that event, in a stream that does not wait itself" in str(error)
 
 
-@acl
+@tiny_acl
 async def test_a_false_dependency_through_a_hardware_queue():
-    event, queues = await flag(), current_simulation().runtime.profile.queues.compute
+    event, queues = await flag(), acl.current_simulation().runtime.profile.queues.compute
     for _ in range(queues):
-        stream = await CreateStream()
-        await StreamWaitEvent(stream, event)
-        await LaunchKernel(A, 1, (), stream)
-    innocent = await CreateStream()
-    await LaunchKernel(B, 1, (), innocent)
-    error = await dead(SynchronizeStream, innocent)
+        stream = await acl.CreateStream()
+        await acl.StreamWaitEvent(stream, event)
+        await acl.LaunchKernel(A, 1, (), stream)
+    innocent = await acl.CreateStream()
+    await acl.LaunchKernel(B, 1, (), innocent)
+    error = await dead(acl.SynchronizeStream, innocent)
     first, *_, last = lines(error)
     assert first.startswith("<B on stream 5 submitted at LINE> stands behind another stream's work in hardware queue 0")
     assert last.startswith("<wait for Event 1 made at LINE on stream 1")
 
 
-@acl
+@tiny_acl
 async def test_a_host_that_waits_for_room_behind_a_wait_that_never_ends():
-    stream, event = await CreateStream(), await flag()
-    await StreamWaitEvent(stream, event)
-    for _ in range(current_simulation().runtime.profile.queues.depth):
-        await LaunchKernel(A, 1, (), stream)
-    error = await dead(LaunchKernel, A, 1, (), stream)
+    stream, event = await acl.CreateStream(), await flag()
+    await acl.StreamWaitEvent(stream, event)
+    for _ in range(acl.current_simulation().runtime.profile.queues.depth):
+        await acl.LaunchKernel(A, 1, (), stream)
+    error = await dead(acl.LaunchKernel, A, 1, (), stream)
     assert "waits for room in its hardware queue" in str(error)
     assert lines(error) == [
         "there is room in hardware queue 0, but not before",
@@ -131,12 +106,12 @@ def few_ids(ids):
 
 @tiny(rules="acl", device=few_ids(4))
 async def test_a_host_that_waits_for_an_event_id():
-    stream, event = await CreateStream(), await flag()
-    await StreamWaitEvent(stream, event)
-    await LaunchKernel(A, 1, (), stream)
+    stream, event = await acl.CreateStream(), await flag()
+    await acl.StreamWaitEvent(stream, event)
+    await acl.LaunchKernel(A, 1, (), stream)
     while stream.context.device.event_ids.free:
-        await RecordEvent(await CreateEvent(), stream)
-    error = await dead(RecordEvent, await CreateEvent(), stream)
+        await acl.RecordEvent(await acl.CreateEvent(), stream)
+    error = await dead(acl.RecordEvent, await acl.CreateEvent(), stream)
     assert lines(error) == [
         "one of 4 ids is free again, but not before",
         "<A on stream 1 submitted at LINE> waits for",
@@ -144,16 +119,16 @@ async def test_a_host_that_waits_for_an_event_id():
     ]
 
 
-@acl
+@tiny_acl
 async def test_a_subscriber_for_whom_nothing_comes():
-    stream, event = await CreateStream(), await flag()
-    await SubscribeReport(None, stream)
-    error = await dead(ProcessReport, -1)
+    stream, event = await acl.CreateStream(), await flag()
+    await acl.SubscribeReport(None, stream)
+    error = await dead(acl.ProcessReport, -1)
     assert lines(error) == ["a callback is due: nothing that is queued or running would do that"]
     assert "to break it: queue one with LaunchCallback()" in str(error)
-    await StreamWaitEvent(stream, event)
-    await LaunchCallback(print, None, CallbackBlock.BLOCK, stream)
-    error = await dead(ProcessReport, -1)
+    await acl.StreamWaitEvent(stream, event)
+    await acl.LaunchCallback(print, None, acl.CallbackBlock.BLOCK, stream)
+    error = await dead(acl.ProcessReport, -1)
     assert lines(error) == [
         "a callback is due, but not before",
         "<callback print on stream 1 submitted at LINE> waits for",
@@ -163,49 +138,49 @@ async def test_a_subscriber_for_whom_nothing_comes():
 
 @tiny
 async def test_a_host_that_waits_for_room_to_stage_behind_an_operation_that_hangs():
-    stream, x, source = await CreateStream(), await Malloc(4_096), np.zeros(4_096, np.uint8)
-    with current_simulation().fault(faults.hang(op="kernel")):
-        await LaunchKernel(A, 1, (), stream)
+    stream, x, source = await acl.CreateStream(), await acl.Malloc(4_096), np.zeros(4_096, np.uint8)
+    with acl.current_simulation().fault(faults.hang(op="kernel")):
+        await acl.LaunchKernel(A, 1, (), stream)
         for _ in range(4):
-            await MemcpyAsync(x, 4_096, source, 4_096, H2D, stream)
-        error = await dead(MemcpyAsync, x, 4_096, source, 4_096, H2D, stream)
+            await acl.MemcpyAsync(x, 4_096, source, 4_096, H2D, stream)
+        error = await dead(acl.MemcpyAsync, x, 4_096, source, 4_096, H2D, stream)
         first, *_, last = lines(error)
         assert first == "there is room in the ring for pageable copies, but not before"
         assert "fault rule" in last
         assert "to break it: remove the fault rule" in str(error)
 
 
-@acl
+@tiny_acl
 async def test_notifies_words_and_callbacks():
-    a, b, c = await CreateStream(), await CreateStream(), await CreateStream()
-    memory = await Malloc(64)
-    await Memset(memory, 64, 0, 64)
-    await WaitAndResetNotify(await CreateNotify(), a)
-    await ValueWait(memory, 1, 1, b)
-    await SubscribeReport(None, c)
-    await LaunchCallback(print, None, CallbackBlock.BLOCK, c)
+    a, b, c = await acl.CreateStream(), await acl.CreateStream(), await acl.CreateStream()
+    memory = await acl.Malloc(64)
+    await acl.Memset(memory, 64, 0, 64)
+    await acl.WaitAndResetNotify(await acl.CreateNotify(), a)
+    await acl.ValueWait(memory, 1, 1, b)
+    await acl.SubscribeReport(None, c)
+    await acl.LaunchCallback(print, None, acl.CallbackBlock.BLOCK, c)
     for stream, what, remedy in (
         (a, "wait for Notify 1", "record that notify"),
         (b, "wait for the word", "write that word"),
         (c, "callback print", "ProcessReport()"),
     ):
-        error = await dead(SynchronizeStream, stream)
+        error = await dead(acl.SynchronizeStream, stream)
         assert (len(error.chain), what in error.chain[0], remedy in str(error)) == (1, True, True)
 
 
-@acl
+@tiny_acl
 async def test_tasks_that_wait_for_one_another_are_named_with_their_lines():
     """One holds a lock and waits for a stream; the other would record, if it had the lock."""
-    stream, event, lock = await CreateStream(), await flag(), asyncio.Lock()
-    await StreamWaitEvent(stream, event)
+    stream, event, lock = await acl.CreateStream(), await flag(), asyncio.Lock()
+    await acl.StreamWaitEvent(stream, event)
 
     async def holder():
         async with lock:
-            await SynchronizeStream(stream)
+            await acl.SynchronizeStream(stream)
 
     async def recorder():
         async with lock:
-            await RecordEvent(event)
+            await acl.RecordEvent(event)
 
     async def both():
         async with asyncio.TaskGroup() as group:
@@ -219,14 +194,14 @@ async def test_tasks_that_wait_for_one_another_are_named_with_their_lines():
     assert re.search(r"task recorder: in Lock.acquire at test_api_deadlock.py:\d+, for another task", str(error))
 
 
-@acl
+@tiny_acl
 async def test_tasks_that_wait_for_tasks_are_named_with_whom_they_wait_for():
-    stream, event = await CreateStream(), await flag()
-    await StreamWaitEvent(stream, event)
+    stream, event = await acl.CreateStream(), await flag()
+    await acl.StreamWaitEvent(stream, event)
     told = []
 
     async def wait():
-        told.append(await dead(SynchronizeStream, stream))
+        told.append(await dead(acl.SynchronizeStream, stream))
 
     async def group():
         async with asyncio.TaskGroup() as tasks:
@@ -241,25 +216,25 @@ async def test_tasks_that_wait_for_tasks_are_named_with_whom_they_wait_for():
         assert tasks[1].endswith("at LINE, for task outer")
 
 
-@acl
+@tiny_acl
 async def test_every_waiter_is_told_its_own_chain():
     waits = []
     for _ in range(3):
-        stream, event = await CreateStream(), await flag()
-        await StreamWaitEvent(stream, event)
-        waits.append(SynchronizeStream(stream))
+        stream, event = await acl.CreateStream(), await flag()
+        await acl.StreamWaitEvent(stream, event)
+        waits.append(acl.SynchronizeStream(stream))
     errors = await asyncio.gather(*waits, return_exceptions=True)
-    assert [type(error) for error in errors] == [DeadlockError] * 3
+    assert [type(error) for error in errors] == [acl.DeadlockError] * 3
     assert [f"on stream {number}" in error.chain[-1] for number, error in enumerate(errors, 1)] == [True] * 3
 
 
-@acl
+@tiny_acl
 async def test_after_a_deadlock_the_runtime_is_good_for_more():
-    sim, stream, event = current_simulation(), await CreateStream(), await flag()
-    await StreamWaitEvent(stream, event)
-    work = await LaunchKernel(A, 1, (), stream)
-    await dead(SynchronizeStream, stream)
+    sim, stream, event = acl.current_simulation(), await acl.CreateStream(), await flag()
+    await acl.StreamWaitEvent(stream, event)
+    work = await acl.LaunchKernel(A, 1, (), stream)
+    await dead(acl.SynchronizeStream, stream)
     before = sim.now_ns
-    await RecordEvent(event)
-    await SynchronizeDevice()
+    await acl.RecordEvent(event)
+    await acl.SynchronizeDevice()
     assert (work.done, sim.now_ns > before) == (True, True)

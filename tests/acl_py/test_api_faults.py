@@ -7,40 +7,15 @@ import numpy as np
 import pytest
 from histories import busy, calls, history, state, tiny
 
-import acl_py
-from acl_py import (
-    AclError,
-    CreateStream,
-    DeadlockError,
-    Free,
-    GetMemInfo,
-    HostWork,
-    Kind,
-    LaunchHostFunc,
-    LaunchKernel,
-    Malloc,
-    MallocHost,
-    Memcpy,
-    MemcpyAsync,
-    MemcpyKind,
-    MemsetAsync,
-    Observer,
-    ResetDevice,
-    SetDevice,
-    SynchronizeDevice,
-    SynchronizeStream,
-    SynchronizeStreamWithTimeout,
-    current_simulation,
-    faults,
-    kernel,
-)
+import acl_py as acl
+from acl_py import faults
 
 A, B = busy("A", 10), busy("B", 10)
 N = 4096
 
 
 async def failure(verb, *args):
-    with pytest.raises(AclError) as caught:
+    with pytest.raises(acl.AclError) as caught:
         await verb(*args)
     return caught.value
 
@@ -50,23 +25,23 @@ async def failure(verb, *args):
 
 @tiny
 async def test_the_nth_call_of_a_kind_fails_and_changes_nothing():
-    sim = current_simulation()
-    with sim.fault(faults.fail(call="Malloc", nth=2, kind=Kind.OUT_OF_MEMORY)) as rule:
-        await Malloc(64)
+    sim = acl.current_simulation()
+    with sim.fault(faults.fail(call="Malloc", nth=2, kind=acl.Kind.OUT_OF_MEMORY)) as rule:
+        await acl.Malloc(64)
         before = state(sim)
-        error = await failure(Malloc, 64)
+        error = await failure(acl.Malloc, 64)
         assert state(sim) == before
-        await Malloc(64)
-    assert (error.kind, error.code, rule.seen, rule.struck) == (Kind.OUT_OF_MEMORY, 2, 3, 1)
+        await acl.Malloc(64)
+    assert (error.kind, error.code, rule.seen, rule.struck) == (acl.Kind.OUT_OF_MEMORY, 2, 3, 1)
     assert re.search(r"Malloc\(\) failed: injected by fault rule fail\(.*\) made at test_api_faults.py:\d+", str(error))
 
 
 @tiny
 async def test_a_code_of_either_vendor_may_be_given():
-    with current_simulation().fault(faults.fail(call="Create*", code=507899)):
-        error = await failure(CreateStream)
+    with acl.current_simulation().fault(faults.fail(call="Create*", code=507899)):
+        error = await failure(acl.CreateStream)
     assert (error.code, error.name) == (507899, "ACL_ERROR_RT_DRV_INTERNAL_ERROR")
-    assert await acl_py.GetLastError() == 507899
+    assert await acl.GetLastError() == 507899
 
 
 @pytest.mark.parametrize(
@@ -74,61 +49,61 @@ async def test_a_code_of_either_vendor_may_be_given():
 )
 @tiny
 async def test_every_kind_of_verb_can_be_struck(verb):
-    sim = current_simulation()
-    device, host, event = await Malloc(N), await MallocHost(N), await acl_py.CreateEvent()
+    sim = acl.current_simulation()
+    device, host, event = await acl.Malloc(N), await acl.MallocHost(N), await acl.CreateEvent()
     args = {
-        "MemcpyAsync": (device, N, host, N, MemcpyKind.DEFAULT), "LaunchKernel": (A, 1), "RecordEvent": (event,),
+        "MemcpyAsync": (device, N, host, N, acl.MemcpyKind.DEFAULT), "LaunchKernel": (A, 1), "RecordEvent": (event,),
         "StreamWaitEvent": (None, event), "SetDevice": (0,), "HostWork": (5,),
     }[verb]  # fmt: skip
     with sim.fault(faults.fail(call=verb)) as rule:
         before = state(sim)
-        assert verb in str(await failure(getattr(acl_py, verb), *args))
+        assert verb in str(await failure(getattr(acl, verb), *args))
         assert (state(sim), rule.struck) == (before, 1)
-    await getattr(acl_py, verb)(*args)
-    await SynchronizeDevice()
+    await getattr(acl, verb)(*args)
+    await acl.SynchronizeDevice()
 
 
 @tiny
 async def test_a_call_that_is_delayed_takes_longer():
-    sim = current_simulation()
+    sim = acl.current_simulation()
     begin = sim.now_ns
     with sim.fault(faults.delay(5, call="LaunchKernel")):
-        await LaunchKernel(A, 1)
+        await acl.LaunchKernel(A, 1)
     assert sim.now_ns - begin == 6_000
 
 
 @tiny
 async def test_out_of_memory_beyond_so_many_bytes():
-    sim = current_simulation()
-    first = await Malloc(1 << 20)
-    free = (await GetMemInfo())[0]
+    sim = acl.current_simulation()
+    first = await acl.Malloc(1 << 20)
+    free = (await acl.GetMemInfo())[0]
     with sim.fault(faults.out_of_memory(beyond=1 << 20)):
-        assert (await failure(Malloc, 64)).kind is Kind.OUT_OF_MEMORY
-        assert (await GetMemInfo())[0] == free
-        await Free(first)
-        await Malloc(64)
+        assert (await failure(acl.Malloc, 64)).kind is acl.Kind.OUT_OF_MEMORY
+        assert (await acl.GetMemInfo())[0] == free
+        await acl.Free(first)
+        await acl.Malloc(64)
 
 
 @tiny
 async def test_beyond_looks_at_what_is_asked_for_and_names_the_rule():
-    sim = current_simulation()
+    sim = acl.current_simulation()
     with sim.fault(faults.out_of_memory(beyond=1024)) as rule:
-        kept = [await Malloc(512)]
+        kept = [await acl.Malloc(512)]
         before = state(sim)
-        for verb in (Malloc, acl_py.MallocAsync):
+        for verb in (acl.Malloc, acl.MallocAsync):
             error = await failure(verb, 513)
-            assert (error.kind, repr(rule) in str(error)) == (Kind.OUT_OF_MEMORY, True)
+            assert (error.kind, repr(rule) in str(error)) == (acl.Kind.OUT_OF_MEMORY, True)
             assert state(sim) == before
-        kept.append(await acl_py.MallocAsync(512))
-        await MallocHost(4096)  # of the host, not of the device
+        kept.append(await acl.MallocAsync(512))
+        await acl.MallocHost(4096)  # of the host, not of the device
     assert rule.struck == 2
-    kept.append(await Malloc(513))
+    kept.append(await acl.Malloc(513))
 
 
 @tiny
 async def test_a_code_stands_for_the_kind_that_has_it():
-    with current_simulation().fault(faults.fail(call="Malloc", code=2)):
-        assert (await failure(Malloc, 64)).kind is Kind.OUT_OF_MEMORY
+    with acl.current_simulation().fault(faults.fail(call="Malloc", code=2)):
+        assert (await failure(acl.Malloc, 64)).kind is acl.Kind.OUT_OF_MEMORY
 
 
 # --- operations
@@ -136,120 +111,125 @@ async def test_a_code_stands_for_the_kind_that_has_it():
 
 @tiny
 async def test_an_operation_that_fails_is_a_failure_of_its_context():
-    sim, stream = current_simulation(), await CreateStream()
+    sim, stream = acl.current_simulation(), await acl.CreateStream()
     begin = sim.now_ns
     with sim.fault(faults.fail(op="kernel", name="B")):
-        await LaunchKernel(A, 1, (), stream)
-        await LaunchKernel(B, 1, (), stream)
-        error = await failure(SynchronizeStream, stream)
+        await acl.LaunchKernel(A, 1, (), stream)
+        await acl.LaunchKernel(B, 1, (), stream)
+        error = await failure(acl.SynchronizeStream, stream)
     assert ("<B on stream 1" in str(error), "fail(op='kernel', name='B') made at" in str(error)) == (True, True)
     assert history(sim, begin) == [("A", 1_000, 11_000), ("B", 11_000, 21_000)]
-    assert (await failure(LaunchKernel, A, 1)).kind is Kind.UNKNOWN  # sticky, as a real failure
-    await ResetDevice(0)
-    await LaunchKernel(A, 1)
-    await SynchronizeDevice()
+    assert (await failure(acl.LaunchKernel, A, 1)).kind is acl.Kind.UNKNOWN  # sticky, as a real failure
+    await acl.ResetDevice(0)
+    await acl.LaunchKernel(A, 1)
+    await acl.SynchronizeDevice()
 
 
 @pytest.mark.parametrize("op", ["h2d", "d2h", "d2d", "fill", "kernel", "host_function"])
 @tiny(rules="acl")
 async def test_every_kind_of_operation_can_fail_with_any_kind_of_failure(op):
-    stream, device, host = await CreateStream(), await Malloc(N), await MallocHost(N)
+    stream, device, host = await acl.CreateStream(), await acl.Malloc(N), await acl.MallocHost(N)
 
     async def queue():
         ends = {"h2d": (device, host), "d2h": (host, device), "d2d": (device + 64, device)}.get(op)
         if ends:
-            await MemcpyAsync(ends[0], 64, ends[1], 64, MemcpyKind.DEFAULT, stream)
+            await acl.MemcpyAsync(ends[0], 64, ends[1], 64, acl.MemcpyKind.DEFAULT, stream)
         elif op == "fill":
-            await MemsetAsync(device, N, 1, N, stream)
+            await acl.MemsetAsync(device, N, 1, N, stream)
         elif op == "kernel":
-            await LaunchKernel(A, 1, (), stream)
+            await acl.LaunchKernel(A, 1, (), stream)
         else:
-            await LaunchHostFunc(stream, lambda: None, us=1)
+            await acl.LaunchHostFunc(stream, lambda: None, us=1)
 
-    for kind in (Kind.ECC_ERROR, Kind.LAUNCH_FAILURE, Kind.ILLEGAL_ADDRESS):
-        with current_simulation().fault(faults.fail(op=op, kind=kind)) as rule:
+    for kind in (acl.Kind.ECC_ERROR, acl.Kind.LAUNCH_FAILURE, acl.Kind.ILLEGAL_ADDRESS):
+        with acl.current_simulation().fault(faults.fail(op=op, kind=kind)) as rule:
             await queue()
-            error = await failure(SynchronizeStream, stream)
+            error = await failure(acl.SynchronizeStream, stream)
         assert (error.kind, rule.struck, repr(rule) in str(error)) == (kind, 1, True)
     await queue()
-    await SynchronizeStream(stream)
+    await acl.SynchronizeStream(stream)
 
 
 @tiny
 async def test_an_operation_that_is_delayed_starts_later():
-    sim, stream = current_simulation(), await CreateStream()
+    sim, stream = acl.current_simulation(), await acl.CreateStream()
     begin = sim.now_ns
     with sim.fault(faults.delay(7, op="kernel", every=2)):
         for _ in range(2):
-            await LaunchKernel(A, 1, (), stream)
-    await SynchronizeStream(stream)
+            await acl.LaunchKernel(A, 1, (), stream)
+    await acl.SynchronizeStream(stream)
     assert history(sim, begin) == [("A", 1_000, 11_000), ("A", 11_000, 21_000)]  # it had to wait anyway
     begin = sim.now_ns
     with sim.fault(faults.delay(7, op="kernel", stream=stream.name)):
-        await LaunchKernel(A, 1, (), stream)
-    await SynchronizeStream(stream)
+        await acl.LaunchKernel(A, 1, (), stream)
+    await acl.SynchronizeStream(stream)
     assert history(sim, begin) == [("A", 8_000, 18_000)]
 
 
 @tiny
 async def test_a_hang_is_a_deadlock_that_names_the_rule_or_a_time_out():
-    sim, stream, other = current_simulation(), await CreateStream(), await CreateStream()
+    sim, stream, other = acl.current_simulation(), await acl.CreateStream(), await acl.CreateStream()
     with sim.fault(faults.hang(op="kernel", nth=1)) as rule:
-        await LaunchKernel(A, 1, (), stream)
-    with pytest.raises(DeadlockError) as caught:
-        await SynchronizeStream(stream)
+        await acl.LaunchKernel(A, 1, (), stream)
+    with pytest.raises(acl.DeadlockError) as caught:
+        await acl.SynchronizeStream(stream)
     assert repr(rule) in caught.value.chain[-1]
     assert "remove the fault rule, or ResetDevice()" in str(caught.value)
-    assert repr(rule) in str(await failure(SynchronizeStreamWithTimeout, stream, 1))
-    await LaunchKernel(B, 1, (), other)
-    await SynchronizeStream(other)
-    await ResetDevice(0)
+    assert repr(rule) in str(await failure(acl.SynchronizeStreamWithTimeout, stream, 1))
+    await acl.LaunchKernel(B, 1, (), other)
+    await acl.SynchronizeStream(other)
+    await acl.ResetDevice(0)
     for _ in range(sim.runtime.profile.queues.compute):  # no hardware queue is blocked any more
-        await LaunchKernel(A, 1, (), await CreateStream())
-    await SynchronizeDevice()
+        await acl.LaunchKernel(A, 1, (), await acl.CreateStream())
+    await acl.SynchronizeDevice()
 
 
 @tiny
 async def test_a_corrupted_copy_leaves_one_wrong_byte():
-    sim, device, host = current_simulation(), await Malloc(N), await MallocHost(N)
+    sim, device, host = acl.current_simulation(), await acl.Malloc(N), await acl.MallocHost(N)
     host.numpy()[:] = 7
     with sim.fault(faults.corrupt(op="h2d")):
-        await MemcpyAsync(device, N, host, N, MemcpyKind.DEFAULT)
-        await SynchronizeDevice()
+        await acl.MemcpyAsync(device, N, host, N, acl.MemcpyKind.DEFAULT)
+        await acl.SynchronizeDevice()
     out = np.zeros(N, np.uint8)
-    await Memcpy(out, N, device, N, MemcpyKind.DEFAULT)
+    await acl.Memcpy(out, N, device, N, acl.MemcpyKind.DEFAULT)
     assert np.flatnonzero(out != 7).tolist() == [N // 2]
     assert out[N // 2] == 7 ^ 0xFF
 
 
 @tiny(rules="acl")
 async def test_an_ecc_error_strikes_who_touches_the_memory():
-    sim, stream, bad, good = current_simulation(), await CreateStream(), await Malloc(N), await Malloc(N)
+    sim, stream, bad, good = (
+        acl.current_simulation(),
+        await acl.CreateStream(),
+        await acl.Malloc(N),
+        await acl.Malloc(N),
+    )
     with sim.fault(faults.ecc_error(bad[64:128])):
         for memory in (good, bad[:64], bad[128:]):
-            await MemsetAsync(memory, memory.nbytes, 1, memory.nbytes, stream)
-        await SynchronizeStream(stream)
-        await MemsetAsync(bad, N, 1, 65, stream)
-        error = await failure(SynchronizeStream, stream)
-    assert (error.kind, error.code) == (Kind.ECC_ERROR, 507054)
+            await acl.MemsetAsync(memory, memory.nbytes, 1, memory.nbytes, stream)
+        await acl.SynchronizeStream(stream)
+        await acl.MemsetAsync(bad, N, 1, 65, stream)
+        error = await failure(acl.SynchronizeStream, stream)
+    assert (error.kind, error.code) == (acl.Kind.ECC_ERROR, 507054)
 
 
 @pytest.mark.parametrize("rules", ["cuda", "acl"])
 def test_a_lost_device_fails_everything_until_it_is_reset(rules):
     async def main():
-        sim = current_simulation()
+        sim = acl.current_simulation()
         with sim.fault(faults.lose_device(op="kernel", nth=2)) as rule:
-            await LaunchKernel(A, 1)
-            await LaunchKernel(A, 1)
-            for verb, args in ((LaunchKernel, (A, 1)), (SynchronizeDevice, ()), (Malloc, (64,))):
+            await acl.LaunchKernel(A, 1)
+            await acl.LaunchKernel(A, 1)
+            for verb, args in ((acl.LaunchKernel, (A, 1)), (acl.SynchronizeDevice, ()), (acl.Malloc, (64,))):
                 error = await failure(verb, *args)
-                assert (error.kind, repr(rule) in str(error)) == (Kind.DEVICE_LOST, True)
-        await ResetDevice(0)
-        await SetDevice(0)
-        await LaunchKernel(A, 1)
-        await SynchronizeDevice()
+                assert (error.kind, repr(rule) in str(error)) == (acl.Kind.DEVICE_LOST, True)
+        await acl.ResetDevice(0)
+        await acl.SetDevice(0)
+        await acl.LaunchKernel(A, 1)
+        await acl.SynchronizeDevice()
 
-    acl_py.run(main, device="tiny", rules=rules)
+    acl.run(main, device="tiny", rules=rules)
 
 
 @pytest.mark.parametrize(
@@ -258,14 +238,14 @@ def test_a_lost_device_fails_everything_until_it_is_reset(rules):
 )
 @tiny
 async def test_a_slow_engine(engine, expected):
-    sim, device, host = current_simulation(), await Malloc(N), await MallocHost(N)
+    sim, device, host = acl.current_simulation(), await acl.Malloc(N), await acl.MallocHost(N)
 
     async def durations():
         begin = sim.now_ns
-        await MemcpyAsync(device, N, host, N, MemcpyKind.DEFAULT)
-        await MemcpyAsync(host, N, device, N, MemcpyKind.DEFAULT)
-        await LaunchKernel(A, 1)
-        await SynchronizeDevice()
+        await acl.MemcpyAsync(device, N, host, N, acl.MemcpyKind.DEFAULT)
+        await acl.MemcpyAsync(host, N, device, N, acl.MemcpyKind.DEFAULT)
+        await acl.LaunchKernel(A, 1)
+        await acl.SynchronizeDevice()
         return tuple(end - start for _, start, end in history(sim, begin))
 
     with sim.fault(faults.slow(engine, 2)):
@@ -275,20 +255,20 @@ async def test_a_slow_engine(engine, expected):
 
 @tiny
 async def test_a_slow_engine_for_a_time_beside_others_and_other_rules():
-    sim = current_simulation()
+    sim = acl.current_simulation()
     now = sim.now_ns / 1000
     until = sim.fault(faults.slow("cores", 2, since_us=now + 100, until_us=now + 200))
     always = sim.fault(faults.slow("cores", 3))
     with sim.fault(faults.fail(op="kernel", nth=3)) as fails:
         for _ in range(3):
-            await LaunchKernel(A, 1)
-            await SynchronizeStream() if fails.seen < 3 else await failure(SynchronizeStream)
-            await HostWork(100)
+            await acl.LaunchKernel(A, 1)
+            await acl.SynchronizeStream() if fails.seen < 3 else await failure(acl.SynchronizeStream)
+            await acl.HostWork(100)
     assert [op.end_ns - op.start_ns for op in sim.trace.ops] == [30_000, 60_000, 30_000]
     until.remove()  # not the one that came last
-    await ResetDevice(0)
-    await LaunchKernel(A, 1)
-    await SynchronizeDevice()
+    await acl.ResetDevice(0)
+    await acl.LaunchKernel(A, 1)
+    await acl.SynchronizeDevice()
     assert (sim.trace.ops[-1].end_ns - sim.trace.ops[-1].start_ns, always.rules[0].struck) == (30_000, 4)
     always.remove()
     device = sim.runtime.device(0)
@@ -299,55 +279,55 @@ async def test_a_slow_engine_for_a_time_beside_others_and_other_rules():
 @pytest.mark.parametrize("first", ["cuda", "acl"])
 def test_only_the_device_that_is_struck_is_lost_and_what_it_runs_has_no_effect(first):
     async def main():
-        sim, device = current_simulation(), await Malloc(64)
+        sim, device = acl.current_simulation(), await acl.Malloc(64)
         other = sim.runtime.device(1)
-        host = await MallocHost(64)
+        host = await acl.MallocHost(64)
         host.numpy()[:] = 1
-        await LaunchKernel(kernel(cost=acl_py.Cost(us=50))(lambda x: x.fill(7)), 1, (host,))
+        await acl.LaunchKernel(acl.kernel(cost=acl.Cost(us=50))(lambda x: x.fill(7)), 1, (host,))
         with sim.fault(faults.lose_device(call="GetMemInfo")):
-            assert (await failure(GetMemInfo)).kind is Kind.DEVICE_LOST
-            assert (await failure(SynchronizeDevice)).kind is Kind.DEVICE_LOST
+            assert (await failure(acl.GetMemInfo)).kind is acl.Kind.DEVICE_LOST
+            assert (await failure(acl.SynchronizeDevice)).kind is acl.Kind.DEVICE_LOST
         assert other.primary.error is None
-        await HostWork(100)
+        await acl.HostWork(100)
         assert (host.numpy() == 1).all()
-        await ResetDevice(0)
-        await SetDevice(1)
-        await LaunchKernel(A, 1)
-        await SynchronizeDevice()
+        await acl.ResetDevice(0)
+        await acl.SetDevice(1)
+        await acl.LaunchKernel(A, 1)
+        await acl.SynchronizeDevice()
         assert device.allocation.freed is not None
 
-    acl_py.run(main, device="h200", rules=first)
+    acl.run(main, device="h200", rules=first)
 
 
 @tiny
 async def test_who_waits_for_a_hang_is_told_when_the_device_is_lost():
-    sim, stream = current_simulation(), await CreateStream()
+    sim, stream = acl.current_simulation(), await acl.CreateStream()
     with sim.fault(faults.hang(op="kernel", nth=1), faults.lose_device(call="StreamQuery")):
-        await LaunchKernel(A, 1, (), stream)
-        waiting = asyncio.create_task(acl_py.SynchronizeStream(stream))
+        await acl.LaunchKernel(A, 1, (), stream)
+        waiting = asyncio.create_task(acl.SynchronizeStream(stream))
         await asyncio.sleep(0)
-        assert (await failure(acl_py.StreamQuery, stream)).kind is Kind.DEVICE_LOST
-        with pytest.raises(AclError, match="lose_device"):
+        assert (await failure(acl.StreamQuery, stream)).kind is acl.Kind.DEVICE_LOST
+        with pytest.raises(acl.AclError, match="lose_device"):
             await waiting
 
 
 @tiny(rules="acl")
 async def test_an_aborted_stream_does_not_hang_any_more():
-    sim, stream = current_simulation(), await CreateStream()
+    sim, stream = acl.current_simulation(), await acl.CreateStream()
     with sim.fault(faults.hang(op="kernel", nth=1)):
-        await LaunchKernel(A, 1, (), stream)
-    await acl_py.StreamAbort(stream)
-    assert (await failure(SynchronizeStream, stream)).kind is Kind.STREAM_ABORTED
-    await LaunchKernel(A, 1, (), stream)
-    await SynchronizeStream(stream)
+        await acl.LaunchKernel(A, 1, (), stream)
+    await acl.StreamAbort(stream)
+    assert (await failure(acl.SynchronizeStream, stream)).kind is acl.Kind.STREAM_ABORTED
+    await acl.LaunchKernel(A, 1, (), stream)
+    await acl.SynchronizeStream(stream)
 
 
 @tiny
 async def test_the_chunks_of_staged_copies_are_operations_too():
-    sim, device = current_simulation(), await Malloc(1 << 16)
-    with sim.fault(faults.fail(op="h2d", nth=3, kind=Kind.ECC_ERROR)) as rule:
-        error = await failure(Memcpy, device, 1 << 16, np.zeros(1 << 16, np.uint8), 1 << 16, MemcpyKind.DEFAULT)
-    assert (error.kind, rule.struck) == (Kind.ECC_ERROR, 1)
+    sim, device = acl.current_simulation(), await acl.Malloc(1 << 16)
+    with sim.fault(faults.fail(op="h2d", nth=3, kind=acl.Kind.ECC_ERROR)) as rule:
+        error = await failure(acl.Memcpy, device, 1 << 16, np.zeros(1 << 16, np.uint8), 1 << 16, acl.MemcpyKind.DEFAULT)
+    assert (error.kind, rule.struck) == (acl.Kind.ECC_ERROR, 1)
 
 
 # --- rules
@@ -355,25 +335,25 @@ async def test_the_chunks_of_staged_copies_are_operations_too():
 
 @tiny
 async def test_the_first_verdict_wins_and_all_asked_have_counted():
-    sim = current_simulation()
+    sim = acl.current_simulation()
     first, second = faults.fail(call="Malloc", nth=2, code=1), faults.fail(call="Malloc", nth=2, code=2)
     with sim.fault(first), sim.fault(second) as rule:
-        await Malloc(64)
-        assert (await failure(Malloc, 64)).code == 1
+        await acl.Malloc(64)
+        assert (await failure(acl.Malloc, 64)).code == 1
         assert (rule.seen, rule.struck) == (1, 0)
-        assert (await failure(Malloc, 64)).code == 2  # its own second one
+        assert (await failure(acl.Malloc, 64)).code == 2  # its own second one
 
 
 @tiny
 async def test_times_bound_a_rule():
-    sim = current_simulation()
+    sim = acl.current_simulation()
     now = sim.now_ns / 1000
     with sim.fault(faults.fail(call="CreateStream", since_us=now + 10, until_us=now + 20)) as rule:
-        await CreateStream()
-        await HostWork(10)
-        await failure(CreateStream)
-        await HostWork(10)
-        await CreateStream()
+        await acl.CreateStream()
+        await acl.HostWork(10)
+        await failure(acl.CreateStream)
+        await acl.HostWork(10)
+        await acl.CreateStream()
     assert rule.struck == 1
 
 
@@ -382,15 +362,15 @@ def test_chance_is_the_simulations_own(seed):
     def run():
         async def main():
             struck = []
-            with current_simulation().fault(faults.fail(call="CreateStream", chance=0.5)) as rule:
+            with acl.current_simulation().fault(faults.fail(call="CreateStream", chance=0.5)) as rule:
                 for _ in range(20):
                     try:
-                        await CreateStream()
-                    except AclError:
+                        await acl.CreateStream()
+                    except acl.AclError:
                         struck.append(rule.seen)
             return struck
 
-        return acl_py.run(main, device="tiny", seed=seed)
+        return acl.run(main, device="tiny", seed=seed)
 
     assert run() == run()
     assert 0 < len(run()) < 20
@@ -398,12 +378,12 @@ def test_chance_is_the_simulations_own(seed):
 
 @tiny
 async def test_rules_end_with_their_block_and_nothing_is_left():
-    sim = current_simulation()
+    sim = acl.current_simulation()
 
     async def times():
         begin = sim.now_ns
-        await LaunchKernel(A, 1)
-        await SynchronizeDevice()
+        await acl.LaunchKernel(A, 1)
+        await acl.SynchronizeDevice()
         return calls(sim, begin), history(sim, begin)
 
     before = await times()
@@ -418,24 +398,24 @@ async def test_rules_end_with_their_block_and_nothing_is_left():
 
 @tiny
 async def test_a_guard_can_be_kept_and_removed_by_hand():
-    sim = current_simulation()
+    sim = acl.current_simulation()
     guard = sim.fault(faults.fail(call="Malloc"), faults.delay(3, call="Malloc*"))
-    await failure(Malloc, 64)
+    await failure(acl.Malloc, 64)
     assert repr(guard) == ("<Guard of fail(call='Malloc'), struck 1 of 1, delay(call='Malloc*', us=3), struck 0 of 0>")
     guard.remove()
     guard.remove()
-    await Malloc(64)
+    await acl.Malloc(64)
     assert sim.runtime.faults.rules == []
     with pytest.raises(TypeError, match="one rule or more"):
         sim.fault()
 
 
 async def test_faults_in_a_simulation_that_was_opened():
-    sim = acl_py.open(device="tiny")
+    sim = acl.open(device="tiny")
     try:
         with sim.fault(faults.fail(call="Malloc", nth=1)):
-            await failure(Malloc, 64)
-            await Malloc(64)
+            await failure(acl.Malloc, 64)
+            await acl.Malloc(64)
     finally:
         await sim.close()
 
@@ -444,15 +424,15 @@ async def test_faults_in_a_simulation_that_was_opened():
 async def test_observers_are_told():
     told = []
 
-    class Watch(Observer):
+    class Watch(acl.Observer):
         def fault(self, rule, subject, at_ns):
             told.append((rule.text, str(subject)))
 
-    sim = current_simulation()
+    sim = acl.current_simulation()
     sim.observe(Watch())
     with sim.fault(faults.fail(call="Malloc"), faults.delay(1, op="kernel")):
-        await failure(Malloc, 64)
-        await LaunchKernel(A, 1)
+        await failure(acl.Malloc, 64)
+        await acl.LaunchKernel(A, 1)
     assert told[0] == ("fail(call='Malloc')", "Malloc")
     assert (told[1][0], told[1][1].startswith("<A")) == ("delay(op='kernel', us=1)", True)
 
@@ -461,12 +441,12 @@ async def test_observers_are_told():
 async def test_tasks_are_struck_in_the_order_of_their_calls():
     async def allocate():
         try:
-            await Malloc(64)
-        except AclError:
+            await acl.Malloc(64)
+        except acl.AclError:
             return "struck"
         return "well"
 
-    with current_simulation().fault(faults.fail(call="Malloc", every=2)):
+    with acl.current_simulation().fault(faults.fail(call="Malloc", every=2)):
         assert await asyncio.gather(*(allocate() for _ in range(4))) == ["well", "struck", "well", "struck"]
 
 

@@ -7,33 +7,21 @@ from itertools import pairwise
 import pytest
 from histories import busy, calls, misused, tiny
 
-import acl_py
-from acl_py import (
-    CreateStream,
-    HostThread,
-    HostWork,
-    LaunchKernel,
-    Sleep,
-    Status,
-    StreamQuery,
-    SynchronizeDevice,
-    SynchronizeStream,
-    current_simulation,
-)
+import acl_py as acl
 
 A = busy("A", 50)
 
 
 @tiny
 async def test_work_keeps_the_host_and_the_device_goes_on():
-    sim, a = current_simulation(), await CreateStream()
+    sim, a = acl.current_simulation(), await acl.CreateStream()
     begin = sim.now_ns
-    launch = await LaunchKernel(A, 1, (), a)
-    await HostWork(49.5)
+    launch = await acl.LaunchKernel(A, 1, (), a)
+    await acl.HostWork(49.5)
     assert not launch.done
-    await HostWork(0.5)
+    await acl.HostWork(0.5)
     assert (launch.done, launch.end_ns - begin) == (True, 51_000)
-    await HostWork(0)
+    await acl.HostWork(0)
     assert calls(sim, begin) == [
         ("LaunchKernel", 0, 1_000),
         ("HostWork", 1_000, 50_500),
@@ -44,11 +32,11 @@ async def test_work_keeps_the_host_and_the_device_goes_on():
 
 @tiny
 async def test_sleepers_wake_in_the_order_of_their_times():
-    sim = current_simulation()
+    sim = acl.current_simulation()
     begin, woken = sim.now_ns, []
 
     async def sleep(us):
-        await Sleep(us)
+        await acl.Sleep(us)
         woken.append((us, sim.now_ns - begin))
 
     await asyncio.gather(*map(sleep, (30, 10, 20, 10)))
@@ -57,31 +45,31 @@ async def test_sleepers_wake_in_the_order_of_their_times():
 
 @tiny
 async def test_a_sleeper_wakes_no_earlier_than_the_host_is_free():
-    sim = current_simulation()
+    sim = acl.current_simulation()
     begin, woken = sim.now_ns, []
 
     async def sleep():
-        await Sleep(10)
+        await acl.Sleep(10)
         woken.append(sim.now_ns - begin)
 
-    await asyncio.gather(sleep(), HostWork(70))
+    await asyncio.gather(sleep(), acl.HostWork(70))
     assert woken == [70_000]
 
 
 @tiny
 async def test_a_poll_moves_time_on_by_itself():
-    sim, a = current_simulation(), await CreateStream()
+    sim, a = acl.current_simulation(), await acl.CreateStream()
     begin = sim.now_ns
-    await LaunchKernel(A, 1, (), a)
+    await acl.LaunchKernel(A, 1, (), a)
     polls = 0
-    while await StreamQuery(a) is Status.NOT_READY:
+    while await acl.StreamQuery(a) is acl.Status.NOT_READY:
         polls += 1
     assert (polls, sim.now_ns - begin) == (71, 1_000 + 72 * 700)
 
 
 @tiny
 async def test_times_that_cannot_be():
-    for verb in (HostWork, Sleep):
+    for verb in (acl.HostWork, acl.Sleep):
         for us in (-1, float("nan")):
             with misused(ValueError, rf"us of {verb.__name__}\(\) must be 0 or more, not {us!r}"):
                 await verb(us)
@@ -91,7 +79,7 @@ async def test_times_that_cannot_be():
 
 @tiny
 async def test_a_thread_takes_no_simulated_time_and_time_waits_for_it():
-    sim, a = current_simulation(), await CreateStream()
+    sim, a = acl.current_simulation(), await acl.CreateStream()
     begin = sim.now_ns
     go = threading.Event()
 
@@ -100,8 +88,8 @@ async def test_a_thread_takes_no_simulated_time_and_time_waits_for_it():
         return x + y, sim.now_ns - begin
 
     async def device():
-        await LaunchKernel(A, 1, (), a)
-        waiter = asyncio.ensure_future(SynchronizeStream(a))
+        await acl.LaunchKernel(A, 1, (), a)
+        waiter = asyncio.ensure_future(acl.SynchronizeStream(a))
         for _ in range(5):
             await asyncio.sleep(0)
         assert not waiter.done()
@@ -109,26 +97,26 @@ async def test_a_thread_takes_no_simulated_time_and_time_waits_for_it():
         await waiter
         return sim.now_ns - begin
 
-    results = await asyncio.gather(HostThread(compute, 1, y=2), device())
+    results = await asyncio.gather(acl.HostThread(compute, 1, y=2), device())
     assert results == [(3, 1_300), 53_000]
 
 
 @tiny
 async def test_what_a_thread_raises_comes_through():
     with pytest.raises(ZeroDivisionError):
-        await HostThread(lambda: 1 / 0)
-    await LaunchKernel(A, 1)
-    await SynchronizeDevice()
+        await acl.HostThread(lambda: 1 / 0)
+    await acl.LaunchKernel(A, 1)
+    await acl.SynchronizeDevice()
 
 
 @tiny
 async def test_hold_keeps_the_device_from_running_ahead():
-    sim, a = current_simulation(), await CreateStream()
+    sim, a = acl.current_simulation(), await acl.CreateStream()
     begin = sim.now_ns
-    await LaunchKernel(A, 1, (), a)
+    await acl.LaunchKernel(A, 1, (), a)
 
     async def waiter():
-        await SynchronizeStream(a)
+        await acl.SynchronizeStream(a)
         return sim.now_ns - begin
 
     task = asyncio.create_task(waiter())
@@ -136,44 +124,44 @@ async def test_hold_keeps_the_device_from_running_ahead():
         for _ in range(20):
             await asyncio.sleep(0)
         assert (task.done(), sim.now_ns - begin) == (False, 1_300)
-        await HostWork(5)
+        await acl.HostWork(5)
         with pytest.raises(RuntimeError, match="a device wait inside `with hold"):
-            await SynchronizeStream(a)
+            await acl.SynchronizeStream(a)
     assert await task == 53_000
 
 
 def test_measured_host_time_adds_the_real_time_between_calls():
     async def program():
-        sim = current_simulation()
+        sim = acl.current_simulation()
         times = [sim.now_ns]
         for _ in range(3):
             for _ in range(2_000):
                 pass
-            await HostWork(1)
+            await acl.HostWork(1)
             times.append(sim.now_ns)
-        await LaunchKernel(A, 1)
-        await SynchronizeDevice()
+        await acl.LaunchKernel(A, 1)
+        await acl.SynchronizeDevice()
         return times
 
-    times = acl_py.run(program, device="tiny", host_time="measured")
+    times = acl.run(program, device="tiny", host_time="measured")
     assert all(later - earlier > 1_000 for earlier, later in pairwise(times))
-    assert acl_py.run(program, device="tiny") == [0, 1_000, 2_000, 3_000]
+    assert acl.run(program, device="tiny") == [0, 1_000, 2_000, 3_000]
 
 
 def test_measured_host_time_does_not_count_what_a_wait_takes_in_real_time():
-    @acl_py.kernel(cost=acl_py.Cost(us=1), serial=True)
+    @acl.kernel(cost=acl.Cost(us=1), serial=True)
     def slow():
         for _ in range(300_000):
             pass
 
     async def program():
-        sim = current_simulation()
-        await LaunchKernel(slow, 1)
+        sim = acl.current_simulation()
+        await acl.LaunchKernel(slow, 1)
         before = sim.now_ns
-        await SynchronizeDevice()
+        await acl.SynchronizeDevice()
         return sim.now_ns - before
 
-    assert acl_py.run(program, device="tiny", host_time="measured") < 2_000_000
+    assert acl.run(program, device="tiny", host_time="measured") < 2_000_000
 
 
 def test_other_kinds_of_host_time_are_refused():
@@ -181,4 +169,4 @@ def test_other_kinds_of_host_time_are_refused():
         pass
 
     with pytest.raises(ValueError, match=r"host_time must be .*measured.*, not 'real'"):
-        acl_py.run(program, device="tiny", host_time="real")
+        acl.run(program, device="tiny", host_time="real")

@@ -10,20 +10,7 @@ import numpy as np
 import pytest
 from histories import busy, tiny
 
-import acl_py
-from acl_py import (
-    AclError,
-    Cost,
-    CreateStream,
-    HostWork,
-    LaunchHostFunc,
-    LaunchKernel,
-    Sleep,
-    SynchronizeDevice,
-    SynchronizeStream,
-    current_simulation,
-    kernel,
-)
+import acl_py as acl
 from acl_py.errors import Kind
 from device_model.observe import Observer
 
@@ -40,7 +27,7 @@ def raising(error, us=5):
     def bad():
         raise error
 
-    return kernel(cost=Cost(us=us))(bad)
+    return acl.kernel(cost=acl.Cost(us=us))(bad)
 
 
 @LOOPS
@@ -50,32 +37,32 @@ def test_a_cancelled_error_in_a_host_function_is_its_failure(uvloop, others):
 
     async def main():
         async def other():
-            await Sleep(50)
-            return current_simulation().now_ns
+            await acl.Sleep(50)
+            return acl.current_simulation().now_ns
 
         tasks = [asyncio.create_task(other()) for _ in range(others)]
-        stream = await CreateStream()
-        await LaunchHostFunc(stream, cancelled().result)
-        with pytest.raises(AclError, match="host function result raised CancelledError") as caught:
-            await SynchronizeStream(stream)
+        stream = await acl.CreateStream()
+        await acl.LaunchHostFunc(stream, cancelled().result)
+        with pytest.raises(acl.AclError, match="host function result raised CancelledError") as caught:
+            await acl.SynchronizeStream(stream)
         assert caught.value.kind is Kind.HOST_FUNCTION_FAILURE
         assert isinstance(caught.value.__cause__, asyncio.CancelledError)
         return await asyncio.gather(*tasks)
 
-    assert len(acl_py.run(main, device="tiny", uvloop=uvloop)) == others
+    assert len(acl.run(main, device="tiny", uvloop=uvloop)) == others
 
 
 @tiny(rules="acl")
 async def test_a_cancelled_error_comes_out_of_no_unrelated_call():
-    stream, other = await CreateStream(), await CreateStream()
-    op = await LaunchHostFunc(stream, cancelled().result)
-    behind = await LaunchKernel(busy("behind", 5), 1, (), stream)
-    await HostWork(100)
-    await SynchronizeStream(other)
+    stream, other = await acl.CreateStream(), await acl.CreateStream()
+    op = await acl.LaunchHostFunc(stream, cancelled().result)
+    behind = await acl.LaunchKernel(busy("behind", 5), 1, (), stream)
+    await acl.HostWork(100)
+    await acl.SynchronizeStream(other)
     assert (op.done, behind.done) == (True, True)
-    with pytest.raises(AclError, match="CancelledError"):
-        await SynchronizeStream(stream)
-    await SynchronizeDevice()
+    with pytest.raises(acl.AclError, match="CancelledError"):
+        await acl.SynchronizeStream(stream)
+    await acl.SynchronizeDevice()
 
 
 @LOOPS
@@ -83,20 +70,20 @@ async def test_a_cancelled_error_comes_out_of_no_unrelated_call():
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3)], ids=repr)
 def test_an_interrupt_in_a_kernel_comes_out_of_the_wait_and_the_program_may_go_on(uvloop, workers, error):
     async def main():
-        stream = await CreateStream()
-        op = await LaunchKernel(raising(error), 1, (), stream)
+        stream = await acl.CreateStream()
+        op = await acl.LaunchKernel(raising(error), 1, (), stream)
         with pytest.raises(type(error)) as caught:
-            await SynchronizeStream(stream)
+            await acl.SynchronizeStream(stream)
         assert caught.value is error
-        with pytest.raises(AclError, match=f"kernel bad raised {type(error).__name__}"):
+        with pytest.raises(acl.AclError, match=f"kernel bad raised {type(error).__name__}"):
             await op
-        await LaunchKernel(busy("behind", 5), 1, (), stream)
-        with pytest.raises(AclError):  # the stream tells of its failure once
-            await SynchronizeStream(stream)
-        await SynchronizeStream(stream)
-        return [op.name for op in current_simulation().trace.ops]
+        await acl.LaunchKernel(busy("behind", 5), 1, (), stream)
+        with pytest.raises(acl.AclError):  # the stream tells of its failure once
+            await acl.SynchronizeStream(stream)
+        await acl.SynchronizeStream(stream)
+        return [op.name for op in acl.current_simulation().trace.ops]
 
-    assert acl_py.run(main, device="tiny", rules="acl", workers=workers, uvloop=uvloop) == ["bad", "behind"]
+    assert acl.run(main, device="tiny", rules="acl", workers=workers, uvloop=uvloop) == ["bad", "behind"]
 
 
 @LOOPS
@@ -106,19 +93,19 @@ def test_an_interrupt_reaches_one_of_several_waiters_and_leaves_the_loop_as_asyn
     async def main():
         async def wait(stream):
             try:
-                await SynchronizeStream(stream)
+                await acl.SynchronizeStream(stream)
             except BaseException as error:
                 told.append(type(error).__name__)
                 raise
 
-        streams = [await CreateStream() for _ in range(3)]
-        await LaunchKernel(raising(KeyboardInterrupt(), us=50), 1, (), streams[1])
+        streams = [await acl.CreateStream() for _ in range(3)]
+        await acl.LaunchKernel(raising(KeyboardInterrupt(), us=50), 1, (), streams[1])
         for stream in streams:
-            await LaunchKernel(busy("work", 100), 1, (), stream)
+            await acl.LaunchKernel(busy("work", 100), 1, (), stream)
         await asyncio.gather(*map(wait, streams))
 
     with pytest.raises(KeyboardInterrupt):
-        acl_py.run(main, device="tiny", rules="acl", uvloop=uvloop)
+        acl.run(main, device="tiny", rules="acl", uvloop=uvloop)
     assert told == ["KeyboardInterrupt", "CancelledError", "CancelledError"]
 
 
@@ -126,11 +113,11 @@ def test_a_loop_that_goes_on_behind_an_interrupt_goes_on_with_the_simulation():
     """As a notebook's does: nobody who still waits is forgotten."""
 
     async def begin():
-        sim = acl_py.open(device="tiny", rules="acl")
-        streams = [await CreateStream() for _ in range(2)]
-        await LaunchKernel(raising(KeyboardInterrupt()), 1, (), streams[0])
-        await LaunchKernel(busy("work", 100), 1, (), streams[1])
-        waits = [asyncio.ensure_future(SynchronizeStream(stream)) for stream in streams]
+        sim = acl.open(device="tiny", rules="acl")
+        streams = [await acl.CreateStream() for _ in range(2)]
+        await acl.LaunchKernel(raising(KeyboardInterrupt()), 1, (), streams[0])
+        await acl.LaunchKernel(busy("work", 100), 1, (), streams[1])
+        waits = [asyncio.ensure_future(acl.SynchronizeStream(stream)) for stream in streams]
         return sim, waits
 
     with asyncio.Runner() as runner:
@@ -151,11 +138,11 @@ def test_a_loop_that_goes_on_behind_an_interrupt_goes_on_with_the_simulation():
 @tiny(workers=2)
 async def test_ctrl_c_while_a_body_runs_in_a_thread_waits_for_the_body():
     """What it has begun to write is written when the host goes on."""
-    buffer = await acl_py.Malloc(8 << 20)
+    buffer = await acl.Malloc(8 << 20)
     main = threading.main_thread().ident
 
-    @kernel(cost=Cost(us=5))
-    def slow(out: acl_py.Out) -> None:
+    @acl.kernel(cost=acl.Cost(us=5))
+    def slow(out: acl.Out) -> None:
         out[: 4 << 20] = 1
         while "result" not in [frame.f_code.co_name for frame, _ in traceback.walk_stack(sys._current_frames()[main])]:
             threading.Event().wait(0.001)  # until the main thread waits for this one
@@ -163,16 +150,16 @@ async def test_ctrl_c_while_a_body_runs_in_a_thread_waits_for_the_body():
         threading.Event().wait(0.05)
         out[4 << 20 :] = 1
 
-    stream = await CreateStream()
+    stream = await acl.CreateStream()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # asyncio.run's own would cancel the task
-    op = await LaunchKernel(slow, 1, (acl_py.Array(buffer, np.uint8),), stream)
+    op = await acl.LaunchKernel(slow, 1, (acl.Array(buffer, np.uint8),), stream)
     with pytest.raises(KeyboardInterrupt):
-        await SynchronizeStream(stream)
+        await acl.SynchronizeStream(stream)
     assert (op.done, op.error) == (True, None)
     host = np.zeros(8 << 20, np.uint8)
-    await acl_py.Memcpy(host, host.nbytes, buffer, host.nbytes, acl_py.MemcpyKind.DEVICE_TO_HOST)
+    await acl.Memcpy(host, host.nbytes, buffer, host.nbytes, acl.MemcpyKind.DEVICE_TO_HOST)
     assert host.all()
-    await acl_py.Free(buffer)
+    await acl.Free(buffer)
 
 
 class Fails(Observer):
@@ -186,22 +173,22 @@ class Fails(Observer):
 @tiny
 async def test_the_place_of_a_host_whose_call_fails_goes_to_the_next():
     """It had waited for room, and queues nothing: another host must not wait for that place."""
-    sim, stream, other = current_simulation(), await CreateStream(), await CreateStream()
-    queue, work, begin = stream.queues[0], kernel(cost=Cost(us=50), exclusive=True)(lambda: None), sim.now_ns
+    sim, stream, other = acl.current_simulation(), await acl.CreateStream(), await acl.CreateStream()
+    queue, work, begin = stream.queues[0], acl.kernel(cost=acl.Cost(us=50), exclusive=True)(lambda: None), sim.now_ns
     queue.depth = 1
 
     def trap():
         pass
 
     for _ in range(2):
-        await LaunchKernel(work, 4, (), stream)
-    await LaunchHostFunc(other, trap, us=48.5)  # ends while the first of the hosts that wait makes its call
-    tasks = [asyncio.create_task(LaunchKernel(work, 4, (), stream)) for _ in range(2)]
-    await Sleep(1)
+        await acl.LaunchKernel(work, 4, (), stream)
+    await acl.LaunchHostFunc(other, trap, us=48.5)  # ends while the first of the hosts that wait makes its call
+    tasks = [asyncio.create_task(acl.LaunchKernel(work, 4, (), stream)) for _ in range(2)]
+    await acl.Sleep(1)
     assert len(queue.requests) == 2
     sim.observe(Fails())
     results = await asyncio.gather(*tasks, return_exceptions=True)
-    await SynchronizeDevice()
+    await acl.SynchronizeDevice()
     assert [type(result).__name__ for result in results] == ["ValueError", "Op"]
     assert [(op.name, op.end_ns - begin) for op in sim.trace.ops] == [
         ("<lambda>", 51_000), ("trap", 51_500), ("<lambda>", 101_000), ("<lambda>", 151_000),

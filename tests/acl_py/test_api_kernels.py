@@ -6,41 +6,20 @@ import numpy as np
 import pytest
 from histories import busy, history, misused, refused, tiny
 
-import acl_py
-from acl_py import (
-    Array,
-    Cost,
-    CreateStream,
-    Free,
-    In,
-    InOut,
-    Kind,
-    LaunchKernel,
-    Malloc,
-    MallocHost,
-    Memcpy,
-    MemcpyKind,
-    Out,
-    SetDevice,
-    SynchronizeDevice,
-    SynchronizeStream,
-    block_kernel,
-    current_simulation,
-    kernel,
-)
+import acl_py as acl
 
 POISON = b"\xfb\x7f"
 
 
 async def _device(array):
-    buffer = await Malloc(array.nbytes)
-    await Memcpy(buffer, array.nbytes, array, array.nbytes, MemcpyKind.HOST_TO_DEVICE)
+    buffer = await acl.Malloc(array.nbytes)
+    await acl.Memcpy(buffer, array.nbytes, array, array.nbytes, acl.MemcpyKind.HOST_TO_DEVICE)
     return buffer
 
 
 async def _read(buffer, dtype=np.uint8):
     result = np.zeros(buffer.nbytes // np.dtype(dtype).itemsize, dtype)
-    await Memcpy(result, buffer.nbytes, buffer, buffer.nbytes, MemcpyKind.DEVICE_TO_HOST)
+    await acl.Memcpy(result, buffer.nbytes, buffer, buffer.nbytes, acl.MemcpyKind.DEVICE_TO_HOST)
     return result.tolist()
 
 
@@ -48,20 +27,20 @@ async def _read(buffer, dtype=np.uint8):
 async def test_arguments_arrive_as_they_are_declared():
     seen = []
 
-    @kernel(serial=True)
-    def look(x: In, y: Out, z: InOut, bare, number, text):
+    @acl.kernel(serial=True)
+    def look(x: acl.In, y: acl.Out, z: acl.InOut, bare, number, text):
         seen.append([(a.dtype.name, a.shape, a.flags.writeable) for a in (x, y, z, bare)])
         seen.append((x.tolist(), y.tobytes(), z.tolist(), bare.tolist(), number, text))
         y[:2] = 5
         z += 1
 
     x = await _device(np.arange(4, dtype=np.float32))
-    y, z, bare = await _device(np.ones(8, np.uint8)), await _device(np.arange(4, dtype=np.int16)), await Malloc(3)
-    await acl_py.Memset(bare, 3, 1, 3)
+    y, z, bare = await _device(np.ones(8, np.uint8)), await _device(np.arange(4, dtype=np.int16)), await acl.Malloc(3)
+    await acl.Memset(bare, 3, 1, 3)
     await look[1](
-        Array(x, np.float32, (2, 2)), Array(y, np.uint8, 4), Array(z, np.int16), bare + 1, 7, "text"
+        acl.Array(x, np.float32, (2, 2)), acl.Array(y, np.uint8, 4), acl.Array(z, np.int16), bare + 1, 7, "text"
     )  # fmt: skip
-    await SynchronizeDevice()
+    await acl.SynchronizeDevice()
     assert seen == [
         [("float32", (2, 2), False), ("uint8", (4,), True), ("int16", (4,), True), ("uint8", (2,), True)],
         ([[0.0, 1.0], [2.0, 3.0]], POISON * 2, [0, 1, 2, 3], [1, 1], 7, "text"),
@@ -72,19 +51,19 @@ async def test_arguments_arrive_as_they_are_declared():
 
 @tiny
 async def test_writing_to_what_is_only_read_fails_the_kernel():
-    @kernel
-    def bad(x: In):
+    @acl.kernel
+    def bad(x: acl.In):
         x[:] = 1
 
     x = await _device(np.zeros(4, np.uint8))
     await bad[1](x)
-    with pytest.raises(acl_py.AclError, match="kernel bad raised ValueError: assignment destination is read-only"):
-        await SynchronizeDevice()
+    with pytest.raises(acl.AclError, match="kernel bad raised ValueError: assignment destination is read-only"):
+        await acl.SynchronizeDevice()
 
 
 @tiny
 async def test_a_bare_address_reaches_to_the_end_of_its_allocation():
-    @kernel
+    @acl.kernel
     def add(x):
         x += 1
 
@@ -97,73 +76,73 @@ async def test_a_bare_address_reaches_to_the_end_of_its_allocation():
 async def test_large_integers_that_are_no_addresses_are_values():
     seen = []
 
-    @kernel(serial=True)
+    @acl.kernel(serial=True)
     def look(seed, small):
         seen.append((seed, small))
 
     await look[1](0xDEADBEEFCAFEBABE, -1)
-    await SynchronizeDevice()
+    await acl.SynchronizeDevice()
     assert seen == [(0xDEADBEEFCAFEBABE, -1)]
-    with refused(Kind.INVALID_ADDRESS, "seed is 0x1000000000000000"):
+    with refused(acl.Kind.INVALID_ADDRESS, "seed is 0x1000000000000000"):
         await look[1](1 << 60, 0)
 
 
 @tiny
 async def test_pinned_memory_is_an_argument_and_numpy_arrays_are_not():
-    @kernel
+    @acl.kernel
     def add(x):
         x += 1
 
-    host = await MallocHost(4)
+    host = await acl.MallocHost(4)
     host.numpy()[:] = 1
     await add[1](host)
-    await SynchronizeDevice()
+    await acl.SynchronizeDevice()
     assert host.numpy().tolist() == [2] * 4
     with refused(
-        Kind.INVALID_ADDRESS, "argument x of <kernel add> is a NumPy array", "copy it to a buffer of Malloc()"
+        acl.Kind.INVALID_ADDRESS, "argument x of <kernel add> is a NumPy array", "copy it to a buffer of Malloc()"
     ):
         await add[1](np.zeros(4))
 
 
 @tiny
 async def test_a_kernel_computes_at_its_end():
-    host = await MallocHost(4)
+    host = await acl.MallocHost(4)
     host.numpy()[:] = 0
 
-    @kernel(cost=Cost(us=10))
+    @acl.kernel(cost=acl.Cost(us=10))
     def add(x):
         x += 1
 
     await add[1](host)
     host.numpy()[:] = 5
-    await acl_py.HostWork(9)
+    await acl.HostWork(9)
     assert host.numpy().tolist() == [5] * 4
-    await acl_py.HostWork(1)
+    await acl.HostWork(1)
     assert host.numpy().tolist() == [6] * 4
 
 
 @tiny
 async def test_a_block_kernel_is_called_once_per_block_with_its_index():
-    @block_kernel(cost=Cost(us=1))
-    def square(block, x: In, y: Out):
+    @acl.block_kernel(cost=acl.Cost(us=1))
+    def square(block, x: acl.In, y: acl.Out):
         y[block] = x[block] ** 2
 
-    x, y = await _device(np.arange(6, dtype=np.int64)), await Malloc(48)
-    await square[6](Array(x, np.int64), Array(y, np.int64))
+    x, y = await _device(np.arange(6, dtype=np.int64)), await acl.Malloc(48)
+    await square[6](acl.Array(x, np.int64), acl.Array(y, np.int64))
     assert await _read(y, np.int64) == [0, 1, 4, 9, 16, 25]
 
 
 @tiny
 async def test_exclusive_blocks_come_in_waves_and_leftover_cores_go_to_the_next_kernel():
-    sim, streams = current_simulation(), [await CreateStream() for _ in range(3)]
+    sim, streams = acl.current_simulation(), [await acl.CreateStream() for _ in range(3)]
     first, second, third = (
-        block_kernel(cost=Cost(us=10), exclusive=True)(_named(name)) for name in ("first", "second", "third")
+        acl.block_kernel(cost=acl.Cost(us=10), exclusive=True)(_named(name)) for name in ("first", "second", "third")
     )
     begin = sim.now_ns
-    await LaunchKernel(first, 6, (), streams[0])  # on 4 cores: 4, then 2
-    await LaunchKernel(second, 2, (), streams[1])  # the 2 left over
-    await LaunchKernel(third, 4, (), streams[2])
-    await SynchronizeDevice()
+    await acl.LaunchKernel(first, 6, (), streams[0])  # on 4 cores: 4, then 2
+    await acl.LaunchKernel(second, 2, (), streams[1])  # the 2 left over
+    await acl.LaunchKernel(third, 4, (), streams[2])
+    await acl.SynchronizeDevice()
     assert history(sim, begin) == [
         ("first", 1_000, 21_000),
         ("second", 11_000, 21_000),
@@ -173,11 +152,11 @@ async def test_exclusive_blocks_come_in_waves_and_leftover_cores_go_to_the_next_
 
 @tiny
 async def test_blocks_that_share_run_at_once_and_at_most_8_kernels_are_resident():
-    sim, streams = current_simulation(), [await CreateStream() for _ in range(10)]
+    sim, streams = acl.current_simulation(), [await acl.CreateStream() for _ in range(10)]
     begin = sim.now_ns
     for i, stream in enumerate(streams):
-        await LaunchKernel(busy(f"k{i}", 50), 1_000, (), stream)
-    await SynchronizeDevice()
+        await acl.LaunchKernel(busy(f"k{i}", 50), 1_000, (), stream)
+    await acl.SynchronizeDevice()
     assert [start for _, start, _ in history(sim, begin)] == [*range(1_000, 9_000, 1_000), 51_000, 52_000]
 
 
@@ -192,91 +171,93 @@ def _named(name):
 @pytest.mark.parametrize(
     ("cost", "blocks", "ns"),
     [
-        (Cost(us=2.5), 9, 2_500),
-        (Cost(flops=4_000), 4, 1_000),  # 4 GFLOP/s on all 4 cores
-        (Cost(flops=4_000), 1, 4_000),  # on one
-        (Cost(bytes=500), 8, 500),  # 1 GB/s
-        (Cost(flops=4_000, bytes=3_000), 4, 3_000),
-        (Cost(us=lambda x, n: n / 2), 1, 1_500),
-        (Cost(bytes=lambda x, n: x.size * n), 4, 300),
+        (acl.Cost(us=2.5), 9, 2_500),
+        (acl.Cost(flops=4_000), 4, 1_000),  # 4 GFLOP/s on all 4 cores
+        (acl.Cost(flops=4_000), 1, 4_000),  # on one
+        (acl.Cost(bytes=500), 8, 500),  # 1 GB/s
+        (acl.Cost(flops=4_000, bytes=3_000), 4, 3_000),
+        (acl.Cost(us=lambda x, n: n / 2), 1, 1_500),
+        (acl.Cost(bytes=lambda x, n: x.size * n), 4, 300),
         (None, 4, 100),  # the bytes of its arguments
-        (Cost(us=0), 1, 0),
+        (acl.Cost(us=0), 1, 0),
     ],
 )
 @tiny
 async def test_costs(cost, blocks, ns):
-    @kernel(cost=cost)
-    def k(x: In, n):
+    @acl.kernel(cost=cost)
+    def k(x: acl.In, n):
         pass
 
-    sim, x = current_simulation(), await Malloc(100)
+    sim, x = acl.current_simulation(), await acl.Malloc(100)
     begin = sim.now_ns
     await k[blocks](x, 3)
-    await SynchronizeDevice()
+    await acl.SynchronizeDevice()
     assert history(sim, begin) == [("k", 1_000, 1_000 + ns)]
 
 
 @tiny
 async def test_a_cost_that_depends_on_values_is_asked_at_each_launch():
-    sim = current_simulation()
+    sim = acl.current_simulation()
     durations = iter([1, 2, 3])
-    x = await Malloc(8)
-    k = kernel(cost=Cost(us=lambda x: next(durations)))(lambda x: None)
+    x = await acl.Malloc(8)
+    k = acl.kernel(cost=acl.Cost(us=lambda x: next(durations)))(lambda x: None)
     for _ in range(3):
         await k[1](x)
-    await SynchronizeDevice()
+    await acl.SynchronizeDevice()
     assert [end - start for _, start, end in history(sim)] == [1_000, 2_000, 3_000]
 
 
 @tiny
 async def test_costs_that_cannot_be():
-    for wrong in (lambda: Cost(us=1, flops=1), lambda: Cost(us=1, bytes=1)):
+    for wrong in (lambda: acl.Cost(us=1, flops=1), lambda: acl.Cost(us=1, bytes=1)):
         with pytest.raises(ValueError, match="either us per block, or flops and bytes per launch"):
             wrong()
     for name in ("us", "flops", "bytes"):
         with pytest.raises(ValueError, match=f"{name} must be 0 or more, and finite, not -1"):
-            Cost(**{name: -1})
+            acl.Cost(**{name: -1})
     with pytest.raises(ValueError, match="not nan"):
-        Cost(us=float("nan"))
-    k = kernel(cost=Cost(us=lambda: -1))(lambda: None)
+        acl.Cost(us=float("nan"))
+    k = acl.kernel(cost=acl.Cost(us=lambda: -1))(lambda: None)
     with misused(ValueError, "the cost function for us gave -1; it must give 0 or more"):
         await k[1]()
-    broken = kernel(cost=Cost(us=lambda: 1 / 0))(lambda: None)
+    broken = acl.kernel(cost=acl.Cost(us=lambda: 1 / 0))(lambda: None)
     with misused(ZeroDivisionError, "division by zero"):
         await broken[1]()
 
 
 @tiny
 async def test_launches_are_refused_before_anything_happens():
-    k = kernel(lambda x: None)
-    x = await Malloc(64)
+    k = acl.kernel(lambda x: None)
+    x = await acl.Malloc(64)
     for blocks in (0, -1, 2**31):
-        with refused(Kind.INVALID_LAUNCH, f"<kernel <lambda>> with {blocks} blocks", "launch 1 to 2147483647 blocks"):
-            await LaunchKernel(k, blocks, (x,))
+        with refused(
+            acl.Kind.INVALID_LAUNCH, f"<kernel <lambda>> with {blocks} blocks", "launch 1 to 2147483647 blocks"
+        ):
+            await acl.LaunchKernel(k, blocks, (x,))
     for blocks in (1.0, "1", None, True):
         with misused(TypeError, "block_dim must be an int"):
-            await LaunchKernel(k, blocks, (x,))
+            await acl.LaunchKernel(k, blocks, (x,))
     with misused(TypeError, "takes 1 arguments, not 2"):
         await k[1](x, x)
     with misused(TypeError, "a kernel must be made with @kernel"):
-        await LaunchKernel(print, 1, ())
+        await acl.LaunchKernel(print, 1, ())
     with misused(TypeError, "is launched, not called: await <lambda>"):
         k(x)
-    await LaunchKernel(k, 2**31 - 1, (x,))
+    await acl.LaunchKernel(k, 2**31 - 1, (x,))
 
 
 @tiny
 async def test_a_stream_of_another_device_is_refused():
-    there = await CreateStream()
-    await SetDevice(1)
-    with refused(Kind.INVALID_HANDLE, f"made at {there.made}", "while device 1 is current", "SetDevice()"):
-        await LaunchKernel(busy("A", 1), 1, (), there)
+    there = await acl.CreateStream()
+    await acl.SetDevice(1)
+    with refused(acl.Kind.INVALID_HANDLE, f"made at {there.made}", "while device 1 is current", "SetDevice()"):
+        await acl.LaunchKernel(busy("A", 1), 1, (), there)
 
 
 def test_kernels_take_plain_positional_parameters():
     for function in (lambda *args: None, lambda **options: None, lambda *, x: None):
         with pytest.raises(TypeError, match="must have plain positional parameters"):
-            kernel(function)
+            acl.kernel(function)
 
 
 def test_kernels_are_plain_functions():
@@ -290,75 +271,75 @@ def test_kernels_are_plain_functions():
 
     for function, words in ((waits, "is a coroutine function"), (yields, "has a yield")):
         with pytest.raises(TypeError, match=words):
-            kernel(function)
+            acl.kernel(function)
 
 
 @tiny
 async def test_arrays_that_do_not_fit():
-    x = await Malloc(10)
+    x = await acl.Malloc(10)
     for wrong, match in (
-        (lambda: Array(x, np.float32), "no whole number of float32"),
-        (lambda: Array(x, np.float32, 3), "takes 12 bytes, and <Buffer device 10 B .* has 10"),
-        (lambda: Array(x, np.uint8, (2, -3)), "shape"),
-        (lambda: Array(x, object), "plain bytes"),
-        (lambda: Array(x, "S"), "plain bytes"),
+        (lambda: acl.Array(x, np.float32), "no whole number of float32"),
+        (lambda: acl.Array(x, np.float32, 3), "takes 12 bytes, and <Buffer device 10 B .* has 10"),
+        (lambda: acl.Array(x, np.uint8, (2, -3)), "shape"),
+        (lambda: acl.Array(x, object), "plain bytes"),
+        (lambda: acl.Array(x, "S"), "plain bytes"),
     ):
         with pytest.raises(ValueError, match=match):
             wrong()
     for thing in (np.zeros(4), 5, None):
         with pytest.raises(TypeError, match="an Array is made of a buffer"):
-            Array(thing)
+            acl.Array(thing)
 
 
 @tiny
 async def test_an_array_may_be_used_for_many_launches_and_only_while_its_memory_lives():
-    @kernel
-    def add(x: InOut, n):
+    @acl.kernel
+    def add(x: acl.InOut, n):
         x += n
 
     buffer = await _device(np.zeros(4, np.int32))
-    array = Array(buffer, np.int32)
+    array = acl.Array(buffer, np.int32)
     for n in range(5):
         await add[1](array, n)
     assert await _read(buffer, np.int32) == [10] * 4
-    await Free(buffer)
+    await acl.Free(buffer)
     with refused(
-        Kind.INVALID_ADDRESS, f"x is <Buffer device 16 B allocation 1 made at {buffer.allocation.made}, freed"
+        acl.Kind.INVALID_ADDRESS, f"x is <Buffer device 16 B allocation 1 made at {buffer.allocation.made}, freed"
     ):
         await add[1](array, 1)
 
 
 @tiny
 async def test_tasks_may_launch_one_kernel_at_once():
-    @kernel(cost=Cost(us=5))
+    @acl.kernel(cost=acl.Cost(us=5))
     def add(x, n):
         x += n
 
     buffers = [await _device(np.zeros(2, np.uint8)) for _ in range(4)]
-    streams = [await CreateStream() for _ in range(4)]
+    streams = [await acl.CreateStream() for _ in range(4)]
     await asyncio.gather(*(add[1, s](b, i) for i, (b, s) in enumerate(zip(buffers, streams, strict=True))))
     assert [await _read(buffer) for buffer in buffers] == [[i, i] for i in range(4)]
 
 
 @tiny
 async def test_a_launch_is_its_own_completion():
-    sim, stream = current_simulation(), await CreateStream()
+    sim, stream = acl.current_simulation(), await acl.CreateStream()
     begin = sim.now_ns
     launch = await busy("A", 10)[1, stream]()
     await busy("B", 10)[1, stream]()
     await launch
     assert (sim.now_ns - begin, launch.done, launch.end_ns - begin) == (13_000, True, 11_000)
     assert repr(launch).startswith("<A on stream 1 submitted at test_api_kernels.py:")
-    await SynchronizeStream(stream)
+    await acl.SynchronizeStream(stream)
 
 
 async def test_parts_of_an_array_are_arrays_over_parts_of_its_buffer():
-    async with acl_py.simulate(device="tiny"):
-        device = await acl_py.Malloc(4 * 3 * 4)
+    async with acl.simulate(device="tiny"):
+        device = await acl.Malloc(4 * 3 * 4)
         host = np.arange(12, dtype=np.float32).reshape(4, 3)
-        whole = Array(device, np.float32, (4, 3))
+        whole = acl.Array(device, np.float32, (4, 3))
         assert (whole.size, whole.ndim, len(whole)) == (12, 2, 4)
-        await acl_py.Memcpy(whole, whole.nbytes, host, host.nbytes, acl_py.MemcpyKind.HOST_TO_DEVICE)
+        await acl.Memcpy(whole, whole.nbytes, host, host.nbytes, acl.MemcpyKind.HOST_TO_DEVICE)
         for part, expected in [
             (whole[1], host[1]),
             (whole[-1], host[-1]),
@@ -366,7 +347,7 @@ async def test_parts_of_an_array_are_arrays_over_parts_of_its_buffer():
             (whole[4:], host[4:]),
         ]:
             back = np.zeros_like(expected)
-            await acl_py.Memcpy(back, back.nbytes, part, part.nbytes, acl_py.MemcpyKind.DEVICE_TO_HOST)
+            await acl.Memcpy(back, back.nbytes, part, part.nbytes, acl.MemcpyKind.DEVICE_TO_HOST)
             assert part.shape == expected.shape
             assert (back == expected).all()
         with pytest.raises(IndexError, match=r"^4 lies outside Array\("):
@@ -378,19 +359,19 @@ async def test_parts_of_an_array_are_arrays_over_parts_of_its_buffer():
 async def test_exclusive_blocks_of_a_launch_share_its_work_and_two_launches_share_the_cores():
     """tiny does 4 GFLOP/s on 4 cores: 4,000 flops take 1,000 ns on all of them, however many blocks there are."""
 
-    @acl_py.kernel(cost=acl_py.Cost(flops=4000, bytes=0))
+    @acl.kernel(cost=acl.Cost(flops=4000, bytes=0))
     def compute():
         pass
 
-    async with acl_py.simulate(device="tiny") as sim:
-        first, second = await acl_py.CreateStream(), await acl_py.CreateStream()
+    async with acl.simulate(device="tiny") as sim:
+        first, second = await acl.CreateStream(), await acl.CreateStream()
         for blocks in (1, 4, 8):
             await compute[blocks, first]()
-            await acl_py.SynchronizeStream(first)
-        await acl_py.HostWork(1)
+            await acl.SynchronizeStream(first)
+        await acl.HostWork(1)
         await compute[4, first]()
         await compute[4, second]()
-        await acl_py.SynchronizeDevice()
+        await acl.SynchronizeDevice()
         assert [op.end_ns - op.start_ns for op in sim.trace.ops[:3]] == [4000, 1000, 1000]
         one, other = sim.trace.ops[3:]
         assert (one.end_ns - one.start_ns, other.start_ns - one.end_ns) == (1000, 0)
@@ -409,13 +390,13 @@ async def _wait(completion):
 
 
 BY_HAND = {
-    "a copy": lambda x, host, stream: acl_py.MemcpyAsync(x, 64, host, 64, MemcpyKind.HOST_TO_DEVICE, stream),
-    "a launch": lambda x, host, stream: LaunchKernel(busy("inner", 1), 1, (), stream),
-    "a synchronisation": lambda x, host, stream: SynchronizeStream(stream),
-    "a device": lambda x, host, stream: SetDevice(0),
-    "a reset": lambda x, host, stream: acl_py.ResetDevice(0),
+    "a copy": lambda x, host, stream: acl.MemcpyAsync(x, 64, host, 64, acl.MemcpyKind.HOST_TO_DEVICE, stream),
+    "a launch": lambda x, host, stream: acl.LaunchKernel(busy("inner", 1), 1, (), stream),
+    "a synchronisation": lambda x, host, stream: acl.SynchronizeStream(stream),
+    "a device": lambda x, host, stream: acl.SetDevice(0),
+    "a reset": lambda x, host, stream: acl.ResetDevice(0),
     "a wait": lambda x, host, stream: _wait(stream.tail),
-    "an allocation": lambda x, host, stream: Malloc(64),
+    "an allocation": lambda x, host, stream: acl.Malloc(64),
 }
 
 
@@ -424,10 +405,10 @@ BY_HAND = {
 @pytest.mark.parametrize("call", BY_HAND.values(), ids=BY_HAND)
 @tiny(workers=2, device="h200")
 async def test_a_kernel_cannot_call_the_runtime(call, nbytes, by_loop):
-    sim, stream, host = current_simulation(), await CreateStream(), await MallocHost(64)
-    x = await Malloc(nbytes)
+    sim, stream, host = acl.current_simulation(), await acl.CreateStream(), await acl.MallocHost(64)
+    x = await acl.Malloc(nbytes)
 
-    @kernel(cost=Cost(us=10))
+    @acl.kernel(cost=acl.Cost(us=10))
     def meddling(array):
         _drive(call(x, host, stream))
 
@@ -435,9 +416,9 @@ async def test_a_kernel_cannot_call_the_runtime(call, nbytes, by_loop):
     if by_loop:
         bystander = asyncio.create_task(asyncio.Event().wait())
         await asyncio.sleep(0)
-    with pytest.raises(acl_py.AclError, match=r"\(\) inside <kernel meddling>; a kernel must not") as caught:
-        await SynchronizeStream(stream)
-    assert caught.value.kind is Kind.NOT_PERMITTED
+    with pytest.raises(acl.AclError, match=r"\(\) inside <kernel meddling>; a kernel must not") as caught:
+        await acl.SynchronizeStream(stream)
+    assert caught.value.kind is acl.Kind.NOT_PERMITTED
     assert [op.name for op in sim.trace.ops] == ["meddling"]
     if by_loop:
         bystander.cancel()

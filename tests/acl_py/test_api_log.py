@@ -4,17 +4,8 @@ import pytest
 import structlog
 from histories import busy
 
-import acl_py
-from acl_py import (
-    LaunchKernel,
-    Malloc,
-    MallocHost,
-    MemcpyAsync,
-    MemcpyKind,
-    SynchronizeDevice,
-    current_simulation,
-    log,
-)
+import acl_py as acl
+from acl_py import log
 
 A = busy("A", 10)
 
@@ -26,16 +17,16 @@ def _quiet_again():
 
 
 async def _program():
-    x, host = await Malloc(8), await MallocHost(8)
-    await MemcpyAsync(x, 8, host, 8, MemcpyKind.HOST_TO_DEVICE)
-    await LaunchKernel(A, 1)
-    await SynchronizeDevice()
-    return [(call.name, call.enter_ns, call.exit_ns) for call in current_simulation().trace.calls]
+    x, host = await acl.Malloc(8), await acl.MallocHost(8)
+    await acl.MemcpyAsync(x, 8, host, 8, acl.MemcpyKind.HOST_TO_DEVICE)
+    await acl.LaunchKernel(A, 1)
+    await acl.SynchronizeDevice()
+    return [(call.name, call.enter_ns, call.exit_ns) for call in acl.current_simulation().trace.calls]
 
 
 def _heard(program, **options):
     with structlog.testing.capture_logs() as events:
-        calls = acl_py.run(program, device="tiny", **options)
+        calls = acl.run(program, device="tiny", **options)
     return calls, events
 
 
@@ -48,7 +39,7 @@ def test_off_by_default():
 def test_each_call_is_an_event_at_debug_level_with_its_times_and_line():
     with structlog.testing.capture_logs() as events:
         log.enable()
-        calls = acl_py.run(_program, device="tiny")
+        calls = acl.run(_program, device="tiny")
     assert [(event["event"], event["enter_ns"], event["exit_ns"]) for event in events] == calls
     assert {event["log_level"] for event in events} == {"debug"}
     assert all(event["site"].startswith("test_api_log.py:") for event in events)
@@ -64,16 +55,16 @@ def test_a_logger_of_ones_own_and_from_the_next_simulation_on():
             heard.append(event)
 
     async def program():
-        await Malloc(8)
+        await acl.Malloc(8)
         log.enable(Mine())
-        await Malloc(8)
+        await acl.Malloc(8)
 
-    acl_py.run(program, device="tiny")
+    acl.run(program, device="tiny")
     assert heard == []
-    calls = acl_py.run(_program, device="tiny", trace=True)
+    calls = acl.run(_program, device="tiny", trace=True)
     assert heard == [name for name, *_ in calls]
     log.disable()
-    acl_py.run(_program, device="tiny")
+    acl.run(_program, device="tiny")
     assert len(heard) == 5
 
 

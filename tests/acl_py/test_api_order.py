@@ -9,30 +9,7 @@ from histories import busy, tiny
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import acl_py
-from acl_py import (
-    PER_THREAD_STREAM,
-    Cost,
-    CreateEvent,
-    CreateStream,
-    DestroyStream,
-    In,
-    InOut,
-    LaunchHostFunc,
-    LaunchKernel,
-    Malloc,
-    MallocHost,
-    MemcpyAsync,
-    MemcpyKind,
-    MemsetAsync,
-    Out,
-    RecordEvent,
-    StreamWaitEvent,
-    SynchronizeDevice,
-    SynchronizeStream,
-    current_simulation,
-    kernel,
-)
+import acl_py as acl
 
 LEGACY, PER_THREAD, BLOCKING, OTHER, NONBLOCKING = range(5)
 STREAMS = range(5)
@@ -93,15 +70,15 @@ class Oracle:
 
 async def _streams():
     return {
-        LEGACY: acl_py.LEGACY_STREAM,
-        PER_THREAD: PER_THREAD_STREAM,
-        BLOCKING: await CreateStream(),
-        OTHER: await CreateStream(priority=-1),
-        NONBLOCKING: await CreateStream(nonblocking=True),
+        LEGACY: acl.LEGACY_STREAM,
+        PER_THREAD: acl.PER_THREAD_STREAM,
+        BLOCKING: await acl.CreateStream(),
+        OTHER: await acl.CreateStream(priority=-1),
+        NONBLOCKING: await acl.CreateStream(nonblocking=True),
     }
 
 
-EXCLUSIVE = kernel(cost=Cost(us=7), exclusive=True)(lambda: None)
+EXCLUSIVE = acl.kernel(cost=acl.Cost(us=7), exclusive=True)(lambda: None)
 KERNELS = [busy("quick", 1), busy("slow", 30), busy("none", 0)]
 STEP = st.one_of(
     st.tuples(st.just("launch"), st.sampled_from(STREAMS), st.integers(0, 2)),
@@ -117,8 +94,8 @@ STEP = st.one_of(
 
 async def _run_ordered(steps):
     streams, oracle = await _streams(), Oracle()
-    events = [await CreateEvent() for _ in EVENTS]
-    x, y, host = await Malloc(50_000), await Malloc(50_000), await MallocHost(50_000)
+    events = [await acl.CreateEvent() for _ in EVENTS]
+    x, y, host = await acl.Malloc(50_000), await acl.Malloc(50_000), await acl.MallocHost(50_000)
     pageable = np.zeros(50_000, np.uint8)
     ops, edges = {}, []
 
@@ -130,33 +107,33 @@ async def _run_ordered(steps):
         stream = streams[where]
         match what:
             case "launch":
-                queued(await LaunchKernel(KERNELS[n], 2, (), stream), where)
+                queued(await acl.LaunchKernel(KERNELS[n], 2, (), stream), where)
             case "exclusive":
-                queued(await LaunchKernel(EXCLUSIVE, n, (), stream), where)
+                queued(await acl.LaunchKernel(EXCLUSIVE, n, (), stream), where)
             case "copy":
                 size = 1_000 * (n + 1)
                 dst, src = [(x, host), (host, x), (x, y), (x, pageable), (host, y)][n]
-                queued(await MemcpyAsync(dst, size, src, size, MemcpyKind.DEFAULT, stream), where)
+                queued(await acl.MemcpyAsync(dst, size, src, size, acl.MemcpyKind.DEFAULT, stream), where)
             case "host":
-                queued(await LaunchHostFunc(stream, int, us=n), where)
+                queued(await acl.LaunchHostFunc(stream, int, us=n), where)
             case "record":
-                await RecordEvent(events[n], stream)
+                await acl.RecordEvent(events[n], stream)
                 oracle.record(n, where)
             case "wait":
-                await StreamWaitEvent(stream, events[n])
+                await acl.StreamWaitEvent(stream, events[n])
                 oracle.wait(where, n)
             case "sync":
-                await SynchronizeStream(stream)
+                await acl.SynchronizeStream(stream)
                 assert all(ops[op].done for op in oracle.synced(where))
             case "work":
-                await acl_py.HostWork(n)
+                await acl.HostWork(n)
     for stream in (BLOCKING, OTHER, NONBLOCKING):
-        await DestroyStream(streams[stream])
-    await SynchronizeDevice()
+        await acl.DestroyStream(streams[stream])
+    await acl.SynchronizeDevice()
     for before, op in edges:
         assert ops[op].done
         assert ops[op].start_ns >= max([ops[op].queued_ns, *(ops[each].end_ns for each in before)])
-    sim = current_simulation()
+    sim = acl.current_simulation()
     assert [op.end_ns for op in sim.trace.ops] == sorted(op.end_ns for op in sim.trace.ops)
     assert len(sim.trace.ops) == len(ops)
     assert sim.runtime.unfinished() == []
@@ -164,7 +141,7 @@ async def _run_ordered(steps):
 
 def _check(program, steps):
     for rules in ("cuda", "cuda_per_thread"):
-        acl_py.run(program, steps, device="tiny", rules=rules, workers=1)
+        acl.run(program, steps, device="tiny", rules=rules, workers=1)
 
 
 @settings(max_examples=150)
@@ -180,18 +157,18 @@ def test_every_promised_order_is_kept_in_many_programs(steps):
     _check(_run_ordered, steps)
 
 
-@kernel(cost=Cost(us=3))
-def add(x: In, y: InOut, n):
+@acl.kernel(cost=acl.Cost(us=3))
+def add(x: acl.In, y: acl.InOut, n):
     y += x + n
 
 
-@kernel(cost=Cost(us=5))
-def scale(x: In, y: Out, n):
+@acl.kernel(cost=acl.Cost(us=5))
+def scale(x: acl.In, y: acl.Out, n):
     y[:] = x * n
 
 
-@kernel(cost=Cost(us=9))
-def own(x: InOut, n):
+@acl.kernel(cost=acl.Cost(us=9))
+def own(x: acl.InOut, n):
     x += n
 
 
@@ -212,22 +189,22 @@ async def _run_data(steps):
     """Waits are added where the order that a race-free program needs is not promised yet."""
     streams, oracle, count = await _streams(), Oracle(), 0
     nbytes = 4 * VALUES
-    memory = [await (Malloc if i < DEVICE_BUFFERS else MallocHost)(nbytes) for i in BUFFERS]
-    arrays = [acl_py.Array(buffer, np.uint32) for buffer in memory]
+    memory = [await (acl.Malloc if i < DEVICE_BUFFERS else acl.MallocHost)(nbytes) for i in BUFFERS]
+    arrays = [acl.Array(buffer, np.uint32) for buffer in memory]
     model = [np.full(VALUES, i, np.uint32) for i in BUFFERS]
     for buffer, values in zip(memory, model, strict=True):
-        await acl_py.Memcpy(buffer, nbytes, values.copy(), nbytes, MemcpyKind.DEFAULT)
-    await SynchronizeDevice()
-    event = await CreateEvent()
+        await acl.Memcpy(buffer, nbytes, values.copy(), nbytes, acl.MemcpyKind.DEFAULT)
+    await acl.SynchronizeDevice()
+    event = await acl.CreateEvent()
     touched = [[] for _ in BUFFERS]  # (operation, stream, writes) for each buffer
 
     async def make_race_free(where, reads, writes):
         for buffer in {*reads, *writes}:
             for op, stream, wrote in touched[buffer]:
                 if (wrote or buffer in writes) and op not in oracle.would_wait_for(where):
-                    await RecordEvent(event, streams[stream])
+                    await acl.RecordEvent(event, streams[stream])
                     oracle.record(0, stream)
-                    await StreamWaitEvent(streams[where], event)
+                    await acl.StreamWaitEvent(streams[where], event)
                     oracle.wait(where, 0)
 
     for what, where, i, j, n in steps:
@@ -242,32 +219,32 @@ async def _run_data(steps):
         stream = streams[where]
         match what:
             case "add":
-                await LaunchKernel(add, 1, (arrays[i], arrays[j], n), stream)
+                await acl.LaunchKernel(add, 1, (arrays[i], arrays[j], n), stream)
                 model[j] += model[i] + np.uint32(n)
             case "scale":
-                await LaunchKernel(scale, 1, (arrays[i], arrays[j], n), stream)
+                await acl.LaunchKernel(scale, 1, (arrays[i], arrays[j], n), stream)
                 model[j][:] = model[i] * np.uint32(n)
             case "own":
-                await LaunchKernel(own, 1, (arrays[j], n), stream)
+                await acl.LaunchKernel(own, 1, (arrays[j], n), stream)
                 model[j] += np.uint32(n)
             case "copy":
-                await MemcpyAsync(memory[j], nbytes, memory[i], nbytes, MemcpyKind.DEFAULT, stream)
+                await acl.MemcpyAsync(memory[j], nbytes, memory[i], nbytes, acl.MemcpyKind.DEFAULT, stream)
                 model[j][:] = model[i]
             case "fill":
-                await MemsetAsync(memory[j], nbytes, n, nbytes, stream)
+                await acl.MemsetAsync(memory[j], nbytes, n, nbytes, stream)
                 model[j].view(np.uint8)[:] = n
             case "host":
                 view = memory[j].numpy(np.uint32)
-                await LaunchHostFunc(stream, np.add, (view, np.uint32(n), view))
+                await acl.LaunchHostFunc(stream, np.add, (view, np.uint32(n), view))
                 model[j] += np.uint32(n)
         oracle.queue(where, count)
         for buffer in {*reads, *writes}:
             touched[buffer].append((count, where, buffer in writes))
         count += 1
-    await SynchronizeDevice()
+    await acl.SynchronizeDevice()
     for buffer, values in zip(memory, model, strict=True):
         result = np.zeros(VALUES, np.uint32)
-        await acl_py.Memcpy(result, nbytes, buffer, nbytes, MemcpyKind.DEFAULT)
+        await acl.Memcpy(result, nbytes, buffer, nbytes, acl.MemcpyKind.DEFAULT)
         assert result.tolist() == values.tolist()
 
 

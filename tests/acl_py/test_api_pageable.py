@@ -7,23 +7,10 @@ staged in chunks of 4096 through two buffers, for 1000 ns and one per byte.
 import asyncio
 
 import numpy as np
-from histories import busy, calls, history, tiny
+from histories import D2H, H2D, busy, calls, history, tiny
 
-import acl_py
-from acl_py import (
-    CreateStream,
-    LaunchKernel,
-    Malloc,
-    Memcpy,
-    MemcpyAsync,
-    MemcpyKind,
-    StreamQuery,
-    SynchronizeDevice,
-    SynchronizeStream,
-    current_simulation,
-)
+import acl_py as acl
 
-H2D, D2H = MemcpyKind.HOST_TO_DEVICE, MemcpyKind.DEVICE_TO_HOST
 A = busy("A", 50)
 
 
@@ -33,25 +20,25 @@ def _numbers(n):
 
 @tiny
 async def test_a_small_pageable_source_may_be_changed_once_the_call_is_back():
-    sim, a, x = current_simulation(), await CreateStream(), await Malloc(4_000)
+    sim, a, x = acl.current_simulation(), await acl.CreateStream(), await acl.Malloc(4_000)
     source, result = _numbers(4_000), np.zeros(4_000, np.uint8)
     begin = sim.now_ns
-    await LaunchKernel(A, 1, (), a)
-    copy = await MemcpyAsync(x, 4_000, source, 4_000, H2D, a)
+    await acl.LaunchKernel(A, 1, (), a)
+    copy = await acl.MemcpyAsync(x, 4_000, source, 4_000, H2D, a)
     assert (calls(sim, begin)[-1], copy.done) == (("MemcpyAsync", 1_000, 6_000), False)
     source[:] = 0
-    await Memcpy(result, 4_000, x, 4_000, D2H)
+    await acl.Memcpy(result, 4_000, x, 4_000, D2H)
     assert (result == _numbers(4_000)).all()
 
 
 @tiny
 async def test_the_host_waits_when_the_ring_is_full_and_goes_on_when_there_is_room():
-    sim, a, x = current_simulation(), await CreateStream(), await Malloc(4_096)
+    sim, a, x = acl.current_simulation(), await acl.CreateStream(), await acl.Malloc(4_096)
     source = _numbers(4_096)
     begin = sim.now_ns
-    await LaunchKernel(A, 1, (), a)
+    await acl.LaunchKernel(A, 1, (), a)
     for _ in range(6):
-        await MemcpyAsync(x, 4_096, source, 4_096, H2D, a)
+        await acl.MemcpyAsync(x, 4_096, source, 4_096, H2D, a)
     assert calls(sim, begin)[1:] == [
         ("MemcpyAsync", 1_000, 6_096),
         ("MemcpyAsync", 6_096, 11_192),
@@ -64,62 +51,62 @@ async def test_the_host_waits_when_the_ring_is_full_and_goes_on_when_there_is_ro
 
 @tiny
 async def test_a_large_pageable_source_is_staged_in_chunks_and_may_be_changed_once_the_call_is_back():
-    sim, a, x = current_simulation(), await CreateStream(), await Malloc(16_384)
+    sim, a, x = acl.current_simulation(), await acl.CreateStream(), await acl.Malloc(16_384)
     source, result = _numbers(16_384), np.zeros(16_384, np.uint8)
     begin = sim.now_ns
-    await MemcpyAsync(x, 16_384, source, 16_384, H2D, a)
+    await acl.MemcpyAsync(x, 16_384, source, 16_384, H2D, a)
     assert calls(sim, begin) == [("MemcpyAsync", 0, 17_384)]
     source[:] = 0
-    await SynchronizeStream(a)
+    await acl.SynchronizeStream(a)
     assert history(sim, begin) == [
         ("h2d", 5_096, 9_192),
         ("h2d", 9_192, 13_288),
         ("h2d", 13_288, 17_384),
         ("h2d", 17_384, 21_480),
     ]
-    await Memcpy(result, 16_384, x, 16_384, D2H)
+    await acl.Memcpy(result, 16_384, x, 16_384, D2H)
     assert (result == _numbers(16_384)).all()
 
 
 @tiny
 async def test_two_chunks_may_be_outstanding_so_longer_copies_wait_for_the_stream():
-    sim, a, x = current_simulation(), await CreateStream(), await Malloc(12_288)
+    sim, a, x = acl.current_simulation(), await acl.CreateStream(), await acl.Malloc(12_288)
     source = _numbers(12_288)
     begin = sim.now_ns
-    await LaunchKernel(A, 1, (), a)
-    await MemcpyAsync(x, 8_192, source, 8_192, H2D, a)
-    await MemcpyAsync(x, 12_288, source, 12_288, H2D, a)
+    await acl.LaunchKernel(A, 1, (), a)
+    await acl.MemcpyAsync(x, 8_192, source, 8_192, H2D, a)
+    await acl.MemcpyAsync(x, 12_288, source, 12_288, H2D, a)
     assert calls(sim, begin)[1:] == [("MemcpyAsync", 1_000, 10_192), ("MemcpyAsync", 10_192, 67_384)]
 
 
 @tiny
 async def test_the_source_is_read_while_it_is_staged():
     """Another task changes the end of it while the call still stages the beginning."""
-    sim, a, x = current_simulation(), await CreateStream(), await Malloc(12_288)
+    sim, a, x = acl.current_simulation(), await acl.CreateStream(), await acl.Malloc(12_288)
     source, result = np.zeros(12_288, np.uint8), np.zeros(12_288, np.uint8)
     begin = sim.now_ns
 
     async def change():
-        await acl_py.Sleep(7)  # the first chunk is staged at 5_096, the second at 9_192
+        await acl.Sleep(7)  # the first chunk is staged at 5_096, the second at 9_192
         source[:] = 1
 
-    await asyncio.gather(MemcpyAsync(x, 12_288, source, 12_288, H2D, a), change())
+    await asyncio.gather(acl.MemcpyAsync(x, 12_288, source, 12_288, H2D, a), change())
     assert sim.now_ns - begin == 13_288
-    await Memcpy(result, 12_288, x, 12_288, D2H)
+    await acl.Memcpy(result, 12_288, x, 12_288, D2H)
     assert [set(part.tolist()) for part in np.split(result, 3)] == [{0}, {1}, {1}]
 
 
 @tiny
 async def test_a_copy_to_pageable_memory_waits_until_the_bytes_are_there():
-    sim, a, x = current_simulation(), await CreateStream(), await Malloc(10_000)
+    sim, a, x = acl.current_simulation(), await acl.CreateStream(), await acl.Malloc(10_000)
     result = np.zeros(10_000, np.uint8)
-    await acl_py.MemsetAsync(x, 10_000, 3, 10_000, a)
-    await SynchronizeStream(a)
+    await acl.MemsetAsync(x, 10_000, 3, 10_000, a)
+    await acl.SynchronizeStream(a)
     begin = sim.now_ns
-    await LaunchKernel(A, 1, (), a)
-    await MemcpyAsync(result, 10_000, x, 10_000, D2H, a)
+    await acl.LaunchKernel(A, 1, (), a)
+    await acl.MemcpyAsync(result, 10_000, x, 10_000, D2H, a)
     assert set(result.tolist()) == {3}
-    assert await StreamQuery(a) is acl_py.Status.COMPLETE
+    assert await acl.StreamQuery(a) is acl.Status.COMPLETE
     # chunks come at 55_096 and 59_192 and are copied out while the next comes: 4096, 4096 and 1808 ns
     assert calls(sim, begin)[1] == ("MemcpyAsync", 1_000, 65_096)
     assert history(sim, begin) == [
@@ -133,15 +120,15 @@ async def test_a_copy_to_pageable_memory_waits_until_the_bytes_are_there():
 @tiny
 async def test_sync_copies_of_pageable_memory_of_whatever_size_wait_for_their_turn_in_the_default_stream():
     """What precedes them may be the default stream's own work, or that of a blocking stream."""
-    sim, a, x = current_simulation(), await CreateStream(), await Malloc(8_192)
+    sim, a, x = acl.current_simulation(), await acl.CreateStream(), await acl.Malloc(8_192)
     array = _numbers(8_192)
     begin = sim.now_ns
-    await LaunchKernel(A, 1, (), a)
-    await Memcpy(x, 4_096, array, 4_096, H2D)  # goes on when it has staged, as the next does
-    await Memcpy(x, 8_192, array, 8_192, H2D)
-    await Memcpy(array, 8_192, x, 8_192, D2H)
-    await LaunchKernel(A, 1)
-    await Memcpy(x, 16, array, 16, H2D)
+    await acl.LaunchKernel(A, 1, (), a)
+    await acl.Memcpy(x, 4_096, array, 4_096, H2D)  # goes on when it has staged, as the next does
+    await acl.Memcpy(x, 8_192, array, 8_192, H2D)
+    await acl.Memcpy(array, 8_192, x, 8_192, D2H)
+    await acl.LaunchKernel(A, 1)
+    await acl.Memcpy(x, 16, array, 16, H2D)
     assert [call[1:] for call in calls(sim, begin)][1:] == [
         (1_000, 56_096),  # A ends at 51_000
         (56_096, 69_384),  # the copy of the first ends at 60_192
@@ -153,44 +140,49 @@ async def test_sync_copies_of_pageable_memory_of_whatever_size_wait_for_their_tu
 
 @tiny
 async def test_other_tasks_go_on_while_one_waits_for_staging():
-    sim, a, b, x = current_simulation(), await CreateStream(), await CreateStream(), await Malloc(40_960)
+    sim, a, b, x = (
+        acl.current_simulation(),
+        await acl.CreateStream(),
+        await acl.CreateStream(),
+        await acl.Malloc(40_960),
+    )
     source = _numbers(40_960)
     begin = sim.now_ns
     seen = []
 
     async def other():
         for _ in range(3):
-            await LaunchKernel(busy("B", 10), 1, (), b)
-            await SynchronizeStream(b)
+            await acl.LaunchKernel(busy("B", 10), 1, (), b)
+            await acl.SynchronizeStream(b)
             seen.append(sim.now_ns - begin)
 
-    await LaunchKernel(A, 1, (), a)
-    await asyncio.gather(MemcpyAsync(x, 40_960, source, 40_960, H2D, a), other())
+    await acl.LaunchKernel(A, 1, (), a)
+    await asyncio.gather(acl.MemcpyAsync(x, 40_960, source, 40_960, H2D, a), other())
     assert seen == [14_000, 27_000, 40_000]
-    await SynchronizeDevice()
+    await acl.SynchronizeDevice()
     result = np.zeros(40_960, np.uint8)
-    await Memcpy(result, 40_960, x, 40_960, D2H)
+    await acl.Memcpy(result, 40_960, x, 40_960, D2H)
     assert (result == source).all()
 
 
 @tiny
 async def test_a_cancelled_copy_from_pageable_memory_goes_on():
-    a, x = await CreateStream(), await Malloc(40_960)
+    a, x = await acl.CreateStream(), await acl.Malloc(40_960)
     source, result = _numbers(40_960), np.zeros(40_960, np.uint8)
-    await LaunchKernel(A, 1, (), a)
-    copy = asyncio.create_task(MemcpyAsync(x, 40_960, source, 40_960, H2D, a))
+    await acl.LaunchKernel(A, 1, (), a)
+    copy = asyncio.create_task(acl.MemcpyAsync(x, 40_960, source, 40_960, H2D, a))
     await asyncio.sleep(0)
     copy.cancel()
     await asyncio.gather(copy, return_exceptions=True)
     assert copy.cancelled()
-    await acl_py.Sleep(500)
-    await Memcpy(result, 40_960, x, 40_960, D2H)
+    await acl.Sleep(500)
+    await acl.Memcpy(result, 40_960, x, 40_960, D2H)
     assert (result == source).all()
 
 
 @tiny
 async def test_arrays_of_any_dtype_and_shape_and_other_buffers_may_be_copied():
-    x = await Malloc(64)
+    x = await acl.Malloc(64)
     for source in (
         np.arange(8.0).reshape(2, 4),
         np.arange(16, dtype=np.float16),
@@ -200,7 +192,7 @@ async def test_arrays_of_any_dtype_and_shape_and_other_buffers_may_be_copied():
     ):
         size = memoryview(source).nbytes if not isinstance(source, np.ndarray) else source.nbytes
         result = np.zeros(size, np.uint8)
-        await Memcpy(x, 64, source, size, H2D)
-        await Memcpy(result, size, x, size, D2H)
+        await acl.Memcpy(x, 64, source, size, H2D)
+        await acl.Memcpy(result, size, x, size, D2H)
         raw = source.tobytes() if hasattr(source, "tobytes") else bytes(source)
         assert result.tobytes() == raw

@@ -2,53 +2,31 @@
 
 import numpy as np
 import pytest
-from histories import busy, calls, history, refused, tiny
+from histories import D2D, D2H, H2D, busy, calls, history, refused, tiny
 
-from acl_py import (
-    AclError,
-    CreateStream,
-    DeviceCanAccessPeer,
-    DeviceDisablePeerAccess,
-    DeviceEnablePeerAccess,
-    DevicePeerAccessStatus,
-    Kind,
-    LaunchKernel,
-    Malloc,
-    MallocHost,
-    Memcpy,
-    Memcpy2dAsync,
-    MemcpyAsync,
-    MemcpyKind,
-    Memset,
-    ResetDevice,
-    SetDevice,
-    SynchronizeDevice,
-    SynchronizeStream,
-    current_simulation,
-)
+import acl_py as acl
 
-H2D, D2H, D2D = MemcpyKind.HOST_TO_DEVICE, MemcpyKind.DEVICE_TO_HOST, MemcpyKind.DEVICE_TO_DEVICE
 MIB = 1 << 20
 
 
 async def _pair(nbytes):
     """Memory of *nbytes* on devices 0 and 1; device 0 is current."""
-    await SetDevice(1)
-    there = await Malloc(nbytes)
-    await SetDevice(0)
-    return await Malloc(nbytes), there
+    await acl.SetDevice(1)
+    there = await acl.Malloc(nbytes)
+    await acl.SetDevice(0)
+    return await acl.Malloc(nbytes), there
 
 
 async def _to_the_other(nbytes, *, access):
     """Microseconds of a copy from device 0 to device 1: of its call, and from then until its stream is idle."""
-    sim, stream = current_simulation(), await CreateStream()
+    sim, stream = acl.current_simulation(), await acl.CreateStream()
     here, there = await _pair(nbytes)
     if access:
-        await DeviceEnablePeerAccess(1)
+        await acl.DeviceEnablePeerAccess(1)
     begin = sim.now_ns
-    await MemcpyAsync(there, nbytes, here, nbytes, D2D, stream)
+    await acl.MemcpyAsync(there, nbytes, here, nbytes, D2D, stream)
     held = sim.now_ns - begin
-    await SynchronizeStream(stream)
+    await acl.SynchronizeStream(stream)
     return held / 1000, (sim.now_ns - begin) / 1000
 
 
@@ -70,18 +48,23 @@ async def test_without_access_a_copy_between_devices_goes_through_the_host_which
 
 @tiny
 async def test_a_copy_between_devices_has_an_engine_of_its_own_and_moves_the_bytes():
-    sim, a, b, c = current_simulation(), await CreateStream(), await CreateStream(), await CreateStream()
+    sim, a, b, c = (
+        acl.current_simulation(),
+        await acl.CreateStream(),
+        await acl.CreateStream(),
+        await acl.CreateStream(),
+    )
     here, there = await _pair(4_000)
-    host, back = await MallocHost(4_000), np.zeros(4_000, np.uint8)
-    await Memset(here, 4_000, 7, 4_000)
-    await DeviceEnablePeerAccess(1)
-    await SynchronizeDevice()
+    host, back = await acl.MallocHost(4_000), np.zeros(4_000, np.uint8)
+    await acl.Memset(here, 4_000, 7, 4_000)
+    await acl.DeviceEnablePeerAccess(1)
+    await acl.SynchronizeDevice()
     begin = sim.now_ns
-    await LaunchKernel(busy("k", 10), 1, (), a)
-    await MemcpyAsync(await Malloc(4_000), 4_000, host, 4_000, H2D, b)
-    await MemcpyAsync(there, 4_000, here, 4_000, D2D, c)
-    await MemcpyAsync(there, 2_000, here, 2_000, D2D, b)
-    await SynchronizeDevice()
+    await acl.LaunchKernel(busy("k", 10), 1, (), a)
+    await acl.MemcpyAsync(await acl.Malloc(4_000), 4_000, host, 4_000, H2D, b)
+    await acl.MemcpyAsync(there, 4_000, here, 4_000, D2D, c)
+    await acl.MemcpyAsync(there, 2_000, here, 2_000, D2D, b)
+    await acl.SynchronizeDevice()
     assert history(sim, begin) == [
         ("k", 1_000, 11_000),
         ("h2d", 3_000, 7_000),
@@ -89,20 +72,20 @@ async def test_a_copy_between_devices_has_an_engine_of_its_own_and_moves_the_byt
         ("p2p", 8_000, 10_000),  # one at a time
     ]
     assert [op.engine for op in sim.trace.ops][-4:] == ["H2D", "P2P", "P2P", "cores"]
-    await Memcpy(back, 4_000, there, 4_000, D2H)
+    await acl.Memcpy(back, 4_000, there, 4_000, D2H)
     assert set(back.tolist()) == {7}
 
 
 @tiny
 async def test_synchronous_copies_between_devices_are_only_queued_as_those_inside_one():
-    sim, (here, there) = current_simulation(), await _pair(4_000)
-    await DeviceEnablePeerAccess(1)
+    sim, (here, there) = acl.current_simulation(), await _pair(4_000)
+    await acl.DeviceEnablePeerAccess(1)
     begin = sim.now_ns
-    await Memcpy(there, 4_000, here, 4_000, D2D)
-    await DeviceDisablePeerAccess(1)
-    await Memcpy(there, 4_000, here, 4_000, MemcpyKind.DEFAULT)
-    await Memcpy2dAsync(there, 50, here, 50, 50, 40, D2D)
-    await SynchronizeDevice()
+    await acl.Memcpy(there, 4_000, here, 4_000, D2D)
+    await acl.DeviceDisablePeerAccess(1)
+    await acl.Memcpy(there, 4_000, here, 4_000, acl.MemcpyKind.DEFAULT)
+    await acl.Memcpy2dAsync(there, 50, here, 50, 50, 40, D2D)
+    await acl.SynchronizeDevice()
     assert calls(sim, begin)[:-1] == [
         ("Memcpy", 0, 1_000),
         ("DeviceDisablePeerAccess", 1_000, 2_000),
@@ -116,43 +99,43 @@ async def test_synchronous_copies_between_devices_are_only_queued_as_those_insid
 @tiny(rules="acl")
 async def test_under_acls_rules_a_copy_between_devices_needs_access_one_way(device):
     here, there = await _pair(64)
-    stream = await CreateStream()
-    await MemcpyAsync(there, 64, here, 64, D2D, stream)
-    with pytest.raises(AclError, match=r"\(507053\).* neither device has access .* DeviceEnablePeerAccess\(1\)"):
-        await SynchronizeStream(stream)
-    with pytest.raises(AclError, match=r"\(507053\).* neither device has access"):
-        await Memcpy(there, 64, here, 64, D2D)
-    await SetDevice(device)
-    await DeviceEnablePeerAccess(1 - device)
-    await DeviceEnablePeerAccess(1 - device)  # again: nothing happens
-    await SetDevice(0)
-    await MemcpyAsync(there, 64, here, 64, D2D, stream)
-    await Memcpy(there, 64, here, 64, D2D)
-    await SynchronizeStream(stream)
+    stream = await acl.CreateStream()
+    await acl.MemcpyAsync(there, 64, here, 64, D2D, stream)
+    with pytest.raises(acl.AclError, match=r"\(507053\).* neither device has access .* DeviceEnablePeerAccess\(1\)"):
+        await acl.SynchronizeStream(stream)
+    with pytest.raises(acl.AclError, match=r"\(507053\).* neither device has access"):
+        await acl.Memcpy(there, 64, here, 64, D2D)
+    await acl.SetDevice(device)
+    await acl.DeviceEnablePeerAccess(1 - device)
+    await acl.DeviceEnablePeerAccess(1 - device)  # again: nothing happens
+    await acl.SetDevice(0)
+    await acl.MemcpyAsync(there, 64, here, 64, D2D, stream)
+    await acl.Memcpy(there, 64, here, 64, D2D)
+    await acl.SynchronizeStream(stream)
 
 
 @tiny
 async def test_access_is_one_way_given_and_taken_and_ends_with_either_device():
     async def access():
-        return [await DevicePeerAccessStatus(*pair) for pair in ((0, 1), (1, 0))]
+        return [await acl.DevicePeerAccessStatus(*pair) for pair in ((0, 1), (1, 0))]
 
-    assert [await DeviceCanAccessPeer(0, 1), await DeviceCanAccessPeer(1, 1)] == [True, False]
+    assert [await acl.DeviceCanAccessPeer(0, 1), await acl.DeviceCanAccessPeer(1, 1)] == [True, False]
     assert await access() == [False, False]
-    await DeviceEnablePeerAccess(1)
+    await acl.DeviceEnablePeerAccess(1)
     assert await access() == [True, False]
-    with refused(Kind.PEER_ACCESS_ENABLED, "(704)", "device 1"):
-        await DeviceEnablePeerAccess(1)
-    await DeviceDisablePeerAccess(1)
+    with refused(acl.Kind.PEER_ACCESS_ENABLED, "(704)", "device 1"):
+        await acl.DeviceEnablePeerAccess(1)
+    await acl.DeviceDisablePeerAccess(1)
     assert await access() == [False, False]
-    with refused(Kind.PEER_ACCESS_MISSING, "(705)", "device 1"):
-        await DeviceDisablePeerAccess(1)
+    with refused(acl.Kind.PEER_ACCESS_MISSING, "(705)", "device 1"):
+        await acl.DeviceDisablePeerAccess(1)
     for device in (0, 1):
-        await DeviceEnablePeerAccess(1)
-        await ResetDevice(device)
+        await acl.DeviceEnablePeerAccess(1)
+        await acl.ResetDevice(device)
         assert await access() == [False, False]
-    with refused(Kind.INVALID_VALUE, "to itself"):
-        await DeviceEnablePeerAccess(0)
-    with refused(Kind.INVALID_VALUE, "flags 1"):
-        await DeviceEnablePeerAccess(1, 1)
-    with refused(Kind.INVALID_DEVICE, "no device 2"):
-        await DeviceEnablePeerAccess(2)
+    with refused(acl.Kind.INVALID_VALUE, "to itself"):
+        await acl.DeviceEnablePeerAccess(0)
+    with refused(acl.Kind.INVALID_VALUE, "flags 1"):
+        await acl.DeviceEnablePeerAccess(1, 1)
+    with refused(acl.Kind.INVALID_DEVICE, "no device 2"):
+        await acl.DeviceEnablePeerAccess(2)

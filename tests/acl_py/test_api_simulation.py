@@ -10,19 +10,7 @@ import pytest
 import uvloop
 from histories import busy, calls, history, tiny
 
-import acl_py
-from acl_py import (
-    CreateStream,
-    GetDevice,
-    Kind,
-    LaunchKernel,
-    Malloc,
-    SetDevice,
-    SynchronizeDevice,
-    SynchronizeStream,
-    current_simulation,
-    open,  # noqa: A004
-)
+import acl_py as acl
 from acl_py.simulation import Options
 
 A = busy("A", 10)
@@ -30,30 +18,30 @@ A = busy("A", 10)
 
 def test_run_gives_the_arguments_to_the_program_and_its_value_back():
     async def program(x, y):
-        return x + y, current_simulation().now_ns
+        return x + y, acl.current_simulation().now_ns
 
-    assert acl_py.run(program, 1, 2, device="tiny") == (3, 0)
+    assert acl.run(program, 1, 2, device="tiny") == (3, 0)
 
 
 @pytest.mark.parametrize("on_uvloop", [False, True])
 def test_run_uses_the_loop_that_is_asked_for(on_uvloop):
     async def program():
-        await LaunchKernel(A, 1)
-        await SynchronizeDevice()
-        return isinstance(asyncio.get_running_loop(), uvloop.Loop), current_simulation().now_ns
+        await acl.LaunchKernel(A, 1)
+        await acl.SynchronizeDevice()
+        return isinstance(asyncio.get_running_loop(), uvloop.Loop), acl.current_simulation().now_ns
 
-    assert acl_py.run(program, device="tiny", uvloop=on_uvloop) == (on_uvloop, 13_000)
+    assert acl.run(program, device="tiny", uvloop=on_uvloop) == (on_uvloop, 13_000)
 
 
 def test_what_a_program_raises_comes_through_and_the_simulation_ends():
     seen = []
 
     async def program():
-        seen.append(current_simulation())
+        seen.append(acl.current_simulation())
         raise KeyError("mine")
 
     with pytest.raises(KeyError, match="mine"):
-        acl_py.run(program, device="tiny")
+        acl.run(program, device="tiny")
     assert seen[0].runtime.closed == "the simulation was closed"
 
 
@@ -62,51 +50,51 @@ def test_options_are_checked_before_anything_runs():
         raise AssertionError("must not run")
 
     for options, error, match in (
-        ({"device": "h300"}, acl_py.ProfileError, "there is no profile 'h300'; there are ascend310p3, "),
-        ({"device": "nowhere/at_all.toml"}, acl_py.ProfileError, "cannot read the profile"),
+        ({"device": "h300"}, acl.ProfileError, "there is no profile 'h300'; there are ascend310p3, "),
+        ({"device": "nowhere/at_all.toml"}, acl.ProfileError, "cannot read the profile"),
         ({"rules": "opencl"}, ValueError, "there are no rules 'opencl'; there are cuda, cuda_per_thread, acl"),
         ({"workers": 0}, ValueError, "workers must be 1 or more, not 0"),
         ({"workers": -2}, ValueError, "workers must be 1 or more, not -2"),
     ):
         with pytest.raises(error, match=match):
-            acl_py.run(program, **({"device": "tiny"} | options))
+            acl.run(program, **({"device": "tiny"} | options))
 
 
 def test_a_profile_may_be_given_by_path_and_rules_as_a_value(tmp_path):
-    text = (Path(acl_py.__file__).parents[1] / "device_model/profiles/tiny.toml").read_text()
+    text = (Path(acl.__file__).parents[1] / "device_model/profiles/tiny.toml").read_text()
     file = tmp_path / "mine.toml"
     file.write_text(text.replace("launch = { value = 1000", "launch = { value = 7"))
 
     async def program():
-        await LaunchKernel(A, 1)
-        sim = current_simulation()
+        await acl.LaunchKernel(A, 1)
+        sim = acl.current_simulation()
         return sim.now_ns, sim.runtime.rules.name
 
     rules = current_rules("cuda_per_thread")
-    assert acl_py.run(program, device=file, rules=rules) == (7, "cuda_per_thread")
-    assert acl_py.run(program, device=str(file)) == (7, "cuda")
+    assert acl.run(program, device=file, rules=rules) == (7, "cuda_per_thread")
+    assert acl.run(program, device=str(file)) == (7, "cuda")
 
 
 def current_rules(name):
     async def program():
-        return current_simulation().runtime.rules
+        return acl.current_simulation().runtime.rules
 
-    return acl_py.run(program, device="tiny", rules=name)
+    return acl.run(program, device="tiny", rules=name)
 
 
 async def test_simulate_is_for_the_calling_task_and_those_it_makes():
-    async with acl_py.simulate(device="tiny") as sim:
-        assert current_simulation() is sim
+    async with acl.simulate(device="tiny") as sim:
+        assert acl.current_simulation() is sim
         assert await asyncio.create_task(_sim()) is sim
         late = asyncio.create_task(_late(asyncio.current_task()))
-    with pytest.raises(acl_py.AclError, match="no simulation is running here"):
-        await SynchronizeDevice()
+    with pytest.raises(acl.AclError, match="no simulation is running here"):
+        await acl.SynchronizeDevice()
     late.cancel()
     assert sim.trace.ops == []
 
 
 async def _sim():
-    return current_simulation()
+    return acl.current_simulation()
 
 
 async def _late(task):
@@ -118,64 +106,64 @@ async def test_a_simulation_that_has_ended_refuses_its_tasks():
 
     async def child():
         await over.wait()
-        await LaunchKernel(A, 1)
+        await acl.LaunchKernel(A, 1)
 
-    async with acl_py.simulate(device="tiny"):
+    async with acl.simulate(device="tiny"):
         task = asyncio.create_task(child())
     over.set()
-    with pytest.raises(acl_py.AclError, match="the simulation was closed; start a new simulation") as caught:
+    with pytest.raises(acl.AclError, match="the simulation was closed; start a new simulation") as caught:
         await task
-    assert caught.value.kind is Kind.FINALIZED
+    assert caught.value.kind is acl.Kind.FINALIZED
 
 
 async def test_open_is_for_everybody_until_it_is_closed():
-    sim = open(device="tiny", seed=5)
+    sim = acl.open(device="tiny", seed=5)
     try:
-        assert current_simulation() is sim
-        await SetDevice(1)
-        assert await asyncio.create_task(GetDevice()) == 1
-        await LaunchKernel(A, 1)
-        await SynchronizeDevice()
+        assert acl.current_simulation() is sim
+        await acl.SetDevice(1)
+        assert await asyncio.create_task(acl.GetDevice()) == 1
+        await acl.LaunchKernel(A, 1)
+        await acl.SynchronizeDevice()
         assert history(sim) == [("A", 4_000 - 1_000, 13_000)]
     finally:
         await sim.close()
     await sim.close()  # once more does no harm
-    with pytest.raises(acl_py.AclError, match="no simulation is running here"):
-        await SynchronizeDevice()
+    with pytest.raises(acl.AclError, match="no simulation is running here"):
+        await acl.SynchronizeDevice()
     assert [call.name for call in sim.trace.calls] == ["SetDevice", "GetDevice", "LaunchKernel", "SynchronizeDevice"]
 
 
 async def test_the_last_one_opened_counts_and_closing_it_brings_back_the_one_before():
-    first = open(device="tiny")
-    second = open(device="tiny")
-    await LaunchKernel(A, 1)
+    first = acl.open(device="tiny")
+    second = acl.open(device="tiny")
+    await acl.LaunchKernel(A, 1)
     await second.close()
-    await SynchronizeDevice()
+    await acl.SynchronizeDevice()
     await first.close()
     assert [call.name for call in first.trace.calls] == ["SynchronizeDevice"]
     assert [call.name for call in second.trace.calls] == ["LaunchKernel"]
 
 
 async def test_a_simulation_inside_another_has_its_own_time_and_leaves_the_outer_as_it_was():
-    async with acl_py.simulate(device="tiny") as outer:
-        stream = await CreateStream()
-        await LaunchKernel(A, 1, (), stream)
-        async with acl_py.simulate(device="tiny", rules="cuda_per_thread") as inner:
-            await LaunchKernel(A, 1)
-            await SynchronizeDevice()
+    async with acl.simulate(device="tiny") as outer:
+        stream = await acl.CreateStream()
+        await acl.LaunchKernel(A, 1, (), stream)
+        async with acl.simulate(device="tiny", rules="cuda_per_thread") as inner:
+            await acl.LaunchKernel(A, 1)
+            await acl.SynchronizeDevice()
             assert (inner.now_ns, outer.now_ns) == (13_000, 2_000)
-        assert current_simulation() is outer
-        await SynchronizeStream(stream)
+        assert acl.current_simulation() is outer
+        await acl.SynchronizeStream(stream)
     assert history(outer) == [("A", 2_000, 12_000)]
     assert history(inner) == [("A", 1_000, 11_000)]
 
 
 async def test_two_simulations_side_by_side_do_not_disturb_each_other():
     async def program(times):
-        async with acl_py.simulate(device="tiny") as sim:
+        async with acl.simulate(device="tiny") as sim:
             for _ in range(times):
-                await LaunchKernel(A, 1)
-                await SynchronizeDevice()
+                await acl.LaunchKernel(A, 1)
+                await acl.SynchronizeDevice()
             return sim.now_ns
 
     assert await asyncio.gather(program(1), program(3), program(2)) == [13_000, 39_000, 26_000]
@@ -183,17 +171,17 @@ async def test_two_simulations_side_by_side_do_not_disturb_each_other():
 
 def test_the_seed_decides_the_programs_own_chance():
     async def program():
-        return current_simulation().rng.integers(1 << 30, size=3).tolist()
+        return acl.current_simulation().rng.integers(1 << 30, size=3).tolist()
 
-    one, again, other = (acl_py.run(program, device="tiny", seed=seed) for seed in (1, 1, 2))
+    one, again, other = (acl.run(program, device="tiny", seed=seed) for seed in (1, 1, 2))
     assert one == again != other
 
 
 @tiny(trace=False)
 async def test_without_a_trace():
-    sim = current_simulation()
-    await LaunchKernel(A, 1)
-    await SynchronizeDevice()
+    sim = acl.current_simulation()
+    await acl.LaunchKernel(A, 1)
+    await acl.SynchronizeDevice()
     with pytest.raises(RuntimeError, match="trace=False"):
         _ = sim.trace
     assert sim.report().startswith("tiny, rules cuda: 13.0 us of simulated time")
@@ -201,12 +189,12 @@ async def test_without_a_trace():
 
 @tiny
 async def test_the_report_tells_time_engines_waits_leaks_and_what_did_not_end():
-    sim = current_simulation()
-    x, host = await Malloc(1_000), await acl_py.MallocHost(1_000)
-    await acl_py.MemcpyAsync(x, 1_000, host, 1_000, acl_py.MemcpyKind.HOST_TO_DEVICE)
-    await SynchronizeDevice()
+    sim = acl.current_simulation()
+    x, host = await acl.Malloc(1_000), await acl.MallocHost(1_000)
+    await acl.MemcpyAsync(x, 1_000, host, 1_000, acl.MemcpyKind.HOST_TO_DEVICE)
+    await acl.SynchronizeDevice()
     line = sim.trace.calls[-1].line
-    await LaunchKernel(busy("long", 1_000), 1)
+    await acl.LaunchKernel(busy("long", 1_000), 1)
     assert sim.report().splitlines() == [
         "tiny, rules cuda: 6.0 us of simulated time",
         "  H2D of device 0: 1 operation, 1.0 us (17 % of the time), 1,000 bytes",
@@ -221,9 +209,9 @@ async def test_the_report_tells_time_engines_waits_leaks_and_what_did_not_end():
 
 @tiny
 async def test_the_trace_has_every_call_with_its_line():
-    sim = current_simulation()
-    await LaunchKernel(A, 1)
-    await SynchronizeDevice()
+    sim = acl.current_simulation()
+    await acl.LaunchKernel(A, 1)
+    await acl.SynchronizeDevice()
     [launch, wait] = sim.trace.calls
     assert (launch.name, launch.enter_ns, launch.exit_ns) == ("LaunchKernel", 0, 1_000)
     assert (wait.name, wait.enter_ns, wait.exit_ns) == ("SynchronizeDevice", 1_000, 13_000)
@@ -233,7 +221,7 @@ async def test_the_trace_has_every_call_with_its_line():
 
 @tiny
 async def test_observers_listen_from_when_they_are_added():
-    class Ears(acl_py.Observer):
+    class Ears(acl.Observer):
         def __init__(self):
             self.heard = []
 
@@ -261,15 +249,15 @@ async def test_observers_listen_from_when_they_are_added():
         def freed(self, allocation):
             self.heard.append(f"freed {allocation.nbytes}")
 
-    sim, event = current_simulation(), await acl_py.CreateEvent()
+    sim, event = acl.current_simulation(), await acl.CreateEvent()
     ears = Ears()
     sim.observe(ears)
-    x = await Malloc(8)
-    await LaunchKernel(A, 1)
-    await acl_py.RecordEvent(event)
-    await acl_py.StreamWaitEvent(None, event)
-    await SynchronizeDevice()
-    await acl_py.Free(x)
+    x = await acl.Malloc(8)
+    await acl.LaunchKernel(A, 1)
+    await acl.RecordEvent(event)
+    await acl.StreamWaitEvent(None, event)
+    await acl.SynchronizeDevice()
+    await acl.Free(x)
     assert ears.heard == [
         "allocated 8",
         "Malloc",
@@ -288,25 +276,25 @@ async def test_observers_listen_from_when_they_are_added():
 
 def test_the_h200_profile_runs_too():
     async def program():
-        x, host = await Malloc(1 << 20), await acl_py.MallocHost(1 << 20)
+        x, host = await acl.Malloc(1 << 20), await acl.MallocHost(1 << 20)
         host.numpy(np.float32)[:] = 1
-        await acl_py.MemcpyAsync(x, 1 << 20, host, 1 << 20, acl_py.MemcpyKind.HOST_TO_DEVICE)
+        await acl.MemcpyAsync(x, 1 << 20, host, 1 << 20, acl.MemcpyKind.HOST_TO_DEVICE)
         result = np.zeros(1 << 18, np.float32)
-        await acl_py.Memcpy(result, 1 << 20, x, 1 << 20, acl_py.MemcpyKind.DEVICE_TO_HOST)
-        await acl_py.Free(x)
-        return result.sum(), len(calls(current_simulation()))
+        await acl.Memcpy(result, 1 << 20, x, 1 << 20, acl.MemcpyKind.DEVICE_TO_HOST)
+        await acl.Free(x)
+        return result.sum(), len(calls(acl.current_simulation()))
 
-    assert acl_py.run(program) == (1 << 18, 5)
+    assert acl.run(program) == (1 << 18, 5)
 
 
 @tiny
 async def test_the_report_of_many_streams_and_many_leaks_is_short():
-    sim = current_simulation()
+    sim = acl.current_simulation()
     for number in range(30):
-        stream = await acl_py.CreateStream()
-        await Malloc(64)
-        await LaunchKernel(busy("work", number + 1), 1, (), stream)
-    await SynchronizeDevice()
+        stream = await acl.CreateStream()
+        await acl.Malloc(64)
+        await acl.LaunchKernel(busy("work", number + 1), 1, (), stream)
+    await acl.SynchronizeDevice()
     lines = sim.report().splitlines()
     streams = [line.split()[1] for line in lines if line.startswith("  stream ")]
     assert streams == [str(number) for number in range(11, 31)]
@@ -315,7 +303,7 @@ async def test_the_report_of_many_streams_and_many_leaks_is_short():
     assert lines[-1] == "  and 10 more leaks"
 
 
-@pytest.mark.parametrize("function", [acl_py.run, acl_py.simulate, acl_py.open])
+@pytest.mark.parametrize("function", [acl.run, acl.simulate, acl.open])
 def test_the_options_are_spelled_out_with_the_same_defaults(function):
     spelled = {each.name: each.default for each in inspect.signature(function).parameters.values()}
     shared = {name: default for name, default in spelled.items() if name not in ("main", "args", "uvloop")}

@@ -9,13 +9,12 @@ import pytest
 import uvloop
 from histories import busy, calls
 
-import acl_py
-from acl_py import CreateStream, LaunchKernel, Malloc, SynchronizeDevice, SynchronizeStream, current_simulation, kernel
+import acl_py as acl
 
 A = busy("A", 1)
 
 
-@kernel(cost=acl_py.Cost(us=1))
+@acl.kernel(cost=acl.Cost(us=1))
 def broken():
     raise ZeroDivisionError
 
@@ -27,7 +26,7 @@ def here(offset=0):
 
 
 async def _awaited():
-    return here(), await LaunchKernel(A, 1)
+    return here(), await acl.LaunchKernel(A, 1)
 
 
 async def _indexed():
@@ -35,11 +34,11 @@ async def _indexed():
 
 
 async def _gathered():
-    return here(), (await asyncio.gather(SynchronizeDevice(), LaunchKernel(A, 1)))[1]
+    return here(), (await asyncio.gather(acl.SynchronizeDevice(), acl.LaunchKernel(A, 1)))[1]
 
 
 async def _made_a_task():
-    return here(), await asyncio.create_task(LaunchKernel(A, 1))
+    return here(), await asyncio.create_task(acl.LaunchKernel(A, 1))
 
 
 async def _made_a_future():
@@ -49,39 +48,39 @@ async def _made_a_future():
 async def _in_a_group():
     async with asyncio.TaskGroup() as group:
         line, task = here(1), None
-        task = group.create_task(LaunchKernel(A, 1))
+        task = group.create_task(acl.LaunchKernel(A, 1))
     return line, task.result()
 
 
 async def _with_a_timeout():
-    return here(), await asyncio.wait_for(LaunchKernel(A, 1), 5)
+    return here(), await asyncio.wait_for(acl.LaunchKernel(A, 1), 5)
 
 
 async def _with_a_timeout_in_a_task():
-    return here(), await asyncio.create_task(asyncio.wait_for(LaunchKernel(A, 1), 5))
+    return here(), await asyncio.create_task(asyncio.wait_for(acl.LaunchKernel(A, 1), 5))
 
 
 async def _with_two_timeouts():
-    return here(), await asyncio.wait_for(asyncio.wait_for(LaunchKernel(A, 1), 5), 6)
+    return here(), await asyncio.wait_for(asyncio.wait_for(acl.LaunchKernel(A, 1), 5), 6)
 
 
 async def _as_it_is_completed():
-    [first] = asyncio.as_completed([line := here(), LaunchKernel(A, 1)][1:])
+    [first] = asyncio.as_completed([line := here(), acl.LaunchKernel(A, 1)][1:])
     return line, await first
 
 
 async def _in_a_scope_of_anyio():
     with anyio.fail_after(5):
-        return here(), await asyncio.wait_for(LaunchKernel(A, 1), None)
+        return here(), await asyncio.wait_for(acl.LaunchKernel(A, 1), None)
 
 
 async def _shielded():
-    return here(), await asyncio.shield(LaunchKernel(A, 1))
+    return here(), await asyncio.shield(acl.LaunchKernel(A, 1))
 
 
 async def _through_a_helper():
     async def helper():
-        return here(), await LaunchKernel(A, 1)
+        return here(), await acl.LaunchKernel(A, 1)
 
     return await asyncio.create_task(helper())
 
@@ -100,7 +99,7 @@ def test_an_operation_names_the_line(way, uvloop):
         line, op = await way()
         return line, str(op.site)
 
-    line, site = acl_py.run(program, device="tiny", uvloop=uvloop)
+    line, site = acl.run(program, device="tiny", uvloop=uvloop)
     assert site == line
 
 
@@ -118,12 +117,12 @@ needs_eager = pytest.mark.skipif(sys.version_info < (3, 12), reason="eager tasks
 def test_an_operation_of_an_eager_task_names_the_line(way, uvloop):
     async def program():
         asyncio.get_running_loop().set_task_factory(eagerly)
-        async with acl_py.simulate(device="tiny"):
+        async with acl.simulate(device="tiny"):
             line, op = await way()
-            await SynchronizeDevice()
+            await acl.SynchronizeDevice()
             return line, str(op.site)
 
-    line, site = acl_py.run(program, device="tiny", uvloop=uvloop)
+    line, site = acl.run(program, device="tiny", uvloop=uvloop)
     assert site == line
 
 
@@ -133,10 +132,10 @@ def test_a_program_that_makes_its_tasks_eager_later_has_sites_too(way):
     async def program():
         asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)
         line, op = await way()
-        await SynchronizeDevice()
+        await acl.SynchronizeDevice()
         return line, str(op.site)
 
-    line, site = acl_py.run(program, device="tiny")
+    line, site = acl.run(program, device="tiny")
     assert site == line
 
 
@@ -145,29 +144,29 @@ def test_calls_leaks_and_hangs_under_a_timeout_name_the_line():
     lines = []
 
     async def program():
-        sim = current_simulation()
+        sim = acl.current_simulation()
         lines.extend([here(1), here(2), here(3), here(4), here(6)])
-        left = await asyncio.wait_for(Malloc(8), 5)
-        stream = await asyncio.wait_for(CreateStream(), 5)
-        event = await asyncio.wait_for(acl_py.CreateEventWithFlag(acl_py.EventFlag.SYNC), 5)
-        await asyncio.wait_for(acl_py.StreamWaitEvent(stream, event), 5)
-        with pytest.raises(acl_py.DeadlockError) as caught:
-            await asyncio.wait_for(SynchronizeStream(stream), 50)
+        left = await asyncio.wait_for(acl.Malloc(8), 5)
+        stream = await asyncio.wait_for(acl.CreateStream(), 5)
+        event = await asyncio.wait_for(acl.CreateEventWithFlag(acl.EventFlag.SYNC), 5)
+        await asyncio.wait_for(acl.StreamWaitEvent(stream, event), 5)
+        with pytest.raises(acl.DeadlockError) as caught:
+            await asyncio.wait_for(acl.SynchronizeStream(stream), 50)
         assert [f"{Path(call.file).name}:{call.line}" for call in sim.trace.calls] == lines
         assert f"SynchronizeStream(stream 1) at {lines[4]}" in str(caught.value)
         assert f"submitted at {lines[3]}" in str(caught.value)
         assert str(left.allocation.made) == lines[0]
 
-    acl_py.run(program, device="tiny", rules="acl", hang_after=0.1)
+    acl.run(program, device="tiny", rules="acl", hang_after=0.1)
 
 
 def test_under_a_loop_that_the_user_runs_the_line_is_that_of_the_task():
     """uvloop has no frames of its own, so the one below a task's is the user's."""
 
     async def program():
-        async with acl_py.simulate(device="tiny"):
+        async with acl.simulate(device="tiny"):
             line = here(1)
-            [_, op] = await asyncio.gather(SynchronizeDevice(), LaunchKernel(A, 1))
+            [_, op] = await asyncio.gather(acl.SynchronizeDevice(), acl.LaunchKernel(A, 1))
             return line, str(op.site)
 
     loop = uvloop.new_event_loop()
@@ -189,7 +188,7 @@ async def program():
 
 
 def test_a_program_in_a_folder_with_the_name_of_a_library_is_the_users(tmp_path):
-    names = {"acl_py": acl_py, "asyncio": asyncio, "__name__": "anyio_programs"}
+    names = {"acl_py": acl, "asyncio": asyncio, "__name__": "anyio_programs"}
     exec(compile(PROGRAM, str(tmp_path / "anyio" / "contextlib.py"), "exec"), names)
 
     async def program():
@@ -197,32 +196,32 @@ def test_a_program_in_a_folder_with_the_name_of_a_library_is_the_users(tmp_path)
             await names["program"]()
         assert "SynchronizeStream(stream 1) at contextlib.py:7" in str(caught.value.exceptions[0])
         assert "in TaskGroup.__aexit__ at contextlib.py:4" in str(caught.value.exceptions[0])
-        return str(current_simulation().trace.calls[0].file)
+        return str(acl.current_simulation().trace.calls[0].file)
 
-    assert acl_py.run(program, device="tiny", rules="acl").endswith("contextlib.py")
+    assert acl.run(program, device="tiny", rules="acl").endswith("contextlib.py")
 
 
 @pytest.mark.parametrize("uvloop", [False, True])
 def test_an_error_names_the_line_whose_work_failed(uvloop):
     async def program():
-        stream = await CreateStream()
+        stream = await acl.CreateStream()
         line = here(1)
-        await asyncio.gather(LaunchKernel(broken, 1, (), stream), LaunchKernel(A, 1, (), stream))
-        with pytest.raises(acl_py.AclError, match=f"<broken on stream 1 submitted at {line}> failed"):
-            await SynchronizeDevice()
+        await asyncio.gather(acl.LaunchKernel(broken, 1, (), stream), acl.LaunchKernel(A, 1, (), stream))
+        with pytest.raises(acl.AclError, match=f"<broken on stream 1 submitted at {line}> failed"):
+            await acl.SynchronizeDevice()
 
-    acl_py.run(program, device="tiny", uvloop=uvloop)
+    acl.run(program, device="tiny", uvloop=uvloop)
 
 
 @pytest.mark.parametrize("uvloop", [False, True])
 def test_calls_and_memory_name_the_line_of_the_task_that_was_made(uvloop):
     async def program():
-        sim, line = current_simulation(), here(1)
-        [one, two] = await asyncio.gather(Malloc(8), Malloc(8))
+        sim, line = acl.current_simulation(), here(1)
+        [one, two] = await asyncio.gather(acl.Malloc(8), acl.Malloc(8))
         assert [str(x.allocation.made) for x in (one, two)] == [line, line]
         assert [f"{Path(call.file).name}:{call.line}" for call in sim.trace.calls] == [line, line]
 
-    acl_py.run(program, device="tiny", uvloop=uvloop)
+    acl.run(program, device="tiny", uvloop=uvloop)
 
 
 @pytest.mark.parametrize("backend", [{}, {"use_uvloop": True}])
@@ -230,10 +229,10 @@ def test_in_a_task_group_of_anyio(backend):
     lines = []
 
     async def program():
-        async with acl_py.simulate(device="tiny") as sim:
+        async with acl.simulate(device="tiny") as sim:
             async with anyio.create_task_group() as group:
                 lines.append(here(1))
-                group.start_soon(Malloc, 8)
+                group.start_soon(acl.Malloc, 8)
             assert [f"{Path(call.file).name}:{call.line}" for call in sim.trace.calls] == lines
 
     anyio.run(program, backend_options=backend)
@@ -249,9 +248,9 @@ async def test_the_task_factory_of_the_loop_is_given_back():
 
     for factory in (None, mine):
         loop.set_task_factory(factory)
-        async with acl_py.simulate(device="tiny"):
+        async with acl.simulate(device="tiny"):
             line = here(1)
-            buffer = await asyncio.create_task(Malloc(8))
+            buffer = await asyncio.create_task(acl.Malloc(8))
             assert str(buffer.allocation.made) == line
         assert loop.get_task_factory() is factory
     assert len(made) == 1
@@ -260,16 +259,16 @@ async def test_the_task_factory_of_the_loop_is_given_back():
 
 async def test_an_inner_or_overlapping_simulation_does_not_take_it_away_from_another():
     loop = asyncio.get_running_loop()
-    async with acl_py.simulate(device="tiny"):
-        async with acl_py.simulate(device="tiny"):
+    async with acl.simulate(device="tiny"):
+        async with acl.simulate(device="tiny"):
             pass
         line = here(1)
-        buffer = await asyncio.create_task(Malloc(8))
+        buffer = await asyncio.create_task(acl.Malloc(8))
         assert str(buffer.allocation.made) == line
-        other = acl_py.open(device="tiny")
+        other = acl.open(device="tiny")
     assert loop.get_task_factory() is not None
     line = here(1)
-    buffer = await asyncio.create_task(Malloc(8))
+    buffer = await asyncio.create_task(acl.Malloc(8))
     assert str(buffer.allocation.made) == line
     await other.close()
     assert loop.get_task_factory() is None
@@ -281,7 +280,7 @@ async def test_a_factory_that_was_set_meanwhile_is_left_alone():
     def mine(loop, coro, **options):
         return asyncio.Task(coro, loop=loop, **options)
 
-    async with acl_py.simulate(device="tiny"):
+    async with acl.simulate(device="tiny"):
         loop.set_task_factory(mine)
     assert loop.get_task_factory() is mine
     loop.set_task_factory(None)
@@ -289,29 +288,29 @@ async def test_a_factory_that_was_set_meanwhile_is_left_alone():
 
 def test_each_line_of_a_loop_of_calls_is_told_apart():
     async def program():
-        sim = current_simulation()
+        sim = acl.current_simulation()
         first = here(2)
         for _ in range(3):
-            await LaunchKernel(A, 1)
-            await SynchronizeDevice()
+            await acl.LaunchKernel(A, 1)
+            await acl.SynchronizeDevice()
         lines = [f"{Path(call.file).name}:{call.line}" for call in sim.trace.calls]
         return first, lines, len(calls(sim))
 
-    first, lines, count = acl_py.run(program, device="tiny")
+    first, lines, count = acl.run(program, device="tiny")
     assert (lines[0], len(set(lines)), count) == (first, 2, 6)
 
 
 def test_lines_of_a_call_that_spans_several():
     async def program():
         line = here(1)
-        op = await LaunchKernel(
+        op = await acl.LaunchKernel(
             A,
             1,
             (),
         )
         return line, str(op.site)
 
-    line, site = acl_py.run(program, device="tiny")
+    line, site = acl.run(program, device="tiny")
     assert site == line
 
 
@@ -329,24 +328,24 @@ class Counted:
 @pytest.mark.parametrize("others", [0, 1])
 def test_await_makes_no_text_of_what_it_waits_for(others):
     async def main():
-        tasks = [asyncio.create_task(acl_py.Sleep(50)) for _ in range(others)]
-        op = await LaunchKernel(A, 1)
+        tasks = [asyncio.create_task(acl.Sleep(50)) for _ in range(others)]
+        op = await acl.LaunchKernel(A, 1)
         op.site = Counted()
         await op
         await asyncio.gather(*tasks)
         return op.site.texts
 
-    assert acl_py.run(main, device="tiny", trace=False, workers=1) == 0
+    assert acl.run(main, device="tiny", trace=False, workers=1) == 0
 
 
 def test_an_await_that_can_never_end_says_what_it_waits_for():
     async def main():
-        stream = await CreateStream()
-        with current_simulation().fault(acl_py.faults.hang(op="kernel")):
-            op = await LaunchKernel(A, 1, (), stream)
-        with pytest.raises(acl_py.DeadlockError) as caught:
+        stream = await acl.CreateStream()
+        with acl.current_simulation().fault(acl.faults.hang(op="kernel")):
+            op = await acl.LaunchKernel(A, 1, (), stream)
+        with pytest.raises(acl.DeadlockError) as caught:
             await op
         return repr(op), str(caught.value)
 
-    name, text = acl_py.run(main, device="tiny", workers=1)
+    name, text = acl.run(main, device="tiny", workers=1)
     assert f"waits for {name}" in text

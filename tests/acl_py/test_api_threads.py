@@ -13,44 +13,8 @@ import pytest
 from histories import busy
 
 import acl_py
+import acl_py as acl
 import acl_py.runtime.blocking
-from acl_py import (
-    AclError,
-    Array,
-    CallbackBlock,
-    Cost,
-    CreateContext,
-    CreateEvent,
-    CreateEventWithFlag,
-    CreateStream,
-    DeadlockError,
-    EventFlag,
-    GetDevice,
-    GetLastError,
-    HostThread,
-    InOut,
-    Kind,
-    LaunchCallback,
-    LaunchKernel,
-    Malloc,
-    MallocHost,
-    MemcpyAsync,
-    MemcpyKind,
-    PeekAtLastError,
-    ProcessReport,
-    QueryEventWaitStatus,
-    RecordEvent,
-    SetDevice,
-    Sleep,
-    Status,
-    StreamWaitEvent,
-    SubscribeReport,
-    SynchronizeDevice,
-    SynchronizeStream,
-    SynchronizeStreamWithTimeout,
-    current_simulation,
-    kernel,
-)
 from acl_py.runtime.blocking import BlockingBridge, finish, take_part
 from acl_py.runtime.scopes import scope_var
 from acl_py.simulation import Options, build
@@ -110,19 +74,19 @@ def until_somebody_waits(runtime):
 
 def stuck_stream():
     """A stream whose work waits for an event."""
-    stream, event = finish(CreateStream()), finish(CreateEventWithFlag(EventFlag.SYNC))
-    finish(StreamWaitEvent(stream, event))
-    finish(LaunchKernel(A, 1, (), stream))
+    stream, event = finish(acl.CreateStream()), finish(acl.CreateEventWithFlag(acl.EventFlag.SYNC))
+    finish(acl.StreamWaitEvent(stream, event))
+    finish(acl.LaunchKernel(A, 1, (), stream))
     return stream, event
 
 
 def test_a_thread_waits_for_what_another_one_does():
     with program("acl") as runtime:
         stream, event = stuck_stream()
-        waiter = Outcome(runtime, lambda: finish(SynchronizeStream(stream)))
+        waiter = Outcome(runtime, lambda: finish(acl.SynchronizeStream(stream)))
         until_somebody_waits(runtime)
         before = runtime.host_ns
-        finish(RecordEvent(event))
+        finish(acl.RecordEvent(event))
         waiter.outcome()
         assert runtime.host_ns == before + 1_000 + 10_000 + 2_000
 
@@ -130,10 +94,10 @@ def test_a_thread_waits_for_what_another_one_does():
 def test_threads_that_all_wait_are_a_deadlock_and_each_is_told():
     with program("acl") as runtime:
         streams = [stuck_stream()[0] for _ in range(3)]
-        threads = [Outcome(runtime, lambda stream=stream: finish(SynchronizeStream(stream))) for stream in streams]
+        threads = [Outcome(runtime, lambda stream=stream: finish(acl.SynchronizeStream(stream))) for stream in streams]
         errors = []
         for thread in threads:
-            with pytest.raises(DeadlockError, match=f"^thread {thread.name}: SynchronizeStream") as caught:
+            with pytest.raises(acl.DeadlockError, match=f"^thread {thread.name}: SynchronizeStream") as caught:
                 thread.outcome()
             errors.append(caught.value)
         assert [f"on stream {number}" in error.chain[-1] for number, error in enumerate(errors, 1)] == [True] * 3
@@ -151,13 +115,13 @@ def test_a_thread_outside_any_call_may_still_act():
 
         def bystander():
             go.wait(60)
-            finish(RecordEvent(event))
+            finish(acl.RecordEvent(event))
 
         helper = Outcome(runtime, bystander)
-        with pytest.raises(DeadlockError) as caught:
-            finish(SynchronizeStream(stream))
+        with pytest.raises(acl.DeadlockError) as caught:
+            finish(acl.SynchronizeStream(stream))
         assert caught.value.__notes__ == [f"what might still wake it: thread {helper.name!r}"]
-        waiter = Outcome(runtime, lambda: finish(SynchronizeStream(stream)))
+        waiter = Outcome(runtime, lambda: finish(acl.SynchronizeStream(stream)))
         until_somebody_waits(runtime)
         go.set()
         helper.outcome()
@@ -172,15 +136,15 @@ def test_threads_that_wait_for_another_one_to_wake_them_cannot_act():
         threads = [threading.Thread(target=wait) for wait in (morning.wait, box.get)]
         for thread in threads:
             thread.start()
-        with pytest.raises(DeadlockError) as caught:
-            finish(SynchronizeStream(stream))
+        with pytest.raises(acl.DeadlockError) as caught:
+            finish(acl.SynchronizeStream(stream))
         assert not hasattr(caught.value, "__notes__")
         morning.set()
         box.put(None)
         for thread in threads:
             thread.join()
-        finish(RecordEvent(record))
-        finish(SynchronizeStream(stream))
+        finish(acl.RecordEvent(record))
+        finish(acl.SynchronizeStream(stream))
 
 
 def test_a_daemon_that_was_there_before_counts_once_it_takes_part():
@@ -191,18 +155,18 @@ def test_a_daemon_that_was_there_before_counts_once_it_takes_part():
         take_part(box[0])
         took_part.set()
         act.wait()
-        finish(RecordEvent(box[1]))
+        finish(acl.RecordEvent(box[1]))
 
     thread = threading.Thread(target=daemon, daemon=True)
     thread.start()
     with program("acl") as runtime:
         stream, event = stuck_stream()
         box += [runtime, event]
-        with pytest.raises(DeadlockError):
-            finish(SynchronizeStream(stream))  # it might be anybody's, and does nothing for ever
+        with pytest.raises(acl.DeadlockError):
+            finish(acl.SynchronizeStream(stream))  # it might be anybody's, and does nothing for ever
         begin.set()
         took_part.wait()
-        waiter = Outcome(runtime, lambda: finish(SynchronizeStream(stream)))
+        waiter = Outcome(runtime, lambda: finish(acl.SynchronizeStream(stream)))
         until_somebody_waits(runtime)
         act.set()
         waiter.outcome()
@@ -215,9 +179,9 @@ def test_a_wait_that_only_another_thread_could_end_is_warned_of_once(monkeypatch
         stream, event = stuck_stream()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            waiter = Outcome(runtime, lambda: finish(SynchronizeStream(stream)))
+            waiter = Outcome(runtime, lambda: finish(acl.SynchronizeStream(stream)))
             until(lambda: caught)
-            finish(RecordEvent(event))
+            finish(acl.RecordEvent(event))
             waiter.outcome()
         (warning,) = caught
         assert "what might still wake it: thread 'MainThread'" in str(warning.message)
@@ -226,10 +190,10 @@ def test_a_wait_that_only_another_thread_could_end_is_warned_of_once(monkeypatch
 def test_a_thread_that_joins_a_dead_one_is_dead_too():
     with program("acl") as runtime:
         stream, _ = stuck_stream()
-        inner = Outcome(runtime, lambda: finish(SynchronizeStream(stream)))
+        inner = Outcome(runtime, lambda: finish(acl.SynchronizeStream(stream)))
         outer = Outcome(runtime, inner.join)
         outer.outcome()
-        with pytest.raises(DeadlockError):
+        with pytest.raises(acl.DeadlockError):
             inner.outcome()
         finish(acl_py.StreamAbort(stream))
 
@@ -240,8 +204,8 @@ def test_workers_of_a_pool_that_all_wait_are_a_deadlock():
 
         def wait():
             take_part(runtime)
-            with pytest.raises(DeadlockError):
-                finish(SynchronizeStream(stream))
+            with pytest.raises(acl.DeadlockError):
+                finish(acl.SynchronizeStream(stream))
             return "told"
 
         with ThreadPoolExecutor(3) as pool:
@@ -255,41 +219,41 @@ def test_a_poll_for_what_another_thread_does():
         _, event = stuck_stream()
 
         def poll():
-            while finish(QueryEventWaitStatus(event)) is Status.NOT_READY:
+            while finish(acl.QueryEventWaitStatus(event)) is acl.Status.NOT_READY:
                 pass
 
         before = runtime.host_ns
         poller = Outcome(runtime, poll)
         until(lambda: runtime.host_ns > before)
-        finish(RecordEvent(event))
+        finish(acl.RecordEvent(event))
         poller.outcome()
         _, never = stuck_stream()
         event = never
         runtime.hang_after = 0.1
-        with pytest.raises(DeadlockError):
+        with pytest.raises(acl.DeadlockError):
             poll()
-        finish(RecordEvent(never))
-        finish(SynchronizeDevice())
+        finish(acl.RecordEvent(never))
+        finish(acl.SynchronizeDevice())
 
 
 def test_a_poll_that_is_answered_not_yet_may_be_followed_by_the_call_that_helps():
     with program("acl") as runtime:
         stream, event = stuck_stream()
-        assert [finish(QueryEventWaitStatus(event)) for _ in range(100)] == [Status.NOT_READY] * 100
-        finish(RecordEvent(event))
-        finish(SynchronizeStream(stream))
+        assert [finish(acl.QueryEventWaitStatus(event)) for _ in range(100)] == [acl.Status.NOT_READY] * 100
+        finish(acl.RecordEvent(event))
+        finish(acl.SynchronizeStream(stream))
         assert runtime.scheduler.is_empty
 
 
 def test_callbacks_are_run_by_the_thread_that_asks_for_them_and_its_limit_lets_no_time_pass():
     """While the main thread is outside any call, a limit of a thread is one of real time."""
     with program("acl") as runtime:
-        stream, ran = finish(CreateStream()), []
+        stream, ran = finish(acl.CreateStream()), []
 
         def subscriber(stop):
-            finish(SubscribeReport(threading.get_ident(), stream))
+            finish(acl.SubscribeReport(threading.get_ident(), stream))
             while not stop.is_set():
-                finish(ProcessReport(60_000))
+                finish(acl.ProcessReport(60_000))
 
         def callback(number):
             ran.append((number, threading.current_thread()))
@@ -298,12 +262,12 @@ def test_callbacks_are_run_by_the_thread_that_asks_for_them_and_its_limit_lets_n
         thread = Outcome(runtime, subscriber, stop)
         until_somebody_waits(runtime)
         for number in range(5):
-            finish(LaunchKernel(A, 1, (), stream))
-            finish(LaunchCallback(callback, number, CallbackBlock.BLOCK, stream))
-        finish(SynchronizeStream(stream))
+            finish(acl.LaunchKernel(A, 1, (), stream))
+            finish(acl.LaunchCallback(callback, number, acl.CallbackBlock.BLOCK, stream))
+        finish(acl.SynchronizeStream(stream))
         stop.set()
         if thread.is_alive():
-            finish(LaunchCallback(ran.append, "last", CallbackBlock.NO_BLOCK, stream))
+            finish(acl.LaunchCallback(ran.append, "last", acl.CallbackBlock.NO_BLOCK, stream))
         thread.outcome()
         assert ran[:5] == [(number, thread) for number in range(5)]
         assert runtime.host_ns < 1_000_000
@@ -312,8 +276,8 @@ def test_callbacks_are_run_by_the_thread_that_asks_for_them_and_its_limit_lets_n
 def test_a_limit_is_over_at_once_where_nobody_else_could_act():
     with program("acl") as runtime:
         stream, _ = stuck_stream()
-        waiter = Outcome(runtime, lambda: finish(SynchronizeStreamWithTimeout(stream, 3_600_000)))
-        with pytest.raises(AclError, match=r"has waited 3.6e\+06 ms"):
+        waiter = Outcome(runtime, lambda: finish(acl.SynchronizeStreamWithTimeout(stream, 3_600_000)))
+        with pytest.raises(acl.AclError, match=r"has waited 3.6e\+06 ms"):
             waiter.outcome()
         assert runtime.host_ns > 3_600_000_000_000
         finish(acl_py.StreamAbort(stream))
@@ -324,38 +288,38 @@ def test_each_thread_has_a_context_and_a_last_error_of_its_own():
         main = scope_var.get().context
 
         def other():
-            finish(SetDevice(1))
-            context = finish(CreateContext(1))
-            with pytest.raises(AclError):
-                finish(Malloc(1 << 60))
+            finish(acl.SetDevice(1))
+            context = finish(acl.CreateContext(1))
+            with pytest.raises(acl.AclError):
+                finish(acl.Malloc(1 << 60))
             turn.wait()
-            return context, finish(acl_py.GetCurrentContext()), finish(GetDevice()), finish(GetLastError())
+            return context, finish(acl_py.GetCurrentContext()), finish(acl.GetDevice()), finish(acl.GetLastError())
 
         turn = threading.Event()
         thread = Outcome(runtime, other)
         turn.set()
         made, current, device, code = thread.outcome()
-        assert (made is current, device, code) == (True, 1, runtime.rules.codes[Kind.OUT_OF_MEMORY].value)
-        assert (scope_var.get().context, finish(GetDevice()), finish(PeekAtLastError())) == (main, 0, 0)
+        assert (made is current, device, code) == (True, 1, runtime.rules.codes[acl.Kind.OUT_OF_MEMORY].value)
+        assert (scope_var.get().context, finish(acl.GetDevice()), finish(acl.PeekAtLastError())) == (main, 0, 0)
 
 
 def test_a_host_thread_lets_others_call_while_time_is_held():
     with program("acl") as runtime:
-        stream = finish(CreateStream())
+        stream = finish(acl.CreateStream())
         called, entered = threading.Event(), threading.Event()
 
         def work():
             entered.set()
             called.wait()
             with pytest.raises(RuntimeError, match="no simulated time passes there"):
-                finish(SynchronizeStream(stream))
+                finish(acl.SynchronizeStream(stream))
             return runtime.host_ns
 
-        holder = Outcome(runtime, lambda: finish(HostThread(work)))
+        holder = Outcome(runtime, lambda: finish(acl.HostThread(work)))
         entered.wait()
-        finish(LaunchKernel(A, 1, (), stream))
+        finish(acl.LaunchKernel(A, 1, (), stream))
         queued = runtime.host_ns
-        waiter = Outcome(runtime, lambda: finish(SynchronizeStream(stream)))
+        waiter = Outcome(runtime, lambda: finish(acl.SynchronizeStream(stream)))
         until_somebody_waits(runtime)
         called.set()
         assert holder.outcome() == queued + 2 * 300  # for the calls that wait; the kernel ends later
@@ -366,19 +330,21 @@ def test_a_host_thread_lets_others_call_while_time_is_held():
 def test_a_runtime_that_ends_takes_nobody_with_it():
     with program("acl") as runtime:
         stream, _ = stuck_stream()
-        waiter = Outcome(runtime, lambda: finish(SynchronizeStream(stream)))
+        waiter = Outcome(runtime, lambda: finish(acl.SynchronizeStream(stream)))
         until_somebody_waits(runtime)
-        finish(acl_py.DestroyStreamForce(finish(CreateStream())))
+        finish(acl_py.DestroyStreamForce(finish(acl.CreateStream())))
         with runtime.bridge.lock:
             finish(acl_py.StreamAbort(stuck_stream()[0]))
             runtime.close("closed meanwhile")
-        with pytest.raises(AclError, match="closed meanwhile; let threads end before"):
+        with pytest.raises(acl.AclError, match="closed meanwhile; let threads end before"):
             waiter.outcome()
-        stream.context.device.abort(stream, AclError(Kind.UNKNOWN, runtime.rules.codes[Kind.UNKNOWN], "over"))
+        stream.context.device.abort(
+            stream, acl.AclError(acl.Kind.UNKNOWN, runtime.rules.codes[acl.Kind.UNKNOWN], "over")
+        )
 
 
-@kernel(cost=Cost(us=50))
-def add(x: InOut, by: int):
+@acl.kernel(cost=acl.Cost(us=50))
+def add(x: acl.InOut, by: int):
     x += by
 
 
@@ -396,48 +362,50 @@ def stress(threads, rounds, seed):
     size, count = 64, Count()
     with program() as runtime:
         runtime.hooks.add(count)
-        shared_stream, shared = finish(CreateStream()), Array(finish(Malloc(8 * size)), np.int64)
+        shared_stream, shared = finish(acl.CreateStream()), acl.Array(finish(acl.Malloc(8 * size)), np.int64)
         finish(acl_py.MemsetAsync(shared.buffer, shared.buffer.nbytes, 0, shared.buffer.nbytes, shared_stream))
-        finish(SynchronizeDevice())
+        finish(acl.SynchronizeDevice())
 
         def work(number):
             chance = random.Random(f"{seed} {number}")
-            stream, event = finish(CreateStream()), finish(CreateEvent())
-            host, device = finish(MallocHost(8 * size)), Array(finish(Malloc(8 * size)), np.int64)
+            stream, event = finish(acl.CreateStream()), finish(acl.CreateEvent())
+            host, device = finish(acl.MallocHost(8 * size)), acl.Array(finish(acl.Malloc(8 * size)), np.int64)
             ours = host.numpy(np.int64)
             ours[:] = number
             expected, given, queued = ours.copy(), 0, 0
-            finish(MemcpyAsync(device.buffer, 8 * size, host, 8 * size, MemcpyKind.HOST_TO_DEVICE, stream))
+            finish(acl.MemcpyAsync(device.buffer, 8 * size, host, 8 * size, acl.MemcpyKind.HOST_TO_DEVICE, stream))
             queued += 1
             for _ in range(rounds):
                 what = chance.randrange(6)
                 if what <= 1:
                     by = chance.randrange(100)
-                    finish(LaunchKernel(add, 1, (device, by), stream))
+                    finish(acl.LaunchKernel(add, 1, (device, by), stream))
                     expected += by
                     queued += 1
                 elif what == 2:
                     by = chance.randrange(100)
-                    finish(LaunchKernel(add, 1, (shared, by), shared_stream))
+                    finish(acl.LaunchKernel(add, 1, (shared, by), shared_stream))
                     given += by
                     queued += 1
                 elif what == 3:
-                    finish(RecordEvent(event, stream))
-                    finish(StreamWaitEvent(shared_stream, event))
+                    finish(acl.RecordEvent(event, stream))
+                    finish(acl.StreamWaitEvent(shared_stream, event))
                 elif what == 4:
-                    finish(MemcpyAsync(host, 8 * size, device.buffer, 8 * size, MemcpyKind.DEVICE_TO_HOST, stream))
+                    finish(
+                        acl.MemcpyAsync(host, 8 * size, device.buffer, 8 * size, acl.MemcpyKind.DEVICE_TO_HOST, stream)
+                    )
                     queued += 1
-                    finish(SynchronizeStream(stream))
+                    finish(acl.SynchronizeStream(stream))
                     assert (ours == expected).all()
                 else:
-                    finish(Sleep(chance.randrange(30_000_000)))
-            finish(SynchronizeStream(stream))
+                    finish(acl.Sleep(chance.randrange(30_000_000)))
+            finish(acl.SynchronizeStream(stream))
             return given, queued
 
         results = [thread.outcome() for thread in [Outcome(runtime, work, number) for number in range(threads)]]
-        finish(SynchronizeDevice())
-        out = finish(MallocHost(8 * size))
-        finish(acl_py.Memcpy(out, 8 * size, shared.buffer, 8 * size, MemcpyKind.DEVICE_TO_HOST))
+        finish(acl.SynchronizeDevice())
+        out = finish(acl.MallocHost(8 * size))
+        finish(acl_py.Memcpy(out, 8 * size, shared.buffer, 8 * size, acl.MemcpyKind.DEVICE_TO_HOST))
         total = sum(given for given, _ in results)
         assert (out.numpy(np.int64) == total).all()
         queued = sum(queued for _, queued in results)
@@ -463,22 +431,22 @@ def test_many_threads_for_a_day_of_simulated_time(seed):
 
 async def _mixed(seed):
     """Tasks that compute and wait for one another; the history is a function of the seed alone."""
-    sim, log, chance = current_simulation(), [], random.Random(seed)
-    events = [await CreateEvent() for _ in range(4)]
+    sim, log, chance = acl.current_simulation(), [], random.Random(seed)
+    events = [await acl.CreateEvent() for _ in range(4)]
     queue = asyncio.Queue(2)
 
     async def task(number):
-        stream = await CreateStream()
+        stream = await acl.CreateStream()
         for _ in range(30):
-            await LaunchKernel(busy(f"k{number}", chance.randrange(1, 50)), 1, (), stream)
-            await RecordEvent(events[number], stream)
-            await StreamWaitEvent(stream, events[chance.randrange(4)])
+            await acl.LaunchKernel(busy(f"k{number}", chance.randrange(1, 50)), 1, (), stream)
+            await acl.RecordEvent(events[number], stream)
+            await acl.StreamWaitEvent(stream, events[chance.randrange(4)])
             if chance.random() < 0.3:
                 await (queue.put(number) if number % 2 else asyncio.sleep(0))
             if number == 0 and not queue.empty():
                 queue.get_nowait()
             if chance.random() < 0.5:
-                await SynchronizeStream(stream)
+                await acl.SynchronizeStream(stream)
             log.append((number, sim.now_ns))
 
     async def drain():
@@ -504,10 +472,10 @@ def test_a_simulation_in_each_of_two_threads_is_as_it_is_alone(uvloop):
 
 def test_a_hang_in_the_loop_of_a_thread_that_is_joined_is_certain():
     async def main():
-        stream, event = await CreateStream(), await CreateEventWithFlag(EventFlag.SYNC)
-        await StreamWaitEvent(stream, event)
-        with pytest.raises(DeadlockError):
-            await SynchronizeStream(stream)
+        stream, event = await acl.CreateStream(), await acl.CreateEventWithFlag(acl.EventFlag.SYNC)
+        await acl.StreamWaitEvent(stream, event)
+        with pytest.raises(acl.DeadlockError):
+            await acl.SynchronizeStream(stream)
         return "told"
 
     told = []
@@ -521,15 +489,15 @@ def test_a_wait_in_the_loop_of_a_foreign_thread_is_refused():
     """to_thread() hands the context variables on, and the simulation with them."""
 
     async def main():
-        await LaunchKernel(A, 1, ())
+        await acl.LaunchKernel(A, 1, ())
         with pytest.raises(RuntimeError, match=r"belongs to that of another: .*run_coroutine_threadsafe"):
-            await asyncio.to_thread(asyncio.run, SynchronizeDevice())
+            await asyncio.to_thread(asyncio.run, acl.SynchronizeDevice())
 
         def ask():
-            return asyncio.run_coroutine_threadsafe(GetDevice(), loop).result()
+            return asyncio.run_coroutine_threadsafe(acl.GetDevice(), loop).result()
 
         loop = asyncio.get_running_loop()
         assert await asyncio.to_thread(ask) == 0
-        await SynchronizeDevice()
+        await acl.SynchronizeDevice()
 
     acl_py.run(main, device="tiny", workers=1)

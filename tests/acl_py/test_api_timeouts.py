@@ -3,41 +3,23 @@
 import pytest
 from histories import busy, refused, tiny
 
-import acl_py
-from acl_py import (
-    AclError,
-    CreateEvent,
-    CreateEventWithFlag,
-    CreateStream,
-    EventFlag,
-    Kind,
-    LaunchKernel,
-    RecordEvent,
-    SetOpWaitTimeOut,
-    StreamAbort,
-    StreamWaitEvent,
-    SynchronizeDeviceWithTimeout,
-    SynchronizeEventWithTimeout,
-    SynchronizeStream,
-    SynchronizeStreamWithTimeout,
-    current_simulation,
-)
+import acl_py as acl
 
 LONG = busy("long", 10_000)
 
 
 async def started():
-    stream, event = await CreateStream(), await CreateEvent()
-    work = await LaunchKernel(LONG, 1, (), stream)
-    await RecordEvent(event, stream)
+    stream, event = await acl.CreateStream(), await acl.CreateEvent()
+    work = await acl.LaunchKernel(LONG, 1, (), stream)
+    await acl.RecordEvent(event, stream)
     return stream, event, work
 
 
 def verbs(stream, event):
     return {
-        "stream": (SynchronizeStreamWithTimeout, stream),
-        "event": (SynchronizeEventWithTimeout, event),
-        "device": (SynchronizeDeviceWithTimeout,),
+        "stream": (acl.SynchronizeStreamWithTimeout, stream),
+        "event": (acl.SynchronizeEventWithTimeout, event),
+        "device": (acl.SynchronizeDeviceWithTimeout,),
     }
 
 
@@ -45,11 +27,11 @@ def verbs(stream, event):
 @pytest.mark.parametrize(("rules", "codes"), [("cuda", (909, 909)), ("acl", (507046, 507047))])
 def test_when_the_time_is_over_the_call_fails_and_the_work_goes_on(which, rules, codes):
     async def main():
-        sim = current_simulation()
+        sim = acl.current_simulation()
         stream, event, work = await started()
         verb, *args = verbs(stream, event)[which]
         begin = sim.now_ns
-        with pytest.raises(AclError, match="has waited 2 ms; the work goes on") as caught:
+        with pytest.raises(acl.AclError, match="has waited 2 ms; the work goes on") as caught:
             await verb(*args, 2)
         assert caught.value.code == codes[which == "event"]
         assert (sim.now_ns - begin, work.done) == (2_000_000 + 300 + 2_000, False)
@@ -57,7 +39,7 @@ def test_when_the_time_is_over_the_call_fails_and_the_work_goes_on(which, rules,
         await verb(*args, 9)
         assert (work.done, sim.now_ns) == (True, work.end_ns + 2_000)
 
-    acl_py.run(main, device="tiny", rules=rules)
+    acl.run(main, device="tiny", rules=rules)
 
 
 @pytest.mark.parametrize("which", ["stream", "event", "device"])
@@ -66,7 +48,7 @@ async def test_minus_one_waits_for_ever_and_others_are_refused(which):
     stream, event, work = await started()
     verb, *args = verbs(stream, event)[which]
     for timeout in (0, -2):
-        with refused(Kind.INVALID_VALUE, f"a time-out of {timeout} ms"):
+        with refused(acl.Kind.INVALID_VALUE, f"a time-out of {timeout} ms"):
             await verb(*args, timeout)
     with pytest.raises(TypeError, match="whole number of milliseconds"):
         await verb(*args, 1.5)
@@ -77,15 +59,15 @@ async def test_minus_one_waits_for_ever_and_others_are_refused(which):
 @tiny(rules="acl")
 async def test_nothing_is_left_of_a_streams_limit():
     """SetOpWaitTimeOut() limits waits of streams: one that is over in time, or aborted, leaves no timer."""
-    sim, aborted = current_simulation(), await CreateStream()
-    stream, event = await CreateStream(), await CreateEventWithFlag(EventFlag.SYNC)
-    await SetOpWaitTimeOut(3_600)
+    sim, aborted = acl.current_simulation(), await acl.CreateStream()
+    stream, event = await acl.CreateStream(), await acl.CreateEventWithFlag(acl.EventFlag.SYNC)
+    await acl.SetOpWaitTimeOut(3_600)
     for each in (stream, aborted):
-        await StreamWaitEvent(each, event)
-        await LaunchKernel(LONG, 1, (), each)
-    await StreamAbort(aborted)
-    await RecordEvent(event)
-    await SynchronizeStream(stream)
+        await acl.StreamWaitEvent(each, event)
+        await acl.LaunchKernel(LONG, 1, (), each)
+    await acl.StreamAbort(aborted)
+    await acl.RecordEvent(event)
+    await acl.SynchronizeStream(stream)
     assert sim.runtime.scheduler.is_empty
     assert sim.now_ns < 20_000_000
 
@@ -93,14 +75,14 @@ async def test_nothing_is_left_of_a_streams_limit():
 @tiny
 async def test_nothing_is_left_of_a_limit():
     """No timer keeps time going, and no waiter stays behind."""
-    sim, (stream, event, work) = current_simulation(), await started()
+    sim, (stream, event, work) = acl.current_simulation(), await started()
     for _ in range(3):
-        with pytest.raises(AclError):
-            await SynchronizeStreamWithTimeout(stream, 1)
+        with pytest.raises(acl.AclError):
+            await acl.SynchronizeStreamWithTimeout(stream, 1)
     assert len(list(sim.runtime.scheduler.subjects())) == 1  # the kernel
     assert not work.waiters
-    await SynchronizeStreamWithTimeout(stream, 1_000)
+    await acl.SynchronizeStreamWithTimeout(stream, 1_000)
     assert sim.runtime.scheduler.is_empty
-    await SynchronizeStream(stream)
+    await acl.SynchronizeStream(stream)
     assert sim.now_ns < 20_000_000
     assert event.done

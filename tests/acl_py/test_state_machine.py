@@ -22,11 +22,11 @@ from hypothesis.stateful import (
 )
 from oracle import CELL, CELLS, Lane, Model, Piece, merge
 
-import acl_py
-from acl_py import AclError, Array, Cost, DeadlockError, In, InOut, Kind, MemcpyKind, Out, faults
+import acl_py as acl
+from acl_py import faults
 
 NBYTES = CELL * CELLS
-ANY = MemcpyKind.DEFAULT
+ANY = acl.MemcpyKind.DEFAULT
 PATIENCE = 4  # calls after the one that doomed the device, until it is reset
 
 small = st.integers(0, 7)
@@ -43,13 +43,13 @@ NUISANCES = (
 well = precondition(lambda self: self.patience > 0)
 
 
-@acl_py.kernel(cost=Cost(us=120))  # so long that what does not wait for it comes first
-def increment(x: InOut):
+@acl.kernel(cost=acl.Cost(us=120))  # so long that what does not wait for it comes first
+def increment(x: acl.InOut):
     x += 1
 
 
-@acl_py.kernel(cost=Cost(flops=5e7))
-def combine(x: In, y: In, out: Out):
+@acl.kernel(cost=acl.Cost(flops=5e7))
+def combine(x: acl.In, y: acl.In, out: acl.Out):
     np.add(x, y, out=out)
 
 
@@ -71,7 +71,7 @@ class Machine(RuleBasedStateMachine):
         self.now_ns = 0
 
     async def open(self):
-        return acl_py.open(device="h200", rules=self.order, workers=1)
+        return acl.open(device="h200", rules=self.order, workers=1)
 
     @initialize()
     def begin(self):
@@ -88,7 +88,7 @@ class Machine(RuleBasedStateMachine):
         self.remove_rules()
         self.compare()
         for piece in self.model.pieces:
-            self.run(acl_py.Free(piece.buffer) if piece.on_device else acl_py.FreeHost(piece.buffer))
+            self.run(acl.Free(piece.buffer) if piece.on_device else acl.FreeHost(piece.buffer))
         assert not self.runtime.memory.leaks()
         self.runner.run(self.sim.close())
         self.runner.close()
@@ -101,7 +101,7 @@ class Machine(RuleBasedStateMachine):
         self.sound = True
         try:
             return self.runner.run(_answer(coroutine))
-        except (AclError, DeadlockError) as error:
+        except (acl.AclError, acl.DeadlockError) as error:
             self.look_for_strikes(before)
             self.judge(error)
             return None
@@ -112,7 +112,7 @@ class Machine(RuleBasedStateMachine):
     def judge(self, error):
         """A failure must say which rule it comes from, and only what has befallen work may be fatal."""
         assert any(name in text for name in self.names for text in _stories(error)), f"no rule is named: {error}"
-        is_fatal = isinstance(error, DeadlockError) or self.runtime.device(0).primary.error is not None
+        is_fatal = isinstance(error, acl.DeadlockError) or self.runtime.device(0).primary.error is not None
         assert self.doomed or not is_fatal, f"nothing was to be lost: {error}"
 
     def look_for_strikes(self, before):
@@ -164,27 +164,27 @@ class Machine(RuleBasedStateMachine):
     @well
     @rule(nonblocking=st.booleans())
     def create_stream(self, nonblocking):
-        if len(self.model.lanes) < 6 and (made := self.run(acl_py.CreateStream(nonblocking=nonblocking))):
+        if len(self.model.lanes) < 6 and (made := self.run(acl.CreateStream(nonblocking=nonblocking))):
             self.model.lanes.append(Lane(made[0], blocking=not nonblocking))
 
     @well
     @rule(n=small)
     def destroy_stream(self, n):
         lane = self.lane(n)
-        if lane.stream is not None and self.run(acl_py.DestroyStream(lane.stream)):
+        if lane.stream is not None and self.run(acl.DestroyStream(lane.stream)):
             self.model.lanes.remove(lane)  # its work goes on, and no other stream waits for that
 
     @well
     @rule()
     def create_event(self):
-        if len(self.events) < 4 and (made := self.run(acl_py.CreateEvent())):
+        if len(self.events) < 4 and (made := self.run(acl.CreateEvent())):
             self.events.append((made[0], {}))
 
     @well
     @rule(on_device=st.booleans())
     def allocate(self, on_device):
         if len(self.model.pieces) < 8:
-            made = self.run(acl_py.Malloc(NBYTES) if on_device else acl_py.MallocHost(NBYTES))
+            made = self.run(acl.Malloc(NBYTES) if on_device else acl.MallocHost(NBYTES))
             if made:
                 self.model.pieces.append(Piece(made[0], on_device))
                 self.fill(0, len(self.model.pieces) - 1, 0, len(self.model.pieces), racy=False)
@@ -196,7 +196,7 @@ class Machine(RuleBasedStateMachine):
         piece = self.piece(n)
         if piece is None:
             return
-        verb = acl_py.Free(piece.buffer) if piece.on_device else acl_py.FreeHost(piece.buffer)
+        verb = acl.Free(piece.buffer) if piece.on_device else acl.FreeHost(piece.buffer)
         done = self.run(verb if turns is None else _cancelled(verb, turns))
         if done == (None,):
             self.model.waited(self.model.total)
@@ -216,7 +216,7 @@ class Machine(RuleBasedStateMachine):
         (x, reads), (y, writes) = source.part(at, count), target.part(to, count)
 
         def verb():
-            copy = acl_py.MemcpyAsync(y, y.nbytes, x, x.nbytes, ANY, lane.stream)
+            copy = acl.MemcpyAsync(y, y.nbytes, x, x.nbytes, ANY, lane.stream)
             return copy if turns is None else _cancelled(copy, turns)
 
         if turns == 0:  # it never begins
@@ -231,7 +231,7 @@ class Machine(RuleBasedStateMachine):
         if source is None or source is target or not (source.on_device or target.on_device):
             return
         (x, reads), (y, writes) = source.part(at, 1), target.part(to, 1)
-        verb = partial(acl_py.Memcpy, y, CELL, x, CELL, ANY)
+        verb = partial(acl.Memcpy, y, CELL, x, CELL, ANY)
         done = self.queue(verb, lane, reads, writes, lambda values: values, racy=racy)
         if done and not (source.on_device and target.on_device):
             self.model.waited(lane.clock)
@@ -242,7 +242,7 @@ class Machine(RuleBasedStateMachine):
         target, lane = self.piece(dst), self.lane(n)
         if target is not None:
             y, writes = target.part(at, CELLS - at)
-            verb = partial(acl_py.MemsetAsync, y, y.nbytes, value, y.nbytes, lane.stream)
+            verb = partial(acl.MemsetAsync, y, y.nbytes, value, y.nbytes, lane.stream)
             self.queue(verb, lane, [], writes, lambda _: [value] * len(writes), racy=racy)
 
     @well
@@ -251,7 +251,7 @@ class Machine(RuleBasedStateMachine):
         target, lane = self.piece(dst), self.lane(n)
         if target is not None:
             x, cells = target.part(at, CELLS - at)
-            verb = partial(increment[1, lane.stream], Array(x, np.uint8))
+            verb = partial(increment[1, lane.stream], acl.Array(x, np.uint8))
             self.queue(verb, lane, cells, cells, lambda values: [value + 1 for value in values], racy=racy)
 
     @well
@@ -261,14 +261,14 @@ class Machine(RuleBasedStateMachine):
         if pieces[0] is None or pieces[2] in pieces[:2]:
             return
         (x, xs), (y, ys), (out, outs) = [piece.part(at, 1) for piece in pieces]
-        verb = partial(combine[64, lane.stream], *[Array(each, np.uint8) for each in (x, y, out)])
+        verb = partial(combine[64, lane.stream], *[acl.Array(each, np.uint8) for each in (x, y, out)])
         self.queue(verb, lane, xs + ys, outs, lambda values: [values[0] + values[1]], racy=racy)
 
     @well
     @rule(n=small)
     def host_function(self, n):
         lane = self.lane(n)
-        verb = partial(acl_py.LaunchHostFunc, lane.stream, self.called_back.append, (1,), us=2)
+        verb = partial(acl.LaunchHostFunc, lane.stream, self.called_back.append, (1,), us=2)
         if self.queue(verb, lane, [], [], list, racy=True):
             self.to_call_back += 1
 
@@ -288,7 +288,7 @@ class Machine(RuleBasedStateMachine):
     def record(self, n, e):
         if self.events:
             lane, e = self.lane(n), e % len(self.events)
-            if self.run(acl_py.RecordEvent(self.events[e][0], lane.stream)):
+            if self.run(acl.RecordEvent(self.events[e][0], lane.stream)):
                 self.model.begin(lane)
                 self.events[e] = (self.events[e][0], dict(lane.clock))
                 self.model.end(lane)
@@ -298,7 +298,7 @@ class Machine(RuleBasedStateMachine):
     def wait(self, n, e):
         if self.events:
             lane, (event, clock) = self.lane(n), self.events[e % len(self.events)]
-            if self.run(acl_py.StreamWaitEvent(lane.stream, event)):
+            if self.run(acl.StreamWaitEvent(lane.stream, event)):
                 self.model.begin(lane)
                 merge(lane.clock, clock)
                 self.model.end(lane)
@@ -307,7 +307,7 @@ class Machine(RuleBasedStateMachine):
     @rule(n=small, turns=few)
     def synchronize_stream(self, n, turns):
         lane = self.lane(n)
-        verb = acl_py.SynchronizeStream(lane.stream)
+        verb = acl.SynchronizeStream(lane.stream)
         if self.run(verb if turns is None else _cancelled(verb, turns)) == (None,):
             self.model.waited(self.model.of_sync(lane))
 
@@ -323,7 +323,7 @@ class Machine(RuleBasedStateMachine):
     def synchronize_event(self, e, turns):
         if self.events:
             event, clock = self.events[e % len(self.events)]
-            verb = acl_py.SynchronizeEvent(event)
+            verb = acl.SynchronizeEvent(event)
             if self.run(verb if turns is None else _cancelled(verb, turns)) == (None,):
                 self.model.waited(clock)
 
@@ -331,7 +331,7 @@ class Machine(RuleBasedStateMachine):
     @rule(n=small, m=small)
     def two_tasks_wait(self, n, m):
         lanes = self.lane(n), self.lane(m)
-        if self.run(_both(*(acl_py.SynchronizeStream(lane.stream) for lane in lanes))):
+        if self.run(_both(*(acl.SynchronizeStream(lane.stream) for lane in lanes))):
             for lane in lanes:
                 self.model.waited(self.model.of_sync(lane))
 
@@ -339,14 +339,14 @@ class Machine(RuleBasedStateMachine):
     @rule(n=small)
     def query(self, n):
         lane = self.lane(n)
-        if self.run(acl_py.StreamQuery(lane.stream)) == (acl_py.Status.COMPLETE,):
+        if self.run(acl.StreamQuery(lane.stream)) == (acl.Status.COMPLETE,):
             self.model.waited(self.model.of_sync(lane))
 
     @well
     @rule()
     def compare(self):
         """What is known is what is there."""
-        if not self.run(acl_py.SynchronizeDevice()):
+        if not self.run(acl.SynchronizeDevice()):
             return
         assert not self.doomed, "the device was lost and nobody is told"
         self.model.waited(self.model.total)
@@ -356,7 +356,7 @@ class Machine(RuleBasedStateMachine):
             seen = np.zeros(NBYTES, np.uint8)
             if not piece.on_device:
                 seen[:] = piece.buffer.numpy()
-            elif not self.run(acl_py.Memcpy(seen, NBYTES, piece.buffer, NBYTES, ANY)) or not self.sound or self.doomed:
+            elif not self.run(acl.Memcpy(seen, NBYTES, piece.buffer, NBYTES, ANY)) or not self.sound or self.doomed:
                 continue
             for i, cell in enumerate(piece.cells):
                 if cell.known:
@@ -374,7 +374,7 @@ class Machine(RuleBasedStateMachine):
     @rule(
         call=st.sampled_from(["*", "Memcpy*", "Launch*", "Synchronize*", "Create*", "Free*", "*Event"]),
         nth=st.integers(1, 4),
-        kind=st.sampled_from([Kind.UNKNOWN, Kind.INVALID_VALUE, Kind.OUT_OF_MEMORY]),
+        kind=st.sampled_from([acl.Kind.UNKNOWN, acl.Kind.INVALID_VALUE, acl.Kind.OUT_OF_MEMORY]),
     )
     def a_call_is_to_fail(self, call, nth, kind):
         self.enforce(faults.fail(call=call, nth=nth, kind=kind))
@@ -404,8 +404,8 @@ class Machine(RuleBasedStateMachine):
     def recover(self):
         """Whoever waits for the device is told; a reset begins anew."""
         self.remove_rules()
-        assert self.run(acl_py.SynchronizeDevice()) is None, "the device was lost and nobody is told"
-        assert self.run(acl_py.ResetDevice(0))
+        assert self.run(acl.SynchronizeDevice()) is None, "the device was lost and nobody is told"
+        assert self.run(acl.ResetDevice(0))
         self.model.reset()
         self.events.clear()
         self.names.clear()
@@ -465,9 +465,9 @@ async def _cancelled(coroutine, turns):
 
 async def _within(stream):
     try:
-        await acl_py.SynchronizeStreamWithTimeout(stream, 1)
-    except AclError as error:
-        if error.kind is not Kind.STREAM_TIMEOUT or "injected" in error.what:
+        await acl.SynchronizeStreamWithTimeout(stream, 1)
+    except acl.AclError as error:
+        if error.kind is not acl.Kind.STREAM_TIMEOUT or "injected" in error.what:
             raise
         return False
     return True

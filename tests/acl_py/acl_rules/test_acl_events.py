@@ -6,89 +6,60 @@ A is what CreateEvent makes, B what CreateEventWithFlag makes, C what CreateEven
 from dataclasses import replace
 
 import pytest
-from histories import busy, history, refused, tiny
+from histories import busy, history, refused, tiny, tiny_acl
 
-import acl_py
-from acl_py import (
-    AclError,
-    CreateEvent,
-    CreateEventExWithFlag,
-    CreateEventWithFlag,
-    CreateStream,
-    CreateStreamWithConfig,
-    DeadlockError,
-    DestroyEvent,
-    EventElapsedTime,
-    EventFlag,
-    GetEventAvailNum,
-    GetEventTimestamp,
-    HostWork,
-    Kind,
-    LaunchKernel,
-    QueryEventStatus,
-    QueryEventWaitStatus,
-    RecordEvent,
-    ResetEvent,
-    Status,
-    StreamFlag,
-    StreamWaitEvent,
-    SynchronizeDevice,
-    SynchronizeEvent,
-    SynchronizeStream,
-    current_simulation,
-)
+import acl_py as acl
 from device_model.profile import load
 
 A, B = busy("A", 10), busy("B", 10)
-acl = tiny(rules="acl")
-SYNC, TIMED = EventFlag.SYNC, EventFlag.SYNC | EventFlag.TIME_LINE
+SYNC, TIMED = acl.EventFlag.SYNC, acl.EventFlag.SYNC | acl.EventFlag.TIME_LINE
 
 
 async def make(class_, flag=TIMED):
     if class_ == "A":
-        return await CreateEvent()
-    return await (CreateEventWithFlag if class_ == "B" else CreateEventExWithFlag)(flag)
+        return await acl.CreateEvent()
+    return await (acl.CreateEventWithFlag if class_ == "B" else acl.CreateEventExWithFlag)(flag)
 
 
 # --- a wait before any record
 
 
-@acl
+@tiny_acl
 async def test_a_wait_before_any_record_is_an_error_for_class_a():
-    stream, event = await CreateStream(), await CreateEvent()
-    with refused(Kind.WAIT_WITHOUT_RECORD, event.made, "record it first") as caught:
-        await StreamWaitEvent(stream, event)
+    stream, event = await acl.CreateStream(), await acl.CreateEvent()
+    with refused(acl.Kind.WAIT_WITHOUT_RECORD, event.made, "record it first") as caught:
+        await acl.StreamWaitEvent(stream, event)
     assert caught.value.code == 107000
 
 
-@acl
+@tiny_acl
 async def test_a_wait_before_any_record_waits_for_a_future_one_with_class_b():
-    sim, a, b, event = current_simulation(), await CreateStream(), await CreateStream(), await make("B")
+    sim, a, b, event = acl.current_simulation(), await acl.CreateStream(), await acl.CreateStream(), await make("B")
     begin = sim.now_ns
-    await StreamWaitEvent(b, event)
-    await LaunchKernel(B, 1, (), b)
-    await LaunchKernel(A, 1, (), a)
-    await RecordEvent(event, a)
-    await SynchronizeDevice()
+    await acl.StreamWaitEvent(b, event)
+    await acl.LaunchKernel(B, 1, (), b)
+    await acl.LaunchKernel(A, 1, (), a)
+    await acl.RecordEvent(event, a)
+    await acl.SynchronizeDevice()
     assert history(sim, begin) == [("A", 3_000, 13_000), ("B", 13_000, 23_000)]
 
 
-@acl
+@tiny_acl
 async def test_a_wait_without_a_future_record_is_a_deadlock_with_class_b():
-    stream, event = await CreateStream(), await make("B")
-    await StreamWaitEvent(stream, event)
-    await LaunchKernel(B, 1, (), stream)
-    with pytest.raises(DeadlockError, match="SynchronizeStream"):
-        await SynchronizeStream(stream)
+    stream, event = await acl.CreateStream(), await make("B")
+    await acl.StreamWaitEvent(stream, event)
+    await acl.LaunchKernel(B, 1, (), stream)
+    with pytest.raises(acl.DeadlockError, match="SynchronizeStream"):
+        await acl.SynchronizeStream(stream)
 
 
-@acl
+@tiny_acl
 async def test_a_wait_before_any_record_has_no_effect_with_class_c():
-    sim, stream, event = current_simulation(), await CreateStream(), await make("C")
+    sim, stream, event = acl.current_simulation(), await acl.CreateStream(), await make("C")
     begin = sim.now_ns
-    await StreamWaitEvent(stream, event)
-    await LaunchKernel(B, 1, (), stream)
-    await SynchronizeStream(stream)
+    await acl.StreamWaitEvent(stream, event)
+    await acl.LaunchKernel(B, 1, (), stream)
+    await acl.SynchronizeStream(stream)
     assert history(sim, begin) == [("B", 2_000, 12_000)]
 
 
@@ -96,178 +67,188 @@ async def test_a_wait_before_any_record_has_no_effect_with_class_c():
 
 
 @pytest.mark.parametrize("class_", "ABC")
-@acl
+@tiny_acl
 async def test_a_wait_after_a_record_that_is_complete_passes(class_):
-    sim, a, b, event = current_simulation(), await CreateStream(), await CreateStream(), await make(class_)
-    await RecordEvent(event, a)
-    await SynchronizeStream(a)
+    sim, a, b, event = acl.current_simulation(), await acl.CreateStream(), await acl.CreateStream(), await make(class_)
+    await acl.RecordEvent(event, a)
+    await acl.SynchronizeStream(a)
     begin = sim.now_ns
-    await StreamWaitEvent(b, event)
-    await LaunchKernel(B, 1, (), b)
-    await SynchronizeDevice()
+    await acl.StreamWaitEvent(b, event)
+    await acl.LaunchKernel(B, 1, (), b)
+    await acl.SynchronizeDevice()
     assert history(sim, begin) == [("B", 2_000, 12_000)]
 
 
 @pytest.mark.parametrize("class_", "ABC")
-@acl
+@tiny_acl
 async def test_a_wait_holds_back_all_later_work_of_its_stream_and_several_may_wait(class_):
-    sim, a, b, c = current_simulation(), await CreateStream(), await CreateStream(), await CreateStream()
+    sim, a, b, c = (
+        acl.current_simulation(),
+        await acl.CreateStream(),
+        await acl.CreateStream(),
+        await acl.CreateStream(),
+    )
     event = await make(class_)
     begin = sim.now_ns
-    await LaunchKernel(A, 1, (), a)
-    await RecordEvent(event, a)
+    await acl.LaunchKernel(A, 1, (), a)
+    await acl.RecordEvent(event, a)
     for stream in (b, c):
-        await StreamWaitEvent(stream, event)
-        await LaunchKernel(B, 1, (), stream)
-    await LaunchKernel(B, 1, (), b)
-    await SynchronizeDevice()
+        await acl.StreamWaitEvent(stream, event)
+        await acl.LaunchKernel(B, 1, (), stream)
+    await acl.LaunchKernel(B, 1, (), b)
+    await acl.SynchronizeDevice()
     assert history(sim, begin) == [
         ("A", 1_000, 11_000), ("B", 11_000, 21_000), ("B", 11_000, 21_000), ("B", 21_000, 31_000),
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize("class_", "ABC")
-@acl
+@tiny_acl
 async def test_a_wait_on_the_stream_that_recorded_passes(class_):
-    sim, stream, event = current_simulation(), await CreateStream(), await make(class_)
+    sim, stream, event = acl.current_simulation(), await acl.CreateStream(), await make(class_)
     begin = sim.now_ns
-    await LaunchKernel(A, 1, (), stream)
-    await RecordEvent(event, stream)
-    await StreamWaitEvent(stream, event)
-    await LaunchKernel(B, 1, (), stream)
-    await SynchronizeStream(stream)
+    await acl.LaunchKernel(A, 1, (), stream)
+    await acl.RecordEvent(event, stream)
+    await acl.StreamWaitEvent(stream, event)
+    await acl.LaunchKernel(B, 1, (), stream)
+    await acl.SynchronizeStream(stream)
     assert history(sim, begin) == [("A", 1_000, 11_000), ("B", 11_000, 21_000)]
 
 
 @pytest.mark.parametrize("class_", "AC")
-@acl
+@tiny_acl
 async def test_recorded_again_the_last_record_counts_and_earlier_waits_keep_theirs(class_):
-    sim, a, b, c = current_simulation(), await CreateStream(), await CreateStream(), await CreateStream()
+    sim, a, b, c = (
+        acl.current_simulation(),
+        await acl.CreateStream(),
+        await acl.CreateStream(),
+        await acl.CreateStream(),
+    )
     event = await make(class_)
     begin = sim.now_ns
-    await LaunchKernel(A, 1, (), a)
-    await RecordEvent(event, a)
-    await StreamWaitEvent(b, event)
-    await LaunchKernel(A, 1, (), a)
-    await RecordEvent(event, a)
-    await StreamWaitEvent(c, event)
-    await LaunchKernel(B, 1, (), b)
-    await LaunchKernel(B, 1, (), c)
-    await SynchronizeDevice()
+    await acl.LaunchKernel(A, 1, (), a)
+    await acl.RecordEvent(event, a)
+    await acl.StreamWaitEvent(b, event)
+    await acl.LaunchKernel(A, 1, (), a)
+    await acl.RecordEvent(event, a)
+    await acl.StreamWaitEvent(c, event)
+    await acl.LaunchKernel(B, 1, (), b)
+    await acl.LaunchKernel(B, 1, (), c)
+    await acl.SynchronizeDevice()
     assert history(sim, begin) == [
         ("A", 1_000, 11_000), ("A", 11_000, 21_000), ("B", 11_000, 21_000), ("B", 21_000, 31_000),
     ]  # fmt: skip
 
 
-@acl
+@tiny_acl
 async def test_recorded_again_without_a_reset_a_wait_passes_on_the_stale_flag_of_class_b():
-    sim, a, b, event = current_simulation(), await CreateStream(), await CreateStream(), await make("B")
-    await RecordEvent(event, a)
-    await SynchronizeStream(a)
+    sim, a, b, event = acl.current_simulation(), await acl.CreateStream(), await acl.CreateStream(), await make("B")
+    await acl.RecordEvent(event, a)
+    await acl.SynchronizeStream(a)
     begin = sim.now_ns
-    await LaunchKernel(A, 1, (), a)
-    await RecordEvent(event, a)  # the flag is set already
-    await StreamWaitEvent(b, event)
-    await LaunchKernel(B, 1, (), b)
-    await SynchronizeDevice()
+    await acl.LaunchKernel(A, 1, (), a)
+    await acl.RecordEvent(event, a)  # the flag is set already
+    await acl.StreamWaitEvent(b, event)
+    await acl.LaunchKernel(B, 1, (), b)
+    await acl.SynchronizeDevice()
     assert history(sim, begin) == [("A", 1_000, 11_000), ("B", 4_000, 14_000)]
 
 
-@acl
+@tiny_acl
 async def test_a_reset_behind_the_wait_makes_class_b_good_for_another_round():
-    sim, a, b, event = current_simulation(), await CreateStream(), await CreateStream(), await make("B")
+    sim, a, b, event = acl.current_simulation(), await acl.CreateStream(), await acl.CreateStream(), await make("B")
     begin = sim.now_ns
     for _ in range(2):
-        await LaunchKernel(A, 1, (), a)
-        await RecordEvent(event, a)
-        await StreamWaitEvent(b, event)
-        await ResetEvent(event, b)
-        await LaunchKernel(B, 1, (), b)
-    await SynchronizeDevice()
+        await acl.LaunchKernel(A, 1, (), a)
+        await acl.RecordEvent(event, a)
+        await acl.StreamWaitEvent(b, event)
+        await acl.ResetEvent(event, b)
+        await acl.LaunchKernel(B, 1, (), b)
+    await acl.SynchronizeDevice()
     assert history(sim, begin) == [
         ("A", 1_000, 11_000), ("A", 11_000, 21_000), ("B", 11_000, 21_000), ("B", 21_000, 31_000),
     ]  # fmt: skip
 
 
-@acl
+@tiny_acl
 async def test_with_two_waiters_an_early_reset_makes_the_other_wait_for_ever_with_class_b():
-    a, b, c = await CreateStream(), await CreateStream(), await CreateStream()
+    a, b, c = await acl.CreateStream(), await acl.CreateStream(), await acl.CreateStream()
     event = await make("B")
-    await RecordEvent(event, a)
-    await StreamWaitEvent(b, event)
-    await ResetEvent(event, b)
-    await StreamWaitEvent(c, event)
-    await SynchronizeStream(b)
-    with pytest.raises(DeadlockError):
-        await SynchronizeStream(c)
+    await acl.RecordEvent(event, a)
+    await acl.StreamWaitEvent(b, event)
+    await acl.ResetEvent(event, b)
+    await acl.StreamWaitEvent(c, event)
+    await acl.SynchronizeStream(b)
+    with pytest.raises(acl.DeadlockError):
+        await acl.SynchronizeStream(c)
 
 
 # --- reset and queries
 
 
-@acl
+@tiny_acl
 async def test_reset_of_class_a_is_accepted_and_does_nothing():
-    a, b, event = await CreateStream(), await CreateStream(), await make("A")
-    await RecordEvent(event, a)
-    await StreamWaitEvent(b, event)
-    await ResetEvent(event, b)
-    await StreamWaitEvent(b, event)
-    await SynchronizeDevice()
+    a, b, event = await acl.CreateStream(), await acl.CreateStream(), await make("A")
+    await acl.RecordEvent(event, a)
+    await acl.StreamWaitEvent(b, event)
+    await acl.ResetEvent(event, b)
+    await acl.StreamWaitEvent(b, event)
+    await acl.SynchronizeDevice()
 
 
-@acl
+@tiny_acl
 async def test_reset_and_the_wait_status_are_not_supported_for_class_c():
     event = await make("C")
-    for verb, text in ((ResetEvent, "has no flag"), (QueryEventWaitStatus, "does not count its waits")):
-        with refused(Kind.NOT_SUPPORTED, event.made, text) as caught:
+    for verb, text in ((acl.ResetEvent, "has no flag"), (acl.QueryEventWaitStatus, "does not count its waits")):
+        with refused(acl.Kind.NOT_SUPPORTED, event.made, text) as caught:
             await verb(event)
         assert caught.value.code == 207000
 
 
 @pytest.mark.parametrize("class_", "AB")
-@acl
+@tiny_acl
 async def test_the_wait_status_tells_of_waits_that_are_not_over(class_):
-    a, b, event = await CreateStream(), await CreateStream(), await make(class_)
-    assert await QueryEventWaitStatus(event) is Status.COMPLETE
-    await LaunchKernel(busy("long", 100), 1, (), a)
-    await RecordEvent(event, a)
-    await StreamWaitEvent(b, event)
-    assert await QueryEventWaitStatus(event) is Status.NOT_READY
-    await SynchronizeDevice()
-    assert await QueryEventWaitStatus(event) is Status.COMPLETE
+    a, b, event = await acl.CreateStream(), await acl.CreateStream(), await make(class_)
+    assert await acl.QueryEventWaitStatus(event) is acl.Status.COMPLETE
+    await acl.LaunchKernel(busy("long", 100), 1, (), a)
+    await acl.RecordEvent(event, a)
+    await acl.StreamWaitEvent(b, event)
+    assert await acl.QueryEventWaitStatus(event) is acl.Status.NOT_READY
+    await acl.SynchronizeDevice()
+    assert await acl.QueryEventWaitStatus(event) is acl.Status.COMPLETE
 
 
 @pytest.mark.parametrize(
-    ("class_", "status"), [("A", Status.NOT_READY), ("B", Status.NOT_READY), ("C", Status.COMPLETE)]
+    ("class_", "status"), [("A", acl.Status.NOT_READY), ("B", acl.Status.NOT_READY), ("C", acl.Status.COMPLETE)]
 )
-@acl
+@tiny_acl
 async def test_the_status_of_an_event_never_recorded(class_, status):
     event = await make(class_)
-    begin = current_simulation().now_ns
+    begin = acl.current_simulation().now_ns
     try:
-        assert await QueryEventStatus(event) is status
-    except DeadlockError:  # a poll that nothing can end
-        assert status is Status.NOT_READY
-    assert current_simulation().now_ns - begin == 700
+        assert await acl.QueryEventStatus(event) is status
+    except acl.DeadlockError:  # a poll that nothing can end
+        assert status is acl.Status.NOT_READY
+    assert acl.current_simulation().now_ns - begin == 700
 
 
 @pytest.mark.parametrize("class_", "ABC")
-@acl
+@tiny_acl
 async def test_the_status_follows_the_last_record(class_):
-    stream, event = await CreateStream(), await make(class_)
-    await LaunchKernel(A, 1, (), stream)
-    await RecordEvent(event, stream)
-    assert await QueryEventStatus(event) is Status.NOT_READY
-    await SynchronizeEvent(event)
-    assert await QueryEventStatus(event) is Status.COMPLETE
+    stream, event = await acl.CreateStream(), await make(class_)
+    await acl.LaunchKernel(A, 1, (), stream)
+    await acl.RecordEvent(event, stream)
+    assert await acl.QueryEventStatus(event) is acl.Status.NOT_READY
+    await acl.SynchronizeEvent(event)
+    assert await acl.QueryEventStatus(event) is acl.Status.COMPLETE
 
 
 @pytest.mark.parametrize("class_", "ABC")
-@acl
+@tiny_acl
 async def test_synchronizing_with_an_event_never_recorded_returns_at_once(class_):
-    sim, event = current_simulation(), await make(class_)
+    sim, event = acl.current_simulation(), await make(class_)
     begin = sim.now_ns
-    await SynchronizeEvent(event)
+    await acl.SynchronizeEvent(event)
     assert sim.now_ns - begin == 300
 
 
@@ -275,60 +256,60 @@ async def test_synchronizing_with_an_event_never_recorded_returns_at_once(class_
 
 
 @pytest.mark.parametrize("class_", "AC")
-@acl
+@tiny_acl
 async def test_on_a_persistent_stream_classes_a_and_c_are_not_supported(class_):
-    stream, event = await CreateStreamWithConfig(0, StreamFlag.PERSISTENT), await make(class_)
+    stream, event = await acl.CreateStreamWithConfig(0, acl.StreamFlag.PERSISTENT), await make(class_)
     for verb, args in (
-        (RecordEvent, (event, stream)), (StreamWaitEvent, (stream, event)), (ResetEvent, (event, stream)),
+        (acl.RecordEvent, (event, stream)), (acl.StreamWaitEvent, (stream, event)), (acl.ResetEvent, (event, stream)),
     ):  # fmt: skip
-        with refused(Kind.NOT_SUPPORTED, event.made, "CreateEventWithFlag"):
+        with refused(acl.Kind.NOT_SUPPORTED, event.made, "CreateEventWithFlag"):
             await verb(*args)
 
 
-@acl
+@tiny_acl
 async def test_on_a_persistent_stream_class_b_is_good():
-    stream, event = await CreateStreamWithConfig(0, StreamFlag.PERSISTENT), await make("B")
-    await RecordEvent(event, stream)
-    await StreamWaitEvent(stream, event)
-    await ResetEvent(event, stream)
+    stream, event = await acl.CreateStreamWithConfig(0, acl.StreamFlag.PERSISTENT), await make("B")
+    await acl.RecordEvent(event, stream)
+    await acl.StreamWaitEvent(stream, event)
+    await acl.ResetEvent(event, stream)
 
 
 # --- times
 
 
 @pytest.mark.parametrize("class_", "ABC")
-@acl
+@tiny_acl
 async def test_elapsed_time_in_milliseconds(class_):
-    stream, start, end = await CreateStream(), await make(class_), await make(class_)
-    await RecordEvent(start, stream)
-    await LaunchKernel(busy("long", 2_000), 1, (), stream)
-    await RecordEvent(end, stream)
-    await SynchronizeStream(stream)
-    assert await EventElapsedTime(start, end) == pytest.approx(2.001)
-    assert await EventElapsedTime(end, start) == pytest.approx(-2.001)
-    assert await GetEventTimestamp(end) - await GetEventTimestamp(start) == 2_001
+    stream, start, end = await acl.CreateStream(), await make(class_), await make(class_)
+    await acl.RecordEvent(start, stream)
+    await acl.LaunchKernel(busy("long", 2_000), 1, (), stream)
+    await acl.RecordEvent(end, stream)
+    await acl.SynchronizeStream(stream)
+    assert await acl.EventElapsedTime(start, end) == pytest.approx(2.001)
+    assert await acl.EventElapsedTime(end, start) == pytest.approx(-2.001)
+    assert await acl.GetEventTimestamp(end) - await acl.GetEventTimestamp(start) == 2_001
 
 
 @pytest.mark.parametrize("class_", "BC")
-@acl
+@tiny_acl
 async def test_elapsed_time_needs_time_line(class_):
     event = await make(class_, SYNC)
-    await RecordEvent(event)
-    with pytest.raises(AclError) as caught:
-        await EventElapsedTime(event, event)
+    await acl.RecordEvent(event)
+    with pytest.raises(acl.AclError) as caught:
+        await acl.EventElapsedTime(event, event)
     assert (caught.value.code, "TIME_LINE" in str(caught.value)) == (107006, True)
 
 
-@acl
+@tiny_acl
 async def test_elapsed_time_of_what_was_never_recorded_and_of_what_is_pending():
-    event = await CreateEvent()
-    with pytest.raises(AclError) as caught:
-        await EventElapsedTime(event, event)
+    event = await acl.CreateEvent()
+    with pytest.raises(acl.AclError) as caught:
+        await acl.EventElapsedTime(event, event)
     assert caught.value.code == 507000
-    await LaunchKernel(A, 1)
-    await RecordEvent(event)
-    with pytest.raises(AclError) as caught:
-        await EventElapsedTime(event, event)
+    await acl.LaunchKernel(A, 1)
+    await acl.RecordEvent(event)
+    with pytest.raises(acl.AclError) as caught:
+        await acl.EventElapsedTime(event, event)
     assert caught.value.code == 107006
 
 
@@ -336,83 +317,88 @@ async def test_elapsed_time_of_what_was_never_recorded_and_of_what_is_pending():
 
 
 @pytest.mark.parametrize("class_", "BC")
-@acl
+@tiny_acl
 async def test_without_sync_an_event_cannot_be_waited_for_nor_reset(class_):
-    stream, event = await CreateStream(), await make(class_, EventFlag.TIME_LINE)
-    await RecordEvent(event, stream)
-    for verb, args in ((StreamWaitEvent, (stream, event)), (ResetEvent, (event, stream))):
-        with pytest.raises(AclError) as caught:
+    stream, event = await acl.CreateStream(), await make(class_, acl.EventFlag.TIME_LINE)
+    await acl.RecordEvent(event, stream)
+    for verb, args in ((acl.StreamWaitEvent, (stream, event)), (acl.ResetEvent, (event, stream))):
+        with pytest.raises(acl.AclError) as caught:
             await verb(*args)
         assert caught.value.code == 207000
 
 
-@acl
+@tiny_acl
 async def test_flags_that_no_host_can_use():
-    with refused(Kind.INVALID_VALUE, "0x10"):
-        await CreateEventWithFlag(EventFlag.DEVICE_USE_ONLY)
-    with refused(Kind.INVALID_VALUE, "0x0"):
-        await CreateEventExWithFlag(0)
-    with refused(Kind.NOT_SUPPORTED, "IPC"):
-        await CreateEventExWithFlag(EventFlag.IPC)
-    for flag in (EventFlag.IPC, EventFlag.EXTERNAL):
-        with refused(Kind.INVALID_VALUE, "alone"):
-            await CreateEventWithFlag(EventFlag.SYNC | flag)
-    with refused(Kind.INVALID_VALUE, "CreateEventWithFlag"):
-        await CreateEventExWithFlag(EventFlag.EXTERNAL)
+    with refused(acl.Kind.INVALID_VALUE, "0x10"):
+        await acl.CreateEventWithFlag(acl.EventFlag.DEVICE_USE_ONLY)
+    with refused(acl.Kind.INVALID_VALUE, "0x0"):
+        await acl.CreateEventExWithFlag(0)
+    with refused(acl.Kind.NOT_SUPPORTED, "IPC"):
+        await acl.CreateEventExWithFlag(acl.EventFlag.IPC)
+    for flag in (acl.EventFlag.IPC, acl.EventFlag.EXTERNAL):
+        with refused(acl.Kind.INVALID_VALUE, "alone"):
+            await acl.CreateEventWithFlag(acl.EventFlag.SYNC | flag)
+    with refused(acl.Kind.INVALID_VALUE, "CreateEventWithFlag"):
+        await acl.CreateEventExWithFlag(acl.EventFlag.EXTERNAL)
 
 
-@acl
+@tiny_acl
 async def test_an_external_event_is_for_streams_and_not_for_the_host():
-    sim, a, b, event = current_simulation(), await CreateStream(), await CreateStream(), await make("B", 0x20)
+    sim, a, b, event = (
+        acl.current_simulation(),
+        await acl.CreateStream(),
+        await acl.CreateStream(),
+        await make("B", 0x20),
+    )
     begin = sim.now_ns
-    await LaunchKernel(A, 1, (), a)
-    await RecordEvent(event, a)
-    await StreamWaitEvent(b, event)
-    await LaunchKernel(B, 1, (), b)
-    for verb in (SynchronizeEvent, QueryEventStatus, QueryEventWaitStatus):
-        with refused(Kind.NOT_SUPPORTED, event.made, "EXTERNAL"):
+    await acl.LaunchKernel(A, 1, (), a)
+    await acl.RecordEvent(event, a)
+    await acl.StreamWaitEvent(b, event)
+    await acl.LaunchKernel(B, 1, (), b)
+    for verb in (acl.SynchronizeEvent, acl.QueryEventStatus, acl.QueryEventWaitStatus):
+        with refused(acl.Kind.NOT_SUPPORTED, event.made, "EXTERNAL"):
             await verb(event)
-    await SynchronizeDevice()
+    await acl.SynchronizeDevice()
     assert history(sim, begin) == [("A", 1_000, 11_000), ("B", 11_000, 21_000)]
 
 
 @pytest.mark.parametrize("class_", "ABC")
-@acl
+@tiny_acl
 async def test_destroying_an_event_before_its_record_is_over_does_not_wait(class_):
-    sim, a, b, event = current_simulation(), await CreateStream(), await CreateStream(), await make(class_)
+    sim, a, b, event = acl.current_simulation(), await acl.CreateStream(), await acl.CreateStream(), await make(class_)
     begin = sim.now_ns
-    await LaunchKernel(A, 1, (), a)
-    await RecordEvent(event, a)
-    await StreamWaitEvent(b, event)
-    await DestroyEvent(event)
+    await acl.LaunchKernel(A, 1, (), a)
+    await acl.RecordEvent(event, a)
+    await acl.StreamWaitEvent(b, event)
+    await acl.DestroyEvent(event)
     assert sim.now_ns - begin == 4_000
-    await LaunchKernel(B, 1, (), b)
-    await SynchronizeDevice()
+    await acl.LaunchKernel(B, 1, (), b)
+    await acl.SynchronizeDevice()
     assert history(sim, begin) == [("A", 1_000, 11_000), ("B", 11_000, 21_000)]
 
 
 @tiny(rules="cuda")
 async def test_cuda_has_one_class_of_events():
-    for verb in (CreateEventWithFlag, CreateEventExWithFlag):
-        with refused(Kind.NOT_SUPPORTED, "use CreateEvent(), or rules='acl'"):
+    for verb in (acl.CreateEventWithFlag, acl.CreateEventExWithFlag):
+        with refused(acl.Kind.NOT_SUPPORTED, "use CreateEvent(), or rules='acl'"):
             await verb(SYNC)
-    event = await CreateEvent()
-    for verb in (ResetEvent, QueryEventWaitStatus):
-        with refused(Kind.NOT_SUPPORTED):
+    event = await acl.CreateEvent()
+    for verb in (acl.ResetEvent, acl.QueryEventWaitStatus):
+        with refused(acl.Kind.NOT_SUPPORTED):
             await verb(event)
 
 
-@acl
+@tiny_acl
 async def test_the_vendors_example_of_event_status_0_0_1():
     """Asked before the record, while its stream waits for a kernel, and after the synchronisation."""
-    stream, event = await CreateStream(), await CreateEvent()
-    await LaunchKernel(busy("long", 1_000), 1, (), stream)
-    statuses = [await QueryEventStatus(event)]
-    await RecordEvent(event, stream)
-    statuses.append(await QueryEventStatus(event))
-    await SynchronizeStream(stream)
-    statuses.append(await QueryEventStatus(event))
-    assert statuses == [Status.NOT_READY, Status.NOT_READY, Status.COMPLETE]
+    stream, event = await acl.CreateStream(), await acl.CreateEvent()
+    await acl.LaunchKernel(busy("long", 1_000), 1, (), stream)
+    statuses = [await acl.QueryEventStatus(event)]
+    await acl.RecordEvent(event, stream)
+    statuses.append(await acl.QueryEventStatus(event))
+    await acl.SynchronizeStream(stream)
+    statuses.append(await acl.QueryEventStatus(event))
+    assert statuses == [acl.Status.NOT_READY, acl.Status.NOT_READY, acl.Status.COMPLETE]
 
 
 def few_events(limit):
@@ -425,32 +411,32 @@ def test_class_b_holds_an_id_while_it_lives():
     async def main():
         first = await make("B")
         await make("B")
-        with refused(Kind.NO_EVENT_LEFT, "all 2 events") as caught:
+        with refused(acl.Kind.NO_EVENT_LEFT, "all 2 events") as caught:
             await make("B")
         assert caught.value.code == 207007
-        assert await GetEventAvailNum() == 0
-        await DestroyEvent(first)
-        assert await GetEventAvailNum() == 1
+        assert await acl.GetEventAvailNum() == 0
+        await acl.DestroyEvent(first)
+        assert await acl.GetEventAvailNum() == 1
         await make("B")
 
-    acl_py.run(main, device=few_events(2), rules="acl")
+    acl.run(main, device=few_events(2), rules="acl")
 
 
 @pytest.mark.parametrize("class_", "AC")
 def test_a_record_waits_while_no_event_id_is_left(class_):
     async def main():
-        sim, stream = current_simulation(), await CreateStream()
+        sim, stream = acl.current_simulation(), await acl.CreateStream()
         events = [await make(class_) for _ in range(3)]  # making them takes no id
         begin = sim.now_ns
         for event in events[:2]:
-            await LaunchKernel(A, 1, (), stream)
-            await RecordEvent(event, stream)
+            await acl.LaunchKernel(A, 1, (), stream)
+            await acl.RecordEvent(event, stream)
         assert sim.now_ns - begin == 4_000
-        await RecordEvent(events[2], stream)
+        await acl.RecordEvent(events[2], stream)
         assert sim.now_ns - begin == 12_000  # the first kernel is over, and so the first record
-        await SynchronizeDevice()
-        await HostWork(1)
+        await acl.SynchronizeDevice()
+        await acl.HostWork(1)
         for event in events[:2]:  # all ids are back
-            await RecordEvent(event, stream)
+            await acl.RecordEvent(event, stream)
 
-    acl_py.run(main, device=few_events(2), rules="acl")
+    acl.run(main, device=few_events(2), rules="acl")

@@ -2,210 +2,184 @@
 
 import numpy as np
 import pytest
-from histories import busy, history, refused, tiny
+from histories import busy, history, refused, tiny, tiny_acl
 
-import acl_py
-from acl_py import (
-    AclError,
-    Array,
-    CreateEvent,
-    CreateEventWithFlag,
-    CreateStream,
-    EventFlag,
-    FailureMode,
-    GetLastError,
-    InOut,
-    Kind,
-    LaunchKernel,
-    Malloc,
-    Memcpy,
-    MemcpyKind,
-    Memset,
-    PeekAtLastError,
-    RecordEvent,
-    SetExceptionInfoCallback,
-    SetOpExecuteTimeOut,
-    SetOpWaitTimeOut,
-    SetStreamFailureMode,
-    StreamWaitEvent,
-    SynchronizeDevice,
-    SynchronizeEvent,
-    SynchronizeStream,
-    current_simulation,
-)
-
-acl = tiny(rules="acl")
+import acl_py as acl
 
 
-@acl_py.kernel(cost=acl_py.Cost(us=10))
+@acl.kernel(cost=acl.Cost(us=10))
 def broken():
     raise ZeroDivisionError("a bug")
 
 
-@acl_py.kernel(cost=acl_py.Cost(us=10))
-def set_two(out: InOut):
+@acl.kernel(cost=acl.Cost(us=10))
+def set_two(out: acl.InOut):
     out[:] = 2
 
 
 async def failure(verb, *args):
-    with pytest.raises(AclError) as caught:
+    with pytest.raises(acl.AclError) as caught:
         await verb(*args)
     return caught.value
 
 
-@acl
+@tiny_acl
 async def test_a_stream_goes_on_after_a_failure_and_tells_of_it_at_the_next_synchronisation():
-    sim, stream = current_simulation(), await CreateStream()
+    sim, stream = acl.current_simulation(), await acl.CreateStream()
     begin = sim.now_ns
-    await LaunchKernel(broken, 1, (), stream)
-    await LaunchKernel(busy("A", 10), 1, (), stream)
-    error = await failure(SynchronizeStream, stream)
-    assert (error.kind, error.code) == (Kind.LAUNCH_FAILURE, 507035)
+    await acl.LaunchKernel(broken, 1, (), stream)
+    await acl.LaunchKernel(busy("A", 10), 1, (), stream)
+    error = await failure(acl.SynchronizeStream, stream)
+    assert (error.kind, error.code) == (acl.Kind.LAUNCH_FAILURE, 507035)
     assert ("broken on stream 1 submitted at" in str(error), "a bug" in str(error)) == (True, True)
     assert isinstance(error.__cause__, ZeroDivisionError)
     assert [name for name, *_ in history(sim, begin)] == ["broken", "A"]
-    await SynchronizeStream(stream)  # told once
-    await LaunchKernel(busy("A", 10), 1, (), stream)
-    await SynchronizeStream(stream)
+    await acl.SynchronizeStream(stream)  # told once
+    await acl.LaunchKernel(busy("A", 10), 1, (), stream)
+    await acl.SynchronizeStream(stream)
 
 
 @pytest.mark.parametrize("how", ["device", "event"])
-@acl
+@tiny_acl
 async def test_other_synchronisations_that_touch_the_stream_tell_of_it_too(how):
-    stream, event = await CreateStream(), await CreateEvent()
-    await LaunchKernel(broken, 1, (), stream)
-    await RecordEvent(event, stream)
-    error = await (failure(SynchronizeDevice) if how == "device" else failure(SynchronizeEvent, event))
+    stream, event = await acl.CreateStream(), await acl.CreateEvent()
+    await acl.LaunchKernel(broken, 1, (), stream)
+    await acl.RecordEvent(event, stream)
+    error = await (failure(acl.SynchronizeDevice) if how == "device" else failure(acl.SynchronizeEvent, event))
     assert error.code == 507035
-    await SynchronizeStream(stream)
+    await acl.SynchronizeStream(stream)
 
 
-@acl
+@tiny_acl
 async def test_another_stream_does_not_notice():
-    a, b = await CreateStream(), await CreateStream()
-    await LaunchKernel(broken, 1, (), a)
-    await LaunchKernel(busy("A", 100), 1, (), b)
-    await SynchronizeStream(b)
-    assert (await failure(SynchronizeStream, a)).code == 507035
+    a, b = await acl.CreateStream(), await acl.CreateStream()
+    await acl.LaunchKernel(broken, 1, (), a)
+    await acl.LaunchKernel(busy("A", 100), 1, (), b)
+    await acl.SynchronizeStream(b)
+    assert (await failure(acl.SynchronizeStream, a)).code == 507035
 
 
-@acl
+@tiny_acl
 async def test_who_awaits_the_operation_itself_is_told_and_so_is_the_stream():
-    stream = await CreateStream()
-    work = await LaunchKernel(broken, 1, (), stream)
+    stream = await acl.CreateStream()
+    work = await acl.LaunchKernel(broken, 1, (), stream)
 
     async def wait():
         await work
 
     assert (await failure(wait)).code == 507035
-    assert (await failure(SynchronizeStream, stream)).code == 507035
+    assert (await failure(acl.SynchronizeStream, stream)).code == 507035
 
 
-@pytest.mark.parametrize(("mode", "result"), [(FailureMode.CONTINUE, 2), (FailureMode.STOP, 1)])
-@acl
+@pytest.mark.parametrize(("mode", "result"), [(acl.FailureMode.CONTINUE, 2), (acl.FailureMode.STOP, 1)])
+@tiny_acl
 async def test_the_vendors_example_of_failure_modes(mode, result):
     """A kernel fails between one that sets 1 and one that sets 2: 2 when the stream goes on, 1 when it stops."""
-    stream, device, out = await CreateStream(), await Malloc(64), np.zeros(64, np.uint8)
-    await Memset(device, 64, 1, 64)
-    await SetStreamFailureMode(stream, mode)
-    await LaunchKernel(broken, 1, (), stream)
-    await LaunchKernel(set_two, 1, (Array(device, np.uint8),), stream)
-    assert (await failure(SynchronizeStream, stream)).code == 507035
-    if mode is FailureMode.CONTINUE:
-        await Memcpy(out, 64, device, 64, MemcpyKind.DEVICE_TO_HOST)
+    stream, device, out = await acl.CreateStream(), await acl.Malloc(64), np.zeros(64, np.uint8)
+    await acl.Memset(device, 64, 1, 64)
+    await acl.SetStreamFailureMode(stream, mode)
+    await acl.LaunchKernel(broken, 1, (), stream)
+    await acl.LaunchKernel(set_two, 1, (acl.Array(device, np.uint8),), stream)
+    assert (await failure(acl.SynchronizeStream, stream)).code == 507035
+    if mode is acl.FailureMode.CONTINUE:
+        await acl.Memcpy(out, 64, device, 64, acl.MemcpyKind.DEVICE_TO_HOST)
         assert set(out) == {result}
     else:
         assert set(bytes(device.allocation.view)) == {result}
 
 
-@acl
+@tiny_acl
 async def test_a_stream_that_stops_takes_its_whole_context_with_it():
-    a, b = await CreateStream(), await CreateStream()
-    await SetStreamFailureMode(a, FailureMode.STOP)
-    await LaunchKernel(broken, 1, (), a)
-    later = await LaunchKernel(busy("long", 100), 1, (), a)
-    for verb, args in ((SynchronizeStream, (a,)), (SynchronizeStream, (a,)), (LaunchKernel, (set_two, 1, (), b))):
+    a, b = await acl.CreateStream(), await acl.CreateStream()
+    await acl.SetStreamFailureMode(a, acl.FailureMode.STOP)
+    await acl.LaunchKernel(broken, 1, (), a)
+    later = await acl.LaunchKernel(busy("long", 100), 1, (), a)
+    for verb, args in (
+        (acl.SynchronizeStream, (a,)),
+        (acl.SynchronizeStream, (a,)),
+        (acl.LaunchKernel, (set_two, 1, (), b)),
+    ):
         assert (await failure(verb, *args)).code == 507035
-    assert later.error is None or later.error.kind is Kind.LAUNCH_FAILURE
+    assert later.error is None or later.error.kind is acl.Kind.LAUNCH_FAILURE
 
 
-@acl
+@tiny_acl
 async def test_stopping_cannot_be_taken_back():
-    stream = await CreateStream()
-    await SetStreamFailureMode(stream, FailureMode.STOP)
-    await SetStreamFailureMode(stream, FailureMode.STOP)
-    with refused(Kind.NOT_SUPPORTED, "cannot be taken back") as caught:
-        await SetStreamFailureMode(stream, FailureMode.CONTINUE)
+    stream = await acl.CreateStream()
+    await acl.SetStreamFailureMode(stream, acl.FailureMode.STOP)
+    await acl.SetStreamFailureMode(stream, acl.FailureMode.STOP)
+    with refused(acl.Kind.NOT_SUPPORTED, "cannot be taken back") as caught:
+        await acl.SetStreamFailureMode(stream, acl.FailureMode.CONTINUE)
     assert caught.value.code == 207000
-    with refused(Kind.INVALID_VALUE, "failure mode 2"):
-        await SetStreamFailureMode(stream, 2)
+    with refused(acl.Kind.INVALID_VALUE, "failure mode 2"):
+        await acl.SetStreamFailureMode(stream, 2)
 
 
-@acl
+@tiny_acl
 async def test_the_last_error_is_kept_until_it_is_read_and_the_last_one_counts():
-    stream = await CreateStream()
-    assert await PeekAtLastError() == 0
-    await LaunchKernel(broken, 1, (), stream)
-    assert await PeekAtLastError() == 0  # nobody knows yet
-    await failure(SynchronizeStream, stream)
-    assert [await PeekAtLastError(), await PeekAtLastError()] == [507035, 507035]
-    await failure(StreamWaitEvent, stream, await CreateEvent())
-    assert [await GetLastError(), await GetLastError()] == [107000, 0]
+    stream = await acl.CreateStream()
+    assert await acl.PeekAtLastError() == 0
+    await acl.LaunchKernel(broken, 1, (), stream)
+    assert await acl.PeekAtLastError() == 0  # nobody knows yet
+    await failure(acl.SynchronizeStream, stream)
+    assert [await acl.PeekAtLastError(), await acl.PeekAtLastError()] == [507035, 507035]
+    await failure(acl.StreamWaitEvent, stream, await acl.CreateEvent())
+    assert [await acl.GetLastError(), await acl.GetLastError()] == [107000, 0]
 
 
-@acl
+@tiny_acl
 async def test_an_exception_callback_is_told_of_each_failed_task_and_the_last_one_set_counts():
-    told, stream = [], await CreateStream()
-    await SetExceptionInfoCallback(lambda info: told.append("first"))
-    await SetExceptionInfoCallback(told.append)
-    work = await LaunchKernel(broken, 1, (), stream)
-    await failure(SynchronizeStream, stream)
+    told, stream = [], await acl.CreateStream()
+    await acl.SetExceptionInfoCallback(lambda info: told.append("first"))
+    await acl.SetExceptionInfoCallback(told.append)
+    work = await acl.LaunchKernel(broken, 1, (), stream)
+    await failure(acl.SynchronizeStream, stream)
     (info,) = told
     assert (info.op, info.stream, info.device, info.code) == (work, stream, 0, 507035)
     assert "a bug" in info.what
-    await SetExceptionInfoCallback(None)
-    await LaunchKernel(broken, 1, (), stream)
-    await failure(SynchronizeStream, stream)
+    await acl.SetExceptionInfoCallback(None)
+    await acl.LaunchKernel(broken, 1, (), stream)
+    await failure(acl.SynchronizeStream, stream)
     assert len(told) == 1
 
 
-@acl
+@tiny_acl
 async def test_a_wait_that_takes_too_long_shows_at_the_next_synchronisation():
-    sim, stream = current_simulation(), await CreateStream()
-    event = await CreateEventWithFlag(EventFlag.SYNC)
-    await SetOpWaitTimeOut(2)
+    sim, stream = acl.current_simulation(), await acl.CreateStream()
+    event = await acl.CreateEventWithFlag(acl.EventFlag.SYNC)
+    await acl.SetOpWaitTimeOut(2)
     begin = sim.now_ns
-    await StreamWaitEvent(stream, event)
-    work = await LaunchKernel(busy("A", 10), 1, (), stream)
-    error = await failure(SynchronizeStream, stream)
-    assert (error.kind, error.code) == (Kind.OP_WAIT_TIMEOUT, 107020)
+    await acl.StreamWaitEvent(stream, event)
+    work = await acl.LaunchKernel(busy("A", 10), 1, (), stream)
+    error = await failure(acl.SynchronizeStream, stream)
+    assert (error.kind, error.code) == (acl.Kind.OP_WAIT_TIMEOUT, 107020)
     assert (f"waited 2 s for {event.name}" in str(error), work.done) == (True, True)
     assert sim.now_ns - begin == pytest.approx(2e9, abs=20_000)
 
 
-@acl
+@tiny_acl
 async def test_the_limit_is_for_waits_queued_afterwards_and_starts_with_the_wait():
-    sim, a, b = current_simulation(), await CreateStream(), await CreateStream()
-    event = await CreateEvent()
-    await LaunchKernel(busy("long", 1_500_000), 1, (), a)
-    await RecordEvent(event, a)
-    await SetOpWaitTimeOut(1)
-    await LaunchKernel(busy("before", 1_000_000), 1, (), b)  # the wait begins a second later
-    await StreamWaitEvent(b, event)
-    await SynchronizeStream(b)
-    await SetOpWaitTimeOut(0)
+    sim, a, b = acl.current_simulation(), await acl.CreateStream(), await acl.CreateStream()
+    event = await acl.CreateEvent()
+    await acl.LaunchKernel(busy("long", 1_500_000), 1, (), a)
+    await acl.RecordEvent(event, a)
+    await acl.SetOpWaitTimeOut(1)
+    await acl.LaunchKernel(busy("before", 1_000_000), 1, (), b)  # the wait begins a second later
+    await acl.StreamWaitEvent(b, event)
+    await acl.SynchronizeStream(b)
+    await acl.SetOpWaitTimeOut(0)
     assert sim.now_ns == pytest.approx(1.5e9, abs=50_000)
 
 
-@acl
+@tiny_acl
 async def test_a_kernel_that_runs_too_long_fails_after_that_time():
-    sim, stream = current_simulation(), await CreateStream()
-    await SetOpExecuteTimeOut(1)
+    sim, stream = acl.current_simulation(), await acl.CreateStream()
+    await acl.SetOpExecuteTimeOut(1)
     begin = sim.now_ns
-    await LaunchKernel(busy("endless", 5_000_000), 1, (), stream)
-    await LaunchKernel(busy("short", 10), 1, (), stream)
-    error = await failure(SynchronizeStream, stream)
-    assert (error.kind, error.code) == (Kind.OP_EXECUTE_TIMEOUT, 507034)
+    await acl.LaunchKernel(busy("endless", 5_000_000), 1, (), stream)
+    await acl.LaunchKernel(busy("short", 10), 1, (), stream)
+    error = await failure(acl.SynchronizeStream, stream)
+    assert (error.kind, error.code) == (acl.Kind.OP_EXECUTE_TIMEOUT, 507034)
     ends = [(name, end) for name, _, end in history(sim, begin)]
     assert ends == [("endless", 1_000_001_000), ("short", 1_000_011_000)]
 
@@ -213,7 +187,7 @@ async def test_a_kernel_that_runs_too_long_fails_after_that_time():
 @tiny(rules="cuda")
 async def test_cuda_has_no_such_switches():
     for verb, args in (
-        (SetStreamFailureMode, (None, 1)), (SetOpWaitTimeOut, (1,)), (SetOpExecuteTimeOut, (1,)),
+        (acl.SetStreamFailureMode, (None, 1)), (acl.SetOpWaitTimeOut, (1,)), (acl.SetOpExecuteTimeOut, (1,)),
     ):  # fmt: skip
-        with refused(Kind.NOT_SUPPORTED, "the whole context's"):
+        with refused(acl.Kind.NOT_SUPPORTED, "the whole context's"):
             await verb(*args)

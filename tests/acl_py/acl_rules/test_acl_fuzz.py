@@ -8,34 +8,7 @@ from histories import busy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import acl_py
-from acl_py import (
-    AclError,
-    CreateEvent,
-    CreateEventExWithFlag,
-    CreateEventWithFlag,
-    CreateNotify,
-    CreateStream,
-    DeadlockError,
-    EventFlag,
-    LaunchKernel,
-    Malloc,
-    MallocHost,
-    MemcpyAsync,
-    MemcpyKind,
-    Memset,
-    RecordEvent,
-    RecordNotify,
-    ResetEvent,
-    StreamAbort,
-    StreamWaitEvent,
-    SynchronizeDevice,
-    SynchronizeStreamWithTimeout,
-    ValueWait,
-    ValueWrite,
-    WaitAndResetNotify,
-    current_simulation,
-)
+import acl_py as acl
 
 STREAMS, EVENTS = 3, 3
 WORK = [busy("short", 3), busy("long", 400)]
@@ -57,48 +30,48 @@ STEP = st.one_of(
 
 
 def copy(dst, src, stream):
-    return MemcpyAsync(dst, 32, src, 32, MemcpyKind.DEFAULT, stream)
+    return acl.MemcpyAsync(dst, 32, src, 32, acl.MemcpyKind.DEFAULT, stream)
 
 
 async def play(steps):
     """The codes of the calls; at the end everything is aborted, and nothing may be left."""
-    sim = current_simulation()
+    sim = acl.current_simulation()
     device = sim.runtime.device(0)
-    streams = [await CreateStream() for _ in range(STREAMS)]
-    flags = EventFlag.SYNC | EventFlag.TIME_LINE
-    events = [await CreateEvent(), await CreateEventWithFlag(flags), await CreateEventExWithFlag(flags)]
-    notify, word, host = await CreateNotify(), await Malloc(64), await MallocHost(64)
-    await Memset(word, 64, 0, 64)
+    streams = [await acl.CreateStream() for _ in range(STREAMS)]
+    flags = acl.EventFlag.SYNC | acl.EventFlag.TIME_LINE
+    events = [await acl.CreateEvent(), await acl.CreateEventWithFlag(flags), await acl.CreateEventExWithFlag(flags)]
+    notify, word, host = await acl.CreateNotify(), await acl.Malloc(64), await acl.MallocHost(64)
+    await acl.Memset(word, 64, 0, 64)
     verbs = {
-        "launch": lambda s, k: LaunchKernel(WORK[k], 1, (), streams[s]),
+        "launch": lambda s, k: acl.LaunchKernel(WORK[k], 1, (), streams[s]),
         "copy": lambda s, up: copy(*((word + 32, host) if up else (host, word + 32)), streams[s]),
-        "record": lambda s, e: RecordEvent(events[e], streams[s]),
-        "wait": lambda s, e: StreamWaitEvent(streams[s], events[e]),
-        "reset": lambda s, e: ResetEvent(events[e], streams[s]),
-        "notify": lambda s: RecordNotify(notify, streams[s]),
-        "await_notify": lambda s: WaitAndResetNotify(notify, streams[s]),
-        "write": lambda s, v: ValueWrite(word, v, 0, streams[s]),
-        "await_word": lambda s, v: ValueWait(word, v, 1, streams[s]),
-        "abort": lambda s: StreamAbort(streams[s]),
-        "sync": lambda s: SynchronizeStreamWithTimeout(streams[s], 1),
+        "record": lambda s, e: acl.RecordEvent(events[e], streams[s]),
+        "wait": lambda s, e: acl.StreamWaitEvent(streams[s], events[e]),
+        "reset": lambda s, e: acl.ResetEvent(events[e], streams[s]),
+        "notify": lambda s: acl.RecordNotify(notify, streams[s]),
+        "await_notify": lambda s: acl.WaitAndResetNotify(notify, streams[s]),
+        "write": lambda s, v: acl.ValueWrite(word, v, 0, streams[s]),
+        "await_word": lambda s, v: acl.ValueWait(word, v, 1, streams[s]),
+        "abort": lambda s: acl.StreamAbort(streams[s]),
+        "sync": lambda s: acl.SynchronizeStreamWithTimeout(streams[s], 1),
     }  # fmt: skip
     codes = []
     for name, *args in steps:
         try:
             await verbs[name](*args)
             codes.append(0)
-        except AclError as error:
+        except acl.AclError as error:
             codes.append(error.code)
-        except DeadlockError as error:
+        except acl.DeadlockError as error:
             codes.append(f"dead after {len(error.chain)} links")
     for each in streams:
-        await StreamAbort(each)
+        await acl.StreamAbort(each)
         assert each.idle
         assert not each.steps
-    with suppress(AclError):  # told of the aborts
-        await SynchronizeDevice()
-    await acl_py.HostWork(1_000_000)  # what ran when it was aborted has left its engine
-    await SynchronizeDevice()
+    with suppress(acl.AclError):  # told of the aborts
+        await acl.SynchronizeDevice()
+    await acl.HostWork(1_000_000)  # what ran when it was aborted has left its engine
+    await acl.SynchronizeDevice()
     assert sim.runtime.unfinished() == []
     assert sim.runtime.scheduler.is_empty
     assert device.event_ids.free == device.event_ids.limit - 1  # class B holds one while it lives
@@ -112,14 +85,14 @@ async def play(steps):
         [],
     )
     assert (device.h2d.ready_heads, device.d2h.ready_heads) == (0, 0)
-    after = await LaunchKernel(WORK[0], 1, (), streams[0])
+    after = await acl.LaunchKernel(WORK[0], 1, (), streams[0])
     await after
     return codes, [(op.name, op.stream, op.start_ns, op.end_ns) for op in sim.trace.ops]
 
 
 def check(steps):
     def run():
-        return acl_py.run(lambda: play(steps), device="tiny", rules="acl", workers=1)
+        return acl.run(lambda: play(steps), device="tiny", rules="acl", workers=1)
 
     assert run() == run()
 

@@ -5,13 +5,12 @@ import threading
 
 import pytest
 
-import acl_py
-from acl_py import CreateStream, HostThread, HostWork, LaunchKernel, Sleep, Status, StreamQuery, SynchronizeStream
+import acl_py as acl
 from device_model.completions import Completion
 
 
 def _busy(us):
-    return acl_py.kernel(lambda: None, cost=acl_py.Cost(us=us))
+    return acl.kernel(lambda: None, cost=acl.Cost(us=us))
 
 
 @pytest.fixture
@@ -20,8 +19,8 @@ def simulate(run):
 
     def simulate(program, streams, **options):
         async def main():
-            async with acl_py.simulate(device="tiny", **options) as sim:
-                made = [await CreateStream() for _ in range(streams)]
+            async with acl.simulate(device="tiny", **options) as sim:
+                made = [await acl.CreateStream() for _ in range(streams)]
                 start, log = sim.now_ns, []
                 await program(sim, lambda who: log.append((who, sim.now_ns - start)), *made)
                 return log
@@ -34,8 +33,8 @@ def simulate(run):
 async def _repeat(note, who, stream, us, times):
     kernel = _busy(us)
     for _ in range(times):
-        await LaunchKernel(kernel, 1, (), stream)
-        await SynchronizeStream(stream)
+        await acl.LaunchKernel(kernel, 1, (), stream)
+        await acl.SynchronizeStream(stream)
         note(who)
 
 
@@ -70,7 +69,7 @@ def test_token_through_a_chain_of_tasks_is_not_overtaken(simulate, length):
 
         async def end():
             await queues[-1].get()
-            await LaunchKernel(_busy(10), 1, (), last)
+            await acl.LaunchKernel(_busy(10), 1, (), last)
             note("L")
 
         await asyncio.gather(begin(), _repeat(note, "O", o, 14, 1), *(link(n) for n in range(length)), end())
@@ -82,8 +81,8 @@ def test_token_through_a_chain_of_tasks_is_not_overtaken(simulate, length):
 def test_poll_moves_time_by_its_cost_only(simulate, turns):
     async def program(sim, note, w, p):
         async def poller():
-            await LaunchKernel(_busy(48.5), 1, (), p)
-            while await StreamQuery(p) is Status.NOT_READY:
+            await acl.LaunchKernel(_busy(48.5), 1, (), p)
+            while await acl.StreamQuery(p) is acl.Status.NOT_READY:
                 for _ in range(turns):
                     await asyncio.sleep(0)
             note("P")
@@ -99,7 +98,7 @@ def test_sync_on_an_idle_stream_lets_others_run(simulate):
 
         async def looper():
             while not done:
-                await SynchronizeStream(idle)
+                await acl.SynchronizeStream(idle)
             note("looper")
 
         async def other():
@@ -114,11 +113,11 @@ def test_sync_on_an_idle_stream_lets_others_run(simulate):
 def test_host_work_keeps_the_host_and_sleep_does_not(simulate):
     async def program(sim, note, stream):
         async def worker():
-            await HostWork(5)
+            await acl.HostWork(5)
             note("worked")
 
         async def sleeper():
-            await Sleep(50)
+            await acl.Sleep(50)
             note("slept")
 
         await asyncio.gather(_repeat(note, "A", stream, 10, 1), worker(), sleeper())
@@ -129,13 +128,13 @@ def test_host_work_keeps_the_host_and_sleep_does_not(simulate):
 
 def test_cancelling_a_waiter_leaves_the_work(simulate):
     async def program(sim, note, a, b):
-        await LaunchKernel(_busy(1000), 1, (), a)
-        waiter = asyncio.create_task(SynchronizeStream(a))
+        await acl.LaunchKernel(_busy(1000), 1, (), a)
+        waiter = asyncio.create_task(acl.SynchronizeStream(a))
         await asyncio.sleep(0)
         await _repeat(note, "B", b, 100, 1)
         waiter.cancel()
         await asyncio.wait([waiter])
-        await SynchronizeStream(a)
+        await acl.SynchronizeStream(a)
         note("A")
 
     assert simulate(program, 2) == [("B", 104_300), ("A", 1_003_000)]
@@ -144,7 +143,7 @@ def test_cancelling_a_waiter_leaves_the_work(simulate):
 def test_held_time_waits_for_a_thread(simulate):
     async def program(sim, note, h, o):
         async def holder():
-            await HostThread(threading.Event().wait, 0.02)
+            await acl.HostThread(threading.Event().wait, 0.02)
             await _repeat(note, "H", h, 1, 1)
 
         await asyncio.gather(_repeat(note, "O", o, 30, 1), holder())
@@ -178,7 +177,7 @@ def test_full_queue_makes_the_host_wait(simulate):
 
         async def submitter():
             for _ in range(18):
-                await LaunchKernel(kernel, 1, (), stream)
+                await acl.LaunchKernel(kernel, 1, (), stream)
             note("queued")
 
         await asyncio.gather(submitter(), _repeat(note, "B", other, 10, 1))
@@ -190,10 +189,10 @@ def test_hang_is_an_error_in_every_waiter(simulate):
     async def program(sim, note, a, b):
         for stream in (a, b):
             stream.wait(Completion())  # of something that no one will ever do
-            await LaunchKernel(_busy(1), 1, (), stream)
-        first, second = await asyncio.gather(SynchronizeStream(a), SynchronizeStream(b), return_exceptions=True)
-        assert isinstance(first, acl_py.DeadlockError)
-        assert isinstance(second, acl_py.DeadlockError)
+            await acl.LaunchKernel(_busy(1), 1, (), stream)
+        first, second = await asyncio.gather(acl.SynchronizeStream(a), acl.SynchronizeStream(b), return_exceptions=True)
+        assert isinstance(first, acl.DeadlockError)
+        assert isinstance(second, acl.DeadlockError)
         assert first is not second
         assert "SynchronizeStream" in str(first)
         note("hung")
@@ -204,13 +203,13 @@ def test_hang_is_an_error_in_every_waiter(simulate):
 def test_poll_for_ever_is_a_hang_too(simulate):
     async def program(sim, note, stream):
         stream.wait(Completion())
-        await LaunchKernel(_busy(1), 1, (), stream)
+        await acl.LaunchKernel(_busy(1), 1, (), stream)
 
         async def poll():
-            while await StreamQuery(stream) is Status.NOT_READY:
+            while await acl.StreamQuery(stream) is acl.Status.NOT_READY:
                 pass
 
-        with pytest.raises(acl_py.DeadlockError, match="StreamQuery"):
+        with pytest.raises(acl.DeadlockError, match="StreamQuery"):
             await poll()
         note("hung")
 
@@ -219,8 +218,8 @@ def test_poll_for_ever_is_a_hang_too(simulate):
 
 def test_two_simulations_in_one_loop(run):
     async def one(who, us, log):
-        async with acl_py.simulate(device="tiny") as sim:
-            stream = await CreateStream()
+        async with acl.simulate(device="tiny") as sim:
+            stream = await acl.CreateStream()
             await _repeat(lambda who: log.append((who, sim.now_ns)), who, stream, us, 2)
 
     async def main():
@@ -234,12 +233,12 @@ def test_two_simulations_in_one_loop(run):
 @pytest.mark.parametrize("uvloop", [False, True])
 def test_run_takes_the_same_times_again_and_again(uvloop):
     async def main():
-        a, b = await CreateStream(), await CreateStream()
+        a, b = await acl.CreateStream(), await acl.CreateStream()
         log = []
         await asyncio.gather(_repeat(log.append, "A", a, 10, 3), _repeat(log.append, "B", b, 15, 3))
         return log
 
-    assert [acl_py.run(main, device="tiny", uvloop=uvloop) for _ in range(2)] == [["A", "B", "A", "B", "A", "B"]] * 2
+    assert [acl.run(main, device="tiny", uvloop=uvloop) for _ in range(2)] == [["A", "B", "A", "B", "A", "B"]] * 2
 
 
 def test_opened_in_one_task_and_used_in_others_as_in_a_notebook(run):
@@ -247,7 +246,7 @@ def test_opened_in_one_task_and_used_in_others_as_in_a_notebook(run):
         return await asyncio.create_task(coroutine)
 
     async def begin():
-        return acl_py.open(device="tiny")
+        return acl.open(device="tiny")
 
     async def use(sim, stream):
         await _repeat(lambda who: None, "A", stream, 10, 1)
@@ -255,7 +254,7 @@ def test_opened_in_one_task_and_used_in_others_as_in_a_notebook(run):
 
     async def main():
         sim = await cell(begin())
-        stream = await cell(CreateStream())
+        stream = await cell(acl.CreateStream())
         times = [await cell(use(sim, stream)) for _ in range(2)]
         await cell(sim.close())
         return times

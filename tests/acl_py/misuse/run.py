@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from histories import state
 
-import acl_py
-from acl_py import AclError, LaunchKernel, ResetDevice, SetDevice, SynchronizeDevice, current_simulation
+import acl_py as acl
 from acl_py.runtime.scopes import scope_var
 from tests.acl_py.misuse.cases import NAMES, PRELUDE, work
 
@@ -33,7 +32,7 @@ async def _execute(text, names, after=0):
 
 def run(case):
     async def main():
-        sim, names = current_simulation(), dict(NAMES)
+        sim, names = acl.current_simulation(), dict(NAMES)
         await _execute(PRELUDE, names)
         lines = PRELUDE.count("\n")
         await _execute("\n".join(case.before), names, lines)
@@ -45,7 +44,7 @@ def run(case):
         unchanged = state(sim) == before
         return Outcome(error, unchanged, await _is_usable(sim, error))
 
-    return acl_py.run(main, device="tiny", rules=case.rules, workers=1)
+    return acl.run(main, device="tiny", rules=case.rules, workers=1)
 
 
 async def _is_usable(sim, error):
@@ -53,11 +52,11 @@ async def _is_usable(sim, error):
     runtime = sim.runtime
     if runtime.closed is not None:
         return True  # the case was about the end
-    if isinstance(error, AclError) and scope_var.get().context.error is not None:
+    if isinstance(error, acl.AclError) and scope_var.get().context.error is not None:
         runtime.device(0).uses = 1
-        await ResetDevice(0)
-        await SetDevice(0)
+        await acl.ResetDevice(0)
+        await acl.SetDevice(0)
     begin = len(sim.trace.ops)
-    await LaunchKernel(work, 1)
-    await SynchronizeDevice()
+    await acl.LaunchKernel(work, 1)
+    await acl.SynchronizeDevice()
     return len(sim.trace.ops) > begin

@@ -4,11 +4,11 @@ import asyncio
 
 import numpy as np
 import pytest
+from histories import D2H, H2D
 
 import acl_py
 from acl_py import Cost, MemcpyKind
 
-H2D, D2H = MemcpyKind.HOST_TO_DEVICE, MemcpyKind.DEVICE_TO_HOST
 SIZE = 10_000
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from acl_py import Array, Malloc, Memset, SynchronizeDevice, asc, simulate
+import acl_py as acl
+from acl_py import asc
 from acl_py.trace import chrome, pipes
 
 DEVICE = "ascend910b1"
@@ -40,12 +41,12 @@ def double(x: asc.In, y: asc.Out, tiles: int):
 
 async def traced(*launches, **options):
     """The simulation, after a launch of each (blocks, tiles)."""
-    async with simulate(**{"device": DEVICE, "rules": "cuda", "instructions": 10_000} | options) as sim:
+    async with acl.simulate(**{"device": DEVICE, "rules": "cuda", "instructions": 10_000} | options) as sim:
         for blocks, tiles in launches:
-            x, y = [Array(await Malloc(2 * TILE * blocks * tiles), np.float16) for _ in range(2)]
-            await Memset(x.buffer, x.nbytes, 0, x.nbytes)
+            x, y = [acl.Array(await acl.Malloc(2 * TILE * blocks * tiles), np.float16) for _ in range(2)]
+            await acl.Memset(x.buffer, x.nbytes, 0, x.nbytes)
             await double[blocks](x, y, tiles)
-            await SynchronizeDevice()
+            await acl.SynchronizeDevice()
     return sim
 
 
@@ -177,10 +178,10 @@ async def test_a_core_and_a_launch_can_be_chosen():
         for _ in range(times + asc.GetBlockIdx()):
             asc.Duplicate(tile, 0.0, TILE)
 
-    async with simulate(device=DEVICE, instructions=100) as sim:
+    async with acl.simulate(device=DEVICE, instructions=100) as sim:
         for times in (1, 5):
             await uneven[2](times)
-        await SynchronizeDevice()
+        await acl.SynchronizeDevice()
     assert pipes.lanes(sim.trace) == pipes.lanes(sim.trace, operation=1, core="AIV 0")
     pictures = [pipes.lanes(sim.trace, operation=op, core=core) for op in (0, 1) for core in ("AIV 0", "AIV 1")]
     assert [text.count("Duplicate") for text in pictures] == [1, 2, 5, 6]

@@ -4,44 +4,20 @@ from linecache import getline
 from pathlib import Path
 
 import numpy as np
+from histories import D2D, D2H, H2D
 
-from acl_py import (
-    Array,
-    Cost,
-    CreateEvent,
-    CreateStream,
-    Free,
-    HostWork,
-    InOut,
-    LaunchHostFunc,
-    LaunchKernel,
-    Malloc,
-    MallocHost,
-    Memcpy,
-    MemcpyAsync,
-    MemcpyKind,
-    MemsetAsync,
-    RecordEvent,
-    SetDevice,
-    Sleep,
-    StreamWaitEvent,
-    SynchronizeDevice,
-    SynchronizeStream,
-    faults,
-    kernel,
-    simulate,
-)
+import acl_py as acl
+from acl_py import faults
 
-H2D, D2H, D2D = MemcpyKind.HOST_TO_DEVICE, MemcpyKind.DEVICE_TO_HOST, MemcpyKind.DEVICE_TO_DEVICE
 SIZE = 4096
 
 
-@kernel(cost=Cost(us=10))
-def double(x: InOut):
+@acl.kernel(cost=acl.Cost(us=10))
+def double(x: acl.InOut):
     x *= 2
 
 
-@kernel(cost=Cost(us=3))
+@acl.kernel(cost=acl.Cost(us=3))
 def nothing():
     pass
 
@@ -55,19 +31,19 @@ def call_history(sim):
 
 
 async def buffers():
-    return await MallocHost(SIZE), await Malloc(SIZE)
+    return await acl.MallocHost(SIZE), await acl.Malloc(SIZE)
 
 
 async def test_a_pipeline_in_one_stream_is_recorded_whole():
-    async with simulate(device="tiny") as sim:
-        stream = await CreateStream()
+    async with acl.simulate(device="tiny") as sim:
+        stream = await acl.CreateStream()
         host, device = await buffers()
         start = sim.now_ns
         assert start == 2_010  # a stream, a little pinned memory, device memory
-        await MemcpyAsync(device, SIZE, host, SIZE, H2D, stream)
-        await LaunchKernel(double, 4, [Array(device, np.int32)], stream)
-        await MemcpyAsync(host, SIZE, device, SIZE, D2H, stream)
-        await SynchronizeStream(stream)
+        await acl.MemcpyAsync(device, SIZE, host, SIZE, H2D, stream)
+        await acl.LaunchKernel(double, 4, [acl.Array(device, np.int32)], stream)
+        await acl.MemcpyAsync(host, SIZE, device, SIZE, D2H, stream)
+        await acl.SynchronizeStream(stream)
     assert [op[:8] for op in sim.trace.ops] == [
         # name, kind, stream, engine, queued, start, end, bytes
         ("h2d", "h2d", "stream 1", "H2D", 3_010, 3_010, 7_106, SIZE),
@@ -83,13 +59,13 @@ async def test_a_pipeline_in_one_stream_is_recorded_whole():
 
 
 async def test_a_wait_orders_two_streams():
-    async with simulate(device="tiny") as sim:
-        one, other, event = await CreateStream(), await CreateStream(), await CreateEvent()
+    async with acl.simulate(device="tiny") as sim:
+        one, other, event = await acl.CreateStream(), await acl.CreateStream(), await acl.CreateEvent()
         await double_nothing(one)
-        await RecordEvent(event, one)
-        await StreamWaitEvent(other, event)
+        await acl.RecordEvent(event, one)
+        await acl.StreamWaitEvent(other, event)
         await double_nothing(other)
-        await SynchronizeDevice()
+        await acl.SynchronizeDevice()
     assert history(sim) == [
         ("nothing", "stream 1", 4_000, 7_000),
         ("nothing", "stream 1", 7_000, 10_000),
@@ -100,29 +76,29 @@ async def test_a_wait_orders_two_streams():
 
 async def double_nothing(stream):
     for _ in range(2):
-        await LaunchKernel(nothing, 1, (), stream)
+        await acl.LaunchKernel(nothing, 1, (), stream)
 
 
 async def test_operations_come_in_the_order_of_their_ends():
-    async with simulate(device="tiny") as sim:
-        one, other = await CreateStream(), await CreateStream()
-        device = await Malloc(SIZE)
-        await LaunchKernel(double, 1, [device], one)
-        await LaunchKernel(nothing, 1, (), other)
-        await SynchronizeDevice()
+    async with acl.simulate(device="tiny") as sim:
+        one, other = await acl.CreateStream(), await acl.CreateStream()
+        device = await acl.Malloc(SIZE)
+        await acl.LaunchKernel(double, 1, [device], one)
+        await acl.LaunchKernel(nothing, 1, (), other)
+        await acl.SynchronizeDevice()
     assert history(sim) == [("nothing", "stream 2", 5_000, 8_000), ("double", "stream 1", 4_000, 14_000)]
 
 
 async def test_every_kind_of_operation_has_its_engine():
-    async with simulate(device="tiny") as sim:
+    async with acl.simulate(device="tiny") as sim:
         host, device = await buffers()
-        await MemcpyAsync(device, SIZE, host, SIZE, H2D)
-        await MemcpyAsync(device[:8], 8, device[8:16], 8, D2D)
-        await MemsetAsync(device, SIZE, 0, SIZE)
-        await LaunchKernel(nothing, 1)
-        await LaunchHostFunc(None, int)
-        await MemcpyAsync(host, SIZE, device, SIZE, D2H)
-        await SynchronizeDevice()
+        await acl.MemcpyAsync(device, SIZE, host, SIZE, H2D)
+        await acl.MemcpyAsync(device[:8], 8, device[8:16], 8, D2D)
+        await acl.MemsetAsync(device, SIZE, 0, SIZE)
+        await acl.LaunchKernel(nothing, 1)
+        await acl.LaunchHostFunc(None, int)
+        await acl.MemcpyAsync(host, SIZE, device, SIZE, D2H)
+        await acl.SynchronizeDevice()
     assert [(op.name, op.kind, op.engine, op.bytes) for op in sim.trace.ops] == [
         ("h2d", "h2d", "H2D", SIZE),
         ("d2d", "d2d", "cores", 8),
@@ -135,10 +111,10 @@ async def test_every_kind_of_operation_has_its_engine():
 
 async def test_a_pageable_copy_is_recorded_as_the_chunks_it_is_staged_in():
     source = np.arange(3 * SIZE, dtype=np.uint8)
-    async with simulate(device="tiny") as sim:
-        device = await Malloc(3 * SIZE)
-        await Memcpy(device, 3 * SIZE, source, 3 * SIZE, H2D)
-        await SynchronizeDevice()
+    async with acl.simulate(device="tiny") as sim:
+        device = await acl.Malloc(3 * SIZE)
+        await acl.Memcpy(device, 3 * SIZE, source, 3 * SIZE, H2D)
+        await acl.SynchronizeDevice()
     assert [(op.queued_ns, op.start_ns, op.end_ns, op.bytes) for op in sim.trace.ops] == [
         (6_096, 6_096, 10_192, SIZE),  # 1 us to begin with, then each chunk is staged while the one before is copied
         (10_192, 10_192, 14_288, SIZE),
@@ -148,9 +124,9 @@ async def test_a_pageable_copy_is_recorded_as_the_chunks_it_is_staged_in():
 
 
 async def test_an_operation_and_its_call_name_the_same_line():
-    async with simulate(device="tiny") as sim:
-        await LaunchKernel(nothing, 1)
-        await SynchronizeDevice()
+    async with acl.simulate(device="tiny") as sim:
+        await acl.LaunchKernel(nothing, 1)
+        await acl.SynchronizeDevice()
     [op], call = sim.trace.ops, sim.trace.calls[0]
     assert call.file == __file__
     assert op.site == f"{Path(__file__).name}:{call.line}"
@@ -158,35 +134,35 @@ async def test_an_operation_and_its_call_name_the_same_line():
 
 
 async def test_devices_are_told_apart():
-    async with simulate(device="tiny") as sim:
-        await LaunchKernel(nothing, 1)
-        await SetDevice(1)
-        await LaunchKernel(nothing, 1)
-        await SynchronizeDevice()
+    async with acl.simulate(device="tiny") as sim:
+        await acl.LaunchKernel(nothing, 1)
+        await acl.SetDevice(1)
+        await acl.LaunchKernel(nothing, 1)
+        await acl.SynchronizeDevice()
     assert [(op.device, op.start_ns) for op in sim.trace.ops] == [(0, 1_000), (1, 3_000)]
 
 
 async def test_work_and_sleep_of_the_host_are_calls():
-    async with simulate(device="tiny") as sim:
-        await HostWork(7)
-        await Sleep(5)
+    async with acl.simulate(device="tiny") as sim:
+        await acl.HostWork(7)
+        await acl.Sleep(5)
     assert call_history(sim) == [("HostWork", 0, 7_000), ("Sleep", 7_000, 12_000)]
 
 
 async def test_what_has_not_ended_is_not_there_yet():
-    async with simulate(device="tiny") as sim:
-        await LaunchKernel(double, 1, [await Malloc(SIZE)])
+    async with acl.simulate(device="tiny") as sim:
+        await acl.LaunchKernel(double, 1, [await acl.Malloc(SIZE)])
         assert sim.trace.ops == []
-        await HostWork(20)
+        await acl.HostWork(20)
         assert history(sim) == [("double", "legacy", 2_000, 12_000)]
 
 
 async def test_a_trace_grows():
     rows = 40_000
-    async with simulate(device="tiny") as sim:
+    async with acl.simulate(device="tiny") as sim:
         for _ in range(rows):
-            await LaunchKernel(nothing, 1)
-        await SynchronizeDevice()
+            await acl.LaunchKernel(nothing, 1)
+        await acl.SynchronizeDevice()
     ops = sim.trace.ops
     assert len(ops) == rows
     assert all(op.end_ns - op.start_ns == 3_000 for op in ops)
@@ -196,14 +172,14 @@ async def test_a_trace_grows():
 
 async def test_the_same_program_leaves_the_same_trace():
     async def program():
-        async with simulate(device="h200") as sim:
-            stream = await CreateStream()
+        async with acl.simulate(device="h200") as sim:
+            stream = await acl.CreateStream()
             host, device = await buffers()
             for _ in range(3):
-                await MemcpyAsync(device, SIZE, host, SIZE, H2D, stream)
-                await LaunchKernel(double, 1, [device], stream)
-            await SynchronizeStream(stream)
-            await Free(device)
+                await acl.MemcpyAsync(device, SIZE, host, SIZE, H2D, stream)
+                await acl.LaunchKernel(double, 1, [device], stream)
+            await acl.SynchronizeStream(stream)
+            await acl.Free(device)
         return sim.trace
 
     first, second = await program(), await program()
@@ -212,15 +188,15 @@ async def test_the_same_program_leaves_the_same_trace():
 
 
 async def test_what_fault_rules_strike_has_a_row():
-    async with simulate(device="tiny") as sim:
+    async with acl.simulate(device="tiny") as sim:
         host, device = await buffers()
         begin = sim.now_ns
         with sim.fault(faults.delay(5, call="Malloc"), faults.slow("cores", 2), faults.delay(7, op="*", nth=3)):
-            await Malloc(64)
-            await LaunchKernel(double, 1, (Array(device, "u1"),))
-            await MemcpyAsync(host, SIZE, device, SIZE, D2H)
-            await Memcpy(device, 64, np.zeros(64, np.uint8), 64, H2D)  # staged
-            await SynchronizeDevice()
+            await acl.Malloc(64)
+            await acl.LaunchKernel(double, 1, (acl.Array(device, "u1"),))
+            await acl.MemcpyAsync(host, SIZE, device, SIZE, D2H)
+            await acl.Memcpy(device, 64, np.zeros(64, np.uint8), 64, H2D)  # staged
+            await acl.SynchronizeDevice()
     here = [str(op.site) for op in sim.trace.ops]
     assert [(strike.at_ns - begin, strike.rule, strike.name, strike.site) for strike in sim.trace.strikes] == [
         (0, "delay(call='Malloc', us=5)", "Malloc", ""),
