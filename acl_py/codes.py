@@ -160,11 +160,11 @@ ADVICE: Mapping[Kind, Advice] = MappingProxyType(
             "work on the device used memory that was freed before it ran, or that no device reaches",
             "synchronise before Free(), or use FreeAsync() in the same stream",
         ),
-        Kind.LAUNCH_FAILURE: Advice("a kernel raised an exception", "it is the cause of the error: mend the kernel"),
+        Kind.LAUNCH_FAILURE: Advice("a kernel raised an exception", "it is the cause of the error: fix the kernel"),
         Kind.CUBE_FAILURE: Advice(
-            "a core kernel with cube cores raised an exception", "it is the cause of the error: mend the kernel"
+            "a core kernel with cube cores raised an exception", "it is the cause of the error: fix the kernel"
         ),
-        Kind.HOST_FUNCTION_FAILURE: Advice("a host function raised an exception", "it is the cause: mend the function"),
+        Kind.HOST_FUNCTION_FAILURE: Advice("a host function raised an exception", "it is the cause: fix the function"),
         Kind.ECC_ERROR: Advice("a fault rule injected it", "remove the rule, or reset the device"),
         Kind.DEVICE_LOST: Advice("a fault rule injected it", "remove the rule, and reset the device"),
         Kind.UNKNOWN: Advice("a fault rule injected it", "remove the rule"),

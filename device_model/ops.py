@@ -1,15 +1,15 @@
-"""Operations: an `Op` is one piece of work in a stream, and its own completion.
+"""Operations: an `Op` is one piece of work in a stream, and also the completion of that work.
 
-It is queued when the host submits it, starts when an engine takes it, and ends when its bytes have moved:
-`Work.perform` runs at the simulated end (a core kernel runs at its start, and publishes what it wrote at its end).
-`blockers` counts the completions that it still waits for: the operation before it in its stream, and what events and
-the default-stream rule add.
+A host queues it, an engine starts it, and at its simulated end `Work.perform` does the work. (A core kernel runs at its
+start, and publishes what it wrote at its end.) `blockers` counts the completions that it still waits for: the operation
+before it in its stream, and what events and the default-stream rule add. Each of them releases the operation; when the
+count is 0 and the operation is the head of its hardware queue, the queue is offered to its engine.
 
-Event records and waits are no operations: they only say which completions count (events.py), take no time on any
-engine and no room in any queue.
+Event records and waits are no operations. They only say which completions count (events.py), and take no time on any
+engine and no place in any queue.
 
-There is one class of operation, whatever the work, because the interpreter is three times as fast on attributes of
-objects that are all of one class; a launch that is repeated has one `Kernel` as its work.
+All work has one class of operation: the interpreter is three times as fast on attributes if all objects are of one
+class. A launch that is repeated has one `Kernel` as its work.
 """
 
 from typing import TYPE_CHECKING
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from device_model.streams import Stream
 
 P2P = Label("p2p", Lane.PEER)  # between two devices
-P2P_STAGED = Label("p2p", Lane.STAGED)  # the same where neither has access to the other
-ON_DEVICES = (D2D, P2P, P2P_STAGED)  # no end of these is the host's
+P2P_STAGED = Label("p2p", Lane.STAGED)  # between two devices of which neither has access to the other
+ON_DEVICES = (D2D, P2P, P2P_STAGED)  # copies with both ends on devices
 
 
 class Op(Completion):
@@ -36,24 +36,23 @@ class Op(Completion):
     )  # fmt: skip
 
     work: Work
-    site: object  # the host's line that submitted it; str() gives "file.py:12"
-    called_ns: (
-        Nanoseconds  # when the call began that did nothing but queue it; -1 if it was queued on the way of another call
-    )
+    site: object  # the line of the host that queued it; str() gives "file.py:12"
+    # Start of the call whose only effect was to queue this; -1 if a larger call (staged or synchronous copy) queued it.
+    called_ns: Nanoseconds
     error: DeviceError | None
     # From Stream.enqueue on:
     stream: "Stream"
     queue: "HardwareQueue"
     blockers: int
     queued_ns: Nanoseconds
-    ready_ns: Nanoseconds  # no engine may start it earlier
+    ready_ns: Nanoseconds  # no engine starts it earlier
     start_ns: Nanoseconds
     # Of kernels with exclusive blocks and of core kernels, while the dispatcher has them:
     blocks_left: int  # blocks not yet placed
     cores_held: int  # AI cores that it has to itself; an exclusive block holds one
 
     def __init__(self, work: Work, lane: int, nbytes: int, site: object, called_ns: Nanoseconds = -1) -> None:
-        # Not super().__init__(): one call less, a million times. Lane and size are the work's, here for speed.
+        # Not super().__init__(): one call less for each operation. Lane and size are the work's, here for speed.
         self.done = False
         self.waiters = None
         self.end_ns = -1
@@ -72,13 +71,13 @@ class Op(Completion):
         return f"<{self.work.label}{where}{at}>"
 
     def release(self, by: Completion) -> None:
-        """One of the completions waited for is there; what crosses engines or streams takes a while to be noticed."""
+        """Count *by* as done. An engine takes some time to notice an end on another engine or in another stream."""
         queue = self.queue
         ready = by.end_ns + (queue.after_same if by.stream is self.stream else queue.after_other)[by.lane]
         if ready > self.ready_ns:
             self.ready_ns = ready
         self.blockers -= 1
-        if not self.blockers and queue.fifo[0] is self:  # nobody passes the head
+        if not self.blockers and queue.fifo[0] is self:  # no operation passes the head
             queue.engine.offer(queue)
 
 
@@ -88,9 +87,9 @@ class UnreachableCopy(Copy):
     __slots__ = ()
 
     def perform(self) -> None:
-        """Fail."""
+        """Raise a DeviceError."""
         raise DeviceError(
             Kind.ILLEGAL_ADDRESS,
-            f"a copy from {self.src!r} to {self.dst!r}, and neither device has access to the other",
+            f"cannot copy from {self.src!r} to {self.dst!r}: neither device has access to the other",
             f"make device {self.src.device} current and call DeviceEnablePeerAccess({self.dst.device}) first",
         )

@@ -1,13 +1,15 @@
-"""Text from outside, as it may be shown: what a terminal would obey, or could not write, is escaped."""
+"""Text from files and arguments, made safe to print: a terminal would obey some characters, and cannot write others."""
 
 from collections.abc import Iterable
 
-_MOST = 10  # names in a list of what there is
+_MOST = 10  # names shown in a list
 
 
 def printable(text: str) -> str:
-    """*text* with each character that is not printable as its escape sequence: control characters, among them those
-    that begin a terminal's commands, marks that turn the direction of writing, halves of surrogate pairs.
+    """Return *text* with each character that is not printable as its escape sequence.
+
+    These are control characters, which begin the commands of a terminal; marks that turn the direction of writing; and
+    halves of surrogate pairs.
     """
     if text.isprintable():
         return text
@@ -15,7 +17,7 @@ def printable(text: str) -> str:
 
 
 def listed(names: Iterable[str]) -> str:
-    """The first of *names*, and how many more there are."""
+    """Return the first of *names*, separated by commas, and how many more there are."""
     shown = [printable(name) for name in names]
     more = len(shown) - _MOST
     return ", ".join(shown) if more <= 0 else f"{', '.join(shown[:_MOST])} and {more:,} more"

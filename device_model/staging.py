@@ -1,15 +1,17 @@
-"""Pageable host memory on its way to and from the device: the driver copies it through pinned buffers of its own.
+"""Pageable host memory: the driver copies it to and from the device through pinned buffers of its own.
 
-The host thread does that copying, so these are courses of events that the host waits for (scheduler.Process):
+The host thread does that copying. So each staged copy is a `Process` that the host waits for:
 
-* to the device, up to 64 KB: one copy on the host into a ring of 4 MB, then an ordinary copy. The host waits only
-  while the ring is full.
-* to the device, larger: chunks of 1 MB through two buffers. The host goes on when the last chunk has been staged, and
-  so waits for room as long as the stream does not take the chunks before.
-* to the host: chunks into two buffers; the host copies each out when it has come, and goes on when all have.
+* To the device, up to 64 KB: the host copies the bytes into a ring of 4 MB, then an ordinary copy takes them. The host
+  waits only while the ring is full.
+* To the device, larger: chunks of 1 MB go through two buffers. The host goes on when it has staged the last chunk.
+  Until then it waits for free buffers, and so for the work of the stream that is ahead of the chunks.
+* To the host: the device copies chunks into two buffers, and the host copies each of them out. The host goes on when it
+  has copied the last chunk.
 
-The source of a copy to the device is read when it is staged; who changes it after the call returned does no harm. All
-of it was found on an H200: see docs/accuracy.md, "pageable memory".
+The source of a copy to the device is read when it is staged; a program may change it once the call has returned. All
+of this was found on an H200: see docs/accuracy.md, "pageable memory". (Sizes are those of that card; a profile holds
+them.)
 """
 
 from collections import deque
@@ -25,7 +27,7 @@ from device_model.work import D2H, H2D, Copy
 
 
 def enqueue_within_instant(stream: Stream, op: Op, ready_ns: Nanoseconds) -> None:
-    """Queue *op*, within an instant."""
+    """Queue *op* within an instant: its engine starts it at the next grant."""
     stream.enqueue(op, ready_ns, now=False)
 
 
@@ -33,31 +35,39 @@ class Staging:
     """The pinned buffers through which one device's driver moves pageable memory."""
 
     __slots__ = (
-        "_buffers", "_copies", "_in_ring", "_latency_ns", "_ring_used", "_ring_waiting", "_scheduler", "enqueue",
+        "_buffers",
+        "_copies",
+        "_in_ring",
+        "_latency_ns",
+        "_ring_requests",
+        "_ring_used",
+        "_scheduler",
+        "enqueue",
     )  # fmt: skip
 
     def __init__(self, scheduler: Scheduler, profile: DeviceProfile) -> None:
         self._scheduler = scheduler
         self._copies = profile.copies
         self._latency_ns = profile.latency.submit_copy
-        self.enqueue = enqueue_within_instant  # how chunks are queued
+        self.enqueue = enqueue_within_instant  # fault rules put their own function here
         self._ring_used = 0
-        self._in_ring: dict[Completion, None] = {}  # the copies that have a part of it, in order
-        self._ring_waiting: deque[Completion] = deque()
-        self._buffers: deque[Op] = deque()  # the copies for which the chunk buffers are in use, some not yet queued
+        self._in_ring: dict[Completion, None] = {}  # the copies that occupy the ring, in order
+        self._ring_requests: deque[Completion] = deque()
+        self._buffers: deque[Op] = deque()  # the copies that use the chunk buffers; the last may not be queued yet
 
-    def ring_room(self, nbytes: int) -> Completion:
-        """Done when the ring takes a small copy of *nbytes*; ask again when it is, for somebody else may have been
-        faster.
+    def until_ring_takes(self, nbytes: int) -> Completion:
+        """Return a completion that is done when the ring may take a small copy of *nbytes*.
+
+        Ask again then: another host may have been faster.
         """
         if self._ring_used + nbytes + self._copies.ring_overhead <= self._copies.ring_bytes or not self._ring_used:
             return NOTHING
-        room = Need("there is room in the ring for pageable copies", lambda: next(iter(self._in_ring), None))
-        self._ring_waiting.append(room)
-        return room
+        request = Need("there is room in the ring for pageable copies", lambda: next(iter(self._in_ring), None))
+        self._ring_requests.append(request)
+        return request
 
     def put_in_ring(self, op: Op) -> None:
-        """Let *op*, a small copy to the device that is queued, have its part of the ring until it is done."""
+        """Let *op*, a small copy to the device that is queued, occupy its part of the ring until it is done."""
         nbytes = op.nbytes + self._copies.ring_overhead
         self._ring_used += nbytes
         if op.done:
@@ -67,19 +77,19 @@ class Staging:
             op.add_waiter(Then(partial(self.give_back, nbytes)))
 
     def give_back(self, nbytes: int, by: Completion) -> None:
-        """The part of the ring that *by* had is free again: whoever waits may look."""
+        """Free the *nbytes* of the ring that *by* occupied, and let all hosts that wait for the ring look again."""
         self._in_ring.pop(by, None)
         self._ring_used -= nbytes
-        waiting = self._ring_waiting
-        for _ in range(len(waiting)):
-            waiting.popleft().complete(by.end_ns)
+        requests = self._ring_requests
+        for _ in range(len(requests)):
+            requests.popleft().complete(by.end_ns)
 
     def to_device(self, stream: Stream, copy: Copy, site: object) -> Process:
-        """Stage and make *copy*; done when the host may go on."""
+        """Return the process that stages and queues *copy*; done when the host may go on."""
         return Process(self._scheduler, self._to_device(stream, copy, site))
 
     def to_host(self, stream: Stream, copy: Copy, site: object) -> Process:
-        """Make *copy*, into pageable memory; done when its bytes are there."""
+        """Return the process that queues *copy*, into pageable memory; done when its bytes are there."""
         return Process(self._scheduler, self._to_host(stream, copy, site))
 
     def _to_device(self, stream: Stream, copy: Copy, site: object) -> Iterator[Completion]:
@@ -90,13 +100,13 @@ class Staging:
             chunk = copy.part(done, min(copies.stage_chunk, copy.nbytes - done))
             while len(self._buffers) >= copies.stage_buffers:
                 yield self._buffers[0]
-                if self._buffers[0].done:  # else somebody else was faster
+                if self._buffers[0].done:  # otherwise another host has taken the buffer
                     self._buffers.popleft()
             op = Op(chunk, H2D.lane, chunk.nbytes, site)
             self._buffers.append(op)
             yield self._after(whole * chunk.nbytes // copy.nbytes)
             if self._scheduler.before_return is not None:
-                self._scheduler.before_return()  # the host reads: no body may still be writing
+                self._scheduler.before_return()  # the host reads now: join bodies that may still write
             chunk.stage()
             self.enqueue(stream, op, self._scheduler.now + self._latency_ns)
 

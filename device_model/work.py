@@ -1,8 +1,13 @@
 """What a host can ask a device to do: copies, fills, kernels and host functions.
 
-Work says what is to be done and which bytes that touches; `Work.perform` does it, at the simulated end. A core kernel
-runs at its simulated start, and publishes what it wrote at its end. When work runs is decided elsewhere: an `Op`
-(ops.py) is one piece of work in a stream.
+A `Work` says what is to be done, and which bytes that touches. It knows no time and no stream: when it runs is decided
+by the engines, and an `Op` (ops.py) is one piece of work in one stream. `Work.perform` has the effect, at the simulated
+end of the operation. So a program that changes a buffer too early, or reads it too early, sees what it would see on a
+card. A core kernel runs at its simulated start, because only its run tells how long it takes, and publishes what it
+wrote at its end.
+
+`reads` and `writes` give the bytes as extents. By these, large bodies of operations that share no bytes may run in
+threads side by side (workers.py).
 """
 
 from collections.abc import Callable, Sequence
@@ -18,26 +23,27 @@ from device_model.memory import Allocation, Space
 if TYPE_CHECKING:
     from device_model.aicore.runner import Result
 
-_MEND_KERNEL = "the exception is the cause of this error: mend the kernel"
+_FIX_KERNEL = "the exception is the cause of this error: fix the kernel"
 
 # A half-open range of bytes, *start* to *stop*, of one allocation.
 Extent = tuple[Allocation, int, int]
 
 
 class Lane(IntEnum):
-    """Where the device takes an operation: each stream has one queue per lane."""
+    """The part of the device that takes an operation. Each stream has one hardware queue for each lane."""
 
     COMPUTE = 0  # kernels, copies inside the device, fills
     H2D = 1
     D2H = 2
-    PEER = 3  # copies to a device that this one reaches, or that reaches it
-    STAGED = 4  # copies to others, through the host
+    PEER = 3  # copies between two devices, if one has access to the other
+    STAGED = 4  # copies between two devices without access, through the host
     HOST = 5  # host functions
 
 
 class Label:
-    """What the trace calls a piece of work, and where it goes; made once, so that a row of the trace can be found by
-    it.
+    """The kind and name of a piece of work in the trace, and its lane.
+
+    Each is made once, so that the trace can number them by identity.
     """
 
     __slots__ = ("kind", "lane", "name")
@@ -53,27 +59,29 @@ class Label:
 
 H2D = Label("h2d", Lane.H2D)
 D2H = Label("d2h", Lane.D2H)
-H2H = Label("h2h", Lane.HOST)  # the host's own doing: never queued
+H2H = Label("h2h", Lane.HOST)  # the host copies itself; never queued
 D2D = Label("d2d", Lane.COMPUTE)  # a copy inside the device runs like a kernel, and so does a fill
 FILL = Label("fill", Lane.COMPUTE)
 
 
 class Work:
-    """What is to be done, and what it touches."""
+    """Something that a device can do, and the bytes that it touches."""
 
     __slots__ = ()
 
     label: Label
-    nbytes: int  # how much it moves or touches
-    alone: ClassVar[bool] = False  # touches more than simulated memory, so nothing may run beside it
+    nbytes: int  # how many bytes it moves or touches
+    alone: ClassVar[bool] = False  # touches more than simulated memory: no other body may run beside it
 
     def perform(self) -> None:
-        """Do it, in real memory. Whatever it raises is its failure: see `failure`."""
+        """Do the work in real memory. If this raises, the work has failed: see `failure`."""
         raise NotImplementedError  # pragma: no cover - every kind of work has its own
 
     def failure(self, error: BaseException) -> DeviceError:
-        """The failure of this work, in which *error* was raised. Kinds of work that call a function of the user have a
-        kind of failure for that; in others an exception is a mistake of ours, or the host's memory is full.
+        """Return the failure of this work, in which *error* was raised.
+
+        Work that calls a function of the user has a kind of failure for that. In other work an exception is a mistake
+        of this package, or the host has no memory left.
         """
         return self._raised_in(Kind.UNKNOWN, error, "the exception is the cause of this error")
 
@@ -89,16 +97,16 @@ class Work:
         return self.label.kind
 
     def reads(self) -> Sequence[Extent]:
-        """The bytes that it reads."""
+        """Return the bytes that it reads."""
         return ()
 
     def writes(self) -> Sequence[Extent]:
-        """The bytes that it writes."""
+        """Return the bytes that it writes."""
         return ()
 
 
 class Copy(Work):
-    """Copy *nbytes* from *src* to *dst*: H2D, D2H, D2D, H2H, or from device to device."""
+    """Copies *nbytes* from *src* to *dst*: H2D, D2H, D2D, H2H, or from one device to another."""
 
     __slots__ = ("dst", "dst_offset", "label", "nbytes", "src", "src_offset")
 
@@ -115,7 +123,7 @@ class Copy(Work):
     def perform(self) -> None:
         """Move the bytes."""
         dst, src = self.dst, self.src
-        if dst.cold is not None or src.cold is not None:  # only then can they be gone
+        if dst.cold is not None or src.cold is not None:  # otherwise neither can be gone
             self._check()
         elif self.nbytes < memory.LARGE:
             # memory.copy(), written out: this is the hot path.
@@ -125,30 +133,30 @@ class Copy(Work):
         memory.copy(dst, self.dst_offset, src, self.src_offset, self.nbytes)
 
     def part(self, first: int, nbytes: int) -> "Copy":
-        """The copy of *nbytes* of these bytes, from number *first* on."""
+        """Return the copy of *nbytes* of these bytes, from byte *first* on."""
         return Copy(self.label, self.dst, self.dst_offset + first, self.src, self.src_offset + first, nbytes)
 
     def stage(self) -> None:
-        """Read the source, which is the host's, now: from here on it may change."""
+        """Read the source, which is host memory, now; the program may change it afterwards."""
         [(src, start, stop)] = self.reads()
         self.src, self.src_offset = memory.snapshot(src, start, stop - start), 0
 
     @property
     def is_in_place(self) -> bool:
-        """Is the source where the destination is?"""
+        """Whether source and destination are the same bytes."""
         return self.dst is self.src and self.dst_offset == self.src_offset
 
     @property
     def is_pageable(self) -> bool:
-        """Is one end memory that the device cannot reach?"""
+        """Whether one end is pageable host memory, which the device cannot reach."""
         return Space.PAGEABLE in (self.dst.space, self.src.space)
 
     def reads(self) -> Sequence[Extent]:
-        """The source."""
+        """Return the source."""
         return ((self.src, self.src_offset, self.src_offset + self.nbytes),)
 
     def writes(self) -> Sequence[Extent]:
-        """The destination."""
+        """Return the destination."""
         return ((self.dst, self.dst_offset, self.dst_offset + self.nbytes),)
 
     def _check(self) -> None:
@@ -157,7 +165,7 @@ class Copy(Work):
 
 
 class PitchedCopy(Copy):
-    """Copy *height* rows of *width* bytes whose beginnings lie a pitch apart."""
+    """Copies *height* rows of *width* bytes; rows begin *src_pitch* and *dst_pitch* bytes apart."""
 
     __slots__ = ("dst_pitch", "height", "src_pitch", "width")
 
@@ -194,18 +202,18 @@ class PitchedCopy(Copy):
         )
 
     def reads(self) -> Sequence[Extent]:
-        """The source, everything from its first to its last byte."""
+        """Return the source from its first to its last byte, gaps included."""
         span = memory.pitched_bytes(self.src_pitch, self.width, self.height)
         return ((self.src, self.src_offset, self.src_offset + span),)
 
     def writes(self) -> Sequence[Extent]:
-        """The destination, likewise."""
+        """Return the destination from its first to its last byte, gaps included."""
         span = memory.pitched_bytes(self.dst_pitch, self.width, self.height)
         return ((self.dst, self.dst_offset, self.dst_offset + span),)
 
 
 class Fill(Work):
-    """Set *nbytes* of *dst* to the byte *value*; runs like a kernel."""
+    """Sets *nbytes* of *dst* to the byte *value*; runs like a kernel."""
 
     __slots__ = ("dst", "nbytes", "offset", "pinned", "value")
     label = FILL
@@ -215,7 +223,7 @@ class Fill(Work):
         self.offset = offset
         self.value = value
         self.nbytes = nbytes
-        self.pinned = dst.space is not Space.DEVICE  # over the bus, and slower
+        self.pinned = dst.space is not Space.DEVICE  # then the fill goes over the bus, and is slower
 
     def perform(self) -> None:
         """Write the bytes."""
@@ -223,15 +231,15 @@ class Fill(Work):
         memory.fill(self.dst, self.offset, self.value, self.nbytes)
 
     def writes(self) -> Sequence[Extent]:
-        """The filled range."""
+        """Return the filled range."""
         return ((self.dst, self.offset, self.offset + self.nbytes),)
 
 
 class Kernel(Work):
-    """Run *blocks* blocks, each busy for *block_ns*; an *exclusive* block has an AI core (SM) to itself.
+    """Runs *blocks* blocks, each busy for *block_ns*; an *exclusive* block has an AI core (SM) to itself.
 
-    *body* does the real work, at the end, on the *nbytes* bytes that *read* and *written* tell of. A *serial* body
-    touches more than simulated memory.
+    *body* does the real work at the simulated end. *read* and *written* are the bytes that it touches, *nbytes* in all.
+    A *serial* body touches more than simulated memory, so no other body may run beside it.
     """
 
     __slots__ = ("alone", "block_ns", "blocks", "body", "exclusive", "label", "nbytes", "read", "touched", "written")
@@ -269,34 +277,34 @@ class Kernel(Work):
         self.body()
 
     def failure(self, error: BaseException) -> DeviceError:
-        """The failure of the kernel, whose body raised *error*."""
-        return self._raised_in(Kind.LAUNCH_FAILURE, error, _MEND_KERNEL)
+        """Return the failure of the kernel, whose body raised *error*."""
+        return self._raised_in(Kind.LAUNCH_FAILURE, error, _FIX_KERNEL)
 
     @property
     def _what(self) -> str:
         return f"kernel {self.label}"
 
     def reads(self) -> Sequence[Extent]:
-        """What the arguments declare as read."""
+        """Return the bytes that the arguments declare as read."""
         return self.read
 
     def writes(self) -> Sequence[Extent]:
-        """What the arguments declare as written."""
+        """Return the bytes that the arguments declare as written."""
         return self.written
 
 
 class Occupation(NamedTuple):
-    """How long a core kernel takes, and when it gives back its AI cores: times from its start, each with how many."""
+    """How long a core kernel takes, and when it gives back its AI cores: (nanoseconds after its start, cores) each."""
 
     duration_ns: Nanoseconds
     released: Sequence[tuple[Nanoseconds, int]]
 
 
 class CoreKernel(Work):
-    """A kernel whose time is known only from running it: see aicore/launch.py.
+    """A kernel whose time is known only from running it; aicore/launch.py makes them.
 
-    It is run at its simulated start, on private copies of what it may write; at its end `perform` publishes what it
-    wrote, or raises what stopped it. It takes its AI *cores* all at once. It has run for one operation only.
+    It runs at its simulated start, on private copies of what it may write. At its end `perform` publishes what it
+    wrote, or raises what stopped it. It takes all its AI *cores* at once. One object serves one operation only.
     """
 
     __slots__ = ()
@@ -304,18 +312,18 @@ class CoreKernel(Work):
     blocks: int
     cores: int
     failure_kind: Kind = Kind.LAUNCH_FAILURE
-    result: "Result | None"  # what its cores did, once it has run
+    result: "Result | None"  # what its cores did; None until it has run
 
     def failure(self, error: BaseException) -> DeviceError:
-        """The failure of the kernel, a block of which raised *error*."""
-        return self._raised_in(self.failure_kind, error, _MEND_KERNEL)
+        """Return the failure of the kernel; one of its blocks raised *error*."""
+        return self._raised_in(self.failure_kind, error, _FIX_KERNEL)
 
     @property
     def _what(self) -> str:
         return f"kernel {self.label}"
 
     def run(self) -> Occupation:
-        """Run all blocks; a failure is kept for `perform`."""
+        """Run all blocks. If one fails, `perform` raises the failure later."""
         raise NotImplementedError  # pragma: no cover - core kernels are made in one place
 
 
@@ -325,7 +333,7 @@ def _host_label(name: str) -> Label:
 
 
 class HostFunction(Work):
-    """Call *function* on the host-function thread, which is busy for *duration_ns*."""
+    """Calls *function* on the host-function thread, which is busy for *duration_ns*."""
 
     __slots__ = ("args", "duration_ns", "function", "label")
     nbytes = 0
@@ -338,13 +346,13 @@ class HostFunction(Work):
         self.duration_ns = duration_ns
 
     def perform(self) -> None:
-        """Call it."""
+        """Call the function."""
         self.function(*self.args)
 
     def failure(self, error: BaseException) -> DeviceError:
-        """The failure of the host function, which raised *error*."""
+        """Return the failure of the host function, which raised *error*."""
         return self._raised_in(
-            Kind.HOST_FUNCTION_FAILURE, error, "the exception is the cause of this error: mend the function"
+            Kind.HOST_FUNCTION_FAILURE, error, "the exception is the cause of this error: fix the function"
         )
 
     @property
@@ -353,21 +361,21 @@ class HostFunction(Work):
 
 
 class BlindCopy(Copy):
-    """A copy whose kind hides that one of its ends is pageable host memory, which the device cannot reach."""
+    """A copy with an end in pageable host memory, and a kind that says otherwise. The device cannot reach that end."""
 
     __slots__ = ()
 
     def perform(self) -> None:
-        """Fail."""
+        """Raise a DeviceError."""
         raise DeviceError(
             Kind.ILLEGAL_ADDRESS,
-            f"{self.label.kind} reached for pageable host memory: from {self.src!r} to {self.dst!r}",
-            "tell the true kind of the copy, or MemcpyKind.DEFAULT, or use pinned memory",
+            f"a {self.label.kind} copy cannot reach pageable host memory: from {self.src!r} to {self.dst!r}",
+            "give the copy its true kind or MemcpyKind.DEFAULT, or use pinned memory",
         )
 
 
 class Dropped(Work):
-    """What was aborted: as it looks in a trace, without effect."""
+    """Stands for aborted work: it looks the same in a trace, and has no effect."""
 
     __slots__ = ("label", "nbytes")
 
@@ -380,7 +388,7 @@ class Dropped(Work):
 
 
 def dropped(work: Work) -> Work:
-    """*work* without its effect; to the engine that has begun it, the same."""
+    """Return *work* without its effect. For the engine that runs it, nothing changes."""
     if isinstance(work, Kernel):
         return Kernel(
             work.label,
@@ -401,7 +409,7 @@ def _nothing() -> None:
 
 
 def check_alive(what: str, role: str, allocation: Allocation) -> None:
-    """Refuse dropped memory, the *role* of *what*, in words that tell its story."""
+    """Raise a DeviceError if *allocation*, the *role* of *what*, has been freed."""
     if allocation.is_dropped:
         raise DeviceError(
             Kind.ILLEGAL_ADDRESS,

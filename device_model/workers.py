@@ -1,17 +1,17 @@
-"""The pool that runs the bodies of operations: what may overlap in real time, without a trace of it in any result.
+"""The pool that runs the bodies of operations in threads, without a trace of that in any result.
 
-Bodies take effect at the simulated end of their operation, and ends are processed in order. A large body may go to a
-thread while the simulation goes on. Before another body runs, those in flight are joined
+A body takes effect at the simulated end of its operation, and ends are processed in order. A large body may run in a
+thread while the simulation goes on. Before another body runs, these bodies in flight are joined:
 
-* with which it shares bytes, one of them writing;
-* that ended, in simulated time, before it started: it may have been ordered after them;
-* that ended before one of those, so that failures are found in the order of the operations;
+* those that share bytes with it, if one of the two writes them;
+* those that ended before it started, in simulated time, because it may have been ordered after them;
+* those that ended before one of these, so that failures are found in the order of the operations.
 
-and all are joined before control returns to host code. Bodies that neither share bytes nor are ordered cannot tell in
-which order they ran, so the result of any program is the same for every number of workers. What a failure keeps from
-running it does, too: a body that started after it is told only then whether it may run.
+All bodies are joined before control returns to the host. Bodies that neither share bytes nor are ordered cannot tell
+which of them ran first. So the result of a program is the same for every number of workers. A failure keeps the same
+bodies from running, too: a body that started after the failure is not decided on before the failed one is joined.
 
-A hand-over to a thread costs about 50 us, so small bodies run where they are.
+To hand a body to a thread costs about 50 us, so small bodies run in the thread of the simulation.
 """
 
 import os
@@ -27,12 +27,12 @@ INLINE_BYTES = 4 << 20  # smaller bodies are not worth a hand-over (docs/design.
 
 
 def default_workers() -> int:
-    """One worker per processor that this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Workers:
-    """Runs bodies, at most *count* at once; one that raises fails its context when it is joined."""
+    """Runs bodies, at most *count* at once. A body that raises makes its operation fail when it is joined."""
 
     __slots__ = ("_pool", "_scheduler", "count", "flying")
 
@@ -45,7 +45,7 @@ class Workers:
         self.flying: list[tuple[Op, Future[DeviceError | None]]] = []
 
     def run(self, op: Op) -> None:
-        """Run the body of *op*, now or in a thread; `join_all` comes before anybody can tell the difference."""
+        """Run the body of *op*, now or in a thread. `join_all` runs before a host could tell the difference."""
         if self.flying:
             self._join_before(op)
             context = op.stream.context
@@ -55,7 +55,7 @@ class Workers:
         if self.count == 1 or op.nbytes < INLINE_BYTES or op.work.alone:
             error = _perform(op)
             if error is not None:
-                self.join_all()  # one in flight, which ended earlier, may have failed too: it counts
+                self.join_all()  # one in flight that ended earlier may have failed too, and counts first
             _settle(op, error)
             return
         if self._pool is None:
@@ -72,7 +72,7 @@ class Workers:
         self._scheduler.before_return = None
 
     def close(self) -> None:
-        """Wait for all and let the threads go."""
+        """Wait for all bodies in flight and end the threads."""
         self.join_all()
         if self._pool is not None:
             self._pool.shutdown()
@@ -82,9 +82,7 @@ class Workers:
         op, future = self.flying[0]
         try:
             error = future.result()
-        except (
-            KeyboardInterrupt
-        ) as interrupt:  # Ctrl-C: the body goes on in its thread, so it is waited for all the same
+        except KeyboardInterrupt as interrupt:  # the body goes on in its thread, so wait for it all the same
             self._scheduler.raise_later(interrupt)
             error = future.result()
         self.flying.pop(0)
@@ -104,7 +102,7 @@ class Workers:
 
 
 def _share(one: Work, other: Work) -> bool:
-    """Do they touch common bytes, one of them writing?"""
+    """Whether *one* writes bytes that *other* touches, or touches bytes that *other* writes."""
     return (
         _overlap(one.writes(), other.writes())
         or _overlap(one.writes(), other.reads())

@@ -109,7 +109,7 @@ async def stage(runtime: Runtime, stream: Stream, copy: Copy, site: Site) -> Com
         runtime.scheduler.settle()
         await until(runtime, process, f"staging pageable memory for {stream.name}", site)
         return stream.tail
-    while not (room := staging.ring_room(copy.nbytes)).done:
+    while not (room := staging.until_ring_takes(copy.nbytes)).done:
         await until(runtime, room, f"staging pageable memory for {stream.name}", site)
     op = Op(copy, H2D.lane, copy.nbytes, site)
     await _room(runtime, stream, op, site)

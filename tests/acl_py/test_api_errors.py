@@ -33,7 +33,7 @@ async def test_the_error_names_the_operation_its_stream_and_line_and_keeps_the_c
     assert (error.kind, error.code, error.name) == (acl.Kind.LAUNCH_FAILURE, 719, "cudaErrorLaunchFailure")
     assert str(error).startswith(
         f"cudaErrorLaunchFailure (719): <broken on stream 1 submitted at {launch.site}> failed: "
-        "kernel broken raised ZeroDivisionError: by hand; the exception is the cause of this error: mend the kernel"
+        "kernel broken raised ZeroDivisionError: by hand; the exception is the cause of this error: fix the kernel"
     )
     assert "ResetDevice()" in str(error)
     assert isinstance(error.__cause__, ZeroDivisionError)

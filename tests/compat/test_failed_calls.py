@@ -130,7 +130,7 @@ def test_a_failure_in_a_stream_is_listed_with_the_line_that_submitted_it(acl):
         unregister_op("Breaks")
     line = breaks.__code__.co_firstlineno + 10
     operation, call = failed()
-    what = "Breaks raised ZeroDivisionError: a bug; mend the function: its traceback was told when it failed"
+    what = "Breaks raised ZeroDivisionError: a bug; fix the function: its traceback was told when it failed"
     name = "ACL_ERROR_RT_VECTOR_CORE_EXCEPTION (507035)"
     assert operation == f"failed: kernel Breaks, submitted at test_failed_calls.py:{line}, 2 times: {name}: {what}"
     assert call == (

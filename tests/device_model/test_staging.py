@@ -172,7 +172,7 @@ def test_chunks_that_came_early_cost_the_host_less():
 
 def small(rig, stream, nbytes):
     """One small copy through the ring, which has room for it."""
-    assert rig.device.staging.ring_room(nbytes).done
+    assert rig.device.staging.until_ring_takes(nbytes).done
     op = Op(Copy(H2D, rig.on_device(nbytes), 0, pageable(rig, nbytes)[1], 0, nbytes), H2D.lane, nbytes, None)
     stream.enqueue(op, rig.now)
     rig.scheduler.settle()
@@ -184,13 +184,13 @@ def test_the_ring_has_room_until_it_is_full(rig):
     stream = rig.stream()
     for _ in range(4):  # 16 KiB
         small(rig, stream, 4096)
-    room, another = rig.device.staging.ring_room(1), rig.device.staging.ring_room(1)
+    room, another = rig.device.staging.until_ring_takes(1), rig.device.staging.until_ring_takes(1)
     rig.advance(4095)
     assert (room.done, another.done) == (False, False)
     rig.advance(4096)
     assert (room.done, another.done, room.end_ns) == (True, True, 4096)
-    assert rig.device.staging.ring_room(4096).done
-    assert not rig.device.staging.ring_room(4097).done
+    assert rig.device.staging.until_ring_takes(4096).done
+    assert not rig.device.staging.until_ring_takes(4097).done
 
 
 def test_every_copy_takes_a_little_more_of_the_ring_than_its_bytes():
@@ -198,19 +198,19 @@ def test_every_copy_takes_a_little_more_of_the_ring_than_its_bytes():
     stream = rig.stream()
     for _ in range(2):
         small(rig, stream, 1000)
-    assert rig.device.staging.ring_room(16384 - 2 * 5096 - 4096).done
-    assert not rig.device.staging.ring_room(16384 - 2 * 5096 - 4095).done
+    assert rig.device.staging.until_ring_takes(16384 - 2 * 5096 - 4096).done
+    assert not rig.device.staging.until_ring_takes(16384 - 2 * 5096 - 4095).done
 
 
 def test_an_empty_ring_takes_any_copy(rig):
-    assert rig.device.staging.ring_room(10**9).done
+    assert rig.device.staging.until_ring_takes(10**9).done
 
 
 def test_a_copy_that_is_over_already_gives_its_part_back_at_once(rig):
     op = rig.h2d(rig.stream(), 10_000)
     rig.run()
     rig.device.staging.put_in_ring(op)
-    assert rig.device.staging.ring_room(16384).done
+    assert rig.device.staging.until_ring_takes(16384).done
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
@@ -219,7 +219,7 @@ def test_parts_are_free_when_their_own_copy_is_done(rig, order):
     rig.kernel(streams[order[0]], 50_000)
     for stream in streams:
         small(rig, stream, 8192)
-    assert not rig.device.staging.ring_room(8192).done
+    assert not rig.device.staging.until_ring_takes(8192).done
     rig.advance(8192)
-    assert rig.device.staging.ring_room(8192).done
-    assert not rig.device.staging.ring_room(8193).done
+    assert rig.device.staging.until_ring_takes(8192).done
+    assert not rig.device.staging.until_ring_takes(8193).done

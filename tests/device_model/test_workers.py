@@ -212,7 +212,7 @@ def test_a_failure_keeps_what_starts_after_it_from_running(workers):
     assert notes == ["started before"]
     assert (rig.context.failed_op, rig.context.failed_ns, rig.context.error.kind) == (bad, 100, Kind.LAUNCH_FAILURE)
     assert rig.history.failures == [
-        ("bad", 1, "kernel bad raised ValueError: bad; the exception is the cause of this error: mend the kernel")
+        ("bad", 1, "kernel bad raised ValueError: bad; the exception is the cause of this error: fix the kernel")
     ]
     assert isinstance(rig.context.error.__cause__, ValueError)
 

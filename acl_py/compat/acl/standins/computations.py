@@ -144,7 +144,7 @@ class Computation(Launchable):
             raise CodedError(
                 Kind.LAUNCH_FAILURE,
                 f"{self.name} raised {text_of(error)}",
-                "mend the function: its traceback was told when it failed",
+                "fix the function: its traceback was told when it failed",
                 self._code,
             ) from None  # a cause would stand in the place of this error, and of its code
         if self._then is not None:
