@@ -4,7 +4,7 @@
     ├── DeviceError                what the device model says; users meet its child
     │   └── AclError               a call failed: kind, code, name, what, remedy
     ├── RuntimeError
-    │   └── DeadlockError          nobody can run and nothing is scheduled: who waits for what
+    │   └── DeadlockError          a wait that can never end: what it waits for, as a chain
     └── ValueError
         └── ProfileError           a device profile that cannot be used
 
@@ -13,10 +13,15 @@ the device is found at a later call, as the rules say. A broken invariant of thi
 report it.
 """
 
+from typing import TYPE_CHECKING
+
 from device_model.errors import DeviceError as DeviceError
 from device_model.errors import Kind as Kind
 from device_model.profile import ProfileError as ProfileError
 from device_model.rules import Code
+
+if TYPE_CHECKING:
+    from device_model.chains import Link
 
 
 class AclError(DeviceError):
@@ -36,13 +41,16 @@ class AclError(DeviceError):
 
 
 class DeadlockError(RuntimeError):
-    """Nothing can ever end this wait: no host task can run, nothing is scheduled on a device, nothing outside can
-    help.
+    """A wait can never end: no task or thread can run, nothing is scheduled on a device, and nothing outside the
+    simulation can help.
 
-    Attributes: *chain*, what this waiter waits for, what that waits for in turn, and so on, a line each; the message
-    has those of all waiters.
+    Attributes:
+        chain: What this wait waits for, what that waits for in turn, and so on: a line for each. The message has the
+            chains of all waits.
+        links: The same as data: `device_model.chains.Link`, one for each line.
     """
 
     def __init__(self, what: str, chain: tuple[str, ...] = ()) -> None:
         super().__init__(what)
         self.chain = chain
+        self.links: tuple[Link, ...] = ()

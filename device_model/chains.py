@@ -1,6 +1,14 @@
-"""What a completion that does not come waits for: the chain of causes, for reports of hangs and of time-outs."""
+"""Chains of waits: what a completion that is not done waits for, what that waits for, and so on, as data.
+
+A completion knows what waits for it, not what it waits for itself: to keep both would cost every operation. So a report
+turns the arrows round. It walks from the unfinished work of all devices along `waiters` and notes for each waiter its
+causes; `Chains.of` then follows one wait to where it ends or closes. Each `Link` is one arrow: the operation A, which
+waits for the kernel B, is `Link(A, Relation.WAITS, B)`. Texts are made from links in acl_py/waiting/deadlocks.py.
+"""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from device_model.completions import AllOf, Completion, FirstOf, Need, Process
@@ -10,17 +18,41 @@ from device_model.steps import Step
 if TYPE_CHECKING:
     from device_model.device import Device
 
-_LONGEST = 20  # links that are told of
+_LONGEST = 20  # links of a chain; it is cut off behind them
+
+
+class Relation(Enum):
+    """How the subject of a link depends on its cause; those under "ends" have no cause."""
+
+    WAITS = "the subject begins when its cause is done"
+    BEHIND = "the cause is the head of the subject's hardware queue, and work of another stream"
+    SET_BY = "the subject waits for something that its cause, which is queued, will set"
+    NEEDS = "the subject is a Need, which its cause will fulfil at the earliest"
+    # Ends:
+    RUNS = "the subject is running"
+    NEXT = "the subject is the head of its hardware queue and waits for its engine"
+    NEVER = "nothing queued or running can complete the subject"
+    CLOSES = "the subject is in the chain already"
+    CUT = "the chain is longer than it is shown; the subject is the next in it"
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One wait: the *subject*, its *relation* to the *cause*, and how many more operations of the same stream stand
+    between the two (*skipped*).
+    """
+
+    subject: Completion
+    relation: Relation
+    cause: Completion | None = None
+    skipped: int = 0
 
 
 class Chains:
-    """Who waits for whom, as it is now. A completion knows only who waits for it; this looks the other way."""
-
-    ROUND = ", and so it goes round"  # how the last line ends if the chain closes
-    UNTIL = " lasts until"  # how a line ends of a wait that something queued would end
+    """What waits for what in a simulation, as it is when this is made."""
 
     def __init__(self, devices: "Iterable[Device]", more: Iterable[Completion] = ()) -> None:
-        """What the streams of *devices* do; *more* completions are known to be waited for."""
+        """Look at the unfinished work of *devices*, and at *more* completions that something waits for."""
         self._causes: dict[object, list[Completion]] = {}
         todo: list[Completion] = list(more)
         for device in devices:
@@ -37,72 +69,80 @@ class Chains:
                 if isinstance(waiter, Completion):
                     todo.append(waiter)
 
-    def of(self, completion: Completion) -> list[str]:
-        """One line for each link: what waits, and how it is held up; the next line is what it waits for."""
-        lines: list[str] = []
+    def of(self, completion: Completion) -> list[Link]:
+        """Return the links from *completion* on; empty if it is done. The cause of one is the subject of the next.
+
+        Completions that only stand for others (AllOf, FirstOf, a host that is busy) are left out.
+        """
+        links: list[Link] = []
         seen: dict[Completion, None] = {}
-        link: Completion | None = completion
-        while link is not None and not link.done:
-            if link in seen:
-                lines.append(f"{link!r}{self.ROUND}")
+        subject: Completion | None = completion
+        while subject is not None and not subject.done:
+            if subject in seen or len(links) == _LONGEST:
+                links.append(Link(subject, Relation.CLOSES if subject in seen else Relation.CUT))
                 break
-            if len(lines) == _LONGEST:
-                lines.append("... and so on")
-                break
-            seen[link] = None
-            text, after = self._look(link)
+            seen[subject] = None
+            relation, cause = self._look(subject)
             skipped = 0
-            while isinstance(link, Op) and isinstance(after, Op) and after.stream is link.stream and after not in seen:
-                _, further = self._look(after)
-                if not isinstance(further, Op) or further.stream is not link.stream:
-                    break
-                seen[after] = None
-                after, skipped = further, skipped + 1
-            if text:
-                lines.append(
-                    f"{text.removesuffix(' for')}, with {skipped} more of its stream, for" if skipped else text
-                )
-            link = after
-        return lines
+            if isinstance(subject, Op) and relation is Relation.WAITS:
+                cause, skipped = self._skip(subject, cause, seen)
+            if relation is not None:
+                links.append(Link(subject, relation, cause, skipped))
+            subject = cause
+        return links
 
-    def _look(self, link: Completion) -> tuple[str, Completion | None]:
-        cause = next((each for each in self._causes.get(link, ()) if not each.done), None)
-        if isinstance(link, Op):
-            return self._look_at_op(link, cause)
-        if isinstance(link, Need):
-            return self._look_at_need(link)
-        if isinstance(link, Step):
-            return self._look_at_step(link, cause)
-        if isinstance(link, Process):  # the host's own doings, of which the wait itself tells
-            return "", link.awaited
-        if isinstance(link, AllOf | FirstOf):
-            return "", cause
-        return f"{link!r}: nothing that is queued or running would complete that", cause
+    def _skip(self, op: Op, cause: Completion | None, seen: dict[Completion, None]) -> tuple[Completion | None, int]:
+        """Return the last operation of the stream of *op* that *op* waits for, and how many are between them."""
+        skipped = 0
+        while isinstance(cause, Op) and cause.stream is op.stream and cause not in seen:
+            _, further = self._look(cause)
+            if not isinstance(further, Op) or further.stream is not op.stream:
+                break
+            seen[cause] = None
+            cause, skipped = further, skipped + 1
+        return cause, skipped
 
-    def _look_at_need(self, need: Need) -> tuple[str, Completion | None]:
+    def _look(self, subject: Completion) -> tuple[Relation | None, Completion | None]:
+        cause = self._cause(subject)
+        if isinstance(subject, Op):
+            return _look_at_op(subject, cause)
+        if isinstance(subject, Need):
+            return self._look_at_need(subject)
+        if isinstance(subject, Step):
+            return _look_at_step(subject, cause)
+        if isinstance(subject, Process):
+            return None, subject.awaited
+        if isinstance(subject, AllOf | FirstOf):
+            return None, cause
+        return Relation.NEVER, cause
+
+    def _cause(self, waiter: object) -> Completion | None:
+        return next((each for each in self._causes.get(waiter, ()) if not each.done), None)
+
+    def _look_at_need(self, need: Need) -> tuple[Relation, Completion | None]:
         hope = need.hope()
         if hope is not None and not isinstance(hope, Completion):
-            hope = next((each for each in self._causes.get(hope, ()) if not each.done), None)
-        if hope is None or hope.done:
-            return f"{need.what}: nothing that is queued or running would do that", None
-        return f"{need.what}, but not before", hope
+            hope = self._cause(hope)
+        return (Relation.NEVER, None) if hope is None or hope.done else (Relation.NEEDS, hope)
 
-    def _look_at_step(self, step: Step, cause: Completion | None) -> tuple[str, Completion | None]:
-        awaited = step.awaited
-        if awaited is not None and not awaited.done:
-            if isinstance(awaited, Op | AllOf | Process) or cause is not None:
-                return f"{step!r} waits for", awaited
-            hope = step.hope() if step.hope is not None else None
-            if hope is not None and not hope.done:
-                return f"{step!r}{self.UNTIL}", hope
-        return f"{step!r}: nothing that is queued or running would end that", None
 
-    def _look_at_op(self, op: Op, cause: Completion | None) -> tuple[str, Completion | None]:
-        if op.start_ns >= 0:
-            return f"{op!r} is running", None
-        if cause is not None:
-            return f"{op!r} waits for", cause
-        fifo = op.queue.fifo
-        if op in fifo and fifo[0] is not op:
-            return f"{op!r} stands behind another stream's work in hardware queue {op.queue.index}", fifo[0]
-        return f"{op!r} is next, when its engine is free", None
+def _look_at_step(step: Step, cause: Completion | None) -> tuple[Relation, Completion | None]:
+    awaited = step.awaited
+    if awaited is not None and not awaited.done:
+        if isinstance(awaited, Op | AllOf | Process) or cause is not None:
+            return Relation.WAITS, awaited
+        hope = step.hope() if step.hope is not None else None
+        if hope is not None and not hope.done:
+            return Relation.SET_BY, hope
+    return Relation.NEVER, None
+
+
+def _look_at_op(op: Op, cause: Completion | None) -> tuple[Relation, Completion | None]:
+    if op.start_ns >= 0:
+        return Relation.RUNS, None
+    if cause is not None:
+        return Relation.WAITS, cause
+    fifo = op.queue.fifo
+    if op in fifo and fifo[0] is not op:
+        return Relation.BEHIND, fifo[0]
+    return Relation.NEXT, None

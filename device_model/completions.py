@@ -47,6 +47,7 @@ class Completion:
     # The engine (work.Lane) and the stream that it ended in: they decide how soon the next operation can start.
     lane: ClassVar[int] = 0
     stream: object = None
+    remedy: str = ""  # what to do if this is never done: for reports
 
     def __init__(self) -> None:
         self.done = False
@@ -204,12 +205,13 @@ class Need(Completion):
     that completion, or None if nothing would.
     """
 
-    __slots__ = ("hope", "what")
+    __slots__ = ("hope", "remedy", "what")
 
-    def __init__(self, what: str, hope: Callable[[], object]) -> None:
+    def __init__(self, what: str, hope: Callable[[], object], remedy: str = "") -> None:
         super().__init__()
         self.what = what
         self.hope = hope
+        self.remedy = remedy
 
     def __repr__(self) -> str:
         return f"<{self.what}>"

@@ -29,6 +29,8 @@ from device_model.streams import Stream
 if TYPE_CHECKING:
     from device_model.contexts import Context
 
+_RECORD = "record that event, in a stream that does not wait itself"  # to break a deadlock
+
 
 class Event:
     """A snapshot event, as CUDA has it: the last record counts; an earlier wait keeps the record that it found."""
@@ -93,7 +95,7 @@ class Event:
         if self.work is None or self.work.done:
             return
         if limit_ns:
-            stream.step(f"wait for {self.name}", site, within(stream, self.work, limit_ns, self.name))
+            stream.step(f"wait for {self.name}", site, within(stream, self.work, limit_ns, self.name), remedy=_RECORD)
         else:
             stream.wait(self.work)
 
@@ -175,7 +177,7 @@ class FlagEvent(Event):
     def hold_back(self, stream: Stream, site: object, limit_ns: Nanoseconds) -> None:
         """Queue a step in *stream* that lasts until the flag is set; later work of *stream* waits for it."""
         self.waits += 1
-        stream.step(f"wait for {self.name}", site, self._wait(stream, limit_ns), lambda: self.work)
+        stream.step(f"wait for {self.name}", site, self._wait(stream, limit_ns), lambda: self.work, _RECORD)
 
     def _wait(self, stream: Stream, limit_ns: Nanoseconds) -> Iterator[Completion]:
         yield from self.level.until_set(stream, limit_ns, self.name)

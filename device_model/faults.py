@@ -183,6 +183,8 @@ class Hung(Completion):
 
     __slots__ = ("rule", "where")
 
+    remedy = "remove the fault rule, or ResetDevice()"
+
     def __init__(self, rule: Rule, where: Stream) -> None:
         super().__init__()
         self.rule = rule

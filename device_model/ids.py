@@ -42,7 +42,11 @@ class Ids:
 
     def until_free(self) -> Completion:
         """Return a completion that is done when an id is given back; another host may take that id first."""
-        need = Need(f"one of {self.limit} ids is free again", lambda: self)
+        need = Need(
+            f"one of {self.limit} ids is free again",
+            lambda: self,
+            "destroy what is no longer needed, or let the work that holds ids end",
+        )
         self._waiting.append(need)
         return need
 

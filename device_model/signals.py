@@ -31,6 +31,10 @@ from device_model.streams import Stream
 if TYPE_CHECKING:
     from device_model.device import Device
 
+# What breaks a deadlock at a wait for these.
+_RECORD = "record that notify, in a stream that does not wait itself"
+_WRITE = "write that word, from a stream that does not wait itself"
+
 
 class Notify:
     """A binary semaphore that streams set and wait for, made on one device."""
@@ -66,7 +70,7 @@ class Notify:
         If the wait takes longer than *limit_ns*, it is a failure of *stream*, and the notify is not cleared; 0 sets no
         limit.
         """
-        return stream.step(f"wait for {self.name}", site, self._wait(stream, limit_ns), lambda: self._record)
+        return stream.step(f"wait for {self.name}", site, self._wait(stream, limit_ns), lambda: self._record, _RECORD)
 
     def reset(self) -> None:
         """Clear the notify at once."""
@@ -126,7 +130,9 @@ class Words(Observer):
         sets no limit.
         """
         what = f"wait for the word at {offset} of {allocation!r} {how.name} {value}"
-        return stream.step(what, site, self._wait(stream, what, allocation, offset, value, how, limit_ns))
+        return stream.step(
+            what, site, self._wait(stream, what, allocation, offset, value, how, limit_ns), remedy=_WRITE
+        )
 
     def op_ended(self, op: Op) -> None:
         """Let waiting streams compare again if *op* has written memory."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Step(Process):
     """An entry in a stream that takes no engine: it sets a flag, waits for one, or hands over a callback."""
 
-    __slots__ = ("hope", "site", "stream", "what")
+    __slots__ = ("hope", "remedy", "site", "stream", "what")
 
     stream: "Stream"
 
@@ -35,7 +35,9 @@ class Step(Process):
         site: object,
         generator: Iterator[Completion],
         hope: Callable[[], Completion | None] | None,
+        remedy: str,
     ) -> None:
+        self.remedy = remedy
         self.stream = stream
         self.hope = hope
         self.what = what

@@ -148,13 +148,15 @@ class Stream:
         site: object,
         generator: Iterator[Completion],
         hope: Callable[[], Completion | None] | None = None,
+        remedy: str = "",
     ) -> "Step":
         """Queue a step: *generator* runs when all earlier work of this stream is done, and takes no time on an engine.
 
         What is queued from now on waits for its end. *what* and *site* name it in reports. If it waits for a signal,
-        *hope* returns the queued work that would give the signal, or None.
+        *hope* returns the queued work that would give the signal, or None; *remedy* says what to do if the signal never
+        comes.
         """
-        self.tail = step = Step(self, what, site, generator, hope)
+        self.tail = step = Step(self, what, site, generator, hope, remedy)
         if not step.done:
             self.steps[step] = None
         return step

@@ -228,7 +228,8 @@ class Runtime:
         else:
             await self.wait_within(limit.ns, completion, what, site)
         if not completion.done:
-            chain = "".join(f"\n  {line}" for line in Chains(self.devices, self.faults.hung).of(completion))
+            links = Chains(self.devices, self.faults.hung).of(completion)
+            chain = "".join(f"\n  {line}" for line in deadlocks.lines(links))
             raise self.error(
                 limit.kind,
                 f"{what} has waited {limit.ns / 1e6:g} ms",

@@ -25,6 +25,7 @@ from device_model.scheduler import nanoseconds
 from device_model.streams import Stream
 from device_model.work import HostFunction, Lane
 
+_QUEUE = "queue one with LaunchCallback(), or give ProcessReport() a time limit"  # to break a deadlock
 _CALLBACK = "callback "  # how the names of their steps begin
 
 
@@ -112,12 +113,12 @@ class Subscriber:
         self._runtime = runtime
         self.who = who
         self.ready: deque[Callback] = deque()
-        self.arrived = Need("a callback is due", self._coming)  # done when there is one more
+        self.arrived = Need("a callback is due", self._coming, _QUEUE)  # done when there is one more
 
     def line_up(self, callback: "Callback", now: int) -> None:
         """The stream has come to *callback*."""
         self.ready.append(callback)
-        arrived, self.arrived = self.arrived, Need("a callback is due", self._coming)
+        arrived, self.arrived = self.arrived, Need("a callback is due", self._coming, _QUEUE)
         arrived.complete(now)
 
     def _coming(self) -> Completion | None:
@@ -271,7 +272,8 @@ async def LaunchCallback(
     runtime.pay(runtime.costs.host_function)
     callback = Callback(runtime, function, user_data)
     what = f"{_CALLBACK}{getattr(function, '__name__', function)!s}"
-    completion = found.step(what, site, _turn(runtime, subscriber, callback, blocking=block == CallbackBlock.BLOCK))
+    turn = _turn(runtime, subscriber, callback, blocking=block == CallbackBlock.BLOCK)
+    completion = found.step(what, site, turn, remedy="let the stream's subscriber call ProcessReport()")
     runtime.scheduler.settle()
     runtime.called("LaunchCallback", enter, site)
     return completion

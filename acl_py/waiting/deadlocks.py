@@ -1,4 +1,8 @@
-"""Deadlocks in words: who waits for what, what that waits for in turn, line by line, and what would break it."""
+"""Deadlocks in words: what each task or thread waits for, what that waits for in turn, and what would break it.
+
+`device_model.chains` says what waits for what, as data; the sentences are made here, for a DeadlockError, for the
+warning before one, and for a wait that has reached its limit.
+"""
 
 import asyncio
 import threading
@@ -7,19 +11,20 @@ from typing import Any
 
 from acl_py.errors import DeadlockError
 from acl_py.waiting.tasks import meetings
-from device_model.chains import Chains
-from device_model.completions import Completion
+from device_model.chains import Chains, Link, Relation
+from device_model.completions import Completion, Need
+from device_model.ops import Op
 
-# What the last link of a chain says, and what would help there.
-_REMEDIES = (
-    ("fault rule", "remove the fault rule, or ResetDevice()"),
-    ("wait for Event", "record that event, in a stream that does not wait itself"),
-    ("wait for Notify", "record that notify, in a stream that does not wait itself"),
-    ("wait for the word", "write that word, from a stream that does not wait itself"),
-    ("<callback", "let the stream's subscriber call ProcessReport()"),
-    ("a callback is due", "queue one with LaunchCallback(), or let ProcessReport() wait no longer than it must"),
-    ("ids is free", "destroy what is not needed any more, or let the work end that has the others"),
-)
+# What stands behind the subject of a link; the next line is its cause.
+_TEXTS = {
+    Relation.WAITS: " waits for",
+    Relation.SET_BY: " lasts until",
+    Relation.NEEDS: ", but only after",
+    Relation.RUNS: " is running",
+    Relation.NEXT: " is next in its hardware queue and waits for its engine",
+    Relation.NEVER: ": nothing queued or running can end this wait",
+    Relation.CLOSES: ", which closes the circle",
+}
 
 
 class Waiting:
@@ -55,42 +60,61 @@ def _caller() -> str:
     return "the program" if thread is threading.main_thread() else f"thread {thread.name}"
 
 
+def lines(links: Sequence[Link]) -> list[str]:
+    """Return a line for each of *links*: what waits, and how; the next line says for what."""
+    return [_line(link) for link in links]
+
+
+def _line(link: Link) -> str:
+    subject = link.subject
+    name = subject.what if isinstance(subject, Need) else repr(subject)
+    if link.relation is Relation.CUT:
+        return "... and so on"
+    if link.relation is Relation.BEHIND:
+        assert isinstance(subject, Op), f"{link!r} is in no hardware queue"
+        return f"{name} stands behind another stream's work in hardware queue {subject.queue.index}"
+    if link.skipped:
+        return f"{name} waits, with {link.skipped} more of its stream, for"
+    return name + _TEXTS[link.relation]
+
+
 def describe(waiters: Mapping[Any, Waiting], chains: Chains, *, held: bool) -> str:
-    """Who waits for what, with the chain of each; simulated time may be *held*."""
+    """Say what each of *waiters* waits for, with its chain; *held* if simulated time is held."""
     why = (
-        "simulated time is held, so what is scheduled on a device cannot come"
+        "simulated time is held, so that nothing scheduled on a device can happen"
         if held
         else "nothing is scheduled on a device"
     )
-    lines = [f"nobody can run, and {why}"]
+    report = [f"no task or thread can run, and {why}"]
     for waiting in waiters.values():
-        lines += [f"  {waiting}", *(f"    {line}" for line in chains.of(waiting.completion))]
-    lines += [f"  {meeting}" for meeting in meetings(waiters)]
-    if len(lines) > 1:
-        lines[0] += "; waiting are:"
-    return "\n".join(lines)
+        report += [f"  {waiting}", *(f"    {line}" for line in lines(chains.of(waiting.completion)))]
+    report += [f"  {meeting}" for meeting in meetings(waiters)]
+    if len(report) > 1:
+        report[0] += "; these wait:"
+    return "\n".join(report)
 
 
 def error(
     waiting: Waiting | Poll | None, waiters: Mapping[Any, Waiting], chains: Chains, *, held: bool
 ) -> DeadlockError:
-    """The error for one waiter of a program that hangs, or for one who polls."""
+    """Return the error for one of *waiters* in a program that hangs, or for a poll that can never end."""
     if callable(waiting):
         waiting = waiting()
     head = "this poll can never end" if waiting is None else f"{waiting} can never end"
-    chain = [] if waiting is None else chains.of(waiting.completion)
-    text = f"{head}\n{describe(waiters, chains, held=held)}\nto break it: {_remedy(chain, held=held)}"
-    return DeadlockError(text, tuple(chain))
+    links = [] if waiting is None else chains.of(waiting.completion)
+    text = f"{head}\n{describe(waiters, chains, held=held)}\nto break it: {_remedy(links, held=held)}"
+    made = DeadlockError(text, tuple(lines(links)))
+    made.links = tuple(links)
+    return made
 
 
-def _remedy(chain: Sequence[str], *, held: bool) -> str:
+def _remedy(links: Sequence[Link], *, held: bool) -> str:
     if held:
-        return "leave the hold() before anybody has to wait for the device"
-    last = chain[-1] if chain else ""
-    if last.endswith(Chains.ROUND):
-        wait = next((line.removesuffix(Chains.UNTIL) for line in chain if line.endswith(Chains.UNTIL)), "one of these")
-        return f"take out {wait}, or let what it waits for come once before all this"
-    for sign, remedy in _REMEDIES:
-        if sign in last:
-            return remedy
+        return "leave the hold() before a task has to wait for the device"
+    last = links[-1] if links else None
+    if last is not None and last.relation is Relation.CLOSES:
+        wait = next((repr(link.subject) for link in links if link.relation is Relation.SET_BY), "one of these")
+        return f"take out {wait}, or let what it waits for happen once before it is queued"
+    if last is not None and last.subject.remedy:
+        return last.subject.remedy
     return "let one of them go on, or limit its wait (SynchronizeStreamWithTimeout, asyncio.timeout)"

@@ -10,9 +10,10 @@ from histories import H2D, busy, tiny, tiny_acl
 
 import acl_py as acl
 from acl_py import faults
+from device_model.chains import Relation
 from device_model.profile import load
 
-NOTHING = "nothing that is queued or running would end that"
+NOTHING = "nothing queued or running can end this wait"
 A, B = busy("A", 10), busy("B", 10)
 
 
@@ -48,7 +49,7 @@ async def test_two_streams_that_wait_for_one_another():
         "<record of Event 2 made at LINE on stream 1 submitted at LINE> waits for",
         "<A on stream 1 submitted at LINE> waits for",
         "<wait for Event 1 made at LINE on stream 1 submitted at LINE> lasts until",
-        "<record of Event 1 made at LINE on stream 2 submitted at LINE>, and so it goes round",
+        "<record of Event 1 made at LINE on stream 2 submitted at LINE>, which closes the circle",
     ]
     assert "to break it: take out <wait for Event 2 made at" in str(error)
 
@@ -92,7 +93,7 @@ async def test_a_host_that_waits_for_room_behind_a_wait_that_never_ends():
     error = await dead(acl.LaunchKernel, A, 1, (), stream)
     assert "waits for room in its hardware queue" in str(error)
     assert lines(error) == [
-        "there is room in hardware queue 0, but not before",
+        "there is room in hardware queue 0, but only after",
         "<A on stream 1 submitted at LINE> waits for",
         "<wait for Event 1 made at LINE on stream 1 submitted at LINE>: " + NOTHING,
     ]
@@ -113,7 +114,7 @@ async def test_a_host_that_waits_for_an_event_id():
         await acl.RecordEvent(await acl.CreateEvent(), stream)
     error = await dead(acl.RecordEvent, await acl.CreateEvent(), stream)
     assert lines(error) == [
-        "one of 4 ids is free again, but not before",
+        "one of 4 ids is free again, but only after",
         "<A on stream 1 submitted at LINE> waits for",
         "<wait for Event 1 made at LINE on stream 1 submitted at LINE>: " + NOTHING,
     ]
@@ -124,13 +125,13 @@ async def test_a_subscriber_for_whom_nothing_comes():
     stream, event = await acl.CreateStream(), await flag()
     await acl.SubscribeReport(None, stream)
     error = await dead(acl.ProcessReport, -1)
-    assert lines(error) == ["a callback is due: nothing that is queued or running would do that"]
+    assert lines(error) == ["a callback is due: nothing queued or running can end this wait"]
     assert "to break it: queue one with LaunchCallback()" in str(error)
     await acl.StreamWaitEvent(stream, event)
     await acl.LaunchCallback(print, None, acl.CallbackBlock.BLOCK, stream)
     error = await dead(acl.ProcessReport, -1)
     assert lines(error) == [
-        "a callback is due, but not before",
+        "a callback is due, but only after",
         "<callback print on stream 1 submitted at LINE> waits for",
         "<wait for Event 1 made at LINE on stream 1 submitted at LINE>: " + NOTHING,
     ]
@@ -145,7 +146,7 @@ async def test_a_host_that_waits_for_room_to_stage_behind_an_operation_that_hang
             await acl.MemcpyAsync(x, 4_096, source, 4_096, H2D, stream)
         error = await dead(acl.MemcpyAsync, x, 4_096, source, 4_096, H2D, stream)
         first, *_, last = lines(error)
-        assert first == "there is room in the ring for pageable copies, but not before"
+        assert first == "there is room in the ring for pageable copies, but only after"
         assert "fault rule" in last
         assert "to break it: remove the fault rule" in str(error)
 
@@ -238,3 +239,19 @@ async def test_after_a_deadlock_the_runtime_is_good_for_more():
     await acl.RecordEvent(event)
     await acl.SynchronizeDevice()
     assert (work.done, sim.now_ns > before) == (True, True)
+
+
+@tiny_acl
+async def test_the_chain_is_data_too():
+    stream, event = await acl.CreateStream(), await flag()
+    await acl.StreamWaitEvent(stream, event)
+    works = [await acl.LaunchKernel(A, 1, (), stream) for _ in range(4)]
+    error = await dead(acl.SynchronizeStream, stream)
+    assert [(link.relation, link.skipped) for link in error.links] == [
+        (Relation.WAITS, 2),
+        (Relation.WAITS, 0),
+        (Relation.NEVER, 0),
+    ]
+    subjects = [link.subject for link in error.links]
+    assert subjects[:2] == [works[3], works[0]]
+    assert [link.cause for link in error.links] == [*subjects[1:], None]

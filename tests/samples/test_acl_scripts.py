@@ -27,7 +27,7 @@ HANGING = {  # what the explanation says of each: who waits, for what, at which 
         r"thread worker: acl\.rt\.synchronize_stream\(stream 2\) at in_a_thread\.py:20",
         r"<wait for Event 1 .* on stream 2 submitted at in_a_thread\.py:18> lasts until",
         r"<wait for Event 2 .* on stream 1 submitted at in_a_thread\.py:16> lasts until",
-        r"and so it goes round",
+        r"which closes the circle",
         r"the main thread: in_a_thread\.py:28, in <module>",
         r"thread worker: in_a_thread\.py:20, in worker",
     ),
