@@ -7,7 +7,7 @@ From the top down; each line imports only from those below it:
     dispatcher staging workers      blocks on cores; copies of pageable memory in parts; bodies of kernels in threads
     engines events signals          copies and host functions; events; notifies and values to wait for
     streams                         first in, first out, and the default-stream rule
-    queues steps                    hardware queues; what a stream does in its turn without an engine
+    queues steps                    hardware queues; entries in a stream that take no engine
     ops                             Op: a piece of work in a stream, and its completion
     profile                         what a card has and how fast it is; the cards are in profiles/
     aicore/                         kernels in the manner of Ascend C, run and timed
@@ -30,9 +30,10 @@ Words, each with one meaning:
     turn            the completion that an operation given to a stream now waits for: the backlog, and what the
                     default-stream rule adds
     hardware queue  a first-in, first-out queue of an engine, shared by several streams
+    place           room for one op in a hardware queue; a free place may be reserved for a host that waits
     head            the first op of a hardware queue; no op passes it
     engine          takes ops from the heads of its queues and runs them
-    grant           an engine starts what can start
+    grant           an engine starts all ops that can start, once the completions of the instant are in
     instant         everything that happens at the same nanosecond
     settled         no engine can start anything more at this instant
     step            an entry in a stream that takes no engine, such as a wait for a notify

@@ -6,8 +6,9 @@ Three rules make the result of a run depend on nothing but the program:
 1. Actions happen in the order of (time, sequence). The sequence number is drawn when the entry is made. No two entries
    are equal, so the order does not depend on how a heap breaks ties.
 2. Within one instant all completions come first. An operation that they unblock is only noted at its engine. When all
-   completions of the instant are in, each engine is granted once: it then starts what it can (`Engine`). If an engine
-   could start an operation in the middle of an instant, the order of callbacks would decide which operation gets it.
+   completions of the instant are in, the engines that have something to start are granted, one after the other
+   (`Engine`). If an engine started operations in the middle of an instant, the order of callbacks would decide which
+   of them comes first.
 3. `advance`, `run_until` and `run_to_wake` return with the device settled: no engine can start anything more at this
    instant. This holds even if a function of the user raised in the middle of the instant (`raise_later`): the error
    comes out when the device is settled. The clock then stands at that instant, perhaps before the host's time, and the

@@ -117,7 +117,7 @@ def within(stream: "Stream", completion: Completion, limit_ns: Nanoseconds, what
         error = DeviceError(
             Kind.OP_WAIT_TIMEOUT,
             f"{stream!r} has waited {limit_ns / 1e9:g} s for {what}",
-            "see that what it waits for is done, or allow more with SetOpWaitTimeOut()",
+            "make sure that it is signalled in time, or allow more time with SetOpWaitTimeOut()",
         )
         stream.context.note_failure(stream, error)
         # The steps of a stream take turns, so the step that waits here is the first of those that are not over.

@@ -1,4 +1,4 @@
-"""The engines: who does the work, and what starts next."""
+"""The engines: which operation starts next, and when it ends."""
 
 from fractions import Fraction
 from heapq import heapify, heappop, heappush
@@ -61,7 +61,7 @@ def test_a_copy_engine_chooses_when_all_completions_of_the_instant_are_in(rig):
 
 
 def test_an_idle_copy_engine_chooses_when_all_completions_of_the_instant_are_in(rig):
-    """Two kernels end together and make a copy ready each: the turns count, not which kernel came first."""
+    """Two kernels end together, and each makes a copy ready: the cyclic order counts, not which kernel came first."""
     one, two = rig.stream(), rig.stream()
     for stream in (two, one):
         stream.wait(rig.kernel(rig.stream(), 100))
@@ -199,7 +199,7 @@ batches = st.lists(st.tuples(st.integers(0, 20_000), st.integers(1, 10_000)), ma
 @example([(0, 1000), (0, 1000)], [(0, 10_000)], 500, 500, 0, 50)
 @example([(100, 1000)], [(50, 1000), (0, 10_000)], 75, 110, 0, 30)
 def test_sharing_is_exact(h2d, d2h, h2d_permille, d2h_permille, from_bytes, gap):
-    """A fluid with rates that change all the time comes to the same ends, but for the nanosecond that integers cost."""
+    """A fluid whose rates change at each start and end gives the same times, up to rounding to nanoseconds."""
     rig = Rig(duplex(h2d_permille, d2h_permille, from_bytes=from_bytes, gap=gap))
     one, two = rig.stream(), rig.stream()
     copies = [[], []]
@@ -286,7 +286,7 @@ def test_no_more_kernels_are_resident_than_the_limit():
 
 
 def test_kernels_that_were_overtaken_do_not_keep_the_more_urgent_ones_out():
-    """Else each would wait for the other: the one for a place among the residents, the other for its turn."""
+    """Otherwise the two would wait for each other: one for a resident to end, the other to be the head again."""
     rig = Rig(tiny(cores={"resident_kernels": 1}))
     rig.kernel(rig.stream(priority=0), 100, blocks=8, exclusive=True)
     rig.advance(50)
@@ -323,7 +323,7 @@ def test_blocks_and_kernels_have_overheads():
 def test_copies_inside_the_device_and_fills_hold_the_others_until_shortly_before_their_end(what):
     rig = Rig(tiny(latency={"copy_on_device_tail": 40}))
     getattr(rig, what)(rig.stream(), 100)
-    getattr(rig, what)(rig.stream(), 20)  # over before its own tail begins: holds nobody
+    getattr(rig, what)(rig.stream(), 20)  # over before its own tail begins, so it holds back no other
     rig.kernel(rig.stream(), 10)
     assert rig.run() == [("kernel", 3, 60, 70), (what, 2, 60, 80), (what, 1, 0, 100)]
 
@@ -348,7 +348,7 @@ kernels = st.lists(st.tuples(st.integers(1, 100), st.integers(1, 20)), min_size=
 @settings(max_examples=200)
 @given(kernels, st.integers(1, 6), st.integers(0, 5), st.integers(0, 5))
 def test_waves_are_what_placing_block_by_block_gives(launches, cores, overhead, drain):
-    """The oracle places single blocks, in order, each on the core that is free first and not before the one before."""
+    """The oracle places single blocks in order: each on the core that is free first, not before the previous block."""
     rig = Rig(tiny(cores={"count": cores, "resident_kernels": 100}, latency={"block": overhead, "kernel_drain": drain}))
     for block_ns, blocks in launches:
         rig.kernel(rig.stream(), block_ns, blocks, exclusive=True)
@@ -370,7 +370,7 @@ def test_the_waves_of_a_huge_kernel_are_arithmetic_not_events(rig):
     rig.kernel(rig.stream(), 10, blocks=3, exclusive=True)
     rig.kernel(rig.stream(), 100, blocks=2**31 - 1, exclusive=True)
     rig.advance(10**9)
-    rig.kernel(rig.stream(priority=-1), 10, blocks=1, exclusive=True)  # at a block boundary, as ever
+    rig.kernel(rig.stream(priority=-1), 10, blocks=1, exclusive=True)  # starts at the end of a block
     assert rig.run() == [
         ("kernel", 1, 0, 10),
         ("kernel", 3, 1_000_000_010, 1_000_000_020),
@@ -386,7 +386,7 @@ arrivals = st.lists(
         st.sampled_from([1, 2, 3, 5, 40, 100]),  # blocks
         st.booleans(),  # exclusive?
         st.sampled_from([0, 0, -1, -2]),  # priority
-        st.booleans(),  # in the stream before?
+        st.booleans(),  # in the same stream as the previous launch?
     ),
     min_size=1,
     max_size=8,
@@ -409,7 +409,7 @@ def played(launches, cores, overhead, drain):
 @settings(max_examples=300)
 @given(arrivals, st.integers(1, 5), st.sampled_from([0, 3]), st.sampled_from([0, 4]))
 def test_skipped_rounds_change_nothing(launches, cores, overhead, drain):
-    """Against the same device that plays every wave."""
+    """Compared with the same device with WORTHWHILE so high that it plays every wave."""
     skipped = played(launches, cores, overhead, drain)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dispatcher, "WORTHWHILE", 10**9)

@@ -1,4 +1,4 @@
-"""Hardware queues: streams share them, nobody passes the head, and a full one makes the host wait."""
+"""Hardware queues: streams share them, no operation passes the head, and a full queue makes the host wait."""
 
 from rig import Rig, tiny
 
@@ -116,7 +116,7 @@ def test_hosts_get_room_in_the_order_in_which_they_asked():
 
 
 def test_a_place_that_is_not_taken_goes_to_the_next():
-    """With a queue of one place nothing else would ever wake the others."""
+    """In a queue of one place, nothing else would wake the other hosts."""
     rig = Rig(tiny(queues={"depth": 1}))
     stream, notes = full(rig, 1), []
     gone = Host(rig, "gone", stream, notes)
@@ -129,7 +129,7 @@ def test_a_place_that_is_not_taken_goes_to_the_next():
 
 
 def test_there_is_no_room_while_staged_copies_overfill_the_queue():
-    """Chunks of pageable memory do not ask for room."""
+    """Chunks of pageable memory are queued without asking for a place."""
     rig = Rig(tiny(queues={"depth": 2}))
     stream, notes = full(rig, 4), []
     run(rig, [Host(rig, "a", stream, notes)])

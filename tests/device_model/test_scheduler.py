@@ -8,7 +8,7 @@ from device_model.work import Lane
 
 
 class Noting:
-    """Waits for completions and notes who released it."""
+    """Waits for completions and notes when each released it."""
 
     def __init__(self, notes, name):
         self.notes = notes
@@ -19,7 +19,7 @@ class Noting:
 
 
 class Granting:
-    """An engine that notes when it may hand out; *then* is done in the first grant."""
+    """An engine that notes when it is granted; the first grant calls *then*."""
 
     def __init__(self, scheduler, notes, name, then=lambda: None):
         self.scheduler = scheduler

@@ -160,7 +160,7 @@ def test_the_host_waits_for_the_stream(rig):
 
 
 def test_chunks_that_came_early_cost_the_host_less():
-    """Only whoever waits for a chunk pays for noticing it."""
+    """A host that waits for a chunk pays for noticing its end; a host that finds it done does not."""
     rig = Rig(tiny(copies={"unstage_fixed": 50, "unstage": line(0, 3)}))
     process = to_host(rig, rig.stream(), 2 * CHUNK)
     rig.run()

@@ -10,7 +10,9 @@ from rig import Rig, tiny
 
 from device_model.completions import NOTHING
 
-WIDE = tiny(queues={"compute": 64}, cores={"resident_kernels": 10**6})  # nobody is in anybody's way
+WIDE = tiny(
+    queues={"compute": 64}, cores={"resident_kernels": 10**6}
+)  # no operation waits for a queue or for residents
 
 
 def test_work_of_one_stream_runs_in_order_whatever_engine_does_it(rig):
@@ -127,7 +129,7 @@ def test_a_stream_tells_what_it_is_in_a_traceback(rig):
 
 @dataclass
 class Node:
-    """A call on a stream in the model: over when all before it are, and its own duration is."""
+    """A call on a stream in the model: it starts when all calls before it are over, and takes its own duration."""
 
     start: int
     end: int
@@ -211,7 +213,7 @@ def test_waits_without_work_do_not_pile_up(rig):
 
 @pytest.mark.parametrize("count", [20_000])
 def test_a_stream_may_wait_for_very_many_others(count):
-    """With a look at all of them for each further wait the time would grow with the square."""
+    """If each further wait looked at all earlier ones, the time would grow with the square."""
     rig = Rig(WIDE)
     slow = rig.kernel(rig.stream(), 100)
     completions = []
@@ -255,7 +257,7 @@ def test_streams_that_come_and_go_leave_nothing_behind(rig):
 
 
 def test_legacy_work_ends_an_epoch(rig):
-    """What blocking streams did before it need not be looked at again."""
+    """Work of blocking streams from before the last legacy work need not be looked at again."""
     streams = [rig.stream() for _ in range(3)]
     for stream in streams:
         rig.kernel(stream, 10)

@@ -1,4 +1,4 @@
-"""Bodies in threads: what may overlap, and that nobody can tell."""
+"""Bodies in threads: which of them may overlap, without an effect on any result."""
 
 import threading
 
@@ -79,7 +79,7 @@ def test_readers_of_the_same_bytes_overlap():
 
 
 class Pair:
-    """Two bodies; the first lingers a little for the second to begin beside it, if it wrongly can."""
+    """Two bodies; the first lingers a little, so that the second could begin beside it if that were possible."""
 
     def __init__(self):
         self.begun = threading.Event()
@@ -94,7 +94,7 @@ class Pair:
 
 
 def overlap(submit, workers=2):
-    """Let *submit* submit both bodies of a pair; did the second begin before the first was over?"""
+    """Let *submit* submit both bodies of a pair. Returns whether the second began before the first was over."""
     rig, pair = Rig(WIDE, workers=workers), Pair()
     submit(rig, pair)
     rig.run()
@@ -269,7 +269,7 @@ actions = st.lists(
 
 
 def race(actions, workers):
-    """Run *actions* on streams that nothing orders, over memory that they all use; all that can be seen of it."""
+    """Run *actions* on unordered streams that share memory. Returns everything that a program can see of the run."""
     rig = Rig(WIDE, workers=workers)
     streams = [rig.stream(nonblocking=True) for _ in range(4)]
     memories = [rig.on_device(64) for _ in range(3)]
