@@ -1,4 +1,4 @@
-"""For pytest: a fixture `acl`, the module as a script would import it, with a session of its own for each test.
+"""A pytest plugin: the fixture `acl` is the module as a script imports it, with a new session for each test.
 
     def test_copies(acl):
         acl.rt.set_device(0)
@@ -9,10 +9,10 @@
         ...
         assert not acl_session.leaks()
 
-`import acl` in the code under test finds the same module until the test is over; then nothing of it is left. With
-`--acl-leaks` a test that leaves memory or handles behind fails, with a line for each.
+Until the test ends, `import acl` in the code under test finds the same module; afterwards the module is removed. With
+`--acl-leaks` a test that does not give back its memory and handles fails, with a line for each leak.
 
-It has no assertion for pytest to rewrite, and may be imported before pytest would do so: PYTEST_DONT_REWRITE.
+PYTEST_DONT_REWRITE: there is no assertion to rewrite here, and this file may be imported before pytest could do so.
 """
 
 from collections.abc import Iterator
@@ -24,27 +24,33 @@ import pytest
 if TYPE_CHECKING:
     from acl_py.compat.acl.face.session import Session
 
-# acl_py is imported when a test wants it: pytest loads this file in every run on a machine that has acl_py.
+# pytest loads this file in every run where acl_py is installed, so acl_py is imported only when a test needs it.
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--acl-leaks`."""
+    """Add the option `--acl-leaks`."""
     parser.getgroup("acl_py").addoption(
-        "--acl-leaks", action="store_true", help="Tests with the fixture acl fail if they leave something behind."
+        "--acl-leaks", action="store_true", help="Fail tests with the fixture acl that leak memory or handles."
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """`@pytest.mark.acl`."""
-    config.addinivalue_line("markers", "acl(**options): what the fixture acl gives acl_py.compat.acl.install.")
+    """Declare the marker `acl`."""
+    config.addinivalue_line("markers", "acl(**options): options of acl_py.compat.acl.install for the fixture acl.")
 
 
 class AclSession:
-    """What the `acl` of a test has done so far."""
+    """The session of a test: what its `acl` has done so far.
+
+    def test_pipeline(acl, acl_session):
+        run_pipeline()
+        assert not acl_session.leaks()
+        assert acl_session.now_us < 5_000
+    """
 
     @property
     def session(self) -> "Session":
-        """The session behind the module; the first call begins it."""
+        """The session itself; it begins with the first call, or here."""
         from acl_py.compat.acl.face.session import own_session
 
         return own_session()
@@ -55,13 +61,13 @@ class AclSession:
         return self.session.runtime.host_ns / 1000
 
     def report(self) -> str:
-        """What `acl-py run` prints at the end."""
+        """Return the summary that `acl-py run` prints at the end."""
         from acl_py.compat.acl.report import report
 
         return report(self.session)
 
     def leaks(self) -> list[str]:
-        """What has not been given back so far, a line each: memory and handles."""
+        """Return a line for each leak so far: memory that was not freed, handles that were not destroyed."""
         from acl_py.compat.acl.report import leaks
 
         return leaks(self.session)
@@ -69,7 +75,7 @@ class AclSession:
 
 @pytest.fixture
 def acl(request: pytest.FixtureRequest) -> Iterator[ModuleType]:
-    """The module `acl` on a simulated device, which no other test has used."""
+    """The module `acl` on a simulated device of the test's own; `@pytest.mark.acl(...)` gives the options."""
     from acl_py.compat.acl import install, uninstall
 
     marker = request.node.get_closest_marker("acl")
@@ -80,10 +86,10 @@ def acl(request: pytest.FixtureRequest) -> Iterator[ModuleType]:
     finally:
         uninstall()
     if leaks:
-        pytest.fail("left behind:\n" + "\n".join(f"  {leak}" for leak in leaks), pytrace=False)
+        pytest.fail("never given back:\n" + "\n".join(f"  {leak}" for leak in leaks), pytrace=False)
 
 
 @pytest.fixture
 def acl_session(acl: ModuleType) -> AclSession:  # noqa: ARG001 - it is installed first
-    """What the fixture `acl` has done so far: `.report()`, `.leaks()`, `.now_us`."""
+    """The session of the fixture `acl`: `.report()`, `.leaks()`, `.now_us`."""
     return AclSession()

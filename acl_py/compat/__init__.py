@@ -1,1 +1,1 @@
-"""Faces of the runtime in the shape of others: `acl`, the vendor's Python binding."""
+"""The runtime behind other interfaces: `acl`, the vendor's Python binding."""

@@ -57,7 +57,7 @@ DOUBLE = (
 )
 STALE = (
     "failed: acl.rt.record_event() at script.py:9: ACL_ERROR_RT_INVALID_HANDLE (107017): "
-    "0x10000000 is no event any more: it was destroyed at script.py:8"
+    "0x10000000 is no longer an event: it was destroyed at script.py:8"
 )
 
 
@@ -130,7 +130,7 @@ def test_a_failure_in_a_stream_is_listed_with_the_line_that_submitted_it(acl):
         unregister_op("Breaks")
     line = breaks.__code__.co_firstlineno + 10
     operation, call = failed()
-    what = "Breaks raised ZeroDivisionError: a bug; fix the function: its traceback was told when it failed"
+    what = "Breaks raised ZeroDivisionError: a bug; fix the function; its traceback was printed when it failed"
     name = "ACL_ERROR_RT_VECTOR_CORE_EXCEPTION (507035)"
     assert operation == f"failed: kernel Breaks, submitted at test_failed_calls.py:{line}, 2 times: {name}: {what}"
     assert call == (
@@ -169,7 +169,7 @@ def test_only_the_first_lines_that_fail_are_listed_and_the_rest_counted(acl):
     assert [line.partition(": ACL")[0] for line in told[:10]] == [
         f"failed: acl.rt.free() at many.py:{number}, 2 times" for number in range(1, 11)
     ]
-    assert told[10:] == ["and 10 more that failed, for 5 other reasons or at other lines"]
+    assert told[10:] == ["and 10 more failures, in 5 other combinations of function, line and code"]
 
 
 def test_a_helper_that_makes_all_calls_is_one_line_with_several_functions_and_codes(acl):

@@ -23,11 +23,11 @@ def test_a_stale_handle_is_named_with_what_it_was_and_where_that_ended(acl):
     stream, _ = acl.rt.create_stream()
     assert acl.rt.destroy_event(event) == acl.rt.destroy_stream(stream) == 0
     assert acl.rt.record_event(event, 0) == 107017
-    assert told(acl, 107017) == f"{event:#x} is no event any more: it was destroyed at test_handles.py:24"
+    assert told(acl, 107017) == f"{event:#x} is no longer an event: it was destroyed at test_handles.py:24"
     assert acl.rt.synchronize_stream(stream) == 107017
-    assert told(acl, 107017) == f"{stream:#x} is no stream any more: it was destroyed at test_handles.py:24"
+    assert told(acl, 107017) == f"{stream:#x} is no longer a stream: it was destroyed at test_handles.py:24"
     assert acl.rt.synchronize_stream(event) == 107017
-    assert told(acl, 107017) == f"{event:#x} was an event, destroyed at test_handles.py:24, and never a stream"
+    assert told(acl, 107017) == f"{event:#x} is not a stream: it was an event, destroyed at test_handles.py:24"
 
 
 def test_a_handle_of_something_else_is_named_as_that(acl):
@@ -38,7 +38,7 @@ def test_a_handle_of_something_else_is_named_as_that(acl):
     assert acl.rt.set_context(pointer) == 107017
     assert told(acl, 107017) == f"{pointer:#x} is the address of memory, not a context"
     assert acl.rt.destroy_stream(0xBAD) == 107017
-    assert told(acl, 107017) == "0xbad is no stream, and no other handle"
+    assert told(acl, 107017) == "0xbad is not a stream, nor any other handle"
     assert acl.rt.record_event(0, stream) == 100000
     assert told(acl, 100000) == "the event is 0"
 
@@ -56,7 +56,7 @@ def test_what_is_destroyed_twice_is_named(acl, make, end, word):
     handle, destroy = make(acl), end(acl)
     assert destroy(handle) == 0
     assert destroy(handle) == 100000
-    assert told(acl, 100000) == f"{handle:#x} is no {word} any more: it was destroyed"
+    assert told(acl, 100000) == f"{handle:#x} is no longer a {word}: it was destroyed"
 
 
 def test_only_the_last_handles_are_remembered(acl):
@@ -65,7 +65,7 @@ def test_only_the_last_handles_are_remembered(acl):
     for _ in range(1000):
         acl.destroy_data_buffer(acl.create_data_buffer(0, 0))
     assert acl.destroy_data_buffer(first) == 100000
-    assert told(acl, 100000) == f"{first:#x} is no data buffer, and no other handle"
+    assert told(acl, 100000) == f"{first:#x} is not a data buffer, nor any other handle"
 
 
 def test_messages_name_the_functions_of_the_module(acl):

@@ -282,7 +282,7 @@ def test_a_kernel_of_the_native_api_will_do(acl):
     ("body", "told"),
     [
         ("raise ZeroDivisionError('a bug')", "kernel add failed: a bug"),
-        ("return x + y", "add returns something; it writes to its outputs"),
+        ("return x + y", "add returned a value; a kernel writes to its outputs"),
         ("x[0] = 1", "read-only"),
     ],
 )
@@ -294,7 +294,7 @@ def test_a_function_that_fails_is_an_exception_of_the_core(acl, tmp_path, capsys
     assert "kernel add raised" in acl.get_recent_err_msg()
     err = capsys.readouterr().err
     assert told in err
-    assert 'vectors.py", line 2, in add' in err or "returns something" in told
+    assert 'vectors.py", line 2, in add' in err or "returned a value" in told
 
 
 def test_what_out_memory_does_not_get_holds_poison(acl, tmp_path):
@@ -377,7 +377,7 @@ def test_an_argument_that_the_sidecar_does_not_know_is_a_finding(acl, path):
 
 
 def test_a_cost_of_its_own_and_one_of_the_sidecar_are_one_too_many():
-    with pytest.raises(ValueError, match="hasty: <core kernel hasty> has a cost of its own"):
+    with pytest.raises(ValueError, match="hasty: <core kernel hasty> has its own cost; leave out cost_us and flops"):
         register_kernel("h.o", [Parameter("z", "int32", "out")], cost_us=3)(hasty)
 
 
@@ -389,7 +389,7 @@ def test_functions_have_one_handle_each_until_their_binary_is_unloaded(acl, path
     add = made(acl.rt.binary_get_function(binary, "add"))
     assert made(acl.rt.binary_get_function(binary, "add")) == add
     assert acl.rt.binary_get_function(binary, "mul") == (0, 107000)
-    assert "has no kernel 'mul', but add, fill" in capsys.readouterr().err
+    assert "has no kernel 'mul'; its kernels are add, fill" in capsys.readouterr().err
     again = made(acl.rt.binary_load_from_file(path, []))
     assert made(acl.rt.binary_get_function(again, "add")) != add
     args = appended(acl, add, 0, 0, 0, np.uint32(0))
@@ -455,7 +455,7 @@ def test_unloading_before_the_kernels_have_ended_is_a_finding(acl, path):
     done(acl.rt.launch_kernel_with_config(add, 1, 0, [], appended(acl, add, x, x, x, np.uint32(8)), 0))
     done(acl.rt.binary_unload(binary), acl.rt.synchronize_device())
     (finding,) = findings(session())
-    assert "takes away the code of <add on " in finding
+    assert "unloads the code of <add on " in finding
     assert "which has not ended" in finding
 
 

@@ -26,7 +26,7 @@ def test_a_binary_without_a_sidecar_is_told_the_one_to_write(acl, tmp_path, caps
     assert acl.rt.binary_load_from_file(str(path), []) == (0, 107000)
     told = capsys.readouterr().err
     assert "there is no such file" in told
-    assert f"{path}.toml says what stands for its kernels:" in told
+    assert f"describe its kernels in {path}.toml, which may look like this:" in told
     assert "has no sidecar mul-custom.o.toml" in acl.get_recent_err_msg()
     path.write_bytes(CONTENT)
     assert acl.rt.binary_load_from_file(str(path), []) == (0, 107000)
@@ -36,7 +36,7 @@ def test_a_binary_without_a_sidecar_is_told_the_one_to_write(acl, tmp_path, caps
 def test_what_is_told_can_be_used(acl, tmp_path, capsys):
     path = tmp_path / "mul-custom.o"
     acl.rt.binary_load_from_file(str(path), [])
-    _, _, template = capsys.readouterr().err.partition("kernels:\n")
+    _, _, template = capsys.readouterr().err.partition("look like this:\n")
     sidecar_of(path).write_text(template)
     (tmp_path / "mul_custom.py").write_text("def mul_custom(x, y, z, length):\n    z[...] = x * y\n")
     function = function_of(acl, str(path), "mul_custom")
@@ -129,28 +129,31 @@ def test_what_is_registered_comes_first_and_a_sidecar_may_lie_among_the_models(t
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        (("[[kernels]]", "[[kernel]]"), "kernel is none of kernels"),
-        ((ADD, ""), r"a table \[\[kernels\]\] for each kernel"),
-        ((ADD, "kernels = [1]"), r"a table \[\[kernels\]\] for each kernel"),
-        (("cost_us = 5", "speed = 5"), "speed is none of name, compute, parameters, cost_us, flops"),
+        (("[[kernels]]", "[[kernel]]"), "there is no field kernel; the fields are kernels"),
+        ((ADD, ""), r"a table \[\[kernels\]\] is needed for each kernel"),
+        ((ADD, "kernels = [1]"), r"a table \[\[kernels\]\] is needed for each kernel"),
+        (
+            ("cost_us = 5", "speed = 5"),
+            "there is no field speed; the fields of a kernel are name, compute, parameters, cost_us, flops",
+        ),
         (('name = "add"\n', ""), "name is missing"),
-        (('name = "fill"', 'name = "add"'), "there are two kernels add"),
-        (("vectors:add", "vectors"), "compute is module:name"),
+        (('name = "fill"', 'name = "add"'), "two kernels are named add; give one another name"),
+        (("vectors:add", "vectors"), "compute must be module:name"),
         (("vectors:add", "vectors:sub"), "no attribute 'sub'"),
         (("vectors:add", "vectors:fill"), r"add: the function takes \(z, values\), and is called with \(x, y, z, n\)"),
         (("vectors:add", "vectors:wide"), r'add: x has access "in", and <kernel wide> declares it "inout"'),
         (("vectors:add", "vectors:short"), "add: <kernel short> takes 1 arguments, and 4 are declared"),
         (("cost_us = 5", "cost_us = -5"), "us must be 0 or more"),
         (("cost_us = 5", "cost_us = 5\nflops = 5"), "either us per block, or flops"),
-        (("cost_us = 5", 'cost_us = "5 * m"'), r"add: us '5 \* m' is no arithmetic with n"),
+        (("cost_us = 5", 'cost_us = "5 * m"'), r"add: us '5 \* m' is not arithmetic \(\+ - \* //\) with n"),
         (('"uint32" }', '"uint31" }'), "n: dtype must be one of float32"),
-        (('access = "out"', 'access = "write"'), 'z: access is "in", "out" or "inout"'),
-        (('dims = ["n"]', 'dims = ["m"]'), "add: x: the dim 'm' is no arithmetic with n"),
-        (('dims = ["n"]', "dims = [-1]"), "x: dims are numbers or texts, not -1"),
-        (('"uint32" }', '"uint32", dims = ["n"] }'), "n: dims are numbers, not 'n'"),
-        (('name = "n", ', ""), "each of parameters has name and dtype"),
-        (('"uint32" }', '"uint32", place = 1 }'), "each of parameters has name and dtype"),
-        (('name = "n"', 'name = "x"'), "parameters must have names of their own, not x, y, z, x"),
+        (('access = "out"', 'access = "write"'), 'z: access must be "in", "out" or "inout"'),
+        (('dims = ["n"]', 'dims = ["m"]'), r"add: x: the dim 'm' is not arithmetic \(\+ - \* //\) with n"),
+        (('dims = ["n"]', "dims = [-1]"), "x: each of dims must be 0 or more, or arithmetic in a string, not -1"),
+        (('"uint32" }', '"uint32", dims = ["n"] }'), "n: each of dims must be a number, 0 or more, not 'n'"),
+        (('name = "n", ', ""), "each of parameters needs name and dtype"),
+        (('"uint32" }', '"uint32", place = 1 }'), "each of parameters needs name and dtype"),
+        (('name = "n"', 'name = "x"'), "parameters must have different names, not x, y, z, x"),
     ],
 )
 def test_a_sidecar_that_cannot_be_used_says_why(acl, tmp_path, capsys, change, text):
@@ -165,7 +168,7 @@ def test_a_sidecar_that_cannot_be_used_says_why(acl, tmp_path, capsys, change, t
 def test_what_is_registered_has_a_name_and_can_be_called():
     with pytest.raises(ValueError, match="has no name"):
         register_kernel("h.o", [])(partial(print))
-    with pytest.raises(ValueError, match="3 cannot be called"):
+    with pytest.raises(ValueError, match="3 is not callable"):
         register_kernel("h.o", [], name="h")(3)
 
 
@@ -192,7 +195,7 @@ def test_a_cost_that_comes_to_nothing_good(acl):
         for count, text in ((0, "'8 // n - 2' divides by 0"), (8, "the cost function for us gave -1")):
             args = appended(acl, function, np.int32(count))
             assert acl.rt.launch_kernel_with_config(function, 1, 0, [], args, 0) == 107000
-            assert f"<kernel c> has a cost that cannot be: {text}" in acl.get_recent_err_msg()
+            assert f"<kernel c> has an impossible cost: {text}" in acl.get_recent_err_msg()
     finally:
         unregister_kernel("c.o")
 

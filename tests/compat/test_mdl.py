@@ -234,10 +234,10 @@ def test_what_a_model_cannot_compute_is_a_code_and_a_traceback(acl, net, capsys)
 @pytest.mark.parametrize(
     ("body", "text"),
     [
-        ("return x", "2 outputs, and 1 results"),
-        ("return x + 1j, y", "complex64 does not become that by itself"),
-        ("return x, y", "has shape (2,), and what was computed has (3,)"),
-        ("return x, [0.5, 1]", "float64 does not become that by itself"),
+        ("return x", "there are 2 outputs, but the function returned 1"),
+        ("return x + 1j, y", "complex64 is not converted to it"),
+        ("return x, y", "has shape (2,), but the result has (3,)"),
+        ("return x, [0.5, 1]", "float64 is not converted to it"),
         ("x[:] = 0", "read-only"),
     ],
 )
@@ -476,7 +476,7 @@ def test_a_model_is_executed_on_the_device_that_it_was_loaded_on(acl, net):
     inputs, outputs = dataset(acl, upload(acl, X), upload(acl, Y)), empty(acl, 12, 16)
     done(acl.rt.set_device(1))
     assert acl.mdl.execute(model, inputs, outputs) == 145003
-    assert "is on device 0, and device 1 is current" in acl.get_recent_err_msg()
+    assert "is on device 0, but device 1 is current" in acl.get_recent_err_msg()
     done(acl.rt.set_device(0), acl.mdl.execute(model, inputs, outputs))
 
 

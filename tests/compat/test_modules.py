@@ -73,7 +73,7 @@ def test_without_a_log_the_standard_error_says_once_what_is_not_simulated(capsys
     install(device="tiny")
     rt = importlib.import_module("acl.rt")
     assert [rt.get_devices_topo(0, 0) for _ in range(2)] == [(0, 207000)] * 2
-    assert capsys.readouterr().err == "acl: acl.rt.get_devices_topo is not simulated: it gives 207000\n"
+    assert capsys.readouterr().err == "acl: acl.rt.get_devices_topo is not simulated: it returns 207000\n"
 
 
 def test_all_forms_of_import():
@@ -90,7 +90,7 @@ def test_all_forms_of_import():
 def test_another_acl_is_not_shadowed_unless_that_is_wanted(monkeypatch):
     real = ModuleType("acl")
     monkeypatch.setitem(sys.modules, "acl", real)
-    with pytest.raises(RuntimeError, match=r"there is a module acl already: .*install\(replace=True\)"):
+    with pytest.raises(RuntimeError, match=r"there is already a module acl: .*install\(replace=True\)"):
         install()
     assert sys.modules["acl"] is real
     install(replace=True)

@@ -76,7 +76,7 @@ def test_an_operator_whose_flops_take_longer_than_simulated_time_is_a_code(acl):
     desc, (out_desc, out) = described(acl, one), result(acl, "float32", (1, 3))
     try:
         assert acl.op.execute("Endless", [desc], [upload(acl, one)], [out_desc], [out], 0, 0) == 107000
-        assert "has a cost that cannot be: the time of a block" in acl.get_recent_err_msg()
+        assert "has an impossible cost: the time of a block" in acl.get_recent_err_msg()
     finally:
         unregister_op("Endless")
 

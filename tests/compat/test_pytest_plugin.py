@@ -102,7 +102,7 @@ def test_on_request_a_test_that_leaves_something_behind_fails(outcome):
     outcome(text).assert_outcomes(passed=2)
     done = outcome(text, "--acl-leaks")
     done.assert_outcomes(passed=2, errors=1)
-    done.stdout.fnmatch_lines(["*left behind:", "*1 stream never destroyed, made at *:3"])
+    done.stdout.fnmatch_lines(["*never given back:", "*1 stream never destroyed, made at *:3"])
 
 
 def test_a_hang_is_an_exception_there(outcome):

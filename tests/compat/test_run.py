@@ -288,8 +288,8 @@ def test_there_must_be_a_script(run, tmp_path):
 def test_a_function_that_is_not_simulated_is_a_finding(run):
     done = run("import acl\nacl.rt.set_device(0)\nprint(*(acl.rt.get_devices_topo(0, 1) for _ in range(2)))\n")
     assert done.stdout == "(0, 207000) (0, 207000)\n"
-    assert done.stderr.count("acl: acl.rt.get_devices_topo is not simulated: it gives 207000\n") == 1
-    assert done.stderr.count("finding: acl.rt.get_devices_topo is not simulated: it gave 207000") == 1
+    assert done.stderr.count("acl: acl.rt.get_devices_topo is not simulated: it returns 207000\n") == 1
+    assert done.stderr.count("finding: acl.rt.get_devices_topo is not simulated: it returned 207000") == 1
 
 
 def test_a_hang_that_the_script_would_catch_ends_it_all_the_same(run):

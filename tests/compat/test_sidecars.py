@@ -36,7 +36,7 @@ def test_a_model_without_a_sidecar_is_told_the_one_to_write(acl, tmp_path, capsy
     assert acl.mdl.load_from_file(str(path)) == (0, 145002)
     told = capsys.readouterr().err
     assert "there is no such file" in told
-    assert f"write {path}.toml, which `acl-py model init {path}` begins:" in told
+    assert f"write {path}.toml. `acl-py model init {path}` writes this one:" in told
     assert 'compute = "resnet50:infer"' in told
     path.write_bytes(b"a model")
     assert acl.mdl.load_from_file(str(path)) == (0, 145002)
@@ -48,7 +48,7 @@ def test_a_model_without_a_sidecar_is_told_the_one_to_write(acl, tmp_path, capsy
 def test_what_is_told_can_be_used(acl, tmp_path, capsys):
     path = tmp_path / "net.om"
     acl.mdl.load_from_file(str(path))
-    _, _, template = capsys.readouterr().err.partition("begins:\n")
+    _, _, template = capsys.readouterr().err.partition("writes this one:\n")
     sidecar_of(path).write_text(template)
     (tmp_path / "net.py").write_text("def infer(data):\n    return data.reshape(-1)[:1000]\n")
     made(acl.mdl.load_from_file(str(path)))
@@ -131,7 +131,7 @@ def test_compute_takes_no_path(acl, tmp_path, capsys, reference):
         (folder / "net.om.toml").write_text(GOOD.replace("doubled:infer", "outside\\u0000:infer"))
     assert acl.mdl.load_from_file(str(folder / "net.om")) == (0, 545001)
     told = capsys.readouterr().err
-    assert "compute is module:name" in told or "there is no installed module" in told
+    assert "compute must be module:name" in told or "there is no installed module" in told
 
 
 def test_a_module_of_the_scripts_folder_is_neither_beside_nor_installed(acl, tmp_path, capsys, monkeypatch):
@@ -142,14 +142,16 @@ def test_a_module_of_the_scripts_folder_is_neither_beside_nor_installed(acl, tmp
     monkeypatch.setattr(sys, "argv", [str(script / "main.py")])
     (tmp_path / "net.om.toml").write_text(GOOD.replace("doubled", "deploy_at_once"))
     assert acl.mdl.load_from_file(str(tmp_path / "net.om")) == (0, 545001)
-    assert "there is no installed module deploy_at_once; a file" in capsys.readouterr().err
+    assert "there is no installed module deploy_at_once and no file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("file", ["../net.om", "sub/net.om", "/net.om", "..", "sub\\net.om", ""])
 def test_a_bundle_names_files_beside_it(acl, tmp_path, capsys, file):
     (tmp_path / "both.om.toml").write_text(f"bundle = ['{file}']\n")
     assert acl.mdl.bundle_load_from_file(str(tmp_path / "both.om")) == (0, 545001)
-    assert f"a bundle has names of files that lie beside it, not {file!r}" in capsys.readouterr().err
+    assert (
+        f"bundle must name files in the folder of the sidecar, without a path, not {file!r}" in capsys.readouterr().err
+    )
 
 
 def test_the_summary_names_every_file_of_code_that_a_sidecar_brought_in(acl, tmp_path, monkeypatch):
@@ -178,34 +180,37 @@ def test_the_summary_names_every_file_of_code_that_a_sidecar_brought_in(acl, tmp
     ("change", "text"),
     [
         (('dtype = "int32"', 'dtype = "int33"'), "x: dtype must be one of float32"),
-        (("dims = [4]", "dims = [-2]"), "x: dims are numbers of elements, -1 or texts, not -2"),
-        (("dims = [4]", 'dims = ["batch"]'), "dims may be texts only in outputs"),
-        (('name = "x"', 'name = "y"'), "names of their own, not y, y"),
-        (('name = "x"\n', ""), "each of inputs has name, dtype and dims"),
-        (("dims = [4]", 'dims = [4]\nlayout = "ND"'), "each of inputs has name, dtype and dims"),
+        (("dims = [4]", "dims = [-2]"), "x: each of dims must be 0 or more, -1, or arithmetic in a string, not -2"),
+        (("dims = [4]", 'dims = ["batch"]'), "dims may be arithmetic only in outputs"),
+        (('name = "x"', 'name = "y"'), "different names, not y, y"),
+        (('name = "x"\n', ""), "each table of inputs needs name, dtype and dims"),
+        (("dims = [4]", 'dims = [4]\nlayout = "ND"'), "each table of inputs needs name, dtype and dims"),
         (("dims = [4]", 'dims = [4]\nformat = "CHW"'), "x: format must be one of NCHW"),
         (("dims = [4]", "dims = [4]\nranges = [[1, 2], [3, 4]]"), "x: 2 ranges for 1 dims"),
-        (('"doubled:infer"', '"doubled:infer"\nspeed = 1'), "speed is none of compute"),
+        (('"doubled:infer"', '"doubled:infer"\nspeed = 1'), "there is no field speed; the fields are compute"),
         (('"doubled:infer"', '"doubled:infer"\ncost_us = -1'), "cost_us must be 0 or more"),
         (('"doubled:infer"', '"doubled:infer"\ncost_us = [1, 2]'), "one number, or one for each gear"),
-        (('"doubled:infer"', '"doubled:infer"\ncost_us = 1\nflops = 1'), "either cost_us or flops"),
+        (('"doubled:infer"', '"doubled:infer"\ncost_us = 1\nflops = 1'), "cost_us and flops exclude each other"),
         (('"doubled:infer"', '"doubled:infer"\ndynamic_batch = [1]'), "needs an input with -1"),
         (('"doubled:infer"', '"doubled:infer"\ndynamic_batch = [0]'), "each 1 or more"),
         (('"doubled:infer"', '"doubled:infer"\ndynamic_hw = [[1]]'), "pairs of height and width"),
-        (('"doubled:infer"', '"doubled:infer"\ndynamic_batch = [1]\ndynamic_hw = [[1, 1]]'), "a model has one of"),
+        (
+            ('"doubled:infer"', '"doubled:infer"\ndynamic_batch = [1]\ndynamic_hw = [[1, 1]]'),
+            "a model can have only one of",
+        ),
         (
             ('"doubled:infer"', '"doubled"'),
-            "compute is module:name, as in resnet50:infer, without a path, not 'doubled'",
+            "compute must be module:name without a path, as in resnet50:infer, not 'doubled'",
         ),
         (('"doubled:infer"', '"doubled:nothing"'), "no attribute 'nothing'"),
-        (('"doubled:infer"', '"doubled:__name__"'), "cannot be called"),
-        (('"doubled:infer"', '"no_such_module:infer"'), "no_such_module.py would be found"),
+        (('"doubled:infer"', '"doubled:__name__"'), "is not callable; name a function"),
+        (('"doubled:infer"', '"no_such_module:infer"'), "no_such_module.py; install the one or write the other"),
         (('"doubled:infer"', '"broken:infer"'), "ZeroDivisionError"),
         (('compute = "doubled:infer"\n', ""), "compute is missing"),
         (("[[outputs]]", "[[outputs"), "net.om.toml:"),
         (("dims = [4]", f"dims = {'[' * 5000}{']' * 5000}"), "nested too deeply"),
         (("dims = [4]", f"dims = [4{'0' * 5000}]"), "net.om.toml:"),
-        (('name = "x"', "name = 5"), "a name is a text, not 5"),
+        (('name = "x"', "name = 5"), "name must be a string, not 5"),
         (('"doubled:infer"', '"doubled:infer"\ncost_us = inf'), "cost_us must be 0 or more, and finite"),
         (('"doubled:infer"', '"doubled:infer"\ncost_us = nan'), "cost_us must be 0 or more, and finite"),
         (('"doubled:infer"', f'"doubled:infer"\nflops = 1{"0" * 400}'), "an amount is too large"),
@@ -247,8 +252,8 @@ def test_a_model_whose_flops_take_longer_than_simulated_time_is_refused_when_its
 @pytest.mark.parametrize(
     ("dim", "text"),
     [
-        ("depth", "no arithmetic"),
-        ("batch **", "no arithmetic"),
+        ("depth", "not arithmetic"),
+        ("batch **", "not arithmetic"),
         ("1 - batch", "is -1"),
         ("1" + "+1" * 5000, "has 10001 char"),
     ],

@@ -34,7 +34,7 @@ HANGING = {  # what the explanation says of each: who waits, for what, at which 
     "left_behind": (
         r"thread waits: acl\.rt\.synchronize_stream\(stream 1\) at left_behind\.py:17",
         r"<wait for Notify 1 .* submitted at left_behind\.py:16>",
-        r"the main thread: through with the script, it waits for the others",
+        r"the main thread: has finished the script and waits for the other threads",
     ),
     "nobody_reports": (
         r"the program: acl\.rt\.synchronize_stream\(stream 1\) at nobody_reports\.py:19",

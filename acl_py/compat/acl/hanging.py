@@ -1,4 +1,4 @@
-"""What becomes of a script that would hang on a card: its process ends at once, with exit code 3 and the reason."""
+"""Scripts that would hang on a card: the process ends at once, with exit code 3, and prints the reason."""
 
 import multiprocessing
 import os
@@ -16,17 +16,17 @@ from acl_py.sites import PACKAGE, Site
 
 HUNG = 3
 _STDLIB = str(Path(os.__file__).parent) + os.sep
-_RUNNER = str(Path(PACKAGE, "tools", "scripts.py"))  # behind which no frame is the script's
+_RUNNER = str(Path(PACKAGE, "tools", "scripts.py"))  # the frames that called this one are not the script's
 
 _EXECUTORS_WORKER = "concurrent.futures.process", "_process_worker"
 _ending = threading.Lock()  # never released: several threads may hang, and one ends the process
 
 
 def end_process(error: DeadlockError) -> None:
-    """End the process: on a card it would stand still now.
+    """End the process, which would stand still on a card, and print *error* and the summary.
 
-    Not a worker of a pool, whose parent would wait for the result for ever, or hear only that it is gone: there *error*
-    is raised in the waiting call, and the parent gets it.
+    A worker of a pool does not end: its parent would wait for the result forever, or learn only that the worker is
+    gone. There the waiting call raises *error*, and the pool hands it to the parent.
     """
     if _is_pool_worker():
         return
@@ -39,7 +39,7 @@ def end_process(error: DeadlockError) -> None:
 
 
 def _is_pool_worker() -> bool:
-    """Is this process one of a multiprocessing.Pool, or of a ProcessPoolExecutor?"""
+    """Return whether this process belongs to a multiprocessing.Pool or a ProcessPoolExecutor."""
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
     while frame is not None:
         if (frame.f_globals.get("__name__"), frame.f_code.co_name) == _EXECUTORS_WORKER:
@@ -49,15 +49,15 @@ def _is_pool_worker() -> bool:
 
 
 def show(error: DeadlockError) -> None:
-    """Say what hangs, and where the script is, on the standard error."""
+    """Print what hangs, and where each thread of the script is, to the standard error."""
     lines = [f"acl-py: on a card this would hang\n{error}", *getattr(error, "__notes__", ())]
     lines += ["where the threads of the script are:", *(f"  {line}" for line in _whereabouts())]
     print(reword("\n".join(lines)), file=sys.stderr)
 
 
 def summarize() -> int:
-    """The summary of the process' session, if it has one, on the standard error, and what failed of the calls made
-    inside simulations of the native API; gives how many calls and operations failed in both.
+    """Print the summary of the process's session, if it has one, and the calls that failed inside simulations of the
+    native API. Return how many calls and operations failed in all.
     """
     session = current_session()
     if session is not None:
@@ -68,7 +68,7 @@ def summarize() -> int:
 
 
 def _whereabouts() -> Iterator[str]:
-    """Where in the script each of its threads is; the main one may be through."""
+    """Yield where in the script each of its threads is; the main thread may have finished."""
     frames = sys._current_frames()
     for thread in threading.enumerate():
         is_main = thread is threading.main_thread()
@@ -78,7 +78,7 @@ def _whereabouts() -> Iterator[str]:
         if frame is not None:
             where = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}, in {frame.f_code.co_qualname}"
         elif is_main:
-            where = "through with the script, it waits for the others"
+            where = "has finished the script and waits for the other threads"
         else:
             continue
         yield f"{'the main thread' if is_main else f'thread {thread.name}'}: {where}"

@@ -1,7 +1,7 @@
-"""Processes that a script starts: of multiprocessing, or of another script. They have the script's `acl` too.
+"""Processes that a script starts, with multiprocessing or as another script: they find the script's `acl` too.
 
-Each is a host of its own, as far as the simulation goes: cards, memory and time are not shared. There is no summary of
-it, since a pool ends its workers without warning; so it prints a failed call at once.
+Each process is a host with its own simulation: cards, memory and time are not shared. It prints no summary, because a
+pool ends its workers without warning; instead it prints each failed call at once.
 """
 
 import json
@@ -22,8 +22,8 @@ _VARIABLE = "ACL_PY_RUN"
 
 
 def hand_on(register: Sequence[Path], options: dict[str, Any]) -> None:
-    """Let processes that begin from now on find `acl`. The files *register* are run in them before; the *options* are
-    those of `install`, with the name or the file of the device.
+    """Let processes that start from now on find `acl`. They run the files *register* first. *options* are those of
+    `install`; the device must be a name or a file.
     """
     absolute = {**options, "models": [str(each.resolve()) for each in options.get("models", ())]}
     if Path(device := options.get("device", "")).is_file():
@@ -38,7 +38,7 @@ def hand_on(register: Sequence[Path], options: dict[str, Any]) -> None:
 
 
 def take_over() -> None:
-    """In such a process: install what `hand_on` said."""
+    """Install `acl` in a process that was started, as `hand_on` arranged."""
     register, options = json.loads(os.environ[_VARIABLE])
     install(replace=True, on_hang=hanging.end_process, **options)
     session.tell_failures_at_once()

@@ -1,4 +1,4 @@
-"""What a session did, in words: its times, what it asked for in vain, and what it never gave back."""
+"""The summary of a session: its times, what is not simulated, what failed, and what was never given back."""
 
 from collections.abc import Iterator, Sequence
 
@@ -22,7 +22,7 @@ _ENDED = {LoadedModel: "unloaded", LoadedBinary: "unloaded", Physical: "freed"}
 
 
 def report(session: Session) -> str:
-    """The summary of *session*: simulated time, engines, streams, waits, findings, code, failures, leaks."""
+    """Return the summary of *session*: simulated time, engines, streams, waits, findings, code, failures, leaks."""
     lines = [reword(summarize(session.runtime, session.trace, session.runtime.state(Speaker).mistakes.values(), ()))]
     lines += [f"  finding: {finding}" for finding in findings(session)]
     lines += [f"  code: {printable(line)}" for line in brought_in]
@@ -31,20 +31,20 @@ def report(session: Session) -> str:
 
 
 def findings(session: Session) -> list[str]:
-    """What a card would do, or suffer, and this did not: a line each."""
-    return [*(f"acl.{name} is not simulated: it gave 207000" for name in session.unsupported), *session.warned]
+    """Return a line for each finding: functions that are not simulated, and mistakes that a card would let pass."""
+    return [*(f"acl.{name} is not simulated: it returned 207000" for name in session.unsupported), *session.warned]
 
 
 def leaks(session: Session) -> list[str]:
-    """What was never given back, a line for each place and sort: memory, also that which a reset had to free, and
-    handles.
+    """Return a line for each kind of leak and each line of code that made it: memory, also memory that a reset had to
+    free, and handles.
     """
     memory = session.runtime.memory
     return [*_memory([*memory.leaks(), *memory.left_to_reset]), *_handles(session)]
 
 
 def _memory(allocations: Sequence[Allocation]) -> Iterator[str]:
-    """Memory by where it was made, and by which reset freed it."""
+    """Group memory by the line that made it, and by the reset that freed it."""
     groups: dict[tuple[str, ...], list[int]] = {}
     for each in allocations:
         place = "device" if each.space is Space.DEVICE else "pinned"
@@ -57,7 +57,7 @@ def _memory(allocations: Sequence[Allocation]) -> Iterator[str]:
 
 
 def _handles(session: Session) -> Iterator[str]:
-    """Things that a destroy function is for and that are still there, by kind."""
+    """Group objects that were never destroyed by kind."""
     kinds: dict[tuple[str, str], list[str]] = {}
     for thing in session.objects.values():
         if _is_owned(thing):
@@ -72,7 +72,7 @@ def _handles(session: Session) -> Iterator[str]:
 
 
 def _is_owned(thing: object) -> bool:
-    if getattr(thing, "destroyed", None) is not None:  # by a native verb, which knows no handle
+    if getattr(thing, "destroyed", None) is not None:  # by a native verb, which does not end handles
         return False
     if isinstance(thing, Context):
         return not thing.primary

@@ -1,4 +1,4 @@
-"""Failed calls: which functions gave a code, at which lines, how often. Most scripts drop the codes that they get.
+"""Failed calls: which functions returned a code, at which lines, how often. Most scripts ignore the codes.
 
 A call that returns a code has failed. Work that fails in a stream, an operation or a wait that reaches its time limit,
 is listed too, with the line that submitted it, even if no later call reports it. One code is an answer and not a
@@ -22,7 +22,7 @@ from device_model.ops import Op
 from device_model.steps import Step
 
 _WRAPPER = ".py: "  # in the file name of a function's wrapper, before the function's own name: see binding.py
-_SHOWN = 10  # lines of a script, at each of which one function gave one code
+_SHOWN = 10  # groups that are listed
 
 
 @dataclass(slots=True)
@@ -39,24 +39,24 @@ class _Group:
 
 
 class Failures:
-    """What has failed, in the order in which it first did; any thread may add to it."""
+    """The failures of a session in groups, in the order of the first of each; any thread may add to them."""
 
-    are_told_at_once = False  # in a process of which there will be no summary
+    are_told_at_once = False  # True in a process that prints no summary
 
     def __init__(self) -> None:
         self._groups: dict[tuple[str, str, int], _Group] = {}  # by what failed, the line, and the code
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
-        """How many calls and operations have failed."""
+        """Return how many calls and operations have failed."""
         return sum(group.count for group in list(self._groups.values()))
 
     def clear(self) -> None:
-        """Forget all of them; also in a process that was forked while another thread added one."""
+        """Forget all of them. The lock is new, because a process may be forked while another thread holds it."""
         self._groups, self._lock = {}, threading.Lock()
 
     def add_call(self, code: int, text: str) -> None:
-        """The function of the module that a script is calling gives *code*; *text* says why."""
+        """Note that the function that the script is calling returns *code*; *text* says why."""
         name = called_function(_getframe(1))
         self._add(f"{name}() at ", site_of(_getframe(1)), code, text)
 
@@ -77,13 +77,14 @@ class Failures:
             print(f"acl-py: failed: {group}\n", end="", file=sys.stderr)  # in one piece: other processes print, too
 
     def lines(self) -> Iterator[str]:
-        """A line for each of the first groups, and how many more failures there were."""
+        """Yield a line for each of the first groups, and one with the number of the other failures."""
         groups = list(self._groups.values())
         yield from (f"  failed: {group}" for group in groups[:_SHOWN])
         more = groups[_SHOWN:]
         if more:
             count = sum(group.count for group in more)
-            yield f"  and {count:,} more that failed, for {len(more):,} other reasons or at other lines"
+            kinds = "another combination" if len(more) == 1 else f"{len(more):,} other combinations"
+            yield f"  and {count:,} more failures, in {kinds} of function, line and code"
 
 
 class WorkFailures(Observer):
@@ -109,13 +110,13 @@ class WorkFailures(Observer):
 
 
 def sentence(error: DeviceError) -> str:
-    """What was wrong, and what to do unless that takes more than a line."""
+    """Return what was wrong and, if that fits in a line, what to do."""
     remedy = f"; {error.remedy}" if error.remedy and "\n" not in error.remedy else ""
     return f"{error.what}{remedy}"
 
 
 def called_function(frame: FrameType | None) -> str:
-    """The function of the module that the script called: of the wrappers on the way to *frame* the outermost one."""
+    """Return the name of the function that the script called: the outermost wrapper above *frame*."""
     name = "acl"
     while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
         _, separator, function = frame.f_code.co_filename.rpartition(_WRAPPER)
@@ -126,5 +127,5 @@ def called_function(frame: FrameType | None) -> str:
 
 
 def printable(text: str) -> str:
-    """The first line of *text*, without control characters: names may come from a file."""
+    """Return the first line of *text* with control characters escaped; names may come from a file."""
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text.partition("\n")[0])

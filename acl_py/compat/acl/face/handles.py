@@ -1,4 +1,4 @@
-"""Handles: plain ints that stand for objects, and what is known of those that stand for nothing any more."""
+"""Handles: plain ints that stand for objects, and what is known of handles whose object has ended."""
 
 from collections import OrderedDict
 from itertools import count
@@ -16,12 +16,12 @@ INVALID_PARAM, INVALID_HANDLE = 100000, 107017
 
 _FIRST = 0x10000000
 _STEP = 0x10
-_REMEMBERED = 1000  # handles that are over; older ones are forgotten
+_REMEMBERED = 1000  # ended handles that messages can still explain
 _T = TypeVar("_T")
 
 
 class Things(dict[int, _T]):
-    """The things of one *kind* by handle. What is not there raises an AclError: 107017, or 100000 for the handle 0."""
+    """The objects of one *kind* by handle. A missing handle raises an AclError: 107017, or 100000 for the handle 0."""
 
     def __init__(self, handles: "Handles", kind: type) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class Things(dict[int, _T]):
 
 
 class Handles:
-    """The objects that a script has, by handle. A handle never stands for two things, one after the other."""
+    """The objects of a script by handle. A handle is never used again for another object."""
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
@@ -44,50 +44,50 @@ class Handles:
         self.physicals: Things[Physical] = Things(self, Physical)
         self.streams: Things[Stream | None] = Things(self, Stream)
         self.streams[0] = None  # the default one
-        self.buffers: dict[int, Buffer] = {}  # by address: what the script allocated, for copies to find it fast
+        self.buffers: dict[int, Buffer] = {}  # the allocations by address, for copies to find them fast
         self._tables: dict[type, dict[int, Any]] = {
             Context: self.contexts, Notify: self.notifies, Physical: self.physicals, Stream: self.streams,
             **dict.fromkeys((Event, CountedEvent, FlagEvent, RecordedEvent), self.events),
         }  # fmt: skip
         self._handles: dict[int, int] = {}  # by the identity of the object, which `objects` keeps alive
         self._numbers = count(_FIRST, _STEP)
-        self._over: OrderedDict[int, tuple[type, object]] = OrderedDict()  # what it was, and the line that ended it
+        self._over: OrderedDict[int, tuple[type, object]] = OrderedDict()  # its type, and the line that ended it
 
     def error(self, code: int, what: str) -> AclError:
-        """A failure of a call with this *code*; it is the thread's last error."""
+        """Return an AclError with *code* for the caller to raise; it becomes the thread's last error."""
         return self.runtime.error(Kind.INVALID_VALUE, what, "", code=code)
 
     def handle(self, thing: Any) -> int:
-        """The handle of *thing*, which is alive from here on until `forget`."""
+        """Return the handle of *thing*, a new one at the first call; it is kept alive until `forget`."""
         known = self._handles.get(id(thing))
         if known is None:
             number = next(self._numbers)
             self.objects[number] = thing
             known = self._handles.setdefault(id(thing), number)
-            if known != number:  # another thread was here meanwhile
+            if known != number:  # another thread was faster
                 del self.objects[number]
             elif (table := self._tables.get(type(thing))) is not None:
                 table[number] = thing
         return known
 
     def find(self, handle: int, kind: type[_T]) -> _T | None:
-        """The *kind* that *handle* stands for, or None: it is stale, or never was one."""
+        """Return the *kind* that *handle* stands for; None if it has ended or never was one."""
         thing = self.objects.get(handle)
         return thing if isinstance(thing, kind) else None
 
     def thing(self, handle: int, kind: type[_T]) -> _T:
-        """The *kind* that *handle* stands for; if it stands for none, an AclError, as `Things` raises it."""
+        """Return the *kind* that *handle* stands for; if there is none, raise the AclError of `Things`."""
         thing = self.find(handle, kind)
         if thing is None:
             raise self.missing(handle, kind)
         return thing
 
     def missing(self, handle: int, kind: type) -> AclError:
-        """The failure of a call whose *handle* stands for no *kind*."""
+        """Return the AclError for a *handle* that does not stand for a *kind*."""
         return self.error(INVALID_HANDLE if handle else INVALID_PARAM, self.explain(handle, kind))
 
     def forget(self, handle: int) -> None:
-        """*handle* stands for nothing any more."""
+        """End *handle*: its object has been destroyed."""
         thing = self.objects.pop(handle, None)
         if thing is None:
             return
@@ -98,7 +98,7 @@ class Handles:
             self._over.popitem(last=False)
 
     def forget_reset(self) -> None:
-        """The handles of default contexts that a reset has ended, and of their default streams, stand for nothing."""
+        """End the handles of default contexts that a reset has ended, and of their default streams."""
         for number, context in list(self.contexts.items()):
             if context.primary and context.destroyed is not None:
                 self.forget(number)
@@ -107,7 +107,7 @@ class Handles:
                 self.forget(number)
 
     def explain(self, handle: int, kind: type) -> str:
-        """Why *handle* stands for no *kind*, in words."""
+        """Return a sentence that says why *handle* does not stand for a *kind*."""
         word = word_for(kind)
         if handle in self.objects:
             return f"{handle:#x} is {_a(word_for(type(self.objects[handle])))}, not {_a(word)}"
@@ -116,16 +116,16 @@ class Handles:
             where = "" if over[1] is None else f" at {over[1]}"
             was = word_for(over[0])
             if was == word:
-                return f"{handle:#x} is no {word} any more: it was destroyed{where}"
-            return f"{handle:#x} was {_a(was)}, destroyed{where}, and never {_a(word)}"
+                return f"{handle:#x} is no longer {_a(word)}: it was destroyed{where}"
+            return f"{handle:#x} is not {_a(word)}: it was {_a(was)}, destroyed{where}"
         if handle in self.buffers:
             return f"{handle:#x} is the address of memory, not {_a(word)}"
-        return f"{handle:#x} is no {word}, and no other handle" if handle else f"the {word} is 0"
+        return f"{handle:#x} is not {_a(word)}, nor any other handle" if handle else f"the {word} is 0"
 
 
 def word_for(kind: type) -> str:
-    """The class in words: a DataBuffer is a data buffer, a TensorDesc a tensor description, an event of whatever class
-    an event.
+    """Return the name of a class in words: "data buffer" for DataBuffer, "tensor description" for TensorDesc, and
+    "event" for each class of events.
     """
     if issubclass(kind, Event):
         return "event"

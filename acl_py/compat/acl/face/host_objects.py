@@ -1,12 +1,12 @@
-"""Host objects whose addresses a script took: how far each goes, so that a copy beyond its end is known.
+"""Host objects whose addresses a script took: how far each goes, so that a copy beyond its end is noticed.
 
-An address says where memory begins and not where it ends, and a card's runtime does not ask: what is copied beyond the
-end is somebody else's. Known here are `bytes`, `bytearray` and arrays that acl.util was given. A part of an array
-reaches as far as the array or the bytes that own its memory, for scripts take the address of a row and mean all that
-follows.
+An address says where memory begins but not where it ends, and a card's runtime does not check: a copy that is too long
+reads or overwrites other memory. Known here are the `bytes`, `bytearray` and arrays that acl.util was given. A view of
+an array reaches as far as the array or the bytes that own its memory, because scripts take the address of a row and
+mean all rows that follow.
 
-A `bytes` has no weak references, so it is held here, and let go when nobody else holds it. That is looked at when as
-much again has been added as was left the last time.
+`bytes` cannot have weak references, so they are held here, and released when nothing else holds them. That is checked
+each time the number of objects has doubled since the last check.
 """
 
 import ctypes
@@ -23,10 +23,10 @@ import numpy as np
 from acl_py.sites import Site
 from device_model.memory.host import address_of
 
-# Many scripts take the address of a temporary, bytes_to_ptr(array.tobytes()), and copy from it in the next line: with
-# the vendor's binding nobody uses the memory again in between, but here Python does. So the last ones are kept.
+# Many scripts take the address of a temporary, bytes_to_ptr(array.tobytes()), and copy from it in the next line. With
+# the vendor's binding the freed memory is not used again in between; here Python uses it. So the last ones are kept.
 _LATELY = 16
-_SMALL = 32 << 20  # what is larger the system takes back when it is freed: such a script ends on a card
+_SMALL = 32 << 20  # larger memory goes back to the system when it is freed: such a script crashes on a card too
 _LARGEST = 256 << 20  # bytes of one object that may be held a little longer than the script holds it
 
 
@@ -39,7 +39,7 @@ def _size(thing: Any) -> int:
 
 
 def _owner(thing: Any) -> Any:
-    """The array, bytes or bytearray whose memory *thing* is in; None if it is memory of another sort."""
+    """Return the array, bytes or bytearray that owns the memory of *thing*; None if something else owns it."""
     while isinstance(thing, np.ndarray):
         base = thing.base
         if base is None:
@@ -58,7 +58,7 @@ def _extent(thing: Any) -> tuple[int, int]:
 
 
 class HostObject:
-    """One object: what gives its memory, and which function was given it, at which line."""
+    """One object: the owner of its memory, the function that took its address, and the line of the call."""
 
     __slots__ = ("_fixed", "made", "reference", "taker", "thing")
 
@@ -70,7 +70,7 @@ class HostObject:
         self.made = made
 
     def extent(self) -> tuple[int, int]:
-        """Where its memory begins and ends now; nowhere if it is gone."""
+        """Return where its memory begins and ends; (0, 0) if the object is gone."""
         if self._fixed is not None:
             return self._fixed
         thing = self.thing if self.reference is None else self.reference()
@@ -78,12 +78,12 @@ class HostObject:
 
     @property
     def is_held(self) -> bool:
-        """Whether the script still has it."""
+        """Whether the script still holds it."""
         return getrefcount(self.thing) > _ONLY_HERE if self.reference is None else self.reference() is not None
 
 
 def _only_here() -> int:
-    """How many references there are to what only a HostObject holds."""
+    """Return the number of references to an object that only a HostObject holds."""
     alone = HostObject(bytes(bytearray(2)), "", Site(_only_here.__code__, 0))
     return getrefcount(alone.thing)
 
@@ -92,14 +92,14 @@ _ONLY_HERE = _only_here()
 
 
 class HostObjects:
-    """The objects whose addresses were taken, by where they begin."""
+    """The objects whose addresses were taken, by the address at which they begin."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # to let go of an object may run a script's finalizer
+        self._lock = threading.RLock()  # re-entrant: releasing an object may run a script's finalizer
         self._begins: list[int] = []
         self._objects: dict[int, HostObject] = {}
         self._lately: deque[Any] = deque(maxlen=_LATELY)
-        self._most = 64  # objects, and bytes held, until it is looked at who still has them
+        self._most = 64  # objects at which the next check is due; the next line: bytes
         self._most_bytes = _LARGEST
         self._held_bytes = 0
 
@@ -110,7 +110,7 @@ class HostObjects:
             self._lately.clear()
 
     def add(self, thing: Any, taker: str, made: Site, *, is_temporary: bool) -> None:
-        """The function *taker* was given *thing*, bytes or an array, at the line *made*."""
+        """Note that the function *taker* was given *thing*, bytes or an array, at the line *made*."""
         owner = _owner(thing)
         nbytes = 0 if owner is None else _size(owner)
         with self._lock:
@@ -133,8 +133,8 @@ class HostObjects:
         return known is not None and known.thing is data
 
     def holder(self, address: int) -> tuple[HostObject, int, int] | None:
-        """The object in whose memory *address* lies, if it is known and alive, with the beginning and the end of that
-        memory.
+        """Return the object in whose memory *address* lies, and where that memory begins and ends; None if there is no
+        such object, or it is gone.
         """
         with self._lock:
             begins = self._begins
@@ -144,12 +144,12 @@ class HostObjects:
                 begin, end = known.extent()
                 if begin and (end - begin <= _SMALL or known.is_held):
                     return (known, begin, end) if begin <= address < end else None
-                del self._objects[begins.pop(place)]  # gone: what lies there now is another's
+                del self._objects[begins.pop(place)]  # gone: other memory may be there now
                 place -= 1
         return None
 
     def _let_go(self) -> None:
-        """Let go of what nobody else holds."""
+        """Release the objects that nothing else holds."""
         self._objects = {begin: each for begin, each in self._objects.items() if each.is_held}
         self._begins = sorted(self._objects)
         self._held_bytes = sum(_size(each.thing) for each in self._objects.values() if each.reference is None)

@@ -1,4 +1,4 @@
-"""Verbs on what handles stand for."""
+"""Verbs on the objects behind handles."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -9,16 +9,16 @@ from acl_py.runtime.scopes import current
 from acl_py.verbs.streams import resolve
 from device_model.streams import Stream
 
-Running = Coroutine[Any, Any, object]  # what a function gives that `runs` it
+Running = Coroutine[Any, Any, object]  # what a function decorated with `runs` returns
 _Verb = Callable[[Any], Coroutine[Any, Any, Any]]
 
 
 async def resolved(here: Session, handle: int) -> Stream:
-    """The stream of *handle*, also where that is the default one."""
+    """Return the stream of *handle*; for 0 that is the default stream."""
     return resolve(current(), here.streams[handle])
 
 
 async def end(here: Session, verb: _Verb, things: Things[Any], handle: int) -> None:
-    """Let *verb* end one of *things*; its handle stands for nothing from then on."""
+    """End one of *things* with *verb*, and then its handle."""
     await verb(things[handle])
     here.forget(handle)

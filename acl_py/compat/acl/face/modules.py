@@ -1,7 +1,7 @@
 """The module objects that scripts import: `acl` and its sub-modules, with nothing in them but the functions.
 
-A function of the list (signatures.txt) that no file in functions/ defines has no meaning on a simulated device: it is
-made here, takes what the list says and answers that it is not supported.
+A function that signatures.txt lists and no file in functions/ defines has no meaning on a simulated device. It is made
+here: it takes the arguments that the list says, and returns that it is not supported.
 """
 
 import sys
@@ -23,17 +23,42 @@ _SUBMODULES = ("rt", "mdl", "op", "media", "util", "prof", "blas", "himpi", "fv"
 _NAMES = ("acl", *(f"acl.{name}" for name in _SUBMODULES))
 _ORIGIN = "acl_py.compat.acl"
 _FUNCTIONS = Path(PACKAGE, "compat", "acl", "functions")  # a folder for each module
-_replaced: dict[str, ModuleType] = {}  # what had these names before
+_replaced: dict[str, ModuleType] = {}  # modules of these names that were there before
 
 
 def install(*, replace: bool = False, **options: Any) -> ModuleType:
-    """Let `import acl` find this module from now on; *options* are those of `Options`. Ends the session that ran.
+    """Let `import acl` find the simulated module from now on. A session that was running ends.
+
+        import acl_py.compat.acl
+
+        acl = acl_py.compat.acl.install(device="ascend310p3", devices=2)
+        acl.rt.set_device(0)
+
+    Nothing is simulated yet: the session begins with the first call of a function of the module.
+
+    Args:
+        replace: Install it even if there is another module `acl`; `uninstall` puts that one back.
+        options: What the session is made with:
+
+            * device: the name of a card's profile, the path of a profile in TOML, or a `DeviceProfile`; the default
+              is "ascend910b3".
+            * devices: how many cards there are; by default as many as the profile says.
+            * rules: "acl" (the default), "cuda" or "cuda_per_thread".
+            * workers: how many threads compute large kernels.
+            * host_time: "modelled" (the default), or "measured" to count the real time between calls.
+            * models: folders in which sidecars of models and kernels are looked for.
+            * hang_after: real seconds after which a wait that only another thread could end counts as a hang.
+            * on_hang: a function that is called with the `DeadlockError` before the waiting call raises it.
+
+    Returns:
+        The module `acl`.
 
     Raises:
-        RuntimeError: there is another module `acl`, a real one or somebody's own, and not *replace*.
+        RuntimeError: There is another module `acl`, and *replace* is False.
+        TypeError: There is no such option.
     """
     if not replace and (other := _other()):
-        raise RuntimeError(f"there is a module acl already: {other}; install(replace=True) puts this one in its place")
+        raise RuntimeError(f"there is already a module acl: {other}; install(replace=True) puts this one in its place")
     chosen = session.Options(**options)
     modules = build()
     session.end()
@@ -50,7 +75,7 @@ def install(*, replace: bool = False, **options: Any) -> ModuleType:
 
 
 def uninstall() -> None:
-    """Undo `install`, and end the session."""
+    """Undo `install`: end the session, and put back the module `acl` that was replaced, if there was one."""
     for name in _NAMES:
         if _is_ours(sys.modules.get(name)):
             del sys.modules[name]
@@ -60,7 +85,7 @@ def uninstall() -> None:
 
 
 def build() -> dict[str, ModuleType]:
-    """New module objects, by name."""
+    """Return new module objects by name: "acl", "acl.rt" and the others."""
     made = {name: ModuleType(name, "The vendor's binding on a simulated device.") for name in _NAMES}
     for submodule in _SUBMODULES:
         setattr(made["acl"], submodule, made[f"acl.{submodule}"])
@@ -75,7 +100,7 @@ def build() -> dict[str, ModuleType]:
 
 
 def _functions() -> Iterator[Callable[..., Any]]:
-    """What the files in functions/ define with `takes`, `runs` or `gives`."""
+    """Yield what the files in functions/ define with `takes`, `runs` or `gives`."""
     for file in sorted(_FUNCTIONS.glob("*/*.py")):
         module = import_module(f"{_ORIGIN}.functions.{file.parent.name}.{file.stem}")
         yield from (each for each in vars(module).values() if hasattr(each, "letters"))
@@ -98,7 +123,7 @@ def _is_ours(module: ModuleType | None) -> bool:
 
 
 def _other() -> str | None:
-    """Where another `acl` is, if there is one."""
+    """Return where another module `acl` is, or None."""
     known = sys.modules.get("acl")
     if _is_ours(known):
         return None

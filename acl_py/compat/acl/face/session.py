@@ -1,10 +1,12 @@
-"""What the calls of the `acl` module share: a runtime, handles for its objects, and codes instead of exceptions.
+"""Sessions: what the calls of the module `acl` share: a runtime, handles for its objects, and failures as codes.
 
-The first call begins the session of the process, a runtime of its own that any thread may use. Each thread has its own
-current context, last error and last message, as with the vendor's runtime; a new thread has no context until it sets a
-device or a context. Inside a simulation of the native API (acl_py.run, simulate, open) the calls of its thread go to
-that simulation instead, so that both interfaces share a device. A call that waits then drives simulated time by itself,
-and the event loop stands still meanwhile, as it would while a call blocks on a card.
+The first call begins the session of the process. The session has its own runtime, which any thread may use. As with the
+vendor's runtime, each thread has its own current context, last error and last message; a new thread has no context
+until it sets a device or a context.
+
+Inside a simulation of the native API (acl_py.run, simulate, open) the calls of that thread go to the simulation
+instead, so both interfaces share one device. There a call that waits drives simulated time itself, and the event loop
+stands still until the call returns, as it would while a call blocks on a card.
 """
 
 import asyncio
@@ -53,9 +55,7 @@ _LONGEST_KERNEL_S = {"ascend910": 1091, "ascend310p": 547}  # by family of cards
 
 @dataclass
 class Options:
-    """What `install` or `acl-py run` set before the first call: *devices* instead of as many as the profile has,
-    *rules* instead of ACL's, *models* where model files are looked for.
-    """
+    """The options that `install` or `acl-py run` set before the first call; `install` explains them."""
 
     device: str | Path | DeviceProfile = "ascend910b3"
     devices: int | None = None
@@ -68,17 +68,17 @@ class Options:
 
 
 class Turn(AbstractContextManager[object], Protocol):
-    """What the calling thread has while it makes a call; it may take another one meanwhile."""
+    """The right to make a call, which one thread has at a time; that thread may take it again inside the call."""
 
     def acquire(self) -> object:
-        """Begin a call, once no other thread makes one."""
+        """Begin a call; waits while another thread makes one."""
 
     def release(self) -> object:
-        """The call is over."""
+        """End the call."""
 
 
 class Session(Handles):
-    """A runtime with handles for its objects. Who has the *turn* makes calls."""
+    """A runtime with handles for its objects. The thread that holds the *turn* makes calls."""
 
     turn: Turn
 
@@ -87,30 +87,31 @@ class Session(Handles):
         self.trace = trace
         self.options = options
         self.inits = 0  # init minus finalize_reference
-        self.shares_messages = False  # get_recent_err_msg tells of all threads
-        self.last_message: str | None = None  # of whichever thread
+        self.shares_messages = False  # get_recent_err_msg() returns those of all threads
+        self.last_message: str | None = None  # of any thread
         self.failures = Failures()
         self._beyond: set[tuple[str, str]] = set()  # functions and lines that go beyond the end of an object
-        self.unsupported: dict[str, None] = {}  # functions that were asked for in vain, told of once
-        self.warned: dict[str, None] = {}  # what else the log has said once
-        self.notes: dict[Any, Any] = {}  # settings that a script reads again, and that have no effect here
-        self.pending: list[Callable[[], None]] = []  # what a call made due, to be done when it is over
+        self.unsupported: dict[str, None] = {}  # functions that are not simulated and were called
+        self.warned: dict[str, None] = {}  # other findings, each logged once
+        self.notes: dict[Any, Any] = {}  # settings without an effect here, for scripts to read back
+        self.pending: list[Callable[[], None]] = []  # what a call made due, for the end of the call
         self.longest_kernel_ns = _longest_kernel_s(runtime.profile.name) * 10**9
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.runtime!r} handles={len(self.objects)}>"
 
     def join(self) -> None:
-        """Let the calling thread take part; it has no context yet."""
+        """Let the calling thread make calls; it has no context yet."""
         raise NotImplementedError
 
     # --- calls: functions that only run a verb do so in a wrapper of their own, see binding.runs
 
     def run(self, verb: Coroutine[Any, Any, Any]) -> Any:
-        """Run *verb* to its end: what it gives, for a function that `gives` it.
+        """Run *verb* to its end and return its result, for a function that `gives` it.
 
         Raises:
-            AclError: it failed. DeadlockError: it would hang.
+            AclError: The verb failed.
+            DeadlockError: The verb would wait forever.
         """
         try:
             with self.turn:
@@ -122,9 +123,10 @@ class Session(Handles):
         raise AssertionError(f"{verb!r} suspended, and its bridge is a blocking one")
 
     def call(self, verb: Coroutine[Any, Any, Any]) -> tuple[Any, int]:
-        """Run *verb* to its end: what it gives and 0, or None and the code of its failure.
+        """Run *verb* to its end. Return its result and 0, or None and the code of its failure.
 
-        A hang is a DeadlockError.
+        Raises:
+            DeadlockError: The verb would wait forever.
         """
         try:
             answer = self.run(verb), SUCCESS
@@ -135,7 +137,7 @@ class Session(Handles):
         return answer
 
     def ret(self, verb: Coroutine[Any, Any, Any]) -> int:
-        """Run *verb* to its end: its code."""
+        """Run *verb* to its end and return its code."""
         return self.call(verb)[1]
 
     def do_pending(self) -> None:
@@ -144,7 +146,7 @@ class Session(Handles):
             self.pending.pop(0)()
 
     def failed(self, error: AclError) -> int:
-        """The code of *error*, which is the thread's last one already; its message is kept."""
+        """Keep the message of *error*, list the failed call, and return the code. The last error is set already."""
         mine.error = last_error.get()
         self._keep(str(error))
         if error.kind is not Kind.REPORT_TIMEOUT:  # an answer, which scripts ask for again and again
@@ -152,7 +154,7 @@ class Session(Handles):
         return error.code
 
     def refuse(self, code: int, what: str = "") -> int:
-        """A failure that needs no verb: *code*, the thread's last error, with *what* as its message."""
+        """Make *code* the thread's last error, with *what* as its message, and return it: a failure without a verb."""
         named = named_code(code)
         last_error.set(named)
         mine.error = named
@@ -162,7 +164,7 @@ class Session(Handles):
         return code
 
     def unknown(self, handle: int, kind: type) -> int:
-        """The failure of a call whose *handle* stands for no *kind*, which has nothing to do with the device."""
+        """Return the code of a call whose *handle* does not stand for a *kind*; the device is not involved."""
         return self.refuse(INVALID_PARAM, self.explain(handle, kind))
 
     def _keep(self, text: str) -> None:
@@ -170,7 +172,7 @@ class Session(Handles):
         self.last_message = text
 
     def take_message(self) -> str | None:
-        """What the last failing call of this thread said, once."""
+        """Return the message of this thread's last failing call, or None; each is returned once."""
         if self.shares_messages:
             text, self.last_message = self.last_message, None
         else:
@@ -180,19 +182,25 @@ class Session(Handles):
     # --- memory
 
     def place(self, address: int, nbytes: int, role: str) -> Buffer:
-        """The *nbytes* at *address*: of an allocation, or of any host memory that is there, as pageable memory.
+        """Return the *nbytes* at *address*: part of an allocation, or host memory, which counts as pageable.
+
+        *role* is the caller's name for this memory. As "dst" it must be writable, and must not go beyond the end of the
+        object whose address acl.util returned.
 
         Raises:
-            AclError: there is no such memory; *role* is what the caller calls it, and "dst" must be writable and within
-                the object that its address was taken of.
+            AclError: There is no such memory.
         """
         if address < DEVICE_BASE:
             self.check_extent(address, nbytes, role)
         return self.runtime.memory.at(address, nbytes, role)
 
     def check_extent(self, address: int, nbytes: int, role: str = "src") -> None:
-        """Of host memory: whether the *nbytes* at *address* go beyond the end of the object that acl.util was given.
-        To read there is a finding; to write, as "dst", an AclError besides.
+        """Check that *nbytes* of host memory at *address* do not go beyond the end of the object acl.util was given.
+
+        Going beyond it is a finding.
+
+        Raises:
+            AclError: The memory is to be written (*role* is "dst").
         """
         holder = objects.holder(address)
         if holder is None or address + nbytes <= holder[2]:
@@ -211,7 +219,7 @@ class Session(Handles):
     # --- what is not simulated
 
     def not_supported(self, name: str) -> int:
-        """The answer of a function without a meaning on a simulated device, and what `warn_unsupported` says."""
+        """Return the code of a function that has no meaning on a simulated device, after `warn_unsupported`."""
         self.warn_unsupported(name)
         return self.refuse(NOT_SUPPORTED, f"acl.{name}() is not simulated")
 
@@ -220,10 +228,10 @@ class Session(Handles):
         if name not in self.unsupported:
             self.unsupported[name] = None
             if not log.warn("not simulated", function=f"acl.{name}", ret=NOT_SUPPORTED):
-                print(f"acl: acl.{name} is not simulated: it gives {NOT_SUPPORTED}", file=sys.stderr)
+                print(f"acl: acl.{name} is not simulated: it returns {NOT_SUPPORTED}", file=sys.stderr)
 
     def warn_once(self, what: str) -> None:
-        """Log what a script does that a card would let pass, once."""
+        """Note once what a script does that a card would not complain about; it is logged and a finding."""
         if what not in self.warned:
             self.warned[what] = None
             log.warn(what)
@@ -239,7 +247,7 @@ class Face:
 
 
 class OwnSession(Session):
-    """The session of the process: any thread may call."""
+    """The session of the process, in which any thread may make calls."""
 
     def __init__(self, options: Options) -> None:
         profile = load(options.device)
@@ -264,9 +272,10 @@ class OwnSession(Session):
         runtime.state(Face).session = self
 
     def join(self) -> None:
-        """Let the calling thread take part; it has no context yet, where the rules know such a thing.
+        """Let the calling thread make calls. Under rules that allow it, the thread has no context yet.
 
-        If it did before, its code runs in a task of an event loop: what is current there is what is in the thread.
+        A thread that has joined before comes here when its code runs in a task of an event loop: the current context of
+        the thread is then the task's too.
         """
         if mine.scope is not None and mine.scope.runtime is self.runtime:
             scope_var.set(mine.scope)
@@ -286,18 +295,18 @@ class GuestSession(Session):
         runtime.state(Face).session = self
 
     def join(self) -> None:
-        """The tasks of a simulation take part already."""
+        """Do nothing: the tasks of a simulation make calls already."""
 
 
 class _GuestTurn:
-    """Within this calls block: the thread of the event loop drives the device itself, and the loop stands still."""
+    """The turn inside a simulation: the thread of the event loop drives the device, and the loop stands still."""
 
     def __init__(self, runtime: Runtime, options: Options) -> None:
         self._runtime = runtime
         self._thread = threading.get_ident()
         self._blocking = BlockingBridge(runtime, alone=True)
         self._blocking.on_hang = options.on_hang
-        self._usual: list[Any] = []  # bridges to go back to, the innermost last
+        self._usual: list[Any] = []  # bridges to restore, the innermost last
 
     def acquire(self) -> None:
         """Begin a call."""
@@ -311,11 +320,11 @@ class _GuestTurn:
         self._runtime.bridge = self._blocking
 
     def release(self) -> None:
-        """The call is over."""
+        """End the call."""
         usual = self._runtime.bridge = self._usual.pop()
         self._blocking.lock.release()
         if self._runtime.waiters and asyncio._get_running_loop() is not None:
-            usual.arm()  # what other tasks wait for may have come about
+            usual.arm()  # the call may have completed what other tasks wait for
 
     __enter__ = acquire
 
@@ -324,15 +333,15 @@ class _GuestTurn:
 
 
 def _longest_kernel_s(card: str) -> int:
-    """How long a kernel may run if nobody sets a limit (documented: aclrtSetOpExecuteTimeOut); 0 is no limit."""
+    """Return how many seconds a kernel may run by default (documented: aclrtSetOpExecuteTimeOut); 0 is no limit."""
     return next((seconds for family, seconds in _LONGEST_KERNEL_S.items() if card.startswith(family)), 0)
 
 
 def _nowhere(runtime: Runtime) -> Context:
-    """What is current in a thread that has set no device: a context that nothing can be done with."""
+    """Return the current context of a thread that has set no device; every use of it fails."""
     device = runtime.device(0)
     context = Context(device, -1, primary=False, made=None)
-    device.stream_ids.give(0)  # it has no streams that anybody could use
+    device.stream_ids.give(0)  # the script cannot use its streams
     context.destroyed = "the start of the thread"
     context.lose(
         DeviceError(
@@ -345,25 +354,26 @@ def _nowhere(runtime: Runtime) -> Context:
 
 
 class _Mine(threading.local):
-    """What the calling thread sees of the session of the process; context variables are a task's, or another thread's
-    that were copied.
+    """What the calling thread sees of the session of the process.
+
+    Context variables will not do: a task has its own, and a thread may run in a copy of another thread's.
     """
 
     scope: Scope | None = None
-    error = NO_ERROR  # of the last failing call, whichever task made it
-    message: str | None = None  # the same
+    error = NO_ERROR  # of the last failing call of any task of the thread
+    message: str | None = None  # its message
 
 
 mine = _Mine()
 options = Options()
 guest_failures = Failures()  # in all simulations of the native API
-ended: list[Session] = []  # sessions of the process that are over, for those who report on them
+ended: list[Session] = []  # sessions of the process that have ended, for reports
 _own: OwnSession | None = None
-_lock = threading.RLock()  # a finalizer may call in the midst of `end`
+_lock = threading.RLock()  # re-entrant: a finalizer may call during `end`
 
 
 def session() -> Session:
-    """The session that the calling thread's calls go to; it takes part from now on."""
+    """Return the session of the calling thread's calls; the thread joins it."""
     scope = scope_var.get()
     if scope is not None:
         here: Session | None = scope.runtime.state(Face).session
@@ -382,7 +392,7 @@ def session() -> Session:
 
 
 def own_session() -> OwnSession:
-    """The session of the process, which begins with the first call outside a simulation."""
+    """Return the session of the process; it begins with the first call outside a simulation."""
     global _own
     if _own is None:
         with _lock, _NoCollection():
@@ -392,7 +402,7 @@ def own_session() -> OwnSession:
 
 
 class _NoCollection:
-    """Within this the garbage collector rests: what it finds may have a script's `__del__`, and that calls `acl`."""
+    """Turns the garbage collector off for a while: it may run a script's `__del__`, which calls `acl`."""
 
     def __enter__(self) -> None:
         self._was_enabled = gc.isenabled()
@@ -404,7 +414,7 @@ class _NoCollection:
 
 
 def tell_failures_at_once() -> None:
-    """From now on print each call that fails and is new: this process was started by the one that sums up."""
+    """Print failed calls as they happen from now on: a process that a script started prints no summary."""
     Failures.are_told_at_once = True
     guest_failures.clear()
     if _own is not None:
@@ -412,12 +422,12 @@ def tell_failures_at_once() -> None:
 
 
 def current_session() -> OwnSession | None:
-    """The session of the process, if there is one."""
+    """Return the session of the process, or None if it has not begun."""
     return _own
 
 
 def end() -> Session | None:
-    """End the session of the process, which is in `ended` from then on; the next call begins another."""
+    """End the session of the process and add it to `ended`; the next call begins another session."""
     global _own
     with _lock:
         over, _own = _own, None
@@ -442,13 +452,28 @@ def _guest(runtime: Runtime) -> Session:
 
 
 def handle_of(thing: Any) -> int:
-    """What stands in the module for an object of the native API: of memory its address, of anything else a handle."""
+    """Return the int by which functions of the module know *thing*, an object of the native API.
+
+        stream = await acl_py.CreateStream()
+        acl.rt.synchronize_stream(handle_of(stream))
+
+    Returns:
+        The address of a `Buffer`; a handle for any other object.
+    """
     return thing.address if isinstance(thing, Buffer) else session().handle(thing)
 
 
 def object_of(handle: int) -> Any:
-    """The native API's object behind a handle of the module, or the buffer that begins at an address; LookupError if
-    there is none.
+    """Return the object of the native API that a script knows as *handle*.
+
+    Args:
+        handle: A handle that a function of the module returned, or the address of memory that acl.rt allocated.
+
+    Returns:
+        The object: a stream, an event, a context, ...; for an address the `Buffer` that begins there.
+
+    Raises:
+        LookupError: *handle* is neither.
     """
     here = session()
     thing = here.objects.get(handle) or here.buffers.get(handle)
@@ -457,4 +482,4 @@ def object_of(handle: int) -> Any:
     return thing
 
 
-brought_in: dict[str, None] = {}  # since `install`: a line for each file of code, in the order of loading
+brought_in: dict[str, None] = {}  # a line for each file of code that sidecars loaded since `install`, in order

@@ -8,7 +8,7 @@ _FAILURES: dict[str, Any] = {"s": str, "y": bytes, "l": list, "d": dict, "f": fl
 
 
 class Signature(NamedTuple):
-    """One function: *letters* of its arguments as `takes` has them, *values* those of what it gives beside the code."""
+    """One function: the *letters* of its arguments, as in `takes`, and those of the *values* beside the code."""
 
     module: str  # "acl", "acl.rt", ...
     name: str
@@ -18,18 +18,18 @@ class Signature(NamedTuple):
 
     @property
     def full_name(self) -> str:
-        """As a script calls it."""
+        """The name by which a script calls it, as in "acl.rt.malloc"."""
         return f"{self.module}.{self.name}"
 
     def failure(self, code: int) -> Any:
-        """What it gives when it fails with *code*."""
+        """Return the answer of a call that fails with *code*."""
         values = [_FAILURES[letter]() for letter in self.values]
         answer = (*values, code) if self.has_code else tuple(values)
         return answer[0] if len(answer) == 1 else answer
 
 
 def read() -> Iterator[Signature]:
-    """All of them, in the order of the list."""
+    """Yield all functions, in the order of the list."""
     text = Path(__file__).with_name("signatures.txt").read_text(encoding="utf-8")
     for line in text.splitlines():
         if line and not line.startswith("#"):
@@ -37,7 +37,7 @@ def read() -> Iterator[Signature]:
 
 
 def _parse(line: str) -> Signature:
-    """Of "rt.malloc(k size, i policy) -> (address, ret)"."""
+    """Parse a line such as "rt.malloc(k size, i policy) -> (address, ret)"."""
     head, _, rest = line.partition("(")
     arguments, arrow, result = rest.partition(") -> ")
     assert arrow, f"signatures.txt: {line!r} has no result"
@@ -50,14 +50,14 @@ def _parse(line: str) -> Signature:
 
 
 def _letters(arguments: str) -> str:
-    """Of "k stream, | i level": "k|i"."""
+    """Return "k|i" for "k stream, | i level"."""
     before, bar, behind = arguments.partition("|")
     first, second = ("".join(each.split()[0] for each in part.split(",") if each.strip()) for part in (before, behind))
     return first + bar + second
 
 
 def _letter(value: str) -> str:
-    """Of "s name": "s"; a bare name is an int."""
+    """Return "s" for "s name"; a bare name is an int."""
     letter, _, name = value.rpartition(" ")
     assert name, f"signatures.txt: {value!r} has no name"
     return letter or "k"

@@ -1,4 +1,4 @@
-"""What the core says, in the words of the module: where they name a verb, scripts know a function."""
+"""Messages in the words of the module: where the core names a verb, scripts know a function."""
 
 import re
 from functools import cache
@@ -6,7 +6,7 @@ from functools import cache
 from acl_py.compat.acl.face.signatures import read
 
 _VERB = re.compile(r"\b([A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)*)\(")  # as in "SetDevice()"
-_OTHERWISE = {  # verbs whose function is called differently
+_OTHERWISE = {  # verbs whose function has another name
     "GetCurrentContext": "acl.rt.get_context",
     "GetEventTimestamp": "acl.rt.event_get_timestamp",
     "ResetNotifies": "acl.rt.notify_batch_reset",
@@ -16,13 +16,13 @@ _OTHERWISE = {  # verbs whose function is called differently
 
 
 def reword(text: str) -> str:
-    """*text* with the functions instead of the verbs: "SetDevice()" is "acl.rt.set_device()"."""
+    """Return *text* with functions in the place of verbs: "SetDevice()" becomes "acl.rt.set_device()"."""
     return _VERB.sub(lambda match: _functions().get(match[1], match[1]) + "(", text)
 
 
 @cache
 def _functions() -> dict[str, str]:
-    """The functions that have a verb's name, by that."""
+    """Return the functions by the verb that they stand for."""
     named = [each for each in read() if each.module in ("acl", "acl.rt")]
     verbs = {"".join(part[0].upper() + part[1:] for part in each.name.split("_")): each.full_name for each in named}
     return verbs | _OTHERWISE

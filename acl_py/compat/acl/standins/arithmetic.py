@@ -14,13 +14,13 @@ _OPERATIONS: dict[type, Callable[[int, int], int]] = {
 def evaluate(text: str, names: Mapping[str, int]) -> int:
     """What *text* gives, of whole numbers, + - * // and *names*; ValueError if that cannot be."""
     if len(text) > _LONGEST:
-        raise ValueError(f"{text[:20]!r}... has {len(text)} characters, and arithmetic at most {_LONGEST}")
+        raise ValueError(f"{text[:20]!r}... has {len(text)} characters; arithmetic may have {_LONGEST}")
     try:
         return _value(_parsed(text), names)
     except ZeroDivisionError as error:
         raise ValueError(f"{text!r} divides by 0") from error
     except (SyntaxError, KeyError) as error:
-        raise ValueError(f"{text!r} is no arithmetic with {', '.join(names) or 'numbers'}") from error
+        raise ValueError(f"{text!r} is not arithmetic (+ - * //) with {', '.join(names) or 'numbers'}") from error
 
 
 @cache

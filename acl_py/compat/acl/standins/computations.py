@@ -59,10 +59,11 @@ class Output:
         """Keep a result; ValueError if it does not fit."""
         array = np.asarray(result)
         if not self.converts and _ORDER.get(array.dtype.kind, 4) > _ORDER[self.dtype.kind]:
-            raise ValueError(f"output {self.name} is {self.dtype}, and {array.dtype} does not become that by itself")
+            what = f"output {self.name} is {self.dtype}, and {array.dtype} is not converted to it"
+            raise ValueError(f"{what}; return result.astype({str(self.dtype)!r})")
         shape = array.shape if self.shape is None else self.shape
         if array.size != prod(shape):
-            raise ValueError(f"output {self.name} has shape {shape}, and what was computed has {array.shape}")
+            raise ValueError(f"output {self.name} has shape {shape}, but the result has {array.shape}")
         self.came = shape
         if array.dtype != self.dtype:
             with np.errstate(over="ignore", invalid="ignore"):  # what does not fit is infinite, as on a card
@@ -70,7 +71,7 @@ class Output:
         if self.buffer is None:
             self.spare = array
         elif array.nbytes > self.buffer.nbytes:
-            raise ValueError(f"output {self.name} is {array.nbytes} bytes, and its buffer has {self.buffer.nbytes}")
+            raise ValueError(f"output {self.name} has {array.nbytes} bytes, but its buffer only {self.buffer.nbytes}")
         else:
             Array(self.buffer, self.dtype, shape).view(Access.OUT)[...] = array.reshape(shape)
 
@@ -120,7 +121,7 @@ class Computation(Launchable):
         try:
             block_ns = self._cost.block_ns(runtime.profile, blocks, [], nbytes, exclusive=True)
         except ValueError as error:  # the flops of an operator depend on its inputs
-            what = f"{self!r} has a cost that cannot be: {error}"
+            what = f"{self!r} has an impossible cost: {error}"
             raise runtime.error(Kind.INVALID_VALUE, what, "correct the cost, or check the inputs") from error
         body: Callable[[], None] = self._run
         limit_ns = runtime.state(Launches).limit_ns
@@ -134,7 +135,7 @@ class Computation(Launchable):
             if not isinstance(results, tuple) and not (isinstance(results, list) and len(self.outputs) > 1):
                 results = (results,)
             if len(results) != len(self.outputs):
-                raise ValueError(f"{len(self.outputs)} outputs, and {len(results)} results")
+                raise ValueError(f"there are {len(self.outputs)} outputs, but the function returned {len(results)}")
             for output, result in zip(self.outputs, results, strict=True):
                 output.take(result)
         except (DeviceError, *INTERRUPTS):
@@ -144,7 +145,7 @@ class Computation(Launchable):
             raise CodedError(
                 Kind.LAUNCH_FAILURE,
                 f"{self.name} raised {text_of(error)}",
-                "fix the function: its traceback was told when it failed",
+                "fix the function; its traceback was printed when it failed",
                 self._code,
             ) from None  # a cause would stand in the place of this error, and of its code
         if self._then is not None:

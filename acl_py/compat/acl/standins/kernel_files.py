@@ -30,21 +30,25 @@ _KERNEL = ("name", "compute", "parameters", "cost_us", "flops")
 _NEAR = (".", "kernel", "kernels", "../kernel", "../kernels")  # where scripts have their binaries
 
 _TEMPLATE = """\
-# What {file} stands for on a simulated device: a table for each kernel that acl.rt.binary_get_function() is asked for.
+# What the kernels of {file} compute on a simulated device. There is one table
+# for each kernel that acl.rt.binary_get_function() asks for.
 {table}"""
 _TABLE = """
 [[kernels]]
 name = "{name}"
-# A function that gets an array for memory and a number for a value, and writes to its outputs, or a kernel made with
-# acl_py.asc.kernel; {module}.py lies beside this file.
+# A Python function, as module:name, or a kernel made with acl_py.asc.kernel;
+# {module}.py lies beside this file. The function gets an array for memory and a
+# number for a value, and writes to its outputs:
 #     def {name}(x, y, z, length):
 #         z[...] = x + y
 compute = "{module}:{name}"
-# For a function: the time of each block, or flops = "length" of a launch; without either it moves its bytes.
+# The time of each block of a function. Or flops = "length", those of a launch;
+# without either a launch takes the time to move its bytes.
 cost_us = 10.0
-# In their order, each at a multiple of 8 bytes. Memory has an access, "in", "out" (fully overwritten) or "inout", and
-# dims, of numbers and arithmetic with whole numbers among the values; without dims it goes up to the end of its
-# allocation. What has no access is a value.
+# The parameters in their order, each at a multiple of 8 bytes. Memory has an
+# access: "in", "out" (fully overwritten) or "inout". Its dims are numbers, or
+# arithmetic with the values that are whole numbers; without dims it ends where
+# its allocation ends. A parameter without access is a value.
 parameters = [
     {{ name = "x", dtype = "float16", access = "in", dims = ["length"] }},
     {{ name = "y", dtype = "float16", access = "in", dims = ["length"] }},
@@ -78,8 +82,9 @@ def find_content(here: Session, content: bytes) -> Kernels:
         if file.stat().st_size == len(content) and file.read_bytes() == content:
             return _read(here, sidecar_of(file))
     warn(
-        f"no binary with these {len(content)} bytes and a sidecar is here, beside the script, or in a kernels/ there",
-        "name the one that has file.o and file.o.toml with --models DIR",
+        f"no binary with these {len(content)} bytes has a sidecar in the current directory, the script's, or kernel/ "
+        "or kernels/ in or beside them",
+        "pass the folder that has file.o and file.o.toml with --models DIR",
     )
     raise here.error(PARAM_INVALID, f"no binary with these {len(content)} bytes has a sidecar")
 
@@ -100,12 +105,12 @@ def read(sidecar: Path) -> Kernels:
     """The kernels that *sidecar* describes; SidecarError if it cannot be used."""
     tables = document_of(sidecar, ("kernels",)).get("kernels")
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise SidecarError(f"{sidecar}: it has a table [[kernels]] for each kernel")
+        raise SidecarError(f"{sidecar}: a table [[kernels]] is needed for each kernel")
     known: Kernels = {}
     for table in tables:
         kernel = _kernel(sidecar, table)
         if kernel.name in known:
-            raise SidecarError(f"{sidecar}: there are two kernels {kernel.name}")
+            raise SidecarError(f"{sidecar}: two kernels are named {kernel.name}; give one another name")
         known[kernel.name] = kernel
     return known
 
@@ -113,10 +118,12 @@ def read(sidecar: Path) -> Kernels:
 def _kernel(sidecar: Path, table: dict[str, Any]) -> BinaryKernel:
     unknown = [name for name in table if name not in _KERNEL]
     if unknown:
-        raise SidecarError(f"{sidecar}: {unknown[0]} is none of {', '.join(_KERNEL)}")
+        raise SidecarError(
+            f"{sidecar}: there is no field {unknown[0]}; the fields of a kernel are {', '.join(_KERNEL)}"
+        )
     for name in ("name", "compute", "parameters"):
         if name not in table:
-            raise SidecarError(f"{sidecar}: {name} is missing")
+            raise SidecarError(f"{sidecar}: {name} is missing; a kernel needs name, compute and parameters")
     compute = function_of(sidecar, table["compute"])
     try:
         parameters = [_parameter(entry) for entry in table["parameters"]]
@@ -128,7 +135,7 @@ def _kernel(sidecar: Path, table: dict[str, Any]) -> BinaryKernel:
 def _parameter(entry: Any) -> Parameter:
     known = {field.name for field in fields(Parameter)}
     if not isinstance(entry, dict) or not {"name", "dtype"} <= set(entry) <= known:
-        raise ValueError(f"each of parameters has name and dtype, and may have access and dims, not {entry!r}")
+        raise ValueError(f"each of parameters needs name and dtype, and may have access and dims, not {entry!r}")
     return Parameter(**entry)
 
 
@@ -157,5 +164,5 @@ def _read(here: Session, sidecar: Path) -> Kernels:
 
 def _unknown(here: Session, file: Path) -> AclError:
     there = "a binary of kernels cannot run here" if file.is_file() else "there is no such file"
-    warn(f"{file}: {there}; {sidecar_of(file)} says what stands for its kernels:", template(file))
+    warn(f"{file}: {there}; describe its kernels in {sidecar_of(file)}, which may look like this:", template(file))
     return here.error(PARAM_INVALID, f"{file} has no sidecar {sidecar_of(file).name}")

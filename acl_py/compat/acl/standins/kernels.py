@@ -1,8 +1,8 @@
 """Kernels of binaries: what their arguments are, and the Python functions that run in their place.
 
-A script hands a kernel its arguments as bytes: one after the other, each at a multiple of 8 bytes, memory by its
-address. What they mean stands in no binary that could be read here, so each kernel says it, in the sidecar of its
-binary (kernel_files.py) or in Python:
+A script gives a kernel its arguments as bytes: one after the other, each at a multiple of 8 bytes, memory by its
+address. The binary cannot be read here, so the parameters are declared, in the sidecar of the binary (kernel_files.py)
+or in Python:
 
     @register_kernel(
         "add_custom.o",
@@ -17,7 +17,7 @@ binary (kernel_files.py) or in Python:
     def add_custom(x, y, z, length):
         z[...] = x + y
 
-The function gets arrays and numbers and writes to its outputs. It may be a kernel of acl_py.asc as well, or of acl_py.
+The function gets arrays and numbers and writes to its outputs. A kernel of acl_py.asc or of acl_py will do as well.
 """
 
 import traceback
@@ -53,12 +53,22 @@ Amount = float | str
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a kernel: a pointer to memory if it has an *access* ("in", "out" or "inout"), else a value.
+    """One parameter of a kernel: a pointer to memory if it has an access, otherwise a value.
 
-    *dims* are the shape of the memory, numbers or arithmetic (+ - * //) with the names of parameters that are whole
-    numbers; without them the memory is one-dimensional and goes up to the end of its allocation. "out" memory with dims
-    is fully overwritten: what the kernel leaves out holds poison. A value with dims is as many numbers, and the kernel
-    gets a tuple.
+        Parameter("x", "float16", "in", ("length",))  # memory
+        Parameter("length", "uint32")  # a value
+
+    Args:
+        name: Its name, which dims and costs may use if it is a whole number.
+        dtype: The type of its elements, as in "float16" or "int32".
+        access: What the kernel does with the memory: "in", "out" or "inout"; None for a value. "out" memory with dims
+            is fully overwritten: elements that the kernel does not write hold poison afterwards.
+        dims: The shape of the memory: numbers, or arithmetic (+ - * //) in strings. Without dims the memory has one
+            dimension and ends where its allocation ends. For a value: it is that many numbers, and the kernel gets a
+            tuple.
+
+    Raises:
+        ValueError: A field does not fit; the message names it.
     """
 
     name: str
@@ -70,14 +80,14 @@ class Parameter:
         if self.dtype not in DATA_TYPES:
             raise ValueError(f"{self.name}: dtype must be one of {', '.join(DATA_TYPES)}, not {self.dtype!r}")
         if self.access is not None and self.access not in _ACCESSES:
-            raise ValueError(f'{self.name}: access is "in", "out" or "inout", or is left out, not {self.access!r}')
+            raise ValueError(f'{self.name}: access must be "in", "out" or "inout", or be left out, not {self.access!r}')
         if self.dims is None:
             return
         object.__setattr__(self, "dims", tuple(self.dims))
         for dim in self.dims:
             if not (isinstance(dim, str) and self.access) and (type(dim) is not int or dim < 0):
-                what = "numbers or texts" if self.access else "numbers"
-                raise ValueError(f"{self.name}: dims are {what}, not {dim!r}")
+                what = "0 or more, or arithmetic in a string" if self.access else "a number, 0 or more"
+                raise ValueError(f"{self.name}: each of dims must be {what}, not {dim!r}")
 
     @property
     def numpy(self) -> np.dtype[Any]:
@@ -96,7 +106,7 @@ class Parameter:
 
     @property
     def is_whole_number(self) -> bool:
-        """May dims and costs name it?"""
+        """Whether it is a whole number, so that dims and costs may name it."""
         return self.access is None and self.dims is None and self.numpy.kind in "iu"
 
     def shape(self, numbers: Mapping[str, int]) -> Shape | None:
@@ -128,8 +138,8 @@ class ArrayKernel(KernelFunction):
         try:
             return self._prepare(runtime, blocks, args)[0]
         except ValueError as error:  # of arithmetic with these very numbers
-            what = f"{self!r} has a cost that cannot be: {error}"
-            raise runtime.error(Kind.INVALID_VALUE, what, "mend the cost, or check the arguments") from error
+            what = f"{self!r} has an impossible cost: {error}"
+            raise runtime.error(Kind.INVALID_VALUE, what, "correct the cost, or check the arguments") from error
 
     def _as_array(self, runtime: Runtime, name: str, arg: Any) -> Array | None:  # noqa: ARG002 - of the base class
         return arg if isinstance(arg, Array) else None  # a number that looks like an address is a number
@@ -137,7 +147,7 @@ class ArrayKernel(KernelFunction):
     def _compute(self, *args: Any) -> None:
         try:
             if self._called(*args) is not None:
-                raise TypeError(f"{self.name} returns something; it writes to its outputs: z[...] = x + y")
+                raise TypeError(f"{self.name} returned a value; a kernel writes to its outputs instead: z[...] = x + y")
         except (DeviceError, *INTERRUPTS):
             raise
         except BaseException as error:
@@ -264,16 +274,15 @@ def binary_kernel(
     cost_us: Amount | None = None,
     flops: Amount | None = None,
 ) -> BinaryKernel:
-    """Make *compute* the kernel *name*; ValueError if it does not fit *parameters*.
+    """Make *compute* the kernel *name*; the arguments are as in `register_kernel`.
 
-    A launch costs *cost_us* microseconds for each of its blocks, or as long as *flops* operations take on the cores
-    that it has, or without either as long as it takes to move its bytes. Both may be arithmetic, as dims are. Kernels
-    of acl_py.asc and acl_py have costs of their own.
+    Raises:
+        ValueError: *compute* does not fit *parameters*, or its costs.
     """
     parameters = tuple(parameters)
     names = [each.name for each in parameters]
     if len(set(names)) < len(names):
-        raise ValueError(f"{name}: parameters must have names of their own, not {', '.join(names)}")
+        raise ValueError(f"{name}: parameters must have different names, not {', '.join(names)}")
     ones = {each.name: 1 for each in parameters if each.is_whole_number}
     for each in parameters:
         for dim in each.dims or ():
@@ -282,7 +291,7 @@ def binary_kernel(
     if isinstance(compute, Launchable):
         _check_annotations(name, compute, parameters)
         if cost_us is not None or flops is not None:
-            raise ValueError(f"{name}: {compute!r} has a cost of its own")
+            raise ValueError(f"{name}: {compute!r} has its own cost; leave out cost_us and flops")
         kernel: Launchable = compute
     else:
         _check_arguments(name, compute, names)
@@ -362,20 +371,39 @@ def register_kernel(
     flops: Amount | None = None,
     content: bytes | None = None,
 ) -> Callable[[Any], Any]:
-    """Let the decorated function, or kernel, be one of the binary of this file name; no sidecar is needed then.
+    """Say in Python what a kernel of a binary computes; the binary needs no sidecar then.
 
-    *file_name* is a path, or a bare name, which stands for a file of that name wherever it lies. The kernel is asked
-    for as *name*, by default that of the function. A second registration of a name takes the place of the first.
-    *content* is what the file holds, for those who load it from memory. Costs are as in `binary_kernel`. ValueError if
-    anything does not fit together.
+        @register_kernel("add_custom.o", [Parameter("x", "float16", "inout"), Parameter("step", "float32")], cost_us=12)
+        def add_custom(x, step):
+            x += step
+
+    The function gets a NumPy array for memory, None for a null pointer and a number for a value. It writes to its
+    outputs and returns nothing. A kernel made with `acl_py.asc.kernel` or `acl_py.kernel` may be registered instead. A
+    second registration of a kernel replaces the first.
+
+    Args:
+        file_name: A path, or a bare name, which stands for a file of that name in any folder.
+        parameters: The parameters, in their order.
+        name: The name that binary_get_function() asks for; by default that of the function.
+        cost_us: The time of each block in microseconds, a number or arithmetic with the parameters that are whole
+            numbers.
+        flops: The number of operations of a launch, as an alternative to *cost_us*. Without either, a launch takes the
+            time to move its bytes. Kernels of acl_py have their own costs, and take neither.
+        content: The bytes of the binary, for scripts that load it from memory.
+
+    Returns:
+        A decorator, which returns the function unchanged.
+
+    Raises:
+        ValueError: The function, the parameters and the costs do not fit together.
     """
 
     def register(compute: Any) -> Any:
         if not callable(compute):
-            raise ValueError(f"{compute!r} cannot be called")
+            raise ValueError(f"{compute!r} is not callable")
         called = name or (compute.name if isinstance(compute, Launchable) else getattr(compute, "__name__", None))
         if called is None:
-            raise ValueError(f"{compute!r} has no name: say which one binary_get_function() is asked for")
+            raise ValueError(f"{compute!r} has no name; pass the name that binary_get_function() asks for")
         kernel = binary_kernel(called, parameters, compute, cost_us, flops)
         known = _registered.setdefault(str(file_name), _Registered({}))
         known.kernels[called] = kernel
@@ -386,7 +414,11 @@ def register_kernel(
 
 
 def unregister_kernel(file_name: str | Path) -> None:
-    """Take back what `register_kernel` did for all kernels of this file; KeyError if there was none."""
+    """Undo `register_kernel` for all kernels of *file_name*, which must be written as it was there.
+
+    Raises:
+        KeyError: No kernel was registered under this name.
+    """
     del _registered[str(file_name)]
 
 

@@ -48,7 +48,7 @@ class LoadedModel:
 
 def no_model(here: Session, handle: int) -> int:
     """The code for a model id that stands for nothing."""
-    return here.refuse(MODEL_ID_INVALID, f"{handle} is the id of no loaded model")
+    return here.refuse(MODEL_ID_INVALID, f"{handle} is not the id of a loaded model")
 
 
 def scope_here() -> Scope:

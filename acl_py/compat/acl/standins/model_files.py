@@ -85,7 +85,7 @@ def find_bundle(here: Session, path: str) -> list[str]:
     if files is not None:
         return files
     file = Path(path)
-    warn(f"nobody says which models {path} has; {sidecars.sidecar_of(file)} may", 'bundle = ["a.om", "b.om"]')
+    warn(f"{path}: list its models in {sidecars.sidecar_of(file)}, like this:", 'bundle = ["a.om", "b.om"]')
     raise here.error(MODEL_PATH_INVALID, f"{path} has no sidecar")
 
 
@@ -104,9 +104,11 @@ def _directories(here: Session) -> list[Path]:
 
 def _unknown(here: Session, path: str) -> AclError:
     file = Path(path)
-    there = "a model file cannot run here" if file.is_file() else "there is no such file, and it could not run here"
+    there = (
+        "a model file cannot run here" if file.is_file() else "there is no such file, and a model file cannot run here"
+    )
     warn(
-        f"{path}: {there}; write {sidecars.sidecar_of(file)}, which `acl-py model init {path}` begins:",
+        f"{path}: {there}; write {sidecars.sidecar_of(file)}. `acl-py model init {path}` writes this one:",
         sidecars.template(file),
     )
     return here.error(MODEL_PATH_INVALID, f"{path} has no sidecar {sidecars.sidecar_of(file).name}")
@@ -114,8 +116,9 @@ def _unknown(here: Session, path: str) -> AclError:
 
 def _unknown_content(here: Session, size: int) -> AclError:
     warn(
-        f"no model file with these {size} bytes and a sidecar is in this directory, the script's, or a model(s)/ there",
-        "name the one that has file.om and file.om.toml with --models DIR; acl-py model init makes the latter",
+        f"no model file with these {size} bytes has a sidecar in the current directory, the script's, or model/ or "
+        "models/ in or beside them",
+        "pass the folder that has file.om and file.om.toml with --models DIR; acl-py model init writes the latter",
     )
     return here.error(LOAD_MODEL, f"no model file with these {size} bytes has a sidecar")
 

@@ -1,8 +1,9 @@
-"""Models: what a model file stands for, said in a sidecar beside it or registered in Python.
+"""Models: what a model file computes, described in a sidecar beside it or registered in Python.
 
-A model has named inputs and outputs and a Python function that computes the second from the first. Dims may be dynamic.
-With *gears*, as the vendor's compiler makes them, they take one of a few values that are known beforehand; without,
-each call says its own.
+A model has named inputs and outputs, and a Python function that computes the outputs from the inputs. Dims may be
+dynamic. A *gear* is one set of values for them, of a list that is known beforehand: the vendor's compiler makes models
+for such a list. In a model without gears each execution gives its own values, in the tensor descriptions of its
+dataset.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -51,9 +52,18 @@ def nbytes_of(dtype: npt.DTypeLike, shape: Iterable[int]) -> int:
 class Tensor:
     """One input or output of a model.
 
-    A dim that is dynamic is -1; in an output it may be arithmetic (+ - * //) with the names of the gear: "batch";
-    "height" and "width"; or "d0", "d1", ... for the dynamic dims of all inputs in their order. *ranges* has the least
-    and the largest value of each dim, for models without gears; a largest of -1 is no limit.
+        Tensor("data", "float32", (-1, 3, 224, 224), "NCHW")
+
+    Args:
+        name: Its name; inputs and outputs of a model have different names.
+        dtype: The type of its elements, as in "float32", "bfloat16" or "int64".
+        dims: Its shape. A dynamic dim is -1. In an output it may also be a string with arithmetic (+ - * //): of
+            "batch", of "height" and "width", or of "d0", "d1", ..., the dynamic dims of all inputs in their order.
+        format: The vendor's name for the layout, as in "NCHW"; "ND" for none in particular.
+        ranges: For models without gears, the least and the largest value of each dim; -1 as the largest is no limit.
+
+    Raises:
+        ValueError: A field does not fit; the message names it.
     """
 
     name: str
@@ -64,7 +74,7 @@ class Tensor:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
-            raise ValueError(f"a name is a text, not {self.name!r}")
+            raise ValueError(f"name must be a string, not {self.name!r}")
         if self.dtype not in DATA_TYPES:
             raise ValueError(f"{self.name}: dtype must be one of {', '.join(DATA_TYPES)}, not {self.dtype!r}")
         if self.format not in FORMATS:
@@ -73,7 +83,9 @@ class Tensor:
         object.__setattr__(self, "ranges", tuple(tuple(each) for each in self.ranges))
         for dim in self.dims:
             if not isinstance(dim, str) and (type(dim) is not int or dim < -1):
-                raise ValueError(f"{self.name}: dims are numbers of elements, -1 or texts, not {dim!r}")
+                raise ValueError(
+                    f"{self.name}: each of dims must be 0 or more, -1, or arithmetic in a string, not {dim!r}"
+                )
         if self.ranges and len(self.ranges) != len(self.dims):
             raise ValueError(f"{self.name}: {len(self.ranges)} ranges for {len(self.dims)} dims")
 
@@ -94,11 +106,11 @@ class Tensor:
 
     @cached_property
     def is_dynamic(self) -> bool:
-        """Is a dim not known beforehand?"""
+        """Whether a dim is not known beforehand."""
         return -1 in self.shown
 
     def takes(self, shape: Sequence[int]) -> bool:
-        """Can it have this shape?"""
+        """Return whether it can have this shape."""
         if len(shape) != len(self.dims) or any(-1 < dim != given for dim, given in zip(self.shown, shape, strict=True)):
             return False
         return not self.ranges or all(
@@ -158,12 +170,9 @@ class Gears:
 
 @dataclass(frozen=True)
 class Model:
-    """What a model does: *compute* gets one array per input, which it may not write to, and returns one array per
-    output (a single one by itself).
+    """A model: its tensors, the function that computes the outputs from the inputs, and what an execution costs.
 
-    An execution takes *cost_us* microseconds, or as long as *flops* operations take on all cores; one number, or one
-    per gear. *work_size* and *weight_size* are bytes of device memory; by default as much as inputs and outputs take,
-    and none. *content*, if given, is what the file holds, for those who load it from memory.
+    The fields are as in `register_model`. *cost_us* and *flops* have one number, or one for each gear.
     """
 
     name: str
@@ -182,7 +191,7 @@ class Model:
             raise ValueError("a model has at least one input and one output")
         names = [tensor.name for tensor in self.everything]
         if len(set(names)) < len(names):
-            raise ValueError(f"inputs and outputs must have names of their own, not {', '.join(names)}")
+            raise ValueError(f"inputs and outputs must have different names, not {', '.join(names)}")
         for name, amounts in (("cost_us", self.cost_us), ("flops", self.flops)):
             if len(amounts) > 1 and len(amounts) != len(self.gears.values if self.gears else ()):
                 raise ValueError(f"{name} must be one number, or one for each gear")
@@ -194,11 +203,13 @@ class Model:
             if nbytes is not None and (type(nbytes) is not int or nbytes < 0):
                 raise ValueError(f"{name} must be a number of bytes, 0 or more, not {nbytes!r}")
         if self.cost_us and self.flops:
-            raise ValueError("a cost is either cost_us or flops")
+            raise ValueError("cost_us and flops exclude each other: give one of them")
         if self.gears is not None:
             self._check_gears(self.gears)
         elif any(isinstance(dim, str) for tensor in self.everything for dim in tensor.dims):
-            raise ValueError("dims may be texts only in outputs, and with dynamic_batch, dynamic_hw or dynamic_dims")
+            raise ValueError(
+                "dims may be arithmetic only in outputs, and with dynamic_batch, dynamic_hw or dynamic_dims"
+            )
 
     def _check_gears(self, gears: Gears) -> None:
         dynamic = sum(dim == -1 for tensor in self.inputs for dim in tensor.dims)
@@ -209,7 +220,7 @@ class Model:
                 f"dynamic_dims has {len(gears.names)} values per gear, and the inputs have {dynamic} of -1"
             )
         if any(isinstance(dim, str) for tensor in self.inputs for dim in tensor.dims):
-            raise ValueError("the dims of inputs are numbers or -1")
+            raise ValueError("the dims of inputs must be numbers or -1; only those of outputs may be arithmetic")
         for gear in gears.values:
             self.output_shapes(gear)
 
@@ -227,7 +238,7 @@ class Model:
 
     @cached_property
     def is_free(self) -> bool:
-        """Is a dim of an input dynamic without gears, so that each call says its shapes?"""
+        """Whether each execution gives its shapes: an input has a dynamic dim, and the model no gears."""
         return self.gears is None and any(tensor.is_dynamic for tensor in self.inputs)
 
     @cached_property
@@ -271,14 +282,14 @@ class Model:
 
     @property
     def work_bytes(self) -> int:
-        """Device memory for what is between inputs and outputs."""
+        """Bytes of device memory between inputs and outputs."""
         if self.work_size is not None:
             return self.work_size
         inputs = sum(self.input_size(index) for index in range(len(self.inputs)))
         return inputs + sum(self.output_size(index) for index in range(len(self.outputs)))
 
     def amount(self, amounts: Sequence[float], gear: Gear | None) -> float:
-        """Which of *amounts* counts in *gear*."""
+        """Return the one of *amounts* that holds in *gear*."""
         return amounts[self._gears.values.index(gear)] if gear is not None and len(amounts) > 1 else amounts[0]
 
 
@@ -299,14 +310,34 @@ def register_model(
     weight_size: int = 0,
     content: bytes | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Let the decorated function be what the model file of this name computes; no sidecar is needed then.
+    """Say in Python what a model file computes; it needs no sidecar then.
 
         @register_model("net.om", [Tensor("data", "float32", (1, 3))], [Tensor("sum", "float32", (1,))], cost_us=20)
         def net(data):
             return data.sum(axis=1)
 
-    *file_name* is a path, or a bare name, which stands for a file of that name wherever it lies. The other arguments
-    are as in `Model`; a second registration takes the place of the first. ValueError if they do not fit together.
+    The function gets a read-only NumPy array for each input. It returns an array for each output: one by itself,
+    several as a tuple. A second registration of a file replaces the first.
+
+    Args:
+        file_name: A path, or a bare name, which stands for a file of that name in any folder.
+        inputs: The inputs, in their order.
+        outputs: The outputs, in their order.
+        cost_us: The time of an execution in microseconds; with gears it may be a list of one number for each.
+        flops: The number of operations of an execution, as an alternative to *cost_us*: the time is that of the card's
+            cores. Without either, an execution takes the time to move its bytes.
+        dynamic_batch: The batch sizes that -1 in the dims stands for.
+        dynamic_hw: The pairs of height and width that -1 in the dims stands for.
+        dynamic_dims: Lists of values for all -1 of the inputs, in their order. At most one of these three is given.
+        work_size: Bytes of device memory between inputs and outputs; by default as many as both take.
+        weight_size: Bytes of device memory for the weights.
+        content: The bytes of the model file, for scripts that load it from memory.
+
+    Returns:
+        A decorator, which returns the function unchanged.
+
+    Raises:
+        ValueError: The arguments do not fit together; the message names the one that does not.
     """
 
     def register(compute: Callable[..., Any]) -> Callable[..., Any]:
@@ -328,7 +359,11 @@ def register_model(
 
 
 def unregister_model(file_name: str | Path) -> None:
-    """Take back `register_model`; KeyError if there was none."""
+    """Undo `register_model` for *file_name*, which must be written as it was there.
+
+    Raises:
+        KeyError: Nothing was registered under this name.
+    """
     del _registered[str(file_name)]
 
 
@@ -344,7 +379,7 @@ def registered_with(content: bytes) -> Model | None:
 
 
 def amounts(given: float | Sequence[float] | None) -> tuple[float, ...]:
-    """One number or several as several."""
+    """Return the numbers as a tuple, which is empty for None."""
     if given is None:
         return ()
     try:
@@ -354,7 +389,7 @@ def amounts(given: float | Sequence[float] | None) -> tuple[float, ...]:
 
 
 def gears(batch: Sequence[int], hw: Sequence[Sequence[int]], dims: Sequence[Sequence[int]]) -> Gears | None:
-    """The gears of a model, which has one kind of them or none."""
+    """Return the gears of a model, or None; only one of the three kinds may be given."""
     given: dict[str, tuple[Gear, ...]] = {
         "batch": tuple((each,) for each in batch),
         "hw": tuple(tuple(each) for each in hw),
@@ -362,10 +397,10 @@ def gears(batch: Sequence[int], hw: Sequence[Sequence[int]], dims: Sequence[Sequ
     }
     kinds = [kind for kind, values in given.items() if values]
     if len(kinds) > 1:
-        raise ValueError(f"a model has one of {', '.join(f'dynamic_{kind}' for kind in kinds)}")
+        raise ValueError(f"a model can have only one of {', '.join(f'dynamic_{kind}' for kind in kinds)}")
     return Gears(kinds[0], given[kinds[0]]) if kinds else None
 
 
 def with_weights(model: Model, nbytes: int) -> Model:
-    """*model* with as many bytes of weights, unless it says how many it has."""
+    """Return *model* with *nbytes* bytes of weights, unless it already has a size of weights."""
     return model if model.weight_size else replace(model, weight_size=nbytes)

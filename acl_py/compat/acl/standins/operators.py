@@ -7,7 +7,7 @@ returns one array, or a tuple of several, which become what the output descripti
     def add_custom(x, y, *, alpha=1.0):
         return x + alpha * y
 
-Those that are here compute small floats in float32 and round the result, as the vendor's do.
+The built-in operators compute small floats in float32 and round the result, as the vendor's do.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,10 +26,10 @@ Flops = Callable[..., float]
 
 
 class Operator:
-    """An operator: its *function*, and how many operations a call takes, a function of the arguments' shapes and of the
-    attributes; without one, the time is that of moving the data. One that *converts* may give floats for ints.
+    """An operator: its *function*, and *flops*, which returns the operations of a call from its shapes and attributes.
 
-    *inputs* are how many it can have at least and at most, *attributes* the names of those and whether each is needed.
+    Without *flops* a call takes the time to move its data. If it *converts*, its results may be of any numeric type.
+    *inputs* are the least and the largest number of inputs; *attributes* says for each one whether it is required.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Operator:
         return f"<operator {self.name}>"
 
     def takes(self, inputs: int) -> bool:
-        """Can it have so many inputs?"""
+        """Return whether it can have this number of inputs."""
         return self.inputs[0] <= inputs <= self.inputs[1]
 
 
@@ -71,10 +71,24 @@ _operators: dict[str, Operator] = {}
 def register_op(
     name: str, *, flops: Flops | None = None, outputs: int = 1
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Make the decorated function the operator *name*, in place of any other of that name.
+    """Make a function the operator *name* of acl.op; it replaces an operator of that name, built in or not.
 
-    It gets its arrays as they are, and may not write to them. *flops* gets what the function gets, with objects that
-    have a shape for arrays, and gives a number of operations.
+        @register_op("AddCustom", flops=lambda x, y, alpha=1.0: 2 * prod(x.shape))
+        def add_custom(x, y, *, alpha=1.0):  # inputs by position, attributes by keyword
+            return x + alpha * y
+
+    The function gets a read-only NumPy array for each input, and None for an optional input that is left out. It
+    returns an array, or a tuple of several. They get the data types of the output descriptions; floats do not become
+    ints.
+
+    Args:
+        name: What acl.op.execute() and acl.op.create_handle() call it.
+        flops: A function that returns the number of operations of a call. It gets the same arguments, with objects that
+            have a shape in the place of arrays. Without it a call takes the time to move its bytes.
+        outputs: How many outputs it has.
+
+    Returns:
+        A decorator, which returns the function unchanged.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -85,14 +99,18 @@ def register_op(
 
 
 def unregister_op(name: str) -> None:
-    """Take back `register_op`; a built-in operator of that name is there again. KeyError if there is nothing."""
+    """Undo `register_op`. If it replaced a built-in operator, that one is back.
+
+    Raises:
+        KeyError: There is no operator of this name.
+    """
     del _operators[name]
     if name in _built_in:
         _operators[name] = _built_in[name]
 
 
 def operator_of(name: str) -> Operator | None:
-    """The operator of this name."""
+    """Return the operator of this name, or None."""
     return _operators.get(name)
 
 

@@ -31,24 +31,29 @@ _LONGEST_NAME = 200  # of a function with its module
 _NEAR = (".", "model", "models", "../model", "../models")  # where scripts have their models
 
 _TEMPLATE = """\
-# What {file} stands for on a simulated device.
+# What {file} computes on a simulated device.
 
-# The function that computes the outputs, as module:name; {module}.py lies beside this file.
-#     def infer({arguments}):                # one NumPy array per input, not to be written to
-#         return ...                    # one array per output; several as a tuple
+# The Python function, as module:name; {module}.py lies beside this file.
+#     def infer({arguments}):   # a read-only NumPy array for each input
+#         return ...      # an array for each output; several as a tuple
 compute = "{module}:infer"
 
-cost_us = 1000.0                        # of one execution; or flops = 8.2e9, of which the device makes a time
-# work_size = 0                         # bytes of device memory between inputs and outputs
-# weight_size = 0                       # bytes of weights; by default the size of the model file
+# The time of one execution. Or flops = 8.2e9: the time follows from the card.
+cost_us = 1000.0
+# Device memory in bytes: between inputs and outputs, and for the weights. By
+# default as much as inputs and outputs take, and the size of the model file.
+# work_size = 0
+# weight_size = 0
 
-# At most one of these; -1 in the dims of inputs and outputs takes its values. Outputs may also have arithmetic with
-# "batch", "height" and "width" or "d0", "d1", ...: dims = ["batch", "height // 4", "width // 4"].
-# cost_us may have one number per gear then.
+# Dynamic shapes: write -1 in dims, and at most one of these lists of values.
+# dynamic_dims has one value for each -1 of the inputs, in their order.
 # dynamic_batch = [1, 2, 4, 8]
 # dynamic_hw = [[224, 224], [448, 448]]
-# dynamic_dims = [[20, 20], [40, 40]]   # one value for each -1 of the inputs, in their order
-# With -1 and none of these each execution says the shapes, in the tensor descriptions of its dataset.
+# dynamic_dims = [[20, 20], [40, 40]]
+# Outputs may then have arithmetic in dims with "batch", with "height" and
+# "width", or with "d0", "d1", ...: dims = ["batch", "height // 4"]. cost_us and
+# flops may be lists with one number for each of the values.
+# With -1 and no list, the tensor descriptions of each execution give the shapes.
 {tables}"""
 _TABLE = """
 [[{kind}]]
@@ -64,7 +69,7 @@ import numpy as np
 
 def infer({arguments}):
     \"""Compute {outputs} of {inputs}.\"""
-    # Zeros for a beginning: put what the model does here.
+    # Replace the zeros by what the model does.
 {zeros}
     return {results}
 """
@@ -175,10 +180,12 @@ def bundle(path: str, directories: Sequence[Path]) -> list[str] | None:
         return None
     files = document_of(sidecar).get("bundle")
     if not isinstance(files, list) or not all(isinstance(each, str) for each in files):
-        raise SidecarError(f'{sidecar}: a bundle has a list of model files: bundle = ["a.om", "b.om"]')
+        raise SidecarError(f'{sidecar}: bundle must be a list of model files, as in bundle = ["a.om", "b.om"]')
     for each in files:
         if not each or each in (".", "..") or set(each) & set("/\\\0"):
-            raise SidecarError(f"{sidecar}: a bundle has names of files that lie beside it, not {each!r}")
+            raise SidecarError(
+                f"{sidecar}: bundle must name files in the folder of the sidecar, without a path, not {each!r}"
+            )
     return [str(sidecar.parent / each) for each in files]
 
 
@@ -209,7 +216,7 @@ def read(sidecar: Path, file: Path) -> Model:
     document = document_of(sidecar)
     for name in ("compute", "inputs", "outputs"):
         if name not in document:
-            raise SidecarError(f"{sidecar}: {name} is missing")
+            raise SidecarError(f"{sidecar}: {name} is missing; a model needs compute, inputs and outputs")
     try:
         model = Model(
             file.stem,
@@ -237,14 +244,15 @@ def document_of(sidecar: Path, known: Sequence[str] = _TOP) -> dict[str, Any]:
         raise SidecarError(f"{sidecar}: lists or tables are nested too deeply") from None
     unknown = [name for name in document if name not in known]
     if unknown:
-        raise SidecarError(f"{sidecar}: {unknown[0]} is none of {', '.join(known)}")
+        raise SidecarError(f"{sidecar}: there is no field {unknown[0]}; the fields are {', '.join(known)}")
     return document
 
 
 def _tensor(kind: str, entry: Any) -> Tensor:
     known = {field.name for field in fields(Tensor)}
     if not isinstance(entry, dict) or not {"name", "dtype", "dims"} <= set(entry) <= known:
-        raise ValueError(f"each of {kind} has name, dtype and dims, and may have format and ranges, not {entry!r}")
+        what = f"each table of {kind} needs name, dtype and dims, and may have format and ranges"
+        raise ValueError(f"{what}, not {entry!r}")
     return Tensor(**entry)
 
 
@@ -252,12 +260,12 @@ def function_of(sidecar: Path, reference: object) -> Callable[..., Any]:
     """The callable that *sidecar* names, as module:name; its module is imported."""
     module, separator, name = reference.partition(":") if isinstance(reference, str) else ("", "", "")
     if not separator or len(module + name) > _LONGEST_NAME or not (_is_dotted(module) and _is_dotted(name)):
-        what = f"compute is module:name, as in resnet50:infer, without a path, not {reference!r}"
+        what = f"compute must be module:name without a path, as in resnet50:infer, not {reference!r}"
         raise SidecarError(f"{sidecar}: {what}")
     beside = sidecar.parent / f"{module}.py"
     installed = _is_installed(module, sidecar.parent)
     if not (installed or ("." not in module and beside.is_file())):
-        what = f"there is no installed module {module}; a file {beside} would be found"
+        what = f"there is no installed module {module} and no file {beside}; install the one or write the other"
         raise SidecarError(f"{sidecar}: compute = {reference!r}: {what}")
     try:
         function = attrgetter(name)(_imported(sidecar, module, None if installed else beside))
@@ -267,7 +275,7 @@ def function_of(sidecar: Path, reference: object) -> Callable[..., Any]:
         what = f"{type(error).__name__}: {error}{hint}"
         raise SidecarError(f"{sidecar}: compute = {reference!r}: {what}") from error
     if not callable(function):
-        raise SidecarError(f"{sidecar}: compute = {reference!r} cannot be called")
+        raise SidecarError(f"{sidecar}: compute = {reference!r} is not callable; name a function")
     return function  # type: ignore[no-any-return]
 
 

@@ -2,4 +2,4 @@
 
 from acl_py.compat.acl.processes import take_over
 
-take_over()  # puts the real thing in the place of this module
+take_over()  # puts the simulated module in the place of this one

@@ -24,7 +24,9 @@ def _refused(here: Session, trans: Sequence[int], sizes: Sequence[int], precisio
         return here.refuse(INVALID_PARAM, f"m, n and k must be 1 or more, not {', '.join(map(str, sizes))}")
     *factors, product = trans
     if not all(_PLAIN <= each <= _FRACTAL for each in factors) or product not in (_PLAIN, _FRACTAL):
-        return here.refuse(INVALID_PARAM, f"matrices cannot be transposed so: {', '.join(map(str, trans))}")
+        return here.refuse(
+            INVALID_PARAM, f"transpose flags must be 0, 1 or 2, and 0 or 2 for C, not {', '.join(map(str, trans))}"
+        )
     if precision:
         return here.refuse(INVALID_PARAM, f"the precision is 0, not {precision}")
     if _FRACTAL in trans:

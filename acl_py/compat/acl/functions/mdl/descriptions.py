@@ -41,7 +41,7 @@ def _find(here: Session, handle: int) -> ModelDesc | None:
 
 
 def _no_index(here: Session, index: int, tensors: Sequence[Tensor]) -> int:
-    return here.refuse(INVALID_PARAM, f"there is no index {index}, for there are {len(tensors)} tensors")
+    return here.refuse(INVALID_PARAM, f"index {index} is out of range: there are {len(tensors)} tensors")
 
 
 # --- making them
@@ -192,8 +192,8 @@ def _index_of(handle: int, name: str, tensors: Sequence[Tensor]) -> tuple[int, i
     for index, tensor in enumerate(tensors):
         if tensor.name == name:
             return index, SUCCESS
-    known = ", ".join(tensor.name for tensor in tensors) or "no tensor at all"
-    return 0, here.refuse(INVALID_PARAM, f"there is no {name!r} among {known}")
+    known = ", ".join(tensor.name for tensor in tensors) or "none"
+    return 0, here.refuse(INVALID_PARAM, f"there is no tensor {name!r}; the names are {known}")
 
 
 @takes("ks")
@@ -251,7 +251,7 @@ def _output_dims(handle: int, index: int, *, current: bool) -> tuple[Dims, int]:
     if desc is None:
         return {}, here.unknown(handle, ModelDesc)
     if current and (desc.loaded is None or desc.loaded.unloaded):
-        return {}, here.refuse(MODEL_ID_INVALID, "the description is of no loaded model: see get_desc()")
+        return {}, here.refuse(MODEL_ID_INVALID, "the description is not that of a loaded model: call get_desc() first")
     if index >= len(desc.outputs):
         return {}, _no_index(here, index, desc.outputs)
     model = desc.model

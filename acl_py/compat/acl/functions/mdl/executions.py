@@ -54,7 +54,7 @@ async def set_gear(here: Session, loaded: LoadedModel, dataset: Dataset, index: 
         raise runtime.error(
             Kind.INVALID_VALUE,
             f"{model.name} has {has}, not {_words(gear)}",
-            "set one of its own",
+            "set one of these",
             code=BATCH_SIZE_INVALID,
         )
     wide = np.int64 if buffer.size >= 8 * len(gear) else np.int32
@@ -129,7 +129,7 @@ def prepare(here: Session, loaded: LoadedModel, given: Dataset, wanted: Dataset,
     if device != loaded.device:
         raise runtime.error(
             Kind.INVALID_DEVICE,
-            f"{loaded!r} is on device {loaded.device}, and device {device} is current",
+            f"{loaded!r} is on device {loaded.device}, but device {device} is current",
             "set the device, or a context of it, before it is executed",
             code=MODEL_ID_INVALID,
         )
@@ -169,7 +169,7 @@ def _gear(runtime: Runtime, loaded: LoadedModel, dataset: Dataset) -> Gear | Non
         kind = {"batch": "dynamic_batch_size", "hw": "dynamic_hw_size", "dims": "input_dynamic_dims"}
         raise runtime.error(
             Kind.INVALID_VALUE,
-            f"{loaded.model.name} has gears, and none was set for the dataset",
+            f"{loaded.model.name} has gears, but none was set for the dataset",
             f"call acl.mdl.set_{kind[gears.kind]}() before each execution",
             code=BATCH_SIZE_INVALID,
         )
@@ -182,7 +182,7 @@ def _data_buffers(
     if len(dataset.buffers) != len(tensors):
         raise runtime.error(
             Kind.INVALID_VALUE,
-            f"{model.name} has {len(tensors)} {what}s, and the dataset has {len(dataset.buffers)} data buffers",
+            f"{model.name} has {len(tensors)} {what}s, but the dataset has {len(dataset.buffers)} data buffers",
             f"add one for each of {', '.join(tensor.name for tensor in tensors)}",
             code=GE_PARAM_INVALID,
         )
@@ -237,7 +237,7 @@ def _output(runtime: Runtime, model: Model, tensor: Tensor, buffer: DataBuffer, 
 def _too_small(runtime: Runtime, role: str, buffer: DataBuffer, needed: int) -> AclError:
     return runtime.error(
         Kind.INVALID_VALUE,
-        f"{role} takes {needed} bytes, and its data buffer has {buffer.size}",
+        f"{role} takes {needed} bytes, but its data buffer has {buffer.size}",
         "make it as large as the model description says",
         code=GE_PARAM_INVALID,
     )

@@ -26,7 +26,8 @@ def create_and_get_op_desc(device: int, stream: int, task: int, length: int) -> 
         return "", 0, 0, 0, 0, here.refuse(INVALID_PARAM, f"a name has at most {_LONGEST_NAME} characters")
     failure = next((each for each in _failures(here) if _numbers_of(each) == (device, stream, task)), None)
     if failure is None:
-        what = f"task {task} of stream {stream} of device {device} is not being told of"
+        name = f"task {task} of stream {stream} of device {device}"
+        what = f"{name} is not the one that an exception callback is being called for"
         return "", 0, 0, 0, 0, here.refuse(GET_TENSOR_INFO, what)
     work = failure.info.op.work
     if length <= len(work.label.name):

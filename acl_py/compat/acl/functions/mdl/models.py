@@ -162,7 +162,7 @@ def set_config_opt(handle: int, attribute: int, value: Any) -> int:
     if attribute == _PRIORITY and not 0 <= value <= 7:
         return here.refuse(INVALID_PARAM, f"a priority is 0 to 7, not {value}")
     if attribute == _LOAD_TYPE and not _FROM_FILE <= value <= _FROM_MEM_WITH_QUEUE:
-        return here.refuse(INVALID_PARAM, f"there is no way of loading {value}")
+        return here.refuse(INVALID_PARAM, f"load type {value} does not exist")
     config.values[attribute] = value
     return SUCCESS
 
@@ -179,7 +179,9 @@ def load_with_config(here: Session, handle: int) -> int:
         here.warn_unsupported("mdl.load_with_config with queues")
         raise here.error(NOT_SUPPORTED, "queues of models are not simulated")
     if any(values.get(each) is None for each in _NEEDED.get(way, (_LOAD_TYPE,))):
-        raise here.error(INVALID_PARAM, f"the configuration lacks the way of loading, or what {way} needs")
+        raise here.error(
+            INVALID_PARAM, f"the configuration has no load type, or lacks an attribute that load type {way} needs"
+        )
     if way in (_FROM_FILE, _FROM_FILE_WITH_MEM):
         model = model_files.find(here, values[_PATH])
     else:
@@ -412,7 +414,7 @@ def bundle_load_from_mem(here: Session, address: int, size: int) -> int:
 def _models(here: Session, handle: int) -> list[LoadedModel]:
     bundle = here.find(handle, Bundle)
     if bundle is None:
-        raise here.error(INVALID_BUNDLE_MODEL_ID, f"{handle} is the id of no bundle")
+        raise here.error(INVALID_BUNDLE_MODEL_ID, f"{handle} is not the id of a bundle")
     return bundle.models
 
 
@@ -427,7 +429,7 @@ def bundle_get_model_id(here: Session, handle: int, index: int) -> int:
     """The id of a model of a bundle."""
     models = _models(here, handle)
     if index >= len(models):
-        raise here.error(INVALID_PARAM, f"the bundle has {len(models)} models, and no {index}")
+        raise here.error(INVALID_PARAM, f"index {index} is out of range: the bundle has {len(models)} models")
     return here.handle(models[index])
 
 

@@ -102,7 +102,7 @@ def _thing(here: Session, handle: int, kind: type[_T]) -> _T:
 def _attributes(here: Session, handle: int) -> dict[str, Any]:
     attributes = attributes_of(here, handle)
     if attributes is None:
-        what = f"{handle:#x} is no set of attributes: see acl.op.create_attr()"
+        what = f"{handle:#x} is not a set of attributes: see acl.op.create_attr()"
         raise here.error(INVALID_PARAM, what)
     return attributes
 
@@ -251,7 +251,7 @@ def execute_with_handle(here: Session, handle: int, sources: list[int], results:
     check_ints(sources, results)
     prepared = here.find(handle, OpHandle)
     if prepared is None:
-        raise here.error(INVALID_PARAM, f"{handle:#x} is no operator: see acl.op.create_handle()")
+        raise here.error(INVALID_PARAM, f"{handle:#x} is not an operator's handle: see acl.op.create_handle()")
     return _launch(here, prepared, _buffers(here, sources), _buffers(here, results), stream)
 
 

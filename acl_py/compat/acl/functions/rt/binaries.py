@@ -114,7 +114,7 @@ async def binary_unload(here: Session, handle: int) -> None:
     running = [op for op in here.runtime.unfinished() if op.work.label in labels] if labels else []
     if running:
         at = site_of(_getframe(1))
-        here.warn_once(f"acl.rt.binary_unload() at {at} takes away the code of {running[0]!r}, which has not ended")
+        here.warn_once(f"acl.rt.binary_unload() at {at} unloads the code of {running[0]!r}, which has not ended")
     for function in binary.functions.values():
         here.forget(here.handle(function))
     here.forget(handle)
@@ -154,8 +154,11 @@ def binary_get_function(here: Session, handle: int, name: str) -> int:
     kernel = binary.kernels.get(name)
     if kernel is None:
         known = ", ".join(binary.kernels) or "none"
-        warn(f"{binary!r} has no kernel {name!r}, but {known}", "add a table [[kernels]] of that name to its sidecar")
-        raise here.error(PARAM_INVALID, f"{binary!r} has no kernel {name!r}, but {known}")
+        warn(
+            f"{binary!r} has no kernel {name!r}; its kernels are {known}",
+            "add a table [[kernels]] of that name to its sidecar",
+        )
+        raise here.error(PARAM_INVALID, f"{binary!r} has no kernel {name!r}; its kernels are {known}")
     return here.handle(binary.functions.setdefault(name, Function(binary, kernel)))
 
 
@@ -192,7 +195,7 @@ def register_cpu_func(here: Session, handle: int, function: str, kernel: str) ->
     """Refuse: this is for binaries of the AI CPU, and those cannot be loaded."""
     if not function or not kernel:
         raise ValueError("acl.rt.register_cpu_func args parse failed: argument 2 or 3 must not be empty")
-    raise here.error(PARAM_INVALID, f"{here.thing(handle, LoadedBinary)!r} is none of the AI CPU")
+    raise here.error(PARAM_INVALID, f"{here.thing(handle, LoadedBinary)!r} is not a binary of the AI CPU")
 
 
 # --- launching

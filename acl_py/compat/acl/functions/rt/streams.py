@@ -29,7 +29,7 @@ def create_stream_with_config(here: Session, priority: int, flag: int) -> int:
     """
     unknown = flag & 0xFFFFFFFF & ~_FLAGS
     if unknown:
-        here.warn_once(f"acl.rt.create_stream_with_config knows no flag {unknown:#x}, and leaves it out")
+        here.warn_once(f"acl.rt.create_stream_with_config ignores the unknown flag {unknown:#x}")
     return here.handle(here.run(native.CreateStreamWithConfig(priority & 0xFFFFFFFF, flag & _FLAGS)))
 
 

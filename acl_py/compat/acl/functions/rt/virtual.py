@@ -32,7 +32,7 @@ def reserve_mem_address(here: Session, size: int, alignment: int, expected: int,
     if alignment % 2 or flags > 1:
         raise here.error(PARAM_INVALID, f"alignment {alignment} and flags {flags:#x} are not possible")
     if expected:
-        here.warn_once("acl.rt.reserve_mem_address gives addresses as it likes")
+        here.warn_once("acl.rt.reserve_mem_address ignores the expected address")
     address: int = here.run(_verb("ReserveMemAddress", lambda virtual, _: virtual.reserve(size)))
     return address
 

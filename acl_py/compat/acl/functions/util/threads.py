@@ -62,7 +62,10 @@ def stop_thread(number: int) -> int:
     """Wait for the end of a thread of start_thread; RuntimeError with its traceback if its function raised."""
     started = _threads.get(number)
     if not started:
-        return session().refuse(INVALID_PARAM, f"start_thread has made no thread {number}, or it was stopped")
+        return session().refuse(
+            INVALID_PARAM,
+            f"no thread {number} of start_thread is running: it was never started, or was stopped already",
+        )
     thread = started.pop(0)
     if not started:
         del _threads[number]
