@@ -1,9 +1,11 @@
-"""The Matmul object: C = A * B + bias, asked for by vector cores and computed by the cube core of their block.
+"""The Matmul object: C = A * B + bias, requested by vector cores and computed by the cube core of their block.
 
-In a mixed kernel each core makes the object and registers it. There, cube cores serve: they do what their vector cores
-ask until all of these have said End, and are done with the kernel. Vector cores ask with a message and a cross-core
-flag, and wait for a flag back; results for UB go through a workspace in GM. While a vector core works on a result the
-cube core computes the next. In a kernel on cube cores alone the object computes where it is called.
+In a mixed kernel every core makes the object and registers it. Registration is where the cube core works: it serves the
+requests of its vector cores until all of them have called End(), and then leaves the kernel. A vector core sends a
+message and a cross-core flag, and waits for a flag back. Results for UB go through a workspace in GM, because the cores
+share no other memory. While a vector core works on a piece of C, the cube core computes the next one.
+
+In a kernel on cube cores alone there are no requests: the object computes in the call itself.
 """
 
 from collections import deque
@@ -25,7 +27,7 @@ from device_model.aicore.flags.sync import AllocEventID, ReleaseEventID, SetFlag
 from device_model.aicore.moving.copies import DataCopy
 
 ASK, ANSWER = 0, 1  # cross-core flags
-MESSAGE_WORDS = 8  # of 8 bytes, written and read by scalar: a line
+MESSAGE_WORDS = 8  # words of 8 bytes, one cache line, written and read by the scalar pipes
 
 
 class CubeFormat(Enum):
@@ -98,7 +100,11 @@ class Matmul:
         return f"<Matmul {self.dtype} {shape}, piece {self._index}>"
 
     def Init(self, pipe: TPipe, tiling: TCubeTiling, workspace: GlobalBuffer | None = None) -> None:
-        """Set the tiling, and on cube cores make the buffers; REGIST_MATMUL_OBJ calls this."""
+        """Set the tiling, and on cube cores make the buffers (Ascend C: Init). REGIST_MATMUL_OBJ calls this.
+
+        Raises:
+            KernelError: The buffers do not fit, or the workspace is smaller than `tiling.workspace_bytes`.
+        """
         core = running()
         self._core, self._tiling = core, tiling
         self._shape = tiling.single_core_m, tiling.single_core_n, tiling.single_core_k
@@ -119,11 +125,27 @@ class Matmul:
             self._workspace = GlobalTensor(dtype).SetGlobalBuffer(workspace)[number * size : (number + 1) * size]
 
     def SetTensorA(self, tensor: GlobalTensor, is_transpose: bool | None = None) -> None:
-        """Set A, which starts at *tensor* and has rows as long as the tiling's whole A (Ascend C: SetTensorA)."""
+        """Set A for the next product (Ascend C: SetTensorA).
+
+        Args:
+            tensor: The first element of this core's part of A. Rows are as far apart as in the whole A of the tiling.
+            is_transpose: Whether A is stored transposed; by default as its MatmulType says.
+
+        Raises:
+            KernelError: The tensor is not in GM or not of A's type, or the MatmulType does not allow a transposed A.
+        """
         self._set("A", tensor, self.a, is_transpose, self._tiled.m, self._tiled.ka)
 
     def SetTensorB(self, tensor: GlobalTensor, is_transpose: bool | None = None) -> None:
-        """Set B, which starts at *tensor* and has rows as long as the tiling's whole B (Ascend C: SetTensorB)."""
+        """Set B for the next product (Ascend C: SetTensorB).
+
+        Args:
+            tensor: The first element of this core's part of B. Rows are as far apart as in the whole B of the tiling.
+            is_transpose: Whether B is stored transposed; by default as its MatmulType says.
+
+        Raises:
+            KernelError: The tensor is not in GM or not of B's type, or the MatmulType does not allow a transposed B.
+        """
         self._set("B", tensor, self.b, is_transpose, self._tiled.kb, self._tiled.n)
 
     def _set(
@@ -138,7 +160,14 @@ class Matmul:
         self._job = None
 
     def SetBias(self, tensor: GlobalTensor) -> None:
-        """Set the bias, which starts at *tensor* with an element for each column (Ascend C: SetBias)."""
+        """Set the bias for the next product (Ascend C: SetBias).
+
+        Args:
+            tensor: The bias, in GM: an element for each column of this core's part of C.
+
+        Raises:
+            KernelError: The Matmul has no MatmulType for a bias, or its tiling has none.
+        """
         if self.bias is None or not self._tiled.is_bias:
             raise KernelError(
                 "SetBias on a Matmul without bias", "give it a MatmulType for it, and a tiling with is_bias"
@@ -147,19 +176,41 @@ class Matmul:
         self._job = None
 
     def SetQuantScalar(self, scale: float) -> None:
-        """Scale C by *scale* when it is stored: half from int8, int8 or uint8 from any type, see `fixpipe`."""
+        """Multiply C by one factor when it is stored (Ascend C: SetQuantScalar).
+
+        With it, C may be half where A and B are int8, and int8 or uint8 for all types; see `fixpipe`.
+
+        Args:
+            scale: The factor.
+        """
         self._quant = float(scale)
         self._job = None
 
     def SetQuantVector(self, words: GlobalTensor) -> None:
-        """Scale each column of C by its own factor: uint64 words, see `fixpipe`, from the first column's on."""
+        """Multiply each column of C by its own factor when it is stored (Ascend C: SetQuantVector).
+
+        Args:
+            words: The factors, in GM: a uint64 for each column of this core's part of C, see `fixpipe`.
+
+        Raises:
+            KernelError: *words* is not a GlobalTensor of uint64.
+        """
         if not isinstance(words, GlobalTensor) or words.dtype != "uint64":
             raise KernelError(f"SetQuantVector with {words!r}", "it is a GlobalTensor of uint64")
         self._quant = words
         self._job = None
 
     def SetSingleShape(self, single_m: int, single_n: int, single_k: int) -> None:
-        """Set the size of this core's product if it is smaller than the tiling's (Ascend C: SetSingleShape)."""
+        """Set the size of this core's product, if it is smaller than the tiling's (Ascend C: SetSingleShape).
+
+        Args:
+            single_m: Rows of C.
+            single_n: Columns of C.
+            single_k: Columns of A.
+
+        Raises:
+            KernelError: A size is below 1 or larger than the tiling's.
+        """
         most = self._tiled.single_core_m, self._tiled.single_core_n, self._tiled.single_core_k
         shape = single_m, single_n, single_k
         if not all(0 < size <= limit for size, limit in zip(shape, most, strict=True)):
@@ -168,7 +219,11 @@ class Matmul:
         self._job = None
 
     def SetTail(self, tail_m: int = -1, tail_n: int = -1, tail_k: int = -1) -> None:
-        """Set the size of this core's product; -1 leaves a size unchanged (Ascend C: SetTail)."""
+        """Set the size of this core's product; -1 leaves a size unchanged (Ascend C: SetTail).
+
+        Raises:
+            KernelError: A size is below 1 or larger than the tiling's.
+        """
         assert self._shape is not None or self._tiled
         shape = [old if new == -1 else new for old, new in zip(self._sizes, (tail_m, tail_n, tail_k), strict=True)]
         self.SetSingleShape(*shape)
@@ -205,7 +260,14 @@ class Matmul:
         return self._job
 
     def Iterate(self) -> bool:
-        """Go to the next piece of C, down its columns first; return False if there is none (Ascend C: Iterate)."""
+        """Go to the next piece of C, down its columns first (Ascend C: Iterate). No pipe waits.
+
+        Returns:
+            True; False after the last piece. The next call then begins a new product.
+
+        Raises:
+            KernelError: A or B is not set.
+        """
         self._started()
         down, across = self._pieces
         self._index += 1
@@ -215,10 +277,19 @@ class Matmul:
         return False
 
     def GetTensorC(self, dst: GlobalTensor | LocalTensor, *, sequential: bool = False) -> None:
-        """Store the current piece of C: at its place in the C in GM that begins at *dst*, or in UB.
+        """Store the current piece of C in GM or in UB (Ascend C: GetTensorC).
 
-        In UB, or in GM with *sequential*, rows follow each other, base_n elements apart. The vector pipe may use the
-        result in UB at once.
+        A vector core waits until its cube core has stored the piece. The vector pipe may then use a piece in UB without
+        a flag.
+
+        Args:
+            dst: In GM, the first element of this core's C, in which the piece goes to its place. In UB, the piece; its
+                rows are base_n elements apart.
+            sequential: Whether *dst* in GM is the piece itself, with rows base_n elements apart.
+
+        Raises:
+            KernelError: There is no current piece, *dst* is not of C's type and position, or a piece for UB has no
+                workspace.
         """
         if self._job is None or self._index < 0:
             raise KernelError("GetTensorC without a piece", "call Iterate() first, and go on only while it is True")
@@ -248,7 +319,16 @@ class Matmul:
                 DataCopy(dst, tile, rows * tiling.base_n)
 
     def IterateAll(self, dst: GlobalTensor) -> None:
-        """Compute all pieces of C and store them in GM, from *dst* on (Ascend C: IterateAll)."""
+        """Compute all pieces of C and store them in GM (Ascend C: IterateAll).
+
+        A vector core waits until its cube core has stored all of them.
+
+        Args:
+            dst: The first element of this core's C.
+
+        Raises:
+            KernelError: A or B is not set, or *dst* is not of C's type and position.
+        """
         job = self._started()
         self._check_c(dst, Space.GM)
         if self._cube is not None:
@@ -258,7 +338,10 @@ class Matmul:
         self._job = None
 
     def End(self) -> None:
-        """End the requests of this core; on a vector core, wait for those of the same block (Ascend C: End)."""
+        """End the requests of this core (Ascend C: End).
+
+        A vector core waits until the other vector cores of its block have ended theirs too.
+        """
         if self._cube is not None:
             self._cube.close()
             self._cube = None
@@ -294,12 +377,22 @@ class Matmul:
 
 
 def REGIST_MATMUL_OBJ(pipe: TPipe, workspace: GlobalBuffer | None, matmul: Matmul, tiling: TCubeTiling) -> bool:
-    """Register *matmul*; return True on the cube cores of a mixed kernel, which have served all requests by then.
+    """Register a Matmul object, and on the cube cores of a mixed kernel serve all requests (REGIST_MATMUL_OBJ).
 
         if REGIST_MATMUL_OBJ(pipe, workspace, mm, tiling):
             return
 
-    *workspace* in GM is for results that go to UB; it may be None if none do.
+    Args:
+        pipe: The TPipe of this core, which gives cube cores their buffers.
+        workspace: `tiling.workspace_bytes(cores)` of GM for results that go to UB; None if none do.
+        matmul: The object.
+        tiling: Its tiling.
+
+    Returns:
+        True on a cube core that has served its vector cores and has nothing left to do; False on all other cores.
+
+    Raises:
+        KernelError: The kernel runs on vector cores alone, the buffers do not fit, or the workspace is too small.
     """
     core = running()
     matmul.Init(pipe, tiling, workspace)

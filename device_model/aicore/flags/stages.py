@@ -1,12 +1,13 @@
 """Pipelines of stages: load, compute, store, each on its own pipe, with several tiles in flight.
 
-Between two stages lies a link with *depth* slots. The stage before acquires a slot, fills it and commits it; the one
-after waits for it, uses it and releases it. Two kinds do the same: `QueueLink` is a queue (AllocTensor, EnQue, DeQue,
-FreeTensor), `FlagLink` says it with raw events, an id for each slot. So a pipeline that runs with queues shows, with
-one word changed, which flags those set.
+Between two stages is a link with *depth* slots. The first stage acquires a slot, fills it and commits it; the second
+waits for it, uses it and releases it. There are two kinds of links with the same effect: `QueueLink` is a queue
+(AllocTensor, EnQue, DeQue, FreeTensor), `FlagLink` uses raw events, with an id for each slot. Replace one by the other
+to see which flags a queue sets.
 
-The scalar pipe issues the stages of a tile one after the other, and tile after tile. The pipes are in-order queues of
-their own, so what lets tile n + 1 be loaded while tile n is computed is a free slot and not the order of issue.
+The scalar pipe issues the stages of a tile one after the other, and tile after tile. Each pipe takes its instructions
+in order and independently of the others. So tile n + 1 is loaded while tile n is computed as soon as a slot is free;
+the order of issue does not prevent it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -26,10 +27,10 @@ from device_model.aicore.flags.sync import AllocEventID, ReleaseEventID, SetFlag
 
 Tensors = tuple[LocalTensor, ...]
 Shapes = Sequence[tuple[npt.DTypeLike, int]]  # type and number of elements of each tensor
-Stage = Callable[..., object]  # of the tile, the tensors of the stage before it, and those that it fills
+Stage = Callable[..., object]  # called with the tile, the tensors of the stage before it, and those that it fills
 
 _BYTES = np.dtype(np.uint8)
-# By pipe of the stage before and after: as what a queue between them is filled, and used.
+# (pipe of the first stage, pipe of the second) -> the positions as which a queue between them is filled and used.
 _POSITIONS = {
     (Pipe.MTE2, Pipe.V): (TPosition.VECIN, TPosition.VECIN),
     (Pipe.MTE2, Pipe.MTE3): (TPosition.VECIN, TPosition.VECOUT),
@@ -71,33 +72,34 @@ class QueueLink:
         tpipe.InitBuffer(self._queue, depth, _size_of(shapes))
 
     def acquire(self) -> Tensors:
-        """AllocTensor."""
+        """Call AllocTensor."""
         self._filling = buffer = self._queue.AllocTensor(_BYTES)
         if buffer not in self._tensors:
             self._tensors[buffer] = _cut(buffer, self._shapes)
         return self._tensors[buffer]
 
     def commit(self) -> None:
-        """EnQue."""
+        """Call EnQue."""
         self._queue.EnQue(self._filling)
 
     def wait(self) -> Tensors:
-        """DeQue."""
+        """Call DeQue."""
         self._using = self._queue.DeQue()
         return self._tensors[self._using]
 
     def release(self) -> None:
-        """FreeTensor."""
+        """Call FreeTensor."""
         self._queue.FreeTensor(self._using)
 
     def close(self) -> None:
-        """Nothing: TPipe.Destroy waits for the flags of freed buffers."""
+        """Do nothing, because TPipe.Destroy waits for the flags of freed buffers."""
 
 
 class FlagLink:
-    """A link that is a buffer of *depth* parts, with two flags for each: it is full, it is free.
+    """A link that is a buffer of *depth* slots, with two flags for each slot: one for full, one for free.
 
-    All free flags are set before the first tile, and waited for after the last, or the next kernel would find them.
+    All free flags are set before the first tile, and waited for after the last. Otherwise the next kernel would find
+    them set.
     """
 
     def __init__(self, tpipe: TPipe, source: Pipe, destination: Pipe, depth: int, shapes: Shapes) -> None:
@@ -106,7 +108,7 @@ class FlagLink:
         buffer, nbytes = TBuf(_POSITIONS[source, destination][0]), _size_of(shapes)
         tpipe.InitBuffer(buffer, depth * nbytes)
         self._slots = [_cut(buffer.GetWithOffset(nbytes, slot * nbytes, _BYTES), shapes) for slot in range(depth)]
-        # None within the vector pipe, which keeps its order by itself.
+        # Two stages on the vector pipe need no flags, because a pipe executes its instructions in order.
         self._full, self._free = (
             EVENT_OF[ends] if source is not destination else None
             for ends in ((source, destination), (destination, source))
@@ -119,33 +121,33 @@ class FlagLink:
             SetFlag(self._free, event_id)
 
     def acquire(self) -> Tensors:
-        """Wait until the slot is free."""
+        """Let the pipe of the first stage wait until the next slot is free; return its tensors."""
         slot = self._filled % self._depth
         if self._free is not None:
             WaitFlag(self._free, self._free_ids[slot])
         return self._slots[slot]
 
     def commit(self) -> None:
-        """Say that the slot is full."""
+        """Set the flag that the slot is full."""
         if self._full is not None:
             SetFlag(self._full, self._full_ids[self._filled % self._depth])
         self._filled += 1
 
     def wait(self) -> Tensors:
-        """Wait until the slot is full."""
+        """Let the pipe of the second stage wait until the next slot is full; return its tensors."""
         slot = self._used % self._depth
         if self._full is not None:
             WaitFlag(self._full, self._full_ids[slot])
         return self._slots[slot]
 
     def release(self) -> None:
-        """Say that the slot is free."""
+        """Set the flag that the slot is free."""
         if self._free is not None:
             SetFlag(self._free, self._free_ids[self._used % self._depth])
         self._used += 1
 
     def close(self) -> None:
-        """Take the free flags back, and give the ids back."""
+        """Wait for the free flags, and release the ids."""
         if self._full is None or self._free is None:
             return
         for full_id, free_id in zip(self._full_ids, self._free_ids, strict=True):
@@ -166,7 +168,7 @@ class _Step:
 
 
 class Pipeline:
-    """A chain of stages of a vector kernel: one that loads (MTE2), any number that compute (V), one that stores (MTE3).
+    """The stages of a vector kernel: one that loads (MTE2), any number that compute (V), and one that stores (MTE3).
 
         pipeline = Pipeline(pipe, depth=2)
         pipeline.AddStage(Pipe.MTE2, load, [(half, TILE), (half, TILE)])
@@ -174,8 +176,14 @@ class Pipeline:
         pipeline.AddStage(Pipe.MTE3, store)
         pipeline.Run(range(tiles))
 
-    *depth* is how many tiles may be between two stages: with 1 they take turns, with 2 one is filled while the other is
-    used. UB is taken from *tpipe*, depth times what the stages fill. *link* is QueueLink or FlagLink.
+    Args:
+        tpipe: The TPipe of this core. The stages take *depth* times the bytes that they fill from its UB.
+        depth: How many tiles may be between two stages. With 1 the stages take turns; with 2, one slot is filled while
+            the other is used.
+        link: QueueLink or FlagLink.
+
+    Raises:
+        KernelError: *depth* is below 1 or above the number of event ids.
     """
 
     def __init__(self, tpipe: TPipe, depth: int = 2, link: type[Link] = QueueLink) -> None:
@@ -194,10 +202,17 @@ class Pipeline:
         return f"<Pipeline of depth {self.depth}: {stages or 'no stages'}>"
 
     def AddStage(self, pipe: Pipe, stage: Stage, fills: Shapes = ()) -> None:
-        """Add `stage(tile, *used, *filled)`, whose instructions go to *pipe*, behind the stages there are.
+        """Add a stage after the others.
 
-        It uses the tensors that the stage before it fills, and fills some of its own: *fills* has their (dtype, number
-        of elements). The last stage fills none. In a stage, only the pipe that is named may touch them.
+        Args:
+            pipe: The pipe of its instructions; no other pipe may use the tensors of the stage.
+            stage: Called as `stage(tile, *used, *filled)`, where *used* are the tensors that the stage before it
+                filled, and *filled* its own.
+            fills: (dtype, number of elements) for each tensor that it fills. The last stage fills none.
+
+        Raises:
+            KernelError: The pipeline has run, the stage before it fills nothing, the pipes do not follow each other as
+                MTE2, V, MTE3, or the UB has too few free bytes.
         """
         if self._has_run:
             raise KernelError(f"{self!r} has run", "add all stages first")
@@ -216,7 +231,14 @@ class Pipeline:
         self._steps.append(_Step(pipe, stage, fills, before))
 
     def Run(self, tiles: Iterable[Any]) -> None:
-        """Send each of *tiles* through all stages; once. A tile is any value, such as a number."""
+        """Send each tile through all stages. Call it once.
+
+        Args:
+            tiles: Any values, such as numbers; each is passed to the stages.
+
+        Raises:
+            KernelError: The pipeline has run, has fewer than two stages, or its last stage fills tensors.
+        """
         if self._has_run or len(self._steps) < 2 or self._steps[-1].fills:
             raise KernelError(
                 f"Run() of {self!r}", "it takes two stages or more, of which the last fills nothing, and runs once"
@@ -237,7 +259,7 @@ class Pipeline:
 
 
 def _size_of(shapes: Shapes) -> int:
-    """Bytes of a slot: each tensor takes whole blocks of 32."""
+    """Return the bytes of a slot, in which each tensor takes a multiple of 32 bytes."""
     for dtype, size in shapes:
         if size < 1:
             raise KernelError(f"a stage that fills {size} x {dtype_of(dtype)}", "a tensor has 1 element or more")
@@ -245,7 +267,7 @@ def _size_of(shapes: Shapes) -> int:
 
 
 def _cut(buffer: LocalTensor, shapes: Shapes) -> Tensors:
-    """The tensors of a slot, behind each other in *buffer*."""
+    """Return the tensors of a slot, one after the other in *buffer*."""
     tensors = []
     start = 0
     for dtype, size in shapes:

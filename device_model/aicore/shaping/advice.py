@@ -1,9 +1,9 @@
 """Advice on how a kernel uses memory, from the addresses that a launch really used.
 
-The benefit of advice is computed: the launch is played again as if all lines had followed the guideline, and the time
-saved is reported. Wasted bandwidth that no other copy needed, or a bank conflict hidden behind copies, saves nothing,
-and the text says so. The guidelines are the vendor's: copies of 16 KB and more, aligned to 512 bytes in
-GM, and operands that lie apart in the banks of the UB.
+The benefit of each advice is computed, not guessed: the launch is played again as if every line had followed the
+guideline, and the difference is the time saved. Bandwidth that no other copy needed, or a bank conflict behind a longer
+copy, saves nothing, and the text says so. The guidelines are the vendor's: copies of 16 KB or more, aligned to 512
+bytes in GM, and operands in different banks of the UB.
 """
 
 from collections import Counter
@@ -21,14 +21,14 @@ from device_model.aicore.timing.play import play
 from device_model.aicore.vector.banks import BANK_SHIFT, Conflict, steady_cycles
 
 LINE = 512  # bytes of a line of the L2
-LARGE = 16384  # bytes of a copy that is worth its start
-_WASTE = 1.125  # bytes asked for to get a useful one, from which on it is worth a word
-# How far an operand may be moved to get it out of another's way: to other groups, or to another bank of its group.
+LARGE = 16384  # bytes of a copy from which on its start costs little
+_WASTE = 1.125  # bytes requested for each useful byte, above which a line gets advice
+# Distances by which an operand may be moved away from another: to other groups, or to another bank of its group.
 _SHIFTS = (256, *(BLOCK * blocks for blocks in range(1, 16)), 1 << BANK_SHIFT)
 
 
 class Guideline(Enum):
-    """The guidelines that advice is about; the value says what to do."""
+    """The guidelines for memory; the value says what to do."""
 
     ALIGNED_COPIES = "begin parts, tiles and rows at multiples of 512 bytes in GM"
     WHOLE_LINES = "take more columns and fewer rows, or store in one piece what is read together"
@@ -38,7 +38,14 @@ class Guideline(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A line that does not follow a guideline: its instructions are called *name* and ran *count* times."""
+    """A line of a kernel that does not follow a guideline.
+
+    Attributes:
+        site: The line.
+        name: Its instruction and pipe.
+        count: How often it did not follow the guideline.
+        what: What it does instead.
+    """
 
     site: Site
     name: str
@@ -51,10 +58,13 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """A guideline that some lines of a kernel do not follow.
+    """A guideline that some lines of a kernel do not follow; str() is the text for users.
 
-    The launch would take *saved_us* less if all of them did (or more, rarely: cores that are done sooner compete at
-    other times).
+    Attributes:
+        guideline: The guideline.
+        cases: The lines.
+        saved_us: The time that the launch would save, in us, if all of them followed it. Rarely it is negative: cores
+            that finish earlier compete for bandwidth at other times.
     """
 
     guideline: Guideline
@@ -79,10 +89,13 @@ _Line = Sequence[tuple[Program, Instruction]]  # what was issued at one line
 
 
 def advise(result: Result) -> list[Advice]:
-    """Return advice on a launch, the most useful first; empty if all guidelines are followed.
+    """Return advice on a launch, in the order of the time saved; an empty list if all guidelines are followed.
 
-    *result* is what `run` gives, or `work.result` of a launch's completion. A ValueError if it has no times, because
-    it was stopped or run without them.
+    Args:
+        result: The result of a launch: `completion.work.result`, or that of `runner.run`.
+
+    Raises:
+        ValueError: The launch was stopped, or ran without timing.
     """
     if result.timeline is None:
         raise ValueError("this launch has no times: it was stopped, or run without timing")
@@ -134,14 +147,14 @@ def _set(mends: _Mends) -> None:
 
 
 class _Elsewhere:
-    """An allocation in which mended copies have places of their own, aligned; who had one place still has one."""
+    """An imaginary allocation in GM where mended copies get aligned places; copies of one place share theirs."""
 
     def __init__(self) -> None:
         self._starts: dict[object, int] = {}
         self._end = 0
 
     def flow(self, parts: Sequence[Flow], length: int, rows: int = 1, stride: int = 0) -> Flow:
-        """What brings the same as *parts*, which go one way."""
+        """Return an aligned flow with the bytes of *parts*, which have one direction."""
         like = parts[0]
         place = tuple((part.key, part.start, part.length, part.rows, part.stride) for part in parts)
         start = self._starts.setdefault(place, self._end)
@@ -190,16 +203,16 @@ def _in_pieces(line: _Line, elsewhere: _Elsewhere, spec: CoreSpec) -> tuple[_Men
 
 
 def _requested(flow: Flow, spec: CoreSpec) -> int:
-    """Bytes of the requests that its rows take, if they begin at lines."""
+    """Return the bytes of the requests that the rows of *flow* take if each begins at a line."""
     request = spec.l1_request_bytes if flow.path == "l1" else spec.request_bytes
     return -(-flow.length // request) * request * flow.rows
 
 
 def _small(line: _Line, elsewhere: _Elsewhere, _spec: CoreSpec) -> tuple[_Mends, str]:
-    """Copies of one core from (or to) one buffer that could be made several at once.
+    """Find the small copies of one core from (or to) one buffer, of which several could be one copy.
 
-    Mended, the first read of each few brings the bytes of all, or the last write takes them: the same bytes in the same
-    order, with fewer starts.
+    Mended, the first of several reads brings the bytes of all, or the last of several writes takes them: the same bytes
+    in the same order, with fewer starts.
     """
     series: dict[tuple[int, object, Direction], list[tuple[Instruction, Flow]]] = {}
     for program, each, flow in _copies(line):
@@ -225,19 +238,19 @@ def _small(line: _Line, elsewhere: _Elsewhere, _spec: CoreSpec) -> tuple[_Mends,
 
 
 class _Remedy(NamedTuple):
-    """Cycles of a conflict that is mended, and by moving what how far; nothing moves where strides are to blame."""
+    """How a conflict can be mended: the move of an operand, or none if its own strides cause the conflict."""
 
-    cycles: int
-    operand: int = 0  # the written one counts as the last
-    shift: int = 0
+    cycles: int  # of the instruction without the conflict
+    operand: int = 0  # the index of the operand that moves; the destination is the last
+    shift: int = 0  # the bytes it moves by; 0 if nothing moves
 
 
 @cache
 def _remedy(conflict: Conflict) -> _Remedy | None:
-    """The move of one tensor that leaves fewest cycles; None if nothing helps, as for the product of x and x."""
+    """Return the move of one tensor that leaves the fewest cycles; None if no move helps, as for the product x * x."""
     operands = (*conflict.reads, conflict.write)
     best = _Remedy(conflict.cycles)
-    for place in (*range(1, len(operands)), 0):  # the first source last: it may be the result of what was before
+    for place in (*range(1, len(operands)), 0):  # the first source last: an earlier instruction may have written it
         for shift in _SHIFTS:
             # Operands at one address are one tensor, and move together.
             moved = tuple(
@@ -249,7 +262,7 @@ def _remedy(conflict: Conflict) -> _Remedy | None:
                 best = _Remedy(cycles, place, shift)
     if best.shift:
         return best
-    # An operand that meets itself does so by its strides.
+    # An operand conflicts with itself because of its strides.
     alone = (steady_cycles(conflict.slope, conflict.read_write, (each,), each)[1] for each in operands)
     return _Remedy(conflict.cycles - conflict.lost) if any(alone) else None
 

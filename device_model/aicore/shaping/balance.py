@@ -15,9 +15,13 @@ from device_model.aicore.runner import Result
 
 @dataclass(frozen=True)
 class Assignment:
-    """The units of each core, and the time that they take together: `units[core]` and `loads[core]`.
+    """An assignment of units to cores; str() gives the imbalance.
 
-    Pass it to the kernel, whose block goes through `units[GetBlockIdx()]`.
+    Pass `units` to the kernel as an argument; a block goes through `units[GetBlockIdx()]`.
+
+    Attributes:
+        units: The indices of the units of each core.
+        loads: The sum of the times of each core's units.
     """
 
     units: tuple[tuple[int, ...], ...]
@@ -42,9 +46,20 @@ class Assignment:
 
 
 def balance(times: Sequence[float], cores: int) -> Assignment:
-    """Assign units that take *times* (measured or estimated, in any unit) to *cores* cores, longest first.
+    """Assign units of work to cores, longest first.
 
-    Equal units go in their order, equal cores in theirs; a core has its units in ascending order.
+    The result depends on nothing but the arguments: equal units are assigned in their order, and of equally loaded
+    cores the one with the lowest number comes first.
+
+    Args:
+        times: The time of each unit, measured (`block_us`) or estimated, in any unit of time.
+        cores: The number of cores.
+
+    Returns:
+        The assignment; each core has its units in ascending order.
+
+    Raises:
+        ValueError: *cores* is below 1, or a time is negative or not finite.
     """
     if cores < 1:
         raise ValueError(f"{cores} cores: it must be 1 or more")
@@ -67,7 +82,13 @@ def balance(times: Sequence[float], cores: int) -> Assignment:
 def block_us(result: Result) -> list[float]:
     """Return the time of each block of a launch in us, from its first instruction to its last, for `balance`.
 
-    Launch with a unit for each block to measure units.
+    To measure units, launch the kernel with one unit for each block.
+
+    Args:
+        result: The result of a launch: `completion.work.result`.
+
+    Raises:
+        ValueError: The launch was stopped, or ran without timing.
     """
     if result.timeline is None:
         raise ValueError("the launch has no times: it was stopped, or run without timing")

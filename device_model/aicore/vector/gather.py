@@ -219,7 +219,17 @@ def _gather_rows(itemsize: int, each: int, params: GatherMaskParams) -> Access:
 
 
 def Brcb(dst: LocalTensor, src0: LocalTensor, repeat_time: int, repeat_params: BrcbRepeatParams) -> None:
-    """Fill a block of 32 bytes of dst with each element of src0, 8 per repeat (Ascend C: Brcb), on the vector pipe."""
+    """Repeat each element of src0 through a block of 32 bytes of dst (Ascend C: Brcb), on the vector pipe.
+
+    Args:
+        dst: The tensor to write, in UB: 8 blocks per repeat.
+        src0: The tensor to read, 8 elements per repeat, of the same type: 16 or 32 bits.
+        repeat_time: The number of repeats, 0 to 255.
+        repeat_params: The strides of dst.
+
+    Raises:
+        KernelError: A type or stride is impossible, or a tensor is too small.
+    """
     unit = vector_unit()
     key = ("Brcb", dst, src0, repeat_time, repeat_params)
     plan = unit.plans.get(key)
@@ -253,7 +263,15 @@ def Brcb(dst: LocalTensor, src0: LocalTensor, repeat_time: int, repeat_params: B
 
 
 def Transpose(dst: LocalTensor, src: LocalTensor) -> None:
-    """Transpose a 16 x 16 matrix of 16-bit elements (Ascend C: Transpose), on the vector pipe."""
+    """Transpose a 16 x 16 matrix of 16-bit elements (Ascend C: Transpose), on the vector pipe.
+
+    Args:
+        dst: The tensor to write, in UB: int16, uint16 or half, 256 elements. It may be *src*.
+        src: The tensor to read, of the same type, row by row.
+
+    Raises:
+        KernelError: A type is impossible, or a tensor is too small.
+    """
     unit = vector_unit()
     key = ("Transpose", dst, src)
     plan = unit.plans.get(key)

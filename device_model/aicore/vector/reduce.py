@@ -1,10 +1,12 @@
 """Vector instructions that reduce: a whole tensor, each repeat, each block of 32 bytes, or each pair to one number.
 
-Order of sums: within a repeat neighbours are added, then their sums, and so on, as a tree; in half each sum is rounded
-to half. Lanes that the mask leaves out count as nothing. ReduceSum adds the results of repeats one after the other in
-its form with *count*, and as a tree in its form with *mask* (as the vendor documents).
+The order of additions decides how a sum is rounded, so it is the card's. Within a repeat, neighbours are added, then
+neighbouring sums, and so on, as a tree; in half each sum is rounded to half. ReduceSum adds the results of repeats one
+after the other in its form with *count*, and as a tree in its form with *mask* (as the vendor documents). Lanes that
+the mask leaves out have no influence on the result.
 
-Results may lie on elements that have been read, in place for one, but not on those of a later repeat.
+Results may overwrite elements that have been read already (source and destination may be the same), but not elements
+of a later repeat.
 """
 
 from collections.abc import Callable
@@ -75,9 +77,9 @@ def _reduction(
     *,
     in_order: bool = True,
 ) -> Plan:
-    """Plan a reduction: *rows* gets the source as repeats by lanes, with *neutral* where the mask has none.
+    """Plan a reduction. *rows* gets the source as repeats by lanes, with *neutral* in the lanes outside the mask.
 
-    *in_order*: a repeat is written before the next is read.
+    With *in_order*, the result of a repeat is written before the next repeat is read.
     """
     width = lanes_of(src)
     check_reach(name, "dst", dst, written, min(alignment, BLOCK))
@@ -141,8 +143,15 @@ def ReduceSum(
 ) -> None:
     """Write the sum of src to dst[0] (Ascend C: ReduceSum), on the vector pipe.
 
-    `(dst, src, tmp, count)` or `(dst, src, tmp, mask, repeat_time, src_rep_stride)`. *tmp* holds the sums of repeats;
-    *src_rep_stride* is in blocks of 32 bytes.
+    `(dst, src, tmp, count)` or `(dst, src, tmp, mask, repeat_time, src_rep_stride)`.
+
+    Args:
+        dst: The tensor for the result, in UB, of the type of src.
+        src: The tensor to read: half or float32, in UB.
+        shared_tmp_buffer: A tensor of the same type with an element for each repeat, which the instruction overwrites.
+        count: The number of elements; or, with *repeat_time*, the mask.
+        repeat_time: The number of repeats of 256 bytes.
+        src_rep_stride: From one repeat to the next, in blocks of 32 bytes.
 
     Raises:
         KernelError: A type, count or mask is impossible, or a tensor is too small.
@@ -169,9 +178,20 @@ def ReduceMax(
 ) -> None:
     """Write the largest element of src to dst[0] (Ascend C: ReduceMax), on the vector pipe.
 
-    With *cal_index*, dst[1] gets the index of the first such element, as the bits of an integer.
-
     `(dst, src, tmp, count, cal_index)` or `(dst, src, tmp, mask, repeat_time, src_rep_stride, cal_index)`.
+
+    Args:
+        dst: The tensor for the result, in UB, of the type of src.
+        src: The tensor to read: half or float32, in UB.
+        shared_tmp_buffer: A tensor of the same type with an element for each repeat, which the instruction overwrites.
+        count: The number of elements; or, with *repeat_time*, the mask.
+        repeat_time: The number of repeats of 256 bytes; in the form with *count*, *cal_index*.
+        src_rep_stride: From one repeat to the next, in blocks of 32 bytes.
+        cal_index: Whether dst[1] gets the index of the first such element, as the bits of an unsigned integer of the
+            element's width.
+
+    Raises:
+        KernelError: A type, count or mask is impossible, or a tensor is too small.
     """
     _extreme("ReduceMax", np.argmax, lowest, dst, src, shared_tmp_buffer, count, repeat_time, src_rep_stride, cal_index)
 
@@ -185,7 +205,13 @@ def ReduceMin(
     src_rep_stride: int = 8,
     cal_index: bool = False,
 ) -> None:
-    """Write the smallest element of src to dst[0] (Ascend C: ReduceMin); the rest is as for ReduceMax."""
+    """Write the smallest element of src to dst[0] (Ascend C: ReduceMin), on the vector pipe.
+
+    Arguments are those of ReduceMax.
+
+    Raises:
+        KernelError: As for ReduceMax.
+    """
     _extreme(
         "ReduceMin", np.argmin, highest, dst, src, shared_tmp_buffer, count, repeat_time, src_rep_stride, cal_index
     )
@@ -274,7 +300,20 @@ def WholeReduceSum(
     src_blk_stride: int,
     src_rep_stride: int,
 ) -> None:
-    """Sum each repeat; results are *dst_rep_stride* elements apart (Ascend C: WholeReduceSum), on the vector pipe."""
+    """Add up each repeat to one element (Ascend C: WholeReduceSum), on the vector pipe.
+
+    Args:
+        dst: The tensor for the results, in UB, of the type of src.
+        src: The tensor to read: half or float32, in UB.
+        mask: The lanes of a repeat that are read.
+        repeat_time: The number of repeats, 0 to 255.
+        dst_rep_stride: From one result to the next, in elements.
+        src_blk_stride: From one block of a repeat to the next, in blocks of 32 bytes.
+        src_rep_stride: From one repeat to the next, in blocks of 32 bytes.
+
+    Raises:
+        KernelError: A type, mask or stride is impossible, or a tensor is too small.
+    """
     _each("WholeReduceSum", np.add, dst, src, mask, repeat_time, dst_rep_stride, src_blk_stride, src_rep_stride)
 
 
@@ -288,7 +327,23 @@ def RepeatReduceSum(
     dst_rep_stride: int,
     src_rep_stride: int,
 ) -> None:
-    """Sum each repeat, as WholeReduceSum does (Ascend C: RepeatReduceSum); *dst_blk_stride* has no effect."""
+    """Add up each repeat to one element (Ascend C: RepeatReduceSum), on the vector pipe.
+
+    It does what WholeReduceSum does; only the order of arguments is different.
+
+    Args:
+        dst: The tensor for the results, in UB, of the type of src.
+        src: The tensor to read: half or float32, in UB.
+        repeat_time: The number of repeats, 0 to 255.
+        mask: The lanes of a repeat that are read.
+        dst_blk_stride: Has no effect.
+        src_blk_stride: From one block of a repeat to the next, in blocks of 32 bytes.
+        dst_rep_stride: From one result to the next, in elements.
+        src_rep_stride: From one repeat to the next, in blocks of 32 bytes.
+
+    Raises:
+        KernelError: A type, mask or stride is impossible, or a tensor is too small.
+    """
     _each("RepeatReduceSum", np.add, dst, src, mask, repeat_time, dst_rep_stride, src_blk_stride, src_rep_stride)
 
 
@@ -301,9 +356,19 @@ def BlockReduceSum(
     src_blk_stride: int,
     src_rep_stride: int,
 ) -> None:
-    """Sum each block of 32 bytes, 8 per repeat (Ascend C: BlockReduceSum), on the vector pipe.
+    """Add up each block of 32 bytes to one element, 8 per repeat (Ascend C: BlockReduceSum), on the vector pipe.
 
-    The results of two repeats are 8 * *dst_rep_stride* elements apart.
+    Args:
+        dst: The tensor for the results, in UB, of the type of src.
+        src: The tensor to read: half or float32, in UB.
+        repeat_time: The number of repeats, 0 to 255.
+        mask: The lanes of a repeat that are read.
+        dst_rep_stride: From the 8 results of one repeat to those of the next, in units of 8 elements.
+        src_blk_stride: From one block of a repeat to the next, in blocks of 32 bytes.
+        src_rep_stride: From one repeat to the next, in blocks of 32 bytes.
+
+    Raises:
+        KernelError: A type, mask or stride is impossible, or a tensor is too small.
     """
     _blocks("BlockReduceSum", np.add, dst, src, mask, repeat_time, dst_rep_stride, src_blk_stride, src_rep_stride)
 
@@ -317,7 +382,13 @@ def BlockReduceMax(
     src_blk_stride: int,
     src_rep_stride: int,
 ) -> None:
-    """Find the largest element of each block (Ascend C: BlockReduceMax); the rest is as for BlockReduceSum."""
+    """Write the largest element of each block of 32 bytes (Ascend C: BlockReduceMax), on the vector pipe.
+
+    Arguments are those of BlockReduceSum.
+
+    Raises:
+        KernelError: As for BlockReduceSum.
+    """
     _blocks("BlockReduceMax", np.maximum, dst, src, mask, repeat_time, dst_rep_stride, src_blk_stride, src_rep_stride)
 
 
@@ -330,7 +401,13 @@ def BlockReduceMin(
     src_blk_stride: int,
     src_rep_stride: int,
 ) -> None:
-    """Find the smallest element of each block (Ascend C: BlockReduceMin); the rest is as for BlockReduceSum."""
+    """Write the smallest element of each block of 32 bytes (Ascend C: BlockReduceMin), on the vector pipe.
+
+    Arguments are those of BlockReduceSum.
+
+    Raises:
+        KernelError: As for BlockReduceSum.
+    """
     _blocks("BlockReduceMin", np.minimum, dst, src, mask, repeat_time, dst_rep_stride, src_blk_stride, src_rep_stride)
 
 
@@ -343,9 +420,19 @@ def PairReduceSum(
     src_blk_stride: int,
     src_rep_stride: int,
 ) -> None:
-    """Sum each pair of neighbours (Ascend C: PairReduceSum), on the vector pipe.
+    """Add each pair of neighbours to one element (Ascend C: PairReduceSum), on the vector pipe.
 
-    The results of two repeats are *dst_rep_stride* times 128 bytes apart.
+    Args:
+        dst: The tensor for the results, in UB, of the type of src.
+        src: The tensor to read: half or float32, in UB.
+        repeat_time: The number of repeats, 0 to 255.
+        mask: The lanes of a repeat that are read.
+        dst_rep_stride: From the results of one repeat to those of the next, in units of 128 bytes.
+        src_blk_stride: From one block of a repeat to the next, in blocks of 32 bytes.
+        src_rep_stride: From one repeat to the next, in blocks of 32 bytes.
+
+    Raises:
+        KernelError: A type, mask or stride is impossible, or a tensor is too small.
     """
     _each("PairReduceSum", np.add, dst, src, mask, repeat_time, dst_rep_stride, src_blk_stride, src_rep_stride, group=2)
 
@@ -400,11 +487,21 @@ def WholeReduceMax(
     src_rep_stride: int,
     order: ReduceOrder = ReduceOrder.ORDER_VALUE_INDEX,
 ) -> None:
-    """Find the largest element of each repeat and its lane (Ascend C: WholeReduceMax), on the vector pipe.
+    """Write the largest element of each repeat, its lane, or both (Ascend C: WholeReduceMax), on the vector pipe.
 
-    *order* says which of the two are written; results are *dst_rep_stride* of them apart.
+    Args:
+        dst: The tensor for the results, in UB, of the type of src. With ORDER_ONLY_INDEX its type may also be uint32.
+        src: The tensor to read: half or float32, in UB.
+        mask: The lanes of a repeat that are read.
+        repeat_time: The number of repeats, 0 to 255.
+        dst_rep_stride: From one result to the next, in results: one element, or two with both a value and an index.
+        src_blk_stride: From one block of a repeat to the next, in blocks of 32 bytes.
+        src_rep_stride: From one repeat to the next, in blocks of 32 bytes.
+        order: What a result is. An index beside a value is an unsigned integer of the value's width; an index alone is
+            a uint32.
 
-    An index beside a value has the value's width. Indices alone are uint32, in *dst* of that type or of the source's.
+    Raises:
+        KernelError: A type, mask or stride is impossible, or a tensor is too small.
     """
     strides = (dst_rep_stride, src_blk_stride, src_rep_stride)
     _each_extreme("WholeReduceMax", np.argmax, dst, src, mask, repeat_time, strides, order)
@@ -420,7 +517,13 @@ def WholeReduceMin(
     src_rep_stride: int,
     order: ReduceOrder = ReduceOrder.ORDER_VALUE_INDEX,
 ) -> None:
-    """Find the smallest element of each repeat (Ascend C: WholeReduceMin); the rest is as for WholeReduceMax."""
+    """Write the smallest element of each repeat, its lane, or both (Ascend C: WholeReduceMin), on the vector pipe.
+
+    Arguments are those of WholeReduceMax.
+
+    Raises:
+        KernelError: As for WholeReduceMax.
+    """
     strides = (dst_rep_stride, src_blk_stride, src_rep_stride)
     _each_extreme("WholeReduceMin", np.argmin, dst, src, mask, repeat_time, strides, order)
 

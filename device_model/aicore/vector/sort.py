@@ -40,9 +40,12 @@ class MrgSortSrcList(NamedTuple):
 class MrgSort4Info(NamedTuple):
     """Parameters of MrgSort (Ascend C: MrgSort4Info).
 
-    *element_lengths* are the records of each list, up to 4095. With *if_exhausted_suspension* the merge stops when a
-    list is used up. *valid_bit* has a bit for each list that is merged. With *repeat_times* above 1, all four lists
-    have the same length and are adjacent in memory, and so are the next four.
+    Attributes:
+        element_lengths: The number of records of each list, 1 to 4095.
+        if_exhausted_suspension: Whether the merge stops when a list is used up.
+        valid_bit: A bit for each list that is merged: 0b11, 0b111 or 0b1111.
+        repeat_times: How many groups of four lists are merged. Above 1, all lists have the same length and follow each
+            other in memory without a gap.
     """
 
     element_lengths: Sequence[int]
@@ -112,10 +115,19 @@ def _descending(scores: Any) -> Any:
 def MrgSort(dst: LocalTensor, sort_list: Sequence[LocalTensor], params: MrgSort4Info) -> tuple[int, int, int, int]:
     """Merge up to four sorted lists of records into dst (Ascend C: MrgSort), on the vector pipe.
 
-    Returns how many records were taken from each list.
+    Records with equal scores keep the order of their lists. With *if_exhausted_suspension* the merge stops when a list
+    is used up, and dst has the records so far.
 
-    Of equal scores those of the earlier list come first. With *if_exhausted_suspension* merging stops when a list is
-    used up, and dst has the records so far.
+    Args:
+        dst: The merged records, 8 bytes each, in UB: half or float32.
+        sort_list: The lists, in UB, of the type of dst.
+        params: Their lengths, and which of them are merged.
+
+    Returns:
+        How many records were taken from each list, in the last repeat.
+
+    Raises:
+        KernelError: A type, a length or the valid bits are impossible, or a tensor is too small.
     """
     unit = vector_unit()
     lists = tuple(sort_list)
