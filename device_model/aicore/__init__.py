@@ -1,37 +1,52 @@
-"""AI cores: kernels in the manner of Ascend C, run with NumPy, timed pipe by pipe, with their hazards named.
+"""AI cores: kernels written as in Ascend C are run with NumPy, timed pipe by pipe, and checked for hazards.
+
+A launch takes three steps. `runner` runs each block of the kernel on a `Core`: instructions compute their results at
+once and are recorded in a `Program`. While they are recorded, `hazards` checks that the accesses to each byte are
+ordered by flags, and reports a finding if not. Then `timing.play` works out when each instruction would have run.
 
 From the top down; each room imports only from those below it:
 
-    launch          makes a kernel an operation of a device
-    shaping/        from shapes to cores
-        tiling          a length over blocks and tiles; tiling keys
-        selector        which kind of kernel goes through the rows of a matrix
-        balance         units of unequal size over cores, longest first
-        tune            a kernel with each choice of tile and depth: a table
-        advice          what a launch did wrong with memory, and what that cost
-    runner          runs a kernel on its blocks
-    blas            while blocks run, BLAS has one thread
-    cube/           mmad loads im2col unit_flags fixpipe; matmul, matmul_cube and matmul_tiling are made of them
-    vector/         unit masks banks elementwise math casts fill gather reduce select sort
+    launch          a launch of a kernel, as the work of an operation of a device
+    shaping/        how a shape is spread over cores
+        tiling          a length divided over blocks and tiles; tiling keys
+        selector        selects the kind of kernel for the rows of a matrix
+        balance         assigns units of unequal size to cores, longest first
+        tune            runs a kernel with each choice of its parameters, and makes a table
+        advice          finds lines that use memory badly, and what that costs
+    runner          runs the blocks of a kernel
+    blas            limits BLAS to one thread while blocks run
+    cube/           the cube unit
+        matmul matmul_cube matmul_tiling    the Matmul object, made of the instructions below
+        fixpipe loads im2col mmad           the instructions: store, load to L0, unroll images, multiply
+        unit_flags                          flags for blocks of L0C
+    vector/         the vector unit
+        gather reduce select sort           rearrange; reduce; compare and select; sort and merge
+        fill elementwise                    constants and indices; element by element
+        unit banks masks casts math         plans of instructions; bank conflicts; lanes; conversions; arithmetic
     flags/          order between instructions
-        sync            flags, event ids, barriers
-        crossing        flags between cores, SyncAll
-        queues          TPipe, TQue, TQueBind, TBuf
         stages          pipelines of stages, with queues or with raw events
+        queues          TPipe, TQue, TQueBind, TBuf
+        crossing        flags between cores, SyncAll
+        sync            flags, event ids, barriers
         pool            buffers that rest before they are handed out again
-    moving/         copies: DataCopy, DataCopyPad; atomics: copies that are combined with what is in GM
-    timing/         play gm bandwidth l2: when instructions run, pipe by pipe
+    moving/         data between memories
+        copies          DataCopy, DataCopyPad
+        atomics         copies that are combined with the bytes in GM
+    timing/         when instructions run
+        play            the pipes of each core, instruction by instruction
+        gm l2           the demands of copies on HBM and the L2; the L2 cache
+        bandwidth       how copies share the bandwidth of a memory
     core/           one core
-        names           pipes, events between them, positions of tensors
-        spec            CoreSpec: what the cores of a device have, and how long things take there
-        program         Instruction, Program: what a core was asked to do
-        findings        what is said about mistakes; the errors of kernels
-        hazards         which access to bytes is not ordered behind an earlier one
-        memories        local memories, and allocations in GM
-        machine         Core: issues instructions, knows what pipes know of each other; Strand: a block as a coroutine
-        tensors         LocalTensor, GlobalTensor, GlobalBuffer
-        blocks          GetBlockIdx and what else a kernel asks about where it runs
         debug           printf, DumpTensor, assert_
+        blocks          GetBlockIdx and other questions of a kernel about its place
+        tensors         LocalTensor, GlobalTensor, GlobalBuffer
+        machine         Core: issues instructions and orders them; Strand: a block that can wait for other cores
+        memories        local memories, and allocations in GM
+        hazards         checks that each access to bytes is ordered after the earlier ones
+        findings        mistakes of kernels, and the errors that end them
+        program         Instruction, Program: the record of what a core executed
+        spec            CoreSpec: sizes, rates and costs of the cores of a card
+        names           pipes, events between them, positions of tensors
 
 Read core/program.py and core/machine.py first.
 """

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from device_model import memory as model
+from device_model import memory
 from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.memories import GlobalMemory
 from device_model.aicore.core.names import CoreType, KernelType
@@ -60,9 +60,19 @@ class Options(NamedTuple):
 class Launch(CoreKernel):
     """A core kernel with its blocks and arguments: the work of one operation.
 
-    *arguments* are `Argument` records, or plain values, which the kernel gets unchanged. *ai_cores* is the number of AI
-    cores of the device. *result* is the result of the run, and None before it. A kernel that takes longer than
-    *limit_ns* (0: no limit) fails after that time, and its results are lost.
+    Args:
+        label: The name of the kernel, for reports.
+        function: The kernel.
+        blocks: The number of blocks.
+        arguments: `Argument` records for device memory, or plain values, which the kernel gets unchanged.
+        spec: The cores of the card.
+        ai_cores: The number of AI cores of the device.
+        options: How the kernel is run.
+        limit_ns: A kernel that takes longer fails after this time, and its results are lost; 0 means no limit.
+
+    Attributes:
+        result: The result of the run; None before it.
+        cores: The number of AI cores that the launch takes.
     """
 
     __slots__ = ("_arguments", "_failure", "_images", "blocks", "cores", "function", "label", "limit_ns", "nbytes",
@@ -138,7 +148,7 @@ class Launch(CoreKernel):
 
     @property
     def failure_kind(self) -> Kind:  # type: ignore[override]
-        """How a launch on such cores fails."""
+        """The kind of error with which a launch on these cores fails."""
         return Kind.CUBE_FAILURE if self.options.kind.cubes else Kind.LAUNCH_FAILURE
 
     def _stopped(self, failure: DeviceError, after_ns: int = 0) -> Occupation:
@@ -194,30 +204,29 @@ class _Image:
 
     def __init__(self, allocation: Allocation, arguments: Sequence[Argument]) -> None:
         self._allocation = allocation
-        self._before: list[
-            tuple[int, int, Bytes | None]
-        ] = []  # bytes to publish; with their old contents if only changes are published
+        # Ranges of bytes to publish, with their old contents if only changes are published.
+        self._before: list[tuple[int, int, Bytes | None]] = []
         self._only_read: list[Argument] = []  # In arguments in an allocation that others write
         name = "/".join(dict.fromkeys(argument.name for argument in arguments))
         key = (allocation.device, allocation.serial)
         if not any(argument.is_written for argument in arguments):
             for argument in arguments:
-                model.warm(allocation, argument.start, argument.stop - argument.start)
+                memory.warm(allocation, argument.start, argument.stop - argument.start)
             view = np.frombuffer(allocation.view, np.uint8)
             view.flags.writeable = False
             self.memory = GlobalMemory(view, key, name)
             return
         # As large as the allocation, so that addresses agree. Pages that no argument names are not touched, and take no
         # memory.
-        private = self._private = np.frombuffer(model.create_mapping(max(1, allocation.nbytes)), np.uint8)
+        private = self._private = np.frombuffer(memory.create_mapping(max(1, allocation.nbytes)), np.uint8)
         for argument in arguments:
             _, start, stop = argument.extent
             if argument.is_written and not argument.is_read:
-                model.write_poison(private.data, start, stop)
+                memory.write_poison(private.data, start, stop)
         for argument in arguments:  # after the poison: an In argument may have the same bytes
             if argument.is_read:
                 _, start, stop = argument.extent
-                private[start:stop] = model.array(allocation, start, np.uint8, stop - start)
+                private[start:stop] = memory.array(allocation, start, np.uint8, stop - start)
         for argument in arguments:
             if argument.is_written:
                 _, start, stop = argument.extent
@@ -228,7 +237,7 @@ class _Image:
     def check(self) -> None:
         """Raise KernelError if a block changed an In argument: the change would be lost."""
         for name, _, start, stop, *_ in self._only_read:
-            changed = self._private[start:stop] != model.array(self._allocation, start, np.uint8, stop - start)
+            changed = self._private[start:stop] != memory.array(self._allocation, start, np.uint8, stop - start)
             for first, last, _ in self._before:  # where another argument may be written
                 changed[max(first - start, 0) : max(last - start, 0)] = False
             if changed.any():
@@ -241,7 +250,7 @@ class _Image:
     def publish(self) -> None:
         """Copy the results of the launch to the allocation."""
         for start, stop, before in self._before:
-            into = model.array(self._allocation, start, np.uint8, stop - start)
+            into = memory.array(self._allocation, start, np.uint8, stop - start)
             written = self._private[start:stop]
             if before is None:
                 into[:] = written

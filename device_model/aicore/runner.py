@@ -65,12 +65,23 @@ def run(
     weak: bool = False,
     timing: bool = True,
 ) -> Result:
-    """Run the function *kernel* on *block_dim* blocks of *kind*, with *args*, on cores that *spec* describes.
+    """Run a kernel on simulated cores.
 
-    NumPy arrays among *args* are GM: the kernel gets a `GlobalBuffer` over their bytes and changes them in place.
-    With *hazards*, accesses without order are found; in *weak* mode, a read without order also sees the old bytes.
-    Without *timing*, instructions get no times. A mistake that ends the kernel raises a KernelError; the `result`
-    attribute of any error is the result up to that point.
+    Args:
+        kernel: The function, called once for each core of each block.
+        block_dim: The number of blocks.
+        args: Its arguments. A NumPy array stands for memory in GM: the kernel gets a `GlobalBuffer` over its bytes, and
+            changes them in place.
+        spec: The cores.
+        kind: The cores that a block has.
+        hazards: Whether to check that accesses to the same bytes are ordered.
+        weak: Whether a read that is not ordered after a write sees the old bytes. Needs *hazards*.
+        timing: Whether to work out the times of the instructions.
+
+    Raises:
+        KernelError: The kernel cannot go on.
+        ValueError: *block_dim* is below 1, or *weak* is set without *hazards*.
+        Exception: Anything that the kernel raises. Every error has the result so far as its attribute `result`.
     """
     if block_dim < 1:
         raise ValueError(f"a kernel needs 1 block or more, not {block_dim}")

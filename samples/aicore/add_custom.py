@@ -1,9 +1,9 @@
-"""Shows: a core kernel in the manner of Ascend C, with queues between its three stages.
+"""Shows: a core kernel written as in Ascend C, with queues between its three stages.
 
 Scenario: z = x + y over 16,384 halves on 8 vector cores. Each block has a part of the data and goes through it tile by
-tile: CopyIn brings a tile of x and y to the unified buffer, Compute adds them, CopyOut brings the result back. The
-stages run on pipes of their own; EnQue tells the next pipe that a tile is ready, FreeTensor the one before that its
-buffer is free. A part need not be a whole number of tiles: the last one is shorter.
+tile: CopyIn copies a tile of x and y to the unified buffer, Compute adds them, CopyOut copies the result back. Each
+stage runs on its own pipe. EnQue tells the next pipe that a tile is ready, and FreeTensor tells the pipe before that
+the buffer is free. The last tile of a part may be shorter.
 """
 
 import asyncio

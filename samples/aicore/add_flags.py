@@ -1,10 +1,10 @@
-"""Shows: what queues do. AddCustom with raw flags, and as a pipeline of stages, which takes either.
+"""Shows: the flags that queues set. AddCustom with raw flags, and as a pipeline with flags or with queues.
 
-Scenario: z = x + y on 8 vector cores, with two buffers. The first kernel says all flags by hand: for each buffer an
-event id that says "full" and one that says "free", the free ones set before the loop and taken back after it. The
-second says only what each stage does; Pipeline says the flags, with raw events or with queues. With events they are
-those of the first kernel, one by one. Queues need none set before the loop, since they know which buffers were never
-used; and they cost some work of the scalar pipe.
+Scenario: z = x + y on 8 vector cores, with two buffers. The first kernel sets all flags by hand: each buffer has an
+event id for "full" and one for "free". The free flags are set before the loop and waited for after it. The second
+kernel says only what each stage does, and Pipeline orders the stages, with raw events or with queues. With events, it
+sets the flags of the first kernel, one by one. Queues set no flags before the loop, because they know which buffers
+were never used. They cost the scalar pipe some work.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ V_MTE2, MTE3_V = asc.HardEvent.V_MTE2, asc.HardEvent.MTE3_V  # free
 
 
 def of_block(*buffers):
-    """The parts of this block."""
+    """Return the parts of *buffers* that belong to this block."""
     first = asc.GetBlockIdx() * TILES * TILE
     return [asc.GlobalTensor(asc.half).SetGlobalBuffer(buffer[first:], TILES * TILE) for buffer in buffers]
 
@@ -88,7 +88,7 @@ def stages_with_queues(x: asc.In, y: asc.In, z: asc.Out):
 
 
 def flags_in_the_loop(program):
-    """The flags between the first copy and the last."""
+    """Return the names of the flag instructions between the first copy and the last."""
     names = [each.name for each in program.instructions]
     last = len(names) - names[::-1].index("DataCopy")
     return [name for name in names[names.index("DataCopy") : last] if "Flag" in name]

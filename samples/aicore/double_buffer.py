@@ -1,9 +1,9 @@
 """Shows: one buffer per queue against two, on a few cores and on all.
 
-Scenario: z = x + y, tile by tile. With one buffer, AllocTensor has to wait until the tile before has left it, so the
-pipes take turns; with two, MTE2 fills one while V and MTE3 work on the other. A third hides what is left of the latency
-of copies as small as these. On all 48 cores the gain is smaller: the copies of one core fill the gaps of another, and
-the memory limits them together.
+Scenario: z = x + y, tile by tile. With one buffer, AllocTensor has to wait until the previous tile has left it, so the
+pipes take turns. With two, MTE2 fills one while V and MTE3 work on the other. A third buffer hides the rest of the
+latency, which is long compared with such small copies. On all 48 cores the gain is smaller: the copies of one core fill
+the gaps of another, and together they reach the bandwidth of the memory.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ def add_custom(x: asc.In, y: asc.In, z: asc.Out, buffers: int):
 
 
 async def launched(blocks, buffers):
-    """The launch, once its result is checked; and the pipes of its first core as a chart."""
+    """Launch the kernel and check its result; return the launch and a chart of the pipes of its first core."""
     length = blocks * TILES * TILE
     values = [(np.arange(length) % number).astype(np.float16) for number in (99, 77)]
     result = np.empty_like(values[0])

@@ -1,10 +1,10 @@
 """Shows: the same kernel with events instead of queues, and what happens when one of them is forgotten.
 
-Scenario: z = x + y with tensors at fixed addresses, two sets of them, and events between the pipes, as people write it
-who want every cycle. Three versions: the right one; one that forgets to wait for the copies before it adds; and the
-same with `weak=True`. A forgotten flag often gives right results, by luck of the times. So hazards are found by what is
-ordered and not by when it happens: both bad versions are reported, with the two lines and the event that is missing. In
-weak mode the reader really sees the old bytes, so that the result is wrong, too.
+Scenario: z = x + y with two sets of tensors at fixed addresses, and events between the pipes, the style of kernels that
+must save every cycle. There are three versions: a right one, one that does not wait for its copies before it adds, and
+the same with `weak=True`. With a forgotten flag, results are often right because the times happen to fit. The check for
+hazards therefore looks at the order that flags give, not at times. It reports both bad versions, with the two lines and
+the missing event. In weak mode the read also sees the old bytes, so that the result is wrong too.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ def add_tiles(x, y, z, waits_for_copies):
         asc.WaitFlag(V_MTE3, number)
         asc.DataCopy(z_gm[tile * TILE :], c, TILE)
         asc.SetFlag(MTE3_V, number)
-    for number in range(2):  # what was set before the loop is taken back, or the next kernel would find it
+    for number in range(2):  # waits for the flags set before the loop; the next kernel would find them set
         asc.WaitFlag(V_MTE2, number)
         asc.WaitFlag(MTE3_V, number)
 

@@ -1,9 +1,9 @@
 """Shows: types. Layer normalisation of rows in bfloat16, computed in float.
 
-Scenario: rows come as bfloat16, are cast to float, normalised (minus their mean, over the root of their variance plus
-epsilon), scaled by gamma and shifted by beta, and cast back, rounded to nearest even. Gamma and beta are fetched once
-by each core and stay. A row's 768 elements are no power of two and no multiple of the 64 floats of a vector repeat
-times a power of two; counts need not be. The result is compared with the same in float64, rounded once.
+Scenario: each row is cast from bfloat16 to float and normalised: minus its mean, divided by the root of its variance
+plus epsilon. Then it is scaled by gamma, shifted by beta, and cast back, rounded to nearest even. Each core copies
+gamma and beta once and keeps them. A row has 768 elements: counts need not be powers of two. The result is compared
+with the same computation in float64, rounded once.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ EPSILON = 1e-5
 
 
 def scalar_of(tensor):
-    """The first element of *tensor*, when the vector pipe is done with it."""
+    """Return the first element of *tensor* after the vector pipe has written it."""
     asc.SetFlag(asc.HardEvent.V_S, 0)
     asc.WaitFlag(asc.HardEvent.V_S, 0)
     value = tensor.GetValue(0)
@@ -45,7 +45,7 @@ class LayerNorm:
         return buffer.Get(asc.float32)
 
     def kept(self, source):
-        """A row of floats from GM that stays."""
+        """Copy a row of floats from GM to a buffer that the kernel keeps."""
         queue = asc.TQue(asc.TPosition.VECIN, 1)
         self.pipe.InitBuffer(queue, 1, WIDTH * 4)
         tensor = queue.AllocTensor(asc.float32)

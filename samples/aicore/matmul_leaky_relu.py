@@ -1,9 +1,9 @@
 """Shows: a mixed kernel, cube and vector cores together, with the Matmul object.
 
 Scenario: LeakyReLU(A * B + bias) for A of 512 x 128 halves and B of 128 x 128. A block has one cube core and two vector
-cores. The vector cores run the kernel: each has a part of C and asks for it piece by piece; the cube core of their
-block serves both, and computes the next piece while the vector core works on the one before. The pieces come through a
-workspace in GM, since the cores share no memory. The tiling says which part is whose.
+cores. The vector cores run the kernel: each has a part of C and requests it piece by piece. The cube core of their
+block serves both, and computes the next piece while the vector core works on the previous one. The pieces go through a
+workspace in GM, because the cores share no other memory. The tiling says which part belongs to which core.
 """
 
 import asyncio

@@ -1,9 +1,9 @@
-"""Shows: unequal work over cores. Rows of different lengths, measured, and spread so that all cores end together.
+"""Shows: unequal work over cores. Rows of different lengths, measured, and assigned so that all cores end together.
 
-Scenario: y = exp(x) for 64 rows of up to 46,656 floats, on 8 vector cores. Dealt out in turn, some cores have long
-rows and some have short ones, and the launch waits for the unluckiest. So the kernel is run once with a row for each
-block, asc.block_us says how long each took, and asc.balance gives the longest rows out first, each to the core that has
-least so far. The assignment is an argument of the next launch, as a tiling would be.
+Scenario: y = exp(x) for 64 rows of up to 46,656 floats, on 8 vector cores. If rows are assigned in turn, some cores get
+more long rows than others, and the launch waits for the slowest core. So the kernel is run once with a row for each
+block, asc.block_us gives the time of each, and asc.balance assigns the longest rows first, each to the core with the
+smallest load so far. The assignment is an argument of the next launch, as a tiling would be.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ STARTS = [sum(LENGTHS[:row]) for row in range(len(LENGTHS))]
 
 @asc.kernel
 def exp_rows(x: asc.In, y: asc.Out, rows: tuple):
-    """The rows of each block are `rows[block]`."""
+    """Compute y = exp(x) for `rows[block]`, the indices of the block's rows."""
     x_gm, y_gm = (asc.GlobalTensor(asc.float32).SetGlobalBuffer(part) for part in (x, y))
 
     def load(tile, a):

@@ -1,9 +1,9 @@
-"""Shows: blocks that meet. The sum of a million numbers, on all vector cores, in one launch.
+"""Shows: blocks that wait for each other. The sum of a million numbers, on all vector cores, in one launch.
 
-Scenario: each core adds up its part, tile by tile, and writes one number to a workspace in GM, a block of 32 bytes per
-core so that no two cores write to one line. SyncAll waits for all of them; then the first core adds up the numbers. A
-kernel with SyncAll must not have more blocks than there are cores. The second version forgets SyncAll: what it reads of
-the workspace may not be there yet, and that is found.
+Scenario: each core adds up its part, tile by tile, and writes one number to a workspace in GM, in its own block of 32
+bytes. SyncAll waits for all cores; then the first core adds up the numbers. A kernel with SyncAll must not have more
+blocks than there are cores. The second version forgets SyncAll: it may read the workspace before the other cores have
+written to it. The check for hazards reports this.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ def add_up(x, total, workspace, meet):
     if block == 0:
         result = leaving.AllocTensor(asc.float32)
         asc.Duplicate(result, 0.0, SLOT)
-        sum_of(slots, blocks * SLOT)  # what is not a sum is zero
+        sum_of(slots, blocks * SLOT)  # the other elements of a slot are zero
         asc.Add(result, result, one, 1)
         store(total_gm, result)
 

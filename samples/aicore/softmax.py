@@ -1,9 +1,9 @@
 """Shows: reductions and scalars in a core kernel: softmax over the rows of a matrix, more rows than one core has.
 
-Scenario: each block takes its share of the rows, the first ones a row more where they do not divide. For each row: the
-largest element, by ReduceMax; subtracted, so that Exp does not overflow; the sum, by ReduceSum; and a division. The two
-numbers pass from the vector pipe to the scalar pipe, which a flag has to say, V_S, for GetValue does not wait by
-itself. Queues do the rest. The result is compared with softmax in float64.
+Scenario: each block takes its share of the rows; if they do not divide evenly, the first blocks take one more. For each
+row, ReduceMax finds the largest element, which is subtracted so that Exp does not overflow; ReduceSum adds up the
+results, and they are divided by the sum. The scalar pipe reads both numbers with GetValue, which does not wait for the
+vector pipe: that takes a flag, V_S. Queues do the rest. The result is compared with softmax in float64.
 """
 
 import asyncio
@@ -18,11 +18,11 @@ BLOCKS = 48
 
 
 def scalar_of(tensor):
-    """The first element of *tensor*, when the vector pipe is done with it."""
+    """Return the first element of *tensor* after the vector pipe has written it."""
     asc.SetFlag(asc.HardEvent.V_S, 0)
     asc.WaitFlag(asc.HardEvent.V_S, 0)
     value = tensor.GetValue(0)
-    asc.SetFlag(asc.HardEvent.S_V, 0)  # it may be written again
+    asc.SetFlag(asc.HardEvent.S_V, 0)  # the vector pipe may write it again
     asc.WaitFlag(asc.HardEvent.S_V, 0)
     return value
 

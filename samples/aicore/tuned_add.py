@@ -1,9 +1,9 @@
-"""Shows: tuning a kernel in simulation, and what the slowest choice is told about its use of the memory.
+"""Shows: tuning a kernel in simulation, and advice on how the slowest choice uses the memory.
 
-Scenario: z = x + y over a million halves on 8 vector cores. How large should a tile be, and how many should be on their
-way? asc.tune runs the kernel with each choice, checks its result, and makes a table; choices that do not fit in the
-unified buffer have a row too. Then the worst and the best choice are launched, and asc.advise says what the worst does
-wrong and what that costs: it plays the launch again as if its copies were large, its operands apart, and compares.
+Scenario: z = x + y over a million halves on 8 vector cores. How large should a tile be, and how many should be in
+flight? asc.tune runs the kernel with each choice, checks its result, and makes a table; choices that do not fit in the
+unified buffer have a row too. Then the worst and the best choice are launched. asc.advise says which guidelines the
+launch does not follow and what that costs: it plays the launch again as if it did, and compares the times.
 """
 
 import asyncio
