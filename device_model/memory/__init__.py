@@ -1,19 +1,19 @@
 """Memory: device arenas, host memory, the look-up from an address to an allocation, and stream-ordered pools.
 
     registry.py     Memory: malloc, free, pinned and registered host memory, room and leaks
-    directory.py    what lives, and `locate`: from a buffer, address or array to (allocation, offset)
-    stories.py      what is said when that fails
-    allocation.py   Allocation (one life of a piece of memory) and Buffer (what users hold of it)
+    directory.py    the living allocations, and `locate`: from a buffer, address or array to (allocation, offset)
+    stories.py      the messages when that fails
+    allocation.py   Allocation (one life of a piece of memory) and Buffer (its handle for users)
     addresses.py    address -> allocation, alive or freed not long ago
     pool.py         Arena (addresses and room of a device) and Pool (MallocAsync, FreeAsync) with its Blocks
     virtual.py      Virtual: reserved addresses, memory without one, and mappings
-    backing.py      where bytes live: lazy mappings, the poison, cold chunks
-    transfer.py     copy, copy2d, fill, array: moving and viewing bytes that are known to be there
-    host.py         memory that others made: arrays, buffers, bare addresses
+    backing.py      where the bytes are: lazy mappings, poison, cold chunks
+    transfer.py     copy, copy2d, fill, array: moving and viewing bytes of memory that was checked
+    host.py         host memory of others: arrays, buffers, bare addresses
 
-Read allocation.py first. Three ends of memory differ: a *freed* allocation may not be named by the host any more; a
-*dropped* one has no bytes any more (reads give poison, writes vanish); between the two only work that was queued before
-a FreeAsync, or before an unregistering, still sees it.
+Read allocation.py first. Memory ends in two steps. A *freed* allocation may no longer be named by the host. A *dropped*
+allocation has lost its bytes: reads give poison and writes have no effect. Between the two, only work that was queued
+before the FreeAsync, or before the unregistering, still uses it.
 """
 
 from device_model.memory.allocation import Allocation as Allocation

@@ -6,17 +6,15 @@ from collections.abc import Iterator
 
 from device_model.memory.allocation import Allocation, Buffer
 
-# How many freed allocations, and how many searched addresses, are remembered; and how far from an allocation an address
-# may lie to be called near it.
-_REMEMBERED = 4096
-_NEAR = 1 << 20
+_REMEMBERED = 4096  # freed allocations, and addresses that were searched for
+_NEAR = 1 << 20  # an address this many bytes from an allocation is not near it any more
 
 
 class AddressMap:
-    """The living allocations of an address space, sorted; none overlaps another.
+    """The living allocations of an address space, sorted by address; none overlaps another.
 
-    *by_base* is for the hot path of `locate`: most addresses are the start of something, and a hash beats a search
-    among 100,000.
+    `by_base` is for the hot path of `locate`: most addresses are the start of an allocation, and a dict finds one of
+    100,000 allocations faster than a search does.
     """
 
     __slots__ = ("_bases", "_recent", "by_base")
@@ -24,7 +22,7 @@ class AddressMap:
     def __init__(self) -> None:
         self.by_base: dict[int, Allocation] = {}
         self._bases: list[int] = []
-        # Host loops use the same few addresses inside allocations again and again; valid until the next change.
+        # Host programs use a few addresses inside allocations again and again. Cleared at each change.
         self._recent: dict[int, Allocation] = {}
 
     def __len__(self) -> int:
@@ -34,7 +32,7 @@ class AddressMap:
         return iter(self.by_base.values())
 
     def add(self, allocation: Allocation) -> None:
-        """Take in an allocation."""
+        """Add an allocation."""
         self._recent.clear()
         address = allocation.address
         bases = self._bases
@@ -45,20 +43,20 @@ class AddressMap:
         self.by_base[address] = allocation
 
     def remove(self, allocation: Allocation) -> None:
-        """Forget an allocation."""
+        """Remove an allocation."""
         self._recent.clear()
         del self.by_base[allocation.address]
         del self._bases[bisect_left(self._bases, allocation.address)]
 
     def floor(self, address: int) -> Allocation | None:
-        """Return the last allocation that starts at or before *address*; it may end before it, too."""
-        found = self._recent.get(address)
-        if found is None and (index := bisect_right(self._bases, address)):
-            found = self.by_base[self._bases[index - 1]]
+        """Return the last allocation that starts at or before *address*; it may also end before it."""
+        allocation = self._recent.get(address)
+        if allocation is None and (index := bisect_right(self._bases, address)):
+            allocation = self.by_base[self._bases[index - 1]]
             if len(self._recent) >= _REMEMBERED:
                 self._recent.clear()
-            self._recent[address] = found
-        return found
+            self._recent[address] = allocation
+        return allocation
 
     def ceiling(self, address: int) -> Allocation | None:
         """Return the first allocation that starts after *address*."""
@@ -74,7 +72,10 @@ class AddressMap:
         return after if after is not None and after.address < address + nbytes else None
 
     def whereabouts(self, address: int) -> str | None:
-        """Say where *address* lies beside the nearest allocation: "64 bytes past the end of <Buffer ...>"."""
+        """Say where *address* is relative to the nearest allocation: "64 bytes past the end of <Buffer ...>".
+
+        Returns None if no allocation is near.
+        """
         near: list[tuple[int, str]] = []
         if (before := self.floor(address)) is not None:
             past = address - before.address - before.nbytes
@@ -87,7 +88,7 @@ class AddressMap:
 
 
 class Graveyard:
-    """The last few thousand lives that ended, for the stories in messages."""
+    """The last allocations that were freed, for messages about their addresses."""
 
     __slots__ = ("_stones",)
 
@@ -95,11 +96,11 @@ class Graveyard:
         self._stones: deque[Allocation] = deque(maxlen=_REMEMBERED)
 
     def bury(self, allocation: Allocation) -> None:
-        """Remember a life that has ended, without its bytes."""
+        """Remember a freed allocation, without its bytes."""
         self._stones.append(allocation if allocation.is_dropped else allocation.tombstone())
 
     def find(self, address: int) -> Allocation | None:
-        """Return the latest life that held *address*."""
+        """Return the freed allocation that last held *address*, or None."""
         return next((s for s in reversed(self._stones) if s.address <= address < s.address + s.nbytes), None)
 
 

@@ -1,6 +1,10 @@
 """Allocations: pieces of memory with one life each, and the buffers through which users hold them.
 
-No repr and no message shows the address of host memory: it differs from run to run. "allocation 3" does not.
+An allocation begins with Malloc, MallocHost or one of their relatives, and ends with the call that frees it. Each time
+memory is given out it is a new allocation with the next number, even at an address that was used before. So a buffer
+that outlives its memory is found out: it points to an allocation that has ended, and not to the memory's next user.
+
+Messages name allocations by their numbers, never by addresses of host memory, because those differ from run to run.
 """
 
 from enum import Enum, IntEnum
@@ -16,7 +20,7 @@ from device_model.memory.backing import GONE, NOTHING, Cold
 
 
 class Space(IntEnum):
-    """Where memory is, as far as a copy cares."""
+    """Where memory is, as far as copies distinguish."""
 
     DEVICE = 0
     PINNED = 1
@@ -24,7 +28,7 @@ class Space(IntEnum):
 
 
 class Origin(Enum):
-    """How memory was made, and which call ends its life."""
+    """How memory was made: the names of the call that makes it and of the call that ends it."""
 
     MALLOC = "Malloc", "Free"
     POOL = "MallocAsync", "FreeAsync"
@@ -41,10 +45,9 @@ class Origin(Enum):
 class Allocation:
     """One piece of memory with one life.
 
-    *freed* is None while it is alive, then the place where it was freed: from there on the host may not name it. *home*
-    is the memory that it is part of, as long as it is alive: what no longer lives is at home nowhere. Work
-    queued before a FreeAsync still may use it, until `drop` takes the bytes away; then reads give poison and writes
-    vanish (`is_dropped`).
+    `freed` is None while it is alive, then the line that freed it: from then on the host may not name it. `home` is the
+    memory that it is part of while it is alive, then None. Work that was queued before a FreeAsync may still use it,
+    until `drop` takes the bytes away. From then on reads give poison and writes have no effect (`is_dropped`).
     """
 
     __slots__ = (
@@ -82,14 +85,14 @@ class Allocation:
         self.nbytes = nbytes
         self.space = space
         self.origin = origin
-        self.device = device  # -1: the host's
-        self.view = view  # writable unless a read-only source; format "B"
-        self.cold = cold  # None: every chunk is warm
+        self.device = device  # -1 for host memory
+        self.view = view  # of bytes; writable unless it is a read-only source
+        self.cold = cold  # None if every chunk is warm: see backing.py
         self.made = made
         self.freed: object = None
         self.home: object = None
-        self.owner = owner  # what must stay alive for the view: a registered array, a mapping
-        self.serial = serial  # -1: pageable memory that somebody passed in, for one call
+        self.owner = owner  # keeps the view alive: a registered array, a mapping
+        self.serial = serial  # -1 for pageable memory that was passed to one call
         self.fail = fail
 
     @property
@@ -98,7 +101,7 @@ class Allocation:
         return self.cold is GONE
 
     def warm(self, offset: int, nbytes: int) -> None:
-        """Let the never-written chunks of a range hold poison, so that its view may be read and written freely."""
+        """Write poison to the chunks of a range that were never written, so that its view can be read and written."""
         cold = self.cold
         if cold is None or cold is GONE:
             return
@@ -107,7 +110,7 @@ class Allocation:
             self.cold = None
 
     def check_host(self, offset: int, nbytes: int, what: str) -> None:
-        """Refuse *what* needs *nbytes* from *offset* on in this host's memory, if that is more than it has."""
+        """Raise an error if *what*, such as "a view", needs more than this host's memory for *nbytes* from *offset*."""
         if nbytes > backing.ROOM:
             raise self.fail(
                 Kind.OUT_OF_MEMORY,
@@ -117,13 +120,13 @@ class Allocation:
             )
 
     def drop(self) -> None:
-        """Let go of the bytes; views that NumPy holds keep theirs."""
+        """Give up the bytes; NumPy arrays over them keep theirs."""
         self.view = NOTHING
         self.cold = GONE
         self.owner = None
 
     def tombstone(self) -> "Allocation":
-        """Make a record of this life that keeps none of its bytes."""
+        """Return a copy of this record that keeps no bytes."""
         stone = Allocation(
             self.address, self.nbytes, self.space, self.origin, NOTHING, self.fail,
             device=self.device, cold=GONE, made=self.made, serial=self.serial,
@@ -137,9 +140,10 @@ class Allocation:
 
 @final
 class Buffer:
-    """An allocation, or a bounded part of one, as users hold it.
+    """A handle of an allocation, or of a bounded part of one.
 
-    `buf + n` and `buf[a:b]` are smaller buffers over the same memory. Two buffers are equal when they are one object.
+    `buf + n` and `buf[a:b]` are smaller buffers over the same memory, in bytes. Two buffers are equal only if they are
+    the same object.
     """
 
     __slots__ = ("allocation", "nbytes", "offset")
@@ -153,7 +157,7 @@ class Buffer:
     def address(self) -> int:
         """The address of the first byte: simulated for device memory, real for host memory."""
         allocation = self.allocation
-        # Whoever knows a real address may write through it unseen, so no poison may be owed from here on.
+        # A caller that knows a real address may write there unseen, so all poison must be in place from now on.
         if allocation.cold is not None and allocation.space is not Space.DEVICE:
             allocation.warm(0, allocation.nbytes)
         return allocation.address + self.offset
@@ -164,7 +168,7 @@ class Buffer:
     def __len__(self) -> int:
         return self.nbytes
 
-    __iter__ = None  # else Python would iterate by index, and NumPy would take a buffer for a sequence
+    __iter__ = None  # Python must not iterate by index, nor NumPy take it for a sequence
 
     def __add__(self, nbytes: int) -> "Buffer":
         if not 0 <= nbytes <= self.nbytes:
@@ -186,10 +190,14 @@ class Buffer:
         return bound if bound >= 0 else bound + self.nbytes
 
     def numpy(self, dtype: npt.DTypeLike = np.uint8, shape: int | tuple[int, ...] | None = None) -> npt.NDArray[Any]:
-        """Return a writable array over this host memory: of *shape*, or else one-dimensional over all of it.
+        """Return a writable array over this host memory, without a copy.
+
+        Args:
+            dtype: The type of the values.
+            shape: The shape; by default one-dimensional over all of the buffer.
 
         Raises:
-            DeviceError: (or what the host layer makes of it) this is device memory, it was freed, or it is too small.
+            DeviceError: (AclError in acl_py) This is device memory, it was freed, or it is too small for *shape*.
         """
         allocation = self.allocation
         if allocation.space is Space.DEVICE:
@@ -216,7 +224,7 @@ class Buffer:
 
 
 def describe(allocation: Allocation, offset: int, nbytes: int) -> str:
-    """Tell what a part of an allocation is, who made it and where, and where it was freed."""
+    """Describe a part of an allocation: its kind and size, where it was made, and where it was freed."""
     if allocation.serial < 0:
         return f"pageable {size_text(nbytes)}"
     part = f"at {offset} of " if (offset, nbytes) != (0, allocation.nbytes) else ""

@@ -1,11 +1,15 @@
-"""Where bytes live: lazy backing, the poison it reads as, and which chunks of it were never written.
+"""Backing: the bytes of an allocation, the poison that unwritten memory reads as, and which chunks are unwritten.
 
-A large allocation is an anonymous mapping without reserved swap, so that 140 GB cost a system call. Its pages read as
-zero, though, and zero is the one value that hides a bug; so every chunk counts as *cold* until it is first read, or
-written in part, and only then gets its poison. A chunk that is written as a whole never does.
+A large allocation is an anonymous mapping without reserved swap, so 140 GB cost one system call and no memory. But its
+pages read as zero, and zero hides a bug: a program that forgets a copy often works with zeros. So unwritten memory must
+read as *poison*, a value that stands out, and writing it everywhere would take the memory after all.
 
-Many cold chunks in a row get their poison without being written: `_PoisonFile` maps pages there that hold it already.
-So memory that a view or an address was given of takes no room until the program writes to it.
+Therefore each chunk of 64 KiB is *cold* until it is used. A chunk that is read, or written in part, gets its poison at
+that moment. A chunk that is overwritten as a whole never does. Then it is *warm*.
+
+A view or a real address lets a program touch any chunk unseen, so all of them must hold poison when it is given out.
+For many cold chunks in a row, `_PoisonFile` maps pages there that hold poison already, and that the system copies one
+by one as the program writes. So a large view takes no memory until the program writes to it.
 """
 
 import ctypes
@@ -17,19 +21,19 @@ from functools import cache
 from threading import Lock
 from typing import Any
 
-# What unwritten and freed memory reads as: the two bytes FB 7F over and over, so 0x7FFB in each aligned 16 bits.
-# One repeated byte cannot do it: FF is -1, a value that programs use, and no other byte is NaN in all floats. This one
-# is a quiet NaN as float16, bfloat16, float32 and float64, and in integers absurdly large: 32,763 as int16,
-# 2,147,188,731 as int32, 9,222,105,380,131,930,107 as int64. In a hex dump: fb7ffb7f.
+# Unwritten and freed memory reads as the two bytes FB 7F over and over, 0x7FFB in each aligned 16 bits. That is a quiet
+# NaN as float16, bfloat16, float32 and float64, and an absurdly large integer: 32,763 as int16, 2,147,188,731 as int32,
+# 9,222,105,380,131,930,107 as int64. In a hex dump it is fb7ffb7f. No single repeated byte would do: FF is -1, a value
+# that programs use, and no other byte is NaN in all of these types.
 POISON = b"\xfb\x7f"
 
-# Small enough to poison a whole chunk without notice (2 us), large enough that the flags of 140 GB take 2 MB.
+# Small enough that poisoning a chunk takes 2 us, large enough that the flags of 140 GB take 2 MB.
 CHUNK = 64 * 1024
 
 _PATTERN = memoryview(POISON * (CHUNK // 2 + 1))
 
-# Python 3.11 has no name for it. The numbers are those of Linux's asm-generic (x86, ARM, RISC-V) and of macOS;
-# elsewhere the mapping is reserved, which limits its size but breaks nothing.
+# MAP_NORESERVE, for which Python 3.11 has no name: the numbers of Linux's asm-generic (x86, ARM, RISC-V) and of macOS.
+# Elsewhere the mapping is reserved, which limits its size.
 _NORESERVE = {"linux": 0x4000, "darwin": 0x40}
 _KNOWN_MACHINES = ("x86_64", "AMD64", "aarch64", "arm64", "riscv64")
 
@@ -37,11 +41,11 @@ _KNOWN_MACHINES = ("x86_64", "AMD64", "aarch64", "arm64", "riscv64")
 def _room() -> int:
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):  # a system that does not tell
+    except (AttributeError, ValueError, OSError):  # this system does not say
         return sys.maxsize
 
 
-ROOM = _room()  # bytes of memory that this host has: no view can be filled that is larger
+ROOM = _room()  # bytes of memory that this host has; no larger view can be filled
 
 
 def _mapping_flags() -> int:
@@ -53,23 +57,28 @@ _FLAGS = _mapping_flags() if sys.platform != "win32" else 0
 
 
 def create_mapping(nbytes: int) -> mmap.mmap:
-    """Map *nbytes* of fresh memory that takes no room until it is touched; OSError if the host has no such range."""
+    """Map *nbytes* of fresh memory, which takes no room until it is touched.
+
+    Raises:
+        OSError: The host has no such range of addresses.
+    """
     if sys.platform == "win32":
         return mmap.mmap(-1, nbytes)
     return mmap.mmap(-1, nbytes, flags=_FLAGS)
 
 
 def create_backing(nbytes: int) -> tuple[memoryview, "Cold | None"]:
-    """Make the bytes of a device allocation: poisoned at once when they fit a chunk, cold otherwise."""
+    """Make the bytes of a device allocation: poisoned at once if they fit in a chunk, cold otherwise."""
     if nbytes <= CHUNK:
         return memoryview(bytearray(_PATTERN[:nbytes])), None
     return memoryview(create_mapping(nbytes)), Cold(nbytes)
 
 
 class _PoisonFile:
-    """A file in memory that is full of poison, for private mappings: a page is copied when it is first written to.
+    """A file in memory that is full of poison, for private mappings of it.
 
-    It is as long as the longest piece that was mapped, at most `_PIECE`, and takes that much room once per process.
+    The system copies a page of such a mapping when the program first writes to it. The file is as long as the longest
+    piece that was mapped, at most `_PIECE`, and takes that much memory once in a process.
     """
 
     __slots__ = ("_descriptor", "_inode", "_lock", "_nbytes")
@@ -80,10 +89,11 @@ class _PoisonFile:
         self._lock = Lock()
 
     def cover(self, view: memoryview, start: int, stop: int) -> bool:
-        """Replace the pages of *view*, a mapping of `create_mapping`, from *start* to *stop* by pages of poison.
+        """Replace the pages of *view* from *start* to *stop* by pages of poison.
 
-        *start* is the first byte of a chunk, *stop* is too or is the end. Returns False if the system cannot do so, or
-        has no mappings left; then the range may hold anything and is to be written.
+        *view* is a mapping of `create_mapping`, *start* the first byte of a chunk, and *stop* the end of a chunk or of
+        the view. Returns False if the system cannot do this or has no mappings left. The range may then hold anything,
+        and the caller must write the poison.
         """
         if not _HAS_POISON_FILE:
             return False
@@ -101,7 +111,7 @@ class _PoisonFile:
         return True
 
     def _fill(self, nbytes: int) -> None:
-        """Make the file at least *nbytes* long; a new one if the program has closed the descriptor of the old one."""
+        """Make the file at least *nbytes* long; make a new one if the program has closed its descriptor."""
         if not self._is_open():
             self._descriptor = os.memfd_create("acl_py-poison")
             self._inode = os.fstat(self._descriptor).st_ino
@@ -118,14 +128,14 @@ class _PoisonFile:
 
 _POISON_FILE = _PoisonFile()
 _HAS_POISON_FILE = hasattr(os, "memfd_create") and platform.machine() in _KNOWN_MACHINES
-_MAP_FIXED = 0x10  # Linux; Python has no name for it
-# A process may have 65,530 mappings on Linux. In pieces of this size they are enough for 1 TB, so half of that is the
-# most that one allocation of host memory gets; without the file it is what the host has.
+_MAP_FIXED = 0x10  # on Linux; Python has no name for it
+# A process may have 65,530 mappings on Linux, which are enough for 1 TB in pieces of this size. One allocation of host
+# memory may have half of that. Without the file it may have as much as the host has memory.
 _PIECE = 16 << 20
 RESERVABLE = max(ROOM, 512 << 30) if _HAS_POISON_FILE else ROOM
-_SHORT = 1 << 20  # cold ranges below this size are written: most of them are filled soon
-# From this size on, memory that was viewed is poisoned again by new mappings: it may be far larger than what is in use.
-# They cost its next writer five times as much as poison that was written, so that is done for smaller ranges.
+_SHORT = 1 << 20  # shorter cold ranges get written poison, because most of them are filled soon
+# From this size on, memory that was viewed gets its poison back by new mappings, which return memory to the host. The
+# next write to a page costs five times as much there, so smaller ranges get written poison.
 _VAST = 256 << 20
 
 
@@ -140,8 +150,9 @@ def _mmap() -> Any:
 
 
 def renew_poison(view: memoryview, start: int, stop: int) -> None:
-    """Let *view*[*start*:*stop*], part of a mapping of `create_mapping`, hold poison again; gives back what it took of
-    the host's memory if it is vast.
+    """Let *view*[*start*:*stop*], part of a mapping of `create_mapping`, hold poison again.
+
+    A large range gives the memory that it took back to the host.
     """
     first, last = -(-start // CHUNK) * CHUNK, stop // CHUNK * CHUNK
     if stop - start < _VAST or not _POISON_FILE.cover(view, first, last):
@@ -152,7 +163,7 @@ def renew_poison(view: memoryview, start: int, stop: int) -> None:
 
 
 def write_poison(view: memoryview, start: int, stop: int) -> None:
-    """Write the poison over *view*[*start*:*stop*]; its phase follows the offset, so that aligned words read alike."""
+    """Write poison over *view*[*start*:*stop*]; the byte at an even offset is FB, so that aligned words are equal."""
     phase = start & 1
     for at in range(start, stop, CHUNK):
         length = min(CHUNK, stop - at)
@@ -160,9 +171,10 @@ def write_poison(view: memoryview, start: int, stop: int) -> None:
 
 
 class Cold:
-    """Which chunks of a backing were never written, and so still owe their poison.
+    """The chunks of a backing that were never written, and so have no poison yet.
 
-    The lock is for bodies in worker threads: two that write different bytes of one chunk must not both find it cold.
+    The lock is for kernel bodies in worker threads: two that write different bytes of one chunk must not both find it
+    cold.
     """
 
     __slots__ = ("_flags", "_lock", "_nbytes", "cold_chunks")
@@ -177,13 +189,13 @@ class Cold:
         return f"<Cold {self.cold_chunks} of {len(self._flags)} chunks>"
 
     def prepare_read(self, view: memoryview, start: int, stop: int) -> None:
-        """Fill in the poison of each cold chunk that [*start*, *stop*) touches."""
+        """Write poison to each cold chunk that [*start*, *stop*) touches."""
         if start < stop:
             with self._lock:
                 self._warm(view, start // CHUNK, -(-stop // CHUNK))
 
     def prepare_write(self, view: memoryview, start: int, stop: int) -> None:
-        """Get ready for [*start*, *stop*) to be overwritten: only the chunks that it covers in part need poison."""
+        """Prepare [*start*, *stop*) for being overwritten: only chunks that it covers in part get poison."""
         if start >= stop:
             return
         first, last = start // CHUNK, -(-stop // CHUNK)
@@ -198,7 +210,7 @@ class Cold:
             self._warm(view, whole_last, last)
 
     def write_poison(self, view: memoryview, start: int, stop: int) -> None:
-        """Write poison over the warm part of [*start*, *stop*); the cold part is poison already."""
+        """Write poison over the warm chunks of [*start*, *stop*); cold ones read as poison already."""
         flags = self._flags
         with self._lock:
             chunk, last = start // CHUNK, -(-stop // CHUNK)
@@ -228,7 +240,7 @@ class Cold:
         self._flags[first:last] = b"\x01" * (last - first)
 
 
-# What a dropped allocation has in place of a backing. It is cold for ever, so that hot paths, which test for cold
-# anyway, find out about dropped memory without a test of their own.
+# A dropped allocation has these instead of a backing. GONE stays cold, so hot paths, which test for cold memory anyway,
+# find dropped memory by the same test.
 NOTHING = memoryview(bytearray())
 GONE = Cold(0)

@@ -1,7 +1,8 @@
-"""The directory: which allocations live, and the one look-up from what a caller names to one of them.
+"""The directory: the living allocations, and the look-up that finds one of them from an argument of a call.
 
-What the host passes as memory is a Buffer, an address, an array or anything with the buffer protocol. `locate` turns
-each into an allocation and an offset, or refuses with the story of the memory that was meant.
+A call takes memory as a Buffer, an address, an array or an object with the buffer protocol. `locate` turns each into an
+allocation and an offset, or raises an error that describes the memory that was probably meant. It is on the hot path of
+every copy: a Buffer and an address at the start of an allocation take the shortest way.
 """
 
 import operator
@@ -21,28 +22,31 @@ from device_model.memory.stories import Stories, address_text, array_text
 
 
 class Directory:
-    """The lives of one simulation's memory, and how to find them."""
+    """The allocations of one simulation. *fail* makes the exception for a failure."""
 
     def __init__(self, fail: Fail) -> None:
         self.fail = fail
         self._device = AddressMap()
         self._host = AddressMap()
-        # Pinned memory that was freed while arrays over it exist: still mapped, so an array there is a use after free.
+        # Pinned memory that was freed while arrays over it exist: still mapped, but such an array is a use after free.
         self._outlived = AddressMap()
         self._graveyard = Graveyard()
         self._stories = Stories(fail, self._device, self._host, self._graveyard)
         self._serial = 0
 
     def locate(self, thing: object, nbytes: int, role: str, *, write: bool = False) -> tuple[Allocation, int]:
-        """Find the allocation that holds the first *nbytes* of *thing*, and where in it they start.
+        """Return the allocation that holds the first *nbytes* of *thing*, and their offset in it.
 
-        *thing* is a Buffer, an address, an array or anything with the buffer protocol. An array in pinned memory is
-        that memory; any other becomes a pageable allocation that lives as long as somebody refers to it. *role* is what
-        the caller calls it: "dst" is written, and so is any other with *write*.
+        Args:
+            thing: A Buffer, an address, an array or an object with the buffer protocol. An array in pinned memory is
+                that memory. Any other array becomes a pageable allocation, which lives as long as there is a reference
+                to it.
+            nbytes: How many bytes the call uses.
+            role: The name of the argument, for messages; "dst" is written.
+            write: It is written, whatever its role.
 
         Raises:
-            DeviceError: (or what the host layer makes of it) it is not alive, too small, not contiguous, read-only,
-                or no memory at all.
+            DeviceError: (AclError in acl_py) *thing* is not alive, too small, not contiguous, read-only or not memory.
         """
         if type(thing) is Buffer:
             allocation = thing.allocation
@@ -53,9 +57,9 @@ class Directory:
             raise self._stories.of_buffer(thing, nbytes, role)
         if type(thing) is int:
             space = self._device if thing >= DEVICE_BASE else self._host
-            found = space.by_base.get(thing) or space.floor(thing)
-            if found is not None and 0 <= nbytes <= found.nbytes - (offset := thing - found.address):
-                return found, offset
+            holder = space.by_base.get(thing) or space.floor(thing)
+            if holder is not None and 0 <= nbytes <= holder.nbytes - (offset := thing - holder.address):
+                return holder, offset
             raise self._stories.of_address(thing, nbytes, role)
         if isinstance(thing, np.ndarray):
             return self._locate_array(thing, nbytes, role, write or role == "dst")
@@ -82,22 +86,23 @@ class Directory:
             raise self._stories.of_size(f"{role} is {array_text(array)}, which has", array.nbytes, nbytes)
         address = host.address_of(array)
         if self._host:
-            found = self._host.floor(address)
-            if found is not None and address < found.address + found.nbytes >= address + nbytes:
-                return found, address - found.address
+            holder = self._host.floor(address)
+            if holder is not None and address < holder.address + holder.nbytes >= address + nbytes:
+                return holder, address - holder.address
         if self._outlived:
             self._check_outlived(address, role)
         return self._transient(array, address), 0
 
     def _check_outlived(self, address: int, role: str) -> None:
-        found = self._outlived.floor(address)
-        if found is None or address >= found.address + found.nbytes:
+        """Raise an error if an array at *address* lies in pinned memory that was freed."""
+        freed = self._outlived.floor(address)
+        if freed is None or address >= freed.address + freed.nbytes:
             return
-        assert isinstance(found.owner, weakref.ref)
-        if found.owner() is None:  # unmapped since: somebody else's memory now
-            self._outlived.remove(found)
+        assert isinstance(freed.owner, weakref.ref)
+        if freed.owner() is None:  # unmapped in the meantime, so the range may belong to something else now
+            self._outlived.remove(freed)
             return
-        raise self._stories.of_dead(f"{role} is an array inside {whole(found)!r}")
+        raise self._stories.of_dead(f"{role} is an array inside {whole(freed)!r}")
 
     def _array(self, thing: object, role: str) -> npt.NDArray[Any] | None:
         try:
@@ -132,7 +137,7 @@ class Directory:
         made: object,
         owner: object = None,
     ) -> Buffer:
-        """Enter a new allocation, of the host if *device* is -1, and return the buffer over it."""
+        """Begin an allocation, of host memory if *device* is -1, and return the buffer over it."""
         self._serial += 1
         space = Space.PINNED if device < 0 else Space.DEVICE
         allocation = Allocation(
@@ -144,7 +149,7 @@ class Directory:
         return whole(allocation)
 
     def end_life(self, allocation: Allocation, site: object, *, drop: bool) -> None:
-        """Take an allocation out and remember its story; with *drop* its bytes go at once."""
+        """End an allocation, and remember it for messages; with *drop* its bytes are dropped at once."""
         (self._host if allocation.device < 0 else self._device).remove(allocation)
         allocation.freed = True if site is None else site
         allocation.home = None
@@ -153,7 +158,10 @@ class Directory:
         self._graveyard.bury(allocation)
 
     def root(self, thing: object, verb: str, *origins: Origin) -> Allocation:
-        """Find the whole, living allocation that *verb* is to end, which must have one of the *origins*."""
+        """Return the living allocation that *verb* ends, which must have one of the *origins*.
+
+        *thing* must name all of it, not a part.
+        """
         kind = Kind.NOT_REGISTERED if verb == Origin.REGISTERED.ender else Kind.INVALID_ADDRESS
         allocation, offset = self._named(thing, verb, kind)
         buffer = whole(allocation)
@@ -167,7 +175,7 @@ class Directory:
         return allocation
 
     def _named(self, thing: object, verb: str, kind: Kind) -> tuple[Allocation, int]:
-        """Find the allocation that the caller of *verb* means, alive or not long dead."""
+        """Return the allocation that the caller of *verb* means, living or freed not long ago, and the offset in it."""
         if isinstance(thing, Buffer):
             if thing.allocation.fail is not self.fail:
                 raise self._foreign(thing, f"the argument of {verb}")

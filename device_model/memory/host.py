@@ -1,4 +1,8 @@
-"""Host memory that others made: arrays, buffers and bare addresses, seen as bytes without a risk to the process."""
+"""Host memory of others: arrays, buffers and bare addresses, read as bytes without a risk to the process.
+
+A script may pass any address, and a wrong one must become an error code, not a crash. So before bytes at a bare address
+are touched, the system is asked whether the range is mapped with the permissions needed.
+"""
 
 import ctypes
 import errno
@@ -20,24 +24,24 @@ _WRITABLE = 0x200  # PyBUF_WRITE
 def address_of(array: npt.NDArray[Any]) -> int:
     """Return the real address of a contiguous array's first byte."""
     try:
-        return ctypes.addressof(ctypes.c_char.from_buffer(array.data))  # a fifth of the cost of what follows
-    except (TypeError, ValueError):  # read-only, empty, or of a dtype that the buffer protocol has no letter for
+        return ctypes.addressof(ctypes.c_char.from_buffer(array.data))  # a fifth of the cost of the line below
+    except (TypeError, ValueError):  # read-only, empty, or of a dtype without a letter in the buffer protocol
         return int(array.__array_interface__["data"][0])
 
 
 def bytes_of(array: npt.NDArray[Any]) -> memoryview:
     """Return the bytes of a contiguous array; read-only if the array is."""
     try:
-        return array.data.cast("B")  # a quarter of the cost of what follows
+        return array.data.cast("B")  # a quarter of the cost of the line below
     except (TypeError, ValueError):  # empty, or of a dtype that memoryview cannot cast: float16, complex, records
         return array.reshape(-1).view(np.uint8).data
 
 
 def as_array(thing: object) -> npt.NDArray[Any] | None:
-    """Return *thing* as an array over the same bytes, or None if it is neither array nor buffer.
+    """Return *thing* as an array over the same bytes, or None if it is neither an array nor a buffer.
 
     Raises:
-        BufferError: it is a buffer, but not a contiguous one.
+        BufferError: The buffer is not contiguous.
     """
     if isinstance(thing, np.ndarray):
         return thing
@@ -51,7 +55,7 @@ def as_array(thing: object) -> npt.NDArray[Any] | None:
 
 
 def as_address(thing: object) -> int | None:
-    """Return the address that *thing* stands for, or None if it is something else."""
+    """Return *thing* as an address, or None if it is not one."""
     if isinstance(thing, int | np.integer):
         return int(thing)
     if isinstance(thing, ctypes.c_void_p):
@@ -67,12 +71,12 @@ class _Range:
 
 
 def array_at(address: int, nbytes: int) -> npt.NDArray[np.uint8]:
-    """Return an array over bare memory; whoever asks has made sure that it is there and stays there."""
+    """Return an array over bare memory; the caller has made sure that the range exists and keeps it mapped."""
     return np.asarray(_Range(address, nbytes))
 
 
 def view_at(address: int, nbytes: int) -> memoryview:
-    """Return bare memory as bytes, at a third of the cost of `array_at`; whoever asks has made sure of it likewise."""
+    """Return bare memory as bytes, at a third of the cost of `array_at`, and on the same conditions."""
     view: memoryview = _memory_view()(address, nbytes, _WRITABLE)
     return view
 
@@ -85,12 +89,12 @@ def _memory_view() -> Any:
 
 
 def is_writable(address: int, nbytes: int) -> bool:
-    """Whether all of a range is memory that this process may write; asks the system, touches nothing."""
+    """Whether this process may write all of a range; asks the system and touches no memory."""
     return _is_there(address, nbytes, "rw")
 
 
 def is_readable(address: int, nbytes: int) -> bool:
-    """Whether all of a range is memory that this process may read."""
+    """Whether this process may read all of a range; asks the system and touches no memory."""
     return _is_there(address, nbytes, "r")
 
 
@@ -104,9 +108,9 @@ def _is_there(address: int, nbytes: int, permissions: str) -> bool:
     return known or _is_in(_look_again(permissions), address, end)
 
 
-# What had these permissions when the system was last asked, as [first, end) side by side. To read its list takes
-# 200 us, so that is done for what is new; what is known only has to be there still. Memory that became read-only in
-# between is an error of whoever did that.
+# The ranges [first, end) that had these permissions when the system's list was last read. Reading it takes 200 us, so
+# it is read only for a range that is new. A known range only has to be mapped still, which one system call tells.
+# Memory that the program has made read-only since then is taken for writable.
 _spans: dict[str, list[tuple[int, int]]] = {"r": [], "rw": []}
 
 
@@ -130,7 +134,7 @@ def _is_in(spans: list[tuple[int, int]], address: int, end: int) -> bool:
 
 
 def is_mapped(address: int, nbytes: int) -> bool:
-    """Whether all of a range is mapped, as POSIX `msync` tells."""
+    """Whether all of a range is mapped, according to POSIX `msync`."""
     first = address - address % mmap.PAGESIZE
     msync = _msync()
     if msync(first, address + nbytes - first, _MS_ASYNC) == 0:

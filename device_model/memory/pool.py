@@ -1,8 +1,10 @@
 """The arena of a device, and the pool of the stream-ordered allocator on top of it.
 
-The arena hands out addresses and counts bytes. An address is never handed out twice, so that a use after free is
-always seen. The pool does hand out its addresses again, as the documented allocator does: each time as a new life.
-It decides nothing about streams: the engine ranks the blocks, for it knows what is ordered after what.
+The arena gives out addresses and counts bytes. It gives no address out twice, so a use after free is always found.
+
+The pool gives its addresses out again, as the documented allocator does, each time as a new allocation. The pool does
+not know streams. It asks the caller of `take` to rank its free blocks, because the verb knows which block was freed
+before its own stream's work.
 """
 
 from collections.abc import Callable
@@ -14,7 +16,7 @@ from device_model.memory.allocation import Buffer, Origin
 if TYPE_CHECKING:
     from device_model.memory.registry import Memory
 
-# No host pointer has such a value, and all of them are positive as int64.
+# The addresses of device memory: no host pointer has such a value, and all of them are positive as int64.
 DEVICE_BASE = 1 << 60
 DEVICE_SPAN = 1 << 52
 
@@ -22,8 +24,9 @@ _GRANULE = 512
 
 
 class Limit(NamedTuple):
-    """A device gives *nbytes* in all and no more; *refused* is called with each maker that it then refuses, and says
-    why.
+    """A device gives out at most *nbytes*, because a fault rule says so.
+
+    *refused* is called with the name of each call that is refused for it, and returns the reason for the message.
     """
 
     nbytes: int
@@ -31,7 +34,7 @@ class Limit(NamedTuple):
 
 
 class Arena:
-    """The memory of one device: how much of it is taken, and the next address."""
+    """The memory of one device: how many bytes are taken, and the next address."""
 
     __slots__ = ("_end", "_next", "alignment", "capacity", "device", "limits", "used")
 
@@ -39,49 +42,49 @@ class Arena:
         self.device = device
         self.capacity = capacity
         self.used = 0
-        self.limits: list[Limit] = []  # of fault rules
+        self.limits: list[Limit] = []  # those of fault rules
         self.alignment = alignment
         self._next = DEVICE_BASE + device * DEVICE_SPAN
         self._end = self._next + DEVICE_SPAN
 
     @property
     def free(self) -> int:
-        """Bytes that nobody holds."""
+        """The bytes that are not taken."""
         return self.capacity - self.used
 
     def size(self, nbytes: int) -> int:
-        """Return what *nbytes* take: the next multiple of the alignment."""
+        """Return how many bytes *nbytes* take: the next multiple of the alignment."""
         return -(-nbytes // self.alignment) * self.alignment
 
     def has_room(self, nbytes: int) -> bool:
-        """Whether *nbytes* are left, and addresses for them."""
+        """Whether there are *nbytes*, and addresses for them."""
         if self.limits and self.limit_for(nbytes) is not None:
             return False
         return self.size(nbytes) <= self.free and self._next + self.size(nbytes) + self.alignment <= self._end
 
     def limit_for(self, nbytes: int) -> "Limit | None":
-        """The limit that *nbytes* more would exceed."""
+        """Return the limit that *nbytes* more would exceed, or None."""
         return next((limit for limit in self.limits if self.used + self.size(nbytes) > limit.nbytes), None)
 
     def take(self, nbytes: int) -> int:
         """Take *nbytes* and return their address."""
         assert self.has_room(nbytes), f"device {self.device} has no room for {nbytes} bytes"
         address = self._next
-        # The gap is no memory, only addresses: one step past an allocation must not be the start of the next one.
+        # A gap of addresses, without memory: the address right behind an allocation must not be the start of the next.
         self._next += self.size(nbytes) + self.alignment
         self.used += self.size(nbytes)
         return address
 
     def give(self, nbytes: int) -> None:
-        """Take back the room of *nbytes*."""
+        """Give back what *nbytes* took."""
         self.used -= self.size(nbytes)
         assert self.used >= 0, f"device {self.device} got back more than it gave"
 
 
 class Block:
-    """A part of the pool that nobody uses: *stream* and *free_op* tell which FreeAsync ended its last life.
+    """A free part of the pool. *stream* and *free_op* say which FreeAsync freed it.
 
-    *free_op* is None if no device work needs to be waited for.
+    *free_op* is the operation after which it is free on the device, None if that is so already.
     """
 
     __slots__ = ("address", "free_op", "nbytes", "stream")
@@ -97,19 +100,19 @@ class Block:
 
 
 class Pool:
-    """The stream-ordered allocator's block store of one device.
+    """The blocks of the stream-ordered allocator of one device.
 
-    Blocks are multiples of 512 bytes. One that is larger than asked for is split, and the rest stays unused under the
-    same FreeAsync. Unused blocks stay in the pool until `trim`, which the engine calls at syncs with
-    *release_threshold*.
+    Blocks are multiples of 512 bytes. A block that is larger than needed is split, and the rest stays free under the
+    same FreeAsync. Free blocks stay in the pool until `trim`, which the runtime calls at synchronisations with the
+    pool's `release_threshold`.
     """
 
     def __init__(self, memory: "Memory", arena: Arena) -> None:
         self._memory = memory
         self._arena = arena
         self._granule = lcm(_GRANULE, arena.alignment)
-        self._unused: list[Block] = []  # the longest unused first
-        self._leaving: list[Block] = []  # memory of Malloc that ended in a FreeAsync: it goes back, never is reused
+        self._unused: list[Block] = []  # free blocks, the longest unused first
+        self._leaving: list[Block] = []  # Malloc's memory that FreeAsync freed: goes back to the device
         self.release_threshold = 0
         self.reserved_current = 0
         self.reserved_high = 0
@@ -121,26 +124,26 @@ class Pool:
 
     @property
     def unused(self) -> tuple[Block, ...]:
-        """The blocks that could be taken again, the longest unused first."""
+        """The free blocks, the longest unused first."""
         return tuple(self._unused)
 
     @property
     def is_holding(self) -> bool:
-        """Whether `trim` could give something back, now or later."""
+        """Whether `trim` could give bytes back to the device, now or later."""
         return bool(self._unused or self._leaving)
 
     def has_room(self, nbytes: int, order: Callable[[Block], int | None]) -> bool:
-        """Whether `take` would find a block or room for one."""
+        """Whether `take` would find a free block or make a new one."""
         size = self._size(nbytes)
         return self._choose(size, order) is not None or self._arena.has_room(size)
 
     def take(
         self, nbytes: int, order: Callable[[Block], int | None], made: object = None
     ) -> tuple[Buffer, object | None]:
-        """Take *nbytes*: a freed block if *order* allows one, else a new one.
+        """Take *nbytes*: a free block that *order* allows, or otherwise a new one.
 
-        *order* ranks a block, or returns None if it may not be used again here. The smallest rank wins, then the best
-        fit, then the longest unused. Returns the buffer and the `free_op` of the block's former life, if it had one.
+        *order* ranks a block, or returns None if it must not be reused here. The smallest rank wins, then the best fit,
+        then the longest unused. Returns the buffer, and the `free_op` of a block that was reused.
         """
         self._memory.check_size(nbytes, Origin.POOL)
         size = self._size(nbytes)
@@ -152,7 +155,7 @@ class Pool:
             self.reserved_current += size
             self.reserved_high = max(self.reserved_high, self.reserved_current)
         else:
-            # Fresh bytes, for work queued before the FreeAsync may still have to run on the old ones.
+            # New bytes, because work that was queued before the FreeAsync may still run on the old ones.
             view, cold = self._memory.create_backing(nbytes, Origin.POOL)
             address, free_op = block.address, block.free_op
             self._cut(block, size)
@@ -181,10 +184,11 @@ class Pool:
             self._unused[index] = Block(block.address + size, block.nbytes - size, block.stream, block.free_op)
 
     def give(self, thing: object, stream: object, free_op: object, site: object) -> None:
-        """End a life in stream order: memory of MallocAsync becomes a block again, memory of Malloc leaves at a sync.
+        """Free an allocation in stream order.
 
-        The host may not name it any more. Its bytes stay for work queued earlier, until the engine calls
-        `Allocation.drop` at the end of *free_op* or nobody refers to it; without a *free_op* they go at once.
+        Memory of MallocAsync becomes a free block, memory of Malloc goes back to the device at a synchronisation. The
+        host may no longer name the allocation. Its bytes stay for work that was queued earlier, until `Allocation.drop`
+        is called at the end of *free_op*; without a *free_op* they are dropped at once.
         """
         allocation = self._memory.root(thing, "FreeAsync", Origin.POOL, Origin.MALLOC)
         home = self._memory.pool(allocation.device)
@@ -197,10 +201,10 @@ class Pool:
         self._memory.end_life(allocation, site, drop=free_op is None)
 
     def trim(self, keep_bytes: int, is_done: Callable[[Block], bool] | None = None) -> int:
-        """Return unused blocks to the device, the longest unused first, as long as *keep_bytes* stay reserved.
+        """Give free blocks back to the device, the longest unused first, but keep *keep_bytes* reserved.
 
-        Only those that *is_done* says of that their FreeAsync has completed; without it, all have (a device sync).
-        Returns the number of bytes that went back.
+        Only blocks whose FreeAsync has completed go back: *is_done* says so of a block. Without it all have, after a
+        synchronisation of the device. Returns the number of bytes given back.
         """
         before = self._arena.used
         leaving, self._leaving = self._leaving, []
@@ -219,6 +223,6 @@ class Pool:
         return before - self._arena.used
 
     def reset_high(self) -> None:
-        """Start the high-water marks again from what is used now."""
+        """Set the high-water marks to the current use."""
         self.reserved_high = self.reserved_current
         self.used_high = self.used_current

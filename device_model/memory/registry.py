@@ -1,4 +1,9 @@
-"""Memory: the devices' arenas and pools, and the pinned memory of the host."""
+"""Memory: all memory of one simulation, that of its devices and the pinned memory of its host.
+
+Device memory is real memory of this process with simulated addresses. An `Arena` of each device counts its bytes and
+gives out addresses; its `Pool` serves MallocAsync. Pinned memory has real addresses, so NumPy and `ctypes` can use it.
+Both are reserved rather than taken: they need memory of the host only where they are written (backing.py).
+"""
 
 import mmap
 import weakref
@@ -23,7 +28,12 @@ from device_model.memory.virtual import Virtual
 class Memory(Directory):
     """All memory of one simulation.
 
-    *fail* makes the exception for a failure; a call that fails changes nothing.
+    A call that fails changes nothing.
+
+    Args:
+        capacities: The bytes of each device.
+        alignment: The alignment of device memory, in bytes.
+        fail: Makes the exception for a failure, from its kind, what was wrong, and what to do.
     """
 
     def __init__(self, capacities: Sequence[int], alignment: int, fail: Fail) -> None:
@@ -31,12 +41,12 @@ class Memory(Directory):
         self._arenas = [Arena(device, capacity, alignment) for device, capacity in enumerate(capacities)]
         self._pools = [Pool(self, arena) for arena in self._arenas]
         self.virtual = Virtual(self)
-        self.left_to_reset: list[Allocation] = []  # what nobody freed but the reset of its device
+        self.left_to_reset: list[Allocation] = []  # freed by the reset of its device, not by the program
 
     # Device memory.
 
     def malloc(self, device: int, nbytes: int, made: object) -> Buffer:
-        """Allocate *nbytes* on *device*; *made* is the place that asked."""
+        """Allocate *nbytes* on *device*; *made* is the line that asked for them."""
         arena = self.arena(device)
         self.check_size(nbytes, Origin.MALLOC)
         self.check_room(arena, nbytes, nbytes, Origin.MALLOC)
@@ -53,7 +63,7 @@ class Memory(Directory):
         self._arenas[allocation.device].give(allocation.nbytes)
 
     def free_all(self, device: int, site: object) -> None:
-        """Free everything of *device*, pools too: it is reset."""
+        """Free all memory of *device*, its pool included, because the device is reset."""
         for allocation in self.leaks():
             if allocation.device == device:
                 self.end_life(allocation, site, drop=True)
@@ -69,19 +79,19 @@ class Memory(Directory):
         return self._pools[device]
 
     def has_room(self, device: int, nbytes: int) -> bool:
-        """Whether *nbytes* are left on *device*."""
+        """Whether *nbytes* are free on *device*."""
         return self.arena(device).has_room(nbytes)
 
     def free_bytes(self, device: int) -> int:
-        """Return how much of *device* is left."""
+        """Return how many bytes of *device* are free."""
         return self.arena(device).free
 
     def total_bytes(self, device: int) -> int:
-        """Return how much memory *device* has."""
+        """Return how many bytes *device* has."""
         return self.arena(device).capacity
 
     def limit(self, limit: Limit) -> Callable[[], None]:
-        """Let all devices keep to *limit*, until what this returns is called."""
+        """Put *limit* on all devices. Returns the function that takes it away again."""
         for arena in self._arenas:
             arena.limits.append(limit)
 
@@ -94,7 +104,7 @@ class Memory(Directory):
     # Host memory.
 
     def malloc_host(self, nbytes: int, made: object) -> Buffer:
-        """Allocate *nbytes* of pinned host memory; like device memory, it takes none of the host's until it is used."""
+        """Allocate *nbytes* of pinned host memory; like device memory, it takes no room until it is written."""
         self.check_size(nbytes, Origin.MALLOC_HOST)
         if nbytes > backing.RESERVABLE:
             raise self._refuse_host(nbytes, Origin.MALLOC_HOST)
@@ -106,13 +116,13 @@ class Memory(Directory):
             cold = None
         address = host.address_of(np.frombuffer(view, np.uint8))
         if (stale := self._host.overlapping(address, nbytes)) is not None:
-            # The system would not hand out a range that is still mapped.
+            # The system gave out this range, so the memory that was pinned there is no longer mapped.
             what = f"the memory of {whole(stale)!r} was unmapped while it was pinned"
             raise self.fail(Kind.INVALID_ADDRESS, what, f"call {stale.origin.ender}() before giving memory back")
         return self.begin_life(address, nbytes, -1, Origin.MALLOC_HOST, view, cold, made, mapping)
 
     def free_host(self, thing: object, site: object) -> None:
-        """Free pinned host memory; arrays over it stay valid, but may not be passed in any more."""
+        """Free pinned host memory. Arrays over it stay valid, but calls refuse them."""
         allocation = self.root(thing, "FreeHost", Origin.MALLOC_HOST)
         mapping = weakref.ref(allocation.owner)
         self.end_life(allocation, site, drop=True)
@@ -124,9 +134,10 @@ class Memory(Directory):
         self._outlived.add(allocation)
 
     def host_register(self, thing: object, nbytes: int | None, made: object) -> Buffer:
-        """Pin memory that the host has: an array or buffer, kept alive from here on, or *nbytes* at an address.
+        """Pin memory that the host has: an array or a buffer, or *nbytes* at an address.
 
-        Without *nbytes* an array is pinned as a whole. Whoever registers a bare address keeps it mapped.
+        An array or buffer is kept alive while it is registered; without *nbytes* all of it is pinned. A bare address
+        must stay mapped, which is up to the caller.
         """
         array = self._registrable(thing, nbytes)
         address = host.address_of(array)
@@ -140,16 +151,16 @@ class Memory(Directory):
         return self.begin_life(address, array.nbytes, -1, Origin.REGISTERED, view, None, made, (thing, array))
 
     def host_unregister(self, thing: object, site: object) -> None:
-        """End the pinning of memory that was registered; the memory itself stays with whoever made it."""
+        """Unpin memory that was registered. The memory itself stays."""
         allocation = self.root(thing, "HostUnregister", Origin.REGISTERED)
-        # Not dropped: it is ordinary host memory now, and copies queued before may still run on it.
+        # Not dropped: it is ordinary host memory now, and copies that were queued before may still use it.
         self.end_life(allocation, site, drop=False)
 
     def pageable(self, address: int, nbytes: int, role: str) -> Allocation:
-        """Return an allocation for *nbytes* of any host memory, for faces that must take every address; as "dst" it
-        must be writable.
+        """Return an allocation over *nbytes* of any host memory, for faces that take bare addresses.
 
-        The system is asked whether the range exists, so that a wrong address cannot crash the process.
+        If *role* is "dst", the memory must be writable. The system is asked whether the range exists, so a wrong
+        address cannot crash the process.
         """
         is_there = host.is_writable if role == "dst" else host.is_readable
         if address >= DEVICE_BASE or not is_there(address, nbytes):
@@ -159,34 +170,33 @@ class Memory(Directory):
                 f"{role} is an address at which the host has no {size_text(nbytes)} of {kind}",
                 "pass an array, or the address of memory that is still there",
             )
-        view = host.view_at(address, nbytes)  # nobody keeps the memory alive: that is the caller's affair
+        view = host.view_at(address, nbytes)  # the caller keeps the memory alive
         return Allocation(address, nbytes, Space.PAGEABLE, Origin.PAGEABLE, view, self.fail)
 
     def at(self, address: int, nbytes: int, role: str) -> Buffer:
-        """Return the *nbytes* at *address* as a buffer, for faces that know memory by its address alone: a part of an
-        allocation, or any other host memory, which is pageable then.
+        """Return the *nbytes* at *address* as a buffer, for faces that know memory by its address alone.
 
-        Raises what `locate` and `pageable` do.
+        It is a part of an allocation, or otherwise pageable host memory. Raises the errors of `locate` and `pageable`.
         """
         space = self._device if address >= DEVICE_BASE else self._host
-        found = space.by_base.get(address) or space.floor(address)
-        if found is not None and 0 <= nbytes <= found.nbytes - (offset := address - found.address):
-            return Buffer(found, offset, nbytes)
-        if address >= DEVICE_BASE or (found is not None and offset < found.nbytes):
+        holder = space.by_base.get(address) or space.floor(address)
+        if holder is not None and 0 <= nbytes <= holder.nbytes - (offset := address - holder.address):
+            return Buffer(holder, offset, nbytes)
+        if address >= DEVICE_BASE or (holder is not None and offset < holder.nbytes):
             raise self._stories.of_address(address, nbytes, role)
         return Buffer(self.pageable(address, nbytes, role), 0, nbytes)
 
     def holder(self, address: int) -> Allocation | None:
-        """Return the living allocation that *address* lies in, if there is one."""
-        found = (self._device if address >= DEVICE_BASE else self._host).floor(address)
-        return found if found is not None and address < found.address + found.nbytes else None
+        """Return the living allocation that holds *address*, or None."""
+        holder = (self._device if address >= DEVICE_BASE else self._host).floor(address)
+        return holder if holder is not None and address < holder.address + holder.nbytes else None
 
     def leaks(self) -> list[Allocation]:
-        """Return what is alive of device, pinned and registered memory, in the order of making."""
+        """Return the living allocations of device, pinned and registered memory, in the order of their making."""
         return sorted((*self._device, *self._host), key=lambda allocation: allocation.serial)
 
     def _registrable(self, thing: object, nbytes: int | None) -> npt.NDArray[Any]:
-        """Return an array over what is to be registered, after all checks but the one for overlaps."""
+        """Return an array over the memory to register, after all checks except the one for overlaps."""
         role = "the memory to register"
         if isinstance(thing, Buffer):
             wanted = thing.nbytes if nbytes is None else nbytes
@@ -215,17 +225,20 @@ class Memory(Directory):
             "register an array, or an address with the size that is mapped there",
         )
 
-    # What pools need, too.
+    # Also for `Pool` and `Virtual`.
 
     def check_size(self, nbytes: int, origin: Origin) -> None:
-        """Refuse sizes that no allocation can have."""
+        """Raise an error for a size that no allocation can have."""
         if not isinstance(nbytes, int) or isinstance(nbytes, bool):
             raise TypeError(f"{origin.maker} takes a number of bytes, an int, not {nbytes!r}")
         if nbytes <= 0:
             raise self.fail(Kind.INVALID_VALUE, f"{origin.maker} of {nbytes} bytes", "ask for 1 byte or more")
 
     def check_room(self, arena: Arena, size: int, nbytes: int, origin: Origin) -> None:
-        """Refuse *nbytes*, which take *size*, if the device does not have them."""
+        """Raise an error if the device does not have the *size* bytes that *nbytes* take.
+
+        The message names the largest allocations, because a leak is usually one of them.
+        """
         if arena.has_room(size):
             return
         device = arena.device
@@ -245,7 +258,7 @@ class Memory(Directory):
         )
 
     def create_backing(self, nbytes: int, origin: Origin) -> tuple[memoryview, Cold | None]:
-        """Make the bytes of device memory; refuse if the host has no room for them."""
+        """Make the bytes of device memory, or raise an error if this host has no room for them."""
         try:
             return backing.create_backing(nbytes)
         except (OSError, MemoryError) as error:

@@ -1,7 +1,8 @@
-"""Moving bytes: copies, fills, and views for kernels, over memory that may be cold or dropped.
+"""Moving bytes: copies, fills, and views for kernels, of memory that may be cold or dropped.
 
-Callers have checked bounds and lives; nothing here does so again. Dropped memory reads as poison, and what is written
-to it vanishes.
+Callers have checked bounds and that the memory may be used; these functions do not check again. They run at the
+simulated end of an operation, when its memory may have been freed. Dropped memory reads as poison, and writes to it
+have no effect.
 """
 
 from math import prod
@@ -13,14 +14,14 @@ import numpy.typing as npt
 from device_model.memory.allocation import Allocation, Origin, Space
 from device_model.memory.backing import POISON, renew_poison, write_poison
 
-# Below this, slice assignment is faster than making two arrays; above it, np.copyto lets go of the GIL.
+# Below this size, slice assignment is faster than making two arrays. Above it, np.copyto releases the GIL.
 LARGE = 64 * 1024
 
-_OTHERS = (Origin.REGISTERED, Origin.PAGEABLE)  # memory that others made: it is written to, never mapped anew
+_OTHERS = (Origin.REGISTERED, Origin.PAGEABLE)  # memory of others: poison is written there, never mapped
 
 
 def copy(dst: Allocation, dst_offset: int, src: Allocation, src_offset: int, nbytes: int) -> None:
-    """Copy *nbytes*; overlapping ranges come out as if the source had been copied away first."""
+    """Copy *nbytes*. Overlapping ranges are copied as if through a buffer."""
     if (dst.cold is not None or src.cold is not None) and not _is_ready(dst, dst_offset, src, src_offset, nbytes):
         return
     if nbytes < LARGE:
@@ -30,7 +31,7 @@ def copy(dst: Allocation, dst_offset: int, src: Allocation, src_offset: int, nby
 
 
 def _is_ready(dst: Allocation, dst_offset: int, src: Allocation, src_offset: int, nbytes: int) -> bool:
-    """Make cold memory ready for a copy; False if memory is dropped and nothing is left to copy."""
+    """Prepare cold memory for a copy. False if there is nothing to copy: memory is dropped, or the source is poison."""
     if dst.is_dropped:
         return False
     if src.is_dropped:
@@ -38,7 +39,7 @@ def _is_ready(dst: Allocation, dst_offset: int, src: Allocation, src_offset: int
         return False
     in_phase = (dst_offset - src_offset) % len(POISON) == 0
     if in_phase and src.cold is not None and src.cold.is_cold(src_offset, src_offset + nbytes):
-        poison(dst, dst_offset, nbytes)  # the same bytes; where dst is cold too, no memory is taken for them
+        poison(dst, dst_offset, nbytes)  # the same bytes, which take no memory where dst is cold too
         return False
     warm(src, src_offset, nbytes)
     _prepare_write(dst, dst_offset, nbytes)
@@ -55,7 +56,7 @@ def copy2d(
     width: int,
     height: int,
 ) -> None:
-    """Copy *height* rows of *width* bytes whose starts lie a pitch apart; each side spans `pitched_bytes`."""
+    """Copy *height* rows of *width* bytes that start a pitch apart; each side spans `pitched_bytes`."""
     if width == dst_pitch == src_pitch or height == 1:
         copy(dst, dst_offset, src, src_offset, width * height)
         return
@@ -72,7 +73,7 @@ def copy2d(
 
 
 def pitched_bytes(pitch: int, width: int, height: int) -> int:
-    """Return how many bytes a pitched range spans, from its first to its last one."""
+    """Return how many bytes a pitched range spans, from its first byte to its last."""
     return pitch * (height - 1) + width if width and height else 0
 
 
@@ -89,7 +90,7 @@ def fill(dst: Allocation, offset: int, value: int, nbytes: int) -> None:
 
 
 def array(allocation: Allocation, offset: int, dtype: npt.DTypeLike, shape: int | tuple[int, ...]) -> npt.NDArray[Any]:
-    """Return a writable array over the bytes from *offset* on, with their poison filled in."""
+    """Return a writable array over the bytes from *offset* on; unwritten ones hold poison."""
     if allocation.cold is not None:
         kind = np.dtype(dtype)
         nbytes = kind.itemsize * (shape if isinstance(shape, int) else prod(shape))
@@ -101,12 +102,12 @@ def array(allocation: Allocation, offset: int, dtype: npt.DTypeLike, shape: int 
 
 
 def warm(allocation: Allocation, offset: int, nbytes: int) -> None:
-    """Let the never-written chunks of a range hold poison, so that its view may be read and written freely."""
+    """Write poison to the chunks of a range that were never written, so that its view can be read and written."""
     allocation.warm(offset, nbytes)
 
 
 def poison(allocation: Allocation, offset: int, nbytes: int) -> None:
-    """Write the poison over a range: an argument that a kernel promised to overwrite, memory that ended."""
+    """Fill a range with poison: an argument that a kernel promised to overwrite, or memory that has ended."""
     if allocation.cold is None and allocation.origin in _OTHERS:
         write_poison(allocation.view, offset, offset + nbytes)
     elif allocation.cold is None:

@@ -1,5 +1,8 @@
-"""Addresses and memory apart: ranges of addresses that are reserved, memory without an address, and mappings of the
-one on the other. What is mapped is an allocation like any other; unmapped, the memory keeps its bytes.
+"""Addresses and memory apart: reserved ranges of addresses, memory without an address, and mappings between them.
+
+A program reserves a range of addresses, creates physical memory, and maps the memory to an address in the range. Mapped
+memory is an allocation like any other. When it is unmapped, the allocation ends, and the memory keeps its bytes: it can
+be mapped again elsewhere.
 """
 
 from typing import TYPE_CHECKING
@@ -16,7 +19,10 @@ _BASE = DEVICE_BASE + 1024 * DEVICE_SPAN  # beyond the arenas of all devices
 
 
 class Physical:
-    """*nbytes* of a device's memory, without an address until they are *mapped*; *made* is the place that asked."""
+    """*nbytes* of a device's memory, which have no address until they are mapped.
+
+    *made* is the line that created it; `mapped` is the allocation while it is mapped.
+    """
 
     def __init__(self, memory: "Memory", device: int, nbytes: int, made: object) -> None:
         self.device = device
@@ -31,7 +37,7 @@ class Physical:
 
 
 class Virtual:
-    """The reserved addresses of one simulation, the same for all its devices. None is handed out twice."""
+    """The reserved addresses of one simulation, which all its devices share. No address is given out twice."""
 
     def __init__(self, memory: "Memory") -> None:
         self._memory = memory
@@ -51,13 +57,13 @@ class Virtual:
         """End a reservation in which nothing is mapped."""
         nbytes = self._reserved.get(address)
         if nbytes is None:
-            raise self._refuse(f"at {address:#x} no range of addresses begins that is reserved")
+            raise self._refuse(f"no reserved range of addresses begins at {address:#x}")
         if any(address <= each < address + nbytes for each in self._mapped):
             raise self._refuse(f"memory is mapped in the range at {address:#x}", "unmap it first")
         del self._reserved[address]
 
     def create(self, device: int, nbytes: int, made: object) -> Physical:
-        """Take *nbytes* of a device's memory."""
+        """Create *nbytes* of memory of a device, without an address."""
         self._check_size(nbytes)
         arena = self._memory.arena(device)
         self._memory.check_room(arena, nbytes, nbytes, Origin.MAPPED)
@@ -66,7 +72,7 @@ class Virtual:
         return physical
 
     def free(self, physical: Physical) -> None:
-        """Give the memory back, which must not be mapped."""
+        """Give memory back to its device; it must not be mapped."""
         if physical.is_freed:
             raise self._refuse(f"{physical!r} has been freed already")
         if physical.mapped is not None:
@@ -75,15 +81,18 @@ class Virtual:
         self._memory.arena(physical.device).used -= physical.nbytes
 
     def map(self, address: int, nbytes: int, physical: Physical, made: object) -> Buffer:
-        """Give *physical*, all of it, the address *address*, which must be reserved and free."""
+        """Map all of *physical* at *address*, which must be reserved and have nothing mapped yet."""
         if physical.is_freed or physical.mapped is not None:
             raise self._refuse(f"{physical!r} is {'freed' if physical.is_freed else 'mapped already'}")
         if nbytes != physical.nbytes or address % GRANULARITY:
-            raise self._refuse(f"{size_text(nbytes)} of {physical!r} at {address:#x}", "map all of it, at a huge page")
+            what = f"{size_text(nbytes)} of {physical!r} cannot be mapped at {address:#x}"
+            raise self._refuse(what, f"map all of it, at a multiple of {GRANULARITY}")
         if not any(start <= address and address + nbytes <= start + size for start, size in self._reserved.items()):
-            raise self._refuse(f"{size_text(nbytes)} at {address:#x} are not reserved")
+            raise self._refuse(
+                f"the {size_text(nbytes)} at {address:#x} are not reserved", "reserve the addresses first"
+            )
         if any(start < address + nbytes and address < start + each.nbytes for start, each in self._mapped.items()):
-            raise self._refuse(f"something is mapped in the {size_text(nbytes)} at {address:#x} already")
+            raise self._refuse(f"memory is mapped already in the {size_text(nbytes)} at {address:#x}", "unmap it first")
         buffer = self._memory.begin_life(
             address, nbytes, physical.device, Origin.MAPPED, physical.view, physical.cold, made
         )
@@ -92,7 +101,7 @@ class Virtual:
         return buffer
 
     def unmap(self, address: int, site: object) -> None:
-        """Take the address away again: work that still uses it fails. The memory keeps its bytes."""
+        """End the mapping at *address*: work that still uses it fails, and the memory keeps its bytes."""
         physical = self._mapped.pop(address, None)
         if physical is None or physical.mapped is None:
             raise self._refuse(f"nothing is mapped at {address:#x}")
@@ -100,14 +109,14 @@ class Virtual:
         physical.mapped = None
 
     def forget(self, device: int) -> None:
-        """*device* was reset: its memory is free, and no longer mapped."""
+        """Unmap and free all memory of *device*, which was reset."""
         for address, physical in [(each, it) for each, it in self._mapped.items() if it.device == device]:
             del self._mapped[address]
             physical.mapped, physical.is_freed = None, True
 
     def _check_size(self, nbytes: int) -> None:
         if nbytes <= 0 or nbytes % GRANULARITY or nbytes > DEVICE_SPAN:
-            raise self._refuse(f"{nbytes} bytes", f"ask for a multiple of {GRANULARITY}")
+            raise self._refuse(f"{nbytes} bytes are no size for a mapping", f"ask for a multiple of {GRANULARITY}")
 
-    def _refuse(self, what: str, remedy: str = "see what reserves, maps and frees it") -> DeviceError:
+    def _refuse(self, what: str, remedy: str = "check the calls that reserve, map and free it") -> DeviceError:
         return self._memory.fail(Kind.INVALID_VALUE, what, remedy)

@@ -165,9 +165,9 @@ async def test_freeing_the_wrong_thing_says_what_it_is():
         (acl.Free, buffer.address + 8, acl.Kind.INVALID_ADDRESS, "an address 8 bytes inside", made[0]),
         (acl.Free, 12345, acl.Kind.INVALID_ADDRESS, "Free of a host address"),
         (acl.Free, 0, acl.Kind.INVALID_ADDRESS, "Free of NULL"),
-        (acl.Free, "buffer", acl.Kind.INVALID_VALUE, "a str, which is no memory"),
-        (acl.FreeHost, 1.5, acl.Kind.INVALID_VALUE, "a float, which is no memory"),
-        (acl.HostUnregister, None, acl.Kind.INVALID_VALUE, "None, which is no memory"),
+        (acl.Free, "buffer", acl.Kind.INVALID_VALUE, "a str, which is not memory"),
+        (acl.FreeHost, 1.5, acl.Kind.INVALID_VALUE, "a float, which is not memory"),
+        (acl.HostUnregister, None, acl.Kind.INVALID_VALUE, "None, which is not memory"),
     ):
         with refused(kind, *parts):
             await verb(thing)
@@ -250,7 +250,7 @@ async def test_what_cannot_be_registered():
         (np.zeros(64, np.uint8), -1, acl.Kind.INVALID_VALUE, "0 bytes or more"),
         (4096, None, acl.Kind.INVALID_VALUE, "an unknown number of bytes"),
         (4096, 64, acl.Kind.INVALID_VALUE, "no such writable memory"),
-        (None, None, acl.Kind.INVALID_VALUE, "None, which is no memory"),
+        (None, None, acl.Kind.INVALID_VALUE, "None, which is not memory"),
     ):
         with refused(kind, part):
             await acl.HostRegister(thing, nbytes)

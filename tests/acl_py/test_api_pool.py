@@ -278,7 +278,7 @@ async def test_free_async_of_the_wrong_thing():
             acl.Kind.INVALID_ADDRESS,
             f"1 bytes inside <Buffer device 64 B allocation 2 made at {x.allocation.made}>",
         ),
-        (None, acl.Kind.INVALID_VALUE, "None, which is no memory"),
+        (None, acl.Kind.INVALID_VALUE, "None, which is not memory"),
         (np.zeros(4), acl.Kind.INVALID_ADDRESS, "a host address"),
     ):
         with refused(kind, part):

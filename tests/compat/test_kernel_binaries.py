@@ -108,7 +108,7 @@ def test_memory_that_is_not_there_is_named(acl, path):
     x, gone = upload(acl, X), upload(acl, X)
     done(acl.rt.free(gone))
     for address, count, text in (
-        (0x12345, 8, "is a host address, which lies in no allocation"),
+        (0x12345, 8, "is a host address, which is neither in an allocation"),
         (x, 9, "which has 32 bytes, not 36"),
         (gone, 8, "freed at test_kernel_binaries.py:"),
     ):

@@ -208,9 +208,11 @@ def test_each_kind_of_memory_has_its_own_end(memory):
 
 
 def test_nothing_to_free(memory):
-    with pytest.raises(DeviceError, match=r"^Free of NULL, which lies in no allocation and near none; pass the buffer"):
+    with pytest.raises(
+        DeviceError, match=r"^Free of NULL, which is neither in an allocation nor near one; pass the buffer"
+    ):
         memory.free(0, None)
-    with pytest.raises(DeviceError, match=r"^the argument of Free is None, which is no memory; pass a buffer"):
+    with pytest.raises(DeviceError, match=r"^the argument of Free is None, which is not memory; pass a buffer"):
         memory.free(None, None)
 
 

@@ -88,7 +88,7 @@ def test_addresses_in_no_allocation_name_the_nearest(memory):
         (int(first) + 4096, "right at the end of <Buffer device 4.0 KiB allocation 1 made at a.py:1>"),
         (int(first) + 4160, "64 bytes past the end of <Buffer device 4.0 KiB allocation 1 made at a.py:1>"),
         (int(first) + 4600, "8 bytes before <Buffer device 4.0 KiB allocation 2 made at a.py:2>"),
-        (int(first) + (1 << 40), "which lies in no allocation and near none"),
+        (int(first) + (1 << 40), "which is neither in an allocation nor near one"),
     ):
         with pytest.raises(DeviceError) as caught:
             memory.locate(address, 8, "dst")
@@ -97,7 +97,7 @@ def test_addresses_in_no_allocation_name_the_nearest(memory):
     with pytest.raises(DeviceError) as caught:
         memory.locate(4711, 8, "dst")
     assert str(caught.value) == (
-        f"dst is a host address, which lies in no allocation and near none{ask}; "
+        f"dst is a host address, which is neither in an allocation nor near one{ask}; "
         "for pageable memory pass the array itself"
     )
 
@@ -179,7 +179,7 @@ def test_bytes_must_lie_side_by_side_and_be_values(memory):
 
 @pytest.mark.parametrize("thing", [None, "text", 1.5, [1, 2]])
 def test_what_is_no_memory_at_all(memory, thing):
-    with pytest.raises(DeviceError, match="which is no memory; pass a buffer, an array or an address") as caught:
+    with pytest.raises(DeviceError, match="which is not memory; pass a buffer, an array or an address") as caught:
         memory.locate(thing, 8, "src")
     assert caught.value.kind is Kind.INVALID_VALUE
 
