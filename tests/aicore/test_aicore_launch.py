@@ -7,48 +7,21 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import structlog
+from histories import D2H, H2D
 from structlog.testing import LogCapture
 
-from acl_py import (
-    AclError,
-    Array,
-    Cost,
-    CreateStream,
-    Free,
-    FreeAsync,
-    HostWork,
-    InOut,
-    Kind,
-    LaunchKernel,
-    Malloc,
-    MallocAsync,
-    MallocHost,
-    Memcpy,
-    MemcpyAsync,
-    MemcpyKind,
-    Memset,
-    MemsetAsync,
-    Observer,
-    Out,
-    SetOpExecuteTimeOut,
-    SynchronizeDevice,
-    SynchronizeStream,
-    asc,
-    kernel,
-    log,
-    simulate,
-)
+import acl_py as acl
+from acl_py import asc, log
 from device_model.aicore.launch import cores_of
 from device_model.profile import load
 
 DEVICE = "ascend910b1"
-H2D, D2H = MemcpyKind.HOST_TO_DEVICE, MemcpyKind.DEVICE_TO_HOST
 TILE = 1024  # halves
 POISON = 0x7FFB
 
 
 def simulation(**options):
-    return simulate(**{"device": DEVICE, "rules": "cuda", "workers": 1} | options)
+    return acl.simulate(**{"device": DEVICE, "rules": "cuda", "workers": 1} | options)
 
 
 def copy_through(source, target, work):
@@ -107,7 +80,7 @@ def waits_for_ever(x: asc.In):
 
 @asc.kernel
 def calls_the_runtime(x: asc.InOut):
-    SynchronizeStream().send(None)
+    acl.SynchronizeStream().send(None)
 
 
 @asc.kernel
@@ -118,14 +91,14 @@ def speaks(x: asc.InOut, how_much: int):
 
 
 async def on_device(values):
-    buffer = await Malloc(values.nbytes)
-    await Memcpy(buffer, values.nbytes, values, values.nbytes, H2D)
-    return Array(buffer, values.dtype)
+    buffer = await acl.Malloc(values.nbytes)
+    await acl.Memcpy(buffer, values.nbytes, values, values.nbytes, H2D)
+    return acl.Array(buffer, values.dtype)
 
 
 async def read(array):
     values = np.empty(array.shape, array.dtype)
-    await Memcpy(values, values.nbytes, array.buffer, values.nbytes, D2H)
+    await acl.Memcpy(values, values.nbytes, array.buffer, values.nbytes, D2H)
     return values
 
 
@@ -140,10 +113,10 @@ async def test_a_core_kernel_is_launched_like_every_other():
     async with simulation():
         x = await on_device(np.arange(8 * TILE).astype(np.float16))
         y, z = await halves(8), await halves(8)
-        stream = await CreateStream()
-        await LaunchKernel(add_number, 8, (x, y, 2), stream)
+        stream = await acl.CreateStream()
+        await acl.LaunchKernel(add_number, 8, (x, y, 2), stream)
         await add_number[8, stream](y, z, -1.0)
-        await SynchronizeStream(stream)
+        await acl.SynchronizeStream(stream)
         assert (await read(z) == await read(x) + np.float16(2) - np.float16(1)).all()
 
 
@@ -163,7 +136,7 @@ async def test_arguments_may_be_arrays_buffers_and_addresses(form):
             "array": x, "buffer": x.buffer, "address": x.buffer.address + 2 * TILE, "part": x.buffer[TILE:],
         }  # fmt: skip
         await fill[1](arguments[form])
-        await SynchronizeDevice()
+        await acl.SynchronizeDevice()
         first = {"array": 0, "buffer": 0, "address": TILE, "part": TILE // 2}[form]
         expected = np.ones(2 * TILE, np.float16)
         expected[first : first + TILE] = 3
@@ -175,7 +148,7 @@ async def test_what_is_only_written_holds_poison_where_the_kernel_left_it_out():
     async with simulation():
         x, y = await halves(4, 5.0), await halves(4, 1.0)
         await add_number[2](x, y, 1)
-        await SynchronizeDevice()
+        await acl.SynchronizeDevice()
         result = await read(y)
         assert (result[: 2 * TILE] == 6).all()
         assert (result[2 * TILE :].view(np.uint16) == POISON).all()
@@ -189,11 +162,11 @@ async def test_writing_to_what_is_only_read_fails_the_kernel():
     async with simulation():
         await bad[1](await halves(1))
         with pytest.raises(
-            AclError,
+            acl.AclError,
             match=r"kernel bad raised KernelError: DataCopy \(MTE3\) at test_aicore_launch.py:\d+ writes to GM x, "
             "which the kernel declares as In; declare it as Out or InOut",
         ):
-            await SynchronizeDevice()
+            await acl.SynchronizeDevice()
 
 
 @pytest.mark.parametrize("hazards", [True, False])
@@ -209,25 +182,25 @@ async def test_an_argument_beside_one_that_is_written_is_still_only_read(hazards
         first, second = x.buffer[: 2 * TILE], x.buffer[2 * TILE :]
         await kernel[1](first, second, False)
         await kernel[1](first, first, True)  # which may be written by its other name
-        await SynchronizeDevice()
+        await acl.SynchronizeDevice()
         assert (await read(x) == 2).all()
         await kernel[1](first, second, True)
         with pytest.raises(
-            AclError, match=r"writes to GM x, which the kernel declares as In; declare it as Out or InOut"
+            acl.AclError, match=r"writes to GM x, which the kernel declares as In; declare it as Out or InOut"
         ) as e:
-            await SynchronizeDevice()
+            await acl.SynchronizeDevice()
         assert ("DataCopy (MTE3) at test_aicore_launch.py" in str(e.value)) == hazards
 
 
 async def test_a_profile_without_ai_cores_refuses_it_at_once():
-    async with simulate(device="h200") as sim:
-        x = Array(await Malloc(2 * TILE), np.float16)
+    async with acl.simulate(device="h200") as sim:
+        x = acl.Array(await acl.Malloc(2 * TILE), np.float16)
         before = sim.now_ns, len(sim.runtime.unfinished())
         with pytest.raises(
-            AclError, match=r"profile h200 does not describe any.*run it on one that does: .*ascend910b1"
+            acl.AclError, match=r"profile h200 does not describe any.*run it on one that does: .*ascend910b1"
         ) as caught:
             await increment[1](x)
-        assert caught.value.kind is Kind.NOT_SUPPORTED
+        assert caught.value.kind is acl.Kind.NOT_SUPPORTED
         assert (sim.now_ns, len(sim.runtime.unfinished())) == before
 
 
@@ -251,30 +224,30 @@ async def test_the_wrong_number_of_arguments_is_refused():
 
 
 async def test_it_sees_what_the_work_before_it_wrote():
-    @kernel(cost=Cost(us=3))
-    def fives(x: Out):
+    @acl.kernel(cost=acl.Cost(us=3))
+    def fives(x: acl.Out):
         x[:] = 5
 
     async with simulation():
         x, y = await halves(1), await halves(1)
-        await MemsetAsync(y.buffer, y.nbytes, 0, y.nbytes)
+        await acl.MemsetAsync(y.buffer, y.nbytes, 0, y.nbytes)
         await fives[1](x)
         await add_number[1](x, y, 1)
         await increment[1](y)
-        await SynchronizeDevice()
+        await acl.SynchronizeDevice()
         assert (await read(y) == 7).all()
 
 
 async def test_what_it_writes_is_there_at_its_end_and_not_before():
     async with simulation() as sim:
         x = await halves(8, 1.0)
-        streams = [await CreateStream() for _ in range(2)]
-        host = await MallocHost(16)
+        streams = [await acl.CreateStream() for _ in range(2)]
+        host = await acl.MallocHost(16)
         op = await increment_slowly[8, streams[0]](x, 0)
         seen = []
         while not op.done:
-            await MemcpyAsync(host, 16, x.buffer, 16, D2H, streams[1])
-            await SynchronizeStream(streams[1])
+            await acl.MemcpyAsync(host, 16, x.buffer, 16, D2H, streams[1])
+            await acl.SynchronizeStream(streams[1])
             seen.append((float(host.numpy(np.float16)[0]), sim.trace.ops[-1].end_ns))
         early = [value for value, copied in seen if copied < op.end_ns]
         assert early == [1.0] * len(early)
@@ -285,13 +258,13 @@ async def test_what_it_writes_is_there_at_its_end_and_not_before():
 async def test_what_others_write_while_it_runs_is_too_late_for_it():
     async with simulation() as sim:
         x, y = await halves(8, 1.0), await halves(8)
-        beside = await CreateStream()
-        op = await add_number[8, await CreateStream()](x, y, 1)
+        beside = await acl.CreateStream()
+        op = await add_number[8, await acl.CreateStream()](x, y, 1)
         while not sim.runtime.device(0).cores.resident:
-            await HostWork(0.1)
+            await acl.HostWork(0.1)
         assert not op.done
-        await MemsetAsync(x.buffer, x.nbytes, 0, x.nbytes, beside)
-        await SynchronizeDevice()
+        await acl.MemsetAsync(x.buffer, x.nbytes, 0, x.nbytes, beside)
+        await acl.SynchronizeDevice()
         assert (await read(x) == 0).all()
         assert (await read(y) == 2).all()
 
@@ -300,10 +273,10 @@ async def test_launches_side_by_side_may_have_parts_of_one_buffer():
     async with simulation() as sim:
         x = await on_device(np.arange(4 * TILE).astype(np.float16))
         before = await read(x)
-        streams = [await CreateStream() for _ in range(4)]
+        streams = [await acl.CreateStream() for _ in range(4)]
         for part, stream in enumerate(streams):
             await increment_slowly[1, stream](x, part * TILE)
-        await SynchronizeDevice()
+        await acl.SynchronizeDevice()
         starts, ends = zip(*((op.start_ns, op.end_ns) for op in sim.trace.ops[-4:]), strict=True)
         assert (await read(x) == before + np.float16(1)).all()
     assert max(starts) < min(ends)  # they were side by side
@@ -314,7 +287,7 @@ async def test_parts_of_one_allocation_are_one_memory_to_the_kernel():
     async with simulation() as sim:
         both = await on_device(np.full(2 * TILE, 4, np.float16))
         await add_number[1](both[:TILE], both[TILE:], 2)
-        await SynchronizeDevice()
+        await acl.SynchronizeDevice()
         assert (await read(both) == np.repeat(np.float16([4, 6]), TILE)).all()
         assert sim.findings == []
 
@@ -322,8 +295,8 @@ async def test_parts_of_one_allocation_are_one_memory_to_the_kernel():
 LENGTH = 48 * 65536  # halves, 6 MiB: what touches so many is handed to a worker, if there is one
 
 
-@kernel(cost=Cost(us=20))
-def scale(x: InOut):
+@acl.kernel(cost=acl.Cost(us=20))
+def scale(x: acl.InOut):
     for part in np.array_split(x, 64):
         part *= 2
 
@@ -358,7 +331,7 @@ async def racy(workers, seed):
     rng = np.random.default_rng(seed)
     async with simulation(workers=workers) as sim:
         buffers = [await on_device(np.full(LENGTH, n, np.float16)) for n in (1, 2, 3)]
-        streams = [await CreateStream() for _ in range(3)]
+        streams = [await acl.CreateStream() for _ in range(3)]
         for _ in range(12):
             stream, (x, y) = streams[rng.integers(3)], rng.choice(3, 2, replace=False)
             x, y = buffers[x], buffers[y]
@@ -366,10 +339,10 @@ async def racy(workers, seed):
                 case 0:
                     await scale[4, stream](x)
                 case 1:
-                    await MemcpyAsync(y, LENGTH, x, LENGTH, MemcpyKind.DEVICE_TO_DEVICE, stream)
+                    await acl.MemcpyAsync(y, LENGTH, x, LENGTH, acl.MemcpyKind.DEVICE_TO_DEVICE, stream)
                 case _:
                     await mingle[int(rng.choice([4, 24, 48])), stream](x, y)
-        await SynchronizeDevice()
+        await acl.SynchronizeDevice()
         return [sha256((await read(each)).tobytes()).hexdigest() for each in buffers], sim.trace.ops
 
 
@@ -402,10 +375,10 @@ def test_a_launch_takes_whole_ai_cores(kind, blocks, cores):
 async def test_launches_share_the_device_while_there_are_cores():
     async with simulation() as sim:
         parts = [await halves(32, 1.0) for _ in range(3)]
-        streams = [await CreateStream() for _ in parts]
+        streams = [await acl.CreateStream() for _ in parts]
         for part, stream in zip(parts, streams, strict=True):
             await increment_slowly[32, stream](part, 0)  # 16 AI cores of 24 each
-        await SynchronizeDevice()
+        await acl.SynchronizeDevice()
         for part in parts:
             assert (await read(part) == 2).all()
     first, second, third = [(op.start_ns, op.end_ns) for op in sim.trace.ops if op.kind == "kernel"]
@@ -418,7 +391,7 @@ async def test_blocks_beyond_the_cores_come_in_waves():
     async with simulation() as sim:
         x = await halves(480)
         op = await increment[480](x)
-        await SynchronizeDevice()
+        await acl.SynchronizeDevice()
         assert (await read(x) == 1).all()
         timeline = op.work.result.timeline
         assert len(timeline.free_cycles) == 48
@@ -439,21 +412,21 @@ async def test_a_kernel_that_raises_is_found_later_and_has_written_nothing():
         if asc.GetBlockIdx() == 3:
             raise ZeroDivisionError("the third")
 
-    class Listener(Observer):
+    class Listener(acl.Observer):
         def failed(self, op, error):
             failures.append((op.work.label.name, str(error.__cause__)))
 
     failures = []
     async with simulation() as sim:
         sim.observe(Listener())
-        x = await MallocHost(8 * TILE)
+        x = await acl.MallocHost(8 * TILE)
         x.numpy()[:] = 1
-        await breaks[4](Array(x, np.float16))
+        await breaks[4](acl.Array(x, np.float16))
         with pytest.raises(
-            AclError, match="kernel breaks raised ZeroDivisionError: the third; the exception is the cause"
+            acl.AclError, match="kernel breaks raised ZeroDivisionError: the third; the exception is the cause"
         ) as caught:
-            await SynchronizeDevice()
-        assert caught.value.kind is Kind.LAUNCH_FAILURE
+            await acl.SynchronizeDevice()
+        assert caught.value.kind is acl.Kind.LAUNCH_FAILURE
         cause = caught.value.__cause__
         assert isinstance(cause, ZeroDivisionError)
         assert "breaks" in [entry.name for entry in caught.traceback] or cause.__traceback__ is not None
@@ -479,13 +452,13 @@ async def test_what_fails_on_cube_cores_has_codes_of_its_own(kind, exception, ti
         asc.WaitFlag(asc.HardEvent.MTE3_MTE2, 0, timeout_us=1_500_000)
 
     async with simulation(rules="acl"):
-        stream = await CreateStream()
-        await SetOpExecuteTimeOut(1)
+        stream = await acl.CreateStream()
+        await acl.SetOpExecuteTimeOut(1)
         codes = []
         for kernel in (breaks, slow):
             await kernel[1, stream]()
-            with pytest.raises(AclError) as caught:
-                await SynchronizeStream(stream)
+            with pytest.raises(acl.AclError) as caught:
+                await acl.SynchronizeStream(stream)
             codes.append(caught.value.code)
     assert codes == [exception, timeout]
 
@@ -498,24 +471,24 @@ async def test_a_kernel_that_runs_longer_than_allowed_fails_after_that_time_and_
 
     ends = []
 
-    class Listener(Observer):
+    class Listener(acl.Observer):
         def failed(self, op, error):
             ends.append(op.end_ns - op.start_ns)
 
     async with simulation(rules="acl") as sim:
         sim.observe(Listener())
-        stream = await CreateStream()
-        x = await MallocHost(2 * TILE)
+        stream = await acl.CreateStream()
+        x = await acl.MallocHost(2 * TILE)
         x.numpy()[:] = 1
-        await SetOpExecuteTimeOut(1)
-        await slow[1, stream](Array(x, np.float16))
-        with pytest.raises(AclError, match=r"kernel slow would have run 1\.5.* s, longer than SetOp") as caught:
-            await SynchronizeStream(stream)
-        assert caught.value.kind is Kind.OP_EXECUTE_TIMEOUT
+        await acl.SetOpExecuteTimeOut(1)
+        await slow[1, stream](acl.Array(x, np.float16))
+        with pytest.raises(acl.AclError, match=r"kernel slow would have run 1\.5.* s, longer than SetOp") as caught:
+            await acl.SynchronizeStream(stream)
+        assert caught.value.kind is acl.Kind.OP_EXECUTE_TIMEOUT
         assert (x.numpy() == 1).all()
-        await SetOpExecuteTimeOut(2)
-        await slow[1, stream](Array(x, np.float16))
-        await SynchronizeStream(stream)
+        await acl.SetOpExecuteTimeOut(2)
+        await slow[1, stream](acl.Array(x, np.float16))
+        await acl.SynchronizeStream(stream)
         assert (x.numpy().view(np.float16) == np.full(2 * TILE, 1, np.uint8).view(np.float16) + 1).all()
     assert ends == [10**9]
 
@@ -523,39 +496,39 @@ async def test_a_kernel_that_runs_longer_than_allowed_fails_after_that_time_and_
 async def test_a_wait_that_nobody_ends_is_a_failure_and_no_hang():
     async with simulation():
         await waits_for_ever[2](await halves(1))
-        with pytest.raises(AclError, match=r"kernel waits_for_ever raised KernelHangError: .*WaitFlag<MTE2_V>"):
-            await SynchronizeDevice()
+        with pytest.raises(acl.AclError, match=r"kernel waits_for_ever raised KernelHangError: .*WaitFlag<MTE2_V>"):
+            await acl.SynchronizeDevice()
 
 
 @pytest.mark.parametrize("wait_us", [0, 300])
 async def test_memory_that_is_freed_before_it_starts_or_ends_fails_it(wait_us):
     """Freed in a stream that nothing orders behind the launch: while it is queued, and while it runs."""
 
-    @kernel(cost=Cost(us=250))
+    @acl.kernel(cost=acl.Cost(us=250))
     def holds_the_stream():
         pass
 
     async with simulation() as sim:
-        one, other = await CreateStream(), await CreateStream()
-        x = await MallocAsync(2 * TILE, other)
+        one, other = await acl.CreateStream(), await acl.CreateStream()
+        x = await acl.MallocAsync(2 * TILE, other)
         await holds_the_stream[1, one]()
         op = await increment_slowly[1, one](x, 0)
-        await HostWork(wait_us)
+        await acl.HostWork(wait_us)
         assert (op.start_ns >= 0, op.done) == (wait_us > 0, False)
-        await FreeAsync(x, other)
+        await acl.FreeAsync(x, other)
         with pytest.raises(
-            AclError,
+            acl.AclError,
             match=r"found that its argument .* freed at test_aicore_launch.py:\d+> was gone before it ran",
         ):
-            await SynchronizeDevice()
+            await acl.SynchronizeDevice()
     assert [each.name for each in sim.trace.ops] == ["holds_the_stream", "increment_slowly"]
 
 
 async def test_memory_that_was_freed_before_the_launch_is_refused():
     async with simulation():
         x = await halves(1)
-        await Free(x.buffer)
-        with pytest.raises(AclError, match=r"<Buffer .* was freed|freed at"):
+        await acl.Free(x.buffer)
+        with pytest.raises(acl.AclError, match=r"<Buffer .* was freed|freed at"):
             await increment[1](x)
 
 
@@ -564,7 +537,7 @@ async def test_a_finding_does_not_fail_the_kernel_and_is_told_once(capsys):
         x, y = await halves(1, 3.0), await halves(1)
         for _ in range(3):
             op = await forgets_a_flag[1](x, y)
-        await SynchronizeDevice()
+        await acl.SynchronizeDevice()
         assert (await read(y) == 3).all()
         [finding] = op.work.result.findings
         assert (finding.rule, finding.missing) == (asc.Rule.RAW, "MTE2_MTE3")
@@ -582,7 +555,7 @@ async def test_a_log_gets_the_findings_instead(capsys):
     try:
         async with simulation():
             await forgets_a_flag[1](await halves(1), await halves(1))
-            await SynchronizeDevice()
+            await acl.SynchronizeDevice()
     finally:
         log.disable()
     [event] = [entry for entry in capture.entries if entry["log_level"] == "warning"]
@@ -595,7 +568,7 @@ async def test_with_hazards_off_nothing_is_found():
     careless = asc.kernel(hazards=False)(forgets_a_flag.function)
     async with simulation() as sim:
         await careless[1](await halves(1), await halves(1))
-        await SynchronizeDevice()
+        await acl.SynchronizeDevice()
     assert sim.findings == []
 
 
@@ -604,7 +577,7 @@ async def test_in_weak_mode_a_reader_really_sees_the_old_bytes():
     async with simulation() as sim:
         x, y = await halves(1, 3.0), await halves(1)
         await weak[1](x, y)
-        await SynchronizeDevice()
+        await acl.SynchronizeDevice()
         assert not (await read(y) == 3).any()
     assert [mistake.rule for mistake in sim.findings] == [asc.Rule.RAW]
 
@@ -613,17 +586,17 @@ async def test_in_weak_mode_a_reader_really_sees_the_old_bytes():
 
 
 async def test_what_it_prints_comes_out_at_its_end(capsys):
-    class Listener(Observer):
+    class Listener(acl.Observer):
         def op_ended(self, op):
             print(f"{op.work.label} ends")
 
     async with simulation() as sim:
         x = await halves(1)
-        await SynchronizeDevice()
+        await acl.SynchronizeDevice()
         sim.observe(Listener())
         await speaks[2](x, 2)
         assert capsys.readouterr().out == ""
-        await SynchronizeDevice()
+        await acl.SynchronizeDevice()
     said = capsys.readouterr().out
     assert said.startswith("speaks ends\n[block 1 (AIV), cycle ")
     assert said.endswith("] 1 of 2\n")
@@ -632,13 +605,13 @@ async def test_what_it_prints_comes_out_at_its_end(capsys):
 async def test_what_it_printed_before_it_failed_comes_out_too(capsys):
     async with simulation():
         await speaks[2](await halves(1), 4)
-        with pytest.raises(AclError, match=r"kernel speaks raised KernelAssertionError.*it is too much"):
-            await SynchronizeDevice()
+        with pytest.raises(acl.AclError, match=r"kernel speaks raised KernelAssertionError.*it is too much"):
+            await acl.SynchronizeDevice()
     assert "it is too much" in capsys.readouterr().out
 
 
 async def test_observers_are_told_of_runs_and_findings():
-    class Listener(Observer):
+    class Listener(acl.Observer):
         def ran(self, op, result):
             told.append(
                 (op.work.label.name, len(result.programs), result.timeline.duration_ns == op.end_ns - op.start_ns)
@@ -653,16 +626,16 @@ async def test_observers_are_told_of_runs_and_findings():
         x, y = await halves(2), await halves(2)
         await add_number[2](x, y, 1)
         await forgets_a_flag[1](x, y)
-        await Memset(x.buffer, x.nbytes, 0, x.nbytes)
-        await SynchronizeDevice()
+        await acl.Memset(x.buffer, x.nbytes, 0, x.nbytes)
+        await acl.SynchronizeDevice()
     assert told == [("add_number", 2, True), ("forgets_a_flag", 1, True), ("forgets_a_flag", asc.Rule.RAW)]
 
 
 async def test_a_kernel_cannot_call_the_runtime():
     async with simulation() as sim:
-        x = await Malloc(64)
+        x = await acl.Malloc(64)
         await calls_the_runtime[2](x)
-        with pytest.raises(AclError, match="inside <core kernel calls_the_runtime>") as caught:
-            await SynchronizeDevice()
-        assert caught.value.kind is Kind.NOT_PERMITTED
+        with pytest.raises(acl.AclError, match="inside <core kernel calls_the_runtime>") as caught:
+            await acl.SynchronizeDevice()
+        assert caught.value.kind is acl.Kind.NOT_PERMITTED
         assert [call.name for call in sim.trace.calls] == ["Malloc", "LaunchKernel", "SynchronizeDevice"]

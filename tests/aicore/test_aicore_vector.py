@@ -11,39 +11,8 @@ from instructions import half, in_ub, issued, normal, on_core, same, seeds, sing
 from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import KernelType, RoundMode, TPosition
 from device_model.aicore.core.tensors import LocalTensor
+from device_model.aicore.vector import elementwise as vec
 from device_model.aicore.vector.casts import CASTS
-from device_model.aicore.vector.elementwise import (
-    Abs,
-    Add,
-    AddRelu,
-    Adds,
-    And,
-    Axpy,
-    Cast,
-    Div,
-    Exp,
-    FusedMulAdd,
-    FusedMulAddRelu,
-    LeakyRelu,
-    Ln,
-    Max,
-    Maxs,
-    Min,
-    Mins,
-    Mul,
-    MulAddDst,
-    Muls,
-    Not,
-    Or,
-    Reciprocal,
-    Relu,
-    Rsqrt,
-    ShiftLeft,
-    ShiftRight,
-    Sqrt,
-    Sub,
-    SubRelu,
-)
 from device_model.aicore.vector.fill import ArithProgression, Copy, CopyRepeatParams, CreateVecIndex, Duplicate
 from device_model.aicore.vector.masks import BinaryRepeatParams, UnaryRepeatParams
 
@@ -66,34 +35,34 @@ def wide(x):
 
 
 BINARY = {
-    Add: (ALL, lambda x, y, _: x + y),
-    Sub: (ALL, lambda x, y, _: x - y),
-    Mul: (ALL, lambda x, y, _: x * y),
-    Div: (FLOATS, lambda x, y, _: x / y),
-    Max: (ALL, lambda x, y, _: np.where(x > y, x, y)),
-    Min: (ALL, lambda x, y, _: np.where(x < y, x, y)),
-    And: (("int16", "uint16"), lambda x, y, _: x & y),
-    Or: (("int16", "uint16"), lambda x, y, _: x | y),
-    MulAddDst: (FLOATS, lambda x, y, d: wide(x) * wide(y) + wide(d)),
-    FusedMulAdd: (FLOATS, lambda x, y, d: wide(x) * wide(d) + wide(y)),
-    FusedMulAddRelu: (FLOATS, lambda x, y, d: np.maximum(wide(x) * wide(d) + wide(y), 0)),
+    vec.Add: (ALL, lambda x, y, _: x + y),
+    vec.Sub: (ALL, lambda x, y, _: x - y),
+    vec.Mul: (ALL, lambda x, y, _: x * y),
+    vec.Div: (FLOATS, lambda x, y, _: x / y),
+    vec.Max: (ALL, lambda x, y, _: np.where(x > y, x, y)),
+    vec.Min: (ALL, lambda x, y, _: np.where(x < y, x, y)),
+    vec.And: (("int16", "uint16"), lambda x, y, _: x & y),
+    vec.Or: (("int16", "uint16"), lambda x, y, _: x | y),
+    vec.MulAddDst: (FLOATS, lambda x, y, d: wide(x) * wide(y) + wide(d)),
+    vec.FusedMulAdd: (FLOATS, lambda x, y, d: wide(x) * wide(d) + wide(y)),
+    vec.FusedMulAddRelu: (FLOATS, lambda x, y, d: np.maximum(wide(x) * wide(d) + wide(y), 0)),
 }
 UNARY = {
-    Abs: (FLOATS, np.abs),
-    Exp: (FLOATS, np.exp),
-    Ln: (FLOATS, np.log),
-    Sqrt: (FLOATS, np.sqrt),
-    Rsqrt: (FLOATS, lambda x: 1 / np.sqrt(wide(x))),
-    Reciprocal: (FLOATS, lambda x: 1 / wide(x)),
-    Relu: ((*FLOATS, "int32"), lambda x: np.maximum(x, 0)),
-    Not: (("int16", "uint16"), lambda x: ~x),
+    vec.Abs: (FLOATS, np.abs),
+    vec.Exp: (FLOATS, np.exp),
+    vec.Ln: (FLOATS, np.log),
+    vec.Sqrt: (FLOATS, np.sqrt),
+    vec.Rsqrt: (FLOATS, lambda x: 1 / np.sqrt(wide(x))),
+    vec.Reciprocal: (FLOATS, lambda x: 1 / wide(x)),
+    vec.Relu: ((*FLOATS, "int32"), lambda x: np.maximum(x, 0)),
+    vec.Not: (("int16", "uint16"), lambda x: ~x),
 }
 SCALAR = {
-    Adds: (ALL, lambda x, s: x + s),
-    Muls: (ALL, lambda x, s: x * s),
-    Maxs: (ALL, lambda x, s: np.where(x > s, x, s)),
-    Mins: (ALL, lambda x, s: np.where(x < s, x, s)),
-    LeakyRelu: (FLOATS, lambda x, s: np.where(x >= 0, x, x * s)),
+    vec.Adds: (ALL, lambda x, s: x + s),
+    vec.Muls: (ALL, lambda x, s: x * s),
+    vec.Maxs: (ALL, lambda x, s: np.where(x > s, x, s)),
+    vec.Mins: (ALL, lambda x, s: np.where(x < s, x, s)),
+    vec.LeakyRelu: (FLOATS, lambda x, s: np.where(x >= 0, x, x * s)),
 }
 
 
@@ -147,7 +116,7 @@ def test_a_scalar_is_of_the_tensors_type(instruction, dtype):
 @pytest.mark.parametrize(("source", "target"), [("float16", "float16"), ("float32", "float32"), ("float16", "float32")])
 def test_axpy_rounds_once(source, target):
     dst, x = numbers(1, 300, target), numbers(2, 300, source)
-    result, _ = vector(lambda d, a: Axpy(d, a, 0.3, 300), dst, x)
+    result, _ = vector(lambda d, a: vec.Axpy(d, a, 0.3, 300), dst, x)
     assert same(result, (wide(x) * wide(np.dtype(source).type(0.3)) + wide(dst)).astype(target))
 
 
@@ -192,7 +161,7 @@ def test_masks_repeats_and_strides_touch_the_lanes_they_name(data, seed, dtype):
         ):
             expected[d] = x[a] + y[b]
     params = BinaryRepeatParams(to[0], at0[0], at1[0], to[1], at0[1], at1[1])
-    result, launched = vector(lambda d, a, b: Add(d, a, b, mask, repeats, params), dst, x, y)
+    result, launched = vector(lambda d, a, b: vec.Add(d, a, b, mask, repeats, params), dst, x, y)
     assert same(result, expected)
     assert found(launched) == []
 
@@ -205,13 +174,13 @@ def test_repeats_of_a_cast_are_counted_by_the_wider_type(data, seed):
     for d, a in zip(indices(active, repeats, *to, 4), indices(active, repeats, *at, 2), strict=True):
         expected[d] = x[a]
     params = UnaryRepeatParams(to[0], at[0], to[1], at[1])
-    result, _ = vector(lambda d, a: Cast(d, a, RoundMode.CAST_NONE, mask, repeats, params), dst, x)
+    result, _ = vector(lambda d, a: vec.Cast(d, a, RoundMode.CAST_NONE, mask, repeats, params), dst, x)
     assert same(result, expected)
 
 
 def test_sources_may_be_the_destination():
     x, y = numbers(1, 512, single), numbers(2, 512, single)
-    result, launched = vector(lambda d, a: Mul(d, d, a, 512), x, y)
+    result, launched = vector(lambda d, a: vec.Mul(d, d, a, 512), x, y)
     assert same(result, x * y)
     assert found(launched) == []
 
@@ -223,7 +192,7 @@ def test_repeats_add_up_in_one_place():
     for row in x.reshape(10, 64):
         expected = row + expected
     params = BinaryRepeatParams(1, 1, 1, 0, 8, 0)
-    result, launched = vector(lambda d, a: Add(d, a, d, 64, 10, params), np.zeros(64, np.float32), x)
+    result, launched = vector(lambda d, a: vec.Add(d, a, d, 64, 10, params), np.zeros(64, np.float32), x)
     assert same(result, expected)
     assert found(launched) == []
 
@@ -237,7 +206,7 @@ def test_partial_overlap_is_found_and_computed_repeat_by_repeat():
 
     def kernel():
         tensor = in_ub(values, 0)
-        Adds(tensor[8:], tensor, 1, 192)
+        vec.Adds(tensor[8:], tensor, 1, 192)
         seen.append(tensor.view.copy())
 
     assert found(on_core(kernel)) == [("PARTIAL_OVERLAP", "")]
@@ -248,7 +217,7 @@ def test_interleaved_lanes_do_not_overlap():
     def kernel():
         tensor = in_ub(np.zeros(512, np.float32), 0)
         params = UnaryRepeatParams(2, 2, 16, 16)
-        Adds(tensor[8:], tensor, 1, 64, 2, params)
+        vec.Adds(tensor[8:], tensor, 1, 64, 2, params)
 
     assert found(on_core(kernel)) == []
 
@@ -284,7 +253,7 @@ WHOLE = {
 @pytest.mark.parametrize("mode", WHOLE)
 @pytest.mark.parametrize("target", ["int16", "int32", "int64", "float32"])
 def test_cast_to_whole_numbers(mode, target):
-    result, _ = vector(lambda d, a: Cast(d, a, mode, 8), np.zeros(8, target), HALVES)
+    result, _ = vector(lambda d, a: vec.Cast(d, a, mode, 8), np.zeros(8, target), HALVES)
     assert result.tolist() == WHOLE[mode]
 
 
@@ -310,20 +279,20 @@ def test_cast_to_fewer_bits_takes_a_neighbour(target, seed):
         if mode is RoundMode.CAST_NONE:
             continue
         expected = np.copysign(np.where(away[mode] & ~exact, high, low), x)
-        result, _ = vector(lambda d, a, m=mode: Cast(d, a, m, 64), np.zeros(64, dtype), x)
+        result, _ = vector(lambda d, a, m=mode: vec.Cast(d, a, m, 64), np.zeros(64, dtype), x)
         assert same(result, expected.astype(dtype)), mode
 
 
 def test_cast_saturates_integers_and_overflows_floats():
     x = np.array([1e30, -1e30, np.nan, np.inf, -np.inf, 40000, -40000, 7], np.float32)
-    shorts, _ = vector(lambda d, a: Cast(d, a, RoundMode.CAST_RINT, 8), np.zeros(8, np.int16), x)
+    shorts, _ = vector(lambda d, a: vec.Cast(d, a, RoundMode.CAST_RINT, 8), np.zeros(8, np.int16), x)
     assert shorts.tolist() == [32767, -32768, 0, 32767, -32768, 32767, -32768, 7]
-    longs, _ = vector(lambda d, a: Cast(d, a, RoundMode.CAST_RINT, 8), np.zeros(8, np.int64), x)
+    longs, _ = vector(lambda d, a: vec.Cast(d, a, RoundMode.CAST_RINT, 8), np.zeros(8, np.int64), x)
     assert longs.tolist() == [2**63 - 1, -(2**63), 0, 2**63 - 1, -(2**63), 40000, -40000, 7]
-    halves, _ = vector(lambda d, a: Cast(d, a, RoundMode.CAST_RINT, 8), np.zeros(8, half), x)
+    halves, _ = vector(lambda d, a: vec.Cast(d, a, RoundMode.CAST_RINT, 8), np.zeros(8, half), x)
     assert halves.astype(float).tolist()[3:] == [np.inf, -np.inf, 40000, -40000, 7]
     assert halves.astype(float).tolist()[:2] == [np.inf, -np.inf]
-    cut, _ = vector(lambda d, a: Cast(d, a, RoundMode.CAST_TRUNC, 8), np.zeros(8, half), x)
+    cut, _ = vector(lambda d, a: vec.Cast(d, a, RoundMode.CAST_TRUNC, 8), np.zeros(8, half), x)
     assert cut.astype(float).tolist()[:2] == [65504, -65504]
 
 
@@ -331,7 +300,7 @@ def test_large_integers_are_rounded_once():
     x = np.array([2**62 + 2**38, 2**62 + 2**38 + 1, -(2**62 + 2**38 + 1), 2**63 - 1], np.int64)
     results = {}
     for mode in (RoundMode.CAST_RINT, RoundMode.CAST_TRUNC, RoundMode.CAST_CEIL):
-        result, _ = vector(lambda d, a, m=mode: Cast(d, a, m, 4), np.zeros(4, single), x)
+        result, _ = vector(lambda d, a, m=mode: vec.Cast(d, a, m, 4), np.zeros(4, single), x)
         results[mode.name] = [int(value) for value in result]
     low, high = 2**62, 2**62 + 2**39
     assert results == {
@@ -346,7 +315,7 @@ def test_every_cast_of_small_whole_numbers_is_exact(source, target):
     types = {name: np.dtype(getattr(ml_dtypes, name, name)) for name in (source, target)}
     x = np.arange(100).astype(types[source])
     for mode in CASTS[source, target]:
-        result, _ = vector(lambda d, a, m=mode: Cast(d, a, m, 100), np.zeros(100, types[target]), x)
+        result, _ = vector(lambda d, a, m=mode: vec.Cast(d, a, m, 100), np.zeros(100, types[target]), x)
         assert same(result, np.arange(100).astype(types[target]))
 
 
@@ -359,46 +328,54 @@ ZEROS = np.zeros(256, np.float32)
     ("instruction", "arrays", "message"),
     [
         (
-            lambda d, a, b: Add(d, a, b, 8),
+            lambda d, a, b: vec.Add(d, a, b, 8),
             (ZEROS.astype("int8"),) * 3,
             "Add: dst is int8; it takes float16, float32, int16",
         ),
-        (lambda d, a, b: Add(d, a, b, 8), (ZEROS, ZEROS, ZEROS.astype(half)), "Add: src1 is float16; it takes float32"),
         (
-            lambda d, a: Exp(d, a, 8),
+            lambda d, a, b: vec.Add(d, a, b, 8),
+            (ZEROS, ZEROS, ZEROS.astype(half)),
+            "Add: src1 is float16; it takes float32",
+        ),
+        (
+            lambda d, a: vec.Exp(d, a, 8),
             (ZEROS.astype(ml_dtypes.bfloat16),) * 2,
             "Exp: dst is bfloat16; it takes float16, float32",
         ),
         (
-            lambda d, a: Cast(d, a, RoundMode.CAST_NONE, 8),
+            lambda d, a: vec.Cast(d, a, RoundMode.CAST_NONE, 8),
             (ZEROS.astype("int8"), ZEROS),
             "Cast: dst (from float32) is int8",
         ),
         (
-            lambda d, a: Cast(d, a, RoundMode.CAST_ODD, 8),
+            lambda d, a: vec.Cast(d, a, RoundMode.CAST_ODD, 8),
             (ZEROS.astype("int32"), ZEROS),
             "it takes CAST_RINT, CAST_FLOOR",
         ),
         (
-            lambda d, a: Abs(d, a, 257),
+            lambda d, a: vec.Abs(d, a, 257),
             (ZEROS, ZEROS),
             "Abs: dst has 256 elements and the instruction reaches element 256",
         ),
-        (lambda d, a: Abs(d, a, 0), (ZEROS, ZEROS), "Abs: a count of 0"),
+        (lambda d, a: vec.Abs(d, a, 0), (ZEROS, ZEROS), "Abs: a count of 0"),
         (
-            lambda d, a: Abs(d[1:], a, 8),
+            lambda d, a: vec.Abs(d[1:], a, 8),
             (ZEROS, ZEROS),
             "Abs: dst starts at byte 4 of UB; it must start at a multiple of 32",
         ),
-        (lambda d, a: Abs(d, a, 65, 1), (ZEROS, ZEROS), "Abs: a mask of 65 lanes; a repeat of this type has 1 to 64"),
         (
-            lambda d, a: Abs(d, a, [0, 1], 1),
+            lambda d, a: vec.Abs(d, a, 65, 1),
+            (ZEROS, ZEROS),
+            "Abs: a mask of 65 lanes; a repeat of this type has 1 to 64",
+        ),
+        (
+            lambda d, a: vec.Abs(d, a, [0, 1], 1),
             (ZEROS, ZEROS),
             "the mask [0x0, 0x1]; it takes 64-bit words with bits for 64",
         ),
-        (lambda d, a: Abs(d, a, 64, 256), (ZEROS, ZEROS), "256 repeats; an instruction takes 0 to 255"),
-        (lambda d, a: Abs(d, a, 64, 4, UnaryRepeatParams(1, 1, 8, 300)), (ZEROS, ZEROS), "strides are 0 to 255"),
-        (lambda d, a: Adds(d, a, 0.5, 8), (ZEROS.astype("int32"),) * 2, "the scalar 0.5 is no int32"),
+        (lambda d, a: vec.Abs(d, a, 64, 256), (ZEROS, ZEROS), "256 repeats; an instruction takes 0 to 255"),
+        (lambda d, a: vec.Abs(d, a, 64, 4, UnaryRepeatParams(1, 1, 8, 300)), (ZEROS, ZEROS), "strides are 0 to 255"),
+        (lambda d, a: vec.Adds(d, a, 0.5, 8), (ZEROS.astype("int32"),) * 2, "the scalar 0.5 is no int32"),
     ],
 )
 def test_what_an_instruction_does_not_take_is_refused(instruction, arrays, message):
@@ -409,12 +386,12 @@ def test_what_an_instruction_does_not_take_is_refused(instruction, arrays, messa
 
 def test_vector_instructions_are_for_vector_cores_and_ub():
     def on_cube():
-        Abs(None, None, 8)
+        vec.Abs(None, None, 8)
 
     with pytest.raises(KernelError, match="cube cores have no vector pipe"):
         on_core(on_cube, kind=KernelType.AIC_ONLY)
     with pytest.raises(TypeError, match="dst must be a LocalTensor"):
-        on_core(lambda x: Abs(x, x, 8), np.zeros(8, single))
+        on_core(lambda x: vec.Abs(x, x, 8), np.zeros(8, single))
 
 
 # Costs
@@ -438,7 +415,7 @@ def test_banks_cost_what_the_vendors_sample_measured(addresses, strides, ticks):
     def kernel():
         x, y, z = (LocalTensor(single, TPosition.VECCALC, address, 4096) for address in addresses)
         for _ in range(2):
-            Add(z, x, y, 64, 64, BinaryRepeatParams(*strides) if strides else BinaryRepeatParams())
+            vec.Add(z, x, y, 64, 64, BinaryRepeatParams(*strides) if strides else BinaryRepeatParams())
             costs.append(sum(issued()[1:]))
 
     on_core(kernel)
@@ -454,7 +431,7 @@ def test_strided_blocks_queue_up_at_their_bank_group():
     def kernel():
         x, z = (LocalTensor(single, TPosition.VECCALC, address, 16384) for address in (0, 0x10100))
         for stride in (1, 2, 4, 8, 16):
-            Adds(z, x, 1, 64, 1, UnaryRepeatParams(1, stride, 8, 8))
+            vec.Adds(z, x, 1, 64, 1, UnaryRepeatParams(1, stride, 8, 8))
             costs.append(sum(issued()[1:]) - 26)
 
     on_core(kernel)
@@ -464,10 +441,10 @@ def test_strided_blocks_queue_up_at_their_bank_group():
 def test_what_depends_on_one_before_waits_for_it_and_pays_its_startup():
     def kernel():
         x, y, z, w = (LocalTensor(single, TPosition.VECCALC, 0x2100 * index, 64) for index in range(4))
-        Exp(y, x, 64)
-        Exp(z, x, 64)  # beside the first
-        Exp(w, z, 64)  # reads what the second wrote
-        Abs(y, x, 64)  # overwrites what the first wrote, which is over since the third waited
+        vec.Exp(y, x, 64)
+        vec.Exp(z, x, 64)  # beside the first
+        vec.Exp(w, z, 64)  # reads what the second wrote
+        vec.Abs(y, x, 64)  # overwrites what the first wrote, which is over since the third waited
 
     first, second, third, fourth = on_core(kernel).programs[0].instructions[:4]
     assert [(each.startup, each.cycles) for each in (first, second, third, fourth)] == [(31, 2)] * 3 + [(23, 1)]
@@ -481,7 +458,7 @@ def test_a_partial_repeat_costs_extra_once():
     def kernel():
         x, y = (LocalTensor(half, TPosition.VECCALC, 0x4100 * index, 4096) for index in range(2))
         for count in (128, 129, 1280, 1281):
-            Abs(y, x, count)
+            vec.Abs(y, x, count)
             costs.append(sum(issued()[1:]) - 23)
 
     on_core(kernel)
@@ -492,8 +469,8 @@ def test_a_partial_repeat_costs_extra_once():
 def test_sums_and_differences_cut_at_zero(seed, dtype, count):
     x, y = (np.random.default_rng(seed + at).integers(-99, 99, count).astype(dtype) for at in range(2))
     out = np.zeros(count, dtype)
-    assert same(vector(lambda d, a, b: AddRelu(d, a, b, count), out, x, y)[0], np.maximum(x + y, dtype.type(0)))
-    assert same(vector(lambda d, a, b: SubRelu(d, a, b, count), out, x, y)[0], np.maximum(x - y, dtype.type(0)))
+    assert same(vector(lambda d, a, b: vec.AddRelu(d, a, b, count), out, x, y)[0], np.maximum(x + y, dtype.type(0)))
+    assert same(vector(lambda d, a, b: vec.SubRelu(d, a, b, count), out, x, y)[0], np.maximum(x - y, dtype.type(0)))
 
 
 @given(seed=seeds, dtype=st.sampled_from([np.dtype(f"{sign}int{bits}") for sign in ("", "u") for bits in (16, 32)]))
@@ -501,12 +478,12 @@ def test_shifts_are_those_of_the_type(seed, dtype):
     limits = np.iinfo(dtype)
     x = np.random.default_rng(seed).integers(limits.min, limits.max, 100, dtype, endpoint=True)
     for bits in (0, 1, 5, limits.bits - 1):
-        left, _ = vector(lambda d, a, bits=bits: ShiftLeft(d, a, bits, 100), np.zeros_like(x), x)
-        right, _ = vector(lambda d, a, bits=bits: ShiftRight(d, a, bits, 100), np.zeros_like(x), x)
+        left, _ = vector(lambda d, a, bits=bits: vec.ShiftLeft(d, a, bits, 100), np.zeros_like(x), x)
+        right, _ = vector(lambda d, a, bits=bits: vec.ShiftRight(d, a, bits, 100), np.zeros_like(x), x)
         assert left.tolist() == [int(np.array(int(each) << bits).astype(dtype)) for each in x]
         assert right.tolist() == [int(each) >> bits for each in x]
     with pytest.raises(KernelError, match=f"by 33 bits; give 0 to {limits.bits}"):
-        vector(lambda d, a: ShiftRight(d, a, 33, 100), np.zeros_like(x), x)
+        vector(lambda d, a: vec.ShiftRight(d, a, 33, 100), np.zeros_like(x), x)
 
 
 def test_copy_spreads_a_row_and_picks_lanes():
@@ -532,10 +509,10 @@ def test_progressions_count_on_over_lanes_that_are_left_out():
 def test_halves_may_be_multiplied_into_a_float():
     x, y = normal(0, 100, half), normal(1, 100, half)
     out = normal(2, 100, single)
-    result, _ = vector(lambda d, a, b: MulAddDst(d, a, b, 100), out, x, y)
+    result, _ = vector(lambda d, a, b: vec.MulAddDst(d, a, b, 100), out, x, y)
     exact = x.astype(np.float64) * y.astype(np.float64) + out
     assert same(result, exact.astype(single))
     with pytest.raises(KernelError, match="src1 is float32; it takes float16"):
-        vector(lambda d, a, b: MulAddDst(d, a, b, 100), out, x, y.astype(single))
+        vector(lambda d, a, b: vec.MulAddDst(d, a, b, 100), out, x, y.astype(single))
     with pytest.raises(KernelError, match="src0 is float16; it takes float32"):
-        vector(lambda d, a, b: Mul(d, a, b, 100), out, x, y)
+        vector(lambda d, a, b: vec.Mul(d, a, b, 100), out, x, y)

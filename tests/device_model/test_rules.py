@@ -5,112 +5,92 @@ from dataclasses import FrozenInstanceError, fields
 import pytest
 from rig import Rig
 
+from device_model import rules
 from device_model.errors import DeviceError, Kind
-from device_model.rules import (
-    ACL,
-    CUDA,
-    CUDA_PER_THREAD,
-    RULES,
-    ContextGone,
-    CopyKind,
-    DefaultStream,
-    Destroy,
-    DeviceSync,
-    EventClass,
-    ForeignStream,
-    HostToHost,
-    Init,
-    KernelFailure,
-    PageableCopy,
-    PeerAccess,
-    Release,
-    Reset,
-    SyncCopy,
-)
 
 CUDA_ROWS = {
-    "sync_copy": SyncCopy.IN_DEFAULT_STREAM,
-    "pageable_copy": PageableCopy.STAGED,
-    "host_to_host": HostToHost.WAITS,
-    "copy_kind": CopyKind.MUST_FIT,
-    "peer_access": PeerAccess.FOR_SPEED,
-    "release": Release.WAITS_FOR_DEVICE,
-    "destroy": Destroy.WORK_COMPLETES,
-    "reset": Reset.ABANDONS,
-    "context_gone": ContextGone.PRIMARY,
-    "device_sync": DeviceSync.DEVICE,
-    "foreign_stream": ForeignStream.ALLOWED,
-    "events": (EventClass.SNAPSHOT,),
-    "kernel_failure": KernelFailure.STICKY,
-    "init": Init.COUNTED,
+    "sync_copy": rules.SyncCopy.IN_DEFAULT_STREAM,
+    "pageable_copy": rules.PageableCopy.STAGED,
+    "host_to_host": rules.HostToHost.WAITS,
+    "copy_kind": rules.CopyKind.MUST_FIT,
+    "peer_access": rules.PeerAccess.FOR_SPEED,
+    "release": rules.Release.WAITS_FOR_DEVICE,
+    "destroy": rules.Destroy.WORK_COMPLETES,
+    "reset": rules.Reset.ABANDONS,
+    "context_gone": rules.ContextGone.PRIMARY,
+    "device_sync": rules.DeviceSync.DEVICE,
+    "foreign_stream": rules.ForeignStream.ALLOWED,
+    "events": (rules.EventClass.SNAPSHOT,),
+    "kernel_failure": rules.KernelFailure.STICKY,
+    "init": rules.Init.COUNTED,
     "priorities": (0, -5),
 }
 ACL_ROWS = {
-    "sync_copy": SyncCopy.OUTSIDE,
-    "pageable_copy": PageableCopy.SYNCHRONOUS,
-    "host_to_host": HostToHost.REFUSED,
-    "copy_kind": CopyKind.CORRECTED,
-    "peer_access": PeerAccess.FOR_COPIES,
-    "release": Release.IMMEDIATE,
-    "destroy": Destroy.WAITS,
-    "reset": Reset.COUNTED,
-    "context_gone": ContextGone.NONE,
-    "device_sync": DeviceSync.CONTEXT,
-    "foreign_stream": ForeignStream.REFUSED,
-    "events": (EventClass.RECORDED, EventClass.FLAG, EventClass.SNAPSHOT),
-    "kernel_failure": KernelFailure.PER_STREAM,
-    "init": Init.ONCE,
+    "sync_copy": rules.SyncCopy.OUTSIDE,
+    "pageable_copy": rules.PageableCopy.SYNCHRONOUS,
+    "host_to_host": rules.HostToHost.REFUSED,
+    "copy_kind": rules.CopyKind.CORRECTED,
+    "peer_access": rules.PeerAccess.FOR_COPIES,
+    "release": rules.Release.IMMEDIATE,
+    "destroy": rules.Destroy.WAITS,
+    "reset": rules.Reset.COUNTED,
+    "context_gone": rules.ContextGone.NONE,
+    "device_sync": rules.DeviceSync.CONTEXT,
+    "foreign_stream": rules.ForeignStream.REFUSED,
+    "events": (rules.EventClass.RECORDED, rules.EventClass.FLAG, rules.EventClass.SNAPSHOT),
+    "kernel_failure": rules.KernelFailure.PER_STREAM,
+    "init": rules.Init.ONCE,
     "priorities": (7, 0),
 }
 
 
 @pytest.mark.parametrize(
-    ("rules", "name", "default_stream", "expected"),
+    ("vendor", "name", "default_stream", "expected"),
     [
-        (CUDA, "cuda", DefaultStream.LEGACY, CUDA_ROWS),
-        (CUDA_PER_THREAD, "cuda_per_thread", DefaultStream.PER_THREAD, CUDA_ROWS),
-        (ACL, "acl", DefaultStream.INDEPENDENT, ACL_ROWS),
+        (rules.CUDA, "cuda", rules.DefaultStream.LEGACY, CUDA_ROWS),
+        (rules.CUDA_PER_THREAD, "cuda_per_thread", rules.DefaultStream.PER_THREAD, CUDA_ROWS),
+        (rules.ACL, "acl", rules.DefaultStream.INDEPENDENT, ACL_ROWS),
     ],
 )
-def test_the_rows(rules, name, default_stream, expected):
-    rows = {field.name: getattr(rules, field.name) for field in fields(rules)}
+def test_the_rows(vendor, name, default_stream, expected):
+    rows = {field.name: getattr(vendor, field.name) for field in fields(vendor)}
     del rows["codes"]
     assert rows == {"name": name, "default_stream": default_stream, **expected}
-    assert repr(rules) == f"<SyncRules {name}>"
+    assert repr(vendor) == f"<SyncRules {name}>"
 
 
 def test_rules_are_found_by_name_and_cannot_be_changed():
-    assert dict(RULES) == {"cuda": CUDA, "cuda_per_thread": CUDA_PER_THREAD, "acl": ACL}
+    assert dict(rules.RULES) == {"cuda": rules.CUDA, "cuda_per_thread": rules.CUDA_PER_THREAD, "acl": rules.ACL}
     with pytest.raises(FrozenInstanceError):
-        CUDA.name = "mine"
+        rules.CUDA.name = "mine"
     with pytest.raises(TypeError):
-        CUDA.codes[Kind.UNKNOWN] = None
+        rules.CUDA.codes[Kind.UNKNOWN] = None
 
 
-@pytest.mark.parametrize("rules", RULES.values(), ids=repr)
-def test_every_kind_of_failure_has_a_code(rules):
-    assert set(rules.codes) == set(Kind)
-    for code in rules.codes.values():
+@pytest.mark.parametrize("vendor", rules.RULES.values(), ids=repr)
+def test_every_kind_of_failure_has_a_code(vendor):
+    assert set(vendor.codes) == set(Kind)
+    for code in vendor.codes.values():
         assert code.value > 0
-        assert code.name.startswith("ACL_ERROR" if rules is ACL else "cudaError")
+        assert code.name.startswith("ACL_ERROR" if vendor is rules.ACL else "cudaError")
 
 
-@pytest.mark.parametrize("rules", RULES.values(), ids=repr)
-def test_one_number_has_one_name(rules):
+@pytest.mark.parametrize("vendor", rules.RULES.values(), ids=repr)
+def test_one_number_has_one_name(vendor):
     names = {}
-    for code in rules.codes.values():
+    for code in vendor.codes.values():
         assert names.setdefault(code.value, code.name) == code.name
 
 
-@pytest.mark.parametrize(("rules", "name"), [(CUDA, "legacy"), (CUDA_PER_THREAD, "per_thread")])
-def test_the_rules_say_which_stream_none_is(rules, name):
-    rig = Rig(rules=rules)
+@pytest.mark.parametrize(("vendor", "name"), [(rules.CUDA, "legacy"), (rules.CUDA_PER_THREAD, "per_thread")])
+def test_the_rules_say_which_stream_none_is(vendor, name):
+    rig = Rig(rules=vendor)
     assert rig.context.default.name == name
     assert rig.device.create_context(None).default.name == f"{name} of context 1"
 
 
 def test_per_thread_work_is_blocking_work():
-    rig = Rig(rules=CUDA_PER_THREAD)
+    rig = Rig(rules=rules.CUDA_PER_THREAD)
     rig.kernel(rig.context.default, 100)
     rig.kernel(rig.stream(), 100)
     rig.kernel(rig.legacy, 100)
