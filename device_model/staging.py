@@ -15,7 +15,7 @@ them.)
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from device_model.completions import NOTHING, Completion, Nanoseconds, Need, Process, Then
@@ -24,11 +24,6 @@ from device_model.profile import DeviceProfile
 from device_model.scheduler import Scheduler
 from device_model.streams import Stream
 from device_model.work import D2H, H2D, Copy
-
-
-def enqueue_within_instant(stream: Stream, op: Op, ready_ns: Nanoseconds) -> None:
-    """Queue *op* within an instant: its engine starts it at the next grant."""
-    stream.enqueue(op, ready_ns, now=False)
 
 
 class Staging:
@@ -42,14 +37,15 @@ class Staging:
         "_ring_requests",
         "_ring_used",
         "_scheduler",
-        "enqueue",
+        "strike",
     )  # fmt: skip
 
     def __init__(self, scheduler: Scheduler, profile: DeviceProfile) -> None:
         self._scheduler = scheduler
         self._copies = profile.copies
         self._latency_ns = profile.latency.submit_copy
-        self.enqueue = enqueue_within_instant  # fault rules put their own function here
+        # Asks the fault rules how much later an operation may start (Faults.strike); None if there are no rules.
+        self.strike: Callable[[Op, Stream, Nanoseconds], Nanoseconds] | None = None
         self._ring_used = 0
         self._in_ring: dict[Completion, None] = {}  # the copies that occupy the ring, in order
         self._ring_requests: deque[Completion] = deque()
@@ -108,7 +104,7 @@ class Staging:
             if self._scheduler.before_return is not None:
                 self._scheduler.before_return()  # the host reads now: join bodies that may still write
             chunk.stage()
-            self.enqueue(stream, op, self._scheduler.now + self._latency_ns)
+            self._enqueue(stream, op, self._scheduler.now + self._latency_ns)
 
     def _to_host(self, stream: Stream, copy: Copy, site: object) -> Iterator[Completion]:
         copies = self._copies
@@ -118,7 +114,7 @@ class Staging:
             while asked < copy.nbytes and len(coming) < copies.stage_buffers:
                 chunk = copy.part(asked, min(copies.stage_chunk, copy.nbytes - asked))
                 op = Op(chunk, D2H.lane, chunk.nbytes, site)
-                self.enqueue(stream, op, self._scheduler.now + self._latency_ns)
+                self._enqueue(stream, op, self._scheduler.now + self._latency_ns)
                 coming.append(op)
                 asked += chunk.nbytes
             first = coming[0]
@@ -127,6 +123,12 @@ class Staging:
                 yield self._after(copies.unstage_fixed)
             yield self._after(copies.unstage[first.nbytes])
             coming.popleft()
+
+    def _enqueue(self, stream: Stream, op: Op, ready_ns: Nanoseconds) -> None:
+        """Queue *op* within an instant: its engine starts it at the next grant."""
+        if self.strike is not None:
+            ready_ns += self.strike(op, stream, self._scheduler.now)
+        stream.enqueue(op, ready_ns, now=False)
 
     def _after(self, delay: Nanoseconds) -> Completion:
         return self._scheduler.timer(self._scheduler.now + delay) if delay else NOTHING

@@ -26,7 +26,7 @@ from device_model.completions import Completion, FirstOf, Nanoseconds
 from device_model.contexts import Context
 from device_model.device import Device
 from device_model.errors import DeviceError, code_of
-from device_model.faults import Faults
+from device_model.faults import REMEDY, Faults, Verdict
 from device_model.memory import Block, Buffer, Memory
 from device_model.observe import Hooks
 from device_model.ops import Op
@@ -109,7 +109,7 @@ class Runtime:
                 )
             device = Device(ordinal, self.profile, self.rules, self.scheduler, self.memory, self.workers, self.hooks)
             self._devices[ordinal] = device
-            injection.watch(self, device)
+            injection.watch(self.faults, device)
         return device
 
     def state(self, kind: type[T]) -> T:
@@ -146,7 +146,9 @@ class Runtime:
 
     def submit(self, stream: Stream, op: Op, cost: Nanoseconds, latency_ns: Nanoseconds) -> None:
         """Pay *cost* and queue *op* in *stream*."""
-        # pay(), written out: this is the hot path.
+        # This is the hot path: pay() is written out.
+        if self.faults.rules:
+            latency_ns += self.faults.strike(op, stream, self.host_ns)
         scheduler = self.scheduler
         host = self.host_ns + cost
         if host > END_NS:
@@ -330,7 +332,20 @@ class Runtime:
         self.refuse_nested(context, name)
         if needs_context and context.error is not None:
             raise self.lost(context)
-        injection.strike_call(self, context, name)
+        self._strike(context, name)
+
+    def _strike(self, context: Context, name: str) -> None:
+        """Apply the first fault rule that strikes a call of *name*, if any: delay the call, or raise."""
+        rule = self.faults.of_call(name, self.host_ns)
+        if rule is None:
+            return
+        if rule.verdict is Verdict.DELAY:
+            self.pay(rule.delay_ns)
+            return
+        if rule.verdict is Verdict.LOSE:
+            self.faults.lose(rule, context.device)
+            raise self.lost(context)
+        raise self.error(rule.kind, f"{name}() failed: injected by {rule!r}", REMEDY, code=rule.code)
 
     def refuse_nested(self, context: Context, name: str) -> None:
         """Refuse a call of *name* that a kernel or a host function makes; part of `check_call`, and all of it for an
