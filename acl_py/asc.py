@@ -10,7 +10,7 @@
     await double[8, stream](Array(x, np.float16), Array(y, np.float16), length)
 
 A kernel runs once for each block. Its Python code is the core's scalar pipe: it computes addresses, and issues
-instructions to the other pipes, which execute them in order, each pipe beside the others.
+instructions to the other pipes. Each pipe executes its instructions in order, independently of the other pipes.
 
     pipe    instructions
     S       GetValue, SetValue, and the kernel's own code
@@ -26,7 +26,7 @@ An instruction waits for the earlier ones of its own pipe and for nothing else, 
 forgotten flag therefore does not change the results, unless the kernel is made with `weak=True`, and is reported as a
 finding. A mistake that would stop a card raises KernelError, with the kernel's line in its traceback.
 
-Each name is documented where it is defined, in `core_kernels` and `device_model.aicore`.
+Each name is documented where it is defined, in `acl_py.verbs.core_kernels` and `device_model.aicore`.
 """
 
 from acl_py.verbs.core_kernels import GM_ADDR as GM_ADDR

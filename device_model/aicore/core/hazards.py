@@ -45,10 +45,10 @@ class Accessor(Protocol):
     """The core that makes an access."""
 
     def is_ordered(self, earlier: Instruction, clock: Clock) -> bool:
-        """Is *earlier* known to be done by a pipe of this core that has *clock*?"""
+        """Return True if a pipe of this core with *clock* knows that *earlier* has finished."""
 
     def hazard(self, rule: Rule, earlier: Instruction, later: Instruction, memory: str, start: int, stop: int) -> None:
-        """Note that *later* touches bytes of *memory* without knowing that *earlier* is done with them."""
+        """Report that *later* touches bytes of *memory* and *earlier* may not have finished with them."""
 
 
 class Adders:
@@ -285,7 +285,7 @@ class GlobalShadow(Shadow):
             span.old = None
 
     def _note_pending(self) -> None:
-        """Before the first write: enter the reads that were only listed so far."""
+        """Enter the reads that were only listed so far; called before the first write."""
         if self._written:
             return
         self._written = True

@@ -29,13 +29,13 @@ _BY_TYPE: dict[object, np.dtype[Any]] = {}  # a type as users write it -> dtype;
 
 def dtype_of(dtype: npt.DTypeLike) -> np.dtype[Any]:
     """Return *dtype* as a NumPy dtype; raise TypeError if no tensor can hold it."""
-    known = _BY_TYPE.get(dtype)
-    if known is None:
-        known = np.dtype(dtype)
-        if known not in DTYPES:
-            raise TypeError(f"tensors hold {', '.join(map(str, DTYPES))}, not {known}")
-        _BY_TYPE[dtype] = known
-    return known
+    resolved = _BY_TYPE.get(dtype)
+    if resolved is None:
+        resolved = np.dtype(dtype)
+        if resolved not in DTYPES:
+            raise TypeError(f"tensors hold {', '.join(map(str, DTYPES))}, not {resolved}")
+        _BY_TYPE[dtype] = resolved
+    return resolved
 
 
 NOWHERE = GlobalMemory(np.empty(0, np.uint8), "nowhere")  # the memory of a GlobalTensor without a buffer
@@ -152,8 +152,8 @@ class LocalTensor(_Tensor):
 
     def ReinterpretCast(self, dtype: npt.DTypeLike) -> "LocalTensor":
         """Return a tensor of another type over the same bytes (Ascend C: ReinterpretCast); no pipe is used."""
-        known = dtype_of(dtype)
-        return self._at(self.address, known, self.nbytes // known.itemsize)
+        resolved = dtype_of(dtype)
+        return self._at(self.address, resolved, self.nbytes // resolved.itemsize)
 
     def GetValue(self, index: int) -> Any:
         """Read element *index* with the scalar pipe (Ascend C: GetValue); order it with flags after other pipes."""

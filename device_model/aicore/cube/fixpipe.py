@@ -56,11 +56,16 @@ class CO2Layout(Enum):
 class FixpipeParams(NamedTuple):
     """Parameters of Fixpipe (Ascend C: FixpipeParams).
 
-    *m_size* x *n_size* elements of L0C, whose columns of fractals have *src_stride* rows (0: *m_size*, rounded up to
-    whole fractals). *dst_stride* is the number of elements from one row to the next, and in NZ the rows of a column of
-    fractals; 0 means without gaps. *deq_scalar* is the factor of scalar modes; vector modes take the factors that
-    `SetFixPipeConfig` names. *relu_en* replaces negative results by 0. With *unit_flag* 2 or 3 it waits for Mmad block
-    by block, and with 3 the next Mmad waits for it (`unit_flags`).
+    Attributes:
+        n_size: Columns of the result, 1 to 4095.
+        m_size: Rows of the result.
+        src_stride: Rows of a column of fractals in L0C; 0 means *m_size*, rounded up to whole fractals.
+        dst_stride: Elements from one row to the next, or in NZ the rows of a column of fractals; 0 means without gaps.
+        quant_pre: The conversion.
+        deq_scalar: The factor of scalar modes. Vector modes use the factors that `SetFixPipeConfig` names.
+        relu_en: Whether negative results become 0.
+        unit_flag: 0: off. 2 or 3: Fixpipe waits for Mmad block by block; with 3, the next Mmad also waits for this
+            Fixpipe (see `unit_flags`).
     """
 
     n_size: int

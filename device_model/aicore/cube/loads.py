@@ -19,8 +19,12 @@ MAX_REPEATS = 255
 class LoadData2DParams(NamedTuple):
     """Fractals to load (Ascend C: LoadData2DParams).
 
-    *repeat_times* fractals (1 to 255), from number *start_index* of the source on, *src_stride* fractals apart. In the
-    destination *dst_gap* fractals lie between two of them. With *if_transpose* each is transposed (16-bit types only).
+    Attributes:
+        start_index: The number of the first fractal in the source.
+        repeat_times: How many fractals are loaded, 1 to 255.
+        src_stride: From one fractal to the next in the source, in fractals.
+        dst_gap: Fractals between two loaded ones in the destination.
+        if_transpose: Whether each fractal is transposed; for 16-bit types.
     """
 
     start_index: int = 0
@@ -33,10 +37,14 @@ class LoadData2DParams(NamedTuple):
 class LoadData2dTransposeParams(NamedTuple):
     """Squares to load and transpose (Ascend C: LoadData2dTransposeParams).
 
-    *repeat_times* squares (1 to 255), from number *start_index* of the source on, *src_stride* squares apart. A square
-    is one fractal of a 16-bit type, two fractals of float side by side, or two of int8 one below the other. In the
-    destination *dst_gap* fractals lie between the first fractals of two squares, and *dst_frac_gap* between the two
-    fractals of a square.
+    A square is one fractal of a 16-bit type, two fractals of float side by side, or two of int8 one below the other.
+
+    Attributes:
+        start_index: The number of the first square in the source.
+        repeat_times: How many squares are loaded, 1 to 255.
+        src_stride: From one square to the next in the source, in squares.
+        dst_gap: Fractals between the first fractals of two squares in the destination.
+        dst_frac_gap: Fractals between the two fractals of a square in the destination.
     """
 
     start_index: int = 0

@@ -1,4 +1,4 @@
-"""The cube: Mmad multiplies fractals in L0A and L0B into L0C. `cube_loads` fills L0A and L0B, `fixpipe` empties L0C.
+"""The cube: Mmad multiplies fractals in L0A and L0B into L0C. `loads` fills L0A and L0B, `fixpipe` empties L0C.
 
 A fractal is 512 bytes: 16 rows of 32 bytes, of k0 elements each (half and bfloat16 16, float 8, int8 32). Each memory
 holds its fractals in an order of its own:
@@ -35,10 +35,15 @@ Array = npt.NDArray[Any]
 
 
 class MmadParams(NamedTuple):
-    """Parameters of Mmad: an *m* x *k* matrix times a *k* x *n* one, each size 1 to 4095 (Ascend C: MmadParams).
+    """Parameters of Mmad (Ascend C: MmadParams).
 
-    With *cmatrix_init_val* the product replaces the contents of L0C, without it is added to them. With *unit_flag* 2 or
-    3 it waits for Fixpipe block by block, and with 3 Fixpipe waits for it (`unit_flags`).
+    Attributes:
+        m: Rows of the left factor, 1 to 4095.
+        n: Columns of the right factor, 1 to 4095.
+        k: Columns of the left factor and rows of the right one, 1 to 4095.
+        cmatrix_init_val: Whether the product replaces the contents of L0C; otherwise it is added to them.
+        unit_flag: 0: off. 2 or 3: Mmad waits for Fixpipe block by block; with 3, Fixpipe also waits for this Mmad (see
+            `unit_flags`).
     """
 
     m: int
@@ -62,7 +67,7 @@ class Plan(NamedTuple):
 
 
 class CubeUnit:
-    """The plans of a cube core, by their operands and parameters (see `vector_unit`), and its state beside memories."""
+    """The plans of a cube core, by their operands and parameters (see `vector.unit`), its unit flags and factors."""
 
     __slots__ = ("core", "plans", "quant_pre", "unit_flags")
 

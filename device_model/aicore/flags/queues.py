@@ -198,8 +198,8 @@ class TQueBind:
         tensor = buffer.tensors.get(dtype)
         if tensor is None:
             assert self._memory is not None
-            known = dtype_of(dtype)
-            tensor = place(self.source, self._memory, buffer.address, known, self._length)
+            resolved = dtype_of(dtype)
+            tensor = place(self.source, self._memory, buffer.address, resolved, self._length)
             buffer.tensors[dtype] = tensor
         return tensor
 
@@ -258,9 +258,9 @@ class TQueBind:
             release_event(core, event, buffer.enque_id)
         buffer.state = State.DEQUE
         if dtype is not None and tensor.dtype is not dtype:
-            known = dtype_of(dtype)
-            if tensor.dtype != known:
-                tensor = tensor.ReinterpretCast(known)
+            resolved = dtype_of(dtype)
+            if tensor.dtype != resolved:
+                tensor = tensor.ReinterpretCast(resolved)
         return tensor
 
     def FreeTensor(self, tensor: LocalTensor) -> None:
@@ -364,8 +364,8 @@ class TBuf:
 
     def Get(self, dtype: npt.DTypeLike, size: int | None = None) -> LocalTensor:
         """Return the buffer, or its first *size* elements, as a tensor of *dtype* (Ascend C: Get)."""
-        known = dtype_of(dtype)
-        return self.GetWithOffset(self._length // known.itemsize if size is None else size, 0, known)
+        resolved = dtype_of(dtype)
+        return self.GetWithOffset(self._length // resolved.itemsize if size is None else size, 0, resolved)
 
     def GetWithOffset(self, size: int, offset: int, dtype: npt.DTypeLike) -> LocalTensor:
         """Return *size* elements of *dtype* from byte *offset* of the buffer on (Ascend C: GetWithOffset)."""
@@ -375,11 +375,11 @@ class TBuf:
         if tensor is None:
             if self._memory is None:
                 raise KernelError(f"{self!r} has no memory", "give it some with TPipe.InitBuffer()")
-            known = dtype_of(dtype)
-            nbytes = size * known.itemsize
+            resolved = dtype_of(dtype)
+            nbytes = size * resolved.itemsize
             if not 0 <= offset <= offset + nbytes <= self._length:
-                raise KernelError(f"{size} x {known} at byte {offset} do not fit in {self!r}", "make it larger")
-            tensor = place(self.position, self._memory, self._address + offset, known, nbytes)
+                raise KernelError(f"{size} x {resolved} at byte {offset} do not fit in {self!r}", "make it larger")
+            tensor = place(self.position, self._memory, self._address + offset, resolved, nbytes)
             self._tensors[key] = tensor
         return tensor
 

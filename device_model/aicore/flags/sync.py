@@ -163,11 +163,11 @@ def ReleaseEventID(event: HardEvent, event_id: int) -> None:
     release_event(core, event, event_id)
 
 
-# The same for callers in this package, which know their core.
+# The same functions for callers in this package, which know their core.
 
 
 def set_flag(core: Core, event: HardEvent, event_id: int) -> None:
-    """SetFlag on *core*."""
+    """Set a flag on *core*, as SetFlag does."""
     if event not in core.events or not 0 <= event_id < EVENT_IDS:
         _slot(core, event, event_id)  # raises the error
     slot = event * EVENT_IDS + event_id
@@ -193,7 +193,7 @@ def set_flag(core: Core, event: HardEvent, event_id: int) -> None:
 
 
 def wait_flag(core: Core, event: HardEvent, event_id: int) -> None:
-    """WaitFlag on *core*."""
+    """Wait for a flag on *core*, as WaitFlag without a time limit does."""
     if event not in core.events or not 0 <= event_id < EVENT_IDS:
         _slot(core, event, event_id)  # raises the error
     slot = event * EVENT_IDS + event_id
@@ -218,7 +218,7 @@ def wait_flag(core: Core, event: HardEvent, event_id: int) -> None:
 
 
 def barrier_all(core: Core) -> None:
-    """PipeBarrier<ALL> on *core*."""
+    """Stop all issue on *core* until its pipes have finished, as PipeBarrier(Pipe.ALL) does."""
     core.note(Pipe.S, Kind.BARRIER_ALL, "PipeBarrier<ALL>")
     settle(core)
     for pipe in PIPES:
@@ -226,14 +226,14 @@ def barrier_all(core: Core) -> None:
 
 
 def alloc_event(core: Core, event: HardEvent) -> int:
-    """AllocEventID on *core*."""
+    """Reserve an event id on *core*, as AllocEventID does."""
     event_id = _free_id(core, event)
     core.allocated[event] |= 1 << event_id
     return event_id
 
 
 def release_event(core: Core, event: HardEvent, event_id: int) -> None:
-    """ReleaseEventID on *core*."""
+    """Give back an event id on *core*, as ReleaseEventID does."""
     core.allocated[event] &= ~(1 << event_id)
 
 

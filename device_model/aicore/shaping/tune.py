@@ -1,4 +1,4 @@
-"""A tuner: simulates a kernel with each choice of tile sizes, depths and the like, and finds the fastest."""
+"""A tuner: runs a kernel with each choice of its parameters, such as tile sizes and depths, and compares the times."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -20,9 +20,13 @@ Check = Callable[..., object]
 
 @dataclass(frozen=True)
 class Trial:
-    """One choice, with the time of its launch in us, or the reason why it does not count.
+    """One choice of parameters, and the time of its launch.
 
-    *busy_us* says how long each kind of pipe was busy, in the mean of the cores.
+    Attributes:
+        choice: The value of each parameter.
+        us: The time of the launch in us; None if the choice does not count.
+        busy_us: How long each kind of pipe was busy, in us, as a mean over the cores.
+        failure: Why the choice does not count; empty if it does.
     """
 
     choice: Mapping[str, Any]
@@ -37,18 +41,22 @@ class Trial:
 
 @dataclass(frozen=True)
 class Tuning:
-    """The result of `tune`: a row for each choice, in the order of the choices. str() is a table."""
+    """The result of `tune`; str() is a table.
+
+    Attributes:
+        rows: A row for each choice, in the order of the choices.
+    """
 
     rows: tuple[Trial, ...]
 
     @property
     def best(self) -> Trial:
-        """The fastest row, the first of equal ones; ValueError if no row counts."""
+        """The fastest row that counts, the first of equal ones. Raises ValueError if no row counts."""
         return min(self._counting(), key=lambda row: row.us or 0.0)
 
     @property
     def worst(self) -> Trial:
-        """The slowest row that counts; ValueError if no row counts."""
+        """The slowest row that counts. Raises ValueError if no row counts."""
         return max(self._counting(), key=lambda row: row.us or 0.0)
 
     def _counting(self) -> list[Trial]:
@@ -71,7 +79,7 @@ class Tuning:
             shares = [f"{100 * row.busy_us.get(name, 0.0) / whole:.0f} %" for name in pipes]
             table.append([*cells, f"{row.us:.2f}", *shares, "best" if row is best else ""])
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        widths[-1] = 0  # words, which begin at the left
+        widths[-1] = 0  # the last column is text, and aligned to the left
         lines = [[cell.rjust(width) for cell, width in zip(cells, widths, strict=True)] for cells in table]
         return "\n".join("  ".join(line).rstrip() for line in lines)
 
@@ -88,13 +96,30 @@ def tune(
     check: Check | None = None,
     executor: Executor | None = None,
 ) -> Tuning:
-    """Run *kernel* with every combination of *choices*, on cores of *spec*, and compare the times.
+    """Run a kernel with every combination of *choices*, and compare the times.
 
-    *choices* maps names of parameters of the kernel to the values to try; `block_dim` among them stands for the number
-    of blocks. *args* are the other arguments, in their order; each run has a copy of the arrays. A run that raises, has
-    findings, or whose arrays *check*, called with all of *args* afterwards, finds wrong, does not count; its row says
-    why. On an *executor* runs are made side by side, with the same result; one of processes needs a kernel, arguments
-    and a check that can be pickled.
+    A run does not count if the kernel raises an error, if there are findings, or if *check* returns False. Its row says
+    why.
+
+    Args:
+        kernel: The kernel: a function, or the result of `asc.kernel`.
+        block_dim: The number of blocks.
+        args: The arguments that are not in *choices*, in their order. Each run gets copies of the arrays.
+        choices: The values to try for each parameter of the kernel; the name `block_dim` stands for the number of
+            blocks.
+        spec: The cores of the card.
+        kind: The cores that a block has.
+        hazards: Whether to check that accesses to the same bytes are ordered.
+        check: Called with *args* after each run; it returns whether their contents are right.
+        executor: Where to run; by default in the caller. The result is the same. An executor with processes needs a
+            kernel, arguments and a check that can be pickled.
+
+    Returns:
+        A row for each combination.
+
+    Raises:
+        TypeError: *choices* names a parameter that the kernel does not have, or *args* has the wrong length.
+        ValueError: There is nothing to try for a parameter.
     """
     parameters = inspect.signature(_function(kernel)).parameters
     names = [name for name in parameters if name not in choices]
@@ -112,7 +137,7 @@ def tune(
 
 @dataclass(frozen=True)
 class _Job:
-    """The inputs that all rows share; a call with a choice makes its row, in this process or another one."""
+    """The inputs that all rows share. Call it with a choice, in this or another process, to make its row."""
 
     kernel: Kernel
     block_dim: int
@@ -123,7 +148,7 @@ class _Job:
     check: Check | None
 
     def __call__(self, choice: Mapping[str, Any]) -> Trial:
-        """Run it. What the kernel raises is the row's failure: tiles too large for the UB are what tuning finds out."""
+        """Run the kernel with *choice*. An error of the kernel makes the row a failure: tiles may be too large."""
         given = {name: each.copy() if isinstance(each, np.ndarray) else each for name, each in self.given.items()}
         function, values = _function(self.kernel), {**given, **choice}
         args = [values[name] for name in inspect.signature(function).parameters]
@@ -142,6 +167,6 @@ class _Job:
 
 
 def _function(kernel: Kernel) -> Kernel:
-    """The function under what `asc.kernel` makes of it, which is not called but launched."""
+    """Return the plain function of a kernel, which can be called; the result of `asc.kernel` can only be launched."""
     function: Kernel = inspect.unwrap(kernel, stop=inspect.isfunction)
     return function

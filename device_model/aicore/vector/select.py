@@ -87,7 +87,22 @@ def Compares(
     repeat_time: int | None = None,
     repeat_params: UnaryRepeatParams = UNARY,
 ) -> None:
-    """Compare a tensor with the scalar *src1* (Ascend C: Compares, CompareScalar); the rest is as for Compare."""
+    """Compare a tensor with a scalar; dst gets a bit for each result (Ascend C: Compares, CompareScalar).
+
+    Runs on the vector pipe.
+
+    Args:
+        dst: int8 or uint8 in UB. The bits of repeats are adjacent; strides of dst have no effect.
+        src0: The left operand: half or float32, and int32 for CMPMODE.EQ.
+        src1: The right operand, a number of the type of src0.
+        cmp_mode: The comparison.
+        count: The number of elements, in whole repeats of 256 bytes; or, with *repeat_time*, a mask of all lanes.
+        repeat_time: The number of repeats, 0 to 255.
+        repeat_params: Strides of src0, in blocks of 32 bytes.
+
+    Raises:
+        KernelError: A type, count or mask is impossible, or a tensor is too small.
+    """
     strides = ((repeat_params.src_blk_stride, repeat_params.src_rep_stride),)
     _compare("Compares", dst, (src0,), cmp_mode, count, repeat_time, strides, src1)
 

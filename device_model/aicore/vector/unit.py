@@ -228,7 +228,7 @@ def lanes_of(*tensors: LocalTensor) -> int:
 
 
 def cost(core: Core, name: str, reads: tuple[Operand, ...], write: Operand, *, whole: bool = True) -> Cost:
-    """Startup and steady cycles of *name*; *whole*: its repeats are full, as counted by count or mask."""
+    """Return the cost of instruction *name*; *whole* says whether all lanes of its repeats are used."""
     spec = core.spec
     startup, slope = spec.vector.get(name, spec.vector["default"])
     steady, conflict = steady_cycles(float(slope), float(spec.read_write_conflict), reads, write)
@@ -236,6 +236,6 @@ def cost(core: Core, name: str, reads: tuple[Operand, ...], write: Operand, *, w
 
 
 def plain_cost(core: Core, name: str, repeats: int, *, whole: bool = True) -> Cost:
-    """Startup and steady cycles of *repeats* repeats, bank conflicts aside; *whole* as for `cost`."""
+    """Return the cost of *repeats* repeats without bank conflicts; *whole* is as for `cost`."""
     startup, slope = core.spec.vector.get(name, core.spec.vector["default"])
     return Cost(round(startup), round(slope * repeats) + (0 if whole else round(core.spec.partial_repeat)))
