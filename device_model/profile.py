@@ -1,12 +1,18 @@
-"""Device profiles: all numbers of a card, each with where it comes from.
+"""Device profiles: all numbers of a card, each with its source.
 
-A profile is a TOML file. Every value is a table `{ value = ..., source = "..." }`; a source begins with "measured",
-"documented" or "assumed". `load("h200")` reads one of those that come with the package, `load("my/card.toml")` one of
-your own. What is missing, unknown, of the wrong type or out of range is refused with the name of the file and the
-field.
+A profile is a TOML file. Every number is a table with a source, which begins with "measured", "documented" or
+"assumed", so a reader knows how far to trust it:
 
-Times are nanoseconds, sizes are bytes. A `Curve` gives the time of a transfer by its size, linear between the given
-points.
+    [latency]
+    copy_gap = { value = 600, source = "measured: fitted on timelines" }
+
+`load("h200")` reads a profile that comes with the package, `load("my/card.toml")` a file. A field that is missing,
+unknown, of the wrong type or out of range is refused with the name of the file and of the field.
+
+Times are in nanoseconds, sizes in bytes. A `Curve` gives the time of a transfer by its size. It is linear between the
+given points, because a transfer has a fixed cost and a cost per byte, and a few of each over all sizes.
+
+The dataclasses below are the format: a new number is a new field here, and a line in each file of profiles/.
 """
 
 import tomllib
@@ -27,17 +33,18 @@ from device_model.rules import RULES
 
 _SOURCES = ("measured", "documented", "assumed")
 _FOLDER = Path(__file__).with_name("profiles")
-_MEMO = 4096  # sizes that a curve remembers
+_MEMO = 4096  # sizes whose times a curve remembers
 
 
 class ProfileError(ValueError):
-    """A profile that cannot be used, with the file and the field."""
+    """A profile that cannot be used; the message names the file and the field."""
 
 
 class Curve(dict[int, Nanoseconds]):
-    """Time by size, `curve[nbytes]`: straight lines between points `(bytes, ns)`, the last one continued.
+    """The time of a transfer by its size, `curve[nbytes]`: straight lines between points `(bytes, ns)`.
 
-    It remembers the sizes it was asked for.
+    Beyond the last point the last line goes on. It is a dict of the times asked for so far, because a program copies
+    the same few sizes again and again, and a dict answers without a call of Python code.
     """
 
     __slots__ = ("points",)
@@ -60,7 +67,7 @@ class Curve(dict[int, Nanoseconds]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Curve) and self.points == other.points
 
-    def __ne__(self, other: object) -> bool:  # a dict has one of its own
+    def __ne__(self, other: object) -> bool:  # dict has an __ne__ of its own
         return not self == other
 
     def __missing__(self, nbytes: int) -> Nanoseconds:
@@ -75,10 +82,13 @@ class Curve(dict[int, Nanoseconds]):
 
 @dataclass(frozen=True)
 class HostCosts:
-    """What each call costs the host, in nanoseconds, when it does not have to wait; Malloc and Free by their size."""
+    """How long each call takes the host when it does not have to wait, in nanoseconds.
+
+    Malloc, Free and the trimming of a pool depend on the number of bytes.
+    """
 
     launch: int  # LaunchKernel
-    launch_first: int  # more, for the first launch of a simulation
+    launch_first: int  # in addition, for the first launch of a simulation
     copy: int  # MemcpyAsync between pinned host memory and the device
     copy_on_device: int  # MemcpyAsync inside the device
     fill: int  # MemsetAsync
@@ -87,17 +97,17 @@ class HostCosts:
     query: int  # StreamQuery, QueryEventStatus
     sync: int  # a synchronisation that finds nothing to wait for
     wake: int  # from a completion to the return of the call that waited for it
-    wake_asleep: int  # more, where that call let its thread sleep: for a blocking event
+    wake_asleep: int  # in addition, if the thread slept during the wait: for a blocking event
     host_function: int  # LaunchHostFunc
     malloc: Curve
-    free: Curve  # after the wait
-    malloc_host: int  # per MiB, as free_host and register
-    free_host: int
-    register: int
+    free: Curve  # after it has waited for the device
+    malloc_host: int  # per MiB
+    free_host: int  # per MiB
+    register: int  # per MiB
     unregister: int
     malloc_async: int
-    pool_growth: int  # more, when the pool has to grow for it
-    pool_trim: Curve  # more, when the pool gives so much back to the device
+    pool_growth: int  # in addition, if the pool has to grow for it
+    pool_trim: Curve  # in addition, if the pool gives so many bytes back to the device
     free_async: int
     create_stream: int
     destroy_stream: int
@@ -111,17 +121,17 @@ class HostCosts:
 
 @dataclass(frozen=True)
 class Latencies:
-    """Nanoseconds from one thing to the next on the device."""
+    """How long the device takes from one event to the next, in nanoseconds."""
 
     submit_kernel: int  # from the return of the call to the earliest start
     submit_copy: int
     kernel_same_stream: int  # from the end of a kernel to the start of the next
-    kernel_other_stream: int  # the same, through an event or the default stream
-    engines: int  # from one engine to another
+    kernel_other_stream: int  # the same across streams, through an event or the default stream
+    engines: int  # from the end of work on one engine to the start of work on another that waited for it
     copy_gap: int  # between two copies of one engine
-    block: int  # what a block takes beyond its own work
+    block: int  # how long each block takes beyond its own work
     kernel_drain: int  # from the end of the last block to the end of the kernel
-    copy_on_device_tail: int  # a copy inside the device lets the next one start this long before its end
+    copy_on_device_tail: int  # a copy inside the device lets the next operation start this long before its end
     host_function_start: int  # from the end of the work before it
     host_function_end: int  # to the start of the work behind it
     host_function_pause: int  # between two of them
@@ -129,29 +139,29 @@ class Latencies:
 
 @dataclass(frozen=True)
 class Cores:
-    """The AI cores (SMs) and what they reach together."""
+    """The AI cores (SMs), and what all of them together can do."""
 
     count: Count
     resident_kernels: Count
-    flops: Count  # per second, all cores, single precision
-    bytes_per_second: Count  # of device memory
+    flops: Count  # per second, in single precision
+    bytes_per_second: Count  # from and to device memory
 
 
 @dataclass(frozen=True)
 class Queues:
-    """Hardware queues: how many per kind, and how many operations each holds that have not started."""
+    """Hardware queues: how many there are, and how many operations each holds that have not started."""
 
     compute: Few
-    copy: Few  # of each direction
+    copy: Few  # for each direction
     depth: Count
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How many of what there can be at once on one device."""
+    """How many objects of each kind a device can have at a time."""
 
-    streams: Count  # besides the default ones
-    events: Count  # ids; which events hold one is a matter of the rules
+    streams: Count  # besides the default streams
+    events: Count  # event ids; the rules say which events hold one
     notifies: Count
 
 
@@ -170,33 +180,40 @@ class Copies:
     h2d: Curve
     d2h: Curve
     d2d: Curve
-    peer: Curve  # to another device, where one of the two has access to the other
-    peer_staged: Curve  # the same without access, through the host
-    peer_staged_call: Curve  # what such a copy costs the host
+    peer: Curve  # to another device, if one of the two has access to the other
+    peer_staged: Curve  # to another device without access, through the host
+    peer_staged_call: Curve  # how long the call of such a copy takes the host
     fill: Curve
     fill_pinned: Curve
     duplex_bytes: int  # from this size on, copies in both directions slow each other
-    duplex_h2d_permille: int  # how much longer a copy takes while the other direction runs
-    duplex_d2h_permille: int
-    pageable_small_bytes: int  # copies to the device up to this size go through the ring
-    pageable_small: Curve  # what such a copy costs the host
-    ring_bytes: int  # outstanding small copies, beyond which the host waits
-    ring_overhead: int  # what each takes in the ring beyond its bytes
-    stage_chunk: Count  # larger ones are staged in chunks of this size
-    stage_buffers: Few  # into so many buffers
-    stage_fixed: int
-    stage: Curve  # what staging costs the host in all, by the size of the copy
-    unstage_fixed: int  # per chunk, on the way back
-    unstage: Curve  # what copying one chunk out costs the host, by its size
+    duplex_h2d_permille: int  # how much longer a copy to the device takes while one from it runs
+    duplex_d2h_permille: int  # the same for a copy from the device
+    pageable_small_bytes: int  # pageable copies to the device up to this size go through a ring
+    pageable_small: Curve  # how long such a copy takes the host
+    ring_bytes: int  # the size of the ring: the host waits if there is no room for one more copy
+    ring_overhead: int  # bytes that each copy takes in the ring beyond its own
+    stage_chunk: Count  # larger copies are staged in chunks of this size
+    stage_buffers: Few  # the number of buffers that the chunks take turns in
+    stage_fixed: int  # how long staging takes the host, whatever the size
+    stage: Curve  # in addition, by the size of the copy
+    unstage_fixed: int  # how long the way back takes the host for each chunk, whatever its size
+    unstage: Curve  # in addition, by the size of the chunk
     host_to_host: Curve
 
 
 @dataclass(frozen=True)
 class DeviceProfile:
-    """One card: `name`, what it is, which rules it obeys, how many of it there are, and its numbers. `aicore` describes
-    the AI cores, where core kernels can run.
+    """One card and its numbers.
 
-    `sources` says for each value, by its dotted name, where it comes from.
+    Attributes:
+        name: Its name, for reports.
+        description: What it is, in a line.
+        rules: The name of the rules that it follows.
+        devices: How many there are.
+        aicore: Its AI cores, None if core kernels cannot run on it.
+        sources: For each value, by its dotted name, where it comes from.
+
+    The other attributes are the tables of the file.
     """
 
     name: str
@@ -215,12 +232,19 @@ class DeviceProfile:
 
 
 def names() -> list[str]:
-    """The profiles that come with the package."""
+    """Return the names of the profiles that come with the package."""
     return sorted(file.stem for file in _FOLDER.glob("*.toml"))
 
 
 def load(device: "str | Path | DeviceProfile") -> DeviceProfile:
-    """The profile called *device*, or the one in the TOML file of that path."""
+    """Return a profile.
+
+    Args:
+        device: The name of a profile of the package, the path of a TOML file, or a profile, which is returned as it is.
+
+    Raises:
+        ProfileError: There is no such profile or file, or its content cannot be used.
+    """
     if isinstance(device, DeviceProfile):
         return device
     if isinstance(device, str) and not device.endswith(".toml"):
@@ -231,7 +255,7 @@ def load(device: "str | Path | DeviceProfile") -> DeviceProfile:
     except OSError as error:
         raise ProfileError(f"cannot read the profile {file}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise ProfileError(f"{file} is no UTF-8 text: {error.reason} at byte {error.start}") from error
+        raise ProfileError(f"{file} is not UTF-8 text: {error.reason} at byte {error.start}") from error
     return parse(text, file)
 
 
@@ -246,12 +270,12 @@ def _shipped(name: str) -> DeviceProfile:
 
 
 def parse(text: str, file: str) -> DeviceProfile:
-    """The profile written in *text*; *file* is for messages."""
+    """Return the profile in *text*; *file* is its name for messages."""
     try:
         document = tomllib.loads(text)
     except RecursionError as error:
         raise ProfileError(f"{file} is nested too deeply: no value of a profile is a list of lists of lists") from error
-    except ValueError as error:  # TOMLDecodeError is one; so is what Python says of a number of 5,000 digits
+    except ValueError as error:  # a TOMLDecodeError, or Python's error for a number of 5,000 digits
         raise ProfileError(f"{file} is not TOML: {printable(str(error))}") from error
     sources: dict[str, str] = {}
     profile: DeviceProfile = _read(DeviceProfile, document, file, "", sources)
@@ -329,8 +353,8 @@ def _range(least: int, most: int) -> str:
 
 
 def _shown(value: object) -> str:
-    """*value* in some 60 characters."""
-    if isinstance(value, int) and abs(value) > MOST:  # Python does not write those of thousands of digits
+    """Return *value* for a message, in at most 60 characters."""
+    if isinstance(value, int) and abs(value) > MOST:  # Python refuses to write thousands of digits
         return f"a number of {value.bit_length()} bits"
     text = printable(repr(value))
     return text if len(text) <= 60 else f"{text[:57]}..."

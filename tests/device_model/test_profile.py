@@ -269,7 +269,7 @@ def test_numbers_that_python_cannot_read_or_write_are_refused(tmp_path, monkeypa
 
 def test_bytes_that_are_no_utf8_are_refused(tmp_path, monkeypatch):
     message = refused(tmp_path, monkeypatch, TINY.encode().replace(b"tiny", b"\xfftiny", 1))
-    assert message.startswith("my.toml is no UTF-8 text: invalid start byte at byte ")
+    assert message.startswith("my.toml is not UTF-8 text: invalid start byte at byte ")
 
 
 def test_nesting_of_100_000_is_refused(tmp_path, monkeypatch):
