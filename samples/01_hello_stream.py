@@ -1,7 +1,7 @@
-"""Shows: a stream, a kernel, pinned memory, and the timeline of it all.
+"""Shows: a stream, a kernel, pinned memory, and their timeline.
 
-Scenario: a vector goes to the device, is doubled there, and comes back. The host queues all three in one stream, in
-which they run one after another, and waits once. The numbers are computed for real; the times are those of the device.
+Scenario: a vector is copied to the device, doubled there, and copied back. The host queues all three in one stream,
+where they run one after another, and waits once. The numbers are really computed; the times are the device's.
 """
 
 import asyncio

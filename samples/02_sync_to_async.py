@@ -1,8 +1,8 @@
-"""Shows: how a synchronous program becomes an asynchronous one, in four steps, and what each of them gains.
+"""Shows: how a synchronous program becomes an asynchronous one, in four steps, and what each step gains.
 
-Scenario: four chunks go to the device, through a kernel, and back. Step 1 waits in every copy. Step 2 queues a chunk at
-a time and waits for it, as a port does that trusts nothing. Step 3 waits once, at the end: the host is free early, and
-the device need not wait for it. Step 4 gives each chunk a stream, and the engines work side by side.
+Scenario: four chunks are copied to the device, go through a kernel, and are copied back. Step 1 waits in every copy.
+Step 2 queues a whole chunk and then waits for it, as a cautious port does. Step 3 waits once, at the end: the host is
+free early, and the device never waits for it. Step 4 gives each chunk a stream, so the engines work side by side.
 """
 
 import asyncio

@@ -1,8 +1,9 @@
-"""Shows: events, which mark a place in a stream: to take times, to wait for, and to let one stream wait for another.
+"""Shows: events, which mark a place in a stream: to measure time, to wait for, and to let one stream wait for another.
 
-Scenario: one stream produces a value between other work, another stream consumes it. The host's clock around the launch
-measures the call; two events around it measure the kernel. The host then waits for the second event, and goes on while
-what is queued behind it still runs. The consumer, too, starts at the event, and not at the end of the other stream.
+Scenario: one stream produces a value between other work, and another stream consumes it. The host's clock around the
+launch measures the call; two events around it measure the kernel. The host then waits for the second event, and
+continues while later work of that stream still runs. The consumer also starts at the event, not at the end of the other
+stream.
 """
 
 import asyncio
@@ -47,8 +48,8 @@ async def main():
 
         await acl_py.SynchronizeEvent(produced)
         print(f"the launch of produce took the host  {(after - before) / 1000:5.1f} us")
-        print(f"and between the two events there are {await acl_py.EventElapsedTime(start, produced) * 1000:5.1f} us")
-        print("its stream, when the host has waited for it:", (await acl_py.StreamQuery(producer)).value)
+        print(f"the time between the two events is  {await acl_py.EventElapsedTime(start, produced) * 1000:5.1f} us")
+        print("its stream after the wait for the second event:", (await acl_py.StreamQuery(producer)).value)
 
         await acl_py.SynchronizeDevice()
         result = np.empty(1 << 10, np.uint8)

@@ -1,9 +1,9 @@
-"""Shows: what MemcpyAsync does depends on the memory it is given.
+"""Shows: MemcpyAsync depends on the kind of memory that it is given.
 
-Scenario: the host queues the same copy twice behind a busy stream, once from pinned memory and once from a NumPy
-array, which is pageable. The copy engine reads pinned memory itself, when the stream comes to it: the call returns at
-once, and the host must leave the buffer alone until then. Pageable memory the host has to stage through small buffers,
-and it waits while they are full: the call returns late, but the array may be changed right away.
+Scenario: the host queues the same copy twice behind a busy stream: from pinned memory, and from a NumPy array, which is
+pageable. The copy engine reads pinned memory itself when the stream reaches the copy. So the call returns at once, and
+the host must not change the buffer until the copy is done. The host has to stage pageable memory through small buffers,
+and waits while they are full. So the call returns late, but the array may be changed right away.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ def busy():
 
 
 async def copy_behind_a_kernel(sim, source, numbers):
-    """Copy *source* behind a long kernel, overwrite it as soon as the call returns, and see what arrived."""
+    """Copy *source* behind a long kernel, overwrite it as soon as the call returns, and print what arrived."""
     stream = await acl_py.CreateStream()
     device = await acl_py.Malloc(NBYTES)
     arrived = await acl_py.MallocHost(NBYTES)

@@ -1,8 +1,8 @@
-"""Shows: the default stream under CUDA's rules is a barrier.
+"""Shows: under CUDA's rules, the default stream is a barrier.
 
-Scenario: two kernels in streams of their own, and between them a small one that somebody forgot to give a stream, as a
-library might. It goes to the default stream, `None`, which waits for all earlier work of the other streams, and they
-wait for it: what could run side by side runs one after another. The mending is to name a stream.
+Scenario: two kernels run in streams of their own. Between them, a library launches a small kernel without a stream. It
+goes to the default stream, `None`, which waits for all earlier work of the other streams; and they wait for it. So
+kernels that could run side by side run one after another. The remedy is to give the small kernel a stream.
 """
 
 import asyncio

@@ -1,9 +1,9 @@
-"""Shows: two ways round the barrier of the default stream, and what each of them costs.
+"""Shows: two ways around the barrier of the default stream, and their costs.
 
-Scenario: `fill` works in the default stream, then `look` reads what it wrote, in a stream of its own. A blocking stream
-waits for the default stream, so `look` finds the ones. A non-blocking stream does not wait: both run side by side and
-`look` comes too early, unless an event says otherwise. Under the rules `cuda_per_thread` the default stream is a stream
-like any other: again nobody waits, though all streams are blocking.
+Scenario: `fill` runs in the default stream; then `look` reads the result in another stream. A blocking stream waits for
+the default stream, so `look` finds the ones. A non-blocking stream does not wait: both kernels run side by side, and
+`look` reads too early unless an event orders them. Under the rules `cuda_per_thread` the default stream is an ordinary
+stream. Then `look` does not wait either, although all streams are blocking.
 """
 
 import asyncio

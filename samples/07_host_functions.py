@@ -1,8 +1,9 @@
 """Shows: Python functions that take their turn in a stream.
 
-Scenario: two streams each compute a batch and copy it home, and a host function behind the copy reads it: the numbers
-are there, though the main program never waited for them. A function holds back its own stream only: the kernel and the
-copy of the second batch go on. But the functions of all streams share one thread, and run one after another.
+Scenario: two streams each compute a batch and copy it to the host, and a host function behind the copy reads it. The
+function finds the numbers, although the main program never waited for them. A host function holds back only its own
+stream: the kernel and the copy of the second batch continue. But the functions of all streams share one thread and run
+one after another.
 """
 
 import asyncio

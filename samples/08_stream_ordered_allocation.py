@@ -1,10 +1,10 @@
 """Shows: memory that is allocated and freed in the order of a stream.
 
-Scenario: each of four steps needs a temporary buffer. With Malloc and Free the host has to wait in every Free until the
-device is idle, and the device then waits for the host. MallocAsync and FreeAsync are in the order of the stream, as if
-they were queued there: the host runs ahead, and all steps get the same block from the pool, one after another. The
-first MallocAsync is dear, since the pool has to grow for it; that is why the first step begins late. From the second on
-the block is there.
+Scenario: each of four steps needs a temporary buffer. With Malloc and Free, the host waits in every Free until the
+device is idle, and the device then waits for the host. MallocAsync and FreeAsync take their place in the order of the
+stream. So the host runs ahead, and all steps get the same block from the pool, one after another. The first MallocAsync
+is expensive because the pool has to grow, so the first step starts late. From the second step on, the block is in the
+pool.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
 """Shows: the two kinds of error, when they are found, and what their messages say.
 
-Scenario: a copy in the wrong direction is the caller's mistake: it raises at once and changes nothing. A kernel that
-fails was queued long before: its launch succeeds, a later call finds the failure, and says which line had queued it.
-This error is sticky: from then on every call that touches the context fails, until ResetDevice makes a new one.
+Scenario: a copy in the wrong direction is the caller's mistake: the call raises at once and changes nothing. A kernel
+that fails was queued earlier: its launch succeeds, and a later call finds the failure and names the line that queued
+it. This error is sticky: later calls that touch the context fail, until ResetDevice makes a new one.
 """
 
 import asyncio

@@ -1,9 +1,9 @@
-"""Shows: a program that can never go on is an error with a report, at once, instead of a silence.
+"""Shows: a program that can never continue gets an error with a report at once, instead of a hang.
 
-Scenario: a worker computes, and a publisher sends the result over the network. It holds simulated time still meanwhile,
-so that the real delay of the network does not count, but begins one line too early: it waits for the worker, the worker
-waits for the device, and the device for time to pass. The report says who waits for what, queued where, and who holds
-time. With the hold around the sending only, all is well.
+Scenario: a worker computes, and a publisher sends the result over the network. The publisher stops simulated time while
+it sends, so that the real delay of the network does not count. But it begins one line too early: it waits for the
+worker, the worker waits for the device, and the device waits for time to pass. The report lists each wait, the line
+that queued the work, and the task that holds time. With the hold around the sending only, the program runs.
 """
 
 import asyncio

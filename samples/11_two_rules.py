@@ -1,10 +1,10 @@
 """Shows: the same calls under CUDA's rules and under ACL's.
 
-Scenario: a kernel fills a buffer, and the host copies the result back with the copy that waits. Under CUDA's rules that
-copy is work of the default stream, which waits for the kernel's stream: the result is there. Under ACL's it is outside
-all streams and happens at once: the host reads what the buffer held before. Then the buffer is freed while a second
-kernel is to write it: CUDA's free waits, ACL's does not, and the kernel finds its memory gone. Two calls mend the
-program for both.
+Scenario: a kernel fills a buffer, and the host copies the result back with the synchronous copy. Under CUDA's rules
+this copy is work of the default stream, which waits for the kernel's stream, so the host reads the result. Under ACL's
+rules it is outside all streams and happens at once, so the host reads the old contents. Then the host frees the buffer
+while a second kernel is going to write to it. CUDA's free waits; ACL's does not, and the kernel finds its memory gone.
+Two more calls make the program right under both.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ async def program(*, portable):
 
 async def main():
     for portable in (False, True):
-        print("\nwith a synchronisation before each of them" if portable else "as it was written")
+        print("\nwith a synchronisation before the copy and before the free" if portable else "as it was written")
         for rules in ("cuda", "acl"):
             print(f" {rules}:", end="")
             async with acl_py.simulate(device="h200", rules=rules):

@@ -1,10 +1,10 @@
-"""Shows: what the report of a deadlock says, and how to bound a wait in simulated time.
+"""Shows: the report of a deadlock, and a limit of simulated time for a wait.
 
-Scenario: under ACL's rules a producer fills a buffer and a consumer empties it, each in a stream of its own, with two
-level-flag events between them. The producer waits for `empty`, which the consumer records; the consumer waits for
-`full`, which the producer records; and nobody has said that the buffer is empty at the beginning. Each task that waits
-gets an error with the chain of waits, from line to line, until it closes. A wait with a limit says what it waited for
-in the same words, and the work goes on. With one record more before the first round, all is well.
+Scenario: under ACL's rules a producer fills a buffer and a consumer empties it, in two streams with two level-flag
+events between them. The producer waits for `empty`, which the consumer records. The consumer waits for `full`, which
+the producer records. But no call says that the buffer is empty at the beginning. Each task that waits gets an error
+with the chain of waits, line by line, until it closes. A wait with a limit describes the same chain when the limit is
+reached, and the work goes on. With one more record before the first round, the program runs.
 """
 
 import asyncio
@@ -47,15 +47,15 @@ async def main():
                 group.create_task(produce(first, empty, full), name="producer")
                 group.create_task(consume(second, empty, full), name="consumer")
         except* acl_py.DeadlockError as group:
-            print(f"{len(group.exceptions)} tasks were told; the first:\n{group.exceptions[0]}")
+            print(f"{len(group.exceptions)} tasks got an error; the first:\n{group.exceptions[0]}")
         try:
             await acl_py.SynchronizeStreamWithTimeout(second, 5)
         except acl_py.AclError as error:
             print(f"\nafter 5 ms:\n{error}")
 
-        await acl_py.RecordEvent(empty)  # in the default stream, which waits for nobody
+        await acl_py.RecordEvent(empty)  # in the default stream, which waits for no other stream
         await acl_py.SynchronizeDevice()
-        print("\nthe buffer was empty after all:")
+        print("\nwith one more record of empty:")
         for op in sim.trace.ops:
             print(f"  {op.name:5} {op.start_ns / 1000:8,.1f} to {op.end_ns / 1000:8,.1f} us")
 

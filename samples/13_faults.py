@@ -1,9 +1,9 @@
-"""Shows: fault rules: a program's worst days, tried in advance, the same on every run.
+"""Shows: fault rules: how a program behaves when calls and operations fail, the same on every run.
 
-Scenario: a job doubles numbers on the device, part by part, and has been written to cope. Without memory for two
-buffers it goes on with one; when work fails, or a part takes longer than a second, it resets the device and does that
-part again. A rule for each of these shows what the job makes of it, and what that costs. The last rule leaves one wrong
-byte, and only who compares the result will know.
+Scenario: a job doubles numbers on the device, part by part, and handles failures. If there is no memory for two
+buffers, it works with one. If work fails, or a part takes longer than a second, it resets the device and repeats that
+part. One rule for each of these cases shows how the job reacts, and how long it takes. The last rule leaves one wrong
+byte, which only a comparison of the results can find.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from acl_py import AclError, Array, Cost, InOut, Kind, MemcpyKind, faults
 PARTS, NBYTES = 6, 1 << 20
 
 DAYS = {
-    "a good day": [],
+    "no fault": [],
     "the second Malloc finds no memory": [faults.out_of_memory(nth=2)],
     "the third kernel hits an ECC error": [faults.ecc_error(op="kernel", nth=3)],
     "the fourth upload hangs": [faults.hang(op="h2d", nth=4)],
@@ -57,7 +57,7 @@ class Lanes:
 
 
 async def job(source, result):
-    """Double all parts, two at a time; start again where it failed."""
+    """Double all parts, two at a time; after a failure continue with the part that failed."""
     lanes, done = Lanes(), 0
     await lanes.open()
     while done < PARTS:
