@@ -1,7 +1,7 @@
 """Shows: asynchronous inference with a report thread: execute_async, a callback every few runs, one wait at the end.
 
-Scenario: a queue of pictures, each with datasets of its own from a pool; the callback reads the results and gives
-the datasets back.
+Scenario: a queue of pictures. Each gets datasets from a pool; the callback reads the results and puts the datasets
+back.
 """
 
 import os
@@ -91,7 +91,7 @@ class Classifier:
         check_ret("acl.rt.subscribe_report", acl.rt.subscribe_report(thread, self.stream))
         started = []
         for number, image in enumerate(images):
-            if not self.inputs.free:  # all are on their way: wait for some to come back
+            if not self.inputs.free:  # all are in use: wait until some are back
                 check_ret("acl.rt.synchronize_stream", acl.rt.synchronize_stream(self.stream))
             inputs, outputs = self.inputs.free.pop(), self.outputs.free.pop()
             data = acl.mdl.get_dataset_buffer(inputs, 0)

@@ -1,6 +1,6 @@
-"""Shows: data buffers, datasets and tensor descriptions by themselves: what is in them, and how they change.
+"""Shows: data buffers, datasets and tensor descriptions: their contents, and how to change them.
 
-Scenario: a look at the bookkeeping that all inference code does, without any inference.
+Scenario: the bookkeeping of all inference code, without an inference.
 """
 
 import acl
@@ -47,7 +47,7 @@ acl.destroy_tensor_desc(desc)
 print("bytes of an int8 and a float:", acl.data_type_size(ACL_INT8), acl.data_type_size(ACL_FLOAT))
 print("one half as 16 bits:", hex(acl.float_to_float16(0.5)), acl.float16_to_float(0x3800))
 
-# Host memory under a data buffer is host memory still.
+# A data buffer may also have host memory.
 array = np.zeros(16, np.float32)
 pointer, array = acl.util.numpy_contiguous_to_ptr(array)
 buffer = acl.create_data_buffer(pointer, array.nbytes)

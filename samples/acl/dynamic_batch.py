@@ -1,6 +1,6 @@
-"""Shows: a model with dynamic batch: its gears, the size of its buffers, the size that is set per call, real outputs.
+"""Shows: a model with dynamic batch: its gears, the sizes of its buffers, the size set by each call, and its outputs.
 
-Scenario: as many pictures as came in; the gear is the smallest that has room for them.
+Scenario: pictures arrive in different numbers; each call sets the smallest gear that has room for them.
 """
 
 import os
@@ -77,7 +77,7 @@ def main():
         classes = np.frombuffer(result, np.float32).reshape(shape["dims"])[:came].argmax(axis=1)
         print(f"{came} pictures in gear {gear}: output {shape['dims']}, classes {classes.tolist()}")
 
-    print("a gear that there is not:", acl.mdl.set_dynamic_batch_size(model, inputs, dynamic, 5) != 0)
+    print("a gear that does not exist is refused:", acl.mdl.set_dynamic_batch_size(model, inputs, dynamic, 5) != 0)
 
     for pointer, buffer in buffers:
         check(acl.rt.free(pointer), "free")

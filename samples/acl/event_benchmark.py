@@ -1,6 +1,6 @@
 """Shows: a benchmark with events: bandwidth of copies by size, pinned and pageable, and of both directions at once.
 
-Scenario: the table that one makes on a new card before anything else.
+Scenario: the first table that people print on a new card.
 """
 
 import acl
@@ -26,7 +26,7 @@ def made(pair):
 
 
 def milliseconds(stream, queue, *arguments):
-    """How long ROUNDS of what *queue* queues take, by the clock of the device."""
+    """Return the milliseconds that ROUNDS calls of *queue* take, by the clock of the device."""
     start = made(acl.rt.create_event_ex_with_flag(ACL_EVENT_SYNC | ACL_EVENT_TIME_LINE))
     end = made(acl.rt.create_event_ex_with_flag(ACL_EVENT_SYNC | ACL_EVENT_TIME_LINE))
     check(acl.rt.record_event(start, stream))

@@ -1,6 +1,6 @@
 """Shows: a binary of kernels: load it, get its functions, append arguments, a placeholder for the tiling, launch.
 
-Scenario: z = x + y by a kernel of Ascend C on 8 vector cores, then z = 3 z by one whose arguments lie on the device.
+Scenario: z = x + y by an Ascend C kernel on 8 vector cores, then z = 3 z by one whose arguments are on the device.
 """
 
 import os
@@ -35,7 +35,7 @@ def device_memory(size, data=None):
 
 
 def append(args, value):
-    """Append what lies at an address of the host: here the bytes of a number."""
+    """Append bytes at a host address: here those of a number."""
     data = value.tobytes()
     made(acl.rt.kernel_args_append(args, acl.util.bytes_to_ptr(data), len(data)), "kernel_args_append")
 
@@ -79,12 +79,14 @@ def main():
     pointer = acl.util.bytes_to_ptr(result)
     check(acl.rt.memcpy(pointer, nbytes, z_device, nbytes, ACL_MEMCPY_DEVICE_TO_HOST), "memcpy")
     z = np.frombuffer(result, np.float16)
-    print("3 * (x + y) as NumPy has it:", np.array_equal(z, 3 * (x + y)))
+    print("3 * (x + y) as in NumPy:", np.array_equal(z, 3 * (x + y)))
 
     _, ret = acl.rt.binary_get_function(binary, "mul_custom")
-    print(f"a kernel that it does not have: ret={ret}")
+    print(f"a kernel that is not in the binary: ret={ret}")
     check(acl.rt.binary_unload(binary), "binary_unload")
-    print(f"a function after its binary: ret={acl.rt.launch_kernel(scale, 1, args_device, len(arguments), stream)}")
+    print(
+        f"a function of an unloaded binary: ret={acl.rt.launch_kernel(scale, 1, args_device, len(arguments), stream)}"
+    )
     for address in (x_device, y_device, z_device, args_device):
         check(acl.rt.free(address), "free")
     check(acl.rt.destroy_stream(stream), "destroy_stream")

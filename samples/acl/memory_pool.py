@@ -1,6 +1,6 @@
-"""Shows: a pool of device memory: one malloc, blocks handed out, taken back when their event is over.
+"""Shows: a pool of device memory: one malloc, whose blocks are reused once their event has been reached.
 
-Scenario: sixteen requests through four blocks; and what get_mem_info says meanwhile.
+Scenario: sixteen requests share four blocks; get_mem_info shows the free memory.
 """
 
 from collections import deque
@@ -27,7 +27,7 @@ def free_mib():
 
 
 class Pool:
-    """Blocks of one slab; a block that is given back with an event is free when that has taken place."""
+    """Blocks of one allocation. A block that is returned with an event is free once the event has been reached."""
 
     def __init__(self, size, count):
         self.slab, ret = acl.rt.malloc(size * count, ACL_MEM_MALLOC_HUGE_FIRST)
@@ -55,7 +55,7 @@ class Pool:
             block, event = self.pending[0]
             status, ret = acl.rt.query_event_status(event)
             check(ret)
-            if status == 0:  # not yet: the other way round than query_event
+            if status == 0:  # not yet: the codes are the reverse of query_event
                 break
             check(acl.rt.destroy_event(event))
             self.pending.popleft()
@@ -93,12 +93,12 @@ for number in range(REQUESTS):
 check(acl.rt.synchronize_device())
 rows = acl.util.ptr_to_numpy(results, (REQUESTS, BLOCK), 2)
 print("all requests right:", all((rows[number] == number).all() for number in range(REQUESTS)))
-print("had to wait for a block:", pool.waits > 0)
+print("a request had to wait for a block:", pool.waits > 0)
 
 too_much, ret = acl.rt.malloc(1 << 50, ACL_MEM_MALLOC_HUGE_FIRST)
 print("too much:", too_much, ret)
 pool.release()
-print(f"free as before: {free_mib() == before}")
+print(f"free memory is as before: {free_mib() == before}")
 for stream in streams:
     check(acl.rt.destroy_stream(stream))
 check(acl.rt.free_host(host))

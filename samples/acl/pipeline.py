@@ -1,7 +1,7 @@
 """Shows: a pipeline of two buffers: copies in, work and copies out side by side, events between the streams.
 
-Scenario: a long array goes through the card in pieces, once with one stream and once with three. How long it took is
-asked of events; the result must be the same.
+Scenario: a long array goes through the card in pieces, once with one stream and once with three. Events measure the
+times; the results must be equal.
 """
 
 import acl
@@ -30,7 +30,7 @@ def event():
 
 
 def work(to, source, stream):
-    """Stands for a kernel: it moves the piece back and forth inside the card, and leaves it in *to*."""
+    """In place of a kernel: copy the piece back and forth inside the card, and leave it in *to*."""
     for _ in range(WORK):
         check(acl.rt.memcpy_async(to, PIECE, source, PIECE, ACL_MEMCPY_DEVICE_TO_DEVICE, stream))
 
@@ -43,7 +43,7 @@ def run(host, back, buffers, streams):
     for index in range(PIECES):
         slot = index % len(buffers)
         source, result = buffers[slot]
-        if index >= len(buffers):  # the slot is free when its last piece has gone
+        if index >= len(buffers):  # the slot is free once its last piece is copied out
             check(acl.rt.stream_wait_event(copy_in, gone[slot]))
         check(acl.rt.memcpy_async(source, PIECE, host + index * PIECE, PIECE, ACL_MEMCPY_HOST_TO_DEVICE, copy_in))
         check(acl.rt.record_event(arrived[slot], copy_in))

@@ -1,6 +1,6 @@
-"""Shows: pictures on the card: a JPEG is decoded, a part cut out and resized, and given to a model without a way back.
+"""Shows: pictures on the card: a JPEG is decoded, cropped, resized and given to a model, without a copy to the host.
 
-Scenario: what comes before nearly all inference. The picture has four grey quarters.
+Scenario: the preprocessing of most inference programs. The picture has four grey quarters.
 """
 
 import os
@@ -95,7 +95,7 @@ class Dvpp:
 
 
 def brightness(model, buffer):
-    """The mean of each quarter, as the model sees it."""
+    """Return the mean of each quarter, computed by the model."""
     result, ret = acl.rt.malloc(16, ACL_MEM_MALLOC_HUGE_FIRST)
     check_ret("malloc", ret)
     datasets = acl.mdl.create_dataset(), acl.mdl.create_dataset()

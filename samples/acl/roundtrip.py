@@ -1,6 +1,6 @@
-"""Shows: memory of host and device, copies in every direction, a stream. The same on a card, to the letter.
+"""Shows: memory of host and device, copies in every direction, a stream. A card prints the same.
 
-Scenario: the first thing that one runs on a new machine. Device number as an argument, 0 by default.
+Scenario: the first test on a new machine. The argument is the number of the device, by default 0.
 """
 
 import sys

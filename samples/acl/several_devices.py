@@ -1,6 +1,6 @@
-"""Shows: several devices and contexts in one thread: what set_device, create_context and set_context make current.
+"""Shows: several devices and contexts in one thread: which is current after set_device, create_context and set_context.
 
-Scenario: each card sums its part of an array; streams belong to the context that they were made in.
+Scenario: each card sums its part of an array; a stream belongs to the context in which it was made.
 """
 
 import acl
@@ -51,7 +51,7 @@ for device, context, stream, _, memory in cards:
 
 # A stream of one context while another is current.
 check(acl.rt.set_context(cards[0][1]))
-print("a stream of another context:", acl.rt.synchronize_stream(cards[-1][2]))
+print("waiting for a stream of another context:", acl.rt.synchronize_stream(cards[-1][2]))
 
 for device, context, stream, pinned, memory in cards:
     check(acl.rt.set_context(context))

@@ -1,6 +1,6 @@
-"""Shows: notifies and words of memory as signals between streams: the wait may come first, and each works once.
+"""Shows: notifies and words of memory as signals between streams: the wait may come first, and each signal works once.
 
-Scenario: two streams play ping-pong; a third lets a stream go on when a counter has come far enough.
+Scenario: two streams play ping-pong; a third lets a stream continue when a counter has reached a value.
 """
 
 import acl

@@ -109,7 +109,7 @@ def main():
 
     one, other = product, added
     ret = acl.op.execute_v2("NoSuchOperator", [one.desc], [one.buffer], [other.desc], [other.buffer], attr, stream)
-    print("an operator that there is not:", ret != 0)
+    print("an operator that does not exist is refused:", ret != 0)
     acl.op.destroy_attr(attr)
 
     for tensor in (*tensors, product, added, result, half):

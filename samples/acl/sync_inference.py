@@ -1,4 +1,4 @@
-"""Shows: synchronous inference, as the classes called Net of many projects do it: buffers by size, datasets, execute.
+"""Shows: synchronous inference, as in the Net classes of many projects: buffers by size, datasets, execute.
 
 Scenario: a classifier of small pictures, one at a time.
 """

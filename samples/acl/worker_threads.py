@@ -1,4 +1,4 @@
-"""Shows: threads: a context for several of them, one with none, an event from one thread to another.
+"""Shows: threads: a context that several share, a thread without one, and an event from one thread to another.
 
 Scenario: two workers take jobs from a queue, each with a stream in the context that they share; a third thread, made by
 acl.util, has no context until it sets one.
@@ -75,7 +75,7 @@ def main():
     for each in seen:
         print(*each)
 
-    # One thread waits in a stream for what another records later.
+    # A stream of one thread waits for an event that another thread records later.
     event, ret = acl.rt.create_event_with_flag(ACL_EVENT_SYNC)
     check(ret)
     stream, ret = acl.rt.create_stream()

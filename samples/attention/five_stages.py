@@ -1,11 +1,11 @@
-"""Shows: a pipeline of five kernels over several streams, in which each stage waits for an event of the one before.
+"""Shows: a pipeline of five kernels in several streams, in which each stage waits for an event of the previous one.
 
 Scenario: multi-head attention over the chunks of a batch, in five stages: projection to queries, keys and values;
-scores; softmax; the mixture of the values; projection of the output. Synchronous: pageable memory, one stream, and a
-host that waits for each copy. Naive: the same calls in their asynchronous form and pinned memory, but still one stream
-and one set of buffers, so no copy overlaps a kernel. Pipelined: a stream for each stage and for each direction of
-copies, and some sets of buffers. A chunk moves from stream to stream by an event, while the next is on its way in.
-All results are compared with attention in float64.
+scores; softmax; mixture of the values; projection of the output. Synchronous: pageable memory, one stream, and a host
+that waits for each copy. Naive: the same calls in their asynchronous form and pinned memory, but still one stream and
+one set of buffers, so no copy overlaps a kernel. Pipelined: a stream for each stage and for each direction of copies,
+and several sets of buffers. Events pass a chunk from stream to stream while the next chunk is copied in. All results
+are compared with attention in float64.
 """
 
 import asyncio
@@ -29,13 +29,13 @@ SLOTS = 4  # chunks in flight
 
 
 def product(x, weights, *_):
-    """Flops of a product with *weights*."""
+    """Return the flops of a product with *weights*."""
     return 2 * x.size * weights.shape[1]
 
 
 @acl.kernel(cost=Cost(flops=product))
 def project(x: In, weights: In, q: Out, k: Out, v: Out):
-    """Queries, keys and values: (sequences, heads, length, width of a head) each."""
+    """Compute queries, keys and values: (sequences, heads, length, width of a head) each."""
     sequences, heads, length, width = q.shape
     together = (x @ weights).reshape(sequences, length, 3, heads, width)
     q[:], k[:], v[:] = together.transpose(2, 0, 3, 1, 4)
@@ -43,7 +43,7 @@ def project(x: In, weights: In, q: Out, k: Out, v: Out):
 
 @acl.kernel(cost=Cost(flops=lambda q, _k, _causal, scores: 2 * scores.size * q.shape[-1]))
 def score(q: In, k: In, causal, scores: Out):
-    """How much each position looks at each other: if *causal*, not at later ones."""
+    """Compute the attention scores of each pair of positions; if *causal*, none of later positions."""
     np.matmul(q / np.sqrt(np.float32(q.shape[-1])), k.swapaxes(-1, -2), out=scores)
     if causal:
         length = scores.shape[-1]
@@ -52,7 +52,7 @@ def score(q: In, k: In, causal, scores: Out):
 
 @acl.kernel(cost=Cost(flops=lambda scores: 5 * scores.size, bytes=lambda scores: 2 * scores.nbytes))
 def softmax(scores: InOut):
-    """In place, over the last axis."""
+    """Compute softmax over the last axis, in place."""
     scores -= scores.max(axis=-1, keepdims=True)
     np.exp(scores, out=scores)
     scores /= scores.sum(axis=-1, keepdims=True)
@@ -60,18 +60,18 @@ def softmax(scores: InOut):
 
 @acl.kernel(cost=Cost(flops=lambda shares, v, _: 2 * shares.size * v.shape[-1]))
 def mix(shares: In, v: In, mixed: Out):
-    """The values, mixed as the shares say, the heads side by side again."""
+    """Mix the values by their shares, and put the heads side by side again."""
     mixed[:] = (shares @ v).swapaxes(1, 2).reshape(mixed.shape)
 
 
 @acl.kernel(cost=Cost(flops=product))
 def finish(mixed: In, weights: In, y: Out):
-    """The projection of the output."""
+    """Project the output."""
     np.matmul(mixed, weights, out=y)
 
 
 def reference(x: npt.NDArray, into: npt.NDArray, out: npt.NDArray, heads: int, causal: bool) -> npt.NDArray[np.float64]:
-    """The same in plain NumPy and float64."""
+    """Compute the same in plain NumPy and float64."""
     x, into, out = (array.astype(np.float64) for array in (x, into, out))
     sequences, length, width = x.shape
     q, k, v = (x @ into).reshape(sequences, length, 3, heads, width // heads).transpose(2, 0, 3, 1, 4)
@@ -83,7 +83,7 @@ def reference(x: npt.NDArray, into: npt.NDArray, out: npt.NDArray, heads: int, c
     return (shares @ v).swapaxes(1, 2).reshape(x.shape) @ out
 
 
-# --- what is to be done, and with what
+# --- the job and its memory
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Slot:
-    """What a chunk needs on the device. *done* stands for the last thing that was done in it."""
+    """The device memory of a chunk. The event *done* is recorded after its last operation."""
 
     x: Array
     q: Array
@@ -123,12 +123,12 @@ class Slot:
     done: Event
 
     def cut(self, sequences: int) -> "Slot":
-        """The same for a chunk of so many *sequences*."""
+        """Return this slot for a chunk of *sequences* sequences."""
         arrays = {name: thing for name, thing in vars(self).items() if isinstance(thing, Array)}
         return replace(self, **{name: array[:sequences] for name, array in arrays.items()})
 
     def stages(self, into: Array, out: Array, causal: bool):
-        """The kernels, with their arguments."""
+        """Return the kernels with their arguments."""
         return (
             (project, (self.x, into, self.q, self.k, self.v)),
             (score, (self.q, self.k, causal, self.scores)),
@@ -159,7 +159,7 @@ async def device_array(*shape: int) -> Array:
 
 
 async def put(host: Floats) -> Array:
-    """A copy of *host* on the device."""
+    """Return a copy of *host* on the device."""
     array = await device_array(*host.shape)
     await acl.Memcpy(array, array.nbytes, host, host.nbytes, MemcpyKind.HOST_TO_DEVICE)
     return array
@@ -213,7 +213,7 @@ async def pipelined(job: Job) -> Outcome:
         for number, part in enumerate(job.parts):
             x = job.x[part]
             chunk = slots[number % SLOTS].cut(len(x))
-            await acl.StreamWaitEvent(first, chunk.done)  # of the chunk that was in this slot before
+            await acl.StreamWaitEvent(first, chunk.done)  # of the previous chunk in this slot
             await acl.MemcpyAsync(chunk.x, x.nbytes, x, x.nbytes, MemcpyKind.HOST_TO_DEVICE, first)
             await acl.RecordEvent(chunk.done, first)
             for (kernel, args), stream in zip(chunk.stages(into, out, job.causal), streams, strict=True):

@@ -1,11 +1,11 @@
-"""Shows: double buffering. The keys and values of a long context stream through two small buffers on the device.
+"""Shows: double buffering: the keys and values of a long context go through two small buffers on the device.
 
-Scenario: some queries attend to more keys and values than shall stay on the device. They come in chunks, and the
-softmax is computed online: for each query the largest score so far, the sum of what it has seen and the mixture of the
-values; a larger score scales both down. Synchronous: pageable memory, and the host waits for each copy. Naive: pinned
-memory and asynchronous calls, but one stream and one buffer, so copies and kernels take turns. Double-buffered: while a
-kernel works on one buffer, the other is filled. A buffer is ready by one event and free by another. All results are
-compared with attention in float64 over all keys at once.
+Scenario: a few queries attend to more keys and values than should stay on the device. These come in chunks, and the
+softmax is computed online: for each query the kernel keeps the largest score so far, the sum of the shares, and the
+mixture of the values; a larger score scales both down. Synchronous: pageable memory, and the host waits for each copy.
+Naive: pinned memory and asynchronous calls, but one stream and one buffer, so copies and kernels take turns.
+Double-buffered: while a kernel works on one buffer, a copy fills the other. One event says that a buffer is full,
+another that it is free. All results are compared with attention in float64 over all keys at once.
 """
 
 import asyncio
@@ -26,13 +26,13 @@ BLOCKS = 132  # one for each core of an H200
 
 @acl.kernel
 def begin(largest: Out, total: Out, mixed: Out):
-    """Nothing seen yet."""
+    """Reset the state: no keys seen yet."""
     largest[:], total[:], mixed[:] = -np.inf, 0, 0
 
 
 @acl.kernel(cost=Cost(flops=lambda q, k, *_: 4 * q.size * len(k)))
 def attend(q: In, k: In, v: In, lead, largest: InOut, total: InOut, mixed: InOut):
-    """Let the queries see some keys and values; query *i* sees the first `lead + i` of them, or all if *lead* is None.
+    """Add some keys and values to the state. Query *i* sees the first `lead + i` of them, or all if *lead* is None.
 
     Queries and *mixed* are (heads, queries, width), keys and values (keys, heads, width).
     """
@@ -50,12 +50,12 @@ def attend(q: In, k: In, v: In, lead, largest: InOut, total: InOut, mixed: InOut
 
 @acl.kernel
 def finish(total: In, mixed: InOut):
-    """Shares add up to one."""
+    """Scale the mixture, so that the shares add up to one."""
     mixed /= total[..., None]
 
 
 def reference(q: npt.NDArray, k: npt.NDArray, v: npt.NDArray, causal: bool) -> npt.NDArray[np.float64]:
-    """The same over all keys at once, in float64."""
+    """Compute the same over all keys at once, in float64."""
     q, k, v = (array.astype(np.float64) for array in (q, k.transpose(1, 0, 2), v.transpose(1, 0, 2)))
     scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
     if causal:
@@ -65,7 +65,7 @@ def reference(q: npt.NDArray, k: npt.NDArray, v: npt.NDArray, causal: bool) -> n
     return shares / shares.sum(axis=-1, keepdims=True) @ v
 
 
-# --- what is to be done, and with what
+# --- the job and its memory
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Job:
         return (slice(at, at + self.chunk) for at in range(0, len(self.k), self.chunk))
 
     def lead(self, part: slice) -> int | None:
-        """How many keys of this *part* the first query sees, if it had so many."""
+        """Return how many keys of this *part* the first query would see, even beyond its end."""
         return len(self.k) - self.q.shape[1] + 1 - part.start if self.causal else None
 
 
@@ -99,7 +99,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class State:
-    """The queries on the device, and what they have seen."""
+    """The queries on the device, and the state of their softmax."""
 
     q: Array
     largest: Array
@@ -113,7 +113,7 @@ class State:
 
 @dataclass(frozen=True)
 class Slot:
-    """Room for a chunk of keys and values."""
+    """Device memory for a chunk of keys and values."""
 
     k: Array
     v: Array
@@ -199,7 +199,7 @@ async def double_buffered(job: Job) -> Outcome:
             slot = slots[number % 2]
             keys, values = job.k[part], job.v[part]
             k, v = slot.k[: len(keys)], slot.v[: len(keys)]
-            await acl.StreamWaitEvent(copies, slot.free)  # the first time it was never recorded: no wait
+            await acl.StreamWaitEvent(copies, slot.free)  # not recorded before its first use: no wait
             await acl.MemcpyAsync(k, k.nbytes, keys, k.nbytes, MemcpyKind.HOST_TO_DEVICE, copies)
             await acl.MemcpyAsync(v, v.nbytes, values, v.nbytes, MemcpyKind.HOST_TO_DEVICE, copies)
             await acl.RecordEvent(slot.ready, copies)

@@ -1,7 +1,7 @@
-"""The layer's kernels. Priced by their work, they share the cores when they run side by side, and do not multiply them.
+"""The layer's kernels. Their cost follows from their work, so kernels that run side by side share the cores.
 
-A launch is priced for the shapes of its arguments: rows that no token fills cost as much as others. It moves the bytes
-of its arguments, unless it only picks some of them.
+A launch is priced by the shapes of its arguments: rows that no token fills cost as much as others. It moves the bytes
+of its arguments, unless it says that it reads only some of them.
 """
 
 import numpy as np
@@ -9,12 +9,12 @@ import numpy as np
 import acl_py as acl
 from acl_py import Cost, In, Out
 
-ALL, ONE = 36, 12  # blocks, for all tokens and for one expert's: 36 + 8 x 12 fill the 132 cores of an H200
+ALL, ONE = 36, 12  # blocks for all tokens, and for those of one expert: 36 + 8 x 12 fill the 132 cores of an H200
 
 
 @acl.kernel(cost=Cost(flops=lambda tokens, weights, *_: 2 * tokens.size * weights.shape[1]))
 def gate(tokens: In, weights: In, chosen: Out, share: Out):
-    """The *chosen* experts of each token, best first, and the *share* of the output that each of them has."""
+    """Choose the experts of each token, best first, and the *share* of each of them in the output."""
     scores = tokens @ weights
     odds = np.exp(scores - scores.max(axis=1, keepdims=True))
     chosen[:] = np.argsort(-odds, axis=1, kind="stable")[:, : chosen.shape[1]]
@@ -24,7 +24,7 @@ def gate(tokens: In, weights: In, chosen: Out, share: Out):
 
 @acl.kernel
 def route(chosen: In, row: Out, source: Out, count: Out):
-    """Give each choice a *row* of its expert, or -1 if all are taken; note which token is the *source* of which row."""
+    """Give each choice a *row* of its expert, or -1 if all are taken; note the *source* token of each row."""
     tokens, top_k = chosen.shape
     experts, rows = source.shape
     wanted = chosen.T.ravel()  # first choices first

@@ -1,8 +1,8 @@
-"""A mixture-of-experts layer in plain NumPy: what it computes, with no device in sight.
+"""A mixture-of-experts layer in plain NumPy, without a device: the reference for the results.
 
-A gate chooses *top_k* experts for each token and how much each of them counts; the token's output is that mixture of
-the outputs of its experts. An expert takes as many tokens as its capacity says: first choices come before second ones,
-earlier tokens before later ones, and what finds no room is dropped. Without a capacity nothing is (dropless).
+A gate chooses *top_k* experts for each token, and a weight for each of them. The token's output is the weighted mixture
+of the outputs of its experts. An expert takes at most as many tokens as its capacity: first choices come before second
+ones, earlier tokens before later ones, and the remaining choices are dropped. Without a capacity, none is (dropless).
 """
 
 from dataclasses import dataclass
@@ -32,12 +32,12 @@ class Layer:
         return len(self.up)
 
     def capacity(self, tokens: int, factor: float) -> int:
-        """Rows for each expert, if *tokens* tokens were spread evenly and there were *factor* times as many."""
+        """Return the rows for each expert: *factor* times the share of an even spread of *tokens*."""
         return max(1, ceil(factor * tokens * self.top_k / self.experts))
 
 
 def forward(layer: Layer, tokens: Floats, capacity: int | None = None) -> Floats:
-    """The output of *layer* for *tokens* (tokens, width)."""
+    """Return the output of *layer* for *tokens* (tokens, width)."""
     scores = tokens @ layer.gate
     odds = np.exp(scores - scores.max(axis=1, keepdims=True))
     chosen = np.argsort(-odds, axis=1, kind="stable")[:, : layer.top_k]
@@ -55,19 +55,19 @@ def forward(layer: Layer, tokens: Floats, capacity: int | None = None) -> Floats
 
 
 def digits() -> tuple[Floats, npt.NDArray[np.uint8]]:
-    """The images of the digits as tokens of 64 numbers, and what they show."""
+    """Return the images of the digits as tokens of 64 numbers, and the digits that they show."""
     with np.load(HERE / "digits.npz") as data:
         return data["images"].astype(np.float32) / 16, data["labels"]
 
 
 def trained() -> Layer:
-    """The layer that train.py made: its ten outputs say which digit a token is."""
+    """Return the layer that train.py made. The largest of its ten outputs is the digit of a token."""
     with np.load(HERE / "experts.npz") as data:
         return Layer(*(data[name].astype(np.float32) for name in ("gate", "up", "down")))
 
 
 def random_layer(rng: np.random.Generator, width: int, hidden: int, outputs: int, experts: int, top_k: int) -> Layer:
-    """Weights that keep numbers near one."""
+    """Return a layer with random weights that keep numbers near one."""
 
     def weights(*shape: int) -> Floats:
         return (rng.standard_normal(shape) / np.sqrt(shape[-2])).astype(np.float32)

@@ -1,6 +1,6 @@
-"""How digits.npz was made: scikit-learn's copy of the UCI digits, 1,797 images of 8 x 8 pixels from 0 to 16, as bytes.
+"""How to make digits.npz from scikit-learn's copy of the UCI digits: 1,797 images of 8 x 8 pixels as bytes (0 to 16).
 
-Needs scikit-learn, which nothing else here does: `pip install scikit-learn`, then `python samples/moe/make_digits.py`.
+Only this script needs scikit-learn: `pip install scikit-learn`, then `python samples/moe/make_digits.py`.
 """
 
 from pathlib import Path

@@ -1,12 +1,12 @@
-"""Shows: a mixture-of-experts layer with a stream for each expert, and what it takes for that to pay.
+"""Shows: a mixture-of-experts layer with a stream for each expert, and when this pays.
 
-Scenario: batches of tokens go through a gate, two experts each out of eight, and are mixed again. Experts take what
-comes (dropless), or a fixed number of rows and no more (drop-pad). Three versions launch the same kernels (versions.py)
-and are compared with plain NumPy (layer.py): first on scikit-learn's digits, a layer so small that the host's calls are
-all that takes time, then on one that gives the device something to do. With host syncs between the stages the streams
-cost the small layer more than they gain; with events between them the host has nothing to wait for until the end. It
-then never learns how many tokens an expert got, and launches each for as many rows as there could be: dropless pays for
-that in cores.
+Scenario: batches of tokens go through a gate and through two of eight experts each, and are mixed again. Experts take
+all tokens that come (dropless), or a fixed number of rows (drop-pad). Three versions launch the same kernels
+(versions.py) and are compared with plain NumPy (layer.py): first on scikit-learn's digits, a layer so small that only
+the host's calls take time, and then on a layer with real work for the device. If the host synchronises between the
+stages, streams cost the small layer more than they gain. With events between the stages, the host waits only at the
+end. But then it never learns how many tokens an expert got, and launches each expert for the largest possible number of
+rows: dropless pays for that in cores.
 """
 
 import asyncio
@@ -37,12 +37,12 @@ def compare(job: Job, labels: np.ndarray | None = None) -> Outcome:
 
 
 def accuracy(output: np.ndarray, labels: np.ndarray) -> str:
-    """How many of the digits that were held out from training are told right."""
+    """Return the share of correct digits among those that were held out from training."""
     return f"{np.mean((output.argmax(axis=1) == labels)[HELD_OUT]):.1%}"
 
 
 def jobs() -> dict[str, list[Job]]:
-    """The digits and the wide layer, each in both modes."""
+    """Return the jobs: the digits and the wide layer, each in both modes."""
     rng = np.random.default_rng(0)
     wide = random_layer(rng, width=256, hidden=1024, outputs=256, experts=8, top_k=2)
     sizes = {

@@ -1,8 +1,8 @@
-"""How experts.npz was made: the layer's weights, trained on two thirds of the digits with NumPy alone.
+"""This script made experts.npz: the layer's weights, trained on two thirds of the digits with NumPy alone.
 
-`python samples/moe/train.py` takes some seconds. Every third digit is left out, to measure accuracy on. The loss is
-cross-entropy plus what is usual in mixtures of experts: a small penalty that keeps the gate from always choosing the
-same ones.
+`python samples/moe/train.py` takes some seconds. Every third digit is held out, to measure the accuracy. The loss is
+cross-entropy plus the usual small penalty of mixtures of experts, which keeps the gate from always choosing the same
+experts.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ def softmax(x: Floats) -> Floats:
 
 
 def gradients(gate: Floats, up: Floats, down: Floats, x: Floats, labels: np.ndarray) -> list[Floats]:
-    """The gradients of the loss for one batch. Every expert sees every token; the gate's mask does the choosing."""
+    """Return the gradients of the loss for one batch. Each expert sees all tokens; the gate's mask selects them."""
     count = len(x)
     odds = softmax(x @ gate)
     mask = odds >= np.sort(odds, axis=1)[:, -TOP_K, None]
@@ -40,7 +40,7 @@ def gradients(gate: Floats, up: Floats, down: Floats, x: Floats, labels: np.ndar
 
 
 def train(x: Floats, labels: np.ndarray) -> Layer:
-    """Adam, from random weights."""
+    """Train with Adam, from random weights."""
     rng = np.random.default_rng(0)
     shapes = (x.shape[1], EXPERTS), (EXPERTS, x.shape[1], HIDDEN), (EXPERTS, HIDDEN, CLASSES)
     weights = [rng.standard_normal(shape) / np.sqrt(shape[-2]) for shape in shapes]

@@ -1,8 +1,8 @@
-"""Three ways to take batches of tokens through a mixture-of-experts layer. They launch the same kernels.
+"""Three versions of a mixture-of-experts layer over batches of tokens. They launch the same kernels.
 
-`synchronous` waits for each copy, in one stream. `naive` is what one gets by porting it call by call: each expert has a
-stream, and the host waits between the stages, because it always did, or to learn how many tokens an expert got.
-`pipelined` lets streams wait for one another instead.
+`synchronous` uses one stream and waits for each copy. `naive` is a port of it, call by call: each expert has a stream,
+and the host still waits between the stages, out of habit or to learn how many tokens an expert got. In `pipelined`,
+streams wait for one another instead.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ LANES = 3  # batches in flight
 
 @dataclass(frozen=True)
 class Job:
-    """Take *tokens* through *layer*, *batch* at a time, *capacity* of them at most to each expert; None is dropless."""
+    """Process *tokens* with *layer*, *batch* at a time, at most *capacity* of them per expert; None is dropless."""
 
     layer: Layer
     tokens: Floats
@@ -35,7 +35,7 @@ class Job:
 
     @property
     def rows(self) -> int:
-        """Room for each expert: dropless, all tokens of a batch may come to one."""
+        """The rows of each expert. In a dropless layer, one expert may get all tokens of a batch."""
         return self.batch if self.capacity is None else self.capacity
 
     def create_output(self) -> Floats:
@@ -62,7 +62,7 @@ async def like(array: npt.NDArray) -> Array:
 
 @dataclass(frozen=True)
 class Lane:
-    """What one batch needs on its way: a stream, and memory on the device."""
+    """A stream and the device memory that one batch needs."""
 
     stream: Stream
     tokens: Array
@@ -76,7 +76,7 @@ class Lane:
     output: Array
 
     def cut(self, n: int) -> "Lane":
-        """The same for a batch of *n* tokens."""
+        """Return this lane for a batch of *n* tokens."""
         names = "tokens", "chosen", "share", "row", "output"
         return replace(self, **{name: getattr(self, name)[:n] for name in names})
 
@@ -115,7 +115,7 @@ async def queue_copy(dst: Array | npt.NDArray, src: Array | npt.NDArray, stream:
 
 
 async def synchronous(job: Job) -> Outcome:
-    """One stream, pageable memory, and a host that waits for each copy."""
+    """Use one stream and pageable memory; the host waits for each copy."""
     layer, output = job.layer, job.create_output()
     async with acl.simulate(device="h200") as sim:
         lane = await create_lane(job)
@@ -143,7 +143,7 @@ async def synchronous(job: Job) -> Outcome:
 
 
 async def naive(job: Job) -> Outcome:
-    """A stream for each expert, pinned memory, and the host waits for every stage."""
+    """Use a stream for each expert and pinned memory; the host waits for every stage."""
     layer, output = job.layer, job.create_output()
     counts = np.full(layer.experts, job.rows, np.int32)
     async with acl.simulate(device="h200") as sim:
@@ -182,9 +182,10 @@ async def naive(job: Job) -> Outcome:
 
 
 async def pipelined(job: Job) -> Outcome:
-    """A stream for each batch in flight and for each expert, events between them, and one wait at the end.
+    """Use a stream for each batch in flight and each expert, events between them, and one wait at the end.
 
-    Nobody asks how many tokens an expert got: launches are for as many rows as there could be, and one dispatches all.
+    The host does not know how many tokens an expert got: launches are for the largest possible number of rows, and one
+    launch dispatches the tokens of all experts.
     """
     layer, output = job.layer, job.create_output()
     async with acl.simulate(device="h200") as sim:
@@ -193,14 +194,14 @@ async def pipelined(job: Job) -> Outcome:
         lanes = [await create_lane(job) for _ in range(LANES)]
         weights, up, down = await like(layer.gate), await like(layer.up), await like(layer.down)
         streams = [await acl.CreateStream() for _ in range(layer.experts)]
-        # A wait keeps what it found recorded, so one event of a kind will do for all batches.
+        # A wait is for the record that precedes it, so one event per purpose serves all batches.
         loaded, routed, computed = [await acl.CreateEvent(timing=False) for _ in range(3)]
         start = sim.now_ns
         await queue_copy(weights, layer.gate, lanes[0].stream)
         await acl.RecordEvent(loaded, lanes[0].stream)
         for lane in lanes[1:]:
             await acl.StreamWaitEvent(lane.stream, loaded)
-        for i, stream in enumerate(streams):  # each expert waits for its own weights, and nobody else does
+        for i, stream in enumerate(streams):  # only the expert itself waits for its weights
             await queue_copy(up[i], layer.up[i], stream)
             await queue_copy(down[i], layer.down[i], stream)
         for number, part in enumerate(job.parts):

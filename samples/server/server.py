@@ -1,11 +1,11 @@
 """Shows: a server in anyio on simulated time: dynamic batches over several streams, and clients that give up.
 
-Scenario: requests arrive at random, each with a vector for a small network. A worker has a stream. It takes what is
-waiting, up to a full batch, and serves it while others queue: the busier the server, the larger the batches, with no
-timer to tune. Clients lose patience. Who gives up in the queue costs nothing, for the worker passes over it; what is on
-the device is computed, and thrown away. Compared are one request at a time, batches, and batches over several streams,
-for the same clients. All times are simulated, so the percentiles are the same on every run; each answer is compared
-with NumPy's.
+Scenario: requests arrive at random, each with a vector for a small network. Each worker has a stream. It takes the
+waiting requests, up to a full batch, and serves them while others queue. So batches grow with the load, without a timer
+to tune. Clients lose patience. A client that gives up in the queue costs nothing, because the worker skips its request;
+a request on the device is computed, and its answer thrown away. Three servers get the same clients: one request at a
+time, batches, and batches over several streams. All times are simulated, so the percentiles are the same on every run.
+Each answer is compared with NumPy's.
 """
 
 from collections.abc import AsyncIterator
@@ -24,8 +24,8 @@ from acl_py import Array, Cost, In, MemcpyKind, Out
 Floats = npt.NDArray[np.float32]
 
 LAYERS = 8
-BLOCKS = 4  # the layers are small and come one after another, so most cores of the device are left to others
-HOST_US = 1  # what the host does for each request: parse it, send the answer
+BLOCKS = 4  # the layers are small and run one after another, so most cores stay free for others
+HOST_US = 1  # host work per request: parse it, send the answer
 
 
 @acl.kernel(
@@ -35,7 +35,7 @@ HOST_US = 1  # what the host does for each request: parse it, send the answer
     ),
 )
 def network(x: In, up: In, down: In, y: Out):
-    """The same layer, some times over."""
+    """Apply the same layer several times."""
     y[:] = x
     for _ in range(LAYERS):
         y += np.maximum(y @ up, 0) @ down
@@ -43,7 +43,7 @@ def network(x: In, up: In, down: In, y: Out):
 
 @dataclass(frozen=True)
 class Policy:
-    """How the server works."""
+    """The settings of a server."""
 
     title: str
     batch: int = 1
@@ -52,7 +52,7 @@ class Policy:
 
 @dataclass(frozen=True)
 class Load:
-    """Who comes, with which of *vectors*, and for which network."""
+    """The clients: their *vectors*, times and patience, and the network that they ask for."""
 
     vectors: Floats
     every_us: float  # on average
@@ -77,7 +77,7 @@ Queue = MemoryObjectReceiveStream[Request]
 
 @dataclass(repr=False)
 class Report:
-    """What came of the requests."""
+    """The results of all requests."""
 
     requests: list[Request] = field(default_factory=list)
     batches: list[int] = field(default_factory=list)
@@ -89,12 +89,12 @@ class Report:
 
     @property
     def percentiles_us(self) -> tuple[float, float, float]:
-        """The 50th, 90th and 99th of the latencies of those who waited for the answer."""
+        """Return the 50th, 90th and 99th percentile of the latencies of answered requests."""
         p50, p90, p99 = np.percentile([r.latency_us for r in self.requests if not r.is_abandoned], (50, 90, 99))
         return p50, p90, p99
 
     def abandoned(self, *, is_started: bool) -> int:
-        """How many gave up after the device had started, or before."""
+        """Return how many clients gave up after the device had started (*is_started*), or before."""
         return sum(request.is_abandoned and request.is_started is is_started for request in self.requests)
 
 
@@ -103,7 +103,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Worker:
-    """Serves batch after batch in a stream of its own, with memory of its own for the largest of them."""
+    """Serves one batch after another in its own stream, with memory for the largest batch."""
 
     stream: acl.Stream
     questions: Floats
@@ -140,7 +140,7 @@ class Worker:
 
 
 async def work(worker: Worker, limit: int, up: Array, down: Array, queue: Queue, report: Report) -> None:
-    """Serve what waits in the queue, up to *limit* at a time, until nothing can come any more."""
+    """Serve the queue, up to *limit* requests at a time, until it is closed and empty."""
     async for first in queue:
         if batch := fill(first, queue, limit):
             report.batches.append(len(batch))
@@ -148,7 +148,7 @@ async def work(worker: Worker, limit: int, up: Array, down: Array, queue: Queue,
 
 
 def fill(first: Request, queue: Queue, limit: int) -> list[Request]:
-    """A batch of *first* and what else waits, without those that nobody wants any more."""
+    """Return a batch of *first* and other waiting requests, without those whose clients gave up."""
     batch = [] if first.is_abandoned else [first]
     with suppress(anyio.WouldBlock, anyio.EndOfStream):
         while len(batch) < limit:
@@ -162,13 +162,13 @@ def fill(first: Request, queue: Queue, limit: int) -> list[Request]:
 
 
 async def arrive(load: Load, queue: MemoryObjectSendStream[Request], report: Report) -> None:
-    """Let the clients come, however busy the server is, and wait until the last one has gone."""
+    """Start the clients at their times, whatever the load of the server, and wait for the last one."""
     sim = acl.current_simulation()
     start_ns = came_ns = sim.now_ns
     async with queue, anyio.create_task_group() as clients:
         for vector in load.vectors:
             came_ns += round(1000 * sim.rng.exponential(load.every_us))
-            if came_ns > sim.now_ns:  # else the host was busy, and they have come meanwhile
+            if came_ns > sim.now_ns:  # otherwise the host was busy at that time
                 await acl.Sleep((came_ns - sim.now_ns) / 1000)
             request = Request(vector, came_ns)
             report.requests.append(request)
@@ -177,7 +177,7 @@ async def arrive(load: Load, queue: MemoryObjectSendStream[Request], report: Rep
 
 
 async def ask(request: Request, patience_us: float, queue: MemoryObjectSendStream[Request]) -> None:
-    """One client: ask, and wait for the answer, but not for ever."""
+    """One client: send a request, and wait for the answer until patience runs out."""
     async with move_on_after(patience_us):
         await queue.send(request)
         await request.answered.wait()
@@ -187,7 +187,7 @@ async def ask(request: Request, patience_us: float, queue: MemoryObjectSendStrea
 
 @asynccontextmanager
 async def move_on_after(us: float) -> AsyncIterator[None]:
-    """Cancel what is inside after *us* microseconds of simulated time; anyio's own counts real seconds."""
+    """Cancel the block after *us* microseconds of simulated time; anyio's own function counts real seconds."""
 
     async def give_up() -> None:
         await acl.Sleep(us)
@@ -199,11 +199,11 @@ async def move_on_after(us: float) -> AsyncIterator[None]:
         group.cancel_scope.cancel()
 
 
-# --- both
+# --- server and clients
 
 
 async def simulate(policy: Policy, load: Load) -> Report:
-    """Let the clients of *load* meet a server that follows *policy*."""
+    """Run the clients of *load* against a server with *policy*."""
     report = Report()
     send, receive = anyio.create_memory_object_stream[Request](inf)
     async with acl.simulate(device="h200"):
@@ -217,14 +217,14 @@ async def simulate(policy: Policy, load: Load) -> Report:
 
 
 async def put(host: Floats) -> Array:
-    """A copy of *host* on the device."""
+    """Return a copy of *host* on the device."""
     device = Array(await acl.Malloc(host.nbytes), host.dtype, host.shape)
     await acl.Memcpy(device, device.nbytes, host, host.nbytes, MemcpyKind.HOST_TO_DEVICE)
     return device
 
 
 def reference(load: Load) -> npt.NDArray[np.float64]:
-    """The answers, from plain NumPy and in float64."""
+    """Return the answers, computed with plain NumPy in float64."""
     y = load.vectors.astype(np.float64)
     for _ in range(LAYERS):
         y += np.maximum(y @ load.up, 0) @ load.down

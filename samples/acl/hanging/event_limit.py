@@ -1,6 +1,6 @@
 """Hangs: events of the first kind take a hardware id at each record, and the ids of the card run out.
 
-A stream that never gets on holds them all; the record that finds none waits for one, in the host.
+A stream that cannot continue holds them all. In the next record, the host waits for an id.
 """
 
 import acl
@@ -19,4 +19,4 @@ for number in range(left + 1):
     if ret != 0:
         raise SystemExit(f"record {number} failed: {ret}")
 acl.rt.record_event(gate, 0)
-print("never comes here")
+print("not reached")

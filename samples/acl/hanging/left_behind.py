@@ -1,4 +1,4 @@
-"""Hangs: the main thread is through, and Python waits for a thread that waits for ever."""
+"""Hangs: the main thread has ended, and Python waits for a thread whose wait never ends."""
 
 import threading
 

@@ -6,7 +6,7 @@ ACL_CALLBACK_BLOCK = 1
 
 
 def report(context):
-    acl.rt.set_context(context)  # and that is all: the loop with process_report is missing
+    acl.rt.set_context(context)  # the loop with process_report is missing
 
 
 acl.init()
@@ -17,4 +17,4 @@ thread, ret = acl.util.start_thread(report, context)
 acl.rt.subscribe_report(thread, stream)
 acl.rt.launch_callback(print, "called back", ACL_CALLBACK_BLOCK, stream)
 acl.rt.synchronize_stream(stream)
-print("never comes here")
+print("not reached")

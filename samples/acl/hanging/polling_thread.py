@@ -1,4 +1,4 @@
-"""Hangs: the report thread asks and asks, but the stream that the main thread waits for has no way on."""
+"""Hangs: the report thread keeps polling, but the stream that the main thread waits for cannot continue."""
 
 import acl
 
@@ -21,4 +21,4 @@ acl.rt.subscribe_report(thread, stream)
 event, ret = acl.rt.create_event_with_flag(ACL_EVENT_SYNC)
 acl.rt.stream_wait_event(stream, event)
 acl.rt.synchronize_stream(stream)
-print("never comes here")
+print("not reached")

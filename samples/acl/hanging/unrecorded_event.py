@@ -1,4 +1,4 @@
-"""Hangs: a stream waits for an event that nobody records.
+"""Hangs: a stream waits for an event that is never recorded.
 
 A level-flag event may be waited for before its record; here the record was forgotten.
 """
@@ -16,4 +16,4 @@ pointer, ret = acl.rt.malloc(64, 0)
 acl.rt.memset_async(pointer, 64, 0, 64, stream)
 print("queued, now wait")
 acl.rt.synchronize_stream(stream)
-print("never comes here")
+print("not reached")
