@@ -11,12 +11,12 @@
 # %% [markdown]
 # # 1 Streams in ten minutes
 #
-# A batch of eight chunks goes **to the device**, through **a kernel**, and **back to the host**. For each chunk each
-# of the three takes about 100 microseconds, and nothing that is done for one chunk depends on any other.
+# Each of eight chunks is copied **to the device**, goes through **a kernel**, and is copied **back to the host**. Each
+# of these operations takes about 100 microseconds, and no chunk depends on another.
 #
-# *The question:* how long does the batch take if all of it is queued in one stream? In two, three, eight?
+# *The question:* how long does the batch take if everything is queued in one stream? In two, three, eight?
 #
-# The device is a model of an NVIDIA H200: results are computed for real; times are simulated, and the same on every
+# The device is a model of an NVIDIA H200: results are really computed; times are simulated, and the same on every
 # machine. Run the cells from top to bottom; each takes a moment.
 
 # %%
@@ -35,7 +35,7 @@ def square(x: InOut):
 
 
 async def queue_chunk(host, device, stream):
-    """Queue the three operations of a chunk in *stream*; the host goes on at once."""
+    """Queue the three operations of a chunk in *stream*, without waiting for them."""
     await acl_py.MemcpyAsync(device, NBYTES, host, NBYTES, MemcpyKind.HOST_TO_DEVICE, stream)
     await square[64, stream](Array(device, np.float32))
     await acl_py.MemcpyAsync(host, NBYTES, device, NBYTES, MemcpyKind.DEVICE_TO_HOST, stream)
@@ -44,7 +44,7 @@ async def queue_chunk(host, device, stream):
 # %% [markdown]
 # ## Your prediction
 #
-# Eight chunks of 3 x 100 us. Write down microseconds, for one stream, two, three and eight; then run on. A wrong
+# Eight chunks of 3 x 100 us. Write down microseconds for one stream, two, three and eight; then run the cell. A wrong
 # prediction teaches more than none.
 
 # %%
@@ -54,13 +54,13 @@ prediction = {1: 0, 2: 0, 3: 0, 8: 0}
 # %% [markdown]
 # ## The run
 #
-# `batch` deals the chunks out over some streams, as one deals cards. It is the whole program: the only wait is in its
-# last line but one.
+# `batch` gives the chunks to the streams in turn, as one deals cards. This is the whole program. It waits only once,
+# near its end.
 
 
 # %%
 async def batch(streams, chunks=8, queue=queue_chunk):
-    """Do the batch over so many *streams*: the simulation, and how long it took in microseconds."""
+    """Run the batch over *streams* streams; return the simulation, and the time of the batch in microseconds."""
     sim = acl_py.open(device="h200")
     hosts = [await acl_py.MallocHost(NBYTES) for _ in range(chunks)]
     devices = [await acl_py.Malloc(NBYTES) for _ in range(chunks)]
@@ -88,34 +88,35 @@ for streams, (_, us) in runs.items():
 timeline.show({"one stream": runs[1][0].trace, "three streams": runs[3][0].trace})
 
 # %% [markdown]
-# Read it row by row. The **host** queues 24 operations in a moment and is then held, in the one call in which it
-# waits. A row for each **stream** shows when its operations run.
+# Read it row by row. The **host** queues 24 operations in a short time, and then waits in a single call. The row of
+# each **stream** shows when its operations run.
 #
-# * **A stream is a queue.** What stands in it runs in order, each operation after the one before it. With one stream
-#   therefore nothing overlaps, though nothing depends on anything: eight times 300 us, and a little for the way from
-#   one engine to the next.
+# * **A stream is a queue.** Its operations run in order, each after the one before it. So in one stream nothing
+#   overlaps, although the chunks are independent: eight times 300 us, and a little for the latency from one engine to
+#   the next.
 # * **Between streams there is no order.** While one stream copies in, another computes and a third copies out.
 #
-# Why not more than three at once, then? Streams say what *may* overlap; engines do the work. Here are the engines:
+# Why do no more than three overlap? Streams say which operations *may* overlap; engines do the work. Here are the
+# engines:
 
 # %%
 timeline.show({"three streams": runs[3][0].trace, "eight streams": runs[8][0].trace}, rows="engines")
 
 # %% [markdown]
 # There is **one engine for copies in, one for copies out**, and the cores. (The numbers in the boxes are the streams.)
-# In the middle all three are busy, and what a fourth stream brings finds none free. Eight chunks of 100 us must pass
-# each engine, so 800 us are a bound. On top come the first chunk's way to the cores and the last one's way home, some
-# 200 us; and while both directions copy at once, each is some 10 % slower, as on the card (docs/accuracy.md). Only
-# kernels can share their engine, if they leave each other cores: two that do, as at 200 us, are drawn one below the
-# other.
+# In the middle all three are busy, so operations of a fourth stream have to wait for an engine. Eight chunks of 100 us
+# must pass each engine, so 800 us is a lower bound. Add the first chunk's way to the cores and the last chunk's way
+# back, about 200 us. While both directions copy at once, each is also about 10 % slower, as on the card
+# (docs/accuracy.md). Only kernels can share their engine, if they leave cores to each other: two kernels that do, as at
+# 200 us, are drawn one below the other.
 #
-# **The rule of thumb:** as many streams as the job has kinds of engine, here three; and operations of some ten
-# microseconds or more each, so that the host, which needs 3 to 8 us for a call, stays ahead of the device.
+# **The rule of thumb:** use as many streams as the job uses engines, here three. Make each operation last ten
+# microseconds or more, so that the host, which needs 3 to 8 us for a call, stays ahead of the device.
 #
 # ## Order where it is needed: events
 #
-# Streams are without order until you say so. An **event** marks a place in one stream, and another stream can wait for
-# it. The host does not wait in either call.
+# Operations of different streams have no order unless you ask for it. An **event** marks a place in one stream, and
+# another stream can wait for it. The host does not wait in either call.
 
 
 # %%
@@ -130,7 +131,7 @@ def consume(x: acl_py.In, y: acl_py.Out):
 
 
 async def hand_over(*, with_event):
-    """One stream produces, the other consumes: what did it see?"""
+    """Produce in one stream and consume in another; return what the consumer read."""
     sim = acl_py.open(device="h200")
     x, y, seen = await acl_py.Malloc(1024), await acl_py.Malloc(1024), await acl_py.MallocHost(1024)
     one, other = await acl_py.CreateStream(), await acl_py.CreateStream()
@@ -157,15 +158,15 @@ timeline.show(
 )
 
 # %% [markdown]
-# Without the event the consumer reads what was there before. On a card this is a race, right on some days and wrong on
-# others; here it is wrong every time, which is a kindness.
+# Without the event the consumer reads the old contents. On a card this is a race, with a right result on some days and
+# a wrong one on others. Here it is wrong every time, so you notice it.
 #
 # ## Exercises
 #
-# Change `mine` in the cell, run it, and see what the check says. A solution is below each, folded in Jupyter.
+# Change `mine` in the cell, run it, and read the result of the check. A solution is below each, folded in Jupyter.
 #
-# **1.** Somebody ported the batch from a synchronous program and waits wherever the old one did. Delete what is not
-# needed, so that over three streams it takes less than 1,200 us.
+# **1.** This batch was ported from a synchronous program, and waits wherever the old program did. Delete unnecessary
+# calls, so that over three streams it takes less than 1,200 us.
 
 
 # %% tags=["exercise"]
@@ -179,7 +180,7 @@ async def mine(host, device, stream):
 
 
 async def check_1(queue):
-    """Time the batch with *queue*."""
+    """Measure the batch with *queue*, and check its time."""
     _, us = await batch(3, queue=queue)
     print("solved:" if us < 1_200 else "not yet:", f"{us:,.0f} us")
 
@@ -189,7 +190,7 @@ await check_1(mine)
 
 # %% tags=["solution"] jupyter={"source_hidden": true}
 async def solution_1(host, device, stream):
-    # Within a stream the order is kept anyway, and between the chunks none is needed: no wait at all. `batch` waits.
+    # A stream keeps its order anyway, and the chunks need none: no wait is necessary. `batch` waits at the end.
     await queue_chunk(host, device, stream)
 
 
@@ -197,7 +198,7 @@ await check_1(solution_1)
 
 # %% [markdown]
 # **2.** A chunk is uploaded in stream `copies`, squared in stream `kernels`, and fetched in `copies` again. Make the
-# result right without letting the host wait: the check wants 9 in the end, and a host that is free after 60 us.
+# result right without a wait of the host: the check expects 9, and a host that is free after 60 us.
 
 
 # %% tags=["exercise"]
@@ -213,7 +214,7 @@ async def mine(host, device, copies, kernels):
 
 
 async def check_2(queue):
-    """Do one chunk over two streams with *queue*: is the result right, and when was the host free?"""
+    """Run one chunk over two streams with *queue*; check the result, and when the host was free."""
     sim = acl_py.open(device="h200")
     host, device = await acl_py.MallocHost(NBYTES), await acl_py.Malloc(NBYTES)
     host.numpy(np.float32)[:] = 3
@@ -248,8 +249,8 @@ await check_2(solution_2)
 
 # %% [markdown]
 # **3.** Without running anything: how many microseconds does the batch take over three streams if the kernel takes 300
-# us instead of 100, and each kernel occupies all cores? Over eight streams? Put your numbers in; 5 % off is close
-# enough.
+# us instead of 100, and each kernel occupies all cores? Over eight streams? Enter your numbers; an error of 5 % is
+# accepted.
 
 # %% tags=["exercise"]
 my_answer = {3: 0, 8: 0}
@@ -268,7 +269,7 @@ async def queue_slow_chunk(host, device, stream):
 
 
 async def check_3(answer):
-    """Compare *answer* with what the batch takes."""
+    """Compare *answer* with the times of the batch."""
     times = {streams: (await batch(streams, queue=queue_slow_chunk))[1] for streams in answer}
     close = all(abs(answer[streams] / us - 1) < 0.05 for streams, us in times.items())
     print("solved" if close else "not yet: what is the bound now, and what comes on top?")
@@ -277,6 +278,6 @@ async def check_3(answer):
 await check_3(my_answer)
 
 # %% tags=["solution"] jupyter={"source_hidden": true}
-# Now the cores are the bound: eight kernels of 300 us, with one copy before the first and one after the last. How many
-# streams there are hardly matters, as long as there are two or more.
+# Now the cores are the bound: eight kernels of 300 us, with one copy before the first and one after the last. The
+# number of streams hardly matters, if there are two or more.
 await check_3({3: 100 + 8 * 300 + 100, 8: 100 + 8 * 300 + 100})

@@ -9,15 +9,15 @@
 # ---
 
 # %% [markdown]
-# # 2 The default stream: who waits for whom
+# # 2 The default stream: which work waits for which
 #
-# "The default stream synchronises with everything", people say. There are four kinds of stream:
+# People say that the default stream synchronises with everything. There are four kinds of stream:
 #
 # | | made by | |
 # | --- | --- | --- |
-# | **legacy** | nobody: it is there | the default stream, where `None` or no stream at all leads to |
-# | **blocking** | `CreateStream()` | what one gets without asking |
-# | **per-thread** | nobody: it is there | the default stream of a program compiled for it |
+# | **legacy** | always exists | the default stream, which `None` or no stream argument means |
+# | **blocking** | `CreateStream()` | the normal kind |
+# | **per-thread** | always exists | the default stream of programs that are compiled for it |
 # | **non-blocking** | `CreateStream(nonblocking=True)` | |
 #
 # *The question:* a kernel is queued in a stream of one kind, then another kernel in a stream of another kind. Does the
@@ -52,7 +52,7 @@ non-blocking     ?         ?           ?             ?
 # %% [markdown]
 # ## The run
 #
-# Two kernels of 100 us, small enough for the cores to run them side by side, and the trace says whether they did.
+# Two kernels of 100 us, small enough for the cores to run them side by side. The trace shows whether they did.
 
 
 # %%
@@ -75,7 +75,7 @@ async def stream_of(kind):
 
 
 async def waits(one, other):
-    """Does a kernel in a stream of kind *other* wait for an earlier one in a stream of kind *one*?"""
+    """Whether a kernel in a stream of kind *other* waits for an earlier one in a stream of kind *one*."""
     sim = acl_py.open(device="h200")
     streams = await stream_of(one), await stream_of(other)
     await first[8, streams[0]]()
@@ -91,15 +91,15 @@ answers = {(one, other): await waits(one, other) for one in kinds for other in k
 timeline.matrix(answers, prediction)
 
 # %% [markdown]
-# Not with everything, then. Three sentences say all of it:
+# So it does not synchronise with everything. Three sentences are enough:
 #
-# 1. **A stream is a queue:** what is in the same stream waits (the diagonal of legacy and per-thread).
+# 1. **A stream is a queue:** work waits for earlier work of its stream (the diagonal of legacy and per-thread).
 # 2. **The legacy stream is a barrier to blocking streams,** in both directions: its work waits for all their earlier
 #    work, and their later work waits for it. The per-thread stream counts as one of them.
-# 3. **Nothing else waits for anything.** Non-blocking streams are outside the rule, and that is all their name means:
-#    no stream ever blocks the host.
+# 3. **Nothing else waits for anything.** Non-blocking streams are outside the rule. Their name means no more: no
+#    stream ever blocks the host.
 #
-# Does a card do the same? These programs were run on an NVIDIA H200 (tests/conformance/data/semantics.json; all of
+# A card does the same. These programs were run on an NVIDIA H200 (tests/conformance/data/semantics.json; all of
 # them are in docs/semantics.md). Each queues kernels of 3 ms; the card's clock says when they ran.
 
 # %%
@@ -130,10 +130,10 @@ for program, one, other, kind, other_kind in seen:
     print(f"{kind:12} then {other_kind:12}  the card: {says:14}  {agree}   ({program})")
 
 # %% [markdown]
-# ## What that does to a program
+# ## The effect on a program
 #
-# Two kernels in streams of their own, and between them a small one that somebody, a library perhaps, launched without
-# a stream. It needs neither of them, and they do not need it.
+# Two kernels run in streams of their own. Between them, a library launches a small kernel without a stream. The three
+# kernels do not depend on one another.
 
 
 # %%
@@ -174,12 +174,12 @@ timeline.show(
 
 # %% [markdown]
 # Way 3 needs no change to the program: CUDA has a compiler flag for it, a simulation `rules="cuda_per_thread"`. Ways 2
-# and 3 are not free of charge: an order on which the program relied without knowing is gone, too. See exercise 2.
+# and 3 have a price: if the program relied on the barrier for its order, that order is gone too. See exercise 2.
 #
-# ## What else is work of the default stream
+# ## Other work of the default stream
 #
-# Kernels are not the only thing that goes there. Predict for each of these calls, made between two kernels of 1 ms in
-# blocking streams: does the second kernel wait for the first?
+# Not only kernels go there. Each of these calls is made between two kernels of 1 ms in blocking streams. Predict: does
+# the second kernel wait for the first?
 
 
 # %%
@@ -189,7 +189,7 @@ def long():
 
 
 async def is_barrier(between):
-    """Do two kernels in blocking streams run one after another with *between* queued between them?"""
+    """Whether two kernels in blocking streams run one after another if *between* is called between them."""
     sim = acl_py.open(device="h200")
     one, other = [await acl_py.CreateStream() for _ in range(2)]
     buffer, event = await acl_py.Malloc(1024), await acl_py.CreateEvent()
@@ -216,15 +216,14 @@ for name, call in calls.items():
     print(f"{name:38} {'one after another' if await is_barrier(call) else 'side by side'}")
 
 # %% [markdown]
-# * A **record** on the default stream is a barrier, though it runs nothing. Hardly anybody expects that; the card does
-#   it (`legacy-event-only`: 6,074 us for two kernels of 3 ms). To time something, record in the stream that does it.
+# * A **record** on the default stream is a barrier, although it runs nothing. This is surprising, but the card does it
+#   (`legacy-event-only`: 6,074 us for two kernels of 3 ms). To time an operation, record in its own stream.
 # * **Memset and Memcpy** take no stream, so they are work of the default stream. Use `MemsetAsync`, `MemcpyAsync`.
-# * **Free** and **SynchronizeStream()** are different: there the *host* waits, and so comes late with the second
-#   kernel.
+# * **Free** and **SynchronizeStream()** are different: there the *host* waits, so it launches the second kernel late.
 #
 # ## Exercises
 #
-# **1.** Make `mine` take less than 130 us: both kernels, and `buffer` filled with ones in the end.
+# **1.** Make `mine` take less than 130 us, with both kernels, and with `buffer` full of ones at the end.
 
 
 # %% tags=["exercise"]
@@ -235,7 +234,7 @@ async def mine(buffer, one, other):
 
 
 async def check_1(program):
-    """Run *program* on two blocking streams: how long does it take, and is the buffer full of ones?"""
+    """Run *program* on two blocking streams; check its time, and that the buffer is full of ones."""
     sim = acl_py.open(device="h200")
     buffer, one, other = await acl_py.Malloc(1024), await acl_py.CreateStream(), await acl_py.CreateStream()
     start = sim.now_ns
@@ -261,9 +260,9 @@ async def solution_1(buffer, one, other):
 await check_1(solution_1)
 
 # %% [markdown]
-# **2.** `library` fills `x`, and knows nothing of streams. Its author of course relied on the barrier. Your streams
-# are now non-blocking, and `use` comes too early. Mend it with two calls, without making the host or `left` wait: the
-# result must be 7, and `left` must run beside `fill`.
+# **2.** `library` fills `x` without using streams, and relies on the barrier. Your streams are now non-blocking, and
+# `use` runs too early. Correct this with two calls, without a wait of the host or of `left`: the result must be 7, and
+# `left` must run beside `fill`.
 
 
 # %% tags=["exercise"]
@@ -288,7 +287,7 @@ async def mine(x, result, one, other):
 
 
 async def check_2(program):
-    """Run *program* on two non-blocking streams: the result, and did anybody wait who need not?"""
+    """Run *program* on two non-blocking streams; check the result, and that nothing waited without need."""
     sim = acl_py.open(device="h200")
     x, result = await acl_py.Malloc(1024), await acl_py.Malloc(1024)
     one, other = [await acl_py.CreateStream(nonblocking=True) for _ in range(2)]

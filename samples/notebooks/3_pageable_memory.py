@@ -9,17 +9,17 @@
 # ---
 
 # %% [markdown]
-# # 3 Pageable memory: when async is not
+# # 3 Pageable memory: when an asynchronous copy waits
 #
 # A copy engine can read **pinned** memory, which the operating system promises not to move: `MallocHost`. Ordinary
-# memory, such as a NumPy array's, is **pageable**: out of the engine's reach. `MemcpyAsync` takes both.
+# memory, such as that of a NumPy array, is **pageable**, and the engine cannot read it. `MemcpyAsync` accepts both.
 #
-# *The folklore:* "from pageable memory, MemcpyAsync becomes synchronous". *The documentation:* it "may first
-# synchronise with the stream", says the page "API synchronization behavior" of CUDA's runtime manual; older guides,
-# that copies of up to 64 KB are asynchronous.
+# *The folklore:* "from pageable memory, MemcpyAsync becomes synchronous". *The documentation:* the page "API
+# synchronization behavior" of CUDA's runtime manual says that it may first synchronise with the stream. Older guides
+# say that copies of up to 64 KB are asynchronous.
 #
 # *The question:* a kernel of 3 ms runs in a stream, and behind it the host queues a copy from pageable memory. From
-# which size on does the call last until the kernel is over?
+# which size on does the call last until the kernel has ended?
 
 # %%
 import json
@@ -55,7 +55,7 @@ def busy():
 
 
 async def call_us(nbytes, *, pinned, to_host=False):
-    """How long a copy of *nbytes* behind a kernel of 3 ms keeps the host, in microseconds; and the simulation."""
+    """Queue a copy of *nbytes* behind a kernel of 3 ms; return the microseconds of its call, and the simulation."""
     sim = acl_py.open(device="h200")
     stream, device = await acl_py.CreateStream(), await acl_py.Malloc(nbytes)
     host = await acl_py.MallocHost(nbytes) if pinned else np.zeros(nbytes, np.uint8)
@@ -75,15 +75,15 @@ ours = {size: (await call_us(nbytes, pinned=False))[0] for size, nbytes in SIZES
 pinned = {size: (await call_us(nbytes, pinned=True))[0] for size, nbytes in SIZES.items()}
 
 # %% [markdown]
-# The same programs were run on an NVIDIA H200 (CUDA 13.0, driver 580; medians of 9 runs). What it did lies in
-# tests/conformance/data/semantics.json, and is read from there:
+# The same programs were run on an NVIDIA H200 (CUDA 13.0, driver 580; medians of 9 runs). The
+# results are in tests/conformance/data/semantics.json:
 
 # %%
 measured = {each["id"]: each for each in json.loads(Path("../../tests/conformance/data/semantics.json").read_text())}
 
 
 def on_the_card(program):
-    """How long the copy of *program* kept the host, in microseconds: its second call, behind the kernel's launch."""
+    """Return the microseconds of the copy's call in *program*, the second one, behind the launch of the kernel."""
     return measured[program]["observed"]["host"][1]["cost_us"]
 
 
@@ -112,11 +112,11 @@ plt.show()
 
 # %% [markdown]
 # Up to 2 MB the folklore is wrong: the call takes longer than from pinned memory, but it does not wait. At 16 MB it is
-# right. And 64 KB, the documented limit, is none for waiting: four bytes more are even a little cheaper.
+# right. The documented limit of 64 KB has nothing to do with waiting: four bytes more are even a little cheaper.
 #
 # ## Why
 #
-# Look at what the host and the engine do, at 2 and at 16 MB:
+# Look at the host and the engine, at 2 and at 16 MB:
 
 # %%
 _, two = await call_us(2 * MB, pinned=False)
@@ -124,18 +124,18 @@ _, sixteen = await call_us(16 * MB, pinned=False)
 timeline.show({"2 MB, pageable": two.trace, "16 MB, pageable": sixteen.trace})
 
 # %% [markdown]
-# Somebody has to bring the bytes where the engine can reach them, and that is the host: it **stages** them, it copies
+# The host has to bring the bytes to memory that the engine can read: it **stages** them, which means that it copies
 # them into pinned buffers of the runtime.
 #
-# * Up to 64 KB there is a ring of 4 MB for that. The host copies, queues, and goes on.
-# * What is larger goes in chunks of 1 MB through **two buffers**. Two chunks fit, behind whatever kernel. For the
-#   third a buffer must become free, so the first chunk must have been copied, so the kernel must be over: the host
-#   waits.
+# * For up to 64 KB there is a ring of 4 MB. The host copies into it, queues the operation, and continues.
+# * Larger copies go in chunks of 1 MB through **two buffers**. Two chunks fit, behind any kernel. For the third chunk
+#   a buffer must become free. For that, the first chunk must have been copied, and so the kernel must have ended: the
+#   host waits.
 #
-# (The picture shows as held both what the host waits and what it needs to stage: some 55 us for each chunk. That is
-# also why there are gaps between the chunks of 16 MB: the engine is faster than the host.)
+# (In the picture, "held" includes the time that the host needs for staging, about 55 us per chunk. This also explains
+# the gaps between the chunks of 16 MB: the engine is faster than the host.)
 #
-# Nothing becomes synchronous, then; a queue of limited room is full. That also explains what looks odd otherwise:
+# So the copy does not become synchronous; a queue of limited room is full. This also explains two odd results:
 
 # %%
 elsewhere = on_the_card("h2d-pageable-other-busy")
@@ -145,18 +145,18 @@ for size in ("1m", "32m"):
     print(f"{size:>3} to pageable memory: {us:7,.0f} us, on the card {on_the_card(f'd2h-g-{size}-busy'):7,.0f} us")
 
 # %% [markdown]
-# **Back to the host** there is no such luck: the host has to copy out of the staging buffers what the device has not
-# yet written. It waits for the stream and for the copy, whatever the size.
+# **Back to the host** this is impossible: the host has to copy bytes out of the staging buffers that the device has not
+# written yet. So it waits for the stream and for the copy, for every size.
 #
 # ## The price of pinned memory
 #
-# Pinned memory is read later, when the stream comes to it. So the buffer belongs to the device until then. Pageable
+# Pinned memory is read later, when the stream reaches the copy. Until then, the buffer belongs to the device. Pageable
 # memory has been read when the call returns:
 
 
 # %%
 async def overwrite(*, pinned):
-    """Queue a copy behind a kernel, overwrite its source at once, and see what arrives."""
+    """Queue a copy behind a kernel, overwrite its source at once, and return what arrives."""
     sim = acl_py.open(device="h200")
     stream, device, arrived = await acl_py.CreateStream(), await acl_py.Malloc(MB), await acl_py.MallocHost(MB)
     host = await acl_py.MallocHost(MB) if pinned else np.zeros(MB, np.uint8)
@@ -175,17 +175,17 @@ print("written 1, queued, written 2; arrived from pageable memory", await overwr
 print("written 1, queued, written 2; arrived from pinned memory  ", await overwrite(pinned=True))
 
 # %% [markdown]
-# And pinning costs: 0.4 ms per MB here as on the card (`malloc-host-busy` in docs/semantics.md). Pin once, and keep
-# it.
+# Pinning also takes time: 0.4 ms per MB, here as on the card (`malloc-host-busy` in docs/semantics.md). Pin memory
+# once, and reuse it.
 #
-# **To take home:** if the host must not wait, pin. If it may, pageable memory is simple and safe. Do not build on the
-# 2 MB: they are what a card did, and nothing that is promised.
+# **In short:** if the host must not wait, use pinned memory. If it may, pageable memory is simple and safe. Do not rely
+# on the 2 MB: one card behaved like this, and no document promises it.
 #
 # ## Exercises
 #
-# **1.** Copies of 64 KB go through the ring of 4 MB. Behind a kernel of 3 ms, the how-manieth is the first that waits?
-# The obvious answer, 65, is wrong. Write `mine` so that it finds out; it gets the function `copy`, which does one copy
-# and returns how many microseconds it kept the host.
+# **1.** Copies of 64 KB go through the ring of 4 MB. Behind a kernel of 3 ms, which copy is the first that waits? The
+# obvious answer, the 65th, is wrong. Write `mine` so that it finds the number; it gets the function `copy`, which makes
+# one copy and returns the microseconds that its call lasted.
 
 
 # %% tags=["exercise"]
@@ -224,10 +224,10 @@ await check_1(solution_1)
 
 # %% [markdown]
 # **2.** A program trains on batches of 8 MB that arrive in one and the same NumPy array; `train` overwrites it as soon
-# as `upload` returns. Straight from the array, the host is held in every upload until the step before is over, and
-# stages while the device has nothing to do. Let it stage the next batch while the device computes: four steps must
-# take less than 3,800 us, and the right batches must arrive. `copy_by_host` copies an array to pinned memory, as the
-# host would, and takes its time for it. There are two pinned buffers, and an event for each of them.
+# as `upload` returns. If it copies straight from the array, the host waits in every upload until the previous step has
+# ended, and stages while the device is idle. Let it stage the next batch while the device computes: four steps must
+# take less than 3,800 us, and the right batches must arrive. `copy_by_host` copies an array to pinned memory, and takes
+# the time that a host needs for it. There are two pinned buffers, and an event for each of them.
 
 
 # %% tags=["exercise"]
@@ -250,7 +250,7 @@ async def mine(number, array, device, stream, pinned, events):
 
 
 async def train(upload):
-    """Train for four steps with *upload*; print how that went."""
+    """Train for four steps with *upload*; print the time and whether the right batches arrived."""
     sim = acl_py.open(device="h200")
     stream, device, total = await acl_py.CreateStream(), await acl_py.Malloc(NBYTES), await acl_py.Malloc(8)
     pinned, events = [await acl_py.MallocHost(NBYTES) for _ in "ab"], [await acl_py.CreateEvent() for _ in "ab"]

@@ -1,4 +1,4 @@
-"""The picture in the README, from `acl-py demo`: `python samples/notebooks/readme_picture.py` draws it anew.
+"""The picture in the README, from `acl-py demo`: `python samples/notebooks/readme_picture.py` draws it again.
 
 It holds its own chart in text: for those who cannot see it, and for the test that compares it with what happens now.
 """
@@ -18,7 +18,7 @@ VERSIONS = demo.VERSIONS[-2:]
 
 
 def outcomes() -> dict[str, demo.Outcome]:
-    """What came of these versions, by their titles."""
+    """Return the outcomes of the two versions of the picture, by their titles."""
     images = np.ones((demo.CHUNKS * demo.IMAGES, demo.SIZE), np.float32)  # times do not depend on what is in them
     weights = np.ones((demo.SIZE, demo.SIZE), np.float32)
     done = [asyncio.run(demo.do(version, images, weights)) for version in VERSIONS]
@@ -29,7 +29,7 @@ def outcomes() -> dict[str, demo.Outcome]:
 
 
 def in_words(found: dict[str, demo.Outcome]) -> str:
-    """The same picture as text."""
+    """Return the same picture as text."""
     return "\n".join(
         f"{title}\n{chart.lanes(outcome.sim.trace, since_ns=outcome.start_ns)}" for title, outcome in found.items()
     )

@@ -1,9 +1,9 @@
-"""Timelines for the notebooks: what happened, as boxes on a time axis, readable without colours.
+"""Timelines for the notebooks: operations and calls as boxes on a time axis, readable without colours.
 
     timeline.show({"one stream": sim.trace, "three streams": other.trace})
 
-A row is a stream or an engine, the top one the host. What kind of work a box is shows in its hatching, which operation
-in its label; pictures that are shown together have one scale.
+The top row is the host; each other row is a stream or an engine. The hatching of a box shows the kind of work, its
+label the operation. Pictures that are shown together have the same scale.
 """
 
 from collections.abc import Iterable, Mapping
@@ -54,7 +54,7 @@ def show(traces: Mapping[str, Trace], *, rows: str = "streams", since_ns: int | 
 
 
 def draw(traces: Mapping[str, Trace], *, rows: str, since_ns: Mapping[str, int | None]) -> Figure:
-    """What `show` shows, with a time 0 for each."""
+    """Return the figure of `show`, with a time 0 for each trace."""
     pictures = [(title, *_rows(trace, rows, since_ns[title])) for title, trace in traces.items()]
     span_us = max((box.end - start) / 1000 for _, start, lanes in pictures for boxes in lanes.values() for box in boxes)
     heights = [len(lanes) for _, _, lanes in pictures]
@@ -79,7 +79,7 @@ def draw(traces: Mapping[str, Trace], *, rows: str, since_ns: Mapping[str, int |
 
 
 def _rows(trace: Trace, rows: str, since_ns: int | None) -> tuple[int, dict[str, list[Box]]]:
-    """Time 0, and the boxes of each row that has some from then on."""
+    """Return time 0, and the boxes of each row that has boxes after it."""
     if rows not in ("streams", "engines", "both"):
         raise ValueError(f'rows must be "streams", "engines" or "both", not {rows!r}')
     ops, calls = trace.ops, trace.calls
@@ -101,7 +101,7 @@ def _rows(trace: Trace, rows: str, since_ns: int | None) -> tuple[int, dict[str,
 
 
 def _host_boxes(trace: Trace, queued_by: Iterable[int | None]) -> Iterable[Box]:
-    """Each call in up to two parts: what the host did, and how long it was held until something was done."""
+    """Return each call in up to two parts: the host works, and then waits for a completion."""
     queued: dict[int, int] = {}
     for op, call in zip(trace.ops, queued_by, strict=True):
         if call is not None:
@@ -115,7 +115,7 @@ def _host_boxes(trace: Trace, queued_by: Iterable[int | None]) -> Iterable[Box]:
 
 
 def _together(boxes: Iterable[Box]) -> list[Box]:
-    """Calls that follow one another without a wait become one box, that says how many they are."""
+    """Join calls that follow one another without a wait to one box, which says how many they are."""
     groups: list[list[Box]] = []
     for box in boxes:
         last = groups[-1][-1] if groups else None
@@ -145,7 +145,7 @@ def _draw(ax: Axes, start: int, lanes: Mapping[str, list[Box]]) -> None:
 
 
 def _stacked(boxes: Iterable[Box]) -> Iterable[tuple[Box, int, int]]:
-    """Each box with its level, and how many levels those that overlap need, so that none covers another."""
+    """Return each box with its level, and the number of levels that the overlapping boxes need."""
     together: list[tuple[Box, int]] = []
     ends: list[int] = []  # of the last box of each level
     for box in sorted(boxes):
@@ -181,7 +181,7 @@ def _draw_box(ax: Axes, top: float, height: float, start: int, box: Box) -> None
 
 
 def matrix(answers: Mapping[tuple[str, str], bool], prediction: str = "") -> None:
-    """Draw who waits for whom: *answers* by (first, second). What the table *prediction* has otherwise gets a note."""
+    """Draw *answers*: whether the second waits for the first, by (first, second). Wrong predictions get a note."""
     names = list(dict.fromkeys(first for first, _ in answers))
     guesses = _guesses(names, prediction)
     _, ax = plt.subplots(figsize=(6.4, 0.6 * len(names) + 0.6), dpi=110, layout="constrained")
@@ -207,7 +207,7 @@ def matrix(answers: Mapping[tuple[str, str], bool], prediction: str = "") -> Non
 
 
 def _guesses(names: list[str], prediction: str) -> dict[tuple[str, str], bool]:
-    """The cells of a table with rows and columns of *names* that hold a "w" or a "-"."""
+    """Return the cells of a table with rows and columns of *names*, each with a "w" or a "-"."""
     rows = [line.split() for line in prediction.splitlines() if line.strip()]
     guesses = {}
     for first, *cells in rows[1:]:

@@ -31,7 +31,7 @@ VARIANTS = {
         {"copy_gap": 0, "kernel_same_stream": 0, "kernel_other_stream": 0},
     ),
     "no latency of submission": ("latency", {"submit_kernel": 0, "submit_copy": 0}),
-    "copies inside the device hold nobody back": ("latency", {"copy_on_device_tail": MUCH}),
+    "copies inside the device hold back no other work": ("latency", {"copy_on_device_tail": MUCH}),
     "no wake-up of the host": ("host", {"wake": 0}),
     "the first launch like all others": ("host", {"launch_first": 0}),
     "both directions at full speed": ("copies", {"duplex_h2d_permille": 0, "duplex_d2h_permille": 0}),
