@@ -1,4 +1,4 @@
-"""Contexts and devices: what belongs together, how it ends, and what is still to be done."""
+"""Contexts and devices: their streams, how they end, and which work is unfinished."""
 
 import pytest
 from rig import Rig, tiny
@@ -130,7 +130,7 @@ def test_a_reset_leaves_a_fresh_primary_context_and_no_memory(rig):
     assert rig.memory.free_bytes(0) == rig.memory.total_bytes(0)
 
 
-def test_what_a_reset_finds_queued_or_running_has_no_effect(rig):
+def test_queued_or_running_work_has_no_effect_after_a_reset(rig):
     notes, stream, other = [], rig.stream(), rig.device.create_context(None)
     memory = rig.on_device(100)
     rig.kernel(stream, 100, body=lambda: notes.append("running"))
@@ -214,7 +214,7 @@ def test_every_shipped_profile_makes_a_device(name):
     assert [row[0] for row in rig.run()] == ["h2d", "kernel", "d2h"]
 
 
-def test_an_operation_tells_what_it_is_in_a_traceback():
+def test_an_operation_is_named_in_a_traceback():
     rig = Rig(tiny())
     op = rig.kernel(rig.stream(), 1, name="scale")
     assert repr(op) == "<scale on stream 1>"

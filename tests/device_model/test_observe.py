@@ -1,4 +1,4 @@
-"""Observers: who watches, and what it costs when nobody does."""
+"""Observers: which methods are called, and that an event without an observer costs nothing."""
 
 import inspect
 

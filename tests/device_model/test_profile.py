@@ -1,4 +1,4 @@
-"""Profiles: the numbers of a card, each with its source, and what is refused."""
+"""Profiles: the numbers of a card, each with its source, and the files that are refused."""
 
 import re
 from dataclasses import fields, is_dataclass
@@ -137,7 +137,7 @@ def test_a_table_must_be_a_table():
     ],
 )  # fmt: skip
 def test_there_must_be_one_of_it(name):
-    """A device without cores or queues would divide by zero, or wait for ever."""
+    """A device without cores or queues would divide by zero, or never start its work."""
     table, _, field = name.rpartition(".")
     start = TINY.index(f"[{table}]") if table else 0
     text = TINY[:start] + re.sub(rf"(?m)^{field} = {{ value = \d+", f"{field} = {{ value = 0", TINY[start:], count=1)
@@ -298,7 +298,7 @@ def test_a_directory_is_no_profile(tmp_path):
 @settings(max_examples=300)
 @given(st.data())
 def test_a_damaged_profile_is_read_or_refused_with_a_sentence(data):
-    """Bytes of the tiny profile are cut out, put in and doubled; nothing but a ProfileError comes out."""
+    """Bytes of the tiny profile are cut out, put in and doubled; the only error is ProfileError."""
     text = TINY
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.integers(0, len(text)))

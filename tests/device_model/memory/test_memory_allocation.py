@@ -1,4 +1,4 @@
-"""Lives of memory: room, laziness, poison, frees, and what is said when they go wrong."""
+"""Allocations: room, lazy memory, poison, frees, and the messages of calls that fail."""
 
 import gc
 import mmap
@@ -89,7 +89,7 @@ def test_more_pinned_memory_than_the_host_can_reserve_is_out_of_memory(memory, n
     assert caught.value.kind is Kind.OUT_OF_MEMORY
 
 
-def test_what_the_host_cannot_map_is_out_of_memory():
+def test_memory_that_the_host_cannot_map_is_out_of_memory():
     memory = Memory([1 << 51], 512, DeviceError)
     with pytest.raises(DeviceError, match="this host has no address space or memory left") as caught:
         memory.malloc(0, 1 << 50, None)
@@ -263,7 +263,7 @@ def test_pinned_memory_goes_with_its_last_view(memory):
     buffer = memory.malloc_host(4096, None)
     mapping = weakref.ref(buffer.allocation.owner)
     values = buffer.numpy()
-    memory.free_host(values, None)  # an array over all of it will do, too
+    memory.free_host(values, None)  # an array over all of it also names it
     assert mapping() is not None
     del values
     assert mapping() is None
@@ -362,7 +362,7 @@ def test_an_address_is_a_part_of_the_allocation_that_holds_it(memory):
     assert memory.at(values.__array_interface__["data"][0], 64, "dst").allocation.space is Space.PAGEABLE
 
 
-def test_no_real_address_in_what_people_read(memory):
+def test_no_message_shows_a_real_address(memory):
     pinned = memory.malloc_host(4096, "a.py:1")
     values = np.zeros(64)
     registered = memory.host_register(values, None, "a.py:2")

@@ -1,4 +1,4 @@
-"""Host memory that others made: what may be read and written there without a crash."""
+"""Host memory of others: which ranges can be read and written without a crash."""
 
 import mmap
 import sys
@@ -15,7 +15,7 @@ def address_of_mapping(mapping):
 
 
 def hole():
-    """Return the address of a page that was mapped and is no longer."""
+    """Return the address of a page that is no longer mapped."""
     mapping = mmap.mmap(-1, 4 * mmap.PAGESIZE)
     address = address_of_mapping(mapping)
     mapping.close()
@@ -24,7 +24,7 @@ def hole():
 
 @pytest.mark.skipif(sys.platform == "win32", reason="asks a POSIX system")
 @pytest.mark.parametrize("asks", [host.is_mapped, host.is_writable])
-def test_what_is_mapped(asks):
+def test_which_ranges_are_mapped(asks):
     values = np.zeros(100_000, np.uint8)
     address = host.address_of(values)
     assert asks(address, 100_000)

@@ -178,7 +178,7 @@ def test_bytes_must_lie_side_by_side_and_be_values(memory):
 
 
 @pytest.mark.parametrize("thing", [None, "text", 1.5, [1, 2]])
-def test_what_is_no_memory_at_all(memory, thing):
+def test_objects_that_are_not_memory(memory, thing):
     with pytest.raises(DeviceError, match="which is not memory; pass a buffer, an array or an address") as caught:
         memory.locate(thing, 8, "src")
     assert caught.value.kind is Kind.INVALID_VALUE

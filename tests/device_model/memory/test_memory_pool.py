@@ -1,4 +1,4 @@
-"""The stream-ordered pool: which freed block is used again, and what goes back to the device."""
+"""The stream-ordered pool: which freed block is used again, and which bytes go back to the device."""
 
 from itertools import pairwise
 
@@ -63,7 +63,7 @@ def test_the_smallest_rank_wins_then_the_best_fit_then_the_longest_unused(memory
     won = []
     for _ in range(4):
         won.append(pool.take(1024, lambda block: ranks[block.stream])[1])
-        ranks["low"] = 2  # after its first block, its rest is the last choice
+        ranks["low"] = 2  # when its first block is taken, the rest of it is the last choice
     assert won == ["free low", "free fit", "free later", "free big"]
     assert [block.stream for block in pool.unused] == ["big", "low", "never"]
 
@@ -95,7 +95,7 @@ def test_counters_and_high_water_marks(memory):
     assert memory.free_bytes(0) == TOTAL
 
 
-def test_trim_returns_only_completed_blocks_and_keeps_what_it_is_told(memory):
+def test_trim_returns_completed_blocks_only_and_keeps_the_bytes_asked_for(memory):
     pool = memory.pool(0)
     for index, buffer in enumerate([pool.take(1024, same_stream(None))[0] for _ in range(5)]):
         pool.give(buffer, "A", index, None)
@@ -162,7 +162,7 @@ def test_a_pool_that_does_not_fit_changes_nothing(memory):
 
 
 class PoolMachine(RuleBasedStateMachine):
-    """Takes, gives, frees and trims in any order: no two lives share a byte, and the counters add up."""
+    """Takes, gives, frees and trims in any order: no two allocations share a byte, and the counters add up."""
 
     def __init__(self):
         super().__init__()

@@ -18,7 +18,7 @@ from device_model.memory.allocation import size_text
 from device_model.memory.backing import ROOM
 
 GIB, MIB = 1 << 30, 1 << 20
-LARGE = 8 * MIB + CHUNK + 6  # far beyond what is written at once, and no whole number of pages
+LARGE = 8 * MIB + CHUNK + 6  # longer than ranges that get written poison, and no whole number of pages
 linux = pytest.mark.skipif(sys.platform != "linux", reason="pages of poison need memfd_create")
 
 
@@ -42,7 +42,7 @@ def test_poison_that_takes_no_room_is_like_poison_that_was_written(memory):
         view[CHUNK - 3 : 2 * MIB] = expected[CHUNK - 3 : 2 * MIB] = 1
         assert np.array_equal(array(allocation, 0, np.uint8, LARGE), expected)
         again = memory.malloc(0, LARGE, None).allocation
-        assert bytes(array(again, 0, np.uint8, LARGE)) == POISON * (LARGE // 2)  # the file behind it is as it was
+        assert bytes(array(again, 0, np.uint8, LARGE)) == POISON * (LARGE // 2)  # the file of poison is unchanged
 
 
 @linux
@@ -60,7 +60,7 @@ def test_vast_memory_is_poisoned_again_to_the_byte(memory):
 
 
 def test_registered_memory_is_poisoned_in_place(memory, tmp_path):
-    """It may be shared with others, so its pages stay what they are."""
+    """Registered memory may be shared with other processes, so its pages are not replaced."""
     path = tmp_path / "shared"
     path.write_bytes(b"")
     os.truncate(path, 257 * MIB)
@@ -73,7 +73,7 @@ def test_registered_memory_is_poisoned_in_place(memory, tmp_path):
 
 @linux
 def test_a_program_may_close_all_descriptors(memory):
-    """Daemons do: then the file of poison is gone, and its number may be that of another file."""
+    """Daemons close all descriptors: the file of poison is gone, and its number may belong to another file."""
     source = """
 import os, tempfile, numpy as np
 from device_model.errors import DeviceError
@@ -120,7 +120,7 @@ def test_a_copy_of_untouched_memory_leaves_memory_untouched(memory):
     assert src.cold.is_cold(0, LARGE)
     assert dst.cold.is_cold(0, LARGE)
     fill(dst, 0, 1, LARGE)
-    copy(dst, 2, src, 8, 9)  # what was written before is poison now, and no more than that
+    copy(dst, 2, src, 8, 9)  # the bytes written before are poison now, and only those
     copy(dst, 101, src, 8, 9)  # an odd distance: the bytes are swapped
     assert bytes(dst.view[:12]) == b"\1\1" + POISON * 4 + POISON[:1] + b"\1"
     assert bytes(dst.view[100:111]) == b"\1" + (POISON * 5)[:9] + b"\1"

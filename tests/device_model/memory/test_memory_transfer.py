@@ -1,4 +1,4 @@
-"""Bytes that move: copies, fills and views, over cold memory as over warm."""
+"""Moving bytes: copies, fills and views of cold and warm memory."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""Programs with tens of GB of memory that they write next to nothing to; `python untouched.py NAME` runs one and prints
+"""Programs with tens of GB of memory of which they write almost nothing; `python untouched.py NAME` runs one and prints
 how many MiB became resident. One has a process to itself, for nothing else may take memory meanwhile.
 """
 
