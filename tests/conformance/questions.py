@@ -2,7 +2,7 @@
 
     python -m tests.conformance.questions > docs/semantics.md
 
-What people say and what is documented stands in questions.toml; the times are computed. A test holds the page to both.
+Folklore and documentation are in questions.toml; the times are computed. A test compares the page with both.
 """
 
 import sys
