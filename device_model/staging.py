@@ -30,14 +30,7 @@ class Staging:
     """The pinned buffers through which one device's driver moves pageable memory."""
 
     __slots__ = (
-        "_buffers",
-        "_copies",
-        "_in_ring",
-        "_latency_ns",
-        "_ring_requests",
-        "_ring_used",
-        "_scheduler",
-        "strike",
+        "_buffers", "_copies", "_in_ring", "_latency_ns", "_ring_requests", "_ring_used", "_scheduler", "strike",
     )  # fmt: skip
 
     def __init__(self, scheduler: Scheduler, profile: DeviceProfile) -> None:
