@@ -375,7 +375,11 @@ ZEROS = np.zeros(256, np.float32)
         ),
         (lambda d, a: vec.Abs(d, a, 64, 256), (ZEROS, ZEROS), "256 repeats; an instruction takes 0 to 255"),
         (lambda d, a: vec.Abs(d, a, 64, 4, UnaryRepeatParams(1, 1, 8, 300)), (ZEROS, ZEROS), "strides are 0 to 255"),
-        (lambda d, a: vec.Adds(d, a, 0.5, 8), (ZEROS.astype("int32"),) * 2, "the scalar 0.5 is no int32"),
+        (
+            lambda d, a: vec.Adds(d, a, 0.5, 8),
+            (ZEROS.astype("int32"),) * 2,
+            "the scalar 0.5 does not fit the type int32",
+        ),
     ],
 )
 def test_what_an_instruction_does_not_take_is_refused(instruction, arrays, message):

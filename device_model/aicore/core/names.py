@@ -8,7 +8,7 @@ from enum import Enum, IntEnum
 
 
 class Pipe(IntEnum):
-    """The pipes of a core: each executes its instructions in order, beside the others."""
+    """The pipes of a core: each executes its instructions in order, independently of the others."""
 
     S = 0  # scalar: runs the kernel's code and issues to the others
     V = 1  # vector
@@ -24,7 +24,7 @@ class Pipe(IntEnum):
 
 
 PIPES = tuple(pipe for pipe in Pipe if pipe is not Pipe.ALL)
-# As Ascend C spells them.
+# The names that Ascend C uses.
 PIPE_S, PIPE_V, PIPE_M, PIPE_MTE1, PIPE_MTE2, PIPE_MTE3, PIPE_FIX, PIPE_ALL = Pipe
 
 

@@ -232,7 +232,7 @@ class GlobalTensor(_Tensor):
 
         Raises:
             TypeError: *buffer* is not a buffer in GM.
-            KernelError: The buffer is too small, or its address is no multiple of the element size.
+            KernelError: The buffer is too small, or its address is not a multiple of the element size.
         """
         if not isinstance(buffer, GlobalBuffer):
             raise TypeError(f"SetGlobalBuffer takes an argument of the kernel that lies in GM, not {buffer!r}")

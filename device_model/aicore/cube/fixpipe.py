@@ -112,7 +112,7 @@ def SetFixPipeConfig(tensor: LocalTensor, *, is_unit_flag: bool = False) -> None
         is_unit_flag: Whether the unit flags of all blocks of L0C are cleared first (`unit_flags`).
 
     Raises:
-        KernelError: The core is no cube core, or *tensor* has the wrong type or place.
+        KernelError: The core is not a cube core, or *tensor* has the wrong type or place.
     """
     unit = cube_unit()
     if is_unit_flag:
@@ -146,8 +146,8 @@ def Fixpipe(
         layout: Whether rows or fractals are written.
 
     Raises:
-        KernelError: The core is no cube core, there is no such conversion, a place or size is impossible, or a tensor
-            is too small.
+        KernelError: The core is not a cube core, there is no such conversion, a place or size is impossible, or a
+            tensor is too small.
     """
     unit = cube_unit()
     # Kernels often make GlobalTensors anew, so the place of one is its key.

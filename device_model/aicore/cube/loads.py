@@ -65,7 +65,7 @@ def LoadData(dst: LocalTensor, src: LocalTensor, params: LoadData2DParams | Load
         params: `LoadData2DParams` for fractals, or `LoadData3DParamsV2` for an image (`im2col`).
 
     Raises:
-        KernelError: The core is no cube core, a type, place or parameter is impossible, or a tensor is too small.
+        KernelError: The core is not a cube core, a type, place or parameter is impossible, or a tensor is too small.
     """
     unit = cube_unit()
     if isinstance(params, LoadData3DParamsV2):
@@ -113,7 +113,7 @@ def LoadDataWithTranspose(dst: LocalTensor, src: LocalTensor, params: LoadData2d
         params: The squares.
 
     Raises:
-        KernelError: The core is no cube core, a type, place or parameter is impossible, or a tensor is too small.
+        KernelError: The core is not a cube core, a type, place or parameter is impossible, or a tensor is too small.
     """
     unit = cube_unit()
     unit.issue(("LoadDataWithTranspose", dst, src, params), lambda: _plan_transposed(unit.core, dst, src, params))

@@ -149,7 +149,7 @@ def Mmad(
             of the type of *dst*, which is added to each row.
 
     Raises:
-        KernelError: The core is no cube core, a type, place or size is impossible, or a tensor is too small.
+        KernelError: The core is not a cube core, a type, place or size is impossible, or a tensor is too small.
     """
     unit = cube_unit()
     *bias, params = bias_and_params

@@ -173,10 +173,10 @@ def _merged(each: Sequence[Knowledge]) -> Knowledge:
     return merged
 
 
-def _learn(mine: Knowledge, other: Knowledge, but: int = -1) -> None:
+def _learn(mine: Knowledge, other: Knowledge, skipped: int = -1) -> None:
     for core, clock in other.items():
         known = mine.get(core)
-        if core == but or known is clock:
+        if core == skipped or known is clock:
             continue
         mine[core] = clock if known is None else tuple(map(max, known, clock))
 

@@ -38,10 +38,10 @@ from device_model.aicore.flags.sync import (
 )
 
 MAX_BUFFERS = 64  # per TPipe
-MAX_LIVE = 8  # per TPosition: each takes an event id
+MAX_LIVE = 8  # allocated tensors per TPosition, because each takes an event id
 
 _P = TPosition
-# By position: the pipe that fills a buffer there, and the one that uses it.
+# For each position, the pipe that fills a buffer there, and below, the pipe that uses it.
 _FILLS = {
     _P.VECIN: Pipe.MTE2,
     _P.VECOUT: Pipe.V,

@@ -102,7 +102,7 @@ DisableDmaAtomic = SetAtomicNone  # the newer name
 
 
 def _set(name: str, how: np.ufunc, dtype: npt.DTypeLike) -> None:
-    known = dtype_of(dtype)
-    if known not in _TYPES:
-        raise KernelError(f"{name} of {known}", f"it takes {', '.join(map(str, _TYPES))}")
-    running().atomic = Atomic(how, known)
+    resolved = dtype_of(dtype)
+    if resolved not in _TYPES:
+        raise KernelError(f"{name} of {resolved}", f"it takes {', '.join(map(str, _TYPES))}")
+    running().atomic = Atomic(how, resolved)

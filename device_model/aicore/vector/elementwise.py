@@ -181,7 +181,9 @@ def typed(name: str, scalar: Any, dtype: np.dtype[Any]) -> Any:
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)
         if int(scalar) != scalar or not limits.min <= scalar <= limits.max:
-            raise KernelError(f"{name}: the scalar {scalar!r} is no {dtype}", "give a number of the tensors' type")
+            raise KernelError(
+                f"{name}: the scalar {scalar!r} does not fit the type {dtype}", "give a number of the tensors' type"
+            )
         return dtype.type(int(scalar))
     return dtype.type(scalar)
 

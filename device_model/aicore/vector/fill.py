@@ -90,13 +90,27 @@ def CreateVecIndex(
 ) -> None:
     """Fill a tensor with first_value, first_value + 1, ... (Ascend C: CreateVecIndex), on the vector pipe.
 
-    Arguments are those of Duplicate. Lanes that the mask leaves out are counted too.
+    Arguments are those of Duplicate, with *first_value* as the first number. Lanes that the mask leaves out are counted
+    too.
+
+    Raises:
+        KernelError: As for Duplicate.
     """
     _progression("CreateVecIndex", dst, first_value, 1, count, repeat_time, (dst_blk_stride, dst_rep_stride))
 
 
 def ArithProgression(dst: LocalTensor, first_value: float, diff_value: float, count: int) -> None:
-    """Fill dst with *count* numbers, *diff_value* apart from *first_value* on (Ascend C: ArithProgression), on V."""
+    """Fill a tensor with an arithmetic progression (Ascend C: ArithProgression), on the vector pipe.
+
+    Args:
+        dst: The tensor to write, in UB: half, float32, int16 or int32.
+        first_value: The first number.
+        diff_value: From each number to the next.
+        count: How many numbers.
+
+    Raises:
+        KernelError: A type or count is impossible, or dst is too small.
+    """
     _progression("ArithProgression", dst, first_value, diff_value, count, None, (1, 8))
 
 

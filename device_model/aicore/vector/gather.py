@@ -64,8 +64,8 @@ def Gather(
         dst_rep_stride: Blocks of 32 bytes from a repeat of dst to the next.
 
     Raises:
-        KernelError: An offset lies outside src or is no multiple of the element size, or a type or count is
-            impossible.
+        KernelError: An offset lies outside src or is not a multiple of the element size, or a type or count
+            is impossible.
     """
     unit = vector_unit()
     mask = frozen(count, repeat_time)

@@ -104,7 +104,7 @@ class Access:
 
     @classmethod
     def of(cls, indices: Indices, itemsize: int, step: int, blocks: Indices) -> "Access":
-        """The elements at *indices*, *step* of them in each repeat."""
+        """Return the access to the elements at *indices*, with *step* of them in each repeat."""
         size = len(indices)
         if not size:
             return cls(slice(0, 0), 0, 0, step, (), blocks)
