@@ -108,7 +108,9 @@ class BlockingBridge:
         Raises what `Runtime.deadlock` makes if nobody can ever complete it.
         """
         if self._holders and threading.current_thread() in self._holders:
-            raise RuntimeError("a device wait inside HostThread(): no simulated time passes there; wait after it")
+            raise RuntimeError(
+                "a wait for the device inside HostThread(), where no simulated time passes: wait after it"
+            )
         if self._run(completion):
             self._look_at_limit(completion, waiting)
             return
@@ -148,7 +150,7 @@ class BlockingBridge:
         if helpers and polled_s < self._patience_s:
             if polled_s >= _WARN_S and not self._warned_of_polls:
                 self._warned_of_polls = True
-                what = f'{waiting} says "not yet" again and again, and nothing is scheduled on a device'
+                what = f'{waiting} answers "not yet" again and again, and nothing is scheduled on a device'
                 warnings.warn(f"{what}\n{_hope(helpers)}", RuntimeWarning, stacklevel=1)
             self._calls.wait(_NAP_S)
         elif self._fruitless >= _POLL_LIMIT and polled_s >= self._polling_patience_s:
@@ -194,7 +196,7 @@ class BlockingBridge:
         """Tell everybody who waits if it is for ever."""
         runtime = self.runtime
         if runtime.closed is not None:
-            waiter.error = runtime.error(Kind.FINALIZED, runtime.closed, "let threads end before their runtime does")
+            waiter.error = runtime.error(Kind.FINALIZED, runtime.closed, "end the threads before their runtime ends")
             return
         if runtime.limits and not self._holders:
             return  # somebody's time will be over

@@ -355,13 +355,13 @@ class Runtime:
             raise self.error(
                 Kind.NOT_PERMITTED,
                 f"{name}() inside {context.who!r}",
-                "a kernel must not call the runtime: let the host do so, before or after",
+                "a kernel must not call the runtime: make the call on the host, before or after the launch",
             )
         if context.device.calling is not None:
             raise self.error(
                 Kind.NOT_PERMITTED,
                 f"{name}() inside host function {context.device.calling!r}",
-                "a host function must not call the runtime: let it tell a task, and the task call",
+                "a host function must not call the runtime: let it wake a task that makes the call",
             )
 
     # --- errors

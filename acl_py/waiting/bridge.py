@@ -1,17 +1,20 @@
-"""Where simulated time meets the event loop: the device may run past the host clock once no host task can run.
+"""Where simulated time meets the event loop: a device may run past the host clock once no host task can run.
 
-**Nobody can run exactly when the loop's own ready queue holds nothing but our look at it.** While somebody waits for a
+**No task can run exactly when the loop's own ready queue holds nothing but our look at it.** While a task waits for a
 device, a `Gate` puts one callback, its *look*, into the queue of the loop, once a turn. A look that finds the queue
-empty is followed by another, so that the loop polls its sockets and timers in between (what one task wrote to another
-through a socket is on its way inside). After two empty looks every device jumps to its next completion that wakes
-somebody.
+empty is followed by another look, so that the loop polls its sockets and timers in between: a byte that one task wrote
+to another through a socket may still be on its way. After two empty looks, every device jumps to its next completion
+that wakes a task.
 
-Why not otherwise: a scan of the tasks is blind between the end of a child and the wake-up of its parent, where no task
-can run and yet the program goes on; each level of `gather` or `call_soon` is such a turn. Waiting for some quiet turns
-moves the limit, no more. Counting tasks that entered the runtime misses those that wait for one another.
+Simpler tests fail:
 
-Where the caller is the only task, there is nobody to wait for: the device runs in place, without a trip through the
-loop. That cannot change a simulated time. Every 10 ms of real time a trip is made all the same, else `asyncio.timeout`
+* A scan of the tasks sees nothing between the end of a child task and the wake-up of its parent. No task can run there,
+  and yet the program goes on. Each level of `gather` or `call_soon` is such a turn.
+* Waiting for a number of quiet turns only moves that limit.
+* A count of the tasks that are inside the runtime misses tasks that wait for one another.
+
+If the caller is the only task, no other task can act, and the device runs in place, without a trip through the loop.
+That cannot change a simulated time. Every 10 ms of real time a trip is made all the same; without it `asyncio.timeout`
 and Ctrl-C would starve.
 
 What the outside world does (sleep, sockets, threads) takes no simulated time, and simulated time does not wait for it,
@@ -44,7 +47,7 @@ SPIN_TURNS = 10_000  # turns without a call while somebody can run: `while not f
 POLL_LIMIT = 10_000  # fruitless queries in a row on a device that has nothing to do
 TRIP_S = 0.010  # the longest time without a trip through the loop
 
-Waiting = Any  # the host's record of who waits for what; we hand it back and never look inside
+Waiting = Any  # the host's record of one wait: the bridge hands it back and never looks inside
 Task = asyncio.Task[Any]
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -61,21 +64,21 @@ class Host(Protocol):
 
     @property
     def waiters(self) -> dict[asyncio.Future[None], Waiting]:
-        """Who waits, in order of arrival; the bridge enters and removes them."""
+        """The waits by their futures, in order of arrival; the bridge enters and removes them."""
 
     @property
     def hang_after(self) -> float | None:
-        """After how many real seconds a wait that only the outside could end is a hang; None: never."""
+        """Real seconds after which a wait that only the outside could end is a hang; None: never."""
 
     def describe_hang(self) -> str:
-        """Who waits for what, as a text."""
+        """Say what each waiter waits for."""
 
     def deadlock(self, waiting: Waiting) -> Exception:
-        """The error for one waiter, a new one each time; *waiting* is None for a poller that said nothing of itself."""
+        """Return a new error for one wait; *waiting* is None for a poll that gave no record of itself."""
 
 
 class Bridge:
-    """One runtime's way to wait; made inside a running loop, good in any later one.
+    """How the tasks of one runtime wait. It is made inside a running loop and works in any later one, too.
 
     A runtime belongs to a loop only while it has waiters.
     """
@@ -93,11 +96,11 @@ class Bridge:
         return f"<Bridge waiting={len(self.host.waiters)} {self._gate!r}>"
 
     def close(self) -> None:
-        """The runtime ends. Tasks that still wait are served on, since nobody else would wake them."""
+        """End the runtime. Tasks that still wait are woken as before, since nothing else would wake them."""
         self._gate.bridges.discard(self)
 
     def arm(self) -> None:
-        """A call was made while others wait: look anew. The loop gets round to it once the caller suspends."""
+        """Look again, since a call was made while other tasks wait; the look comes once the caller suspends."""
         self._here().arm()
 
     async def wait(self, completion: Completion, waiting: Waiting) -> None:
@@ -113,10 +116,10 @@ class Bridge:
             gate.refuse_holder()
         if not host.waiters and gate.alone() and not gate.is_trip_due() and self._run_in_place(completion):
             return
-        future: asyncio.Future[None] = gate.loop.create_future()  # for each waiter its own: a future has one owner
+        future: asyncio.Future[None] = gate.loop.create_future()  # one for each waiter: a future has one owner
 
         def wake() -> bool:
-            if future.done() or future.get_loop().is_closed():  # cancelled, or left behind: it is nobody
+            if future.done() or future.get_loop().is_closed():  # cancelled, or of a loop that is closed
                 return False
             future.set_result(None)
             return True
@@ -127,7 +130,7 @@ class Bridge:
         gate.arm()
         try:
             await future
-        finally:  # a cancelled waiter goes, the device's work stays
+        finally:  # a cancelled waiter leaves; the device's work stays
             gate.trip()
             host.waiters.pop(future, None)
             if not host.waiters:
@@ -137,20 +140,20 @@ class Bridge:
                 raise error
 
     async def breathe(self) -> None:
-        """Let the others, if any, run for a turn: after a query that says "not yet" and a wait that is over at once."""
+        """Let other tasks, if any, run for a turn: after a query answered "not yet", or a wait that is over at once."""
         gate = self._here()
         if gate.waiting:
-            gate.arm()  # those of another runtime wait; this one's are no reason to take the caller for a spinner
+            gate.arm()  # other tasks wait: without it the caller would count as spinning
         if not gate.alone() or gate.is_trip_due():
             await _one_turn()
             gate.trip()
 
     def poll_succeeded(self) -> None:
-        """A query said yes."""
+        """Note that a query was answered "done": the caller makes progress."""
         self._fruitless = 0
 
     def poll_failed(self, waiting: Waiting = None) -> None:
-        """A query said "not yet"; raise if it will say so for ever."""
+        """Note that a query was answered "not yet"; raise if no later query can be answered otherwise."""
         if not self.host.scheduler.is_empty:
             self._fruitless = 0
             return
@@ -160,7 +163,7 @@ class Bridge:
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Within this, simulated time waits for the real world: no device runs past the host clock."""
+        """Let simulated time wait for the real world within this block: no device runs past the host clock."""
         gate, key = self._here(), object()
         gate.holders[key] = asyncio.current_task()
         try:
@@ -176,11 +179,11 @@ class Bridge:
             return await asyncio.to_thread(function, *args, **kwargs)
 
     def jump(self) -> bool:
-        """Run the device to its next instant that wakes somebody: did anything happen?
+        """Run the device to its next instant that wakes a task, and return whether anything happened.
 
-        What goes wrong (an observer, we ourselves) goes to the waiters: a callback that dies silently would leave them
-        waiting without an end. What ends a program goes to one of them, so that it comes out of a verb as it does where
-        the device runs in place.
+        An error on the way (of an observer, or a mistake of ours) goes to all waiters: if the callback died silently,
+        they would wait without an end. KeyboardInterrupt and SystemExit go to one of them, so that they come out of a
+        verb, as they do where the device runs in place.
         """
         host = self.host
         try:
@@ -195,7 +198,7 @@ class Bridge:
             self._catch_up()
 
     def throw(self, error: Exception) -> None:
-        """Give *error* to all waiters, also to those that were woken just now; not to those that were cancelled."""
+        """Let all waiters raise *error*, also those that were woken just now, but not those that were cancelled."""
         for future in list(self.host.waiters):
             if not future.cancelled():
                 self._throw(future, error)
@@ -212,11 +215,11 @@ class Bridge:
         return inf if self.host.hang_after is None else self.host.hang_after
 
     def describe(self) -> str:
-        """Who waits for what."""
+        """Say what each waiter waits for."""
         return self.host.describe_hang()
 
     def give_up(self, circumstances: str) -> None:
-        """Nobody can end these waits: an error of its own for each waiter."""
+        """End all waits, since nothing else can: each with a new error, which gets *circumstances* as a note."""
         for future, waiting in list(self.host.waiters.items()):
             if not future.done():
                 error = self.host.deadlock(waiting)
@@ -231,8 +234,8 @@ class Bridge:
             self._catch_up()
 
     def _catch_up(self) -> None:
-        # Also when the budget ended the run early or an error did: else a call that comes in between two jumps would
-        # submit into the device's past.
+        # Also if the budget or an error ended the run early: a call between two jumps would otherwise queue work in
+        # the device's past.
         host = self.host
         host.host_ns = max(host.host_ns, host.scheduler.now)
 
@@ -261,9 +264,9 @@ class Bridge:
 
 
 class Gate:
-    """Decides for one running loop, and all runtimes in it, when nobody can run.
+    """Decides when no task of a running loop can run; the runtimes in that loop share one gate.
 
-    One for all of them: two looks would see each other and never find the queue empty. The loop is held weakly.
+    Two gates would see each other's looks and never find the queue empty. The gate holds its loop weakly.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -274,12 +277,15 @@ class Gate:
         self.waiting: dict[Bridge, None] = {}  # those with waiters, in order of arrival
         self.holders: dict[object, Task | None] = {}
         self._armed = False  # our look is in the queue
-        self._quiet = self._turns = 0  # empty looks in a row; looks since the last call
+        self._quiet = 0  # empty looks in a row
+        self._turns = 0  # looks since the last call
         self._solo: Task | None = None  # the task that was found to be the only one, until the loop turns
-        self._other: Callable[[], Task | None] = _nobody  # a witness that there is another task
+        self._other: Callable[[], Task | None] = _no_task  # a witness that there is another task
         self._trip = time.monotonic()
         self._warned = False  # of a spinner
-        self._context = Context()  # else observers would see the context variables of whoever armed the look
+        self._context = (
+            Context()
+        )  # without it observers would see the context variables of the task that armed the look
         self.vigil = Vigil(loop, self._look_again, self._context)
 
     def __repr__(self) -> str:
@@ -293,27 +299,27 @@ class Gate:
         return loop
 
     def enter(self, bridge: Bridge, loop: asyncio.AbstractEventLoop) -> None:
-        """A simulation begins: if it is the only one, what is around now is what was there before."""
+        """Let *bridge* take part. If it is the only one, what is outside now was there before the simulation."""
         if not self.bridges:
             self.vigil.begin(loop)
         self.bridges.add(bridge)
 
     def leave(self, bridge: Bridge) -> None:
-        """The last waiter of *bridge* went."""
+        """Note that *bridge* has no more waiters."""
         self.waiting.pop(bridge, None)
         if not self.waiting:
             self.vigil.rest()
 
     def arm(self) -> None:
-        """Look anew: a wait begins, a call was made while others wait, a hold ends."""
+        """Look again from the start: a wait begins, a call was made while tasks wait, or a hold ends."""
         self._quiet = self._turns = 0
         self.vigil.end()
         if not self._armed:
             self._look_next_turn()
 
     def alone(self) -> bool:
-        """Is the calling task the only one of the loop, with nobody and nothing else in the queue?"""
-        if self.ready is None or self.holders or self.anybody():
+        """Whether the calling task is the only one of the loop, and nothing else is in the queue."""
+        if self.ready is None or self.holders or self.another_can_run():
             return False
         this = asyncio.current_task()
         # Found before, and the loop has not turned since. Of this task: an eager child runs on top of its parent.
@@ -329,30 +335,30 @@ class Gate:
             self._other = ref(other)
         return False
 
-    def anybody(self) -> bool:
-        """Can anybody but the caller run?"""
+    def another_can_run(self) -> bool:
+        """Whether any task but the caller can run."""
         if self.ready is not None:
-            return len(self.ready) > self._armed  # our own look is not somebody
+            return len(self.ready) > self._armed  # our own look does not count
         this = asyncio.current_task(self.loop)
         return any(task is not this and _can_run(task) for task in asyncio.all_tasks(self.loop))
 
     def is_trip_due(self) -> bool:
-        """Has the caller gone on so long that timeouts and Ctrl-C need a turn?"""
+        """Whether the last turn of the loop is so long ago that timeouts and Ctrl-C need one."""
         return time.monotonic() - self._trip >= TRIP_S
 
     def trip(self) -> None:
-        """The loop has turned."""
+        """Note that the loop has turned."""
         self._trip = time.monotonic()
 
     def refuse_holder(self) -> None:
         """Raise if the calling task holds time still and would wait for it to pass."""
         if asyncio.current_task() in self.holders.values():
             raise RuntimeError(
-                "a device wait inside `with hold()`: no simulated time passes there; wait after the block"
+                "a wait for the device inside `with hold()`, where no simulated time passes: wait after the block"
             )
 
     def helpers(self) -> list[str]:
-        """What outside could still wake the program, in words."""
+        """Name what outside the simulation could still wake the program."""
         return self.vigil.helpers(self.loop, {future for bridge in self.waiting for future in bridge.host.waiters})
 
     def _look_next_turn(self) -> None:
@@ -360,14 +366,14 @@ class Gate:
         self.loop.call_soon(self._look, context=self._context)
 
     def _look(self) -> None:
-        """Once a turn, only while somebody waits: may time pass?"""
+        """Let time pass if no task can run; called once a turn while a task waits."""
         self._armed, self._solo = False, None
         if not self.waiting:
             return  # the next wait arms it
         self._turns += 1
         spinning = self._turns >= SPIN_TURNS
         if not spinning:
-            self._quiet = 0 if self.anybody() else self._quiet + 1
+            self._quiet = 0 if self.another_can_run() else self._quiet + 1
             if self._quiet < self.needed:
                 self._look_next_turn()
                 return
@@ -397,12 +403,12 @@ class Gate:
 
 
 _FOREIGN = (
-    "a verb was awaited in the event loop of one thread, and its simulation belongs to that of another: "
+    "a verb was awaited in the event loop of one thread, but its simulation belongs to the event loop of another: "
     "hand the call over with asyncio.run_coroutine_threadsafe(), or begin a simulation in this loop"
 )
 _SPIN = (
-    f"simulated time went on without a task that ran for {SPIN_TURNS} turns of the event loop without a call; "
-    "if it is `while not flag: await sleep(0)`, let it wait for an asyncio.Event"
+    f"a task ran for {SPIN_TURNS} turns of the event loop without a call, and simulated time went on without it; "
+    "if it is `while not flag: await sleep(0)`, let it wait for an asyncio.Event instead"
 )
 _GATES: WeakKeyDictionary[asyncio.AbstractEventLoop, Gate] = WeakKeyDictionary()
 
@@ -419,8 +425,8 @@ def _can_run(task: Task) -> bool:
     return waiter is None or waiter.done()
 
 
-def _nobody() -> None:
-    """A witness that never was."""
+def _no_task() -> None:
+    """Stand for a weak reference to a task, before there is one."""
 
 
 @coroutine

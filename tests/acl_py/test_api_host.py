@@ -125,7 +125,7 @@ async def test_hold_keeps_the_device_from_running_ahead():
             await asyncio.sleep(0)
         assert (task.done(), sim.now_ns - begin) == (False, 1_300)
         await acl.HostWork(5)
-        with pytest.raises(RuntimeError, match="a device wait inside `with hold"):
+        with pytest.raises(RuntimeError, match="a wait for the device inside `with hold"):
             await acl.SynchronizeStream(a)
     assert await task == 53_000
 

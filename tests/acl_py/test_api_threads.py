@@ -311,7 +311,7 @@ def test_a_host_thread_lets_others_call_while_time_is_held():
         def work():
             entered.set()
             called.wait()
-            with pytest.raises(RuntimeError, match="no simulated time passes there"):
+            with pytest.raises(RuntimeError, match="where no simulated time passes"):
                 finish(acl.SynchronizeStream(stream))
             return runtime.host_ns
 
@@ -336,7 +336,7 @@ def test_a_runtime_that_ends_takes_nobody_with_it():
         with runtime.bridge.lock:
             finish(acl_py.StreamAbort(stuck_stream()[0]))
             runtime.close("closed meanwhile")
-        with pytest.raises(acl.AclError, match="closed meanwhile; let threads end before"):
+        with pytest.raises(acl.AclError, match="closed meanwhile; end the threads before"):
             waiter.outcome()
         stream.context.device.abort(
             stream, acl.AclError(acl.Kind.UNKNOWN, runtime.rules.codes[acl.Kind.UNKNOWN], "over")
@@ -490,7 +490,7 @@ def test_a_wait_in_the_loop_of_a_foreign_thread_is_refused():
 
     async def main():
         await acl.LaunchKernel(A, 1, ())
-        with pytest.raises(RuntimeError, match=r"belongs to that of another: .*run_coroutine_threadsafe"):
+        with pytest.raises(RuntimeError, match=r"belongs to the event loop of another: .*run_coroutine_threadsafe"):
             await asyncio.to_thread(asyncio.run, acl.SynchronizeDevice())
 
         def ask():

@@ -599,7 +599,7 @@ def test_holder_must_not_wait_for_the_device(drive):
         stream = host.stream()
         with host.bridge.hold():
             await host.submit(stream, 10 * US)
-            with pytest.raises(RuntimeError, match=r"^a device wait inside `with hold\(\)`"):
+            with pytest.raises(RuntimeError, match=r"^a wait for the device inside `with hold\(\)`"):
                 await host.sync(stream)
             assert not await host.query(stream)
             host.note("held")
@@ -634,7 +634,7 @@ def test_spinner_is_left_behind_after_a_while(drive):
             await _repeat(host, "W", 10 * US, 2)
             flag.append(True)
 
-        with pytest.warns(RuntimeWarning, match="went on without a task") as warned:
+        with pytest.warns(RuntimeWarning, match="simulated time went on without it") as warned:
             await asyncio.gather(spinner(), setter())
         assert len(warned) == 1
 

@@ -495,7 +495,7 @@ case(
     "await SynchronizeStream(stream)",
     Kind.NOT_PERMITTED,
     "<kernel <lambda>>",
-    "let the host do so",
+    "make the call on the host",
 )
 case("kernels", "A negative cost", "Cost(us=-1)", ValueError, "us must be 0 or more")
 case(
