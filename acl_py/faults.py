@@ -2,9 +2,10 @@
 
 Each function here makes one rule. What it looks at is either *call*, a verb's name, or *op*, a kind of operation
 ("h2d", "d2h", "d2d", "p2p", "fill", "kernel", "host_function"); both may have wildcards. *name* is the name of a kernel
-or host function, *stream* that of a stream ("stream 1"). Of what matches, *nth* strikes once, *every* each so-manieth
-time, *chance* with that probability, drawn from the simulation's own generator; *since_us* and *until_us* bound the
-simulated time. Without any of these a rule strikes whenever it matches. The first rule that strikes wins.
+or host function, *stream* that of a stream ("stream 1"). Of what
+matches, *nth*=3 strikes the third only, *every*=3 each third, and *chance*=0.5 each with that probability, drawn from
+the simulation's own generator; *since_us* and *until_us* bound the simulated time. Without any of these a rule strikes
+whenever it matches. If several rules would strike, the first one does.
 """
 
 import shlex
@@ -46,7 +47,7 @@ _OPS = ("h2d", "d2h", "d2d", "p2p", "fill", "kernel", "host_function")
 
 
 class FaultError(ValueError):
-    """A fault rule that cannot be."""
+    """A fault rule with arguments that make no rule; the message says what is wrong."""
 
 
 End = Callable[[], None]  # takes a rule out of force
@@ -54,7 +55,7 @@ End = Callable[[], None]  # takes a rule out of force
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A rule to be, for `Simulation.fault`; *made* is the line that made it."""
+    """A rule that is not in force yet, for `Simulation.fault`; *made* is the line that made it."""
 
     text: str
     made: object

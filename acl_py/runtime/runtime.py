@@ -1,8 +1,10 @@
-"""The runtime: one simulation as its host sees it. The host clock, all waiting, and the way in.
+"""The runtime: one simulation as its host sees it, with the host clock, all waiting, and the way into the device.
 
-`Runtime.submit` is the only way in, a completion the only way out. A verb checks its arguments, waits for room if it
-must, and then queues without suspending, so that it has queued everything or nothing. All waiting goes through the
-bridge.
+Work enters a device through `Runtime.submit`; a completion is what comes back. A verb passes `Runtime.check_call` if
+its context is on alert, checks its arguments, waits for room if it must, and then queues without suspending. So a verb
+that is cancelled has queued everything or nothing. All waiting goes through the bridge.
+
+A module above this one that remembers something for each runtime keeps it in a class of its own: `Runtime.state`.
 """
 
 from collections.abc import Callable, Coroutine, Iterable
@@ -41,7 +43,7 @@ T = TypeVar("T")
 
 
 class Limit(NamedTuple):
-    """How long a wait may last, and how it fails then."""
+    """How long a wait may last, in nanoseconds, and the kind of its failure when that time is over."""
 
     ns: Nanoseconds
     kind: Kind
@@ -84,8 +86,8 @@ class Runtime:
         self.workers = Workers(self.scheduler, workers)
         self.memory = Memory([profile.memory.bytes] * profile.devices, profile.memory.alignment, self.error)
         self.host_ns: Nanoseconds = 0
-        self.waiters: dict[Any, Waiting] = {}  # by what the bridge wakes them with, in order of arrival
-        self.limits: dict[Completion, float] = {}  # timers of waits with a limit, and when it is over in real time
+        self.waiters: dict[Any, Waiting] = {}  # by the future or thread that the bridge wakes, in order of arrival
+        self.limits: dict[Completion, float] = {}  # the timer of each wait with a limit: when its real time is over
         self.rng = np.random.default_rng(seed)  # for programs that want chance and the same run every time
         self.closed: str | None = None  # why no verb works any more
         self.faults = Faults(self.scheduler, self.hooks)
@@ -134,7 +136,7 @@ class Runtime:
     # --- time
 
     def pay(self, cost: Nanoseconds) -> None:
-        """The host is busy for *cost*; the devices catch up."""
+        """Let the host be busy for *cost* nanoseconds; the devices run up to its new time."""
         scheduler = self.scheduler
         host = self.host_ns + cost
         if host > END_NS:
@@ -145,7 +147,7 @@ class Runtime:
             self.bridge.arm()
 
     def submit(self, stream: Stream, op: Op, cost: Nanoseconds, latency_ns: Nanoseconds) -> None:
-        """Pay *cost* and queue *op* in *stream*."""
+        """Pay *cost* and queue *op* in *stream*; its engine can start it *latency_ns* later at the earliest."""
         # This is the hot path: pay() is written out.
         if self.faults.rules:
             latency_ns += self.faults.strike(op, stream, self.host_ns)
@@ -179,7 +181,7 @@ class Runtime:
             synchronized(completion)
 
     async def wait_within(self, limit_ns: Nanoseconds, completion: Completion, what: str, site: object) -> None:
-        """`wait`, but for *limit_ns* at the longest; *completion* is not done yet, and may not be afterwards."""
+        """Wait for *completion*, which is not done yet, for *limit_ns* at most; it may not be done then."""
         timer = self.scheduler.timer(self.host_ns + limit_ns)
         either = FirstOf((completion, timer))
         self.limits[timer] = monotonic() + limit_ns / 1e9
@@ -201,9 +203,9 @@ class Runtime:
         limit: "Limit | None" = None,
         asleep_ns: Nanoseconds = 0,
     ) -> None:
-        """The whole of a verb that waits: its cost, the wait, its row in the trace even if the wait fails, and the
-        errors it finds: those of *context* and of *streams*. With a *limit* it waits no longer than that. A host that
-        had to wait pays *asleep_ns* on top of its wake-up.
+        """Do all of a verb that waits: pay its cost, wait, note the call even if the wait fails, and raise the errors
+        of *context* and of *streams*. With a *limit* it waits no longer than that. A host that had to wait pays
+        *asleep_ns* on top of its wake-up.
         """
         enter = self.host_ns
         self.pay(self.costs.sync)
@@ -239,8 +241,9 @@ class Runtime:
             )
 
     def trim_pool(self, ordinal: int, keep_bytes: int | None = None) -> None:
-        """Give what lies unused in the pool of a device back to it, but for *keep_bytes* (by default what the pool
-        wants to keep) and for what work that has not ended may still use. The host pays for what goes back.
+        """Give unused memory of a device's pool back to the device, and let the host pay for that.
+
+        The pool keeps *keep_bytes* (by default its release threshold), and what unfinished work may still use.
         """
         pool = self.memory.pool(ordinal)
         trimmed = pool.trim(pool.release_threshold if keep_bytes is None else keep_bytes, _is_over)
@@ -248,14 +251,14 @@ class Runtime:
             self.pay(self.costs.pool_trim[trimmed])
 
     async def busy_until(self, completion: Completion, what: str, site: object) -> None:
-        """Suspend until *completion*, in which the host itself takes part, is done: nobody needs to be woken for it."""
+        """Suspend until *completion* is done. The host itself takes part in it, so it pays no wake-up."""
         await self.bridge.wait(completion, Waiting(what, completion, site))
         self.skip_real_time()
         self.pay(0)
 
     async def wait_for_place(self, queue: HardwareQueue, op: Op, stream: Stream, site: object) -> None:
         """Suspend until *queue* takes one more operation, which the caller must queue at once; hosts are served in
-        order. What was true before the wait may not be any more.
+        order. The stream and the memory of *op* are checked again after the wait.
         """
         if stream.bound:
             raise self.error(Kind.STREAM_FULL, f"{stream!r} takes no more work", "it waits for a model to run it")
@@ -272,19 +275,19 @@ class Runtime:
         self.skip_real_time()
 
     def check_failures(self, context: Context, streams: Iterable[Stream]) -> None:
-        """Tell of the first failure that *streams* remember, and let them forget it."""
+        """Raise the first failure that *streams* remember; all of them forget theirs."""
         error = context.take_errors(streams)
         if error is not None:
             raise self.told(error)
 
     def told(self, error: DeviceError) -> AclError:
-        """The failure of one piece of work, for the call that finds it."""
+        """Return the failure of one operation as the error of the call that finds it."""
         told = self.error(error.kind, error.what, error.remedy, code=code_of(error))
         told.__cause__ = error.__cause__ or error
         return told
 
     def check_stream(self, stream: Stream) -> None:
-        """Refuse a stream that takes no more work."""
+        """Raise if *stream* is destroyed, or its context has failed."""
         if stream.destroyed is not None:
             raise self.error(Kind.INVALID_HANDLE, f"{stream!r} takes no more work", "create one with CreateStream()")
         if stream.context.error is not None:
@@ -296,15 +299,13 @@ class Runtime:
                 self.memory.locate(Buffer(allocation, start, stop - start), stop - start, f"memory of {op!r}")
 
     def called(self, name: str, enter_ns: Nanoseconds, site: Site) -> None:
-        """A call is over: tell who listens."""
+        """Tell the observers that a call of *name*, which began at *enter_ns*, is over."""
         call = self.hooks.call
         if call is not None:
             call(name, enter_ns, self.host_ns, site)
 
     async def carry_out(self, name: str, site: Site, work: Coroutine[Any, Any, T]) -> T:
-        """Do the *work* of a call of *name*. It has its row in the trace even if that fails, unless it was refused at
-        once.
-        """
+        """Do the *work* of a call of *name*. The trace has the call even if it fails, unless it was refused at once."""
         enter = self.host_ns
         try:
             result = await work
@@ -316,12 +317,12 @@ class Runtime:
         return result
 
     def check_context(self, context: Context) -> None:
-        """Tell of the failure of *context*, if it has failed meanwhile."""
+        """Raise the failure of *context*, if it has failed."""
         if context.error is not None:
             raise self.lost(context)
 
     def skip_real_time(self) -> None:
-        """A wait is over: the real time it took is not the host's."""
+        """Note that a wait is over: the real time it took does not count as host time."""
 
     def check_call(self, context: Context, name: str, *, needs_context: bool = True) -> None:
         """Check whether a call of *name* may begin in *context*, whose `alert` is set. Every verb passes here.
@@ -367,20 +368,23 @@ class Runtime:
     # --- errors
 
     def error(self, kind: Kind, what: str, remedy: str, *, code: int | None = None) -> AclError:
-        """The error for a failing call, remembered as the last error of the task; *code* instead of the rules' own."""
+        """Return the error for a failing call, which also becomes the last error of the task.
+
+        The rules have a code for each *kind*; *code* replaces it.
+        """
         named = self.rules.codes[kind] if code is None else named_code(code)
         last_error.set(named)
         return AclError(kind, named, what, remedy)
 
     def limit_ns(self, name: str, amount: int, unit_ns: Nanoseconds) -> Nanoseconds:
-        """How long *amount* units of *unit_ns* are, the argument *name* of a call that limits a wait."""
+        """Return *amount* times *unit_ns*, which a call got as its argument *name*; raise if it is too long."""
         try:
             return nanoseconds(name, amount, unit_ns)
         except ValueError as error:
             raise self.error(Kind.INVALID_VALUE, str(error), "use a shorter limit, or none") from None
 
     def lost(self, context: Context) -> AclError:
-        """The sticky error of *context*, for one more call."""
+        """Return the error that *context* has failed with, for one more call that touches it."""
         cause = context.error
         assert cause is not None, f"{context!r} is well"
         if self.closed is not None or cause.kind is Kind.INVALID_CONTEXT:  # not lost, but gone: a reset would not help
@@ -396,27 +400,27 @@ class Runtime:
         return error
 
     def deadlock(self, waiting: Waiting | Poll | None) -> DeadlockError:
-        """The error for one waiter of a program that hangs, or for one who polls."""
+        """Return the error for one wait of a program that hangs, or for a poll that can never end."""
         chains = Chains(self.devices, self.faults.hung)
         return deadlocks.error(waiting, self.waiters, chains, held=self._is_held)
 
     def describe_hang(self) -> str:
-        """Who waits for what."""
+        """Say what each waiter waits for."""
         return deadlocks.describe(self.waiters, Chains(self.devices, self.faults.hung), held=self._is_held)
 
     @property
     def _is_held(self) -> bool:
-        """Nobody can run: is that for something else than limits being scheduled?"""
+        """Whether anything but the limits of waits is scheduled; then a hang means that time is held."""
         return any(subject not in self.limits for subject in self.scheduler.subjects())
 
     def close(self, why: str) -> None:
-        """The simulation ends."""
+        """End the simulation; *why* is what later verbs are refused with."""
         self.shut(why)
         self.workers.close()
         self.bridge.close()
 
     def shut(self, why: str) -> None:
-        """No verb works from now on."""
+        """Refuse every verb from now on."""
         self.closed = self.closed or why
         error = DeviceError(Kind.FINALIZED, self.closed, "start a new simulation")
         for device in self._devices.values():

@@ -23,7 +23,7 @@ SUCCESS = Code(0, "success")
 
 
 class Scope:
-    """What a task sees: its runtime, and the context that is current. Never changed, only replaced; but see Barred."""
+    """What a task sees: its runtime and its current context. It is replaced, not changed, except by `Barred.run`."""
 
     __slots__ = ("context", "runtime")
 
@@ -35,14 +35,14 @@ class Scope:
 
 
 class ThreadScope(Scope):
-    """What a thread sees, with all the tasks in it: what becomes current does so here."""
+    """What a thread and all tasks in it see. It is changed in place when another context becomes current."""
 
     __slots__ = ()
 
 
 class Barred:
-    """What stands for the current context while *who*, a kernel, runs: on the alert, so that verbs look closer and
-    refuse.
+    """Replaces the current context while kernel *who* runs. Its `alert` is set, so every verb takes the slow path, and
+    is refused there.
     """
 
     __slots__ = ("alert", "scope", "who")

@@ -61,17 +61,17 @@ class Outside:
 
 
 class Waiters(Protocol):
-    """Those of one runtime who wait."""
+    """The waits of one runtime."""
 
     @property
     def patience_s(self) -> float:
         """How many real seconds these waits may last while only the outside can end them."""
 
     def describe(self) -> str:
-        """Who waits for what."""
+        """Say what each waiter waits for."""
 
     def give_up(self, circumstances: str) -> None:
-        """Nobody can end these waits: an error of its own for each waiter."""
+        """End all waits, each with a new error that gets *circumstances* as a note."""
 
 
 class Vigil:

@@ -66,7 +66,7 @@ def descriptors(loop: asyncio.AbstractEventLoop) -> dict[int, int]:
         return dict.fromkeys(get_map(), 1)
     timers = holder(loop, "_scheduled", loop.call_later(_FAR_AWAY_S, int))
     return {
-        id(found): len(found)
-        for found in gc.get_referents(loop)
-        if isinstance(found, (set, dict, WeakValueDictionary)) and found is not timers
+        id(container): len(container)
+        for container in gc.get_referents(loop)
+        if isinstance(container, (set, dict, WeakValueDictionary)) and container is not timers
     }

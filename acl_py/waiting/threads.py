@@ -1,7 +1,7 @@
-"""Which threads could still do something, for those who wait for what only another thread can bring.
+"""Which threads could still act, for a thread that waits for something only another thread can bring.
 
-As in hang.py a mistake costs differently in the two directions: whoever is not certainly out of action counts as able
-to act.
+As in hang.py a mistake costs differently in the two directions: a thread counts as able to act unless it certainly is
+not.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ GRACE_S = 0.1  # until a thread that looked idle has picked up its job, until a 
 
 
 class Company:
-    """The threads of the process, but for the daemons that were there when this was made: they wake nobody of ours."""
+    """The threads of the process, without the daemons that ran when this was made: they wake no thread of ours."""
 
     def __init__(self) -> None:
         self._daemons = WeakSet(thread for thread in threading.enumerate() if thread.daemon)
