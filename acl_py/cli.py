@@ -225,13 +225,13 @@ def _replay(program: Program, card: DeviceProfile, rules: SyncRules | None, inje
 
 
 def _programs(files: Sequence[Path]) -> list[Program | ProgramError]:
-    found: list[Program | ProgramError] = []
+    programs: list[Program | ProgramError] = []
     for file in files:
         try:
-            found += load(file)
+            programs += load(file)
         except ProgramError as error:
-            found.append(error)
-    return found
+            programs.append(error)
+    return programs
 
 
 def _profile(device: str) -> DeviceProfile:
@@ -317,18 +317,18 @@ def _compare(programs: Sequence[Program | ProgramError], rules: Sequence[SyncRul
         try:
             if isinstance(program, ProgramError):
                 raise program
-            found = differences(program, rules, card)
+            differing = differences(program, rules, card)
         except ProgramError as error:
             failed = True
             _complain(str(error))
             continue
-        if not found:
+        if not differing:
             console.print(f"{escape(printable(program.id))}: no difference", highlight=False)
             continue
         table = Table(
             "what", "where", *(each.name for each in rules), title=escape(printable(program.id)), title_justify="left"
         )
-        for each in found:
+        for each in differing:
             table.add_row(each.what, escape(each.where), *(escape(each.under[rule.name]) for rule in rules))
         console.print(table)
     if failed:

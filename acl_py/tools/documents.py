@@ -77,9 +77,9 @@ def _integer(digits: str) -> int | Odd:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | Odd:
-    found = dict(pairs)
-    if len(found) == len(pairs):
-        return found
+    values = dict(pairs)
+    if len(values) == len(pairs):
+        return values
     names = [name for name, _ in pairs]
     twice = next(name for index, name in enumerate(names) if name in names[:index])
     return Odd(f"an object that has {short(twice)} twice")

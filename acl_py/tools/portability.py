@@ -61,12 +61,12 @@ def differences(
 ) -> list[Difference]:
     """Run *program* under each of *rules* and return what differs."""
     runs = [copy_context().run(_run, program, each, device) for each in rules]
-    found = [*_codes(program, runs), *_waits(program, runs), *_orders(program, runs), *_results(program, runs)]
+    differing = [*_codes(program, runs), *_waits(program, runs), *_orders(program, runs), *_results(program, runs)]
     if any(run.hang for run in runs):
-        found.insert(
+        differing.insert(
             0, Difference("hang", printable(program.id), {run.rules: run.hang or "runs to its end" for run in runs})
         )
-    return found
+    return differing
 
 
 def name_of(step: Step) -> str:
@@ -148,18 +148,18 @@ def _run(program: Program, rules: SyncRules, device: str | Path | DeviceProfile)
 
 
 def _codes(program: Program, runs: Sequence[_Run]) -> list[Difference]:
-    found = []
+    differing = []
     for index, step in enumerate(program.steps):
         codes = {run.rules: run.calls[index].ret for run in runs if index < len(run.calls)}
         well = {code == 0 for code in codes.values()}
         if len(well) > 1:  # vendors have different numbers, so only success or failure counts
-            found.append(Difference("code", name_of(step), {rules: str(code) for rules, code in codes.items()}))
-    return found
+            differing.append(Difference("code", name_of(step), {rules: str(code) for rules, code in codes.items()}))
+    return differing
 
 
 def _waits(program: Program, runs: Sequence[_Run]) -> list[Difference]:
     """Return the calls whose return came after the end of different work."""
-    found = []
+    differing = []
     for index, step in enumerate(program.steps):
         if any(index >= len(run.calls) or run.calls[index].ret for run in runs):
             continue
@@ -175,15 +175,15 @@ def _waits(program: Program, runs: Sequence[_Run]) -> list[Difference]:
                 rules: ", ".join(name_of(each) for each in steps if each not in common) or "none of these"
                 for rules, steps in over.items()
             }
-            found.append(Difference("wait", f"{name_of(step)} returned after the end of", texts))
-    return _only_changes(found)
+            differing.append(Difference("wait", f"{name_of(step)} returned after the end of", texts))
+    return _only_changes(differing)
 
 
-def _only_changes(found: list[Difference]) -> list[Difference]:
-    """Return *found* without entries that only repeat the one before."""
+def _only_changes(differing: list[Difference]) -> list[Difference]:
+    """Return *differing* without entries that only repeat the one before."""
     kept: list[Difference] = []
     last: dict[str, str] = {}
-    for each in found:
+    for each in differing:
         if each.under != last:
             kept.append(each)
         last = each.under
@@ -193,14 +193,14 @@ def _only_changes(found: list[Difference]) -> list[Difference]:
 def _orders(program: Program, runs: Sequence[_Run]) -> list[Difference]:
     """Return the operations that ran in another order with operations queued before them."""
     common = [step for step in program.steps if all(step.index in run.spans for run in runs)]
-    found = []
+    differing = []
     for place, step in enumerate(common):
         for other in common[:place]:
             relations = {run.rules: _relation(run.spans[step.index], run.spans[other.index]) for run in runs}
             if len(set(relations.values())) > 1:
                 texts = {rules: f"{relation} {name_of(other)}" for rules, relation in relations.items()}
-                found.append(Difference("order", name_of(step), texts))
-    return found
+                differing.append(Difference("order", name_of(step), texts))
+    return differing
 
 
 def _relation(span: tuple[int, int, str], other: tuple[int, int, str]) -> str:
@@ -210,13 +210,13 @@ def _relation(span: tuple[int, int, str], other: tuple[int, int, str]) -> str:
 
 
 def _results(program: Program, runs: Sequence[_Run]) -> list[Difference]:
-    found = []
+    differing = []
     for step in program.steps:
         seen = [run.seen.get(step.index, {}) for run in runs]
-        found += _contents(f"after {name_of(step)}", runs, seen)
+        differing += _contents(f"after {name_of(step)}", runs, seen)
     # The last comparison is of all buffers. A difference of a host buffer that has not changed is reported once.
-    found += _contents("at the end", runs, [run.final for run in runs])
-    return _only_changes(found)
+    differing += _contents("at the end", runs, [run.final for run in runs])
+    return _only_changes(differing)
 
 
 def _contents(where: str, runs: Sequence[_Run], contents: Sequence[dict[str, str]]) -> list[Difference]:

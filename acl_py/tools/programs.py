@@ -324,8 +324,8 @@ def _fields(options: Mapping[str, Any], fields: Mapping[str, _Field], known: _Kn
 
 def _meant(name: str, near: Iterable[str], all_: Iterable[str]) -> str:
     """Return a hint for the unknown *name*: the nearest of *near*, or a list of *all_*."""
-    found = get_close_matches(name, near, 1) if len(name) <= _LONGEST else []
-    return f"did you mean {found[0]}?" if found else f"there are {', '.join(all_)}"
+    matches = get_close_matches(name, near, 1) if len(name) <= _LONGEST else []
+    return f"did you mean {matches[0]}?" if matches else f"there are {', '.join(all_)}"
 
 
 def _refuse(where: str, field: str, what: str, entry: Mapping[str, Any]) -> NoReturn:
