@@ -11,9 +11,9 @@ So a third vendor, or a what-if, is one more value and no change to the code:
 
     lenient = replace(ACL, name="lenient", foreign_stream=ForeignStream.ALLOWED)
 
-The answers of CUDA were measured on an H200. Each enum names the programs that asked the question; docs/semantics.md
-shows for each program what the card did and what the simulator does. The answers of ACL are from CANN's documentation,
-for no Ascend card was measured; the tests in tests/acl_py/acl_rules hold them.
+Most answers of CUDA were measured on an H200. Each enum names the programs that asked its question, and
+docs/semantics.md shows for each program what the card did and what the simulator does. The answers of ACL are from
+CANN's documentation, because no Ascend card was measured. The tests in tests/acl_py/acl_rules hold them.
 
 How large, how many and how long are not rules. Those numbers belong to a card and are in its profile.
 """
