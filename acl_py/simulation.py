@@ -33,7 +33,10 @@ _HOST_TIMES = {"modelled": Runtime, "measured": MeasuredRuntime}
 
 
 class Simulation:
-    """One simulation: its clock, its trace, its report."""
+    """One simulation: its clock, trace, report, random numbers and fault rules.
+
+    `simulate`, `open` and `run` make it; `current_simulation` returns it.
+    """
 
     def __init__(self, runtime: Runtime, trace: Trace | None, loop: asyncio.AbstractEventLoop) -> None:
         self.runtime = runtime
@@ -52,46 +55,58 @@ class Simulation:
 
     @property
     def trace(self) -> Trace:
-        """What happened: `.ops` and `.calls`."""
+        """The operations (`.ops`) and calls (`.calls`) so far.
+
+        Raises:
+            RuntimeError: the simulation was started with trace=False.
+        """
         if self._trace is None:
             raise RuntimeError("this simulation was started with trace=False")
         return self._trace
 
     @property
     def rng(self) -> "np.random.Generator":
-        """The program's source of chance: the same numbers for the same seed."""
+        """Random numbers for the program: the same for the same seed."""
         return self.runtime.rng
 
     @property
     def findings(self) -> list[Mistake]:
-        """What is wrong with the core kernels that have ended: each mistake once, with a count over all launches."""
+        """The mistakes of the core kernels that have ended: each once, with its count over all launches."""
         return list(self.runtime.state(Speaker).mistakes.values())
 
     def report(self) -> str:
-        """A summary for people: time, engines, streams, waits, leaks."""
+        """Return a summary as text: simulated time, use of engines and streams, waits, findings, leaks."""
         return summarize(self.runtime, self._trace, self.findings, leaks_of(self.runtime))
 
     def observe(self, observer: Observer) -> None:
-        """Let *observer* listen from now on."""
+        """Call the hooks of *observer* from now on; see `Observer`."""
         self.runtime.hooks.add(observer)
 
     def hold(self) -> AbstractContextManager[None]:
-        """Within this, simulated time waits for the real world: sockets, sleeps, threads."""
+        """Return a block in which simulated time waits for the real world: sockets, sleeps, threads.
+
+        A task in it must not wait for the device: RuntimeError.
+        """
         assert isinstance(self.runtime.bridge, Bridge), f"{self!r} has no event loop"
         return self.runtime.bridge.hold()
 
     def fault(self, *faults: Fault) -> Guard:
-        """Let *faults* (see acl_py.faults) be in force from now on, until `remove()` of what this returns, or the end
-        of a `with` block, which gets the first one's rule: it counts its strikes.
+        """Put fault rules (see acl_py.faults) in force, until `remove()` of the returned guard or the end of a block.
+
+            with sim.fault(faults.fail(call="Malloc", nth=3)) as rule:
+                ...
+            print(rule.struck)
+
+        The block gets the first rule, which counts what it has seen and struck.
         """
         return Guard(self.runtime, faults)
 
     async def close(self) -> None:
-        """End it; verbs of this simulation are refused from now on. The trace stays."""
+        """End the simulation: its verbs are refused from now on. The trace stays. A second call does nothing."""
         self.end()
 
     def end(self) -> None:
-        """`close`, for those who cannot wait."""
+        """Do what `close` does, without a coroutine."""
         if self._ended:
             return
         self._ended = True
@@ -115,7 +130,11 @@ def simulation_of(runtime: Runtime) -> Simulation | None:
 
 
 def current_simulation() -> Simulation:
-    """The simulation that the verbs of the calling task go to."""
+    """Return the simulation that the verbs of the calling task go to.
+
+    Raises:
+        AclError: no simulation is running, or it has ended.
+    """
     simulation = simulation_of(found().runtime)
     assert simulation is not None, "a runtime of a blocking face has no simulation object"
     return simulation

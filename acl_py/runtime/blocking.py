@@ -1,22 +1,23 @@
-"""The other way to wait: no event loop, the threads of the program drive the device until what they wait for is done.
+"""The bridge of hosts that are threads: without an event loop, a thread drives the device until its wait is over.
 
 Every verb is a coroutine that suspends only in its runtime's bridge. With this bridge it never suspends, so `finish`
-runs a verb to its end in one step: the blocking faces (the drop-in module, replay) use the same verbs as everybody
-else.
+runs a verb to its end in one step. The blocking faces (the drop-in module, replay) use the same verbs as coroutines.
 
-Several threads share one runtime, with one lock and one host clock. A verb has the lock from its first line to its
-last, so calls take place one after the other, in whatever order the threads make them. A wait drives the device at
-once: simulated time does not wait for threads that are busy elsewhere. It lets go of the lock only when nothing is
-scheduled any more, so that another thread has to act, and looks again after every call. If no thread is left that could
-act (threads.py), it is a deadlock. The current context and the last error are context variables, so each thread has its
-own. What comes out is exact; how the calls of several threads interleave, and so their times, is up to the system.
+Several threads share one runtime, with one lock and one host clock. A verb holds the lock from its first line to its
+last, so calls take place one after the other, in the order in which the threads make them. A wait drives the device at
+once: simulated time does not wait for threads that are busy elsewhere. When nothing is scheduled any more, another
+thread has to act; only then the wait releases the lock, and it looks again after every call. If no thread is left that
+could act (threads.py), it is a deadlock. The current context and the last error are context variables, so each thread
+has its own. Every time is exact for the order of calls; that order, with several threads, is up to the system.
 
-Two things take real time, where another thread could act meanwhile and nothing is scheduled on a device: the time limit
-of a wait, else a thread that asks for callbacks again and again would let years pass; and queries that say "not yet".
+If nothing is scheduled on a device and another thread could act, two things take real time:
 
-A thread that does nothing but ask, be it with queries or with waits that have a limit, helps nobody: after ten thousand
-such calls in a row, with all others blocked, those wait in vain. It may ask until a time is over that only the clock on
-the wall knows, so these calls must have taken some seconds, too.
+* The time limit of a wait. Without it, a thread that polls for callbacks would let years of simulated time pass.
+* A query that answers "not yet".
+
+A thread that only polls, with queries or with waits that have a limit, wakes no other thread. After ten thousand such
+calls in a row, with all other threads blocked, their waits are a deadlock. The thread may poll until a time on the wall
+clock, so these calls must have taken some seconds, too.
 """
 
 import asyncio
@@ -38,16 +39,16 @@ from device_model.completions import Completion, FirstOf
 from device_model.contexts import Context
 
 _T = TypeVar("_T")
-_INSTANTS = 1 << 62  # as many as it takes
+_INSTANTS = 1 << 62  # no limit
 _POLL_LIMIT = 10_000  # queries in a row that were answered "not yet", or limits that ran out, with nothing scheduled
-_POLL_S = 6.0  # and for so long: programs that give up by the clock do so sooner
+_POLL_S = 6.0  # real seconds that they must have taken: programs that give up by the clock do so sooner
 _NAP_S = 0.001  # after such a query
 _NO_LOCK = nullcontext()
 _WARN_S = 10.0  # other threads may take their time
 
 
 class _Waiter:
-    """A thread that waits for what only another thread's call can bring."""
+    """A thread whose wait only a call of another thread can end."""
 
     __slots__ = ("completion", "error", "since", "thread", "warned")
 
@@ -56,11 +57,11 @@ class _Waiter:
         self.thread = threading.current_thread()
         self.since = time.monotonic()
         self.warned = False
-        self.error: Exception | None = None  # what was found out for it: it waits in vain
+        self.error: Exception | None = None  # set when its wait can never end
 
     @property
     def is_blocked(self) -> bool:
-        """Is there nothing for it to wake up for?"""
+        """Whether it has neither an error to raise nor a completion that is done."""
         return self.error is None and not self.completion.done
 
 
@@ -70,13 +71,13 @@ class BlockingBridge:
     def __init__(self, runtime: Runtime, *, alone: bool = False) -> None:
         self.runtime = runtime
         self.lock = threading.RLock()
-        self.on_hang: Callable[[DeadlockError], None] | None = None  # hears of a hang before anybody is told
+        self.on_hang: Callable[[DeadlockError], None] | None = None  # called with each hang before a thread raises it
         self.polling_s = _POLL_S  # real seconds that queries, or waits that run out, must have taken in vain
-        self._calls = threading.Condition(self.lock)  # somebody called
+        self._calls = threading.Condition(self.lock)  # notified at each call
         self._company = None if alone else Company()
         self._waiters: dict[_Waiter, None] = {}  # in order of arrival
         self._holders: list[Thread] = []
-        self._called_s = 0.0  # when somebody called while others waited
+        self._called_s = 0.0  # when a thread last called while others waited
         self._fruitless = 0  # queries in a row
         self._polling_since = 0.0
         self._warned_of_polls = False
@@ -88,17 +89,17 @@ class BlockingBridge:
         return f"<BlockingBridge waiting={len(self._waiters)} held={len(self._holders)}>"
 
     def admit(self) -> None:
-        """The calling thread is going to make calls."""
+        """Count the calling thread among those that make calls."""
         if self._company is not None:
             self._company.admit(threading.current_thread())
 
     def close(self) -> None:
-        """The runtime has ended: tell those who wait for a call. While others may call, end it with the lock held."""
+        """Wake the threads that wait, since the runtime has ended. Hold the lock if other threads may call."""
         with self.lock:
             self._calls.notify_all()
 
     def arm(self) -> None:
-        """A call is made while others wait: they look when it is over."""
+        """Let waiting threads look again when the call that is being made is over."""
         self._called_s = time.monotonic()
         self._calls.notify_all()
 
@@ -128,15 +129,16 @@ class BlockingBridge:
         self._look_at_limit(completion, waiting)
 
     async def breathe(self) -> None:
-        """Other threads run without our help."""
+        """Do nothing: other threads run by themselves."""
 
     def poll_succeeded(self) -> None:
-        """A query said yes."""
+        """Note that a query was answered "done"."""
         self._fruitless = 0
 
     def poll_failed(self, waiting: Any = None) -> None:
-        """A query said "not yet"; raise if it will say so for ever. While something is scheduled it will not: queries
-        cost host time, so a polling loop moves on by itself.
+        """Note that a query was answered "not yet"; raise if no later query can be answered otherwise.
+
+        While something is scheduled, one can: queries cost host time, so a polling loop moves time on by itself.
         """
         if not self.runtime.scheduler.is_empty:
             self._fruitless = 0
@@ -182,8 +184,8 @@ class BlockingBridge:
         return completion.done
 
     def _must_stop(self) -> bool:
-        """Is nothing scheduled, or time held; or is all that is scheduled time limits, and could another thread act
-        before they are over?
+        """Whether the wait must stop driving the device: nothing is scheduled, time is held, or only time limits are
+        scheduled and another thread could act before they are over.
         """
         limits, scheduler = self.runtime.limits, self.runtime.scheduler
         if self._holders or scheduler.is_empty:
@@ -193,7 +195,7 @@ class BlockingBridge:
         return time.monotonic() < limits[next(scheduler.subjects())] and bool(self._helpers())
 
     def _look(self, waiter: _Waiter) -> None:
-        """Tell everybody who waits if it is for ever."""
+        """Give all waiting threads an error if their waits can never end."""
         runtime = self.runtime
         if runtime.closed is not None:
             waiter.error = runtime.error(Kind.FINALIZED, runtime.closed, "end the threads before their runtime ends")
@@ -209,7 +211,7 @@ class BlockingBridge:
             warnings.warn(f"{runtime.describe_hang()}\n{_hope(helpers)}", RuntimeWarning, stacklevel=1)
 
     def _look_at_limit(self, completion: Completion, waiting: Waiting) -> None:
-        """A wait is over: if only because its limit is, and not for the first time, does anybody gain by it?"""
+        """Check, after a wait, whether its limit ran out again and again and no other thread can ever be woken."""
         if (
             not self.runtime.limits
             or not isinstance(completion, FirstOf)
@@ -219,7 +221,7 @@ class BlockingBridge:
             return
         scheduled, before = self.runtime.scheduler.sequence, self._ran_out_at
         self._ran_out_at = scheduled
-        # In between nothing was scheduled but the one limit, and nothing is but limits: else something goes on.
+        # The program stands still if only this limit was scheduled meanwhile, and only limits are scheduled now.
         if scheduled > before + 1 or not self._only_limits():
             self._ran_out = 0
             return
@@ -241,7 +243,7 @@ class BlockingBridge:
         return all(subject in self.runtime.limits for subject in self.runtime.scheduler.subjects())
 
     def _give_up(self, note: str) -> None:
-        """An error of its own for each waiter, with *note*."""
+        """Give each waiting thread a new error, with *note*."""
         blocked = [waiter for waiter in self._waiters if waiter.is_blocked]
         for waiter in blocked:
             error = self.runtime.deadlock(self.runtime.waiters[waiter])
@@ -256,14 +258,14 @@ class BlockingBridge:
         return error
 
     def _helpers(self) -> list[str]:
-        """Which threads could act while the calling one cannot, in words."""
+        """Name the threads that could act while the calling thread cannot."""
         if self._company is None:
             return []
         blocked = [waiter.thread for waiter in self._waiters if waiter.is_blocked]
         return self._company.could_act([threading.current_thread(), *blocked])
 
     def _outside(self) -> list[str]:
-        """What could happen between two queries of a task of an event loop, in words: its other tasks go on there."""
+        """Name what could happen in an event loop between two queries of one of its tasks."""
         loop = None if self._company is None else asyncio._get_running_loop()
         return [] if loop is None else list(outside_of(loop))
 
@@ -277,7 +279,7 @@ class BlockingBridge:
 
 
 class _Unlocked:
-    """Within this another thread may have *lock*, however often the calling one has taken it."""
+    """Releases *lock* for a block, however often the calling thread has taken it."""
 
     def __init__(self, lock: Any) -> None:
         self._lock = lock
