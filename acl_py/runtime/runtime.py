@@ -218,7 +218,7 @@ class Runtime:
             if waits and asleep_ns:
                 self.pay(asleep_ns)
             ordinal = context.device.ordinal
-            if self.memory.pool(ordinal).is_holding:
+            if self.memory.pools[ordinal].is_holding:
                 self.trim_pool(ordinal)
         finally:
             self.called(name, enter, site)

@@ -39,7 +39,7 @@ class Memory(Directory):
     def __init__(self, capacities: Sequence[int], alignment: int, fail: Fail) -> None:
         super().__init__(fail)
         self._arenas = [Arena(device, capacity, alignment) for device, capacity in enumerate(capacities)]
-        self._pools = [Pool(self, arena) for arena in self._arenas]
+        self.pools = [Pool(self, arena) for arena in self._arenas]
         self.virtual = Virtual(self)
         self.left_to_reset: list[Allocation] = []  # freed by the reset of its device, not by the program
 
@@ -57,7 +57,7 @@ class Memory(Directory):
         """Free device memory at once: a whole buffer, or its address. Memory of MallocAsync goes back to its pool."""
         allocation = self.root(thing, "Free", Origin.MALLOC, Origin.POOL)
         if allocation.origin is Origin.POOL:
-            self._pools[allocation.device].give(whole(allocation), None, None, site)
+            self.pools[allocation.device].give(whole(allocation), None, None, site)
             return
         self.end_life(allocation, site, drop=True)
         self._arenas[allocation.device].give(allocation.nbytes)
@@ -71,12 +71,12 @@ class Memory(Directory):
         arena = self.arena(device)
         arena.used = 0
         self.virtual.forget(device)
-        self._pools[device] = Pool(self, arena)
+        self.pools[device] = Pool(self, arena)
 
     def pool(self, device: int) -> Pool:
         """Return the stream-ordered pool of *device*."""
         self.arena(device)
-        return self._pools[device]
+        return self.pools[device]
 
     def has_room(self, device: int, nbytes: int) -> bool:
         """Whether *nbytes* are free on *device*."""
@@ -244,7 +244,7 @@ class Memory(Directory):
         device = arena.device
         mine = [allocation for allocation in self._device if allocation.device == device]
         holders = nlargest(3, mine, key=lambda allocation: (allocation.nbytes, -allocation.serial))
-        pool = self._pools[device]
+        pool = self.pools[device]
         idle = pool.reserved_current - pool.used_current
         limit = arena.limit_for(size)
         raise self.fail(
