@@ -410,7 +410,7 @@ case(
     "freed at",
 )
 case("copies", "From nowhere", "await Memcpy(buffer, 64, 0, 64, H2D)", Kind.NULL_POINTER, "NULL")
-case("copies", "From nothing", "await Memcpy(buffer, 64, None, 64, H2D)", Kind.INVALID_VALUE, "no memory")
+case("copies", "From nothing", "await Memcpy(buffer, 64, None, 64, H2D)", Kind.INVALID_VALUE, "src is None")
 case(
     "copies",
     "From an address right behind",
