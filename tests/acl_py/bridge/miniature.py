@@ -3,6 +3,8 @@
 With it the tests of the bridge keep their exact times, whatever the verbs of acl_py cost in the profile of the day.
 """
 
+import asyncio
+
 from acl_py.waiting.bridge import Bridge
 from device_model.completions import Completion, Nanoseconds, Process
 from device_model.scheduler import Scheduler
@@ -125,3 +127,16 @@ class Host:
         self.scheduler.advance(self.host_ns)
         if self.waiters:
             self.bridge.arm()
+
+
+async def repeat(host, who, ns, times):
+    stream = host.stream()
+    for _ in range(times):
+        await host.run(stream, ns, who)
+
+
+ALTERNATE = [("A", 13_000), ("B", 19_300), ("A", 26_000), ("B", 37_300), ("A", 40_600), ("B", 55_300)]
+
+
+async def alternate(host):
+    await asyncio.gather(repeat(host, "A", 10 * US, 3), repeat(host, "B", 15 * US, 3))

@@ -3,38 +3,21 @@
 import asyncio
 import socket
 import sys
-import threading
 
-import anyio
 import pytest
-from miniature import US, Host
-
-needs_eager = pytest.mark.skipif(sys.version_info < (3, 12), reason="eager tasks came with 3.12")
-
-
-async def _repeat(host, who, ns, times):
-    stream = host.stream()
-    for _ in range(times):
-        await host.run(stream, ns, who)
-
-
-ALTERNATE = [("A", 13_000), ("B", 19_300), ("A", 26_000), ("B", 37_300), ("A", 40_600), ("B", 55_300)]
-
-
-async def _alternate(host):
-    await asyncio.gather(_repeat(host, "A", 10 * US, 3), _repeat(host, "B", 15 * US, 3))
+from miniature import ALTERNATE, US, Host, alternate, repeat
 
 
 def test_two_tasks_alternate(drive):
-    assert drive(_alternate) == ALTERNATE
+    assert drive(alternate) == ALTERNATE
 
 
 def test_two_tasks_alternate_on_a_loop_that_shows_no_queue(drive_blind):
-    assert drive_blind(_alternate) == ALTERNATE
+    assert drive_blind(alternate) == ALTERNATE
 
 
 def test_a_single_task_goes_from_wait_to_wait(drive):
-    assert drive(lambda host: _repeat(host, "S", 10 * US, 3)) == [("S", 13_000), ("S", 26_000), ("S", 39_000)]
+    assert drive(lambda host: repeat(host, "S", 10 * US, 3)) == [("S", 13_000), ("S", 26_000), ("S", 39_000)]
 
 
 def test_all_waiters_of_one_instant_wake_in_order_of_arrival(drive):
@@ -77,7 +60,7 @@ def test_simulated_sleep_lets_others_run(drive):
             await host.sleep(50 * US)
             host.note("sleeper")
 
-        await asyncio.gather(sleeper(), _repeat(host, "A", 10 * US, 2))
+        await asyncio.gather(sleeper(), repeat(host, "A", 10 * US, 2))
 
     assert drive(program) == [("A", 13_000), ("A", 26_000), ("sleeper", 52_000)]
 
@@ -125,7 +108,7 @@ def test_two_runtimes_share_a_loop(drive):
     async def program(host):
         other = Host()
         other.log = host.log
-        await asyncio.gather(_repeat(host, "A", 10 * US, 2), _repeat(other, "B", 15 * US, 2))
+        await asyncio.gather(repeat(host, "A", 10 * US, 2), repeat(other, "B", 15 * US, 2))
 
     assert drive(program) == [("A", 13_000), ("B", 18_000), ("A", 26_000), ("B", 36_000)]
 
@@ -147,7 +130,7 @@ def test_token_through_a_chain_of_tasks_is_not_overtaken(drive, length):
             await host.submit(host.stream(), 10 * US)
             host.note("L")
 
-        await asyncio.gather(first(), _repeat(host, "O", 14 * US, 1), *(link(n) for n in range(length)), last())
+        await asyncio.gather(first(), repeat(host, "O", 14 * US, 1), *(link(n) for n in range(length)), last())
 
     assert drive(program) == [("F", 13_000), ("L", 14_000), ("O", 18_300)]
 
@@ -180,7 +163,7 @@ def test_poll_moves_time_by_its_cost_only(drive, turns):
                     await asyncio.sleep(0)
             host.note("P")
 
-        await asyncio.gather(_repeat(host, "W", 22 * US, 1), poller())
+        await asyncio.gather(repeat(host, "W", 22 * US, 1), poller())
         host.note(host.fruitless)
 
     assert drive(program) == [("W", 25_300), ("P", 51_200), (66, 51_200)]
@@ -331,7 +314,7 @@ def test_tasks_that_are_coupled_by_sockets_are_not_overtaken(drive, hops):
             await host.submit(host.stream(), US)
             host.note("B")
 
-        await asyncio.gather(first(), _repeat(host, "C", 14 * US, 1), *(link(n) for n in range(hops - 1)), last())
+        await asyncio.gather(first(), repeat(host, "C", 14 * US, 1), *(link(n) for n in range(hops - 1)), last())
         for end in (end for pair in pairs for end in pair):
             end.close()
 
@@ -357,7 +340,7 @@ def test_tasks_that_are_coupled_by_tcp_streams_are_not_overtaken(drive):
             writer.write(b"x")
             await served.wait()
 
-        await asyncio.gather(first(), _repeat(host, "C", 14 * US, 1))
+        await asyncio.gather(first(), repeat(host, "C", 14 * US, 1))
         writer.close()
         await writer.wait_closed()
         server.close()
@@ -366,285 +349,13 @@ def test_tasks_that_are_coupled_by_tcp_streams_are_not_overtaken(drive):
     assert drive(program) == [("A", 13_000), ("B", 14_000), ("C", 18_300)]
 
 
-async def _real_sleep():
-    await asyncio.sleep(0.25)
-
-
-async def _real_thread():
-    await asyncio.to_thread(threading.Event().wait, 0.25)
-
-
-async def _anyio_thread():
-    await anyio.to_thread.run_sync(threading.Event().wait, 0.25)
-
-
-@pytest.mark.parametrize("outside", [_real_sleep, _real_thread, _anyio_thread])
-def test_simulated_time_does_not_wait_for_the_outside(drive, outside):
-    async def program(host):
-        task = asyncio.create_task(outside())
-        await _alternate(host)
-        assert not task.done()
-        await task
-
-    assert drive(program) == ALTERNATE
-
-
-def test_simulated_time_does_not_wait_for_a_server(drive):
-    async def program(host):
-        server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
-        async with server:
-            await _alternate(host)
-
-    assert drive(program) == ALTERNATE
-
-
-def test_foreign_tasks_are_not_held_up_and_hold_nobody_up(drive):
-    async def program(host):
-        ticks = 0
-
-        async def ticker():
-            nonlocal ticks
-            while True:
-                await asyncio.sleep(0)
-                ticks += 1
-
-        async def parked():
-            await asyncio.Event().wait()
-
-        foreign = [asyncio.create_task(parked()) for _ in range(20)]
-        await _alternate(host)
-        for task in foreign:
-            task.cancel()
-        await asyncio.wait(foreign)
-
-    assert drive(program) == ALTERNATE
-
-
-def test_cancelling_a_waiter_leaves_the_work(drive):
-    async def program(host):
-        stream = host.stream()
-        await host.submit(stream, 1000 * US)
-        waiter = asyncio.create_task(host.sync(stream))
-        await asyncio.sleep(0)
-        await host.run(host.stream(), 100 * US, "B")
-        waiter.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiter
-        assert not host.waiters
-        await host.sync(stream)
-        host.note("A")
-
-    assert drive(program) == [("B", 104_300), ("A", 1_003_000)]
-
-
-def test_failing_task_group_cancels_its_waiters(drive):
-    async def program(host):
-        async def fail():
-            await host.run(host.stream(), 10 * US, "fails")
-            raise ValueError
-
-        async def group():
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(_repeat(host, "never", 1000 * US, 1))
-                tasks.create_task(fail())
-
-        with pytest.raises(ExceptionGroup):
-            await group()
-        host.note("after")
-        await _repeat(host, "again", 10 * US, 1)
-
-    assert drive(program) == [("fails", 14_300), ("after", 14_300), ("again", 27_300)]
-
-
-def test_shielded_wait_goes_on(drive):
-    async def program(host):
-        inner = asyncio.ensure_future(_repeat(host, "inner", 50 * US, 1))
-
-        async def outer():
-            try:
-                await asyncio.shield(inner)
-            except asyncio.CancelledError:
-                host.note("cancelled")
-
-        task = asyncio.create_task(outer())
-        await asyncio.sleep(0)
-        await _repeat(host, "B", 10 * US, 1)
-        task.cancel()
-        await asyncio.gather(task, inner)
-
-    assert drive(program) == [("B", 14_300), ("cancelled", 14_300), ("inner", 53_000)]
-
-
-def test_scope_that_is_cancelled_at_once_comes_before_any_jump(drive):
-    async def program(host):
-        with anyio.move_on_after(0):
-            await host.run(host.stream(), 10 * US, "never")
-        host.note("after")
-        await _repeat(host, "B", 10 * US, 1)
-
-    assert drive(program) == [("after", 1_300), ("B", 14_300)]
-
-
-def test_anyio_group_that_is_cancelled_by_a_child(drive):
-    async def program(host):
-        async def child(group):
-            await host.run(host.stream(), 10 * US, "child")
-            group.cancel_scope.cancel()
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(_repeat, host, "never", 1000 * US, 1)
-            group.start_soon(child, group)
-        host.note("after")
-
-    assert drive(program) == [("child", 14_300), ("after", 14_300)]
-
-
-def test_cleanup_under_a_shield_ends_before_its_group(drive):
-    async def program(host):
-        async def child():
-            try:
-                await anyio.sleep_forever()
-            finally:
-                with anyio.CancelScope(shield=True):
-                    await _repeat(host, "cleanup", 10 * US, 2)
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(child)
-            await _repeat(host, "A", 5 * US, 1)
-            group.cancel_scope.cancel()
-        host.note("after")
-
-    assert drive(program) == [("A", 8_000), ("cleanup", 21_000), ("cleanup", 34_000), ("after", 34_000)]
-
-
-def test_real_timeout_measures_real_time(drive):
-    async def program(host):
-        async with asyncio.timeout(60):
-            await _repeat(host, "S", 10_000_000 * US, 1)
-
-    assert drive(program) == [("S", 10_000_003_000)]
-
-
-def test_timeout_of_zero_fires_before_any_jump(drive):
-    async def program(host):
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0):
-                await host.run(host.stream(), 10 * US, "never")
-        host.note("after")
-
-    assert drive(program) == [("after", 1_300)]
-
-
-async def _within(seconds, coroutine):
-    async with asyncio.timeout(seconds):  # no task of its own, so that the waiter stays the only one
-        await coroutine
-
-
-@pytest.mark.parametrize("ns", [0, 10 * US])
-def test_timeout_fires_in_an_endless_loop_of_waits_in_place(drive, ns):
-    async def program(host):
-        stream = host.stream()
-
-        async def endless():
-            while True:
-                if ns:
-                    await host.submit(stream, ns)
-                await host.sync(stream)
-
-        with pytest.raises(TimeoutError):
-            await _within(0.02, endless())
-
-    assert drive(program) == []
-
-
-def test_thread_asks_for_verbs(drive):
-    async def program(host):
-        loop = asyncio.get_running_loop()
-
-        def ask(ns):
-            asyncio.run_coroutine_threadsafe(_repeat(host, "T", ns, 1), loop).result()
-
-        await asyncio.to_thread(ask, 10 * US)
-        await asyncio.to_thread(ask, 3 * US)
-
-    assert drive(program) == [("T", 13_000), ("T", 19_000)]
-
-
-def test_held_time_waits_for_a_thread(drive):
-    async def program(host):
-        async def holder():
-            await host.bridge.in_thread(threading.Event().wait, 0.25)
-            await _repeat(host, "H", US, 1)
-
-        await asyncio.gather(_repeat(host, "O", 30 * US, 1), holder())
-
-    # H submits at 2300, as if the thread had taken no time; without the hold O would be far ahead.
-    assert drive(program) == [("H", 5_300), ("O", 33_000)]
-
-
-def test_hold_covers_whatever_is_outside(drive):
-    async def program(host):
-        async def holder():
-            with host.bridge.hold():
-                await asyncio.sleep(0.25)
-            await _repeat(host, "H", US, 1)
-
-        await asyncio.gather(_repeat(host, "O", 30 * US, 1), holder())
-
-    assert drive(program) == [("H", 5_300), ("O", 33_000)]
-
-
-def test_holder_must_not_wait_for_the_device(drive):
-    async def program(host):
-        stream = host.stream()
-        with host.bridge.hold():
-            await host.submit(stream, 10 * US)
-            with pytest.raises(RuntimeError, match=r"^a wait for the device inside `with hold\(\)`"):
-                await host.sync(stream)
-            assert not await host.query(stream)
-            host.note("held")
-        await host.sync(stream)
-        host.note("after")
-
-    assert drive(program) == [("held", 2_000), ("after", 13_000)]
-
-
-def test_many_events_within_one_wait(drive):
-    async def program(host):
-        noise, stream = host.stream(), host.stream()
-        for n in range(100_000):
-            host.scheduler.timer(10_000 + n)
-        await host.submit(noise, 200 * US)
-        await asyncio.gather(_repeat(host, "A", 150 * US, 1), _repeat(host, "B", 200 * US, 1))
-        await host.sync(stream)
-
-    assert drive(program) == [("A", 154_000), ("B", 205_300)]
-
-
-def test_spinner_is_left_behind_after_a_while(drive):
-    async def program(host):
-        flag = []
-
-        async def spinner():
-            while not flag:  # noqa: ASYNC110 - this is about such a loop
-                await asyncio.sleep(0)
-            host.note("spinner")
-
-        async def setter():
-            await _repeat(host, "W", 10 * US, 2)
-            flag.append(True)
-
-        with pytest.warns(RuntimeWarning, match="simulated time went on without it") as warned:
-            await asyncio.gather(spinner(), setter())
-        assert len(warned) == 1
-
-    assert drive(program) == [("W", 13_000), ("W", 26_000), ("spinner", 26_000)]
+needs_eager = pytest.mark.skipif(sys.version_info < (3, 12), reason="eager tasks came with 3.12")
 
 
 @needs_eager
 def test_tasks_created_eagerly_before_work(drive_eager):
     async def program(host):
-        tasks = [asyncio.create_task(_repeat(host, n, 10 * US, 1)) for n in range(3)]
+        tasks = [asyncio.create_task(repeat(host, n, 10 * US, 1)) for n in range(3)]
         await host.submit(host.stream(), US)
         host.note("parent")
         await asyncio.gather(*tasks)
@@ -656,7 +367,7 @@ def test_tasks_created_eagerly_before_work(drive_eager):
 def test_eager_child_does_not_overtake_its_parent(drive_eager):
     async def program(host):
         await host.sync(host.stream())  # now the parent's claim to be alone is fresh
-        child = asyncio.create_task(_repeat(host, "C", 10 * US, 1))
+        child = asyncio.create_task(repeat(host, "C", 10 * US, 1))
         await host.submit(host.stream(), US)
         host.note("P")
         await child
