@@ -21,7 +21,7 @@ only from those below it, and all of them may import device_model:
         devices peers memory streams events signals failures host
         copies transfers fills kernels core_kernels arrays callbacks
     runtime/        the host clock, and the way into the device
-        runtime scopes blocking         the clock; what a task sees; hosts that are ordinary threads
+        runtime scopes calls blocking   the clock; what a task sees; how a verb begins; hosts that are threads
         injection routes findings       how fault rules strike; where a copy goes; what core kernels print
     log             one event for each call, if it is turned on
     trace/          the recorder, and what is made of it: charts, Chrome traces, summaries

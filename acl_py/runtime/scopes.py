@@ -1,12 +1,10 @@
 """What the calling task sees of a simulation: the runtime, the current context and the last error.
 
-Verbs begin here: `current` for those that touch the device, `here` for those that need no context that is well, `found`
-for those that look for themselves.
+`begin` in calls.py, the first line of most verbs, looks here.
 """
 
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import ContextVar
-from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from acl_py.errors import AclError, Kind
@@ -89,22 +87,6 @@ def found() -> Scope:
         scope = opened[-1]
     if scope.runtime.closed is not None:
         raise scope.runtime.error(Kind.FINALIZED, scope.runtime.closed, "start a new simulation")
-    return scope
-
-
-def here() -> Scope:
-    """The scope of the calling task, for a verb that works without a context, too."""
-    scope = found()
-    if scope.context.alert:
-        scope.runtime.check_call(scope.context, _getframe(1).f_code.co_name, needs_context=False)
-    return scope
-
-
-def current() -> Scope:
-    """The scope of the calling task, for a verb that touches the device: the context must be well."""
-    scope = scope_var.get() or found()
-    if scope.context.alert:
-        scope.runtime.check_call(scope.context, _getframe(1).f_code.co_name)
     return scope
 
 

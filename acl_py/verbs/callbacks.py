@@ -10,13 +10,11 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 from inspect import isawaitable, iscoroutinefunction
-from sys import _getframe
 from typing import Any
 
 from acl_py.errors import Kind
+from acl_py.runtime.calls import Call, begin
 from acl_py.runtime.runtime import Runtime
-from acl_py.runtime.scopes import Scope, current, found, here
-from acl_py.sites import Site, site_of
 from acl_py.verbs.signals import check_signals
 from acl_py.verbs.streams import StreamLike, resolve
 from device_model.completions import Completion, Nanoseconds, Need
@@ -67,9 +65,8 @@ async def LaunchHostFunc(
     Example:
         await LaunchHostFunc(stream, print, ["the copies are done"], us=20)
     """
-    scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
-    found = resolve(scope, stream)
+    scope, runtime, site, enter = begin()
+    stream = resolve(scope, stream)
     if not callable(function):
         raise TypeError(f"a host function must be callable, not {function!r}")
     if iscoroutinefunction(function):
@@ -77,12 +74,12 @@ async def LaunchHostFunc(
             f"a host function cannot wait, and coroutine function {function.__name__} does: await it in a task instead"
         )
     duration_ns = nanoseconds("us of a host function", us, 1000)
-    if found in subscribers_of(runtime):
+    if stream in subscribers_of(runtime):
         raise runtime.error(
-            Kind.STREAM_SUBSCRIBED, f"{found!r} has a subscriber", "use LaunchCallback(), or another stream"
+            Kind.STREAM_SUBSCRIBED, f"{stream!r} has a subscriber", "use LaunchCallback(), or another stream"
         )
     op = Op(HostFunction(function, tuple(args), duration_ns), Lane.HOST, 0, site)
-    runtime.submit(found, op, runtime.costs.host_function, runtime.profile.latency.host_function_start)
+    runtime.submit(stream, op, runtime.costs.host_function, runtime.profile.latency.host_function_start)
     runtime.called("LaunchHostFunc", enter, site)
     return op
 
@@ -168,28 +165,27 @@ async def SubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream: 
         await ProcessReport(100)  # prints it
         await UnsubscribeReport(None, stream)
     """
-    scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    scope, runtime, site, enter = begin()
     check_signals(runtime, "SubscribeReport")
-    found = resolve(scope, stream)
+    stream = resolve(scope, stream)
     who = _who(subscriber)
     subscribers = subscribers_of(runtime)
-    if found in subscribers:
+    if stream in subscribers:
         raise runtime.error(
             Kind.STREAM_SUBSCRIBED,
-            f"{found!r} has a subscriber: {_called(subscribers[found].who)}",
+            f"{stream!r} has a subscriber: {_called(subscribers[stream].who)}",
             "UnsubscribeReport() that one first",
         )
     others = [(stream, each) for stream, each in subscribers.items() if each.who == who]
     for other, _ in others:
-        if other.context.device is not found.context.device:
+        if other.context.device is not stream.context.device:
             raise runtime.error(
                 Kind.NOT_A_SUBSCRIBER,
-                f"{_called(who)} has subscribed to {other!r}, which is of another device than {found!r}",
+                f"{_called(who)} has subscribed to {other!r}, which is of another device than {stream!r}",
                 "use one subscriber for each device",
             )
     runtime.pay(runtime.costs.other)
-    subscribers[found] = others[0][1] if others else Subscriber(runtime, who)
+    subscribers[stream] = others[0][1] if others else Subscriber(runtime, who)
     runtime.called("SubscribeReport", enter, site)
 
 
@@ -211,20 +207,19 @@ async def UnsubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream
             INVALID_HANDLE, FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used here.
         TypeError: *stream* is not a stream.
     """
-    scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    scope, runtime, site, enter = begin()
     check_signals(runtime, "UnsubscribeReport")
-    found = resolve(scope, stream)
+    stream = resolve(scope, stream)
     subscribers = subscribers_of(runtime)
-    known = subscribers.get(found)
+    known = subscribers.get(stream)
     if known is None or known.who != _who(subscriber):
         raise runtime.error(
             Kind.NOT_A_SUBSCRIBER,
-            f"{_called(_who(subscriber))} has not subscribed to {found!r}",
+            f"{_called(_who(subscriber))} has not subscribed to {stream!r}",
             "SubscribeReport() first",
         )
     runtime.pay(runtime.costs.other)
-    del subscribers[found]
+    del subscribers[stream]
     runtime.called("UnsubscribeReport", enter, site)
 
 
@@ -256,24 +251,23 @@ async def LaunchCallback(
             *block*; INVALID_HANDLE, FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used here.
         TypeError: *function* cannot be called, or *stream* is not a stream.
     """
-    scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    scope, runtime, site, enter = begin()
     check_signals(runtime, "LaunchCallback")
-    found = resolve(scope, stream)
+    stream = resolve(scope, stream)
     if not callable(function):
         raise TypeError(f"a callback must be callable, not {function!r}")
     if block not in tuple(CallbackBlock):
         raise runtime.error(Kind.INVALID_VALUE, f"block type {block!r}", "use CallbackBlock.BLOCK or NO_BLOCK")
-    subscriber = subscribers_of(runtime).get(found)
+    subscriber = subscribers_of(runtime).get(stream)
     if subscriber is None:
         raise runtime.error(
-            Kind.NO_SUBSCRIBER, f"{found!r} has nobody to run its callbacks", "SubscribeReport() for it first"
+            Kind.NO_SUBSCRIBER, f"{stream!r} has nobody to run its callbacks", "SubscribeReport() for it first"
         )
     runtime.pay(runtime.costs.host_function)
     callback = Callback(runtime, function, user_data)
     what = f"{_CALLBACK}{getattr(function, '__name__', function)!s}"
     turn = _turn(runtime, subscriber, callback, blocking=block == CallbackBlock.BLOCK)
-    completion = found.step(what, site, turn, remedy="let the stream's subscriber call ProcessReport()")
+    completion = stream.step(what, site, turn, remedy="let the stream's subscriber call ProcessReport()")
     runtime.scheduler.settle()
     runtime.called("LaunchCallback", enter, site)
     return completion
@@ -303,7 +297,7 @@ async def ProcessReport(timeout: int) -> None:
         DeadlockError: No callback can ever come, and there is no limit.
         BaseException: Whatever the callback raises.
     """
-    report = await _take(here(), timeout, site_of(_getframe(1)))
+    report = await _take(begin(needs_context=False), timeout)
     try:
         result = report.call()
         if isawaitable(result):
@@ -313,25 +307,24 @@ async def ProcessReport(timeout: int) -> None:
 
 
 async def take_report(timeout: int) -> "Callback":
-    """The first half of ProcessReport, for faces that make the call themselves, with nobody locked out meanwhile: the
-    next callback, of which `end_report` must be told once it was called.
+    """Wait for the next callback and return it: the first half of ProcessReport().
+
+    It is for faces that call the function themselves, without the lock of the runtime. They must call `end_report`
+    afterwards.
     """
-    scope = found()
-    if scope.context.alert:
-        scope.runtime.check_call(scope.context, "ProcessReport", needs_context=False)
-    return await _take(scope, timeout, site_of(_getframe(1)))
+    return await _take(begin("ProcessReport", needs_context=False), timeout)
 
 
 async def end_report(report: "Callback") -> None:
-    """*report* was called: its stream goes on if it waited for that."""
+    """Let the stream of *report*, which was called, go on if it waits for that."""
     runtime = report.runtime
     report.over.complete(runtime.scheduler.now)
     runtime.scheduler.settle()
     runtime.pay(0)
 
 
-async def _take(scope: Scope, timeout: int, site: Site) -> "Callback":
-    runtime, enter = scope.runtime, scope.runtime.host_ns
+async def _take(call: Call, timeout: int) -> "Callback":
+    _, runtime, site, enter = call
     check_signals(runtime, "ProcessReport")
     if type(timeout) is not int or not (timeout == -1 or timeout > 0):
         raise runtime.error(Kind.NULL_POINTER, f"timeout {timeout!r}", "it is in milliseconds: -1, or more than 0")

@@ -7,10 +7,11 @@ short call, but is no work: nothing is queued, nobody waits, and no other work i
 from sys import _getframe
 
 from acl_py.errors import Kind
+from acl_py.runtime.calls import begin
 from acl_py.runtime.routes import KINDS, direction
 from acl_py.runtime.routes import MemcpyKind as MemcpyKind
 from acl_py.runtime.runtime import Runtime
-from acl_py.runtime.scopes import Scope, current, found, scope_var
+from acl_py.runtime.scopes import Scope, found, scope_var
 from acl_py.sites import Site, site_of
 from acl_py.verbs import transfers
 from acl_py.verbs.arrays import Array
@@ -75,7 +76,7 @@ async def MemcpyAsync(
         await MemcpyAsync(pinned, pinned.nbytes, buffer, 4096, MemcpyKind.DEVICE_TO_HOST, stream)
         await SynchronizeStream(stream)  # now pinned.numpy() has the result
     """
-    scope = scope_var.get() or found()  # current(), written out: this is the hot path
+    scope = scope_var.get() or found()  # begin(), written out: this is the hot path
     runtime = scope.runtime
     if scope.context.alert:
         runtime.check_call(scope.context, "MemcpyAsync")
@@ -186,8 +187,7 @@ async def Memcpy(dst: Memory, dest_max: int, src: Memory, count: int, kind: int)
     Example:
         await Memcpy(buffer, buffer.nbytes, array, array.nbytes, MemcpyKind.HOST_TO_DEVICE)
     """
-    scope = current()
-    runtime, site = scope.runtime, site_of(_getframe(1))
+    scope, runtime, site, _ = begin()
     check_count(runtime, count, dest_max)
     outside = runtime.rules.sync_copy is SyncCopy.OUTSIDE
     copy: Copy | None = None
@@ -245,14 +245,13 @@ async def Memcpy2dAsync(
         # 16 rows of 64 bytes, out of rows of 256 bytes, packed
         await Memcpy2dAsync(buffer, 64, pinned, 256, 64, 16, MemcpyKind.DEFAULT, stream)
     """
-    scope = current()
-    runtime, site = scope.runtime, site_of(_getframe(1))
-    found = resolve(scope, stream)
+    scope, runtime, site, _ = begin()
+    stream = resolve(scope, stream)
     copy = _rows_of(runtime, dst, dst_pitch, src, src_pitch, width, height)
     _check_kind(runtime, kind, copy)
     if copy.label is H2H and runtime.rules.host_to_host is HostToHost.REFUSED:
         raise _no_host_to_host(runtime, copy)
-    return await runtime.carry_out("Memcpy2dAsync", site, transfers.in_rows(runtime, found, copy, site))
+    return await runtime.carry_out("Memcpy2dAsync", site, transfers.in_rows(runtime, stream, copy, site))
 
 
 async def Memcpy2d(
@@ -283,8 +282,7 @@ async def Memcpy2d(
         DeadlockError: The copy can never be made.
         TypeError: A pitch, *width* or *height* is not an int.
     """
-    scope = current()
-    runtime, site = scope.runtime, site_of(_getframe(1))
+    scope, runtime, site, _ = begin()
     copy = _rows_of(runtime, dst, dst_pitch, src, src_pitch, width, height)
     outside = runtime.rules.sync_copy is SyncCopy.OUTSIDE
     _check_kind(runtime, MemcpyKind.DEFAULT if outside else kind, copy)

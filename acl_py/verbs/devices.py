@@ -1,11 +1,9 @@
 """Starting and ending, devices and contexts."""
 
-from sys import _getframe
-
 from acl_py.errors import Kind
+from acl_py.runtime.calls import Call, begin
 from acl_py.runtime.runtime import Limit, Runtime
-from acl_py.runtime.scopes import Scope, change, current, here
-from acl_py.sites import Site, site_of
+from acl_py.runtime.scopes import Scope, change
 from acl_py.verbs.streams import limit_of
 from device_model.completions import AllOf
 from device_model.contexts import Context as Context
@@ -35,8 +33,7 @@ async def Init() -> None:
     Raises:
         AclError: ALREADY_INITIALIZED at the second call under ACL's rules; nothing is changed by it.
     """
-    scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    _, runtime, site, enter = begin()
     runtime.pay(runtime.costs.other)
     initialized = runtime.state(Initialized)
     if initialized.count and runtime.rules.init is InitRule.ONCE:
@@ -62,8 +59,7 @@ async def Finalize() -> list[str]:
         AclError: NOT_INITIALIZED without an Init().
         DeadlockError: Work on a device can never complete.
     """
-    scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    _, runtime, site, enter = begin()
     initialized = runtime.state(Initialized)
     if not initialized.count:
         raise runtime.error(Kind.NOT_INITIALIZED, "Finalize() without Init()", "call it once for each Init()")
@@ -97,12 +93,11 @@ async def SetDevice(device: int) -> None:
     Raises:
         AclError: INVALID_DEVICE if there is no such device.
     """
-    scope = here()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
-    found = runtime.device(device)
+    scope, runtime, site, enter = begin(needs_context=False)
+    target = runtime.device(device)
     runtime.pay(runtime.costs.set_device)
-    found.uses += 1
-    change(scope, found.primary)
+    target.uses += 1
+    change(scope, target.primary)
     runtime.called("SetDevice", enter, site)
 
 
@@ -121,8 +116,7 @@ async def GetDevice() -> int:
         AclError: INVALID_CONTEXT under ACL's rules if no context is current, which is so after the current one was
             destroyed.
     """
-    scope = here()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    scope, runtime, site, enter = begin(needs_context=False)
     if scope.context.destroyed is not None and runtime.rules.context_gone is ContextGone.NONE:
         raise runtime.lost(scope.context)
     runtime.pay(runtime.costs.other)
@@ -141,8 +135,7 @@ async def GetDeviceCount() -> int:
     Returns:
         The number of devices, 1 or more.
     """
-    scope = here()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    _, runtime, site, enter = begin(needs_context=False)
     runtime.pay(runtime.costs.other)
     runtime.called("GetDeviceCount", enter, site)
     return runtime.profile.devices
@@ -167,12 +160,11 @@ async def ResetDevice(device: int) -> None:
         AclError: INVALID_DEVICE if there is no such device, or under ACL's rules if it is not in use.
         DeadlockError: Under ACL's rules, the work can never complete.
     """
-    scope = here()
-    runtime, site = scope.runtime, site_of(_getframe(1))
-    found = runtime.device(device)
-    if runtime.rules.reset is Reset.COUNTED and not found.uses:
-        raise runtime.error(Kind.INVALID_DEVICE, f"{found!r} is not in use", "SetDevice() comes before ResetDevice()")
-    await _reset(scope, "ResetDevice", found, max(found.uses - 1, 0), site)
+    _, runtime, _, _ = call = begin(needs_context=False)
+    target = runtime.device(device)
+    if runtime.rules.reset is Reset.COUNTED and not target.uses:
+        raise runtime.error(Kind.INVALID_DEVICE, f"{target!r} is not in use", "SetDevice() comes before ResetDevice()")
+    await _reset(call, "ResetDevice", target, max(target.uses - 1, 0))
 
 
 async def ResetDeviceForce(device: int) -> None:
@@ -191,16 +183,17 @@ async def ResetDeviceForce(device: int) -> None:
         AclError: INVALID_DEVICE if there is no such device.
         DeadlockError: Under ACL's rules, the work can never complete.
     """
-    scope = here()
-    await _reset(scope, "ResetDeviceForce", scope.runtime.device(device), 0, site_of(_getframe(1)))
+    _, runtime, _, _ = call = begin(needs_context=False)
+    await _reset(call, "ResetDeviceForce", runtime.device(device), 0)
 
 
-async def _reset(scope: Scope, name: str, device: Device, uses: int, site: Site) -> None:
-    runtime, enter = scope.runtime, scope.runtime.host_ns
+async def _reset(call: Call, name: str, device: Device, uses: int) -> None:
+    """Take back uses of *device* until *uses* are left; with none left, or where uses are not counted, reset it."""
+    scope, runtime, site, enter = call
     runtime.pay(runtime.costs.other)
     counted = runtime.rules.reset is Reset.COUNTED
     if not (counted and uses):
-        if counted and device.primary.error is None:  # what a lost context has queued has no effect, and may never end
+        if counted and device.primary.error is None:  # the work of a lost context has no effect, and may never end
             await runtime.wait(device.primary.work(), f"{name}({device.ordinal})", site)
         device.reset(site)
         device.reaches.clear()
@@ -226,7 +219,7 @@ async def SynchronizeDevice() -> None:
         AclError: The kind of the failure if the context has failed; under ACL's rules, if one of its streams has.
         DeadlockError: The work can never complete.
     """
-    await _synchronize(current(), "SynchronizeDevice", None, site_of(_getframe(1)))
+    await _synchronize(begin(), "SynchronizeDevice", None)
 
 
 async def SynchronizeDeviceWithTimeout(timeout: int) -> None:
@@ -247,19 +240,19 @@ async def SynchronizeDeviceWithTimeout(timeout: int) -> None:
         DeadlockError: The work can never complete, and there is no limit.
         TypeError: *timeout* is not an int.
     """
-    scope = current()
-    limit = limit_of(scope.runtime, timeout, Kind.STREAM_TIMEOUT)
-    await _synchronize(scope, "SynchronizeDeviceWithTimeout", limit, site_of(_getframe(1)))
+    _, runtime, _, _ = call = begin()
+    await _synchronize(call, "SynchronizeDeviceWithTimeout", limit_of(runtime, timeout, Kind.STREAM_TIMEOUT))
 
 
-async def _synchronize(scope: Scope, name: str, limit: Limit | None, site: Site) -> None:
+async def _synchronize(call: Call, name: str, limit: Limit | None) -> None:
+    scope, runtime, site, _ = call
     device = scope.context.device
-    whole = scope.runtime.rules.device_sync is DeviceSync.DEVICE
+    whole = runtime.rules.device_sync is DeviceSync.DEVICE
     completion = device.work() if whole else scope.context.work()
     contexts = device.contexts if whole else [scope.context]
     streams = [stream for context in contexts for stream in context.everything()]
     what = f"{name}() of {device!r}"
-    await scope.runtime.synchronize(name, completion, what, site, scope.context, streams, limit)
+    await runtime.synchronize(name, completion, what, site, scope.context, streams, limit)
 
 
 async def CreateContext(device: int) -> Context:
@@ -279,17 +272,16 @@ async def CreateContext(device: int) -> Context:
     Raises:
         AclError: INVALID_DEVICE if there is no such device; NO_STREAM_LEFT if all streams of the device are in use.
     """
-    scope = here()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
-    found = runtime.device(device)
-    if not found.stream_ids.free:
+    scope, runtime, site, enter = begin(needs_context=False)
+    target = runtime.device(device)
+    if not target.stream_ids.free:
         raise runtime.error(
             Kind.NO_STREAM_LEFT,
-            f"all {found.stream_ids.limit} streams of {found!r} are in use, and a context needs one",
+            f"all {target.stream_ids.limit} streams of {target!r} are in use, and a context needs one",
             "destroy those that are not needed",
         )
     runtime.pay(runtime.costs.other)
-    context = found.create_context(site)
+    context = target.create_context(site)
     change(scope, context)
     runtime.called("CreateContext", enter, site)
     return context
@@ -311,8 +303,7 @@ async def DestroyContext(context: Context) -> None:
         AclError: INVALID_CONTEXT if *context* is destroyed, primary, or of another simulation.
         TypeError: *context* is not a context.
     """
-    scope = here()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    scope, runtime, site, enter = begin(needs_context=False)
     _check(scope, context)
     if context.primary:
         raise runtime.error(Kind.INVALID_CONTEXT, f"{context!r} comes with its device", "use ResetDevice()")
@@ -338,8 +329,7 @@ async def SetCurrentContext(context: Context) -> None:
         AclError: INVALID_CONTEXT if *context* is destroyed or of another simulation.
         TypeError: *context* is not a context.
     """
-    scope = here()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    scope, runtime, site, enter = begin(needs_context=False)
     _check(scope, context)
     runtime.pay(runtime.costs.set_device)
     change(scope, context)
@@ -357,8 +347,7 @@ async def GetCurrentContext() -> Context:
     Returns:
         The context.
     """
-    scope = here()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    scope, runtime, site, enter = begin(needs_context=False)
     runtime.pay(runtime.costs.other)
     runtime.called("GetCurrentContext", enter, site)
     return scope.context

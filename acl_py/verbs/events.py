@@ -4,8 +4,9 @@ from enum import IntFlag
 from sys import _getframe
 
 from acl_py.errors import Kind
+from acl_py.runtime.calls import Call, begin
 from acl_py.runtime.runtime import Limit
-from acl_py.runtime.scopes import Scope, current, found, scope_var
+from acl_py.runtime.scopes import Scope, found, scope_var
 from acl_py.sites import Site, site_of
 from acl_py.verbs.streams import Status, StreamLike, answered, check_bound, check_event, limit_of, resolve
 from acl_py.waiting.deadlocks import Waiting
@@ -48,8 +49,7 @@ async def CreateEvent(*, timing: bool = True, blocking: bool = False) -> Event:
     Returns:
         The event.
     """
-    scope = current()
-    event = _create(scope, "CreateEvent", None, bool(timing), True, site_of(_getframe(1)))
+    event = _create(begin(), "CreateEvent", None, timing=bool(timing), waitable=True)
     event.blocking = bool(blocking)
     return event
 
@@ -81,7 +81,7 @@ async def CreateEventWithFlag(flag: int) -> Event:
         await RecordEvent(ready, other)
         await ResetEvent(ready, stream)  # behind the wait: ready for the next round
     """
-    return _create_with(current(), "CreateEventWithFlag", EventClass.FLAG, flag, site_of(_getframe(1)))
+    return _create_with(begin(), "CreateEventWithFlag", EventClass.FLAG, flag)
 
 
 async def CreateEventExWithFlag(flag: int) -> Event:
@@ -105,11 +105,11 @@ async def CreateEventExWithFlag(flag: int) -> Event:
             that make no such event.
         TypeError: *flag* is not an EventFlag or an int.
     """
-    return _create_with(current(), "CreateEventExWithFlag", EventClass.SNAPSHOT, flag, site_of(_getframe(1)))
+    return _create_with(begin(), "CreateEventExWithFlag", EventClass.SNAPSHOT, flag)
 
 
-def _create_with(scope: Scope, name: str, class_: EventClass, flag: int, site: Site) -> Event:
-    runtime = scope.runtime
+def _create_with(call: Call, name: str, class_: EventClass, flag: int) -> Event:
+    _, runtime, _, _ = call
     if len(runtime.rules.events) == 1:
         raise runtime.error(
             Kind.NOT_SUPPORTED,
@@ -133,13 +133,13 @@ def _create_with(scope: Scope, name: str, class_: EventClass, flag: int, site: S
             Kind.NOT_SUPPORTED, f"{EventFlag(flag)!r} needs other processes", "use SYNC and TIME_LINE only"
         )
     waitable = bool(flag & (EventFlag.SYNC | EventFlag.EXTERNAL))
-    event = _create(scope, name, class_, bool(flag & EventFlag.TIME_LINE), waitable, site)
+    event = _create(call, name, class_, timing=bool(flag & EventFlag.TIME_LINE), waitable=waitable)
     event.external = bool(flag & EventFlag.EXTERNAL)
     return event
 
 
-def _create(scope: Scope, name: str, class_: EventClass | None, timing: bool, waitable: bool, site: Site) -> Event:
-    runtime, enter = scope.runtime, scope.runtime.host_ns
+def _create(call: Call, name: str, class_: EventClass | None, *, timing: bool, waitable: bool) -> Event:
+    scope, runtime, site, enter = call
     ids = scope.context.device.event_ids
     if class_ is EventClass.FLAG and not ids.free:
         raise runtime.error(
@@ -169,8 +169,7 @@ async def DestroyEvent(event: Event) -> None:
         AclError: INVALID_HANDLE if *event* is destroyed or of another simulation.
         TypeError: *event* is not an event.
     """
-    scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    scope, runtime, site, enter = begin()
     check_event(scope, event)
     runtime.pay(runtime.costs.destroy_event)
     event.destroy(site)
@@ -210,7 +209,7 @@ async def RecordEvent(event: Event, stream: StreamLike = None) -> Completion:
         await SynchronizeEvent(end)
         print(await EventElapsedTime(start, end), "ms")
     """
-    scope = scope_var.get() or found()  # current(), written out: this is the hot path
+    scope = scope_var.get() or found()  # begin(), written out: this is the hot path
     runtime = scope.runtime
     if scope.context.alert:
         runtime.check_call(scope.context, "RecordEvent")
@@ -271,11 +270,10 @@ async def ResetEvent(event: Event, stream: StreamLike = None) -> Completion:
             FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used here.
         TypeError: *event* is not an event, or *stream* is not a stream.
     """
-    scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
-    found = resolve(scope, stream)
+    scope, runtime, site, enter = begin()
+    stream = resolve(scope, stream)
     check_event(scope, event)
-    check_bound(runtime, found, event)
+    check_bound(runtime, stream, event)
     if event.class_ is EventClass.SNAPSHOT or not event.waitable:
         raise runtime.error(
             Kind.NOT_SUPPORTED,
@@ -283,7 +281,7 @@ async def ResetEvent(event: Event, stream: StreamLike = None) -> Completion:
             "events of CreateEventWithFlag(EventFlag.SYNC) have one, under rules='acl'",
         )
     runtime.pay(runtime.costs.record)
-    completion = event.reset(found, site) if isinstance(event, FlagEvent) else found.turn()
+    completion = event.reset(stream, site) if isinstance(event, FlagEvent) else stream.turn()
     runtime.called("ResetEvent", enter, site)
     return completion
 
@@ -309,8 +307,7 @@ async def QueryEventWaitStatus(event: Event) -> Status:
         DeadlockError: The answer has been NOT_READY again and again, and can never change.
         TypeError: *event* is not an event.
     """
-    scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    scope, runtime, site, enter = begin()
     _check_host(scope, event)
     if event.class_ is EventClass.SNAPSHOT:
         raise runtime.error(Kind.NOT_SUPPORTED, f"{event!r} does not count its waits", "ask QueryEventStatus()")
@@ -340,8 +337,7 @@ async def GetEventTimestamp(event: Event) -> int:
             if the record has not completed; INVALID_HANDLE if *event* is destroyed or of another simulation.
         TypeError: *event* is not an event.
     """
-    scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    scope, runtime, site, enter = begin()
     check_event(scope, event)
     runtime.pay(runtime.costs.elapsed)
     try:
@@ -362,8 +358,7 @@ async def GetEventAvailNum() -> int:
     Returns:
         The number of ids.
     """
-    scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    scope, runtime, site, enter = begin()
     runtime.pay(runtime.costs.other)
     runtime.called("GetEventAvailNum", enter, site)
     return scope.context.device.event_ids.free
@@ -391,8 +386,7 @@ async def QueryEventStatus(event: Event) -> Status:
         DeadlockError: The answer has been NOT_READY again and again, and can never change.
         TypeError: *event* is not an event.
     """
-    scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    scope, runtime, site, enter = begin()
     _check_host(scope, event)
     runtime.pay(runtime.costs.query)
     done = event.done and (event.work is not None or event.class_ is EventClass.SNAPSHOT)
@@ -424,7 +418,7 @@ async def SynchronizeEvent(event: Event) -> None:
         DeadlockError: The work can never complete.
         TypeError: *event* is not an event.
     """
-    await _synchronize(current(), "SynchronizeEvent", event, None, site_of(_getframe(1)))
+    await _synchronize(begin(), "SynchronizeEvent", event, None)
 
 
 async def SynchronizeEventWithTimeout(event: Event, timeout: int) -> None:
@@ -446,16 +440,16 @@ async def SynchronizeEventWithTimeout(event: Event, timeout: int) -> None:
         DeadlockError: The work can never complete, and there is no limit.
         TypeError: *timeout* is not an int, or *event* is not an event.
     """
-    scope = current()
-    limit = limit_of(scope.runtime, timeout, Kind.EVENT_TIMEOUT)
-    await _synchronize(scope, "SynchronizeEventWithTimeout", event, limit, site_of(_getframe(1)))
+    _, runtime, _, _ = call = begin()
+    limit = limit_of(runtime, timeout, Kind.EVENT_TIMEOUT)
+    await _synchronize(call, "SynchronizeEventWithTimeout", event, limit)
 
 
-async def _synchronize(scope: Scope, name: str, event: Event, limit: Limit | None, site: Site) -> None:
+async def _synchronize(call: Call, name: str, event: Event, limit: Limit | None) -> None:
+    scope, runtime, site, _ = call
     _check_host(scope, event)
     streams = () if event.stream is None else (event.stream,)
     what = f"{name}({event!r})"
-    runtime = scope.runtime
     asleep_ns = runtime.costs.wake_asleep if event.blocking else 0
     await runtime.synchronize(name, event.work or NOTHING, what, site, event.context, streams, limit, asleep_ns)
 
@@ -491,8 +485,7 @@ async def EventElapsedTime(start: Event, end: Event) -> float:
             different devices.
         TypeError: One is not an event.
     """
-    scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    scope, runtime, site, enter = begin()
     for event in (start, end):
         check_event(scope, event)
     if start.context.device is not end.context.device:

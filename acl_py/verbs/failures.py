@@ -3,12 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from sys import _getframe
 
 from acl_py.errors import DeviceError, Kind
+from acl_py.runtime.calls import begin
 from acl_py.runtime.runtime import Runtime
-from acl_py.runtime.scopes import current, here
-from acl_py.sites import site_of
 from acl_py.verbs.kernels import Launches
 from acl_py.verbs.streams import StreamLike, WaitLimit, resolve
 from device_model.completions import Nanoseconds
@@ -45,18 +43,17 @@ async def SetStreamFailureMode(stream: StreamLike, mode: int) -> None:
             INVALID_HANDLE, FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used here.
         TypeError: *stream* is not a stream.
     """
-    scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    scope, runtime, site, enter = begin()
     _check_rules(runtime, "SetStreamFailureMode")
-    found = resolve(scope, stream)
+    stream = resolve(scope, stream)
     if mode not in tuple(FailureMode):
         raise runtime.error(Kind.INVALID_VALUE, f"failure mode {mode!r}", f"use one of {list(FailureMode)}")
-    if found.stops_on_failure and mode == FailureMode.CONTINUE:
+    if stream.stops_on_failure and mode == FailureMode.CONTINUE:
         raise runtime.error(
-            Kind.NOT_SUPPORTED, f"{found!r} stops on failure, which cannot be taken back", "create another stream"
+            Kind.NOT_SUPPORTED, f"{stream!r} stops on failure, which cannot be taken back", "create another stream"
         )
     runtime.pay(runtime.costs.other)
-    found.stops_on_failure = mode == FailureMode.STOP
+    stream.stops_on_failure = mode == FailureMode.STOP
     runtime.called("SetStreamFailureMode", enter, site)
 
 
@@ -76,8 +73,7 @@ async def SetOpWaitTimeOut(seconds: int) -> None:
     Raises:
         AclError: NOT_SUPPORTED under CUDA's rules; INVALID_VALUE if *seconds* is not a whole number, 0 or more.
     """
-    scope = here()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    _, runtime, site, enter = begin(needs_context=False)
     limit_ns = _limit_ns(runtime, "SetOpWaitTimeOut", seconds)
     runtime.pay(runtime.costs.other)
     runtime.state(WaitLimit).ns = limit_ns
@@ -100,8 +96,7 @@ async def SetOpExecuteTimeOut(seconds: int) -> None:
     Raises:
         AclError: NOT_SUPPORTED under CUDA's rules; INVALID_VALUE if *seconds* is not a whole number, 0 or more.
     """
-    scope = here()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    _, runtime, site, enter = begin(needs_context=False)
     limit_ns = _limit_ns(runtime, "SetOpExecuteTimeOut", seconds)
     runtime.pay(runtime.costs.other)
     runtime.state(Launches).limit(limit_ns)
@@ -164,8 +159,7 @@ async def SetExceptionInfoCallback(callback: Callable[[ExceptionInfo], object] |
     Example:
         await SetExceptionInfoCallback(lambda info: print(info.op, info.code, info.what))
     """
-    scope = here()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    _, runtime, site, enter = begin(needs_context=False)
     if callback is not None and not callable(callback):
         raise TypeError(f"an exception callback must be callable or None, not {callback!r}")
     runtime.pay(runtime.costs.other)

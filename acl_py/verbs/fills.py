@@ -1,11 +1,10 @@
 """Fills. One of no bytes is checked and pays for a short call, but is no work, like a copy of none."""
 
-from sys import _getframe
-
 from acl_py.errors import Kind
+from acl_py.runtime.calls import begin
 from acl_py.runtime.runtime import Runtime
-from acl_py.runtime.scopes import Scope, current
-from acl_py.sites import Site, site_of
+from acl_py.runtime.scopes import Scope
+from acl_py.sites import Site
 from acl_py.verbs import transfers
 from acl_py.verbs.copies import check_count, locate
 from acl_py.verbs.memory import Memory
@@ -46,11 +45,10 @@ async def MemsetAsync(dst: Memory, dest_max: int, value: int, count: int, stream
         DeadlockError: The stream can never make room.
         TypeError: *count*, *dest_max* or *value* is not an int, or *stream* is not a stream.
     """
-    scope = current()
-    runtime, site = scope.runtime, site_of(_getframe(1))
-    found = resolve(scope, stream)
+    scope, runtime, site, _ = begin()
+    stream = resolve(scope, stream)
     fill = _fill_of(runtime, dst, dest_max, value, count)
-    return await runtime.carry_out("MemsetAsync", site, _fill(runtime, found, fill, site))
+    return await runtime.carry_out("MemsetAsync", site, _fill(runtime, stream, fill, site))
 
 
 async def Memset(dst: Memory, dest_max: int, value: int, count: int) -> None:
@@ -76,8 +74,7 @@ async def Memset(dst: Memory, dest_max: int, value: int, count: int) -> None:
         DeadlockError: The fill can never be made.
         TypeError: *count*, *dest_max* or *value* is not an int.
     """
-    scope = current()
-    runtime, site = scope.runtime, site_of(_getframe(1))
+    scope, runtime, site, _ = begin()
     fill = _fill_of(runtime, dst, dest_max, value, count)
     await runtime.carry_out("Memset", site, _fill_and_wait(scope, fill, site))
 

@@ -1,11 +1,10 @@
 """The host itself: work and sleep in simulated time, threads, and the last error of a task."""
 
 from collections.abc import Callable
-from sys import _getframe
 from typing import ParamSpec, TypeVar
 
-from acl_py.runtime.scopes import SUCCESS, here, last_error
-from acl_py.sites import site_of
+from acl_py.runtime.calls import begin
+from acl_py.runtime.scopes import SUCCESS, last_error
 from device_model.scheduler import nanoseconds
 
 _P = ParamSpec("_P")
@@ -26,8 +25,7 @@ async def HostWork(us: float) -> None:
     Raises:
         ValueError: *us* is not a finite number, 0 or more.
     """
-    scope = here()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    _, runtime, site, enter = begin(needs_context=False)
     runtime.pay(nanoseconds("us of HostWork()", us, 1000))
     runtime.called("HostWork", enter, site)
 
@@ -46,8 +44,7 @@ async def Sleep(us: float) -> None:
     Raises:
         ValueError: *us* is not a finite number, 0 or more.
     """
-    scope = here()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    _, runtime, site, enter = begin(needs_context=False)
     delay = nanoseconds("us of Sleep()", us, 1000)
     runtime.pay(0)
     if delay:
@@ -84,8 +81,7 @@ async def HostThread(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kw
     Example:
         size = await HostThread(len, b"read from a file")
     """
-    scope = here()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    _, runtime, site, enter = begin(needs_context=False)
     result: _T = await runtime.bridge.in_thread(function, *args, **kwargs)
     runtime.pay(0)
     runtime.called("HostThread", enter, site)
@@ -103,8 +99,7 @@ async def GetLastError() -> int:
     Returns:
         The code under the rules in force; 0 if there was no error.
     """
-    scope = here()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    _, runtime, site, enter = begin(needs_context=False)
     runtime.pay(runtime.costs.other)
     runtime.called("GetLastError", enter, site)
     code = last_error.get().value
@@ -123,8 +118,7 @@ async def PeekAtLastError() -> int:
     Returns:
         The code under the rules in force; 0 if there was no error.
     """
-    scope = here()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    _, runtime, site, enter = begin(needs_context=False)
     runtime.pay(runtime.costs.other)
     runtime.called("PeekAtLastError", enter, site)
     return last_error.get().value

@@ -392,7 +392,7 @@ async def LaunchKernel(
         await LaunchKernel(double, 8, (buffer,), stream)
         await double[8, stream](buffer)  # the same, shorter
     """
-    scope = scope_var.get() or found()  # current(), written out: this is the hot path
+    scope = scope_var.get() or found()  # begin(), written out: this is the hot path
     runtime = scope.runtime
     if scope.context.alert:
         runtime.check_call(scope.context, "LaunchKernel")
@@ -417,14 +417,14 @@ async def LaunchKernel(
 
 
 def _resolve(scope: Scope, kernel: object, stream: StreamLike) -> Stream:
-    found = resolve(scope, stream)
-    if found.context.device is not scope.context.device:
+    stream = resolve(scope, stream)
+    if stream.context.device is not scope.context.device:
         raise scope.runtime.error(
             Kind.INVALID_HANDLE,
-            f"{kernel!r} on {found!r} while device {scope.context.device.ordinal} is current",
+            f"{kernel!r} on {stream!r} while device {scope.context.device.ordinal} is current",
             "SetDevice() to the device of the stream before launching",
         )
-    return found
+    return stream
 
 
 def _check_launch(scope: Scope, kernel: object, block_dim: object) -> None:

@@ -8,13 +8,11 @@ memory.
 from asyncio import CancelledError
 from collections.abc import Callable, Sequence
 from functools import partial
-from sys import _getframe
 from typing import Any
 
 from acl_py.errors import Kind
+from acl_py.runtime.calls import Call, begin
 from acl_py.runtime.runtime import Runtime
-from acl_py.runtime.scopes import Scope, current
-from acl_py.sites import Site, site_of
 from acl_py.verbs.streams import StreamLike, resolve
 from device_model import memory as model
 from device_model.completions import NOTHING, AllOf, Completion, Nanoseconds, Then
@@ -51,8 +49,7 @@ async def Malloc(nbytes: int, policy: int = 0) -> Buffer:  # noqa: ARG001 - aclr
             less.
         TypeError: *nbytes* is not an int.
     """
-    scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    scope, runtime, site, enter = begin()
     ordinal = scope.context.device.ordinal
     runtime.memory.check_size(nbytes, Origin.MALLOC)
     if not runtime.memory.has_room(ordinal, nbytes):
@@ -85,8 +82,7 @@ async def Free(buffer: Memory) -> None:
             is no memory; the kind of the failure if the context has failed when the wait is over.
         DeadlockError: The work of the device can never complete.
     """
-    scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    _, runtime, site, enter = call = begin()
     if buffer is None:
         runtime.pay(runtime.costs.free[0])
         runtime.called("Free", enter, site)
@@ -94,10 +90,10 @@ async def Free(buffer: Memory) -> None:
     allocation = runtime.memory.root(buffer, "Free", Origin.MALLOC, Origin.POOL)
     if allocation.origin is Origin.POOL:
         give_back = partial(_give_back, runtime, allocation.device)
-        await _end(scope, "Free", allocation, (), runtime.costs.free[0], give_back, site)
+        await _end(call, "Free", allocation, (), runtime.costs.free[0], give_back)
     else:
         devices, cost = (runtime.device(allocation.device),), runtime.costs.free[allocation.nbytes]
-        await _end(scope, "Free", allocation, devices, cost, runtime.memory.free, site)
+        await _end(call, "Free", allocation, devices, cost, runtime.memory.free)
 
 
 async def FreeWithDevSync(buffer: Memory) -> None:
@@ -116,12 +112,11 @@ async def FreeWithDevSync(buffer: Memory) -> None:
             is no memory; the kind of the failure if the context has failed when the wait is over.
         DeadlockError: The work of the device can never complete.
     """
-    scope = current()
-    runtime, site = scope.runtime, site_of(_getframe(1))
+    _, runtime, _, _ = call = begin()
     allocation = runtime.memory.root(buffer, "FreeWithDevSync", Origin.MALLOC)
     devices = [runtime.device(allocation.device)]
     cost = runtime.costs.free[allocation.nbytes]
-    await _end(scope, "FreeWithDevSync", allocation, devices, cost, runtime.memory.free, site, waits=True)
+    await _end(call, "FreeWithDevSync", allocation, devices, cost, runtime.memory.free, waits=True)
 
 
 async def MallocHost(nbytes: int) -> Buffer:
@@ -143,8 +138,7 @@ async def MallocHost(nbytes: int) -> Buffer:
         AclError: OUT_OF_MEMORY if this host has no room; INVALID_VALUE for 0 bytes or less.
         TypeError: *nbytes* is not an int.
     """
-    scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    _, runtime, site, enter = begin()
     buffer = runtime.memory.malloc_host(nbytes, site)
     runtime.pay(_by_size(runtime.costs.malloc_host, nbytes))
     _tell_allocated(runtime, buffer.allocation)
@@ -171,15 +165,14 @@ async def FreeHost(buffer: Memory) -> None:
             is no memory; the kind of the failure if the context has failed when the wait is over.
         DeadlockError: The work of a device can never complete.
     """
-    scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    _, runtime, site, enter = call = begin()
     if buffer is None:
         runtime.pay(_by_size(runtime.costs.free_host, 0))
         runtime.called("FreeHost", enter, site)
         return
     allocation = runtime.memory.root(buffer, "FreeHost", Origin.MALLOC_HOST)
     cost = _by_size(runtime.costs.free_host, allocation.nbytes)
-    await _end(scope, "FreeHost", allocation, runtime.devices, cost, runtime.memory.free_host, site)
+    await _end(call, "FreeHost", allocation, runtime.devices, cost, runtime.memory.free_host)
 
 
 async def FreeHostWithDevSync(buffer: Memory) -> None:
@@ -198,12 +191,11 @@ async def FreeHostWithDevSync(buffer: Memory) -> None:
             is no memory; the kind of the failure if the context has failed when the wait is over.
         DeadlockError: The work of a device can never complete.
     """
-    scope = current()
-    runtime, site = scope.runtime, site_of(_getframe(1))
+    _, runtime, _, _ = call = begin()
     allocation = runtime.memory.root(buffer, "FreeHostWithDevSync", Origin.MALLOC_HOST)
     cost = _by_size(runtime.costs.free_host, allocation.nbytes)
     verb = runtime.memory.free_host
-    await _end(scope, "FreeHostWithDevSync", allocation, runtime.devices, cost, verb, site, waits=True)
+    await _end(call, "FreeHostWithDevSync", allocation, runtime.devices, cost, verb, waits=True)
 
 
 async def HostRegister(memory: Memory, nbytes: int | None = None) -> Buffer:
@@ -233,8 +225,7 @@ async def HostRegister(memory: Memory, nbytes: int | None = None) -> Buffer:
         await SynchronizeStream(stream)
         await HostUnregister(data)
     """
-    scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    _, runtime, site, enter = begin()
     buffer = runtime.memory.host_register(memory, nbytes, site)
     runtime.pay(_by_size(runtime.costs.register, buffer.nbytes))
     _tell_allocated(runtime, buffer.allocation)
@@ -260,11 +251,10 @@ async def HostUnregister(memory: Memory) -> None:
             the context has failed when the wait is over.
         DeadlockError: The work of a device can never complete.
     """
-    scope = current()
-    runtime, site = scope.runtime, site_of(_getframe(1))
+    _, runtime, _, _ = call = begin()
     allocation = runtime.memory.root(memory, "HostUnregister", Origin.REGISTERED)
     cost = _by_size(runtime.costs.unregister, allocation.nbytes)
-    await _end(scope, "HostUnregister", allocation, runtime.devices, cost, runtime.memory.host_unregister, site)
+    await _end(call, "HostUnregister", allocation, runtime.devices, cost, runtime.memory.host_unregister)
 
 
 async def MallocAsync(nbytes: int, stream: StreamLike = None) -> Buffer:
@@ -298,13 +288,12 @@ async def MallocAsync(nbytes: int, stream: StreamLike = None) -> Buffer:
         await MemsetAsync(scratch, scratch.nbytes, 0, scratch.nbytes, stream)
         await FreeAsync(scratch, stream)  # behind the fill, and the host does not wait
     """
-    scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
-    found = resolve(scope, stream)
+    scope, runtime, site, enter = begin()
+    stream = resolve(scope, stream)
     runtime.memory.check_size(nbytes, Origin.POOL)
-    ordinal = found.context.device.ordinal
+    ordinal = stream.context.device.ordinal
     pool = runtime.memory.pool(ordinal)
-    rank: Callable[[model.Block], int | None] = partial(_rank, found)
+    rank: Callable[[model.Block], int | None] = partial(_rank, stream)
     if not pool.has_room(nbytes, rank):
         runtime.trim_pool(ordinal, 0)
         if not pool.has_room(nbytes, rank):
@@ -313,7 +302,7 @@ async def MallocAsync(nbytes: int, stream: StreamLike = None) -> Buffer:
     buffer, after = pool.take(nbytes, rank, site)
     runtime.pay(runtime.costs.malloc_async + (runtime.costs.pool_growth if pool.reserved_current > reserved else 0))
     if after is not None:
-        found.wait(_completion(after))
+        stream.wait(_completion(after))
     _tell_allocated(runtime, buffer.allocation)
     runtime.called("MallocAsync", enter, site)
     return buffer
@@ -340,13 +329,12 @@ async def FreeAsync(buffer: Memory, stream: StreamLike = None) -> Completion:
             is no memory; INVALID_HANDLE, FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used here.
         TypeError: *stream* is not a stream.
     """
-    scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
-    found = resolve(scope, stream)
+    scope, runtime, site, enter = begin()
+    stream = resolve(scope, stream)
     allocation = runtime.memory.root(buffer, "FreeAsync", Origin.MALLOC, Origin.POOL)
     runtime.pay(runtime.costs.free_async)
-    behind = found.turn()
-    runtime.memory.pool(allocation.device).give(buffer, found, None if behind.done else behind, site)
+    behind = stream.turn()
+    runtime.memory.pool(allocation.device).give(buffer, stream, None if behind.done else behind, site)
     if not behind.done:
         behind.add_waiter(Then(lambda _: _drop(allocation, runtime.workers)))
     _tell_freed(runtime, allocation)
@@ -370,8 +358,7 @@ async def SetMemPoolThreshold(nbytes: int) -> None:
         AclError: INVALID_VALUE if *nbytes* is negative.
         TypeError: *nbytes* is not an int.
     """
-    scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    scope, runtime, site, enter = begin()
     if type(nbytes) is not int:
         raise TypeError(f"nbytes must be an int, not {nbytes!r}")
     if nbytes < 0:
@@ -395,8 +382,7 @@ async def GetMemInfo(attribute: int = 0) -> tuple[int, int]:  # noqa: ARG001 - a
     Returns:
         Free bytes, and total bytes.
     """
-    scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    scope, runtime, site, enter = begin()
     ordinal = scope.context.device.ordinal
     runtime.pay(runtime.costs.memory_info)
     runtime.called("GetMemInfo", enter, site)
@@ -407,21 +393,20 @@ async def GetMemInfo(attribute: int = 0) -> tuple[int, int]:  # noqa: ARG001 - a
 
 
 async def _end(
-    scope: Scope,
+    call: Call,
     name: str,
     allocation: Allocation,
     devices: Sequence[Device],
     cost: Nanoseconds,
     verb: Callable[[object, object], None],
-    site: Site,
     *,
     waits: bool = False,
 ) -> None:
-    """End the life of *allocation* by *verb*; once *devices* are idle if the rules, or *waits*, say so. Who is
-    cancelled meanwhile leaves it to them.
+    """End the life of *allocation* with *verb*: when *devices* are idle if the rules, or *waits*, ask for that.
+
+    A call that is cancelled while it waits leaves this to the devices.
     """
-    runtime = scope.runtime
-    enter = runtime.host_ns
+    scope, runtime, site, enter = call
     buffer = model.Buffer(allocation, 0, allocation.nbytes)
 
     def end() -> None:
@@ -438,7 +423,7 @@ async def _end(
     try:
         if not completion.done:
             await runtime.wait(completion, f"{name}({buffer!r})", site)
-            runtime.memory.root(buffer, name, allocation.origin)  # nobody else has ended it meanwhile?
+            runtime.memory.root(buffer, name, allocation.origin)  # refuses it if another call has ended it
             if scope.context.error is not None:
                 raise runtime.lost(scope.context)
         runtime.pay(cost)

@@ -5,12 +5,9 @@ rules let the copy go through the host, which is slower (measured on two H200s);
 device.
 """
 
-from sys import _getframe
-
 from acl_py.errors import Kind
+from acl_py.runtime.calls import begin
 from acl_py.runtime.runtime import Runtime
-from acl_py.runtime.scopes import current, here
-from acl_py.sites import site_of
 from device_model.rules import PeerAccess
 
 
@@ -32,8 +29,7 @@ async def DeviceCanAccessPeer(device: int, peer: int) -> bool:
     Raises:
         AclError: INVALID_DEVICE if there is no such device.
     """
-    scope = here()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    _, runtime, site, enter = begin(needs_context=False)
     can = runtime.device(device) is not runtime.device(peer)
     runtime.pay(runtime.costs.other)
     runtime.called("DeviceCanAccessPeer", enter, site)
@@ -57,8 +53,7 @@ async def DeviceEnablePeerAccess(peer: int, flags: int = 0) -> None:
         AclError: PEER_ACCESS_ENABLED at the second call under CUDA's rules; INVALID_DEVICE if there is no such device;
             INVALID_VALUE if *peer* is the current device or *flags* is not 0.
     """
-    scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    scope, runtime, site, enter = begin()
     device = scope.context.device
     _check_peer(runtime, device.ordinal, peer)
     if flags != 0:
@@ -87,8 +82,7 @@ async def DeviceDisablePeerAccess(peer: int) -> None:
         AclError: PEER_ACCESS_MISSING if there is no access; INVALID_DEVICE if there is no such device; INVALID_VALUE if
             *peer* is the current device.
     """
-    scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    scope, runtime, site, enter = begin()
     device = scope.context.device
     _check_peer(runtime, device.ordinal, peer)
     if peer not in device.reaches:
@@ -118,8 +112,7 @@ async def DevicePeerAccessStatus(device: int, peer: int) -> bool:
     Raises:
         AclError: INVALID_DEVICE if there is no such device.
     """
-    scope = here()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    _, runtime, site, enter = begin(needs_context=False)
     runtime.device(peer)
     status = peer in runtime.device(device).reaches
     runtime.pay(runtime.costs.other)

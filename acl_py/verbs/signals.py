@@ -1,13 +1,12 @@
 """Notifies, and words of device memory that streams write and wait for. Only under ACL's rules."""
 
 from collections.abc import Sequence
-from sys import _getframe
 from typing import Any
 
 from acl_py.errors import Kind
+from acl_py.runtime.calls import begin
 from acl_py.runtime.runtime import Runtime
-from acl_py.runtime.scopes import Scope, current
-from acl_py.sites import site_of
+from acl_py.runtime.scopes import Scope
 from acl_py.verbs.streams import StreamLike, WaitLimit, resolve
 from device_model.completions import Completion, Nanoseconds
 from device_model.memory import Allocation, Space
@@ -36,8 +35,7 @@ async def CreateNotify(flag: int = 0) -> Notify:
         AclError: NOT_SUPPORTED under CUDA's rules, or for another *flag*; NO_NOTIFY_LEFT if all notifies of the device
             are in use.
     """
-    scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    scope, runtime, site, enter = begin()
     check_signals(runtime, "CreateNotify")
     if flag != 0:
         raise runtime.error(Kind.NOT_SUPPORTED, f"CreateNotify({flag!r})", "0 makes one for hosts and devices alike")
@@ -70,8 +68,7 @@ async def DestroyNotify(notify: Notify) -> None:
         AclError: INVALID_HANDLE if *notify* is destroyed or of another simulation.
         TypeError: *notify* is not a notify.
     """
-    scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    scope, runtime, site, enter = begin()
     check_notify(scope, notify)
     runtime.pay(runtime.costs.destroy_event)
     notify.destroyed = site
@@ -101,12 +98,11 @@ async def RecordNotify(notify: Notify, stream: StreamLike = None) -> Completion:
             NOT_SUPPORTED if *stream* cannot be used here.
         TypeError: *notify* is not a notify, or *stream* is not a stream.
     """
-    scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
-    found = resolve(scope, stream)
+    scope, runtime, site, enter = begin()
+    stream = resolve(scope, stream)
     check_notify(scope, notify)
     runtime.pay(runtime.costs.record)
-    completion = notify.record(found, site)
+    completion = notify.record(stream, site)
     runtime.scheduler.settle()
     runtime.called("RecordNotify", enter, site)
     return completion
@@ -143,15 +139,14 @@ async def WaitAndResetNotify(notify: Notify, stream: StreamLike = None, timeout:
         await LaunchKernel(work, 8, (), other)
         await RecordNotify(notify, other)
     """
-    scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
-    found = resolve(scope, stream)
+    scope, runtime, site, enter = begin()
+    stream = resolve(scope, stream)
     check_notify(scope, notify)
     if type(timeout) is not int or not 0 <= timeout < 1 << 32:
         raise TypeError(f"timeout must be a whole number of seconds, 0 to 4294967295, not {timeout!r}")
     limit_ns = runtime.limit_ns("timeout", timeout, 10**9)
     runtime.pay(runtime.costs.wait)
-    completion = notify.wait(found, site, _shorter(limit_ns, runtime.state(WaitLimit).ns))
+    completion = notify.wait(stream, site, _shorter(limit_ns, runtime.state(WaitLimit).ns))
     runtime.scheduler.settle()
     runtime.called("WaitAndResetNotify", enter, site)
     return completion
@@ -173,8 +168,7 @@ async def ResetNotifies(notifies: Sequence[Notify]) -> None:
         AclError: INVALID_HANDLE if one is destroyed or of another simulation.
         TypeError: One is not a notify.
     """
-    scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    scope, runtime, site, enter = begin()
     for notify in notifies:
         check_notify(scope, notify)
     runtime.pay(runtime.costs.other)
@@ -207,13 +201,12 @@ async def ValueWrite(address: Any, value: int, flag: int = 0, stream: StreamLike
             cannot be used here.
         TypeError: *value* is not such a number, or *stream* is not a stream.
     """
-    scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
-    found, allocation, offset = _word(scope, "ValueWrite", address, value, stream)
+    scope, runtime, site, enter = begin()
+    stream, allocation, offset = _word(scope, "ValueWrite", address, value, stream)
     if flag != 0:
         raise runtime.error(Kind.INVALID_VALUE, f"flag {flag!r} of ValueWrite()", "it must be 0")
     runtime.pay(runtime.costs.record)
-    completion = found.context.device.words.write(found, site, allocation, offset, value)
+    completion = stream.context.device.words.write(stream, site, allocation, offset, value)
     runtime.scheduler.settle()
     runtime.called("ValueWrite", enter, site)
     return completion
@@ -252,14 +245,13 @@ async def ValueWait(address: Any, value: int, flag: int = Compare.GEQ, stream: S
         await LaunchKernel(work, 8, (), stream)  # begins when the bytes are 3 or more
         await ValueWrite(buffer, 3, 0, other)
     """
-    scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
-    found, allocation, offset = _word(scope, "ValueWait", address, value, stream)
+    scope, runtime, site, enter = begin()
+    stream, allocation, offset = _word(scope, "ValueWait", address, value, stream)
     if flag not in tuple(Compare):
         raise runtime.error(Kind.INVALID_VALUE, f"flag {flag!r} of ValueWait()", f"it must be one of {list(Compare)}")
     runtime.pay(runtime.costs.wait)
-    words = found.context.device.words
-    completion = words.wait(found, site, allocation, offset, value, Compare(flag), runtime.state(WaitLimit).ns)
+    words = stream.context.device.words
+    completion = words.wait(stream, site, allocation, offset, value, Compare(flag), runtime.state(WaitLimit).ns)
     runtime.scheduler.settle()
     runtime.called("ValueWait", enter, site)
     return completion
@@ -286,7 +278,7 @@ def check_notify(scope: Scope, notify: object) -> None:
 def _word(scope: Scope, name: str, address: Any, value: int, stream: StreamLike) -> tuple[Stream, Allocation, int]:
     runtime = scope.runtime
     check_signals(runtime, name)
-    found = resolve(scope, stream)
+    stream = resolve(scope, stream)
     if type(value) is not int or not 0 <= value < 1 << 64:
         raise TypeError(f"the value of {name}() must be a whole number of 64 bits, not {value!r}")
     allocation, offset = runtime.memory.locate(address, 8, "address")
@@ -294,7 +286,7 @@ def _word(scope: Scope, name: str, address: Any, value: int, stream: StreamLike)
         raise runtime.error(
             Kind.INVALID_ADDRESS, f"the word at {offset} of {allocation!r}", "use device memory, at a multiple of 8"
         )
-    return found, allocation, offset
+    return stream, allocation, offset
 
 
 def _shorter(*limits: Nanoseconds) -> Nanoseconds:

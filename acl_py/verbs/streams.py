@@ -4,8 +4,9 @@ from enum import Enum, IntFlag
 from sys import _getframe
 
 from acl_py.errors import DeviceError, Kind
+from acl_py.runtime.calls import Call, begin
 from acl_py.runtime.runtime import Limit, Runtime
-from acl_py.runtime.scopes import Scope, current, found, scope_var
+from acl_py.runtime.scopes import Scope, found, scope_var
 from acl_py.sites import Site, site_of
 from acl_py.waiting.deadlocks import Poll, Waiting
 from device_model.completions import NOTHING, Completion, Nanoseconds
@@ -110,11 +111,10 @@ async def CreateStream(*, nonblocking: bool = False, priority: int = 0) -> Strea
         AclError: NO_STREAM_LEFT if all streams of the device are in use.
         TypeError: *priority* is not an int.
     """
-    scope = current()
-    site = site_of(_getframe(1))
+    call = begin()
     if type(priority) is not int:
         raise TypeError(f"priority must be an int, not {priority!r}")
-    return _create(scope, "CreateStream", bool(nonblocking), priority, False, site)
+    return _create(call, "CreateStream", nonblocking=bool(nonblocking), priority=priority, bound=False)
 
 
 async def CreateStreamWithConfig(priority: int, flag: int) -> Stream:
@@ -143,8 +143,7 @@ async def CreateStreamWithConfig(priority: int, flag: int) -> Stream:
     Example:
         urgent = await CreateStreamWithConfig(0, StreamFlag.FAST_LAUNCH | StreamFlag.FAST_SYNC)
     """
-    scope = current()
-    runtime, site = scope.runtime, site_of(_getframe(1))
+    _, runtime, _, _ = call = begin()
     if EventClass.FLAG not in runtime.rules.events:
         raise runtime.error(
             Kind.NOT_SUPPORTED, f"CreateStreamWithConfig() under rules {runtime.rules.name}", "use CreateStream()"
@@ -154,11 +153,11 @@ async def CreateStreamWithConfig(priority: int, flag: int) -> Stream:
             raise TypeError(f"{name} must be an int, not {value!r}")
     if flag < 0 or flag & ~_STREAM_FLAGS:
         raise runtime.error(Kind.INVALID_VALUE, f"stream flag {flag:#x}", f"use {list(StreamFlag)}")
-    return _create(scope, "CreateStreamWithConfig", True, priority, bool(flag & _BOUND), site)
+    return _create(call, "CreateStreamWithConfig", nonblocking=True, priority=priority, bound=bool(flag & _BOUND))
 
 
-def _create(scope: Scope, name: str, nonblocking: bool, priority: int, bound: bool, site: Site) -> Stream:
-    runtime, enter = scope.runtime, scope.runtime.host_ns
+def _create(call: Call, name: str, *, nonblocking: bool, priority: int, bound: bool) -> Stream:
+    scope, runtime, site, enter = call
     ids = scope.context.device.stream_ids
     if not ids.free:
         raise runtime.error(
@@ -183,8 +182,7 @@ async def DeviceGetStreamPriorityRange() -> tuple[int, int]:
     Returns:
         The least and the most urgent priority: (0, -5) under CUDA's rules, (7, 0) under ACL's.
     """
-    scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    _, runtime, site, enter = begin()
     runtime.pay(runtime.costs.other)
     runtime.called("DeviceGetStreamPriorityRange", enter, site)
     return runtime.rules.priorities
@@ -208,12 +206,11 @@ async def StreamGetPriority(stream: StreamLike = None) -> int:
         AclError: INVALID_HANDLE, FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used here.
         TypeError: *stream* is not a stream.
     """
-    scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
-    found = resolve(scope, stream)
+    scope, runtime, site, enter = begin()
+    stream = resolve(scope, stream)
     runtime.pay(runtime.costs.other)
     runtime.called("StreamGetPriority", enter, site)
-    return found.priority
+    return stream.priority
 
 
 async def GetStreamAvailableNum() -> int:
@@ -227,8 +224,7 @@ async def GetStreamAvailableNum() -> int:
     Returns:
         The number of streams.
     """
-    scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
+    scope, runtime, site, enter = begin()
     runtime.pay(runtime.costs.other)
     runtime.called("GetStreamAvailableNum", enter, site)
     return scope.context.device.stream_ids.free
@@ -252,24 +248,23 @@ async def DestroyStream(stream: Stream) -> None:
         DeadlockError: Under ACL's rules, the work can never complete.
         TypeError: *stream* is not a stream.
     """
-    scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
-    found = _destroyable(scope, stream)
+    scope, runtime, site, enter = begin()
+    stream = _destroyable(scope, stream)
     runtime.pay(runtime.costs.destroy_stream)
-    if runtime.rules.destroy is Destroy.WAITS and not found.bound:
-        await runtime.wait(found.backlog(), f"DestroyStream({found.name})", site)
-        runtime.check_stream(found)  # nobody else has destroyed it meanwhile?
-    found.context.destroy_stream(found, site)
+    if runtime.rules.destroy is Destroy.WAITS and not stream.bound:
+        await runtime.wait(stream.backlog(), f"DestroyStream({stream.name})", site)
+        runtime.check_stream(stream)  # nobody else has destroyed it meanwhile?
+    stream.context.destroy_stream(stream, site)
     runtime.called("DestroyStream", enter, site)
 
 
 def _destroyable(scope: Scope, stream: StreamLike) -> Stream:
-    found = resolve(scope, stream)
-    if found.id not in found.context.streams:
+    stream = resolve(scope, stream)
+    if stream.id not in stream.context.streams:
         raise scope.runtime.error(
-            Kind.DEFAULT_STREAM, f"{found!r} is a default stream", "only what CreateStream() gave can be destroyed"
+            Kind.DEFAULT_STREAM, f"{stream!r} is a default stream", "only what CreateStream() gave can be destroyed"
         )
-    return found
+    return stream
 
 
 async def DestroyStreamForce(stream: Stream) -> None:
@@ -288,12 +283,11 @@ async def DestroyStreamForce(stream: Stream) -> None:
             cannot be used here.
         TypeError: *stream* is not a stream.
     """
-    scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
-    found = _destroyable(scope, stream)
+    scope, runtime, site, enter = begin()
+    stream = _destroyable(scope, stream)
     runtime.pay(runtime.costs.destroy_stream)
-    found.context.device.abort(found, _aborted(found, site))
-    found.context.destroy_stream(found, site)
+    stream.context.device.abort(stream, _aborted(stream, site))
+    stream.context.destroy_stream(stream, site)
     runtime.called("DestroyStreamForce", enter, site)
 
 
@@ -313,11 +307,10 @@ async def StreamAbort(stream: Stream) -> None:
         AclError: INVALID_HANDLE, FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used here.
         TypeError: *stream* is not a stream.
     """
-    scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
-    found = resolve(scope, stream)
+    scope, runtime, site, enter = begin()
+    stream = resolve(scope, stream)
     runtime.pay(runtime.costs.other)
-    found.context.device.abort(found, _aborted(found, site))
+    stream.context.device.abort(stream, _aborted(stream, site))
     runtime.called("StreamAbort", enter, site)
 
 
@@ -344,7 +337,7 @@ async def SynchronizeStream(stream: StreamLike = None) -> None:
         DeadlockError: The work can never complete.
         TypeError: *stream* is not a stream.
     """
-    await _synchronize(current(), "SynchronizeStream", stream, None, site_of(_getframe(1)))
+    await _synchronize(begin(), "SynchronizeStream", stream, None)
 
 
 async def SynchronizeStreamWithTimeout(stream: StreamLike, timeout: int) -> None:
@@ -375,15 +368,16 @@ async def SynchronizeStreamWithTimeout(stream: StreamLike, timeout: int) -> None
         except AclError as error:
             print(error)  # what the stream waits for
     """
-    scope = current()
-    limit = limit_of(scope.runtime, timeout, Kind.STREAM_TIMEOUT)
-    await _synchronize(scope, "SynchronizeStreamWithTimeout", stream, limit, site_of(_getframe(1)))
+    _, runtime, _, _ = call = begin()
+    limit = limit_of(runtime, timeout, Kind.STREAM_TIMEOUT)
+    await _synchronize(call, "SynchronizeStreamWithTimeout", stream, limit)
 
 
-async def _synchronize(scope: Scope, name: str, stream: StreamLike, limit: Limit | None, site: Site) -> None:
-    found = resolve(scope, stream)
-    what = f"{name}({found.name})"
-    await scope.runtime.synchronize(name, _wait_of(found), what, site, found.context, (found,), limit)
+async def _synchronize(call: Call, name: str, stream: StreamLike, limit: Limit | None) -> None:
+    scope, runtime, site, _ = call
+    stream = resolve(scope, stream)
+    what = f"{name}({stream.name})"
+    await runtime.synchronize(name, _wait_of(stream), what, site, stream.context, (stream,), limit)
 
 
 def limit_of(runtime: Runtime, timeout: int, kind: Kind) -> Limit | None:
@@ -422,16 +416,15 @@ async def StreamQuery(stream: StreamLike = None) -> Status:
         DeadlockError: The answer has been NOT_READY again and again, and can never change.
         TypeError: *stream* is not a stream.
     """
-    scope = current()
-    runtime, site, enter = scope.runtime, site_of(_getframe(1)), scope.runtime.host_ns
-    found = resolve(scope, stream)
+    scope, runtime, site, enter = begin()
+    stream = resolve(scope, stream)
     runtime.pay(runtime.costs.query)
-    idle = found.idle or found.bound
-    known = found.tail if idle else None
-    await answered(scope, known, lambda: Waiting(f"StreamQuery({found.name})", found.backlog(), site))
+    idle = stream.idle or stream.bound
+    known = stream.tail if idle else None
+    await answered(scope, known, lambda: Waiting(f"StreamQuery({stream.name})", stream.backlog(), site))
     runtime.called("StreamQuery", enter, site)
-    if found.context.error is not None:
-        raise runtime.lost(found.context)
+    if stream.context.error is not None:
+        raise runtime.lost(stream.context)
     return Status.COMPLETE if idle else Status.NOT_READY
 
 
@@ -477,7 +470,7 @@ async def StreamWaitEvent(stream: StreamLike, event: Event) -> None:
         await StreamWaitEvent(other, event)
         await LaunchKernel(work, 8, (), other)  # begins when the first has ended
     """
-    scope = scope_var.get() or found()  # current(), written out: this is the hot path
+    scope = scope_var.get() or found()  # begin(), written out: this is the hot path
     runtime = scope.runtime
     if scope.context.alert:
         runtime.check_call(scope.context, "StreamWaitEvent")

@@ -5,7 +5,7 @@ from typing import Any
 
 from acl_py.compat.acl.face.handles import Things
 from acl_py.compat.acl.face.session import Session
-from acl_py.runtime.scopes import current
+from acl_py.runtime.calls import begin
 from acl_py.verbs.streams import resolve
 from device_model.streams import Stream
 
@@ -15,7 +15,8 @@ _Verb = Callable[[Any], Coroutine[Any, Any, Any]]
 
 async def resolved(here: Session, handle: int) -> Stream:
     """Return the stream of *handle*; for 0 that is the default stream."""
-    return resolve(current(), here.streams[handle])
+    scope, *_ = begin()
+    return resolve(scope, here.streams[handle])
 
 
 async def end(here: Session, verb: _Verb, things: Things[Any], handle: int) -> None:

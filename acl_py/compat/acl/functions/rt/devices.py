@@ -2,15 +2,13 @@
 
 import os
 from hashlib import md5
-from sys import _getframe
 
 import acl_py as native
 from acl_py.compat.acl.face.binding import gives, runs, takes
 from acl_py.compat.acl.face.lookups import Running, end, resolved
 from acl_py.compat.acl.face.session import CONTEXT_NULL, INVALID_DEVICE, PARAM_INVALID, SUCCESS, Session, session
 from acl_py.errors import Kind
-from acl_py.runtime.scopes import here as scope_here
-from acl_py.sites import site_of
+from acl_py.runtime.calls import begin
 from device_model.contexts import Context
 from device_model.errors import DeviceError
 
@@ -93,8 +91,7 @@ def synchronize_device_with_timeout(here: Session, timeout: int) -> Running:  # 
 
 
 async def _abort(ordinal: int) -> None:
-    scope, site = scope_here(), site_of(_getframe(1))
-    runtime, enter = scope.runtime, scope.runtime.host_ns
+    _, runtime, site, enter = begin("DeviceTaskAbort", needs_context=False)
     device = runtime.device(ordinal)
     runtime.pay(runtime.costs.other)
     error = DeviceError(Kind.STREAM_ABORTED, f"{device!r} was told to abort at {site}", "queue the work again")

@@ -4,16 +4,14 @@ import asyncio
 import threading
 import traceback
 from collections.abc import Callable
-from sys import _getframe
 from typing import Any
 
 import acl_py as native
 from acl_py.compat.acl.face.binding import gives, runs, takes
 from acl_py.compat.acl.face.lookups import Running
 from acl_py.compat.acl.face.session import INVALID_PARAM, SUCCESS, OwnSession, Session, mine, session
-from acl_py.runtime.scopes import here as scope_here
+from acl_py.runtime.calls import begin
 from acl_py.runtime.scopes import last_error
-from acl_py.sites import site_of
 from acl_py.verbs.callbacks import end_report, take_report
 from acl_py.verbs.kernels import Launches
 
@@ -105,8 +103,7 @@ def get_op_execute_timeout(here: Session) -> int:
 
 
 async def _limit(name: str, ns: int) -> None:
-    scope, site = scope_here(), site_of(_getframe(1))
-    runtime, enter = scope.runtime, scope.runtime.host_ns
+    _, runtime, site, enter = begin(name, needs_context=False)
     runtime.pay(runtime.costs.other)
     runtime.state(Launches).limit(ns)
     runtime.called(name, enter, site)

@@ -1,14 +1,13 @@
 """acl.rt: addresses that are reserved, device memory without an address, and mappings of the one on the other."""
 
 from collections.abc import Callable
-from sys import _getframe
 from typing import Any
 
 from acl_py.compat.acl.face.binding import gives, runs
 from acl_py.compat.acl.face.lookups import Running, end
 from acl_py.compat.acl.face.session import INVALID_PARAM, PARAM_INVALID, Session
-from acl_py.runtime.scopes import current
-from acl_py.sites import Site, site_of
+from acl_py.runtime.calls import begin
+from acl_py.sites import Site
 from device_model.memory import GRANULARITY, Physical
 from device_model.memory.virtual import Virtual
 
@@ -18,8 +17,7 @@ _OPTIONS = range(2)  # minimum and recommended granularity
 
 async def _verb(name: str, act: Callable[[Virtual, Site], Any]) -> Any:
     """A verb on virtual memory, which costs what a call costs that does next to nothing."""
-    scope, site = current(), site_of(_getframe(1))
-    runtime, enter = scope.runtime, scope.runtime.host_ns
+    _, runtime, site, enter = begin(name)
     result = act(runtime.memory.virtual, site)
     runtime.pay(runtime.costs.other)
     runtime.called(name, enter, site)

@@ -1,0 +1,43 @@
+"""How a call of a verb begins: what the calling task sees, the line that calls, and the time.
+
+    async def GetMemInfo(attribute: int = 0) -> tuple[int, int]:
+        scope, runtime, site, enter = begin()
+        ...                                 check the arguments: refuse the call, or go on
+        runtime.pay(runtime.costs.memory_info)
+        runtime.called("GetMemInfo", enter, site)
+
+`begin` gives a tuple, not a record with methods: making a record takes 0.2 us more, which is 7 % of SynchronizeStream
+on an idle stream. The four verbs that programs call most (MemcpyAsync, LaunchKernel, RecordEvent and StreamWaitEvent)
+have the lines of `begin` written out.
+"""
+
+from sys import _getframe
+from typing import TYPE_CHECKING, TypeAlias
+
+from acl_py.runtime.scopes import Scope, found, scope_var
+from acl_py.sites import Site, site_of
+from device_model.completions import Nanoseconds
+
+if TYPE_CHECKING:
+    from acl_py.runtime.runtime import Runtime
+
+# The scope of the calling task, its runtime, the line that calls the verb, and the host time at the start.
+Call: TypeAlias = "tuple[Scope, Runtime, Site, Nanoseconds]"
+
+
+def begin(name: str | None = None, needs_context: bool = True) -> Call:
+    """Begin a call of the verb that calls this function.
+
+    Args:
+        name: What fault rules and messages call it; by default the name of the function.
+        needs_context: False for a verb that also works when the current context has failed or is gone.
+
+    Raises:
+        AclError: As every verb does; see acl_py.verbs.
+    """
+    # The contexts of a runtime that has ended are lost, so only a verb that needs none has to ask for that in found().
+    scope = (scope_var.get() if needs_context else None) or found()
+    runtime = scope.runtime
+    if scope.context.alert:
+        runtime.check_call(scope.context, name or _getframe(1).f_code.co_name, needs_context=needs_context)
+    return scope, runtime, site_of(_getframe(2)), runtime.host_ns
