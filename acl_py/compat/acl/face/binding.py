@@ -1,4 +1,4 @@
-"""How the vendor's binding takes arguments, so that a facade behaves like it to the letter.
+"""How the vendor's binding reads arguments; the functions here behave exactly like it.
 
 Arguments are positional. Each has a letter, that of CPython's argument parser where it has one:
 
@@ -7,10 +7,10 @@ Arguments are positional. Each has a letter, that of CPython's argument parser w
     q  the same with 64 bits
     f  a number     s  a text without NUL     y  bytes     l  a list     d  a dict     O  anything
 
-What does not fit is a TypeError, and so is another number of arguments; where none is taken, nobody looks. Its text is
-the binding's, "acl.rt.free args parse failed" or "argument 2 is not list"; a note, which a traceback shows, says what
-was wrong. Failures of the runtime are never raised: an AclError of a function that `runs` a verb, or `gives` a value,
-becomes a code.
+An argument of the wrong type is a TypeError, and so is a wrong number of arguments; functions without parameters ignore
+them. The text is the binding's, "acl.rt.free args parse failed" or "argument 2 is not list"; a note, which a traceback
+shows, says what was wrong. Failures of the runtime are never raised: if a function that `runs` a verb or `gives` a
+value raises AclError, the caller gets the code.
 """
 
 import inspect
@@ -45,17 +45,17 @@ _BITS = {"i": 32, "q": 64}
 
 
 class WrongContainerError(TypeError, ValueError):
-    """Something else where bytes, a list or a dict is wanted: the binding raises one or the other, by function."""
+    """An argument that should be bytes, a list or a dict. The binding raises TypeError or ValueError, by function."""
 
 
 def check_ints(*lists: list[Any]) -> None:
-    """TypeError unless *lists* are lists of ints."""
+    """Raise TypeError unless *lists* are lists of ints."""
     if not all(isinstance(each, int) for handles in lists for each in handles):
         raise TypeError("the list argument is not list of int")
 
 
 def fits(number: int, bits: int) -> bool:
-    """Whether a signed number of *bits* can be this one."""
+    """Return whether *number* fits into *bits*, one of them the sign."""
     return -(1 << (bits - 1)) <= number < 1 << (bits - 1)
 
 
@@ -100,7 +100,7 @@ def runs(letters: str) -> Callable[[Callable[..., Coroutine[Any, Any, object]]],
     stands for: that is run to its end, and its code is what the caller gets.
 
     The hot path of most calls: every frame between a script and its verb costs a tenth of the verb. A loop over the
-    awaited verb costs a third of send(), which tells of the end by raising, and `with` twice the bare lock.
+    awaited verb costs a third of send(), which raises at the end, and `with` twice the bare lock.
     """
 
     def make(function: Callable[..., Coroutine[Any, Any, object]]) -> Callable[..., int]:
@@ -179,7 +179,7 @@ def _module_of(function: Callable[..., Any]) -> str:
 
 
 def _positional(signature: inspect.Signature) -> inspect.Signature:
-    """What help() shows: the function's own names, of which none can be given."""
+    """Return what help() shows: the names of the function, all positional-only."""
     only = inspect.Parameter.POSITIONAL_ONLY
     parameters = [
         each if each.kind is inspect.Parameter.VAR_POSITIONAL else each.replace(kind=only)
@@ -223,7 +223,7 @@ class _Reader:
         return f"{word} {number} argument{'s' * (number != 1)}"
 
     def _places(self, letter: str) -> str:
-        """2; or 2 or 3; or 2, 3, or 4: the binding looks at all lists together."""
+        """Return "2", "2 or 3", or "2, 3, or 4": the binding names all arguments of the same letter."""
         *others, last = (str(place) for place, each in enumerate(self._letters, 1) if each == letter)
         return f"{', '.join(others)}{',' * (len(others) > 1)} or {last}" if others else last
 

@@ -5,14 +5,14 @@ import operator
 from collections.abc import Callable, Mapping
 from functools import cache
 
-_LONGEST = 200  # characters: far deeper than that Python's parser gives up in ways of its own
+_LONGEST = 200  # characters; Python's parser fails in other ways when an expression is nested far deeper
 _OPERATIONS: dict[type, Callable[[int, int], int]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
 }  # fmt: skip
 
 
 def evaluate(text: str, names: Mapping[str, int]) -> int:
-    """What *text* gives, of whole numbers, + - * // and *names*; ValueError if that cannot be."""
+    """Return the value of *text*: whole numbers, + - * // and *names*. Raise ValueError if it is anything else."""
     if len(text) > _LONGEST:
         raise ValueError(f"{text[:20]!r}... has {len(text)} characters; arithmetic may have {_LONGEST}")
     try:

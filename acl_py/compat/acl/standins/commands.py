@@ -13,7 +13,7 @@ app = typer.Typer(help="Models for scripts that say `import acl`.", no_args_is_h
 
 @app.callback()
 def model() -> None:
-    """What a model file stands for is said in a sidecar beside it."""
+    """A sidecar beside a model file says what the model computes."""
 
 
 @app.command("init")
@@ -25,13 +25,13 @@ def init_command(
             "--input", help="name:dtype:dims, as in data:float32:1,3,224,224; :NCHW may follow. -1 is dynamic."
         ),
     ] = None,
-    outputs: Annotated[list[str] | None, typer.Option("--output", help="The same of an output.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over a sidecar that is there.")] = False,
+    outputs: Annotated[list[str] | None, typer.Option("--output", help="An output, written like an input.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing sidecar.")] = False,
 ) -> None:
-    """Write a sidecar beside FILE, and a Python file with the function that it names, unless there is one."""
+    """Write a sidecar beside FILE, and a Python file with its function unless that file exists."""
     sidecar, module = sidecars.sidecar_of(file), sidecars.module_of(file)
     if sidecar.exists() and not force:
-        raise typer.BadParameter(f"{sidecar} is there already; --force writes over it")
+        raise typer.BadParameter(f"{sidecar} exists already; pass --force to overwrite it")
     tensors = [[_tensor(text) for text in texts] for texts in (inputs or [], outputs or [])]
     given, wanted = tensors[0] or sidecars.AN_INPUT, tensors[1] or sidecars.AN_OUTPUT
     try:
@@ -39,7 +39,7 @@ def init_command(
         typer.echo(f"wrote {sidecar}")
         if not module.exists():
             module.write_text(sidecars.function_template(file, given, wanted), encoding="utf-8")
-            typer.echo(f"wrote {module}: let infer() compute what the model does")
+            typer.echo(f"wrote {module}: write infer() so that it computes what the model does")
     except OSError as error:
         raise typer.BadParameter(f"{error.filename}: cannot be written: {error.strerror}") from error
 

@@ -27,16 +27,16 @@ _ORDER = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3}  # kinds of dtypes; th
 
 
 def warn(what: str, detail: str) -> None:
-    """Say what a script cannot see in a code: in the log if there is one, else on the standard error."""
+    """Print what a code cannot say: to the log if it is on, otherwise to the standard error."""
     if not log.warn(what, detail=detail):
         print(f"acl: {what}\n{detail}", file=sys.stderr)
 
 
 @dataclass(slots=True)
 class Output:
-    """Where a result goes: *buffer*, as *dtype* in *shape*; a shape of None is whatever comes out.
+    """Where a result goes: *buffer*, as *dtype* in *shape*; a shape of None is that of the result.
 
-    One that *converts* takes any numbers. *came* is the shape that came out, and *spare* the result itself if there is
+    One that *converts* takes any numbers. *came* is the shape of the result, and *spare* the result itself if there is
     no buffer for it.
     """
 
@@ -50,13 +50,13 @@ class Output:
 
     @property
     def nbytes(self) -> int:
-        """How much of the buffer may be written."""
+        """Bytes of the buffer that may be written."""
         if self.buffer is None:
             return 0
         return self.buffer.nbytes if self.shape is None else prod(self.shape) * self.dtype.itemsize
 
     def take(self, result: object) -> None:
-        """Keep a result; ValueError if it does not fit."""
+        """Take a result; raise ValueError if it does not fit."""
         array = np.asarray(result)
         if not self.converts and _ORDER.get(array.dtype.kind, 4) > _ORDER[self.dtype.kind]:
             what = f"output {self.name} is {self.dtype}, and {array.dtype} is not converted to it"

@@ -1,6 +1,6 @@
-"""Which kernels a binary stands for: `add_custom.o.toml` beside `add_custom.o` has a table for each.
+"""The kernels of binaries: `add_custom.o.toml` beside `add_custom.o` has a table for each kernel.
 
-What is not found is an AclError, and the text says which sidecar to write.
+A binary without a sidecar is an AclError, and the sidecar to write is printed.
 """
 
 import ctypes
@@ -61,7 +61,7 @@ Kernels = dict[str, BinaryKernel]
 
 
 def find(here: Session, path: str) -> Kernels:
-    """The kernels of the binary *path*; if they are not known, an AclError, and what to do is told."""
+    """Return the kernels of the binary *path*. If they are not known, print what to do and raise AclError."""
     known = kernels.registered(path)
     if known is not None:
         return known

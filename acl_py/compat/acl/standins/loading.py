@@ -52,7 +52,7 @@ def no_model(here: Session, handle: int) -> int:
 
 
 def scope_here() -> Scope:
-    """What the calling thread sees; its context must be well."""
+    """Return the scope of the calling thread; raise the error of its context if that has failed."""
     scope = found()
     if scope.context.error is not None:
         raise scope.runtime.lost(scope.context)
@@ -60,9 +60,7 @@ def scope_here() -> Scope:
 
 
 async def load(model: Model, work: tuple[int, int] = (0, 0), weights: tuple[int, int] = (0, 0)) -> LoadedModel:
-    """Put *model* on the current device: into the memory, by address and size, that the caller has for it, or else
-    into memory of its own.
-    """
+    """Put *model* on the current device: into the caller's memory (address and size), or into memory of its own."""
     scope = scope_here()
     loaded = LoadedModel(model, scope.context.device.ordinal, site_of(_getframe(1)))
     try:
@@ -99,7 +97,7 @@ async def _memory(loaded: LoadedModel, address: int, size: int, needed: int, wha
 
 
 async def unload(loaded: LoadedModel) -> None:
-    """Wait for the executions of *loaded* that are synchronous, and give back what it owns."""
+    """Wait for the synchronous executions of *loaded*, and free what it owns."""
     scope_here()
     loaded.unloaded = True
     for context, stream in loaded.streams.items():

@@ -1,6 +1,6 @@
-"""Which model a script means that names a model file, by its path or its content; and what is told if nobody knows.
+"""Finds the model of a model file, by its path or its content.
 
-What is not found is an AclError, and the text says which sidecar to write.
+A file without a sidecar is an AclError, and the sidecar to write is printed.
 """
 
 import ctypes
@@ -20,7 +20,7 @@ LOAD_MODEL = 545001
 
 
 def find(here: Session, path: str) -> Model:
-    """The model of the file *path*, or an AclError, and what to do is told."""
+    """Return the model of the file *path*. If there is none, print what to do and raise AclError."""
     if not Path(path).name:
         raise here.error(MODEL_PATH_INVALID, f"{path!r} names no file")
     try:
@@ -34,7 +34,7 @@ def find(here: Session, path: str) -> Model:
 
 
 def find_in_memory(here: Session, address: int, size: int) -> Model:
-    """The model whose file is in the *size* bytes at *address*, or an AclError, and what to do is told."""
+    """Return the model of the file in host memory. If there is none, print what to do and raise AclError."""
     content = bytes_at(here, address, size)
     try:
         model = sidecars.find_content(content, _directories(here))
@@ -75,7 +75,7 @@ def bytes_at(here: Session, address: int, size: int) -> bytes:
 
 
 def find_bundle(here: Session, path: str) -> list[str]:
-    """The model files of the bundle *path*, or an AclError, and what to do is told."""
+    """Return the model files of the bundle *path*. If they are not known, print what to do and raise AclError."""
     if not Path(path).name:
         raise here.error(MODEL_PATH_INVALID, f"{path!r} names no file")
     try:
@@ -90,7 +90,7 @@ def find_bundle(here: Session, path: str) -> list[str]:
 
 
 def find_bundle_in_memory(here: Session, address: int, size: int) -> list[str]:
-    """The model files of a bundle whose file is in host memory, or an AclError, and what to do is told."""
+    """Return the model files of a bundle in host memory. If they are not known, print what to do and raise AclError."""
     content = bytes_at(here, address, size)
     file = sidecars.bundle_file(content, _directories(here))
     if file is None:

@@ -1,12 +1,12 @@
-"""Sidecars: `resnet50.om.toml` beside `resnet50.om` says what the model file stands for.
+"""Sidecars: `resnet50.om.toml` beside `resnet50.om` says what the model computes.
 
-A model file of the vendor's compiler cannot be run here. Its sidecar names its inputs and outputs and a Python function
-that computes the second from the first.
+A model file of the vendor's compiler cannot run here. Its sidecar names the inputs, the outputs and a Python function
+that computes the outputs from the inputs.
 
-The function is `module:name`: of an installed module, or of the Python file of that name beside the sidecar. What is
-installed comes first, so a file that lies beside a sidecar cannot take the place of numpy or json, neither for the
-sidecar nor for what its modules import. There is no other way to say where code is. What a sidecar has brought in is
-kept in `brought_in`, for the summary of a run.
+The function is `module:name`: of an installed module, or of the Python file of that name beside the sidecar. Installed
+modules come first, so a file beside a sidecar cannot replace numpy or json, neither for the sidecar nor for the imports
+of its module. Nothing else in a sidecar can name code. The files of code that sidecars loaded are kept in `brought_in`,
+for the summary of a run.
 """
 
 import importlib
@@ -78,16 +78,16 @@ AN_OUTPUT = (Tensor("prob", "float32", (1, 1000)),)
 
 
 class SidecarError(ValueError):
-    """A sidecar, or what it names, that cannot be used: with the file and the field."""
+    """A sidecar that cannot be used, or the code that it names; the message has the file and the field."""
 
 
 def sidecar_of(path: Path) -> Path:
-    """Where the sidecar of the model file *path* belongs."""
+    """Return the path of the sidecar of the model file *path*."""
     return path.with_name(path.name + SUFFIX)
 
 
 def template(file: Path, inputs: Sequence[Tensor] = AN_INPUT, outputs: Sequence[Tensor] = AN_OUTPUT) -> str:
-    """A sidecar to begin with."""
+    """Return the text of a sidecar to begin with."""
     tables = [_table("inputs", each) for each in inputs] + [_table("outputs", each) for each in outputs]
     arguments = ", ".join(identifier(tensor.name) for tensor in inputs)
     return _TEMPLATE.format(file=file.name, module=identifier(file.stem), arguments=arguments, tables="".join(tables))
@@ -147,8 +147,11 @@ def identifier(text: str) -> str:
 
 
 def find(path: str, directories: Sequence[Path]) -> Model | None:
-    """What the model file *path* stands for: registered in Python, in the sidecar beside it, or in one of
-    *directories*. None if nobody says so; SidecarError if it cannot be used.
+    """Return the model of the file *path*: registered in Python, or of a sidecar beside it or in one of *directories*.
+    None if there is neither.
+
+    Raises:
+        SidecarError: The sidecar cannot be used.
     """
     model = registered(path)
     if model is not None:
@@ -161,7 +164,7 @@ def find(path: str, directories: Sequence[Path]) -> Model | None:
 
 
 def find_content(content: bytes, directories: Sequence[Path]) -> Model | None:
-    """The same for the content of a model file: that of a registered one, or of one with a sidecar in *directories*,
+    """Return the model whose file has this content, or None: a registered one, or one with a sidecar in *directories*,
     the current directory, the script's, or a directory model or models in or beside those.
     """
     model = registered_with(content)
@@ -235,7 +238,7 @@ def read(sidecar: Path, file: Path) -> Model:
 
 
 def document_of(sidecar: Path, known: Sequence[str] = _TOP) -> dict[str, Any]:
-    """What *sidecar* says, under no other names than those that are *known*."""
+    """Return the TOML document of *sidecar*; its fields must be among the *known* ones."""
     try:
         document = tomllib.loads(sidecar.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -257,7 +260,7 @@ def _tensor(kind: str, entry: Any) -> Tensor:
 
 
 def function_of(sidecar: Path, reference: object) -> Callable[..., Any]:
-    """The callable that *sidecar* names, as module:name; its module is imported."""
+    """Import the module that *sidecar* names, as module:name, and return the function."""
     module, separator, name = reference.partition(":") if isinstance(reference, str) else ("", "", "")
     if not separator or len(module + name) > _LONGEST_NAME or not (_is_dotted(module) and _is_dotted(name)):
         what = f"compute must be module:name without a path, as in resnet50:infer, not {reference!r}"
@@ -269,7 +272,7 @@ def function_of(sidecar: Path, reference: object) -> Callable[..., Any]:
         raise SidecarError(f"{sidecar}: compute = {reference!r}: {what}")
     try:
         function = attrgetter(name)(_imported(sidecar, module, None if installed else beside))
-    except Exception as error:  # whatever a module does when it is imported
+    except Exception as error:  # a module may raise anything when it is imported
         is_hidden = installed and beside.is_file()
         hint = f"; the installed {module} comes before {beside}: give that file another name" if is_hidden else ""
         what = f"{type(error).__name__}: {error}{hint}"
@@ -284,8 +287,8 @@ def _is_dotted(text: str) -> bool:
 
 
 def _is_installed(module: str, folder: Path) -> bool:
-    """Whether *module*, or the package that it is in, is found without the help of *folder*, the script's folder and
-    the current directory. Nothing is imported.
+    """Return whether *module*, or its package, is found outside *folder*, the script's folder and the current folder.
+    Nothing is imported.
     """
     top = module.partition(".")[0]
     if top in sys.stdlib_module_names:
@@ -344,7 +347,7 @@ def _import(name: str, file: Path) -> Any:
     assert spec is not None, f"{file} ends in .py"
     assert spec.loader is not None, f"{file} ends in .py"
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    sys.path.append(str(file.parent))  # for what it imports itself; last, behind all that is installed
+    sys.path.append(str(file.parent))  # for its own imports; last, behind the installed modules
     try:
         spec.loader.exec_module(module)
     except BaseException:

@@ -22,7 +22,7 @@ _SIZES = {33: 4, 34: 1}  # of one element, where NumPy has no such dtype: comple
 
 @takes("|s")
 def init(path: str = "") -> int:
-    """Begin; a second time is refused without harm, and counts. Of the configuration file "err_msg_mode" is read."""
+    """Begin. A second call returns a code, has no other effect, and counts. Only "err_msg_mode" of the file is read."""
     here = session()
     if here.inits:
         here.inits += 1
@@ -63,7 +63,7 @@ async def finalize(here: Session) -> None:
 
 @gives("")
 def finalize_reference(here: Session) -> int:
-    """Take one init back, and say how many are left; the last one ends."""
+    """Undo one init and return how many are left."""
     _check_begun(here)
     here.inits -= 1
     return here.inits
@@ -99,7 +99,7 @@ def get_cann_attribute_list() -> tuple[list[int], int, int]:
 
 @gives("i")
 def get_cann_attribute(here: Session, attribute: int) -> int:
-    """Do numbers become infinity (0)? 1: they do. Are operators compiled when they are used (1)? 0: they are not."""
+    """Return an attribute: 0, whether large numbers become infinity (1); 1, whether use compiles operators (0)."""
     if attribute not in (_INFINITY, _COMPILES):
         raise here.error(INVALID_PARAM, f"there is no attribute {attribute}")
     return int(attribute == _INFINITY)
@@ -115,13 +115,13 @@ def get_device_capability(here: Session, device: int, info: int) -> int:
     if profile.aicore is not None:
         numbers |= {1: profile.aicore.vector_cores, 2: profile.aicore.l2_bytes}
     if info not in numbers:
-        raise here.error(INVALID_PARAM, f"nothing is known of {info} of a device")
+        raise here.error(INVALID_PARAM, f"capability {info} of a device is not known")
     return numbers[info]
 
 
 @takes("")
 def get_recent_err_msg() -> str | None:
-    """What the last failing call of this thread said, once."""
+    """Return the message of this thread's last failing call, once; then None."""
     return session().take_message()
 
 

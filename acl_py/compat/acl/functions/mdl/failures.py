@@ -1,4 +1,4 @@
-"""acl.mdl: what a task that failed was about, for functions of acl.rt.set_exception_info_callback."""
+"""acl.mdl: what a failed task was working on, for the functions of acl.rt.set_exception_info_callback."""
 
 from collections.abc import Sequence
 
@@ -18,8 +18,8 @@ _BYTES, _ND = DATA_TYPES["uint8"], FORMATS["ND"]
 
 @takes("uuuk")
 def create_and_get_op_desc(device: int, stream: int, task: int, length: int) -> tuple[str, int, int, int, int, int]:
-    """The name of the task that is being told of, which must be shorter than *length*, and descriptions of what it
-    reads and writes, each a handle and a number: see acl.get_tensor_desc_by_index.
+    """Return the name of the task that an exception callback is being called for, and descriptions of what it reads and
+    writes, each as a handle and a number (see acl.get_tensor_desc_by_index). The name must be shorter than *length*.
     """
     here = session()
     if length > _LONGEST_NAME:

@@ -1,7 +1,8 @@
 """acl.mdl: models are loaded, executed and unloaded.
 
-A model file of the vendor's compiler cannot be run here; what it stands for is said in a sidecar (sidecars.py) or in
-Python (models.py). An execution is an ordinary kernel launch; execute waits for it, execute_async does not.
+A model file of the vendor's compiler cannot run here. A sidecar (standins/sidecars.py) or a registration in Python
+(standins/models.py) says what it computes. An execution is an ordinary kernel launch; execute waits for it,
+execute_async does not.
 """
 
 from collections.abc import Callable
@@ -98,7 +99,7 @@ def query_size(path: str) -> tuple[int, int, int]:
 
 @takes("kk")
 def query_size_from_mem(address: int, size: int) -> tuple[int, int, int]:
-    """The same of a model whose file is in host memory."""
+    """Return the bytes of work memory and of weights of a model whose file is in host memory."""
     return _sizes(model_files.find_in_memory, address, size)
 
 
@@ -118,7 +119,7 @@ _NEEDED = {
 
 @dataclass(eq=False, slots=True)
 class LoadConfig:
-    """What load_with_config will go by: values of aclmdlConfigAttr."""
+    """The configuration of load_with_config: values by aclmdlConfigAttr."""
 
     values: dict[int, Any] = field(default_factory=dict)
 
@@ -196,7 +197,7 @@ def load_with_config(here: Session, handle: int) -> int:
 
 
 def _execute(model: int, inputs: int, outputs: int, run: Callable[..., Any], *more: Any, waits: bool) -> int:
-    """Find what the numbers stand for, prepare the execution and let *run* see to it."""
+    """Look up the handles, prepare the execution and pass it to *run*."""
     here = session()
     loaded = _loaded(here, model)
     given, wanted = dataset_of(here, inputs), dataset_of(here, outputs)
@@ -254,7 +255,7 @@ def execute_v2(model: int, inputs: int, outputs: int, stream: int, handle: int) 
 
 @dataclass(eq=False, slots=True)
 class ExecConfig:
-    """How long execute_v2 waits, in milliseconds; -1 is for ever. Events are its own affair on a card."""
+    """How long execute_v2 waits for the stream and for events, in milliseconds; -1 is no limit."""
 
     stream_ms: int = -1
     event_ms: int = -1
@@ -407,7 +408,7 @@ def bundle_load_from_file(here: Session, path: str) -> int:
 
 @gives("kk")
 def bundle_load_from_mem(here: Session, address: int, size: int) -> int:
-    """The same for a bundle whose file is in host memory."""
+    """Load all models of a bundle whose file is in host memory."""
     return _bundle(here, model_files.find_bundle_in_memory(here, address, size))
 
 

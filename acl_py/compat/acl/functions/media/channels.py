@@ -1,4 +1,4 @@
-"""acl.media: memory and channels of the image hardware. What it does stands in media_vpc and media_images.
+"""acl.media: memory and channels of the image hardware. vpc.py and images.py say what it does.
 
 Videos, histograms and borders are not simulated.
 """

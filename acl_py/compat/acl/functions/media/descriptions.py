@@ -101,7 +101,7 @@ def _maker(name: str, make: Callable[[], object]) -> Any:
     def create() -> int:
         return session().handle(make())
 
-    return _public(create, f"dvpp_create_{name}", "", "Make a description, for whoever destroys it.")
+    return _public(create, f"dvpp_create_{name}", "", "Make a description; the caller destroys it.")
 
 
 def _destroyer(name: str, kind: type) -> Any:

@@ -179,7 +179,7 @@ def _check_encoder(picture: Picture) -> None:
 
 
 def _jpeg_decode_us(_: Any, target: Any, __: _Decoding) -> float:
-    return microseconds(target.nbytes / 1.5, _JPEG_DECODES)  # how large the image is nobody knows yet
+    return microseconds(target.nbytes / 1.5, _JPEG_DECODES)  # the size of the image is not known yet
 
 
 def _png_decode_us(_: Any, target: Any, __: _Decoding) -> float:

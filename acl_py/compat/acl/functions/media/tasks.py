@@ -1,8 +1,8 @@
 """Work for the image hardware: an ordinary kernel in a stream, that takes no AI core and reports into a picture.
 
-A picture is described to the hardware when its work is queued, and the host's description hears of the result when the
-work ends: a ret_code that is not 0 if it failed. A failure is the stream's, with the code of the card's CPU (507018),
-for there the vendor's driver of this hardware runs; what was wrong is told as a model's failure is.
+The description of a picture is copied when its work is queued. When the work ends, the result is written to the host's
+description: a ret_code other than 0 if it failed. The stream fails with the code of the card's CPU (507018), because
+the vendor's driver of this hardware runs there. The reason is printed, as for a model that fails.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ def microseconds(pixels: float, frames_per_second: int) -> float:
 
 @contextmanager
 def reporting(task: str, picture: Picture) -> Iterator[None]:
-    """Tell *picture* how *task* ended; what the hardware refuses fails the stream."""
+    """Write to *picture* how *task* ended; the stream fails if the hardware refuses the image."""
     try:
         yield
     except MediaError as error:
@@ -68,7 +68,7 @@ def queue(
 
 
 def host_bytes(here: Session, address: int, nbytes: int, role: str) -> Buffer | int:
-    """Host memory that is looked at in this very call; or the code of why that is not possible."""
+    """Return host memory that this call reads itself, or the code that says why it cannot."""
     if not address or not nbytes:
         return here.refuse(INVALID_PARAM, f"{role} has no data, or no size")
     try:

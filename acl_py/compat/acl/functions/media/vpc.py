@@ -27,7 +27,9 @@ _MOST_AREAS = 256  # of a batch
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Job:
-    """One image made of a part of another: what was described when it was queued, and whom to tell."""
+    """One image to be made from a part of another: copies of both descriptions, and the host's *description* for the
+    result.
+    """
 
     task: str
     source: Picture
@@ -139,7 +141,7 @@ class _Areas:
 def _check_call(
     here: Session, source: Picture | None, target: Picture | None, areas: _Areas, config: int | None
 ) -> int:
-    """What is refused at once."""
+    """Return the code of what the call itself refuses, or 0."""
     if source is None or target is None:
         return here.refuse(INVALID_PARAM, "there is no such picture")
     for area in (areas.crop, areas.paste):

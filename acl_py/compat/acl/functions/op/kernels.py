@@ -35,7 +35,7 @@ class KernelDesc:
 
 @dataclass(eq=False, slots=True)
 class _Registry:
-    """What a session's script has registered, by operator."""
+    """What the script of a session has registered, by operator."""
 
     kernels: dict[str, list[str]] = field(default_factory=dict)  # their ids
     choosers: dict[str, Callable[..., Any]] = field(default_factory=dict)

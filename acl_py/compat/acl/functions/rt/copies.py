@@ -153,7 +153,7 @@ async def memcpy_async_with_desc(here: Session, desc: int, kind: int, stream: in
     await native.MemcpyAsync(to, count, source, count, _D2D, queue)
 
 
-# --- what else passes over memory
+# --- reductions and caches
 
 
 @native.kernel

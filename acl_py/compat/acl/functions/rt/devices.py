@@ -34,13 +34,13 @@ def set_device(here: Session, device: int) -> Running:
 
 @runs("i")
 def reset_device(here: Session, device: int) -> Running:
-    """Take back one set_device; the last one waits for the device's default context and ends it."""
+    """Undo one set_device; the last one waits for the device's default context and ends it."""
     return _reset(here, native.ResetDevice(device))
 
 
 @runs("i")
 def reset_device_force(here: Session, device: int) -> Running:
-    """reset_device, however often set_device was called."""
+    """Reset the device, no matter how often set_device was called."""
     return _reset(here, native.ResetDeviceForce(device))
 
 
@@ -86,7 +86,7 @@ def synchronize_device(here: Session) -> Running:  # noqa: ARG001
 
 @runs("i")
 def synchronize_device_with_timeout(here: Session, timeout: int) -> Running:  # noqa: ARG001
-    """The same, for *timeout* milliseconds at the longest."""
+    """Wait for all streams of the current context for at most *timeout* milliseconds."""
     return native.SynchronizeDeviceWithTimeout(timeout)
 
 
@@ -94,7 +94,7 @@ async def _abort(ordinal: int) -> None:
     _, runtime, site, enter = begin("DeviceTaskAbort", needs_context=False)
     device = runtime.device(ordinal)
     runtime.pay(runtime.costs.other)
-    error = DeviceError(Kind.STREAM_ABORTED, f"{device!r} was told to abort at {site}", "queue the work again")
+    error = DeviceError(Kind.STREAM_ABORTED, f"{device!r} was aborted at {site}", "queue the work again")
     for context in device.contexts:
         for stream in context.everything():
             device.abort(stream, error)
@@ -118,7 +118,7 @@ def device_get_stream_priority_range() -> tuple[int, int, int]:
 
 
 def _known(here: Session, device: int) -> int:
-    """The same *device*; AclError if there is none of this number."""
+    """Return *device*; raise AclError if there is no such device."""
     if 0 <= device < here.runtime.profile.devices:
         return device
     raise here.error(INVALID_DEVICE, f"there is no device {device}")
@@ -150,7 +150,7 @@ def get_device_info(here: Session, device: int, attribute: int) -> int:
 
 @gives("iu")
 def get_device_capability(here: Session, device: int, _: int) -> int:
-    """Has a device some special feature? 0: none has."""
+    """Return whether a device has some special feature: 0, none has."""
     _known(here, device)
     return 0
 
@@ -167,7 +167,7 @@ def get_device_utilization_rate(here: Session, device: int) -> dict[str, int]:
 
 @gives("i", failure=_NORMAL)
 def query_device_status(here: Session, device: int) -> int:
-    """Is a device well? 0 yes; 1: its default context is lost."""
+    """Return the state of a device: 0 normal; 1 its default context is lost."""
     return _NORMAL if here.runtime.device(_known(here, device)).primary.error is None else _ABNORMAL
 
 
@@ -208,7 +208,7 @@ def get_phy_dev_id_by_logic_dev_id(here: Session, device: int) -> int:
     return _known(here, device)
 
 
-# --- cores to be had
+# --- limits on cores
 
 
 def _limit(here: Session, kind: int) -> int:
@@ -237,12 +237,12 @@ def get_res_in_current_thread(here: Session, kind: int) -> int:
     return _limit(here, kind)
 
 
-# --- devices that reach one another
+# --- access between devices
 
 
 @gives("ii")
 def device_can_access_peer(here: Session, device: int, peer: int) -> int:
-    """May a device use the memory of another one? 1: each may."""
+    """Return whether a device can be given access to the memory of another: 1, each can."""
     return int(here.run(native.DeviceCanAccessPeer(device, peer)))
 
 
@@ -254,13 +254,13 @@ def device_enable_peer_access(here: Session, peer: int, flags: int) -> Running: 
 
 @runs("i")
 def device_disable_peer_access(here: Session, peer: int) -> Running:  # noqa: ARG001 - all of these get one
-    """Take device_enable_peer_access back."""
+    """Undo device_enable_peer_access."""
     return native.DeviceDisablePeerAccess(peer)
 
 
 @gives("ii")
 def device_peer_access_status(here: Session, device: int, peer: int) -> int:
-    """Is access enabled? 1 yes, 0 no."""
+    """Return whether access is enabled: 1 yes, 0 no."""
     return int(here.run(native.DevicePeerAccessStatus(device, peer)))
 
 
@@ -306,7 +306,7 @@ def ctx_get_current_default_stream(here: Session) -> int:
 
 @takes("i")
 def get_primary_ctx_state(device: int) -> tuple[int, int, int]:
-    """Is the default context of a device in use? 1 yes; and its flags, of which there are none."""
+    """Return whether the default context of a device is in use (1 yes), and its flags, which are 0."""
     here = session()
     if not 0 <= device < here.runtime.profile.devices:
         return 0, 0, here.refuse(INVALID_DEVICE, f"there is no device {device}")

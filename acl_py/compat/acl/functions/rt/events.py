@@ -7,12 +7,12 @@ from acl_py.compat.acl.face.session import NOT_SUPPORTED, Session
 from device_model.rules import EventClass
 
 _COMPLETE, _NOT_READY = 0, 1
-_RECORDED, _NOT_RECORDED = 1, 0  # of query_event_status: the other way round
+_RECORDED, _NOT_RECORDED = 1, 0  # of query_event_status, which swaps the two
 
 
 @gives("")
 def create_event(here: Session) -> int:
-    """Create an event for which nobody can wait before it is recorded."""
+    """Create an event; a stream can wait for it once it has been recorded."""
     return here.handle(here.run(native.CreateEvent()))
 
 
@@ -30,7 +30,7 @@ def create_event_ex_with_flag(here: Session, flag: int) -> int:
 
 @runs("k")
 def destroy_event(here: Session, handle: int) -> Running:
-    """Destroy an event; who waits for it goes on waiting."""
+    """Destroy an event; streams that wait for it go on waiting."""
     return end(here, native.DestroyEvent, here.events, handle)
 
 
@@ -54,7 +54,7 @@ def reset_event(here: Session, event: int, stream: int) -> Running:
 
 @gives("k")
 def query_event(here: Session, handle: int) -> int:
-    """Has the last record taken place? 0 yes, or there was none, 1 no; not for snapshot events."""
+    """Return whether the last record has taken place: 0 yes, or there was none; 1 no. Not for snapshot events."""
     event = here.events[handle]
     if event.class_ is EventClass.SNAPSHOT and len(here.runtime.rules.events) > 1:
         raise here.error(NOT_SUPPORTED, "query_event is not for events of create_event_ex_with_flag")
@@ -65,14 +65,14 @@ def query_event(here: Session, handle: int) -> int:
 
 @gives("k")
 def query_event_status(here: Session, handle: int) -> int:
-    """Has the last record taken place? 1 yes, 0 no: the other way round than query_event."""
+    """Return whether the last record has taken place: 1 yes, 0 no (query_event returns the opposite)."""
     status = here.run(native.QueryEventStatus(here.events[handle]))
     return _RECORDED if status is native.Status.COMPLETE else _NOT_RECORDED
 
 
 @gives("k")
 def query_event_wait_status(here: Session, handle: int) -> int:
-    """Are all waits for an event over? 0 yes, 1 no."""
+    """Return whether all waits for an event have ended: 0 yes, 1 no."""
     status = here.run(native.QueryEventWaitStatus(here.events[handle]))
     return _COMPLETE if status is native.Status.COMPLETE else _NOT_READY
 
@@ -85,32 +85,32 @@ def synchronize_event(here: Session, handle: int) -> Running:
 
 @runs("ki")
 def synchronize_event_with_timeout(here: Session, handle: int, timeout: int) -> Running:
-    """The same, for *timeout* milliseconds at the longest."""
+    """Wait for the last record of an event for at most *timeout* milliseconds."""
     return native.SynchronizeEventWithTimeout(here.events[handle], timeout)
 
 
 @gives("kk", failure=0.0)
 def event_elapsed_time(here: Session, start: int, end: int) -> float:
-    """Milliseconds between two records."""
+    """Return the milliseconds between the records of two events."""
     elapsed: float = here.run(native.EventElapsedTime(here.events[start], here.events[end]))
     return elapsed
 
 
 @gives("k")
 def event_get_timestamp(here: Session, handle: int) -> int:
-    """When the last record took place, in microseconds."""
+    """Return the time of the last record, in microseconds."""
     time: int = here.run(native.GetEventTimestamp(here.events[handle]))
     return time
 
 
 @gives("k")
 def get_event_id(here: Session, handle: int) -> int:
-    """The number of an event."""
+    """Return the number of an event."""
     return here.events[handle].id
 
 
 @gives("")
 def get_event_avail_num(here: Session) -> int:
-    """How many more event ids the device has."""
+    """Return how many event ids the device has left."""
     available: int = here.run(native.GetEventAvailNum())
     return available

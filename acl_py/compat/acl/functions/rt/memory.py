@@ -33,7 +33,7 @@ def _allocated(here: Session, verb: Coroutine[Any, Any, Buffer]) -> int:
 
 
 def _check_config(name: str, config: dict[str, Any]) -> None:
-    """Of malloc_with_cfg and its like: empty, or a list of attributes."""
+    """Check that a configuration is empty or has a list of attributes."""
     if config and not isinstance(config.get("attrs"), list):
         raise WrongContainerError(f"acl.rt.{name}: the configuration has no list 'attrs'")
 
@@ -46,33 +46,33 @@ def malloc(here: Session, size: int, policy: int) -> int:
 
 @gives("ki")
 def malloc_align32(here: Session, size: int, policy: int) -> int:
-    """malloc: all memory is aligned."""
+    """Allocate device memory; all of it is aligned."""
     return _malloc(here, size, policy)
 
 
 @gives("ki")
 def malloc_cached(here: Session, size: int, policy: int) -> int:
-    """malloc: caches are not simulated."""
+    """Allocate device memory; caches are not simulated."""
     return _malloc(here, size, policy)
 
 
 @gives("kid")
 def malloc_with_cfg(here: Session, size: int, policy: int, config: dict[str, Any]) -> int:
-    """malloc: what modules and devices may be configured makes no difference."""
+    """Allocate device memory; the configuration makes no difference."""
     _check_config("malloc_with_cfg", config)
     return _malloc(here, size, policy)
 
 
 @gives("kid")
 def malloc_for_task_scheduler(here: Session, size: int, policy: int, config: dict[str, Any]) -> int:
-    """malloc: the task scheduler reaches all memory."""
+    """Allocate device memory; the task scheduler reaches all of it."""
     _check_config("malloc_for_task_scheduler", config)
     return _malloc(here, size, policy)
 
 
 @runs("k")
 def free(here: Session, address: int) -> Running:
-    """Free device memory, at once: work that still uses it fails."""
+    """Free device memory at once; queued work that still uses it fails."""
     return _freed(here, native.Free, address)
 
 
@@ -92,7 +92,7 @@ def malloc_host(here: Session, size: int) -> int:
 
 @gives("kd")
 def malloc_host_with_cfg(here: Session, size: int, config: dict[str, Any]) -> int:
-    """malloc_host: configurations make no difference."""
+    """Allocate pinned host memory; the configuration makes no difference."""
     _check_config("malloc_host_with_cfg", config)
     return _allocated(here, native.MallocHost(size))
 
@@ -115,13 +115,13 @@ def get_mem_info(attribute: int) -> tuple[int, int, int]:
 
 @runs("kk")
 async def mem_flush(here: Session, address: int, size: int) -> None:
-    """Write back a cache, of which there is none here."""
+    """Write back a cache; there is none here."""
     here.place(address, size, "the memory")
 
 
 @runs("kk")
 async def mem_invalidate(here: Session, address: int, size: int) -> None:
-    """Forget a cache, of which there is none here."""
+    """Invalidate a cache; there is none here."""
     here.place(address, size, "the memory")
 
 

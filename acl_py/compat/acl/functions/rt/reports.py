@@ -15,8 +15,8 @@ from acl_py.runtime.scopes import last_error
 from acl_py.verbs.callbacks import end_report, take_report
 from acl_py.verbs.kernels import Launches
 
-_INTERVAL_US = 1  # of the limit of a kernel's time: as fine as one likes
-_UNKNOWN = 0xFFFFFFFF  # of a failed task nothing is known
+_INTERVAL_US = 1  # resolution of the time limit of kernels
+_UNKNOWN = 0xFFFFFFFF  # the answer when nothing is known of a task
 
 
 # --- callbacks
@@ -24,7 +24,7 @@ _UNKNOWN = 0xFFFFFFFF  # of a failed task nothing is known
 
 @runs("kk")
 def subscribe_report(here: Session, thread: int, stream: int) -> Running:
-    """Let *thread* run the callbacks of a stream."""
+    """Subscribe *thread* to a stream: it runs the stream's callbacks when it calls process_report."""
     return native.SubscribeReport(thread, here.streams[stream])
 
 
@@ -84,7 +84,7 @@ def set_op_execute_time_out(here: Session, seconds: int) -> Running:
 
 @gives("k")
 def set_op_execute_timeout_v2(here: Session, us: int) -> int:
-    """The same in microseconds; gives the limit that is in force then."""
+    """Limit how long a kernel may run, in microseconds; return the limit that is now in force."""
     ns = here.runtime.limit_ns("us", us, 1000)
     here.run(_limit("SetOpExecuteTimeOutV2", ns or here.longest_kernel_ns))
     return here.runtime.state(Launches).limit_ns // 1000
@@ -92,13 +92,13 @@ def set_op_execute_timeout_v2(here: Session, us: int) -> int:
 
 @gives("")
 def get_op_timeout_interval(here: Session) -> int:  # noqa: ARG001
-    """How fine that limit is, in microseconds."""
+    """Return the resolution of that limit, in microseconds."""
     return _INTERVAL_US
 
 
 @gives("")
 def get_op_execute_timeout(here: Session) -> int:
-    """How long a kernel may run, in milliseconds."""
+    """Return how long a kernel may run, in milliseconds."""
     return here.runtime.state(Launches).limit_ns // 10**6
 
 
@@ -127,20 +127,22 @@ def _last(verb: Callable[[], Any], level: int) -> int:
 
 @takes("|i")
 def peek_at_last_error(level: int = 0) -> int:
-    """The code of this thread's last error, which stays."""
+    """Return the code of this thread's last error and keep it."""
     return _last(native.PeekAtLastError, level)
 
 
 @takes("i")
 def get_last_error(level: int) -> int:
-    """The code of this thread's last error, which is thereby forgotten."""
+    """Return the code of this thread's last error and clear it."""
     return _last(native.GetLastError, level)
 
 
 @runs("|O")
 def set_exception_info_callback(here: Session, function: Callable[[int], object] | None = None) -> Running:
-    """Let *function* be told of each failed task, with a handle for what is known of it; None ends that. It is called
-    when the call is over in which the failure took place; if it raises, that is printed, and it is told no more.
+    """Call *function* for each failed task, with a handle for what is known of the task; None ends that.
+
+    It runs at the end of the call in which the task failed. If it raises, the traceback is printed, and it is not
+    called again.
     """
     if function is None:
         return native.SetExceptionInfoCallback(None)
@@ -148,22 +150,22 @@ def set_exception_info_callback(here: Session, function: Callable[[int], object]
         raise TypeError(
             "acl.rt.set_exception_info_callback args parse failed: the argument is neither callable nor None"
         )
-    return native.SetExceptionInfoCallback(_Teller(here, function).failed)
+    return native.SetExceptionInfoCallback(_ExceptionCallback(here, function).failed)
 
 
-class _Teller:
-    """Tells a script's function of failed tasks."""
+class _ExceptionCallback:
+    """Calls a script's function for failed tasks."""
 
     def __init__(self, here: Session, function: Callable[[int], object]) -> None:
         self._here = here
         self._function: Callable[[int], object] | None = function
 
     def failed(self, info: native.ExceptionInfo) -> None:
-        """Note a failure: no script may run inside the device."""
+        """Note a failure for the end of the call; a script's function must not run inside the device."""
         failure = Failure(info, _number(self._here, info))
-        self._here.pending.append(lambda: self._tell(failure))
+        self._here.pending.append(lambda: self._call(failure))
 
-    def _tell(self, failure: "Failure") -> None:
+    def _call(self, failure: "Failure") -> None:
         if self._function is None:
             return
         handle = self._here.handle(failure)

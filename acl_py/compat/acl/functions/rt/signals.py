@@ -28,7 +28,7 @@ def record_notify(here: Session, notify: int, stream: int) -> Running:
 
 @runs("kkq")
 def wait_and_reset_notify(here: Session, notify: int, stream: int, seconds: int) -> Running:
-    """Let a stream wait for a notify and clear it, for *seconds* at the longest; 0 is for ever."""
+    """Let a stream wait for a notify and clear it, for at most *seconds*; 0 is no limit."""
     if not 0 <= seconds < _ENDLESS:
         raise TypeError(
             f"acl.rt.wait_and_reset_notify: the time-out must be 0 or more and less than 2**32, not {seconds}"

@@ -24,8 +24,9 @@ def create_stream(here: Session) -> int:
 
 @gives("ii")
 def create_stream_with_config(here: Session, priority: int, flag: int) -> int:
-    """Create a stream with a priority and flags; those that are not known count for nothing (documented:
-    aclrtCreateStreamWithConfig).
+    """Create a stream with a priority and flags; unknown flags have no effect.
+
+    Documented: aclrtCreateStreamWithConfig.
     """
     unknown = flag & 0xFFFFFFFF & ~_FLAGS
     if unknown:
@@ -35,7 +36,7 @@ def create_stream_with_config(here: Session, priority: int, flag: int) -> int:
 
 def _end(here: Session, verb: Any, handle: int) -> Running:
     if not handle:
-        raise here.error(PARAM_INVALID, "the default stream goes with its context")
+        raise here.error(PARAM_INVALID, "the default stream is destroyed with its context")
     return end(here, verb, here.streams, handle)
 
 
@@ -53,19 +54,19 @@ def destroy_stream_force(here: Session, handle: int) -> Running:
 
 @runs("k")
 def synchronize_stream(here: Session, handle: int) -> Running:
-    """Wait for the work of a stream; its code is that of the first failure since the last wait."""
+    """Wait for the work of a stream; return the code of its first failure since the last wait."""
     return native.SynchronizeStream(here.streams[handle])
 
 
 @runs("ki")
 def synchronize_stream_with_timeout(here: Session, handle: int, timeout: int) -> Running:
-    """The same, for *timeout* milliseconds at the longest."""
+    """Wait for the work of a stream for at most *timeout* milliseconds."""
     return native.SynchronizeStreamWithTimeout(here.streams[handle], timeout)
 
 
 @gives("k")
 def stream_query(here: Session, handle: int) -> int:
-    """Has the work of a stream ended? 0 yes, 1 no."""
+    """Return whether the work of a stream has ended: 0 yes, 1 no."""
     status = here.run(native.StreamQuery(here.streams[handle]))
     return _NOT_READY if status is native.Status.NOT_READY else _COMPLETE
 
@@ -78,14 +79,14 @@ async def stream_abort(here: Session, handle: int) -> None:
 
 @gives("k")
 def stream_get_id(here: Session, handle: int) -> int:
-    """The number of a stream; 0 is the default one."""
+    """Return the number of a stream; that of the default stream is 0."""
     stream: Stream = here.run(resolved(here, handle))
     return stream.id
 
 
 @gives("")
 def get_stream_available_num(here: Session) -> int:
-    """How many more streams the device has."""
+    """Return how many more streams can be created on the device."""
     available: int = here.run(native.GetStreamAvailableNum())
     return available
 
@@ -95,19 +96,19 @@ def get_stream_available_num(here: Session) -> int:
 
 @runs("ku")
 def set_stream_failure_mode(here: Session, handle: int, mode: int) -> Running:
-    """Let a stream go on after a failure (0), or stop with its whole context (1)."""
+    """Set whether a stream goes on after a failure (0), or stops with its whole context (1)."""
     return native.SetStreamFailureMode(here.streams[handle], mode)
 
 
 @takes("ku")
 def set_stream_overflow_switch(handle: int, flag: int) -> int:
-    """Turn on the check of overflows: numbers become infinity here, so it has nothing to tell."""
+    """Turn the check for overflows on or off; it has no effect, because numbers become infinity here."""
     return set_stream_attribute(handle, _OVERFLOW, {_NAMES[_OVERFLOW]: flag})
 
 
 @takes("k")
 def get_stream_overflow_switch(handle: int) -> tuple[int, int]:
-    """What set_stream_overflow_switch set."""
+    """Return what set_stream_overflow_switch set."""
     value, ret = get_stream_attribute(handle, _OVERFLOW)
     return value[_NAMES[_OVERFLOW]], ret
 
@@ -120,25 +121,25 @@ def get_overflow_status(here: Session, address: int, size: int, stream: int) -> 
 
 @runs("k")
 def reset_overflow_status(here: Session, handle: int) -> Running:
-    """Clear the overflow status, which is clear."""
+    """Clear the overflow status, which is always clear here."""
     return resolved(here, handle)
 
 
 @runs("kid")
 async def set_stream_attribute(here: Session, handle: int, attribute: int, value: dict[str, Any]) -> None:
-    """Set the failure mode (1), the overflow switch (2) or the tag (3) of a stream; the dict has one item, named so."""
+    """Set the failure mode (1), the overflow switch (2) or the tag (3) of a stream, from the one item of *value*."""
     stream = await resolved(here, handle)
     name = _NAMES.get(attribute)
     if name is None:
         raise here.error(NOT_SUPPORTED, f"attribute {attribute} of a stream cannot be set")
     number = value.get(name)
-    if not isinstance(number, int):  # the binding sets what it finds in the structure: nothing
+    if not isinstance(number, int):  # the binding then reads the empty structure: 0
         here.warn_once(
             f"acl.rt.set_stream_attribute() found no int {name!r} in the dict for attribute {attribute}: 0 is set"
         )
         number = 0
     if number < 0:
-        raise ValueError(f"acl.rt.set_stream_attribute: {name} is no unsigned number: {number}")
+        raise ValueError(f"acl.rt.set_stream_attribute: {name} must be unsigned, 0 or more, not {number}")
     if attribute == _FAILURE_MODE:
         await native.SetStreamFailureMode(stream, number)
     elif attribute == _OVERFLOW and number not in (0, 1):
@@ -149,7 +150,7 @@ async def set_stream_attribute(here: Session, handle: int, attribute: int, value
 
 @takes("ki")
 def get_stream_attribute(handle: int, attribute: int) -> tuple[dict[str, Any], int]:
-    """The failure mode (1), the overflow switch (2), the tag (3) or the priority (5) of a stream."""
+    """Return the failure mode (1), the overflow switch (2), the tag (3) or the priority (5) of a stream."""
     here = session()
     stream, code = here.call(resolved(here, handle))
     number = 0

@@ -1,4 +1,4 @@
-"""acl.rt: addresses that are reserved, device memory without an address, and mappings of the one on the other."""
+"""acl.rt: reserved addresses, physical memory without an address, and mappings between the two."""
 
 from collections.abc import Callable
 from typing import Any
@@ -90,7 +90,7 @@ def unmap_mem(here: Session, address: int) -> Running:
 
 @gives("di")
 def mem_get_allocation_granularity(here: Session, properties: dict[str, Any], option: int) -> int:
-    """What the sizes of malloc_physical are multiples of."""
+    """Return the number of bytes that sizes of malloc_physical must be multiples of."""
     if _device_of(properties) is None or option not in _OPTIONS:
         raise here.error(PARAM_INVALID, f"the properties name no device, or there is no option {option}")
     return GRANULARITY

@@ -33,8 +33,8 @@ _ALONE = _alone()
 
 
 def _note(references: int, name: str, data: Any) -> None:
-    """Note that the address of *data* was taken, to which there were so many references; if only the call has one, say
-    so.
+    """Note that the address of *data* was taken. If only the call itself has *references* to it, it is a temporary, and
+    that is a finding.
     """
     site, is_temporary = site_of(_getframe(1)), references <= _ALONE
     objects.add(data, f"acl.util.{name}", site, is_temporary=is_temporary)
@@ -45,8 +45,8 @@ def _note(references: int, name: str, data: Any) -> None:
 
 @takes("y")
 def bytes_to_ptr(data: bytes) -> int:
-    """The address inside *data*; scripts write there, immutable or not, and read it back. Keep it yourself: the address
-    does so for a few calls only.
+    """The address inside *data*; scripts write there, although bytes are immutable, and read it back. Keep *data* in a
+    variable: it is kept alive here for a few calls only.
     """
     address = ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
     if not objects.is_known(address, data):
@@ -55,7 +55,7 @@ def bytes_to_ptr(data: bytes) -> int:
 
 
 def _check_host(name: str, address: int, nbytes: int) -> None:
-    """Refuse what would end the process: the vendor's binding has no such mercy."""
+    """Refuse addresses that would crash the process; the vendor's binding does not check them."""
     if address >= DEVICE_BASE:
         what = f"acl.util.{name}: {address:#x} is device memory; copy it to the host with acl.rt.memcpy() first"
         raise ValueError(what)

@@ -39,7 +39,7 @@ class _Thread:
             self.error = traceback.format_exc()
 
 
-# By number, of which the system may give that of a thread that is over to another: those who stop one mean the oldest.
+# By number. The system may reuse the number of a thread that has ended; stop_thread() then means the oldest one.
 _threads: dict[int, list[_Thread]] = {}
 
 
@@ -50,7 +50,7 @@ def start_thread(function: Any, args: Any) -> tuple[int, int]:
         raise TypeError("parameter must be callable")
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    # A thread of its own session begins without a context; in a simulation it has to be told that it is in one.
+    # A thread begins without a context. In a simulation it needs the context variables that lead to the simulation.
     context = copy_context() if isinstance(session(), GuestSession) else Context()
     thread = _Thread(function, args, context)
     _threads.setdefault(thread.number, []).append(thread)
