@@ -1,7 +1,7 @@
-"""Host functions and callbacks: Python functions that take their turn in a stream.
+"""Host functions and callbacks: Python functions that are called in their turn in a stream.
 
-A host function (CUDA's) runs on a thread of the runtime. A callback (ACL's) runs where its stream's subscriber asks for
-it: in the task or thread that is in ProcessReport.
+A host function (CUDA's) runs on a thread of the runtime. A callback (ACL's) runs in the task or thread that has
+subscribed to its stream, while that is in ProcessReport().
 """
 
 import asyncio
@@ -30,7 +30,7 @@ _CALLBACK = "callback "  # how the names of their steps begin
 class CallbackBlock(IntEnum):
     """aclrtCallbackBlockType, with its values."""
 
-    NO_BLOCK = 0  # what is queued behind the callback does not wait for it
+    NO_BLOCK = 0  # work behind the callback does not wait for it
     BLOCK = 1
 
 
@@ -102,7 +102,7 @@ def subscribers_of(runtime: Runtime) -> "dict[Stream, Subscriber]":
 
 
 class Subscriber:
-    """Who runs the callbacks of some streams: a task, or a thread. Callbacks that have had their turn line up here."""
+    """The task or thread that runs the callbacks of some streams, and the callbacks that are due, in order."""
 
     __slots__ = ("_runtime", "arrived", "ready", "who")
 
@@ -113,7 +113,7 @@ class Subscriber:
         self.arrived = Need("a callback is due", self._coming, _QUEUE)  # done when there is one more
 
     def line_up(self, callback: "Callback", now: int) -> None:
-        """The stream has come to *callback*."""
+        """Add *callback*, whose turn in its stream has come."""
         self.ready.append(callback)
         arrived, self.arrived = self.arrived, Need("a callback is due", self._coming, _QUEUE)
         arrived.complete(now)
@@ -124,7 +124,7 @@ class Subscriber:
 
 
 class Callback:
-    """A call that waits for its subscriber."""
+    """A function that the subscriber of a stream is to call."""
 
     __slots__ = ("function", "over", "runtime", "user_data")
 
@@ -135,7 +135,7 @@ class Callback:
         self.over = Completion()
 
     def call(self) -> object:
-        """Make it."""
+        """Call the function, and return what it returns."""
         return self.function(self.user_data)
 
 

@@ -1,7 +1,7 @@
 """Copies: the verbs, and what they check.
 
-What a copy does follows from where both ends are; `kind` must agree. A copy of no bytes is checked and pays for a
-short call, but is no work: nothing is queued, nobody waits, and no other work is held back by it.
+What a copy does follows from the places of both ends; `kind` must agree. A copy of no bytes is checked and pays for a
+short call, but is no work: nothing is queued, and no host or other work waits for it.
 """
 
 from sys import _getframe
@@ -101,7 +101,7 @@ async def MemcpyAsync(
             label = None  # not inside one device, but between two
     if label is not None:
         copy = Copy(label, dst_allocation, dst.offset, src_allocation, src.offset, count)
-    elif not count and runtime.rules.copy_kind is CopyKind.CORRECTED:  # then nobody looks at the addresses
+    elif not count and runtime.rules.copy_kind is CopyKind.CORRECTED:  # the addresses are not looked at
         runtime.pay(runtime.costs.other)
         runtime.called("MemcpyAsync", enter, site)
         return NOTHING
@@ -194,7 +194,7 @@ async def Memcpy(dst: Memory, dest_max: int, src: Memory, count: int, kind: int)
     if not outside:
         copy = _copy_of(runtime, dst, src, count, kind)
         _check_kind(runtime, kind, copy)
-    elif count:  # else nobody looks at the addresses
+    elif count:  # the addresses of a copy of no bytes are not looked at
         copy = _copy_of(runtime, dst, src, count, MemcpyKind.DEFAULT)
     await runtime.carry_out("Memcpy", site, _copy_and_wait(scope, copy, site))
 
@@ -289,11 +289,11 @@ async def Memcpy2d(
     await runtime.carry_out("Memcpy2d", site, _rows_and_wait(scope, copy, site))
 
 
-# --- what the host does in a call
+# --- copies in which the host takes part
 
 
 async def _copy_with_host(scope: Scope, stream: Stream, kind: int, copy: Copy, site: Site) -> Completion:
-    """The asynchronous copies in which the host takes part."""
+    """Make an asynchronous copy in which the host takes part."""
     runtime, rules = scope.runtime, scope.runtime.rules
     completion: Completion = NOTHING
     skipped = rules.copy_kind is CopyKind.CORRECTED and copy.is_in_place
@@ -305,7 +305,7 @@ async def _copy_with_host(scope: Scope, stream: Stream, kind: int, copy: Copy, s
     if skipped or not copy.nbytes:
         runtime.pay(runtime.costs.other)
     elif rules.pageable_copy is PageableCopy.SYNCHRONOUS:
-        if kind == MemcpyKind.DEVICE_TO_DEVICE:  # which hides that one end is pageable: the device finds out
+        if kind == MemcpyKind.DEVICE_TO_DEVICE:  # hides the pageable end: the device finds it
             label = D2D if copy.label is H2H else copy.label
             blind = BlindCopy(label, copy.dst, copy.dst_offset, copy.src, copy.src_offset, copy.nbytes)
             completion = await transfers.queue(runtime, stream, blind, site)
@@ -324,7 +324,7 @@ async def _copy_with_host(scope: Scope, stream: Stream, kind: int, copy: Copy, s
 
 
 async def _copy_and_wait(scope: Scope, copy: Copy | None, site: Site) -> None:
-    """The synchronous copy; None is one of no bytes."""
+    """Make a synchronous copy; None is a copy of no bytes."""
     runtime = scope.runtime
     if copy is None or not copy.nbytes:
         runtime.pay(runtime.costs.other)
@@ -336,7 +336,7 @@ async def _copy_and_wait(scope: Scope, copy: Copy | None, site: Site) -> None:
 
 
 async def _rows_and_wait(scope: Scope, copy: PitchedCopy, site: Site) -> None:
-    """The synchronous copy of rows."""
+    """Make a synchronous copy of rows."""
     runtime = scope.runtime
     completion = await transfers.in_rows(runtime, transfers.sync_stream(scope), copy, site)
     if runtime.rules.sync_copy is SyncCopy.OUTSIDE or copy.label not in ON_DEVICES:
@@ -344,11 +344,11 @@ async def _rows_and_wait(scope: Scope, copy: PitchedCopy, site: Site) -> None:
     runtime.check_context(scope.context)
 
 
-# --- what is checked
+# --- checks
 
 
 def check_count(runtime: Runtime, count: object, dest_max: object) -> None:
-    """Refuse more bytes than a destination has room for."""
+    """Refuse a *count* that is negative or larger than the room at the destination."""
     _check_ints(("count", count), ("dest_max", dest_max))
     assert isinstance(count, int)
     assert isinstance(dest_max, int)
@@ -367,7 +367,7 @@ def _check_ints(*values: tuple[str, object]) -> None:
 
 
 def locate(runtime: Runtime, thing: Memory, nbytes: int, role: str) -> tuple[Allocation, int]:
-    """The allocation that holds the first *nbytes* of *thing*, and where in it they start."""
+    """Return the allocation that holds the first *nbytes* of *thing*, and their offset in it."""
     return runtime.memory.locate(thing.buffer if isinstance(thing, Array) else thing, nbytes, role)
 
 
@@ -396,7 +396,7 @@ def _rows_of(
 
 
 def _label_of(runtime: Runtime, dst: Allocation, src: Allocation) -> Label:
-    """Where a copy from *src* to *dst* leads, of whatever kind."""
+    """Return the label of a copy from *src* to *dst*."""
     label = direction(dst.space, src.space)
     if label is D2D and dst.device != src.device:
         to, source = runtime.device(dst.device), runtime.device(src.device)
@@ -405,7 +405,7 @@ def _label_of(runtime: Runtime, dst: Allocation, src: Allocation) -> Label:
 
 
 def _check_kind(runtime: Runtime, kind: object, copy: Copy) -> None:
-    """Refuse a *kind* that is none, or does not fit where the ends of *copy* are."""
+    """Refuse a *kind* that is unknown, or that does not fit the places of both ends of *copy*."""
     if (kind, copy.dst.space, copy.src.space) not in runtime.routes:
         if kind not in KINDS:
             raise _no_kind(runtime, kind)

@@ -1,4 +1,4 @@
-"""Events: snapshots of a stream's work, to wait for, to ask about and to take times from."""
+"""Events: they stand for the work of a stream up to a point, to wait for, to query and to take times from."""
 
 from enum import IntFlag
 from sys import _getframe
@@ -239,7 +239,7 @@ async def RecordEvent(event: Event, stream: StreamLike = None) -> Completion:
 
 
 async def _get_ready(scope: Scope, event: Event, stream: Stream, site: Site) -> None:
-    """The next record of *event* needs an id, which it has until it is over: wait until one is left."""
+    """Wait until an event id is free for the next record of *event*, which holds it until the record is over."""
     check_bound(scope.runtime, stream, event)
     while isinstance(event, CountedEvent) and not event.ids.free:
         await scope.runtime.busy_until(event.ids.until_free(), f"RecordEvent({event!r}) waits for an event id", site)
@@ -455,7 +455,7 @@ async def _synchronize(call: Call, name: str, event: Event, limit: Limit | None)
 
 
 def _check_host(scope: Scope, event: Event) -> None:
-    """Refuse events that a host can neither wait for nor ask."""
+    """Refuse an event that a host can neither wait for nor query."""
     check_event(scope, event)
     if event.external:
         raise scope.runtime.error(

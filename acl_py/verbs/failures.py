@@ -1,4 +1,4 @@
-"""What becomes of work that fails or takes too long, and who is told. Only under ACL's rules."""
+"""Settings for work that fails or takes too long: failure modes, limits and a callback. Most are ACL's only."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -112,7 +112,7 @@ def _limit_ns(runtime: Runtime, name: str, seconds: int) -> Nanoseconds:
 
 @dataclass(frozen=True, slots=True)
 class ExceptionInfo:
-    """A failed task: which operation of which stream and device, its code and what was wrong."""
+    """A failed task: its operation, stream and device, its code, and what was wrong."""
 
     op: Op
     stream: Stream

@@ -1,4 +1,4 @@
-"""Fills. One of no bytes is checked and pays for a short call, but is no work, like a copy of none."""
+"""Fills. A fill of no bytes is checked and pays for a short call, but is no work, as a copy of no bytes."""
 
 from acl_py.errors import Kind
 from acl_py.runtime.calls import begin

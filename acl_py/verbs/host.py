@@ -52,7 +52,7 @@ async def Sleep(us: float) -> None:
         try:
             await runtime.busy_until(timer, f"Sleep({us})", site)
         finally:
-            runtime.scheduler.cancel(timer)  # who is cancelled sleeps no longer
+            runtime.scheduler.cancel(timer)  # a task that is cancelled does not sleep on
     else:
         await runtime.bridge.breathe()
     runtime.called("Sleep", enter, site)

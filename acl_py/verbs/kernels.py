@@ -76,13 +76,13 @@ class Cost:
 
     @property
     def is_constant(self) -> bool:
-        """Does every launch with the same arguments cost the same, whatever they hold?"""
+        """Whether every launch with the same arguments costs the same."""
         return not any(callable(amount) for amount in (self.us, self.flops, self.bytes))
 
     def block_ns(
         self, profile: DeviceProfile, blocks: int, args: Sequence[Any], touched: int, *, exclusive: bool
     ) -> int:
-        """Nanoseconds for each of *blocks* blocks; *touched* bytes are what the arguments declare."""
+        """Return the nanoseconds of each of *blocks* blocks, for arguments of *touched* bytes."""
         if self.us is not None:
             return nanoseconds("us of a cost", _amount("us", self.us, args), 1000)
         cores = profile.cores
@@ -104,17 +104,17 @@ def _amount(name: str, amount: Amount, args: Sequence[Any]) -> float:
 
 
 def _is_finite(amount: float) -> bool:
-    """Is it 0 or more, and no larger than a float can be?"""
+    """Whether it is 0 or more, and no larger than a float can be."""
     return 0 <= amount <= sys.float_info.max
 
 
 def _shown(amount: float) -> str:
-    """*amount* for a message; Python writes no numbers of thousands of digits."""
+    """Return *amount* for a message; Python refuses to write numbers of thousands of digits."""
     return f"a number of {amount.bit_length()} bits" if isinstance(amount, int) and amount >= 0 else repr(amount)
 
 
 class _Body:
-    """The call, or the calls, of a kernel's function with one list of arguments."""
+    """One call of a kernel's function, or one for each block, with the same arguments."""
 
     __slots__ = ("_accesses", "_args", "_barred", "_blocks", "_function", "_outs")
 
@@ -161,7 +161,7 @@ class _Body:
 
 
 class Launchable:
-    """What LaunchKernel takes: a Python function and what it does with its arguments."""
+    """A kernel as LaunchKernel takes it: a Python function, and how it accesses its arguments."""
 
     def __init__(self, function: Callable[..., object], *, skip: int = 0) -> None:
         self.function = function
@@ -188,11 +188,11 @@ class Launchable:
         raise TypeError(f"{self!r} is launched, not called: await {self.name}[blocks, stream](...)")
 
     def work(self, runtime: Runtime, blocks: int, args: tuple[Any, ...]) -> Work:
-        """What a launch with these arguments does."""
+        """Return the work of a launch with these arguments."""
         raise NotImplementedError  # pragma: no cover - each kind of kernel has its own
 
     def arguments(self, runtime: Runtime, args: Sequence[Any]) -> tuple[list[Any], list[tuple[Extent, Access]]]:
-        """*args* with an Array for each that is memory; and what of memory they are, in their order."""
+        """Return *args* with an Array in place of each that is memory, and the extents of these in their order."""
         if len(args) != len(self._accesses):
             raise TypeError(f"{self!r} takes {len(self._accesses)} arguments, not {len(args)}")
         values: list[Any] = []
@@ -259,7 +259,7 @@ class KernelFunction(Launchable):
         super().__init__(function, skip=1 if per_block else 0)
         self.cost = cost
         self.per_block = per_block
-        # Who is priced by work occupies the cores that do it, else two such kernels would have the device twice.
+        # A kernel whose cost is its work occupies the cores that do it. Two such kernels would have the device twice.
         self.exclusive = cost.us is None if exclusive is None else exclusive
         self.serial = serial
 
@@ -267,7 +267,7 @@ class KernelFunction(Launchable):
         return f"<{'block ' if self.per_block else ''}kernel {self.name}>"
 
     def work(self, runtime: Runtime, blocks: int, args: tuple[Any, ...]) -> Kernel:
-        """What a launch with these arguments does; remembered for the next time."""
+        """Return the work of a launch with these arguments; it is kept for the next such launch."""
         key = (self, blocks, args)
         prepared = runtime.state(Launches).prepared
         try:
@@ -283,11 +283,11 @@ class KernelFunction(Launchable):
             return work
         for allocation in work.touched:
             if allocation.freed is not None:
-                return self._prepare(runtime, blocks, args)[0]  # which tells the story
+                return self._prepare(runtime, blocks, args)[0]  # refuses the dead memory
         return work
 
     def _prepare(self, runtime: Runtime, blocks: int, args: Sequence[Any]) -> tuple[Kernel, bool]:
-        """The work, and whether it is the same each time: not with plain values, for 1, 1.0 and True are equal."""
+        """Return the work, and whether it can be kept: not with plain values, because 1, 1.0 and True are equal keys."""
         values, extents = self.arguments(runtime, args)
         nbytes = sum(stop - start for (_, start, stop), _ in extents)
         read = tuple(extent for extent, access in extents if access is not Access.OUT)

@@ -389,7 +389,7 @@ async def GetMemInfo(attribute: int = 0) -> tuple[int, int]:  # noqa: ARG001 - a
     return runtime.memory.free_bytes(ordinal), runtime.memory.total_bytes(ordinal)
 
 
-# --- how it is done
+# --- helpers
 
 
 async def _end(
@@ -444,7 +444,7 @@ def _give_back(runtime: Runtime, ordinal: int, buffer: object, site: object) -> 
 
 
 def _rank(stream: Stream, block: model.Block) -> int | None:
-    """How well *block* suits *stream* without any wait: its own, one that is free; None if it does not."""
+    """Return 0 for a block of *stream* itself, 1 for a free one, None for one that *stream* would have to wait for."""
     if block.stream is stream:
         return 0
     free = _completion(block.free_op)
@@ -452,12 +452,12 @@ def _rank(stream: Stream, block: model.Block) -> int | None:
 
 
 def _rank_any(block: model.Block) -> int:  # noqa: ARG001 - it asks nothing of it
-    """Any will do: the stream will wait for it."""
+    """Accept every block: the stream waits for it."""
     return 1
 
 
 def _is_behind(completion: Completion, free: Completion) -> bool:
-    """Does *completion* come no earlier than *free*, for sure?"""
+    """Whether *completion* certainly comes no earlier than *free*."""
     if completion is free:
         return True
     return (
@@ -469,7 +469,7 @@ def _is_behind(completion: Completion, free: Completion) -> bool:
 
 
 def _completion(free_op: object) -> Completion:
-    """A pool keeps what it was given with a block; here that is a completion, or None for none."""
+    """Return the completion that a pool keeps with a block: the end of its use, or NOTHING."""
     return free_op if isinstance(free_op, Completion) else NOTHING
 
 

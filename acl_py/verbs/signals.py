@@ -258,7 +258,7 @@ async def ValueWait(address: Any, value: int, flag: int = Compare.GEQ, stream: S
 
 
 def check_signals(runtime: Runtime, name: str) -> None:
-    """Refuse what CUDA's runtime has not."""
+    """Refuse a call of *name* under rules that have no notifies, values to wait for, or callbacks."""
     if EventClass.FLAG not in runtime.rules.events:
         raise runtime.error(
             Kind.NOT_SUPPORTED, f"{name}() under rules {runtime.rules.name}", "use events, or rules='acl'"
@@ -266,7 +266,7 @@ def check_signals(runtime: Runtime, name: str) -> None:
 
 
 def check_notify(scope: Scope, notify: object) -> None:
-    """Refuse what is no notify of this simulation, or none any more."""
+    """Refuse anything but a living notify of this simulation."""
     if not isinstance(notify, Notify):
         raise TypeError(f"a notify must be what CreateNotify() gave, not {notify!r}")
     if notify.device.scheduler is not scope.runtime.scheduler or notify.destroyed is not None:

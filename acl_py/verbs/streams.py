@@ -1,4 +1,4 @@
-"""Streams: make and destroy them, wait for them, let them wait for events."""
+"""Streams: create and destroy them, wait for them, and let them wait for events."""
 
 from enum import Enum, IntFlag
 from sys import _getframe
@@ -23,7 +23,7 @@ class Status(Enum):
 
 
 class NamedStream(Enum):
-    """The streams that are there without being created."""
+    """The streams that every context has."""
 
     LEGACY = "the legacy default stream"
     PER_THREAD = "the per-thread default stream"
@@ -56,12 +56,12 @@ class WaitLimit:
 LEGACY_STREAM = NamedStream.LEGACY
 PER_THREAD_STREAM = NamedStream.PER_THREAD
 
-# What a verb takes for a stream; None is the default stream, which the rules choose.
+# A stream as verbs take it; None is the default stream, which the rules choose.
 StreamLike = Stream | NamedStream | None
 
 
 def resolve(scope: Scope, stream: StreamLike) -> Stream:
-    """The stream that *stream* means in *scope*; checked."""
+    """Return the stream that *stream* means in *scope*; refuse one that cannot be used there."""
     if stream is None:
         return scope.context.default
     if isinstance(stream, NamedStream):
@@ -253,7 +253,7 @@ async def DestroyStream(stream: Stream) -> None:
     runtime.pay(runtime.costs.destroy_stream)
     if runtime.rules.destroy is Destroy.WAITS and not stream.bound:
         await runtime.wait(stream.backlog(), f"DestroyStream({stream.name})", site)
-        runtime.check_stream(stream)  # nobody else has destroyed it meanwhile?
+        runtime.check_stream(stream)  # refuses it if another task has destroyed it
     stream.context.destroy_stream(stream, site)
     runtime.called("DestroyStream", enter, site)
 
@@ -381,7 +381,7 @@ async def _synchronize(call: Call, name: str, stream: StreamLike, limit: Limit |
 
 
 def limit_of(runtime: Runtime, timeout: int, kind: Kind) -> Limit | None:
-    """The limit that *timeout* milliseconds mean."""
+    """Return the limit of a wait of *timeout* milliseconds; None for -1, which is no limit."""
     if type(timeout) is not int:
         raise TypeError(f"timeout must be a whole number of milliseconds, not {timeout!r}")
     if timeout == 0 or timeout < -1:
@@ -429,8 +429,9 @@ async def StreamQuery(stream: StreamLike = None) -> Status:
 
 
 async def answered(scope: Scope, known: Completion | None, poll: Poll) -> None:
-    """A query was answered: *known* is what it proved to be done. "Not yet" lets others run, and must not go on for
-    ever; *poll* says what was asked.
+    """Follow up the answer of a query. *known* is the completion that the query proved to be done, or None.
+
+    None lets other tasks run, and raises DeadlockError if such answers can never change; *poll* describes the query.
     """
     runtime = scope.runtime
     if known is None:
@@ -497,7 +498,7 @@ async def StreamWaitEvent(stream: StreamLike, event: Event) -> None:
 
 
 def _check_wait(runtime: Runtime, stream: Stream, event: Event) -> None:
-    """What the classes of events differ in."""
+    """Refuse a wait that the class of *event* does not allow."""
     check_bound(runtime, stream, event)
     if not event.waitable:
         raise runtime.error(
@@ -512,7 +513,7 @@ def _check_wait(runtime: Runtime, stream: Stream, event: Event) -> None:
 
 
 def check_bound(runtime: Runtime, stream: Stream, event: Event) -> None:
-    """Refuse what streams that wait for a model cannot use."""
+    """Refuse an event that a stream which waits for a model cannot use."""
     if stream.bound and event.class_ is not EventClass.FLAG:
         raise runtime.error(
             Kind.NOT_SUPPORTED,
@@ -522,7 +523,7 @@ def check_bound(runtime: Runtime, stream: Stream, event: Event) -> None:
 
 
 def check_event(scope: Scope, event: object) -> None:
-    """Refuse what is no event of this simulation, or none any more."""
+    """Refuse anything but a living event of this simulation, whose context has not failed."""
     if not isinstance(event, Event):
         raise TypeError(f"an event must be what CreateEvent() gave, not {event!r}")
     if event.context.device.scheduler is not scope.runtime.scheduler:

@@ -1,7 +1,7 @@
 """Transfers: how bytes get to where a copy or a fill wants them.
 
-What an engine of the device can reach is queued there. Pageable memory goes through the driver's buffers, and the host
-does its part of that; what stays on the host it moves itself, once the stream has come so far.
+A copy that an engine can make is queued for it. Pageable memory goes through buffers of the driver, and the host fills
+or empties them. A copy from host to host is made by the host, when the stream has done all its earlier work.
 """
 
 from acl_py.errors import DeviceError
@@ -17,7 +17,7 @@ from device_model.work import D2D, H2D, H2H, Copy, Fill
 
 
 def sync_stream(scope: Scope) -> Stream:
-    """Where copies and fills are queued that name no stream."""
+    """Return the stream for copies and fills that name none."""
     return scope.context.outside if scope.runtime.rules.sync_copy is SyncCopy.OUTSIDE else scope.context.default
 
 
@@ -47,20 +47,20 @@ async def _room(runtime: Runtime, stream: Stream, op: Op, site: Site) -> None:
 
 
 async def until(runtime: Runtime, completion: Completion, what: str, site: Site) -> None:
-    """Let the host, which has something to do itself, wait; that is no wake-up to pay for."""
+    """Let the host wait before its own part of a copy; it is not asleep, so it pays for no wake-up."""
     if not completion.done:
         await runtime.busy_until(completion, what, site)
 
 
 async def ended(runtime: Runtime, completion: Completion, what: str, site: Site) -> None:
-    """Let the host wait for work that it has queued, and tell of its failure."""
+    """Let the host wait for work that it has queued; raise AclError if the work has failed."""
     await runtime.wait(completion, what, site)
     if isinstance(completion, Op) and completion.error is not None:
         raise runtime.told(completion.error)
 
 
 async def at_once(scope: Scope, copy: Copy, name: str, site: Site) -> None:
-    """A copy outside all streams, for the call *name*; the host waits until it is done."""
+    """Copy outside all streams, for the call *name*, and let the host wait until that is done."""
     runtime = scope.runtime
     if copy.is_in_place:
         runtime.pay(runtime.costs.other)
@@ -72,7 +72,7 @@ async def at_once(scope: Scope, copy: Copy, name: str, site: Site) -> None:
 
 
 async def in_default_stream(scope: Scope, copy: Copy, site: Site) -> None:
-    """The synchronous copy: like the asynchronous one in the default stream, and mostly a wait."""
+    """Copy in the default stream. The host waits, except for copies inside the device and the last part of staged ones."""
     runtime, stream = scope.runtime, scope.context.default
     if copy.label is H2H:
         await by_host(runtime, stream, copy, site)
@@ -88,7 +88,7 @@ async def in_default_stream(scope: Scope, copy: Copy, site: Site) -> None:
 
 
 async def by_host(runtime: Runtime, stream: Stream, copy: Copy, site: Site) -> None:
-    """A copy from host to host, which the host makes itself when *stream* has come so far."""
+    """Let the host copy from host to host when *stream* has done all its earlier work."""
     await until(runtime, stream.turn(), f"a copy from host to host in {stream.name}", site)
     _move(runtime, copy)
 
@@ -97,12 +97,12 @@ def _move(runtime: Runtime, copy: Copy) -> None:
     runtime.pay(runtime.profile.copies.host_to_host[copy.nbytes])
     try:
         copy.perform()
-    except DeviceError as error:  # its memory went while the host waited
+    except DeviceError as error:  # the memory was freed while the host waited
         raise runtime.told(error) from error
 
 
 async def stage(runtime: Runtime, stream: Stream, copy: Copy, site: Site) -> Completion:
-    """A copy from pageable memory to the device; the host goes on when all of it has been staged."""
+    """Copy from pageable memory to the device; the host goes on when all bytes have been staged."""
     staging, copies = stream.context.device.staging, runtime.profile.copies
     if copy.nbytes > copies.pageable_small_bytes:
         process = staging.to_device(stream, copy, site)
@@ -120,7 +120,7 @@ async def stage(runtime: Runtime, stream: Stream, copy: Copy, site: Site) -> Com
 
 
 async def unstage(runtime: Runtime, stream: Stream, copy: Copy, site: Site) -> None:
-    """A copy from the device to pageable memory; the host goes on when the bytes are there."""
+    """Copy from the device to pageable memory; the host goes on when the bytes are there."""
     runtime.pay(runtime.costs.copy)
     process = stream.context.device.staging.to_host(stream, copy, site)
     runtime.scheduler.settle()
@@ -128,7 +128,7 @@ async def unstage(runtime: Runtime, stream: Stream, copy: Copy, site: Site) -> N
 
 
 async def in_rows(runtime: Runtime, stream: Stream, copy: Copy, site: Site) -> Completion:
-    """Pitched copies; from pageable memory they are staged whole, and the host pays for that."""
+    """Copy rows. Rows of pageable memory are staged all at once, and the host pays for that."""
     copies = runtime.profile.copies
     if not copy.nbytes:
         runtime.pay(runtime.costs.other)
