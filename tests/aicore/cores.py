@@ -29,6 +29,11 @@ def launch(kernel, *args, blocks=1, kind=KernelType.AIV_ONLY, spec=SPEC, **optio
     return result
 
 
+def names(result, core=0):
+    """The names of the instructions of a core, in the order in which it issued them."""
+    return [each.name for each in result.programs[core].instructions]
+
+
 def found(result):
     """Rules and what was missing, of each finding."""
     return [(finding.rule.name, finding.missing) for finding in result.findings]

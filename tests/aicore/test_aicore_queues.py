@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from cores import SPEC, found, launch, work
+from cores import SPEC, found, launch, names, work
 
 from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import HardEvent, KernelType, Pipe, TPosition
@@ -14,12 +14,8 @@ from device_model.aicore.vector.elementwise import Adds, Muls
 P = TPosition
 
 
-def history(result, core=0):
-    return [f"{each.name}" for each in result.programs[core].instructions]
-
-
-def names(result, core=0):
-    return [name for name in history(result, core) if "Flag" in name]
+def flags(result, core=0):
+    return [name for name in names(result, core) if "Flag" in name]
 
 
 TABLE = [
@@ -49,8 +45,8 @@ def test_a_round_through_a_queue_sets_the_flags_of_its_position(make, kind, full
     result = launch(kernel, kind=kind)
     round_ = [f"SetFlag<{full}>", f"WaitFlag<{full}>", f"SetFlag<{free}>", f"WaitFlag<{free}>"]
     preset = 3 if kind is KernelType.AIC_ONLY else 0
-    assert names(result) == ["SetFlag<M_MTE1>"] * preset + round_ * 2 + ["WaitFlag<M_MTE1>"] * preset
-    assert history(result)[-1] == "PipeBarrier<ALL>"
+    assert flags(result) == ["SetFlag<M_MTE1>"] * preset + round_ * 2 + ["WaitFlag<M_MTE1>"] * preset
+    assert names(result)[-1] == "PipeBarrier<ALL>"
     assert found(result) == []
 
 
@@ -62,7 +58,7 @@ def test_a_queue_within_the_vector_pipe_needs_no_flags():
         queue.EnQue(tensor)
         queue.FreeTensor(queue.DeQue())
 
-    assert history(launch(kernel)) == ["PipeBarrier<ALL>"]
+    assert names(launch(kernel)) == ["PipeBarrier<ALL>"]
 
 
 def test_two_buffers_let_the_next_copy_start_while_the_first_tile_is_computed():
@@ -82,8 +78,8 @@ def test_two_buffers_let_the_next_copy_start_while_the_first_tile_is_computed():
     x = np.ones(32, np.float16)
     turn = ["DataCopy", "SetFlag<MTE2_V>", "WaitFlag<MTE2_V>", "Use", "SetFlag<V_MTE2>"]
     waits = ["WaitFlag<V_MTE2>"]
-    assert history(launch(kernel, x, 1)) == turn + (waits + turn) * 2 + waits + ["PipeBarrier<ALL>"]
-    assert history(launch(kernel, x, 2)) == turn * 2 + waits + turn + waits * 2 + ["PipeBarrier<ALL>"]
+    assert names(launch(kernel, x, 1)) == turn + (waits + turn) * 2 + waits + ["PipeBarrier<ALL>"]
+    assert names(launch(kernel, x, 2)) == turn * 2 + waits + turn + waits * 2 + ["PipeBarrier<ALL>"]
 
 
 def test_a_wait_is_paired_with_its_set():

@@ -15,7 +15,8 @@ from device_model.aicore.flags.sync import AllocEventID, FetchEventID, PipeBarri
 from device_model.aicore.moving.copies import DataCopy
 
 
-def history(result):
+def instructions(result):
+    """Pipe, kind and name of each instruction of the first core."""
     return [(each.pipe.name, each.kind.name, each.name) for each in result.programs[0].instructions]
 
 
@@ -32,8 +33,8 @@ def test_every_event_of_a_core_type_goes_from_its_source_to_its_destination(core
 
     result = launch(kernel, kind=kind)
     assert found(result) == []
-    assert {name for name, _, _ in history(result)} <= {pipe.name for pipe in PIPES_OF[core_type]}
-    assert history(result)[:9:8] == [
+    assert {name for name, _, _ in instructions(result)} <= {pipe.name for pipe in PIPES_OF[core_type]}
+    assert instructions(result)[:9:8] == [
         (EVENTS_OF[core_type][0].source.name, "SET", f"SetFlag<{EVENTS_OF[core_type][0]}>"),
         (EVENTS_OF[core_type][0].destination.name, "WAIT", f"WaitFlag<{EVENTS_OF[core_type][0]}>"),
     ]
@@ -57,7 +58,7 @@ def test_events_of_the_other_cores_are_refused(core_type):
         with pytest.raises(TypeError, match="an event is a HardEvent"):
             SetFlag("MTE2_V", 0)
 
-    assert history(launch(kernel, kind=kind)) == []
+    assert instructions(launch(kernel, kind=kind)) == []
 
 
 def test_the_lowest_free_id_is_taken_and_each_event_has_its_own():
@@ -98,7 +99,7 @@ def test_barriers_stand_in_their_pipe_and_the_one_of_all_in_the_scalar_pipe():
         with pytest.raises(KernelError, match="the scalar pipe needs none"):
             PipeBarrier(Pipe.S)
 
-    assert history(launch(kernel)) == [
+    assert instructions(launch(kernel)) == [
         ("V", "BARRIER", "PipeBarrier<V>"),
         ("MTE2", "BARRIER", "PipeBarrier<MTE2>"),
         ("S", "BARRIER_ALL", "PipeBarrier<ALL>"),

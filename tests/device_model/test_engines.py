@@ -219,15 +219,6 @@ def test_sharing_is_exact(h2d, d2h, h2d_permille, d2h_permille, from_bytes, gap)
 # --- the dispatcher
 
 
-def test_a_kernel_is_unfinished_until_its_last_wave_has_ended(rig):
-    op = rig.kernel(rig.stream(), 100, blocks=9, exclusive=True)
-    seen = []
-    for now in (50, 150, 250, 300):
-        rig.advance(now)
-        seen.append((now, rig.device.unfinished()))
-    assert seen == [(50, [op]), (150, [op]), (250, [op]), (300, [])]
-
-
 def test_exclusive_blocks_run_in_waves(rig):
     rig.kernel(rig.stream(), 100, blocks=9, exclusive=True)
     assert rig.run() == [("kernel", 1, 0, 300)]

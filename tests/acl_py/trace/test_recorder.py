@@ -4,7 +4,7 @@ from linecache import getline
 from pathlib import Path
 
 import numpy as np
-from histories import D2D, D2H, H2D
+from histories import D2D, D2H, H2D, calls
 
 import acl_py as acl
 from acl_py import faults
@@ -22,12 +22,9 @@ def nothing():
     pass
 
 
-def history(sim):
+def rows(sim):
+    """The operations with their streams, in the order in which they ended."""
     return [(op.name, op.stream, op.start_ns, op.end_ns) for op in sim.trace.ops]
-
-
-def call_history(sim):
-    return [(call.name, call.enter_ns, call.exit_ns) for call in sim.trace.calls]
 
 
 async def buffers():
@@ -50,7 +47,7 @@ async def test_a_pipeline_in_one_stream_is_recorded_whole():
         ("double", "kernel", "stream 1", "cores", 4_010, 7_106, 17_106, SIZE),
         ("d2h", "d2h", "stream 1", "D2H", 5_010, 17_106, 21_202, SIZE),
     ]
-    assert call_history(sim)[3:] == [
+    assert calls(sim)[3:] == [
         ("MemcpyAsync", 2_010, 3_010),
         ("LaunchKernel", 3_010, 4_010),
         ("MemcpyAsync", 4_010, 5_010),
@@ -66,7 +63,7 @@ async def test_a_wait_orders_two_streams():
         await acl.StreamWaitEvent(other, event)
         await double_nothing(other)
         await acl.SynchronizeDevice()
-    assert history(sim) == [
+    assert rows(sim) == [
         ("nothing", "stream 1", 4_000, 7_000),
         ("nothing", "stream 1", 7_000, 10_000),
         ("nothing", "stream 2", 10_000, 13_000),
@@ -86,7 +83,7 @@ async def test_operations_come_in_the_order_of_their_ends():
         await acl.LaunchKernel(double, 1, [device], one)
         await acl.LaunchKernel(nothing, 1, (), other)
         await acl.SynchronizeDevice()
-    assert history(sim) == [("nothing", "stream 2", 5_000, 8_000), ("double", "stream 1", 4_000, 14_000)]
+    assert rows(sim) == [("nothing", "stream 2", 5_000, 8_000), ("double", "stream 1", 4_000, 14_000)]
 
 
 async def test_every_kind_of_operation_has_its_engine():
@@ -120,7 +117,7 @@ async def test_a_pageable_copy_is_recorded_as_the_chunks_it_is_staged_in():
         (10_192, 10_192, 14_288, SIZE),
         (14_288, 14_288, 18_384, SIZE),
     ]
-    assert call_history(sim)[1] == ("Memcpy", 1_000, 14_288)  # until the last chunk is staged
+    assert calls(sim)[1] == ("Memcpy", 1_000, 14_288)  # until the last chunk is staged
 
 
 async def test_an_operation_and_its_call_name_the_same_line():
@@ -146,7 +143,7 @@ async def test_work_and_sleep_of_the_host_are_calls():
     async with acl.simulate(device="tiny") as sim:
         await acl.HostWork(7)
         await acl.Sleep(5)
-    assert call_history(sim) == [("HostWork", 0, 7_000), ("Sleep", 7_000, 12_000)]
+    assert calls(sim) == [("HostWork", 0, 7_000), ("Sleep", 7_000, 12_000)]
 
 
 async def test_what_has_not_ended_is_not_there_yet():
@@ -154,7 +151,7 @@ async def test_what_has_not_ended_is_not_there_yet():
         await acl.LaunchKernel(double, 1, [await acl.Malloc(SIZE)])
         assert sim.trace.ops == []
         await acl.HostWork(20)
-        assert history(sim) == [("double", "legacy", 2_000, 12_000)]
+        assert rows(sim) == [("double", "legacy", 2_000, 12_000)]
 
 
 async def test_a_trace_grows():
