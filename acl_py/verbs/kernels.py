@@ -287,7 +287,7 @@ class KernelFunction(Launchable):
         return work
 
     def _prepare(self, runtime: Runtime, blocks: int, args: Sequence[Any]) -> tuple[Kernel, bool]:
-        """Return the work, and whether it can be kept: not with plain values, because 1, 1.0 and True are equal keys."""
+        """Return the work, and whether it can be kept: not with plain values, for which 1, 1.0 and True are one key."""
         values, extents = self.arguments(runtime, args)
         nbytes = sum(stop - start for (_, start, stop), _ in extents)
         read = tuple(extent for extent, access in extents if access is not Access.OUT)

@@ -72,7 +72,7 @@ async def at_once(scope: Scope, copy: Copy, name: str, site: Site) -> None:
 
 
 async def in_default_stream(scope: Scope, copy: Copy, site: Site) -> None:
-    """Copy in the default stream. The host waits, except for copies inside the device and the last part of staged ones."""
+    """Copy in the default stream; the host does not wait for copies inside the device, nor for the last staged part."""
     runtime, stream = scope.runtime, scope.context.default
     if copy.label is H2H:
         await by_host(runtime, stream, copy, site)
