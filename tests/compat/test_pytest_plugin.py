@@ -19,7 +19,9 @@ def outcome(pytester, monkeypatch):
 
     def outcome(text, *options):
         pytester.makepyfile(text)
-        options = [*options, "-p", "no:cacheprovider", "-p", "no:asyncio", "-W", "error"]
+        # Hypothesis is not used there, and takes half of the time of such a run to import.
+        without = ["-p", "no:cacheprovider", "-p", "no:asyncio", "-p", "no:hypothesispytest"]
+        options = [*options, *without, "-W", "error"]
         return pytester.runpytest_subprocess(*options, *([] if installed else ["-p", PLUGIN]))
 
     return outcome
