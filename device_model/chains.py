@@ -9,14 +9,12 @@ waits for the kernel B, is `Link(A, Relation.WAITS, B)`. Texts are made from lin
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from device_model.completions import AllOf, Completion, FirstOf, Need, Process
 from device_model.ops import Op
 from device_model.steps import Step
-
-if TYPE_CHECKING:
-    from device_model.device import Device
+from device_model.streams import Stream
 
 _LONGEST = 20  # links of a chain; it is cut off behind them
 
@@ -48,10 +46,28 @@ class Link:
     skipped: int = 0
 
 
+class Streams(Protocol):
+    """What chains read of a `Context`."""
+
+    def everything(self) -> Iterable[Stream]:
+        """Return all its streams, the default streams included."""
+
+
+class Unfinished(Protocol):
+    """What chains read of a `Device`."""
+
+    @property
+    def contexts(self) -> Iterable[Streams]:
+        """Its contexts, through which chains find the steps of streams."""
+
+    def unfinished(self) -> Iterable[Op]:
+        """Return its operations that have not ended."""
+
+
 class Chains:
     """What waits for what in a simulation, as it is when this is made."""
 
-    def __init__(self, devices: "Iterable[Device]", more: Iterable[Completion] = ()) -> None:
+    def __init__(self, devices: Iterable[Unfinished], more: Iterable[Completion] = ()) -> None:
         """Look at the unfinished work of *devices*, and at *more* completions that something waits for."""
         self._causes: dict[object, list[Completion]] = {}
         todo: list[Completion] = list(more)
