@@ -1,11 +1,18 @@
 """Fault rules for a simulation: `with sim.fault(faults.fail(call="Malloc", nth=3)): ...`.
 
-Each function here makes one rule. What it looks at is either *call*, a verb's name, or *op*, a kind of operation
-("h2d", "d2h", "d2d", "p2p", "fill", "kernel", "host_function"); both may have wildcards. *name* is the name of a kernel
-or host function, *stream* that of a stream ("stream 1"). Of what
-matches, *nth*=3 strikes the third only, *every*=3 each third, and *chance*=0.5 each with that probability, drawn from
-the simulation's own generator; *since_us* and *until_us* bound the simulated time. Without any of these a rule strikes
-whenever it matches. If several rules would strike, the first one does.
+Each function here makes one rule. A rule looks at calls or at operations, as these arguments say:
+
+    call                  the name of a verb, as "Malloc"; wildcards are allowed, as in "Malloc*"
+    op                    a kind of operation: "h2d", "d2h", "d2d", "p2p", "fill", "kernel" or "host_function";
+                          wildcards are allowed
+    name                  only with op: the name of a kernel or host function
+    stream                only with op: the name of a stream, as "stream 1"
+    nth                   of all that match, the rule strikes only this one: 3 is the third
+    every                 it strikes each third for 3
+    chance                it strikes each with this probability, drawn from the simulation's random generator
+    since_us, until_us    it strikes only between these simulated times, in microseconds
+
+A rule without the last five strikes whenever it matches. If several rules would strike, the first one does.
 """
 
 import shlex
@@ -16,6 +23,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from inspect import getdoc, iscoroutinefunction
 from sys import _getframe
+from textwrap import fill
 from types import MappingProxyType
 from typing import Any
 
@@ -47,7 +55,7 @@ _OPS = ("h2d", "d2h", "d2d", "p2p", "fill", "kernel", "host_function")
 
 
 class FaultError(ValueError):
-    """A fault rule with arguments that make no rule; the message says what is wrong."""
+    """A fault rule with wrong arguments; the message says which and why."""
 
 
 End = Callable[[], None]  # takes a rule out of force
@@ -65,16 +73,16 @@ class Fault:
         return f"<Fault {self.text}>"
 
     def install(self, runtime: Runtime) -> tuple[Rule, End]:
-        """Put it in force in *runtime*: the rule, which counts, and how to end it."""
+        """Put the rule in force in *runtime*; return it, with its counts, and a function that takes it out of force."""
         return self.put(runtime, self.text, self.made)
 
 
 class Guard:
-    """Some rules in force, until `remove()` or the end of a `with` block. Rules count what they see and strike."""
+    """Rules in force until `remove()` or the end of a `with` block. Each counts what it has seen and struck."""
 
     def __init__(self, runtime: Runtime, faults: Sequence[Fault]) -> None:
         if not faults:
-            raise TypeError("fault() takes one rule or more")
+            raise TypeError("fault() takes one rule or more, as in fault(faults.fail(call='Malloc'))")
         self.rules: list[Rule] = []
         self._ends: list[End] = []
         try:
@@ -96,14 +104,23 @@ class Guard:
         self.remove()
 
     def remove(self) -> None:
-        """Take the rules out of force; what they have struck stays struck. Again does nothing."""
+        """Take the rules out of force. Their effects stay. A second call does nothing."""
         while self._ends:
             self._ends.pop()()
 
 
 def fail(*, kind: Kind | str | None = None, code: int | None = None, **where: Any) -> Fault:
-    """A call fails at once and changes nothing; an operation fails at its end. *kind* says how, or a vendor's *code*,
-    which then stands for the kind that has it under the rules in force, if any has.
+    """Fail a call at once, without any effect, or an operation at its end. kind= names the error, as OUT_OF_MEMORY; or
+    code= gives the vendor's number.
+
+    Args:
+        kind: The kind of failure, or its name; UNKNOWN if neither *kind* nor *code* is given.
+        code: The vendor's number of the error. The kind is the one with this number under the rules in force, UNKNOWN
+            if none has it.
+        where: What the rule looks at and when it strikes; see the module.
+
+    Raises:
+        FaultError: An argument is wrong.
     """
     known = None if kind is None else _kind(kind)
     said = ({} if known is None else {"kind": known.name}) | ({} if code is None else {"code": code})
@@ -111,22 +128,52 @@ def fail(*, kind: Kind | str | None = None, code: int | None = None, **where: An
 
 
 def delay(us: float, **where: Any) -> Fault:
-    """A call takes *us* microseconds longer; an operation starts that much later, and its engine waits for it."""
+    """Make a call us= microseconds longer, or start an operation that much later. Its engine waits for it.
+
+    Args:
+        us: The delay in microseconds of simulated time; 0 or more.
+        where: What the rule looks at and when it strikes; see the module.
+
+    Raises:
+        FaultError: An argument is wrong.
+    """
     return _fault("delay", Verdict.DELAY, where, {"us": us}, delay_ns=_duration("delay: us", us))
 
 
 def hang(**where: Any) -> Fault:
-    """An operation never starts. What waits for it is a deadlock, unless it has a limit; ResetDevice() ends it."""
+    """Keep an operation from starting. A wait for it is a deadlock unless it has a limit; ResetDevice() ends it.
+
+    Args:
+        where: What the rule looks at, by *op*, and when it strikes; see the module.
+
+    Raises:
+        FaultError: An argument is wrong.
+    """
     return _fault("hang", Verdict.HANG, _ops_only("hang", where))
 
 
 def corrupt(**where: Any) -> Fault:
-    """An operation ends well and leaves one wrong byte in the middle of each range that it writes."""
+    """Let an operation succeed, but leave one wrong byte in the middle of each range that it writes.
+
+    Args:
+        where: What the rule looks at, by *op*, and when it strikes; see the module.
+
+    Raises:
+        FaultError: An argument is wrong.
+    """
     return _fault("corrupt", Verdict.CORRUPT, _ops_only("corrupt", where))
 
 
 def ecc_error(memory: Buffer | None = None, **where: Any) -> Fault:
-    """Operations that touch *memory*, or that match, fail: an error in device memory that cannot be corrected."""
+    """Fail operations with an uncorrectable error in device memory.
+
+    Args:
+        memory: Only operations that read or write this buffer fail; None: all that match.
+        where: What the rule looks at, by *op* (all operations if it is missing), and when it strikes; see the module.
+
+    Raises:
+        FaultError: An argument is wrong.
+    """
     touching = None
     if memory is not None:
         if not isinstance(memory, Buffer):
@@ -138,20 +185,35 @@ def ecc_error(memory: Buffer | None = None, **where: Any) -> Fault:
 
 
 def lose_device(**where: Any) -> Fault:
-    """The device of the call or operation that it strikes is lost: what it has not finished has no effect, and every
-    call fails until ResetDevice().
+    """Lose the device of the call or operation. Its unfinished work has no effect, and every call fails until
+    ResetDevice().
+
+    Args:
+        where: What the rule looks at and when it strikes; see the module.
+
+    Raises:
+        FaultError: An argument is wrong.
     """
     return _fault("lose_device", Verdict.LOSE, where, kind=Kind.DEVICE_LOST)
 
 
 def out_of_memory(*, beyond: int | None = None, **where: Any) -> Fault:
-    """Allocations fail: those that match (call="Malloc*", unless you say otherwise), or those by which a device would
-    give more than *beyond* bytes in all.
+    """Fail allocations: those that match (call="Malloc*" by default), or with beyond= those that would bring a device
+    above this many bytes in all.
+
+    Args:
+        beyond: The bytes that a device may give in all. No other argument may be given with it.
+        where: What the rule looks at and when it strikes; see the module.
+
+    Raises:
+        FaultError: An argument is wrong.
     """
     if beyond is None:
         return _fault("out_of_memory", Verdict.FAIL, {"call": "Malloc*"} | where, kind=Kind.OUT_OF_MEMORY)
     if type(beyond) is not int or beyond < 0 or where:
-        raise FaultError(f"out_of_memory: beyond must be a number of bytes, with nothing else, not {beyond!r}, {where}")
+        raise FaultError(
+            f"out_of_memory: beyond must be a number of bytes, without other arguments, not {beyond!r}, {where}"
+        )
 
     def put(runtime: Runtime, text: str, made: object) -> tuple[Rule, End]:
         rule = Rule(Verdict.FAIL, text, made, kind=Kind.OUT_OF_MEMORY)
@@ -167,7 +229,7 @@ def out_of_memory(*, beyond: int | None = None, **where: Any) -> Fault:
     return Fault(_text("out_of_memory", {"beyond": beyond}), site_of(_getframe(1)), put)
 
 
-_ENGINES = {  # what an engine is called, and the names of its curves
+_ENGINES = {  # by the name of an engine: the attribute of the device, and the names of its curves
     "H2D": ("h2d", ("time_of",)),
     "D2H": ("d2h", ("time_of",)),
     "cores": ("cores", ("copy_time", "fill_time", "pinned_fill_time")),
@@ -175,8 +237,18 @@ _ENGINES = {  # what an engine is called, and the names of its curves
 
 
 def slow(engine: str, factor: float, *, since_us: float = 0, until_us: float | None = None) -> Fault:
-    """An engine ("H2D", "D2H" or "cores") takes *factor* times as long for copies and fills that start, and kernels
-    that are queued, between *since_us* and *until_us*. Besides it other rules strike the same operations.
+    """Slow down an engine: engine= (H2D, D2H or cores) takes factor= times as long. Other rules may strike the same
+    operations.
+
+    Args:
+        engine: "H2D", "D2H" or "cores".
+        factor: How many times as long copies, fills and kernels take; more than 0.
+        since_us: The simulated time in microseconds from which on it counts: for copies and fills that start then, and
+            for kernels that are queued then.
+        until_us: The time from which on it counts no more; None: it counts until the rule is removed.
+
+    Raises:
+        FaultError: An argument is wrong.
     """
     times = ({} if not since_us else {"since_us": since_us}) | ({} if until_us is None else {"until_us": until_us})
     _bounds(times)
@@ -184,7 +256,7 @@ def slow(engine: str, factor: float, *, since_us: float = 0, until_us: float | N
     if engine not in _ENGINES:
         raise FaultError(f"{text}: engine must be H2D, D2H or cores, not {engine!r}")
     if not (isinstance(factor, int | float) and 0 < factor <= END_NS):
-        raise FaultError(f"{text}: factor must be more than 0, and no more than 2**62")
+        raise FaultError(f"{text}: factor must be more than 0 and at most 2**62, not {factor!r}")
     has_kernels = engine == "cores"
 
     def put(runtime: Runtime, text: str, made: object) -> tuple[Rule, End]:
@@ -212,17 +284,18 @@ def slow(engine: str, factor: float, *, since_us: float = 0, until_us: float | N
 
 
 def parse(text: str, made: object = "the command line") -> Fault:
-    """The rule that *text* describes: a function of this module and its arguments, `fail call=Malloc nth=3`.
+    """Return the rule that *text* describes: a function of this module and its arguments, `fail call=Malloc nth=3`.
 
     Raises:
-        FaultError: it describes none; the message says what can be said.
+        FaultError: It describes none; the message lists the rules and their arguments.
     """
     words = shlex.split(text)
     if not words or words[0] not in MAKERS:
-        lines = "".join(f"\n  {name:13} {_summary(maker)}" for name, maker in MAKERS.items())
+        lines = "".join(_entry(name, _summary(maker)) for name, maker in MAKERS.items())
         raise FaultError(
-            f"{text!r} is no fault rule: begin with one of {', '.join(MAKERS)}{lines}\n"
-            f"and say which: {', '.join(f'{name}=' for name in _WHERE)}"
+            f"{text!r}: a fault rule begins with one of these words:{lines}\n"
+            "and goes on with arguments, as in fail call=Malloc nth=3:"
+            f"{''.join(_entry(names, meaning) for names, meaning in _HELP.items())}"
         )
     arguments: dict[str, Any] = {}
     for word in words[1:]:
@@ -245,6 +318,12 @@ def _summary(maker: Callable[..., Fault]) -> str:
     return " ".join((getdoc(maker) or "").split("\n\n")[0].split())
 
 
+def _entry(name: str, meaning: str) -> str:
+    """Return an entry of a list, on new lines that fit into the 80 columns of a terminal with a frame."""
+    indent = " " * 16
+    return "\n" + fill(f"{name:<13} {meaning}", 74, initial_indent="  ", subsequent_indent=indent)
+
+
 def _value(text: str) -> Any:
     for read in (int, float):
         try:
@@ -255,22 +334,33 @@ def _value(text: str) -> Any:
 
 
 _WHERE = ("call", "op", "name", "stream", "nth", "every", "chance", "since_us", "until_us")
+_HELP = {
+    "call=": "a verb; may have wildcards, such as Malloc*; or",
+    "op=": f"a kind of operation: {', '.join(_OPS)}; may have wildcards",
+    "name=": "with op=: the name of a kernel or host function",
+    "stream=": "with op=: the name of a stream, such as 'stream 1'",
+    "nth=": "only this one of those that match, such as 3",
+    "every=": "every third of those that match, for 3",
+    "chance=": "each with this probability, 0 to 1",
+    "since_us=": "only from this simulated time on, in microseconds",
+    "until_us=": "only before this simulated time, in microseconds",
+}
 
 
 def _fault(
     name: str, verdict: Verdict, where: Mapping[str, Any], said: Mapping[str, Any] = _NOTHING, **more: Any
 ) -> Fault:
-    """The rule of the maker *name*, which was called with *where* and what is *said* besides, and has *more*."""
+    """Return the rule of the maker *name*. Its text shows *where* and *said*; the Rule gets *where* and *more*."""
     made = site_of(_getframe(2))
     _bounds(where)
     text = _text(name, {**where, **said})
     for key in where:
         if key not in _WHERE:
-            raise FaultError(f"{text}: there is no {key}; there are {', '.join(_WHERE)}")
+            raise FaultError(f"{text}: there is no argument {key}; there are {', '.join(_WHERE)}")
     if ("call" in where) == ("op" in where):
-        raise FaultError(f"{text}: it must look at calls (call=...) or at operations (op=...), and not at both")
+        raise FaultError(f"{text}: give either call=... (it looks at calls) or op=... (it looks at operations)")
     if "call" in where and ("name" in where or "stream" in where):
-        raise FaultError(f"{text}: name and stream are of operations, not of calls")
+        raise FaultError(f"{text}: name and stream belong to operations; give op=... instead of call=...")
     for key in ("nth", "every"):
         if key in where and (type(where[key]) is not int or where[key] < 1):
             raise FaultError(f"{text}: {key} must be a whole number, 1 or more, not {where[key]!r}")
@@ -314,18 +404,21 @@ def _kind_of(runtime: Runtime, kind: Kind | None, code: int | None) -> Kind:
     return next((kind for kind, known in codes.items() if known.value == code), Kind.UNKNOWN)
 
 
+_NOUNS = {"call": "verb", "op": "operation"}
+
+
 def _check_pattern(text: str, where: Mapping[str, Any]) -> None:
-    """Refuse what nothing can match: a misspelt rule that never strikes looks like a program that copes."""
+    """Refuse a pattern that nothing can match. A misspelt rule never strikes, and the program would look robust."""
     for key, known in (("call", verbs()), ("op", _OPS)):
         pattern = where.get(key)
         if pattern is not None and not (isinstance(pattern, str) and any(fnmatchcase(each, pattern) for each in known)):
             near = get_close_matches(str(pattern), known, 3, 0.5) or known
-            raise FaultError(f"{text}: {key} {pattern!r} is none; near it: {', '.join(near)}")
+            raise FaultError(f"{text}: there is no {_NOUNS[key]} {pattern!r}; similar: {', '.join(near)}")
 
 
 @cache
 def verbs() -> tuple[str, ...]:
-    """The names of all verbs that a rule can strike: all there are."""
+    """Return the names of all verbs, each of which a rule can strike."""
     modules = (callbacks, copies, devices, events, failures, fills, host, kernels, memory, peers, signals, streams)
     return tuple(
         name
@@ -338,7 +431,7 @@ def verbs() -> tuple[str, ...]:
 
 def _ops_only(name: str, where: Mapping[str, Any]) -> dict[str, Any]:
     if "call" in where:
-        raise FaultError(f"{name}: only an operation can do that: say op=..., one of {', '.join(_OPS)} or *")
+        raise FaultError(f"{name}: it strikes operations, not calls; give op=..., one of {', '.join(_OPS)} or *")
     return dict(where)
 
 

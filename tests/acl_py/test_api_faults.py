@@ -36,6 +36,21 @@ async def test_the_nth_call_of_a_kind_fails_and_changes_nothing():
     assert re.search(r"Malloc\(\) failed: injected by fault rule fail\(.*\) made at test_api_faults.py:\d+", str(error))
 
 
+@pytest.mark.parametrize("verb", ["SetOpWaitTimeOut", "SetOpExecuteTimeOut"])
+@tiny(rules="acl")
+async def test_a_limit_that_is_refused_is_not_set(verb):
+    sim = acl.current_simulation()
+    with sim.fault(faults.fail(call=verb, code=507899)) as rule:
+        error = await failure(getattr(acl, verb), 1)
+    assert (error.code, rule.seen, rule.struck, repr(rule) in str(error)) == (507899, 1, 1, True)
+    event, stream = await acl.CreateEventWithFlag(acl.EventFlag.SYNC), await acl.CreateStream()
+    await acl.StreamWaitEvent(stream, event)  # longer than the limit that was refused
+    await acl.HostWork(1.5e6)
+    await acl.RecordEvent(event)
+    await acl.LaunchKernel(busy("long", 2e6), 1, (), stream)
+    await acl.SynchronizeStream(stream)
+
+
 @tiny
 async def test_a_code_of_either_vendor_may_be_given():
     with acl.current_simulation().fault(faults.fail(call="Create*", code=507899)):
@@ -453,25 +468,25 @@ async def test_tasks_are_struck_in_the_order_of_their_calls():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: faults.fail(nth=1), "must look at calls"),
-        (lambda: faults.fail(call="Malloc", op="h2d"), "not at both"),
-        (lambda: faults.fail(call="Malloc", name="A"), "name and stream are of operations"),
+        (lambda: faults.fail(nth=1), "give either call="),
+        (lambda: faults.fail(call="Malloc", op="h2d"), "give either call="),
+        (lambda: faults.fail(call="Malloc", name="A"), "name and stream belong to operations"),
         (lambda: faults.fail(call="Malloc", nth=0), "nth must be a whole number"),
-        (lambda: faults.fail(call="Maloc"), "near it: Malloc, MallocHost, MallocAsync"),
-        (lambda: faults.fail(op="h2h"), "near it: h2d, d2h"),
+        (lambda: faults.fail(call="Maloc"), "no verb 'Maloc'; similar: Malloc, MallocHost, MallocAsync"),
+        (lambda: faults.fail(op="h2h"), "no operation 'h2h'; similar: h2d, d2h"),
         (lambda: faults.out_of_memory(beyond=-1), "a number of bytes"),
-        (lambda: faults.out_of_memory(beyond=8, nth=2), "with nothing else"),
+        (lambda: faults.out_of_memory(beyond=8, nth=2), "without other arguments"),
         (lambda: faults.slow("H2D", "2x"), "factor must be more than 0"),
-        (lambda: faults.fail(call="Malloc", nht=1), "there is no nht; there are call, op"),
+        (lambda: faults.fail(call="Malloc", nht=1), "there is no argument nht; there are call, op"),
         (lambda: faults.fail(call="Malloc", kind="OOPS"), "there is no kind of failure 'OOPS'"),
         (lambda: faults.fail(op="h2d", chance=2), "chance must lie between"),
-        (lambda: faults.hang(call="Malloc"), "only an operation can do that"),
-        (lambda: faults.corrupt(call="Malloc"), "only an operation can do that"),
+        (lambda: faults.hang(call="Malloc"), "strikes operations, not calls"),
+        (lambda: faults.corrupt(call="Malloc"), "strikes operations, not calls"),
         (lambda: faults.delay(-1, op="h2d"), "us must be 0 or more"),
         (lambda: faults.slow("H2", 2), "must be H2D, D2H or cores"),
         (lambda: faults.slow("H2D", 0), "factor must be more than 0"),
         (lambda: faults.ecc_error(12), "memory must be a buffer"),
-        (lambda: faults.parse("explode now"), "begin with one of fail, delay, hang"),
+        (lambda: faults.parse("explode now"), "a fault rule begins with one of these words:\n  fail "),
         (lambda: faults.parse("fail Malloc"), "'Malloc' must be name=value"),
         (lambda: faults.parse("delay op=h2d"), "us"),
     ],
@@ -479,6 +494,16 @@ async def test_tasks_are_struck_in_the_order_of_their_calls():
 def test_rules_that_cannot_be_are_refused(make, message):
     with pytest.raises(faults.FaultError, match=message):
         make()
+
+
+def test_the_list_of_rules_names_each_rule_and_argument_and_fits_into_80_columns():
+    with pytest.raises(faults.FaultError) as caught:
+        faults.parse("list")
+    lines = str(caught.value).splitlines()
+    words = [line.split()[0] for line in lines if re.match(r"  \S", line)]
+    arguments = ["call", "op", "name", "stream", "nth", "every", "chance", "since_us", "until_us"]
+    assert words == [*faults.MAKERS, *(f"{argument}=" for argument in arguments)]
+    assert [line for line in lines if len(line) > 76 or re.search(r"\*\w+\*", line)] == []
 
 
 def test_rules_can_be_written():
