@@ -1,7 +1,7 @@
 """The error codes of both vendors: numbers, names, and what they mean here.
 
-All of CANN's and CUDA's stand in codes.tsv. What a simulation can give is explained from the rules: which kinds of
-failure have that code, what brings them about, and what to do.
+codes.tsv lists all codes of CANN and CUDA. A code that a simulation can give is explained from the rules: which kinds
+of failure have it, what causes them, and what to do.
 """
 
 from collections.abc import Mapping
@@ -31,34 +31,34 @@ class Entry(NamedTuple):
 
 @cache
 def table() -> list[Entry]:
-    """All codes, ACL's before CUDA's, by number."""
+    """Return all codes by number, those of ACL before those of CUDA."""
     text = Path(__file__).with_name("codes.tsv").read_text(encoding="utf-8")
     rows = (line.split("\t") for line in text.splitlines() if not line.startswith("#"))
     return [Entry(int(number), vendor, name, meaning) for number, vendor, name, meaning in rows]
 
 
 def named_code(number: int) -> Code:
-    """The code with this number, of whichever vendor has it."""
+    """Return the code with this number, of either vendor; "unknown error" if neither has it."""
     return next(
         (Code(entry.number, entry.name) for entry in table() if entry.number == number), Code(number, "unknown error")
     )
 
 
 def find(what: str) -> list[Entry]:
-    """The codes that *what* may mean: a number, or a name in full or without its prefix, in any case."""
+    """Return the codes that *what* may mean: a number, or a name in full or without its prefix, in any case."""
     if what.lstrip("-").isdigit():
         return [entry for entry in table() if entry.number == int(what)]
     return [entry for entry in table() if what.lower() in _spellings(entry)]
 
 
 def near(what: str) -> list[str]:
-    """Codes that look like *what*."""
+    """Return up to five codes that look like *what*, as texts."""
     if what.lstrip("-").isdigit():
         by_distance = sorted(table(), key=lambda entry: abs(entry.number - int(what)))
         return [f"{entry.number} {entry.name}" for entry in by_distance[:3]]
     names = {spelling: entry for entry in table() for spelling in _spellings(entry)}
-    found = dict.fromkeys(names[each] for each in get_close_matches(what.lower(), names, 5, 0.6))
-    return [f"{entry.number} {entry.name}" for entry in found]
+    similar = dict.fromkeys(names[each] for each in get_close_matches(what.lower(), names, 5, 0.6))
+    return [f"{entry.number} {entry.name}" for entry in similar]
 
 
 def _spellings(entry: Entry) -> tuple[str, ...]:
@@ -68,7 +68,7 @@ def _spellings(entry: Entry) -> tuple[str, ...]:
 
 
 class Advice(NamedTuple):
-    """What brings a kind of failure about in a simulation, and what to do about it."""
+    """What causes a kind of failure in a simulation, and what to do about it."""
 
     cause: str
     remedy: str
@@ -77,10 +77,11 @@ class Advice(NamedTuple):
 ADVICE: Mapping[Kind, Advice] = MappingProxyType(
     {
         Kind.INVALID_VALUE: Advice(
-            "a size, count, flag or memory that the call cannot take", "the message names it; pass what it asks for"
+            "a size, count, flag or memory that the call cannot take", "pass a value that the message allows"
         ),
         Kind.OUT_OF_MEMORY: Advice(
-            "Malloc, MallocHost or MallocAsync beyond what is free", "free what is not needed; GetMemInfo() tells"
+            "Malloc, MallocHost or MallocAsync beyond what is free",
+            "free memory that is no longer used; GetMemInfo() says how much is free",
         ),
         Kind.NOT_INITIALIZED: Advice(
             "a verb outside acl_py.run(), simulate() and open(), or Finalize() without Init()", "start a simulation"
@@ -88,7 +89,7 @@ ADVICE: Mapping[Kind, Advice] = MappingProxyType(
         Kind.ALREADY_INITIALIZED: Advice("a second Init() under ACL's rules", "ignore it: nothing has changed"),
         Kind.FINALIZED: Advice("a verb after the last Finalize(), or after the simulation's end", "start a new one"),
         Kind.INVALID_DEVICE: Advice(
-            "a device number that the profile has not, or ResetDevice() without SetDevice()",
+            "a device number that the profile does not have, or ResetDevice() without SetDevice()",
             "count with GetDeviceCount()",
         ),
         Kind.INVALID_CONTEXT: Advice(
@@ -99,27 +100,31 @@ ADVICE: Mapping[Kind, Advice] = MappingProxyType(
             "a stream, event or notify that was destroyed, or of another simulation",
             "the message says where it was made and destroyed; create one",
         ),
-        Kind.DEFAULT_STREAM: Advice("DestroyStream(None)", "leave it: it goes with its context"),
+        Kind.DEFAULT_STREAM: Advice("DestroyStream(None)", "do not destroy it: it ends with its context"),
         Kind.FOREIGN_STREAM: Advice(
             "a stream of one context used while another is current, under ACL's rules", "SetCurrentContext() first"
         ),
         Kind.STREAM_SUBSCRIBED: Advice("a second SubscribeReport() for a stream", "UnsubscribeReport() the first"),
-        Kind.NO_SUBSCRIBER: Advice("LaunchCallback() on a stream without subscriber", "SubscribeReport() first"),
-        Kind.NOT_A_SUBSCRIBER: Advice("ProcessReport() by who has not subscribed", "SubscribeReport() in that thread"),
+        Kind.NO_SUBSCRIBER: Advice("LaunchCallback() on a stream without a subscriber", "SubscribeReport() first"),
+        Kind.NOT_A_SUBSCRIBER: Advice(
+            "ProcessReport() in a thread that has not subscribed", "SubscribeReport() in that thread"
+        ),
         Kind.NO_STREAM_LEFT: Advice("more streams than the card has", "destroy some: GetStreamAvailableNum() counts"),
         Kind.NO_EVENT_LEFT: Advice("more event ids than the card has", "destroy events, or wait for their records"),
         Kind.NO_NOTIFY_LEFT: Advice("more notifies than the card has", "destroy some"),
         Kind.STREAM_TIMEOUT: Advice(
             "SynchronizeStreamWithTimeout or SynchronizeDeviceWithTimeout gave up; the work goes on",
-            "the message tells what the work waits for",
+            "the message says what the work waits for",
         ),
         Kind.EVENT_TIMEOUT: Advice(
-            "SynchronizeEventWithTimeout gave up; the work goes on", "the message tells what the work waits for"
+            "SynchronizeEventWithTimeout gave up; the work goes on", "the message says what the work waits for"
         ),
-        Kind.REPORT_TIMEOUT: Advice("ProcessReport() found no callback in time", "wait longer, or for ever with -1"),
+        Kind.REPORT_TIMEOUT: Advice(
+            "ProcessReport() found no callback in time", "wait longer, or without a limit with -1"
+        ),
         Kind.OP_WAIT_TIMEOUT: Advice(
             "a stream waited longer than SetOpWaitTimeOut() or the wait itself allows",
-            "see that what it waits for is recorded or written",
+            "record the event or notify, or write the value, that the stream waits for",
         ),
         Kind.OP_EXECUTE_TIMEOUT: Advice("a kernel longer than SetOpExecuteTimeOut() allows", "split it, or allow more"),
         Kind.CUBE_TIMEOUT: Advice(
@@ -128,12 +133,12 @@ ADVICE: Mapping[Kind, Advice] = MappingProxyType(
         Kind.STREAM_FULL: Advice("too much work on a stream that waits for its model", "run the model"),
         Kind.STREAM_ABORTED: Advice("StreamAbort() or DestroyStreamForce() dropped its work", "queue it again"),
         Kind.INVALID_COPY_DIRECTION: Advice(
-            "the kind of a copy does not fit where the addresses are", "use MemcpyKind.DEFAULT"
+            "the kind of a copy does not match the memory at its addresses", "use MemcpyKind.DEFAULT"
         ),
         Kind.NULL_POINTER: Advice("address 0, or a time-out of 0 for ProcessReport()", "pass a buffer that is alive"),
         Kind.INVALID_ADDRESS: Advice(
             "an address that belongs to no allocation, or to one that was freed or is too small",
-            "the message tells the nearest one, who made it and where it was freed",
+            "the message names the nearest one, where it was made and where it was freed",
         ),
         Kind.INVALID_LAUNCH: Advice("0 blocks, or more than the device can count", "launch 1 to 2**31 - 1"),
         Kind.NOT_READY: Advice("a query of work that has not ended", "ask again, or synchronise"),
@@ -143,28 +148,34 @@ ADVICE: Mapping[Kind, Advice] = MappingProxyType(
             "record it first, or create it with CreateEventExWithFlag()",
         ),
         Kind.NO_TIMING: Advice("EventElapsedTime() of an event made without timing", "CreateEvent(timing=True)"),
-        Kind.NO_TIME_YET: Advice("EventElapsedTime() before the record took place", "synchronise with the event first"),
+        Kind.NO_TIME_YET: Advice("EventElapsedTime() before the record completed", "synchronise with the event first"),
         Kind.ALREADY_REGISTERED: Advice("HostRegister() of memory that is registered", "HostUnregister() it first"),
-        Kind.NOT_REGISTERED: Advice("HostUnregister() of memory that is not registered", "pass what was registered"),
+        Kind.NOT_REGISTERED: Advice(
+            "HostUnregister() of memory that is not registered", "pass the memory that was registered"
+        ),
         Kind.PEER_ACCESS_ENABLED: Advice(
             "a second DeviceEnablePeerAccess() for a device", "ignore it: nothing has changed"
         ),
         Kind.PEER_ACCESS_MISSING: Advice(
-            "DeviceDisablePeerAccess() without DeviceEnablePeerAccess()", "DevicePeerAccessStatus() tells"
+            "DeviceDisablePeerAccess() without DeviceEnablePeerAccess()", "check with DevicePeerAccessStatus()"
         ),
         Kind.NOT_PERMITTED: Advice(
             "a kernel or a host function called a verb", "hand the work to a task: set an event, and let the task call"
         ),
-        Kind.NOT_SUPPORTED: Advice("something that the rules in force have not", "the message names what they have"),
+        Kind.NOT_SUPPORTED: Advice(
+            "a feature that the rules in force do not have", "use what the message names instead"
+        ),
         Kind.ILLEGAL_ADDRESS: Advice(
             "work on the device used memory that was freed before it ran, or that no device reaches",
             "synchronise before Free(), or use FreeAsync() in the same stream",
         ),
-        Kind.LAUNCH_FAILURE: Advice("a kernel raised an exception", "it is the cause of the error: fix the kernel"),
+        Kind.LAUNCH_FAILURE: Advice("a kernel raised an exception", "fix the kernel: the exception is the __cause__"),
         Kind.CUBE_FAILURE: Advice(
-            "a core kernel with cube cores raised an exception", "it is the cause of the error: fix the kernel"
+            "a core kernel with cube cores raised an exception", "fix the kernel: the exception is the __cause__"
         ),
-        Kind.HOST_FUNCTION_FAILURE: Advice("a host function raised an exception", "it is the cause: fix the function"),
+        Kind.HOST_FUNCTION_FAILURE: Advice(
+            "a host function raised an exception", "fix the function: the exception is the __cause__"
+        ),
         Kind.ECC_ERROR: Advice("a fault rule injected it", "remove the rule, or reset the device"),
         Kind.DEVICE_LOST: Advice("a fault rule injected it", "remove the rule, and reset the device"),
         Kind.UNKNOWN: Advice("a fault rule injected it", "remove the rule"),

@@ -9,7 +9,7 @@ from enum import Enum
 
 
 class Kind(Enum):
-    """The kinds of failure that the runtimes tell apart; the value is a plain description."""
+    """The kinds of failure that the runtimes tell apart; the value is a description for users, and may change."""
 
     INVALID_VALUE = "an argument is out of its range"
     OUT_OF_MEMORY = "the device or the host has not enough memory left"
@@ -21,41 +21,41 @@ class Kind(Enum):
     INVALID_HANDLE = "the stream or event is unknown or destroyed"
     DEFAULT_STREAM = "the default stream cannot be destroyed"
     FOREIGN_STREAM = "the stream belongs to a context that is not current"
-    STREAM_SUBSCRIBED = "the stream has somebody who runs its callbacks"
-    NO_SUBSCRIBER = "the stream has nobody who runs its callbacks"
-    NOT_A_SUBSCRIBER = "the caller runs no stream's callbacks"
+    STREAM_SUBSCRIBED = "a thread is subscribed to the stream's callbacks already"
+    NO_SUBSCRIBER = "no thread is subscribed to the stream's callbacks"
+    NOT_A_SUBSCRIBER = "the calling thread is not subscribed to any stream's callbacks"
     NO_STREAM_LEFT = "the device has no stream left"
     NO_EVENT_LEFT = "the device has no event left"
     NO_NOTIFY_LEFT = "the device has no notify left"
     STREAM_TIMEOUT = "the work did not end in time"
-    EVENT_TIMEOUT = "the event's record did not take place in time"
-    REPORT_TIMEOUT = "no callback came in time"
+    EVENT_TIMEOUT = "the event did not complete in time"
+    REPORT_TIMEOUT = "no callback arrived in time"
     OP_WAIT_TIMEOUT = "a stream waited too long for an event, a notify or a value"
-    OP_EXECUTE_TIMEOUT = "a kernel ran too long"
-    CUBE_TIMEOUT = "a kernel ran too long on cube cores"
-    STREAM_FULL = "a stream that waits for its model takes no more work"
+    OP_EXECUTE_TIMEOUT = "a kernel ran longer than its limit"
+    CUBE_TIMEOUT = "a kernel ran longer than its limit on cube cores"
+    STREAM_FULL = "the stream takes no more work until its model runs"
     STREAM_ABORTED = "the stream was aborted"
-    INVALID_COPY_DIRECTION = "the copy kind does not fit where the addresses are"
+    INVALID_COPY_DIRECTION = "the copy kind does not match the memory at its two addresses"
     NULL_POINTER = "an address is missing"
     INVALID_ADDRESS = "the address belongs to no allocation of the right kind"
     INVALID_LAUNCH = "the launch configuration cannot run on this device"
-    NOT_READY = "the work asked about has not completed"
+    NOT_READY = "the queried work has not completed"
     NOT_RECORDED = "the event has never been recorded, so it has no time"
     WAIT_WITHOUT_RECORD = "the event waited for has never been recorded"
     NO_TIMING = "the event was created without timing"
-    NO_TIME_YET = "the event's record has not taken place"
+    NO_TIME_YET = "the event was recorded, but its record has not completed"
     ALREADY_REGISTERED = "the host memory is registered already"
     NOT_REGISTERED = "the host memory is not registered"
     PEER_ACCESS_ENABLED = "the device has access to the other device already"
     PEER_ACCESS_MISSING = "the device has no access to the other device"
     NOT_PERMITTED = "the call is not allowed here"
     NOT_SUPPORTED = "the rules in force have no such feature"
-    ILLEGAL_ADDRESS = "device work touched memory it must not touch"
+    ILLEGAL_ADDRESS = "work on the device used memory that it must not use"
     LAUNCH_FAILURE = "a kernel raised an exception"
     CUBE_FAILURE = "a kernel raised an exception on cube cores"
     HOST_FUNCTION_FAILURE = "a host function raised an exception"
-    ECC_ERROR = "device memory has an error that cannot be corrected"
-    DEVICE_LOST = "the device does not answer any more"
+    ECC_ERROR = "device memory has an uncorrectable error"
+    DEVICE_LOST = "the device no longer answers"
     UNKNOWN = "the device failed"
 
 
@@ -76,7 +76,7 @@ class DeviceError(Exception):
 
 
 class CodedError(DeviceError):
-    """A failure of work with a code of its own; with None it has the code that the rules give its kind."""
+    """A failure of work that may have its own code. With None it gets the code that the rules give its kind."""
 
     def __init__(self, kind: Kind, what: str, remedy: str, code: int | None) -> None:
         super().__init__(kind, what, remedy)
@@ -94,13 +94,13 @@ def text_of(error: BaseException) -> str:
 
 
 def code_of(error: DeviceError) -> int | None:
-    """Return the code of its own that *error* or its cause has, or None."""
+    """Return the code given to *error* or to its cause (`CodedError`), or None."""
     for each in (error, error.__cause__):
         if isinstance(each, CodedError):
             return each.code
     return None
 
 
-# A function that makes the exception for a failure from its kind, what was wrong, and the remedy. The host layer passes
-# its own, which knows the vendor's codes and keeps the last error of the task.
+# A function that makes an exception from the kind of a failure, what was wrong, and the remedy. The host layer passes
+# one that adds the vendor's code and stores it as the task's last error.
 Fail = Callable[[Kind, str, str], DeviceError]

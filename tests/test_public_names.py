@@ -31,9 +31,14 @@ def names_of(package):
 
 
 def told(thing):
-    """*thing* as text: the signature of a verb or of a constructor, the members of an enumeration, else its type."""
+    """*thing* as text: the signature of a verb or of a constructor, the members of an enumeration, else its type.
+
+    Numbers of members are the vendor's and stay. Other values are texts for users, which may be mended.
+    """
     if inspect.isclass(thing) and issubclass(thing, enum.Enum):
-        return {name: repr(member.value) for name, member in thing.__members__.items()}
+        members = thing.__members__
+        values = {name: repr(member.value) for name, member in members.items() if isinstance(member.value, int)}
+        return values if len(values) == len(members) else list(members)
     if callable(thing) and hasattr(thing, "__name__"):
         return ("async " if inspect.iscoroutinefunction(thing) else "") + signature(thing)
     return type(thing).__name__

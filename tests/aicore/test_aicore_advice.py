@@ -69,7 +69,8 @@ def test_moving_an_operand_out_of_the_others_banks_saves_what_was_said():
     [case] = advice.cases
     assert str(case.site).startswith("test_aicore_advice.py:")
     assert str(advice) == (
-        "BANKS_APART costs 0.21 us of the launch: move operands apart in the UB; a longer buffer before one moves it\n"
+        "BANKS_APART costs 0.21 us of the launch: move the operands apart in the UB, for example with a longer buffer "
+        "in front of one\n"
         f"  {case.site}: Add (V) with src0 at UB[0], src1 at UB[16896], dst at UB[33280] takes 128 cycles, 64 of them "
         "for operands meeting in banks; src1 belongs 256 bytes further on (6 times)"
     )

@@ -196,7 +196,7 @@ def test_a_tiling_is_found_for_any_shape_and_keeps_to_its_limits(rows, columns, 
 
 def test_without_workspace_nothing_is_shared_and_it_says_why():
     tiling = select(1, 65536, workspace=100)
-    assert str(tiling).splitlines()[0] == "SPLIT (key 12) on 1 blocks: a row passes through the UB in pieces, twice"
+    assert str(tiling).splitlines()[0] == "SPLIT (key 12) on 1 blocks: each row passes through the UB twice, in pieces"
     assert str(tiling).splitlines()[-1] == (
         "  SPLIT_CORES: not possible, it needs 1,536 bytes of workspace, and there are 100"
     )

@@ -30,10 +30,10 @@ _SHIFTS = (256, *(BLOCK * blocks for blocks in range(1, 16)), 1 << BANK_SHIFT)
 class Guideline(Enum):
     """The guidelines for memory; the value says what to do."""
 
-    ALIGNED_COPIES = "begin parts, tiles and rows at multiples of 512 bytes in GM"
-    WHOLE_LINES = "take more columns and fewer rows, or store in one piece what is read together"
-    LARGE_COPIES = "use tiles of 16 KB and more, or bring several at once"
-    BANKS_APART = "move operands apart in the UB; a longer buffer before one moves it"
+    ALIGNED_COPIES = "start parts, tiles and rows at multiples of 512 bytes in GM"
+    WHOLE_LINES = "take more columns and fewer rows at a time, or store data that is read together in one piece"
+    LARGE_COPIES = "use tiles of at least 16 KB, or copy several tiles at once"
+    BANKS_APART = "move the operands apart in the UB, for example with a longer buffer in front of one"
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,10 +31,10 @@ _PER_TILE = 100
 class RowKind(Enum):
     """How a kernel goes through rows; the value describes it."""
 
-    FULL_LOAD = "rows lie in the UB whole"
-    PAD = "rows lie in the UB whole, each padded to whole blocks of 32 bytes"
-    SPLIT = "a row passes through the UB in pieces, twice"
-    SPLIT_CORES = "cores share a row, and meet through a workspace"
+    FULL_LOAD = "the UB holds whole rows"
+    PAD = "the UB holds whole rows, each padded to a multiple of 32 bytes"
+    SPLIT = "each row passes through the UB twice, in pieces"
+    SPLIT_CORES = "several cores share a row and combine their results in a workspace"
 
 
 class Candidate(NamedTuple):
