@@ -47,10 +47,14 @@ class DeadlockError(RuntimeError):
     Attributes:
         chain: What this wait waits for, what that waits for in turn, and so on: a line for each. The message has the
             chains of all waits.
-        links: The same as data: `device_model.chains.Link`, one for each line.
+        links: The same as data: `device_model.chains.Link`, one for each line. They hold objects of the simulation, so
+            a pickled error, as a pool of processes sends it, has none.
     """
 
     def __init__(self, what: str, chain: tuple[str, ...] = ()) -> None:
         super().__init__(what)
         self.chain = chain
         self.links: tuple[Link, ...] = ()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), self.args, self.__dict__ | {"links": ()}
