@@ -1,16 +1,16 @@
-"""What can go wrong, as a page.
+"""The errors of the package.
 
     Exception
-    ├── DeviceError                what the device model says; users meet its child
+    ├── DeviceError                raised by the device model; verbs raise AclError instead
     │   └── AclError               a call failed: kind, code, name, what, remedy
     ├── RuntimeError
-    │   └── DeadlockError          a wait that can never end: what it waits for, as a chain
+    │   └── DeadlockError          a wait that can never end: has what it waits for, as a chain
     └── ValueError
         └── ProfileError           a device profile that cannot be used
 
-A caller's mistake raises AclError (TypeError and ValueError where Python would) and changes nothing. Failed work on
-the device is found at a later call, as the rules say. A broken invariant of this package is an AssertionError: please
-report it.
+A caller's mistake raises AclError (TypeError and ValueError where Python would) and changes nothing. A later call
+reports work that failed on the device; the rules say which. A broken invariant of this package is an AssertionError:
+please report it.
 """
 
 from typing import TYPE_CHECKING

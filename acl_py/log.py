@@ -13,33 +13,37 @@ _logger: Any = None
 
 
 def enable(logger: Any = None) -> None:
-    """From the next simulation on log each call; to *logger*, or structlog's own."""
+    """Log each call of simulations that start from now on.
+
+    Args:
+        logger: A structlog logger; None is structlog's own, named "acl_py".
+    """
     global _logger
-    import structlog  # for those who turn logging on: it takes as long to import as NumPy
+    import structlog  # here, because its import takes as long as NumPy's
 
     # Bound once: the lazy proxy that get_logger() gives costs ten times as much per event.
     _logger = structlog.get_logger("acl_py").bind() if logger is None else logger
 
 
 def disable() -> None:
-    """From the next simulation on log nothing."""
+    """Log no call of simulations that start from now on."""
     global _logger
     _logger = None
 
 
 def listen(hooks: Hooks) -> None:
-    """Log the calls of a new simulation, if that is wanted."""
+    """Log the calls of a new simulation if logging is enabled."""
     if _logger is not None:
         hooks.add(_CallLog(_logger))
 
 
 def warn(event: str, **about: object) -> bool:
-    """Log a warning; False if there is no log."""
+    """Log a warning; return False if logging is not enabled."""
     return note("warning", event, **about)
 
 
 def note(level: str, event: str, **about: object) -> bool:
-    """Log *event* at *level*, a method of structlog's loggers; False if there is no log."""
+    """Log *event* at *level*, the name of a method of structlog's loggers; return False if logging is not enabled."""
     if _logger is None:
         return False
     getattr(_logger, level)(event, **about)

@@ -1,9 +1,11 @@
-"""Call sites: the line of the user's program that made a call, cheap to take and readable later.
+"""Call sites: the line of the user's program that made a call.
 
-A verb takes the frame that awaits it. Where that frame is not the user's (asyncio.wait_for awaits in its own, since
-Python 3.12), the site is the nearest frame outside asyncio, anyio and this package. Where the task has no frame of the
-user's (gather and create_task make a task of the verb itself), the site is where the task was made: a task factory
-notes it, for tasks whose coroutine is not the user's own.
+Every call takes one, so that is cheap; a site becomes a text only when a report needs it.
+
+A verb takes the frame that awaits it. If that frame is not the user's (since Python 3.12 asyncio.wait_for awaits in its
+own frame), the site is the nearest frame outside asyncio, anyio and this package. If the task has no frame of the
+user's (gather and create_task make a task of the verb itself), the site is the line that made the task. A task factory
+notes this line for every task whose coroutine is not the user's own.
 """
 
 import asyncio
@@ -26,7 +28,7 @@ _Coroutine: TypeAlias = "CoroutineType[Any, Any, Any]"  # no subscript at run ti
 
 @cache
 def _foreign() -> tuple[str, ...]:
-    """How the paths of code begin that is never the user's."""
+    """Return the beginnings of paths of code that is never the user's."""
     specs = (find_spec(name) for name in _LIBRARIES)
     origins = (Path(spec.origin) for spec in specs if spec is not None and spec.origin is not None)
     return (
@@ -42,12 +44,12 @@ def _is_foreign(file: str) -> bool:
 
 
 def is_foreign(code: CodeType) -> bool:
-    """Is *code* asyncio's, anyio's or of this package, so that no call site is in it?"""
+    """Whether *code* belongs to asyncio, anyio or this package, so that no call site lies in it."""
     return _is_foreign(code.co_filename)
 
 
 class Site:
-    """One place in the code; str() gives "file.py:12". Equal places are one object."""
+    """One place in the code; str() gives "file.py:12". The same place is always the same object."""
 
     __slots__ = ("code", "foreign", "lasti")
 
@@ -58,12 +60,12 @@ class Site:
 
     @property
     def file(self) -> str:
-        """The path of the file, as Python knows it."""
+        """The path of the file, as its code object has it."""
         return self.code.co_filename
 
     @property
     def line(self) -> int:
-        """The line in it."""
+        """The number of the line in the file."""
         for start, stop, line in self.code.co_lines():
             if start <= self.lasti < stop and line is not None:
                 return line
@@ -76,16 +78,17 @@ class Site:
         return f"<Site {self}>"
 
 
-# By the identity of the code object, for hashing one reads all of it, and by the place in it. A site keeps its code
-# alive.
+# Sites by the id of their code object and by the instruction in it. The id is the key because to hash a code object
+# reads all of it; a site keeps its code object alive, so that the id stays its own.
 _sites: dict[int, dict[int, Site]] = {}
-_known: dict[int, dict[int, Site] | None] = {}  # those in the user's own code; None: it is ours, so who called it?
+# The sites in the user's code, by the same keys; None for code of this package or a library, whose caller counts.
+_known: dict[int, dict[int, Site] | None] = {}
 _NOWHERE: dict[int, Site] = {}
 _made: WeakKeyDictionary["_Coroutine", Site] = WeakKeyDictionary()  # where the task of a coroutine was made
 
 
 def site_of(frame: FrameType) -> Site:
-    """The site that *frame* stands at; if that is not the user's code, the nearest that is."""
+    """Return the site of *frame*, or the nearest one in the user's code if *frame* is not the user's."""
     inside: FrameType | None = frame
     while inside is not None:
         places = _known.get(id(inside.f_code), _NOWHERE)
@@ -94,17 +97,19 @@ def site_of(frame: FrameType) -> Site:
             if site is not None:
                 return site
             break
-        inside = inside.f_back  # the blocking faces have frames of their own, and so has asyncio.wait_for
+        inside = inside.f_back  # frames of the blocking calls, or of asyncio.wait_for
     return _nearest(frame) or _at(frame)
 
 
 def _nearest(frame: FrameType) -> Site | None:
-    """The site of the user's code nearest to *frame* in the task that runs; else where that task was made; else what
-    runs the loop. None if there is no code of the user's at all.
+    """Return the site in the user's code that is nearest to *frame*.
+
+    Frames of the running task come first, then the line that made the task, then the frames that run the loop. None if
+    no frame is the user's.
     """
     coroutine = _running()
     first = None if coroutine is None else coroutine.cr_frame
-    edge = None if first is None else first.f_back  # from here on frames are the loop's, or of who runs it
+    edge = None if first is None else first.f_back  # from here on the frames belong to the loop or its caller
     in_task = True
     inside: FrameType | None = frame
     while inside is not None:
@@ -126,11 +131,11 @@ def _nearest(frame: FrameType) -> Site | None:
 
 
 def _running() -> "_Coroutine | None":
-    """The coroutine of the running task, if it is one that Python knows the frame of."""
+    """Return the coroutine of the running task; None without a task, or if its coroutine shows no frame."""
     try:
         task = asyncio.current_task()
     except RuntimeError:
-        return None  # no loop: the blocking faces
+        return None  # no loop: a blocking call
     coroutine = None if task is None else task.get_coro()
     return coroutine if isinstance(coroutine, CoroutineType) else None
 
@@ -144,7 +149,7 @@ def _at(frame: FrameType) -> Site:
 
 
 def note_tasks(loop: asyncio.AbstractEventLoop) -> None:
-    """From now on remember where the tasks of *loop* were made that are nothing but a verb."""
+    """From now on note, for each task of *loop* that is nothing but a verb, the line that made it."""
     previous = loop.get_task_factory()
     if isinstance(previous, _Factory):
         previous.users += 1
@@ -153,7 +158,7 @@ def note_tasks(loop: asyncio.AbstractEventLoop) -> None:
 
 
 class _Factory:
-    """A task factory that notes where a task was made and lets *previous* make it; several simulations share one."""
+    """A task factory that notes the line that makes a task, and lets *previous* make it. Simulations share one."""
 
     def __init__(self, previous: Any) -> None:
         self.previous = previous
@@ -173,7 +178,7 @@ class _Factory:
 
 
 def forget_tasks(loop: asyncio.AbstractEventLoop) -> None:
-    """Give *loop* back the task factory that it had, unless somebody has set another."""
+    """Give *loop* back its earlier task factory, unless the program has set another one."""
     factory: object = loop.get_task_factory()
     if isinstance(factory, _Factory):
         factory.users -= 1

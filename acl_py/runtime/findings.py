@@ -1,7 +1,9 @@
-"""What core kernels have to say when they end: what they printed goes to the standard output, what is wrong with them
-to the standard error, and to the log if there is one.
+"""The output and the mistakes of core kernels.
 
-A mistake is told once, however many launches make it; `Simulation.findings` and the report count them all.
+What a kernel prints goes to the standard output when it ends. Its mistakes go to the log if logging is enabled, and
+otherwise to the standard error.
+
+A mistake is reported once, however many launches make it; `Simulation.findings` and the report count all of them.
 """
 
 import sys
@@ -19,8 +21,15 @@ if TYPE_CHECKING:  # most programs have no core kernel, and the package takes as
 
 @dataclass(slots=True)
 class Mistake:
-    """One mistake in a *kernel*: which *rule* it breaks, what to do (*text*), at which lines (*sites*), and how often
-    it was made in all launches.
+    """One mistake in a *kernel*.
+
+    Attributes:
+        kernel: The name of the kernel.
+        rule: The rule that it breaks.
+        text: What is wrong and what to do.
+        where: The core that made the mistake first.
+        sites: The lines of the kernel that are involved.
+        count: How often it was made in all launches.
     """
 
     kernel: str
@@ -36,18 +45,18 @@ class Mistake:
 
 
 class Speaker(Observer):
-    """Listens to the core kernels of one simulation."""
+    """Observes the core kernels of one simulation, prints their output and collects their mistakes."""
 
     def __init__(self) -> None:
         self.mistakes: dict[tuple[object, ...], Mistake] = {}
 
-    def ran(self, op: Op, result: "Result") -> None:  # noqa: ARG002 - the lines say who speaks
-        """Pass on what was printed."""
+    def ran(self, op: Op, result: "Result") -> None:  # noqa: ARG002 - each line of the output names its kernel
+        """Write the output of the kernel to the standard output."""
         if result.output:
             sys.stdout.write(result.output)
 
     def finding(self, op: Op, finding: "Finding") -> None:
-        """Count a mistake; tell of a new one."""
+        """Count a mistake, and report it if it is new."""
         sites = tuple(map(str, finding.sites))
         key = (op.work.label, finding.rule, sites, finding.missing)
         known = self.mistakes.get(key)

@@ -1,4 +1,4 @@
-"""Where a copy leads: by its kind and by where both ends are."""
+"""The direction of a copy, from its kind and from the memory at both ends."""
 
 from enum import IntEnum
 
@@ -14,7 +14,7 @@ class MemcpyKind(IntEnum):
     HOST_TO_DEVICE = 1
     DEVICE_TO_HOST = 2
     DEVICE_TO_DEVICE = 3
-    DEFAULT = 4  # by where the addresses are
+    DEFAULT = 4  # the addresses decide
     HOST_TO_BUF_TO_DEVICE = 5
     INNER_DEVICE_TO_DEVICE = 6
     INTER_DEVICE_TO_DEVICE = 7
@@ -22,12 +22,12 @@ class MemcpyKind(IntEnum):
 
 _HOST = (Space.PINNED, Space.PAGEABLE)
 KINDS = frozenset(int(_kind) for _kind in MemcpyKind)
-# By (kind, where dst is, where src is): the direction. It follows from the places; what is not here is refused.
+# The direction by (kind, space of dst, space of src). The spaces decide it; a copy without an entry is refused.
 Routes = dict[tuple[int, int, int], Label]
 
 
 def _fitting() -> Routes:
-    """The kinds that say what is so, and DEFAULT."""
+    """Return the table of rules that accept a kind only if it matches the spaces, or is DEFAULT."""
     kinds = MemcpyKind
     routes: Routes = {}
     for host in _HOST:
@@ -44,8 +44,8 @@ def _fitting() -> Routes:
 
 
 def _corrected() -> Routes:
-    """The table of ACL's asynchronous copies: where no end is pageable the kind does not count; where one is, some
-    kinds are accepted (documented: aclrtMemcpyAsync; and read in CANN's runtime, 1.17).
+    """Return the table of ACL's asynchronous copies. Where no end is pageable, every kind is accepted; where one is, only
+    some kinds are (documented: aclrtMemcpyAsync; and read in CANN's runtime, 1.17).
     """
     kinds = MemcpyKind
     device, pinned, pageable = Space.DEVICE, Space.PINNED, Space.PAGEABLE
@@ -73,15 +73,15 @@ _CORRECTED = _corrected()
 
 
 def direction(dst: Space, src: Space) -> Label:
-    """Where a copy from *src* to *dst* leads, of whatever kind."""
+    """Return the direction of a copy from *src* to *dst*, of any kind."""
     return _FITTING[MemcpyKind.DEFAULT, dst, src]
 
 
 def routes_of(rule: CopyKind) -> Routes:
-    """The kinds that *rule* accepts for each pair of places, and where they lead."""
+    """Return the kinds that *rule* accepts for each pair of spaces, with their directions."""
     return _FITTING if rule is CopyKind.MUST_FIT else _CORRECTED
 
 
 def asynchronous(routes: Routes) -> Routes:
-    """Those of *routes* in which the host takes no part."""
+    """Return the *routes* of copies in which the host takes no part."""
     return {key: route for key, route in routes.items() if route is not H2H and Space.PAGEABLE not in key[1:]}

@@ -1,6 +1,7 @@
 """What the calling task sees of a simulation: the runtime, the current context and the last error.
 
-`begin` in calls.py, the first line of most verbs, looks here.
+These are context variables, so a new task inherits them and then changes its own. `begin` in calls.py, the first line
+of most verbs, reads them.
 """
 
 from collections.abc import Callable, Coroutine, Generator
@@ -29,11 +30,11 @@ class Scope:
 
     def __init__(self, runtime: "Runtime", context: "Context | Barred") -> None:
         self.runtime = runtime
-        self.context = context  # type: ignore[assignment]  # verbs see contexts: what is barred goes no further
+        self.context = context  # type: ignore[assignment]  # a verb that meets a Barred is refused before it uses it
 
 
 class ThreadScope(Scope):
-    """What a thread and all tasks in it see. It is changed in place when another context becomes current."""
+    """What a thread and all its tasks see. It is changed in place when another context becomes current."""
 
     __slots__ = ()
 
@@ -51,16 +52,16 @@ class Barred:
         self.scope = Scope(runtime, self)
 
     def run(self, function: Callable[..., object], *args: Any) -> None:
-        """Call *function*, from which no verb can be called."""
+        """Call *function*, and refuse every verb that it calls."""
         scope = scope_var.get()
-        if scope is None:  # in a thread for bodies, a turn of the loop, a block of a core kernel
+        if scope is None:  # in a worker thread, a callback of the loop, or a block of a core kernel
             token = scope_var.set(self.scope)
             try:
                 function(*args)
             finally:
                 scope_var.reset(token)
             return
-        # In place: to replace the scope would cost several times as much.
+        # In place, because replacing the scope costs several times as much.
         context, scope.context = scope.context, self  # type: ignore[assignment]
         try:
             function(*args)
@@ -70,11 +71,11 @@ class Barred:
 
 scope_var: ContextVar[Scope | None] = ContextVar("acl_py_scope", default=None)
 last_error: ContextVar[Code] = ContextVar("acl_pylast_error", default=SUCCESS)
-opened: list[Scope] = []  # opened with open(), found by tasks that inherited no scope; the last counts
+opened: list[Scope] = []  # made by open(), for tasks that inherited no scope; the last one counts
 
 
 def found() -> Scope:
-    """The scope of the calling task."""
+    """Return the scope of the calling task; AclError if no simulation runs here or its runtime has ended."""
     scope = scope_var.get()
     if scope is None:
         if not opened:
@@ -91,7 +92,7 @@ def found() -> Scope:
 
 
 def change(scope: Scope, context: Context) -> None:
-    """Make *context* current for the calling task and those it will make, or for all of the calling thread."""
+    """Make *context* current for the calling task and the tasks it makes later, or for the whole calling thread."""
     if type(scope) is ThreadScope:
         scope.context = context
         return

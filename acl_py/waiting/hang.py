@@ -1,12 +1,15 @@
-"""Could anything outside still wake the program? If not, a wait with nothing scheduled is a hang, and certain.
+"""Whether something outside the simulation can still wake the program.
 
-Outside is what neither the device nor a task of the program decides: a timer of the loop, a socket, pipe or child
-process, another thread. What was there before the simulation began (the sockets of a notebook's kernel, its daemon
-threads and tasks) wakes nobody of ours; so an `Outside` is made when a simulation begins and compares.
+If nothing can, a wait with nothing scheduled is certainly a hang.
 
-A mistake here costs differently in the two directions. Taking something harmless for the outside delays a report and
-makes it a warning; missing something raises an error in a program that is well. So whatever is not understood counts as
-outside.
+The outside is everything that neither the device nor a task of the program decides: a timer of the loop, a socket, a
+pipe, a child process, another thread. Things from before the simulation (the sockets of a notebook's kernel, its
+daemon threads and tasks) wake no task of the program. An `Outside` is therefore made when a simulation begins, and
+later compares.
+
+Both kinds of mistake have a price, and one is higher. If something harmless counts as outside, the report comes late
+and as a warning only. If something outside is missed, a correct program gets an error. So everything that is not
+understood counts as outside.
 """
 
 import asyncio
@@ -22,12 +25,13 @@ from acl_py.waiting.loops import descriptors, live_timers
 from acl_py.waiting.tasks import Future, Task, waits_inside
 from acl_py.waiting.threads import GRACE_S, Company, is_hopeless
 
-LOOK_S = 1.0  # between looks while only the outside can help; then it is time for a warning, too
-HELD_PATIENCE_S = 10.0  # a hold says that the outside may take its time: no warning so early
+# Real seconds between looks while only the outside can help, and until the warning.
+LOOK_S = 1.0
+HELD_PATIENCE_S = 10.0  # until the warning while a task holds time, because a hold announces a longer wait
 
 
 class Outside:
-    """The world around a loop when the simulation began; it holds the loop and its tasks weakly."""
+    """Everything around a loop when the simulation began. It refers to the loop's tasks weakly."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._descriptors = descriptors(loop)
@@ -37,10 +41,10 @@ class Outside:
     def could_wake(
         self, loop: asyncio.AbstractEventLoop, waits: Container[Future], own_timer: asyncio.TimerHandle | None
     ) -> list[str]:
-        """What could still wake the program, in words; empty if nothing can.
+        """Return, in words, what could still wake the program; an empty list if nothing can.
 
-        *waits* are the futures of those who wait for a device; *own_timer* is the caller's and does not count, nor does
-        the task that asks.
+        *waits* are the futures of tasks that wait for a device. The caller's *own_timer* and the calling task do not
+        count.
         """
         return [
             *live_timers(loop, own_timer),
@@ -65,7 +69,7 @@ class Waiters(Protocol):
 
     @property
     def patience_s(self) -> float:
-        """How many real seconds these waits may last while only the outside can end them."""
+        """The real seconds that these waits may last while only the outside can end them."""
 
     def describe(self) -> str:
         """Say what each waiter waits for."""
@@ -75,7 +79,10 @@ class Waiters(Protocol):
 
 
 class Vigil:
-    """Kept while nothing is scheduled, or time is held: report a hang, or *look_again* a while later."""
+    """The watch over a simulation in which nothing is scheduled or time is held.
+
+    It reports a hang, or calls *look_again* later.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, look_again: Callable[[], None], context: Context) -> None:
         self._look_again = look_again
@@ -86,21 +93,21 @@ class Vigil:
         self.begin(loop)
 
     def begin(self, loop: asyncio.AbstractEventLoop) -> None:
-        """A simulation begins: what is around now is what was there before."""
+        """Start with a new simulation: everything around it now was there before it."""
         self._outside = Outside(loop)
 
     def end(self) -> None:
-        """Somebody called, or time went on."""
+        """Note that a task made a call or that time advanced, so the time of being stuck starts anew."""
         self._since = None
 
     def rest(self) -> None:
-        """Nobody waits any more."""
+        """Cancel the timer, because no task waits any more."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def helpers(self, loop: asyncio.AbstractEventLoop, waits: Container[Future]) -> list[str]:
-        """What outside could still wake the program, in words."""
+        """Return, in words, what outside could still wake the program."""
         return self._outside.could_wake(loop, waits, self._timer)
 
     def keep(
@@ -111,7 +118,10 @@ class Vigil:
         helpers: list[str],
         look_s: float,
     ) -> None:
-        """Nobody went on: tell those who wait if nobody will, else come back in *look_s*; no busy loop meanwhile."""
+        """End the waits that are hopeless or too long; for the others look again in *look_s* seconds at most.
+
+        Called when no task could go on. The timer in between avoids a busy loop.
+        """
         now = time.monotonic()
         if self._since is None:
             self._since, self._warned = now, False

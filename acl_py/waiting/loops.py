@@ -1,4 +1,7 @@
-"""Event loops from inside: their timers, what they listen to, and whether one waits for nothing but other threads."""
+"""Event loops from inside: their timers, the descriptors they listen to, and whether only a thread can wake one.
+
+An idle loop has no timer and listens to one descriptor, the pipe through which other threads wake it.
+"""
 
 import asyncio
 import gc
@@ -11,10 +14,10 @@ _FAR_AWAY_S = 3600.0
 
 
 def holder(loop: asyncio.AbstractEventLoop, attribute: str, handle: asyncio.Handle) -> Collection[Any] | None:
-    """The container in which *loop* keeps *handle*, else None; the handle is cancelled.
+    """Cancel *handle* and return the container in which *loop* kept it; None if there is none.
 
-    asyncio has it as *attribute*, uvloop among what the garbage collector sees of it. An experiment, so that a name
-    which comes to mean something else in a later release is noticed.
+    asyncio keeps handles in its *attribute*; uvloop in a container that only the garbage collector shows. The handle
+    is searched there, so that an attribute whose meaning changes in a later release is noticed.
     """
     candidates = (getattr(loop, attribute, None), *gc.get_referents(loop))
     try:
@@ -27,9 +30,9 @@ def holder(loop: asyncio.AbstractEventLoop, attribute: str, handle: asyncio.Hand
 
 
 def live_timers(loop: asyncio.AbstractEventLoop, own: asyncio.TimerHandle | None) -> Iterator[str]:
-    """The timers of *loop*, in words, if one is alive besides the caller's *own*."""
-    # Looked for each time: asyncio replaces its list now and then. And there is no "before": a timer that was there
-    # when the simulation began may be the `asyncio.timeout` around it.
+    """Say in words that *loop* has a live timer other than the caller's *own*; yield nothing if it has none."""
+    # The container is searched each time, because asyncio replaces its list now and then. Timers from before the
+    # simulation count too: one may be the `asyncio.timeout` around it.
     timers = holder(loop, "_scheduled", loop.call_later(_FAR_AWAY_S, int))
     if timers is None:
         yield "an event loop that does not show its timers"
@@ -38,29 +41,30 @@ def live_timers(loop: asyncio.AbstractEventLoop, own: asyncio.TimerHandle | None
 
 
 def is_idle(names: Mapping[str, Any]) -> bool:
-    """Does an event loop, with these *names* in its step, wait without a limit for another thread to hand it something?
+    """Whether an event loop waits without a limit, and only another thread can wake it.
 
-    That would be in its queue before the loop's own alarm, a pipe, wakes it.
+    *names* are the local variables of the loop's step. A thread puts a callback into the loop's queue before it writes
+    to the pipe that wakes the loop, so an empty queue means that no thread has called yet.
     """
     loop = names["self"]
-    return names.get("timeout", 0) is None and not loop._ready and _listens_to_nobody(loop)
+    return names.get("timeout", 0) is None and not loop._ready and _hears_threads_only(loop)
 
 
-def _listens_to_nobody(loop: asyncio.AbstractEventLoop) -> bool:
-    """Is the *loop*'s own alarm all that it listens to? One that does not show it counts as if it listened to more."""
+def _hears_threads_only(loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether *loop* listens to its own pipe alone. False for a loop that does not show its selector."""
     get_map = getattr(getattr(loop, "_selector", None), "get_map", None)
     return get_map is not None and len(get_map()) <= 1
 
 
 def outside_of(loop: asyncio.AbstractEventLoop) -> Iterator[str]:
-    """What may come into a running *loop*, in words: its timers, and what it listens to besides its own alarm."""
+    """Say in words what can wake a running *loop*: its timers, and descriptors besides its own pipe."""
     yield from live_timers(loop, None)
-    if not _listens_to_nobody(loop):
+    if not _hears_threads_only(loop):
         yield "a socket, pipe or child process"
 
 
 def descriptors(loop: asyncio.AbstractEventLoop) -> dict[int, int]:
-    """How much the loop listens to: a one for each descriptor, or the size of whatever holds some (uvloop, Windows)."""
+    """Return a 1 for each descriptor that the loop listens to; or sizes of its containers (uvloop, Windows)."""
     get_map = getattr(getattr(loop, "_selector", None), "get_map", None)
     if get_map is not None:
         return dict.fromkeys(get_map(), 1)

@@ -1,6 +1,7 @@
-"""What a task waits for: a device, another task of the program, or something that cannot be known.
+"""What a task waits for: a device, another task of the program, or something unknown.
 
-A mistake costs differently in the two directions, as hang.py says: whatever is not understood counts as the outside.
+asyncio does not say what a task waits for, so this module looks at the future that the task awaits and at the code of
+its innermost frame. A wait that is not understood counts as a wait for the outside world; hang.py says why.
 """
 
 import asyncio
@@ -11,12 +12,11 @@ from typing import Any
 
 from acl_py.sites import is_foreign
 
-# Code in which a task waits for another task of the program; in `asyncio.tasks` it depends on what is waited for.
+# Code in which a task waits for another task of the program. In `asyncio.tasks` it depends on the awaited future.
 _MEETING_PLACES = frozenset({"asyncio.locks", "asyncio.queues", "asyncio.taskgroups"})
 _ANYIO = "anyio._backends._asyncio"
-_ANYIO_MEETINGS = frozenset(
-    {"__aexit__", "acquire"}
-)  # a task group's end, a lock, a semaphore; its events are asyncio's
+# The end of a task group, a lock, a semaphore. Events of anyio are asyncio's.
+_ANYIO_MEETINGS = frozenset({"__aexit__", "acquire"})
 _POLLING = ("acl_py.waiting.bridge", "breathe")
 
 Future = asyncio.Future[Any]
@@ -24,7 +24,7 @@ Task = asyncio.Task[Any]
 
 
 def waits_inside(task: asyncio.Task[Any], waits: Container[Future]) -> bool:
-    """Does *task* wait for the device or for another task? False also if it can run, or if nobody knows."""
+    """Whether *task* waits for the device or for another task. False if it can run, or if that is unknown."""
     waiter: Future | None = task._fut_waiter  # type: ignore[attr-defined]
     if waiter is not None and (waiter.done() or _is_inside(waiter, waits)):
         return not waiter.done()
@@ -32,19 +32,19 @@ def waits_inside(task: asyncio.Task[Any], waits: Container[Future]) -> bool:
     if frame is None:
         return False
     module, function = frame.f_globals.get("__name__"), frame.f_code.co_name
-    if waiter is None:  # it can run; in a poll that yields it does no more than look again
+    if waiter is None:  # the task can run; in a poll it only asks again
         return (module, function) == _POLLING
     if module in _MEETING_PLACES or (module == _ANYIO and function in _ANYIO_MEETINGS):
         return True
     if module != "asyncio.tasks":
         return False
-    # asyncio.wait and asyncio.wait_for have a future of their own between us and what they wait for; sleep has neither.
+    # asyncio.wait and wait_for await an inner future and have the real ones in a local variable; sleep has none.
     awaited = frame.f_locals.get("fs") or {frame.f_locals.get("fut")}
     return all(future is not None and _is_inside(future, waits) for future in awaited)
 
 
 def meetings(waits: Container[Future]) -> Iterator[str]:
-    """The tasks of the running loop that wait for one another, with the line where they do."""
+    """Describe the tasks of the running loop that wait for one another, with the line where each waits."""
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:
@@ -54,9 +54,9 @@ def meetings(waits: Container[Future]) -> Iterator[str]:
         if waiter is None or waiter.done() or waiter in waits:
             continue
         frames = list(_frames(task))
-        ours = next((each for each in reversed(frames) if not is_foreign(each.f_code)), None)
-        if ours is not None:
-            where = f"{Path(ours.f_code.co_filename).name}:{ours.f_lineno}"
+        user = next((each for each in reversed(frames) if not is_foreign(each.f_code)), None)
+        if user is not None:
+            where = f"{Path(user.f_code.co_filename).name}:{user.f_lineno}"
             how = frames[-1].f_code.co_qualname
             yield f"task {task.get_name()}: in {how} at {where}, for {_whom(waiter, frames[-1])}"
 
@@ -67,7 +67,7 @@ def _natural(task: Task) -> tuple[int, str]:
 
 
 def _whom(waiter: Future, frame: FrameType) -> str:
-    """Whom a task waits for in *frame*, as far as one can tell: nobody knows who will set an event."""
+    """Name the tasks that a task waits for in *frame*; "another task" where asyncio does not say, as for an Event."""
     group = getattr(frame.f_locals.get("self"), "_tasks", None)
     tasks = group if isinstance(group, set) else getattr(waiter, "_children", [waiter])
     names = sorted(_natural(task) for task in tasks if hasattr(task, "get_name") and not task.done())
@@ -89,7 +89,7 @@ def _innermost_frame(task: asyncio.Task[Any]) -> FrameType | None:
 
 
 def _frames(task: asyncio.Task[Any]) -> Iterator[FrameType]:
-    """From the task's first frame to its innermost."""
+    """Yield the frames of *task*, from the outermost to the innermost."""
     coroutine: object = task.get_coro()
     while isinstance(coroutine, CoroutineType):
         if coroutine.cr_frame is not None:

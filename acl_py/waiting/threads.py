@@ -1,7 +1,8 @@
-"""Which threads could still act, for a thread that waits for something only another thread can bring.
+"""Which threads could still act, when a thread waits for something that only another thread can do.
 
-As in hang.py a mistake costs differently in the two directions: a thread counts as able to act unless it certainly is
-not.
+Every other thread counts as able to act unless it certainly is not: it is an idle worker of a pool, it joins a thread
+that cannot act, or all of them sleep at locks, conditions and idle event loops at the same moment. hang.py says why
+a doubtful thread counts as able.
 """
 
 import asyncio
@@ -22,32 +23,33 @@ from acl_py.waiting.loops import is_idle
 
 Thread = threading.Thread
 
-# Linux: the number of the system call in which a thread waits for a lock, and what its second argument says of it.
+# Linux: the number of the system call in which a thread waits for a lock, and the bits of its second argument.
 _FUTEX = {"x86_64": 202, "aarch64": 98}.get(platform.machine())
 _WAITS, _COMMAND, _PRIVATE = (0, 9), 0x7F, 0x80
 _TASKS = Path("/proc/self/task")
 _ON_SIGINT = getattr(asyncio.Runner, "_on_sigint", None)
 _STEP = getattr(getattr(asyncio.BaseEventLoop, "_run_once", None), "__code__", None)  # of an event loop
 
-GRACE_S = 0.1  # until a thread that looked idle has picked up its job, until a spinner is looked at again
+# Real seconds until an idle pool thread has picked up its job, or until a polling thread is looked at again.
+GRACE_S = 0.1
 
 
 class Company:
-    """The threads of the process, without the daemons that ran when this was made: they wake no thread of ours."""
+    """The threads of the process, without the daemon threads that already ran: those wake no thread of the program."""
 
     def __init__(self) -> None:
         self._daemons = WeakSet(thread for thread in threading.enumerate() if thread.daemon)
 
     def admit(self, thread: Thread) -> None:
-        """*thread* is one of ours, even if it is a daemon that was there before."""
+        """Count *thread* as one of the program, even if it is a daemon thread that ran before."""
         self._daemons.discard(thread)
 
     def could_act(self, blocked: Collection[Thread]) -> list[str]:
-        """The threads that could do something while those in *blocked* cannot, in words."""
+        """Return, in words, the threads that could act while those in *blocked* cannot."""
         able = self._able(blocked)
         alarms = _alarms(able)
-        # They are looked at one after the other. That all sleep at one moment, with nobody else there, is certain only
-        # if all of them sleep at the same alarms when they are looked at again.
+        # The threads are looked at one after the other. All of them sleep at one moment only if a second look finds the
+        # same threads in the same sleeps.
         if None not in alarms and self._able(blocked) == able and _alarms(able) == alarms:
             return []
         return [f"thread {thread.name!r}" for thread in able]
@@ -61,9 +63,9 @@ class Company:
 
 
 def is_hopeless(helpers: list[str], stuck_s: float) -> bool:
-    """Will nothing end a wait that has lasted *stuck_s* real seconds with nothing scheduled?
+    """Whether nothing can end a wait that has lasted *stuck_s* real seconds with nothing scheduled.
 
-    A pool thread that looks idle may be about to pick up a job: time will tell.
+    A pool thread that looks idle may be about to pick up a job, so the answer is no for the first `GRACE_S`.
     """
     if helpers:
         return False
@@ -71,7 +73,7 @@ def is_hopeless(helpers: list[str], stuck_s: float) -> bool:
 
 
 def _is_out(thread: Thread, blocked: Collection[Thread]) -> bool:
-    """Is it an idle worker of a pool, or does it wait, for ever, for the end of one that is out or blocked?"""
+    """Whether *thread* is an idle worker of a pool, or joins, without a limit, a thread that is one or is blocked."""
     chain: list[Thread] = []
     while thread not in blocked and thread not in chain:
         if _is_idle_worker(thread):
@@ -85,15 +87,17 @@ def _is_out(thread: Thread, blocked: Collection[Thread]) -> bool:
 
 
 class _Sleep(NamedTuple):
-    """One time that the system let a thread sleep: where, and how often it has been switched from before."""
+    """One sleep of a thread: the address of its lock, and how often the system had switched away from the thread."""
 
     futex: str
     switches: str
 
 
 def _alarms(threads: Sequence[Thread]) -> list[object]:
-    """What will wake each of *threads*. If one sleeps at a lock, of which nobody knows who has it, those of the threads
-    that Python does not know come behind.
+    """Return what will wake each of *threads*; None for a thread that may be awake.
+
+    The holder of a system lock is unknown. So if a thread sleeps at one, threads that Python does not know are listed
+    too, behind the others.
     """
     alarms = [_alarm(thread) for thread in threads]
     if any(isinstance(alarm, _Sleep) for alarm in alarms):
@@ -103,9 +107,10 @@ def _alarms(threads: Sequence[Thread]) -> list[object]:
 
 
 def _alarm(thread: Thread) -> object:
-    """What will wake it, if it waits without a limit for another thread to do that: at an event, a condition, a queue,
-    a future, a lock or in an event loop; else None. A signal may wake the main thread, too, if the program has a
-    handler for one.
+    """Return what will wake *thread* if it waits without a limit for another thread; otherwise None.
+
+    It may wait at an event, a condition, a queue, a future or a lock, or in an event loop. The main thread counts as
+    awake if the program has a handler for a signal, which may wake it.
     """
     frame = _frame(thread)
     if frame is None or (thread is threading.main_thread() and any(map(_has_handler, signal.valid_signals()))):
@@ -115,17 +120,18 @@ def _alarm(thread: Thread) -> object:
     if frame.f_back is not None and frame.f_back.f_code is _STEP:
         return frame if is_idle(frame.f_back.f_locals) else None
     if frame.f_code.co_filename.startswith(PACKAGE):
-        return None  # it wants to make a call, and waits for the lock that the looker has
+        return None  # it is about to make a call, and waits for the lock that this thread holds
     return _sleep(str(thread.native_id))
 
 
 def _sleep(task: str) -> _Sleep | None:
-    """The sleep of a thread, by its number, at a lock of this process without a limit; None if it may be awake, or the
-    system does not say.
+    """Return the sleep of the thread with this number, at a lock of this process and without a limit.
+
+    None if the thread may be awake, or if the system does not say.
     """
     before = _switches(task)
     try:
-        call = (_TASKS / task / "syscall").read_text().split()  # "running", or a number and what it was called with
+        call = (_TASKS / task / "syscall").read_text().split()  # "running", or a number and its arguments
     except OSError:
         return None
     if before is None or len(call) < 5 or int(call[0]) != _FUTEX or int(call[4], 16) or _switches(task) != before:
@@ -143,35 +149,35 @@ def _switches(task: str) -> str | None:
 
 
 def _bell(frame: FrameType) -> object:
-    """What will wake a thread that is in Condition.wait(), if it has no limit and is not being woken."""
+    """Return the lock that will wake a thread in Condition.wait(); None if it has a limit or is being woken."""
     names = frame.f_locals
     alarm = names.get("waiter")
     try:
-        rings = names.get("timeout") is not None or alarm not in names["self"]._waiters
-    except RuntimeError:  # somebody wakes one of them just now
+        may_wake = names.get("timeout") is not None or alarm not in names["self"]._waiters
+    except RuntimeError:  # another thread changes the waiters at this moment
         return None
-    return None if rings else alarm
+    return None if may_wake else alarm
 
 
 def _has_handler(number: int) -> bool:
     handler = signal.getsignal(number)
     if isinstance(handler, partial) and getattr(handler.func, "__func__", None) is _ON_SIGINT:
-        return False  # asyncio.run's own, for what default_int_handler does
+        return False  # set by asyncio.run to stop the program on Ctrl-C, as Python's own handler does
     return callable(handler) and handler is not signal.default_int_handler
 
 
 def _is_idle_worker(thread: Thread) -> bool:
-    if thread in getattr(thread, "idle_workers", ()):  # anyio's say so themselves
+    if thread in getattr(thread, "idle_workers", ()):  # anyio lists its idle threads
         return True
     jobs = pool._threads_queues.get(thread)
     if jobs is None or not jobs.empty():
         return False
     frame = _frame(thread)
-    return frame is not None and frame.f_code is pool._worker.__code__  # a job would be a frame, or two, above
+    return frame is not None and frame.f_code is pool._worker.__code__  # a job would be frames above it
 
 
 def _joined(thread: Thread) -> Thread | None:
-    """The thread for whose end *thread* waits without a limit, if that is what it does."""
+    """Return the thread that *thread* joins without a limit; None if it joins none."""
     frame = _frame(thread)
     while frame is not None and frame.f_globals.get("__name__") == "threading":
         if frame.f_code is Thread.join.__code__ and frame.f_locals.get("timeout") is None:
