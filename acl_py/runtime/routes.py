@@ -44,8 +44,10 @@ def _fitting() -> Routes:
 
 
 def _corrected() -> Routes:
-    """Return the table of ACL's asynchronous copies. Where no end is pageable, every kind is accepted; where one is, only
-    some kinds are (documented: aclrtMemcpyAsync; and read in CANN's runtime, 1.17).
+    """Return the table of ACL's asynchronous copies.
+
+    Where no end is pageable, every kind is accepted; where one is, only some kinds are (documented:
+    aclrtMemcpyAsync; and read in CANN's runtime, 1.17).
     """
     kinds = MemcpyKind
     device, pinned, pageable = Space.DEVICE, Space.PINNED, Space.PAGEABLE
