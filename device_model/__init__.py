@@ -29,6 +29,13 @@ Words, each with one meaning:
     backlog         the completion of everything queued in a stream so far, which a host waits for
     turn            the completion that an operation given to a stream now waits for: the backlog, and what the
                     default-stream rule adds
+    context         the streams and events that belong together on a device; each host has a current context
+    legacy stream   CUDA's default stream, which waits for the blocking streams of its context, and they for it
+    blocking stream a stream that keeps this order with the legacy stream, unless it was created as non-blocking
+    bound           of a stream: its work waits until a model runs it, and hosts do not wait for it
+    blocker         a completion that an op has to wait for; `Op.blockers` counts those that are not done
+    label           the kind and name of a piece of work in the trace, such as h2d, and its lane
+    lane            the part of the device that takes a kind of work; a stream has a hardware queue for each
     hardware queue  a first-in, first-out queue of an engine, shared by several streams
     place           room for one op in a hardware queue; a free place may be reserved for a host that waits
     head            the first op of a hardware queue; no op passes it

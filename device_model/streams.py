@@ -53,7 +53,9 @@ class Stream:
         self.id = id_
         self.name = name
         self.queues = queues  # one for each Lane
-        self.order = order  # the default-stream rule, None for streams outside it
+        # The default-stream rule. None for non-blocking streams, for all streams of rules without a legacy stream, and
+        # for the legacy stream itself, which has it in LegacyStream.rule.
+        self.order = order
         self.priority = priority  # smaller is more urgent
         self.made = made
         self.destroyed: object = None  # the line that destroyed it

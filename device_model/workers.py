@@ -23,7 +23,7 @@ from device_model.ops import Op
 from device_model.scheduler import Scheduler
 from device_model.work import Extent, Work
 
-INLINE_BYTES = 4 << 20  # smaller bodies are not worth a hand-over (docs/design.md has the measurement)
+INLINE_BYTES = 4 << 20  # smaller bodies are not worth a hand-over (see the head of this file)
 
 
 def default_workers() -> int:
