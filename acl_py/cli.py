@@ -136,12 +136,18 @@ def run_command(
     devices: Annotated[
         int | None, typer.Option(min=1, help="The number of cards; by default that of the profile.")
     ] = None,
-    rules: Annotated[str | None, typer.Option(help="Rules of synchronisation; by default those of the device.")] = None,
+    rules: Annotated[
+        str | None,
+        typer.Option(help="Rules of synchronisation: cuda, cuda_per_thread or acl; by default those of the device."),
+    ] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Threads that run large kernels.")] = None,
     models: Annotated[
         list[Path] | None,
         typer.Option(
-            exists=True, file_okay=False, help="A folder with sidecars of models or kernels; may be repeated."
+            exists=True,
+            file_okay=False,
+            help="A folder with the TOML files (sidecars) that name the Python function of each model or kernel; may "
+            "be repeated.",
         ),
     ] = None,
     register: Annotated[

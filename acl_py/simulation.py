@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from acl_py.faults import Fault, Guard
 from acl_py.runtime.findings import Mistake, Speaker
 from acl_py.runtime.runtime import MeasuredRuntime, Runtime
-from acl_py.runtime.scopes import SUCCESS, Scope, found, last_error, opened, scope_var
+from acl_py.runtime.scopes import SUCCESS, Scope, current_scope, last_error, opened, scope_var
 from acl_py.sites import forget_tasks, note_tasks
 from acl_py.trace import Trace
 from acl_py.trace.summary import summarize
@@ -135,7 +135,7 @@ def current_simulation() -> Simulation:
     Raises:
         AclError: no simulation is running, or it has ended.
     """
-    simulation = simulation_of(found().runtime)
+    simulation = simulation_of(current_scope().runtime)
     assert simulation is not None, "a runtime of a blocking face has no simulation object"
     return simulation
 
@@ -227,7 +227,7 @@ async def simulate(
         print(sim.report())
 
     Args:
-        device: The name of a profile, the path of one (JSON), or a DeviceProfile.
+        device: The name of a profile, the path of a `.toml` file, or a DeviceProfile.
         rules: Which call waits for what: "cuda", "cuda_per_thread", "acl", or a SyncRules. By default the profile's.
         workers: How many threads run the functions of large kernels. By default one for each
             processor that the process may use. The result does not depend on it.
@@ -296,8 +296,21 @@ def run(
 
         print(acl_py.run(main, 4096, device="h200"))
 
-    The event loop is a new one, with *uvloop* one of uvloop, which must be installed. The other options, and what they
-    raise, are those of `simulate`.
+    The event loop is a new one. The options, and the errors for their values, are those of `simulate`, which explains
+    them in full.
+
+    Args:
+        main: The coroutine function.
+        args: Its arguments.
+        device: The name of a profile, the path of a `.toml` file, or a DeviceProfile.
+        rules: Which call waits for what: "cuda", "cuda_per_thread", "acl", or a SyncRules. By default the profile's.
+        workers: How many threads run the functions of large kernels.
+        uvloop: Whether the event loop is one of uvloop, which must be installed.
+        host_time: "modelled": a call costs what the profile says. "measured": real time between calls counts, too.
+        trace: Whether to record every operation and call.
+        instructions: How many instructions of each launch of a core kernel the trace keeps.
+        seed: Where the random numbers begin.
+        hang_after: Real seconds after which a wait that only the outside could end is a deadlock. None: never.
 
     Raises:
         RuntimeError: An event loop runs already in this thread, or uvloop is not installed.

@@ -30,7 +30,7 @@ EXPECTED = """
 
 
 def test_every_verb_is_there_and_no_other():
-    assert sorted(VERBS) == sorted(EXPECTED)
+    assert sorted(VERBS) == sorted(EXPECTED), "a new verb? Add it to EXPECTED in tests/test_public_api.py"
 
 
 @pytest.mark.parametrize("name", VERBS)

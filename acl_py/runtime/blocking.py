@@ -106,7 +106,7 @@ class BlockingBridge:
     async def wait(self, completion: Completion, waiting: Waiting) -> None:
         """Run the device until *completion* is done; wait for other threads once nothing is scheduled.
 
-        Raises what `Runtime.deadlock` makes if nobody can ever complete it.
+        Raises what `Runtime.deadlock` makes if nothing can ever complete it.
         """
         if self._holders and threading.current_thread() in self._holders:
             raise RuntimeError(
@@ -201,7 +201,7 @@ class BlockingBridge:
             waiter.error = runtime.error(Kind.FINALIZED, runtime.closed, "end the threads before their runtime ends")
             return
         if runtime.limits and not self._holders:
-            return  # somebody's time will be over
+            return  # a time limit of some thread will end its wait
         helpers = self._helpers()
         stuck_s = time.monotonic() - max(waiter.since, self._called_s)
         if self._company is None or is_hopeless(helpers, stuck_s) or stuck_s >= self._patience_s:

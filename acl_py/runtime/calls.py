@@ -14,7 +14,7 @@ have the lines of `begin` written out.
 from sys import _getframe
 from typing import TYPE_CHECKING, TypeAlias
 
-from acl_py.runtime.scopes import Scope, found, scope_var
+from acl_py.runtime.scopes import Scope, current_scope, scope_var
 from acl_py.sites import Site, site_of
 from device_model.completions import Nanoseconds
 
@@ -35,8 +35,9 @@ def begin(name: str | None = None, needs_context: bool = True) -> Call:
     Raises:
         AclError: As every verb does; see acl_py.verbs.
     """
-    # The contexts of a runtime that has ended are lost, so only a verb that needs none has to ask for that in found().
-    scope = (scope_var.get() if needs_context else None) or found()
+    # The contexts of a runtime that has ended are lost, so only a verb that needs none has to ask for that
+    # in current_scope().
+    scope = (scope_var.get() if needs_context else None) or current_scope()
     runtime = scope.runtime
     if scope.context.alert:
         runtime.check_call(scope.context, name or _getframe(1).f_code.co_name, needs_context=needs_context)

@@ -74,7 +74,7 @@ last_error: ContextVar[Code] = ContextVar("acl_pylast_error", default=SUCCESS)
 opened: list[Scope] = []  # made by open(), for tasks that inherited no scope; the last one counts
 
 
-def found() -> Scope:
+def current_scope() -> Scope:
     """Return the scope of the calling task; AclError if no simulation runs here or its runtime has ended."""
     scope = scope_var.get()
     if scope is None:
@@ -104,7 +104,7 @@ def change(scope: Scope, context: Context) -> None:
 
 
 async def _wait_for(completion: Completion) -> Completion:
-    scope = found()
+    scope = current_scope()
     runtime, stream = scope.runtime, completion.stream
     if scope.context.alert:
         runtime.refuse_nested(scope.context, "await")

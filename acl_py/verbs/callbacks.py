@@ -261,7 +261,7 @@ async def LaunchCallback(
     subscriber = subscribers_of(runtime).get(stream)
     if subscriber is None:
         raise runtime.error(
-            Kind.NO_SUBSCRIBER, f"{stream!r} has nobody to run its callbacks", "SubscribeReport() for it first"
+            Kind.NO_SUBSCRIBER, f"{stream!r} has no thread to run its callbacks", "call SubscribeReport() for it first"
         )
     runtime.pay(runtime.costs.host_function)
     callback = Callback(runtime, function, user_data)

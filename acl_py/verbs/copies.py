@@ -11,7 +11,7 @@ from acl_py.runtime.calls import begin
 from acl_py.runtime.routes import KINDS, direction
 from acl_py.runtime.routes import MemcpyKind as MemcpyKind
 from acl_py.runtime.runtime import Runtime
-from acl_py.runtime.scopes import Scope, found, scope_var
+from acl_py.runtime.scopes import Scope, current_scope, scope_var
 from acl_py.sites import Site, site_of
 from acl_py.verbs import transfers
 from acl_py.verbs.arrays import Array
@@ -36,8 +36,8 @@ async def MemcpyAsync(
 ) -> Completion:
     """Queue a copy of *count* bytes from *src* to *dst* in *stream*.
 
-    Stands for aclrtMemcpyAsync and cudaMemcpyAsync. Where both ends are decides what the copy does. The source must not
-    change before the copy is done. A copy of no bytes is checked, but is no work.
+    Stands for aclrtMemcpyAsync and cudaMemcpyAsync. The kinds of memory at both ends decide what the copy does. The
+    source must not change before the copy is done. A copy of no bytes is checked, but is no work.
 
     Args:
         dst: The destination: a buffer, an Array, a part of one, an address, or for pageable memory a NumPy array or
@@ -51,11 +51,12 @@ async def MemcpyAsync(
 
     Waits:
         all rules: Pinned memory, and inside the device: for nothing (measured: h2d-p-*, d2h-p-*, d2d-async-busy),
-            except for room if the hardware queue is full.
-        cuda, cuda_per_thread: From pageable memory: the host pays the staging, and waits for the stream when there is
-            no room to stage: a ring of 4 MB for copies up to 64 KB, two chunks of 1 MB for larger ones on the measured
-            card (h2d-g-*). To pageable memory: until the copy is done (d2h-g-*). From host to host: for the stream, and
-            then the host copies itself (h2h-*).
+            except for room if the hardware queue is full. (Names such as h2d-p-* are programs in docs/semantics.md.)
+        cuda, cuda_per_thread: From pageable memory: until the bytes are staged, which means that the host has copied
+            them to pinned buffers of the driver. The host waits for the stream while these buffers are full. On the
+            measured card they are a ring of 4 MB for copies up to 64 KB, and two chunks of 1 MB for larger copies
+            (h2d-g-*). To pageable memory: until the copy is done (d2h-g-*). From host to host: for the stream, and then
+            the host copies itself (h2h-*).
         acl: From or to pageable memory: until the stream has done all earlier work, and the copy. From host to host:
             the copy is refused, unless *kind* names a device and one end is pageable.
 
@@ -64,19 +65,19 @@ async def MemcpyAsync(
 
     Raises:
         AclError: INVALID_VALUE if *count* is negative or larger than *dest_max*, or an end has less; INVALID_ADDRESS or
-            NULL_POINTER if *dst* or *src* is no living memory; INVALID_COPY_DIRECTION if *kind* does not fit;
+            NULL_POINTER if *dst* or *src* is not memory, or was freed; INVALID_COPY_DIRECTION if *kind* does not fit;
             NOT_SUPPORTED for a copy from host to host under ACL's rules; INVALID_HANDLE, FOREIGN_STREAM or
             NOT_SUPPORTED if *stream* cannot be used here.
         DeadlockError: The stream can never come to the copy that the host waits for.
         TypeError: *count* or *dest_max* is not an int, or *stream* is not a stream.
 
     Example:
-        await MemcpyAsync(buffer, buffer.nbytes, pinned, 4096, MemcpyKind.HOST_TO_DEVICE, stream)  # goes on at once
+        await MemcpyAsync(buffer, buffer.nbytes, pinned, 4096, MemcpyKind.HOST_TO_DEVICE, stream)  # returns at once
         await LaunchKernel(double, 8, (buffer,), stream)
         await MemcpyAsync(pinned, pinned.nbytes, buffer, 4096, MemcpyKind.DEVICE_TO_HOST, stream)
         await SynchronizeStream(stream)  # now pinned.numpy() has the result
     """
-    scope = scope_var.get() or found()  # begin(), written out: this is the hot path
+    scope = scope_var.get() or current_scope()  # begin(), written out: this is the hot path
     runtime = scope.runtime
     if scope.context.alert:
         runtime.check_call(scope.context, "MemcpyAsync")
@@ -179,8 +180,8 @@ async def Memcpy(dst: Memory, dest_max: int, src: Memory, count: int, kind: int)
 
     Raises:
         AclError: INVALID_VALUE if *count* is negative or larger than *dest_max*, or an end has less; INVALID_ADDRESS or
-            NULL_POINTER if *dst* or *src* is no living memory; INVALID_COPY_DIRECTION if *kind* does not fit, under
-            CUDA's rules; the kind of the failure if the context has failed.
+            NULL_POINTER if *dst* or *src* is not memory, or was freed; INVALID_COPY_DIRECTION if *kind* does not fit,
+            under CUDA's rules; the kind of the failure if the context has failed.
         DeadlockError: The copy can never be made.
         TypeError: *count* or *dest_max* is not an int.
 
@@ -235,7 +236,7 @@ async def Memcpy2dAsync(
 
     Raises:
         AclError: INVALID_VALUE for rows that do not fit their pitches, or an end that has less; INVALID_ADDRESS or
-            NULL_POINTER if *dst* or *src* is no living memory; INVALID_COPY_DIRECTION if *kind* does not fit;
+            NULL_POINTER if *dst* or *src* is not memory, or was freed; INVALID_COPY_DIRECTION if *kind* does not fit;
             NOT_SUPPORTED for a copy from host to host under ACL's rules; INVALID_HANDLE, FOREIGN_STREAM or
             NOT_SUPPORTED if *stream* cannot be used here.
         DeadlockError: The stream can never come to the copy that the host waits for.
@@ -277,8 +278,8 @@ async def Memcpy2d(
 
     Raises:
         AclError: INVALID_VALUE for rows that do not fit their pitches, or an end that has less; INVALID_ADDRESS or
-            NULL_POINTER if *dst* or *src* is no living memory; INVALID_COPY_DIRECTION if *kind* does not fit, under
-            CUDA's rules; the kind of the failure if the context has failed.
+            NULL_POINTER if *dst* or *src* is not memory, or was freed; INVALID_COPY_DIRECTION if *kind* does not fit,
+            under CUDA's rules; the kind of the failure if the context has failed.
         DeadlockError: The copy can never be made.
         TypeError: A pitch, *width* or *height* is not an int.
     """
@@ -355,8 +356,8 @@ def check_count(runtime: Runtime, count: object, dest_max: object) -> None:
     if not 0 <= count <= dest_max:
         raise runtime.error(
             Kind.INVALID_VALUE,
-            f"{count} bytes for a destination of {dest_max}",
-            "count must lie between 0 and dest_max",
+            f"count is {count}, but dest_max is {dest_max}",
+            "give a count of 0 to dest_max bytes",
         )
 
 

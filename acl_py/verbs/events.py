@@ -6,7 +6,7 @@ from sys import _getframe
 from acl_py.errors import Kind
 from acl_py.runtime.calls import Call, begin
 from acl_py.runtime.runtime import Limit
-from acl_py.runtime.scopes import Scope, found, scope_var
+from acl_py.runtime.scopes import Scope, current_scope, scope_var
 from acl_py.sites import Site, site_of
 from acl_py.verbs.streams import Status, StreamLike, answered, check_bound, check_event, limit_of, resolve
 from acl_py.waiting.deadlocks import Waiting
@@ -209,7 +209,7 @@ async def RecordEvent(event: Event, stream: StreamLike = None) -> Completion:
         await SynchronizeEvent(end)
         print(await EventElapsedTime(start, end), "ms")
     """
-    scope = scope_var.get() or found()  # begin(), written out: this is the hot path
+    scope = scope_var.get() or current_scope()  # begin(), written out: this is the hot path
     runtime = scope.runtime
     if scope.context.alert:
         runtime.check_call(scope.context, "RecordEvent")

@@ -40,7 +40,7 @@ async def MemsetAsync(dst: Memory, dest_max: int, value: int, count: int, stream
 
     Raises:
         AclError: INVALID_VALUE if *count* is negative or larger than *dest_max*, if *dst* has less, or is pageable
-            under CUDA's rules; INVALID_ADDRESS or NULL_POINTER if it is no living memory; INVALID_HANDLE,
+            under CUDA's rules; INVALID_ADDRESS or NULL_POINTER if it is not memory, or was freed; INVALID_HANDLE,
             FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used here.
         DeadlockError: The stream can never make room.
         TypeError: *count*, *dest_max* or *value* is not an int, or *stream* is not a stream.
@@ -69,8 +69,8 @@ async def Memset(dst: Memory, dest_max: int, value: int, count: int) -> None:
 
     Raises:
         AclError: INVALID_VALUE if *count* is negative or larger than *dest_max*, if *dst* has less, or is pageable
-            under CUDA's rules; INVALID_ADDRESS or NULL_POINTER if it is no living memory; the kind of the failure if
-            the context has failed.
+            under CUDA's rules; INVALID_ADDRESS or NULL_POINTER if it is not memory, or was freed; the kind of the
+            failure if the context has failed.
         DeadlockError: The fill can never be made.
         TypeError: *count*, *dest_max* or *value* is not an int.
     """

@@ -26,7 +26,7 @@ import numpy as np
 
 from acl_py.errors import Kind
 from acl_py.runtime.runtime import Runtime
-from acl_py.runtime.scopes import Barred, Scope, found, scope_var
+from acl_py.runtime.scopes import Barred, Scope, current_scope, scope_var
 from acl_py.sites import site_of
 from acl_py.verbs.arrays import Access as Access
 from acl_py.verbs.arrays import Array as Array
@@ -380,7 +380,7 @@ async def LaunchKernel(
 
     Raises:
         AclError: INVALID_LAUNCH for a wrong number of blocks; INVALID_ADDRESS, NULL_POINTER or INVALID_VALUE for an
-            argument that is no living memory of the device; INVALID_HANDLE if *stream* is of another device;
+            argument that is not memory of the device, or was freed; INVALID_HANDLE if *stream* is of another device;
             NOT_SUPPORTED for a core kernel on a device without AI cores; INVALID_HANDLE, FOREIGN_STREAM or
             NOT_SUPPORTED if *stream* cannot be used here.
         DeadlockError: The stream can never make room.
@@ -392,7 +392,7 @@ async def LaunchKernel(
         await LaunchKernel(double, 8, (buffer,), stream)
         await double[8, stream](buffer)  # the same, shorter
     """
-    scope = scope_var.get() or found()  # begin(), written out: this is the hot path
+    scope = scope_var.get() or current_scope()  # begin(), written out: this is the hot path
     runtime = scope.runtime
     if scope.context.alert:
         runtime.check_call(scope.context, "LaunchKernel")

@@ -64,9 +64,9 @@ async def Malloc(nbytes: int, policy: int = 0) -> Buffer:  # noqa: ARG001 - aclr
 async def Free(buffer: Memory) -> None:
     """Free memory of Malloc() or MallocAsync(); None is accepted, and nothing is freed.
 
-    Stands for aclrtFree and cudaFree. Memory of MallocAsync() goes back to its pool, and the pool gives the device what
-    it does not keep; all work that uses it must be over (measured: free-of-async). A Free that is cancelled while it
-    waits frees all the same, once the device is idle.
+    Stands for aclrtFree and cudaFree. Memory of MallocAsync() goes back to its pool. The pool may keep it, or give
+    it back to the device. No queued work may still use this memory (measured: free-of-async). A Free that is cancelled
+    while it waits frees all the same, once the device is idle.
 
     Args:
         buffer: The buffer, or its address.

@@ -6,7 +6,7 @@ from sys import _getframe
 from acl_py.errors import DeviceError, Kind
 from acl_py.runtime.calls import Call, begin
 from acl_py.runtime.runtime import Limit, Runtime
-from acl_py.runtime.scopes import Scope, found, scope_var
+from acl_py.runtime.scopes import Scope, current_scope, scope_var
 from acl_py.sites import Site, site_of
 from acl_py.waiting.deadlocks import Poll, Waiting
 from device_model.completions import NOTHING, Completion, Nanoseconds
@@ -386,7 +386,7 @@ def limit_of(runtime: Runtime, timeout: int, kind: Kind) -> Limit | None:
         raise TypeError(f"timeout must be a whole number of milliseconds, not {timeout!r}")
     if timeout == 0 or timeout < -1:
         raise runtime.error(
-            Kind.INVALID_VALUE, f"a time-out of {timeout} ms", "use -1 to wait for ever, or more than 0"
+            Kind.INVALID_VALUE, f"a time-out of {timeout} ms", "use -1 for no limit, or a number above 0"
         )
     return None if timeout == -1 else Limit(runtime.limit_ns("timeout", timeout, 10**6), kind)
 
@@ -471,7 +471,7 @@ async def StreamWaitEvent(stream: StreamLike, event: Event) -> None:
         await StreamWaitEvent(other, event)
         await LaunchKernel(work, 8, (), other)  # begins when the first has ended
     """
-    scope = scope_var.get() or found()  # begin(), written out: this is the hot path
+    scope = scope_var.get() or current_scope()  # begin(), written out: this is the hot path
     runtime = scope.runtime
     if scope.context.alert:
         runtime.check_call(scope.context, "StreamWaitEvent")

@@ -43,7 +43,7 @@ from device_model.scheduler import Scheduler
 BUDGET = 50_000  # instants in one go; then the loop turns, so that a long jump does not block it
 EMPTY_LOOKS = 2
 EMPTY_LOOKS_BLIND = 10  # where the loop does not show its queue and the tasks are scanned instead
-SPIN_TURNS = 10_000  # turns without a call while somebody can run: `while not flag: await sleep(0)`
+SPIN_TURNS = 10_000  # turns without a call while a task can run: `while not flag: await sleep(0)`
 POLL_LIMIT = 10_000  # fruitless queries in a row on a device that has nothing to do
 TRIP_S = 0.010  # the longest time without a trip through the loop
 

@@ -166,7 +166,8 @@ class Directory:
         allocation, offset = self._named(thing, verb, kind)
         buffer = whole(allocation)
         if allocation.freed is not None:
-            raise self.fail(kind, f"{verb} of {buffer!r}, which has ended already", f"call {verb}() once")
+            ended = "unregistered" if allocation.origin is Origin.REGISTERED else "freed"
+            raise self.fail(kind, f"{verb} of {buffer!r}, which was {ended} already", f"call {verb}() once")
         if allocation.origin not in origins:
             raise self.fail(kind, f"{verb} cannot end {buffer!r}", f"end it with {allocation.origin.ender}()")
         if offset:

@@ -320,9 +320,9 @@ async def test_counts_are_held_against_the_room_and_both_ends(verb):
     x, host = await acl.Malloc(64), await acl.MallocHost(32)
     made = x.allocation.made, host.allocation.made
     for dst, dest_max, src, count, *parts in (
-        (x, 16, host, 17, "17 bytes for a destination of 16", "between 0 and dest_max"),
-        (x, 16, host, -1, "-1 bytes for a destination of 16"),
-        (x, -1, host, 0, "0 bytes for a destination of -1"),
+        (x, 16, host, 17, "count is 17, but dest_max is 16", "count of 0 to dest_max bytes"),
+        (x, 16, host, -1, "count is -1, but dest_max is 16"),
+        (x, -1, host, 0, "count is 0, but dest_max is -1"),
         (x, 1 << 70, host, 1 << 70, "dst is", made[0], "which has 64 bytes"),
         (x, 64, host, 33, "src is", made[1], "which has 32 bytes, not 33"),
         (x + 60, 64, host, 5, "dst is", made[0], "at 60 of", "which has 4 bytes, not 5"),
@@ -374,11 +374,11 @@ async def test_fills_refuse_what_cannot_be_filled():
     for verb in (acl.Memset, acl.MemsetAsync):
         with refused(acl.Kind.INVALID_VALUE, "a fill of pageable host memory", "NumPy's fill"):
             await verb(array, 64, 0, 64)
-        with refused(acl.Kind.INVALID_VALUE, "65 bytes for a destination of 64"):
+        with refused(acl.Kind.INVALID_VALUE, "count is 65, but dest_max is 64"):
             await verb(x, 64, 0, 65)
         with refused(acl.Kind.INVALID_VALUE, x.allocation.made, "which has 64 bytes, not 65"):
             await verb(x, 65, 0, 65)
-        with refused(acl.Kind.INVALID_VALUE, "-1 bytes"):
+        with refused(acl.Kind.INVALID_VALUE, "count is -1"):
             await verb(x, 64, 0, -1)
         for value in ("0", None, 1.0):
             with misused(TypeError, "the value of a fill must be an int"):

@@ -71,7 +71,7 @@ def test_only_the_last_handles_are_remembered(acl):
 def test_messages_name_the_functions_of_the_module(acl):
     stream, _ = acl.rt.create_stream()
     assert acl.rt.launch_callback(print, None, 0, stream) == 107015
-    assert told(acl, 107015).endswith("has nobody to run its callbacks; acl.rt.subscribe_report() for it first")
+    assert told(acl, 107015).endswith("has no thread to run its callbacks; call acl.rt.subscribe_report() for it first")
     context, _ = acl.rt.create_context(0)
     assert acl.rt.synchronize_stream(stream) == 107003
     assert told(acl, 107003).endswith("acl.rt.set_context() to its context first")
@@ -80,10 +80,11 @@ def test_messages_name_the_functions_of_the_module(acl):
 
 def test_every_verb_that_has_a_function_is_named_by_it():
     verbs = {name for name in dir(acl_py) if iscoroutinefunction(getattr(acl_py, name))}
-    assert {verb for verb in verbs if reword(f"{verb}()") == f"{verb}()"} == {
+    unnamed = {verb for verb in verbs if reword(f"{verb}()") == f"{verb}()"}
+    assert unnamed == {
         "EventQuery", "EventRecord", "EventSynchronize", "FreeAsync", "FreeHostWithDevSync", "FreeWithDevSync",
         "HostThread", "HostWork", "LaunchHostFunc", "MallocAsync", "SetMemPoolThreshold", "Sleep", "StreamGetPriority",
-    }  # fmt: skip
+    }, "a new verb without a function of acl? Add it to this set in tests/compat/test_handles.py"  # fmt: skip
     assert reword("Cost(us=1) of <Event 1>; call SetDevice()") == "Cost(us=1) of <Event 1>; call acl.rt.set_device()"
 
 

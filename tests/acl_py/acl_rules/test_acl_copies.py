@@ -89,7 +89,7 @@ async def test_equal_addresses_succeed_and_nothing_moves():
 async def test_more_than_the_destination_holds_is_refused():
     src, dst = await place("pinned"), await place("device")
     for verb in (acl.Memcpy, acl.MemcpyAsync):
-        with refused(acl.Kind.INVALID_VALUE, "256 bytes for a destination of 255") as caught:
+        with refused(acl.Kind.INVALID_VALUE, "count is 256, but dest_max is 255") as caught:
             await verb(dst, N - 1, src, N, H2D)
         assert caught.value.code == 107000
 

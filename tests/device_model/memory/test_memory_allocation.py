@@ -171,7 +171,7 @@ def test_double_free(memory, thing):
         memory.free(address, "app.py:21")
     assert caught.value.kind is Kind.INVALID_ADDRESS
     assert str(caught.value) == (
-        "Free of <Buffer device 4.0 KiB allocation 1 made at app.py:12, freed at app.py:20>, which has ended already; "
+        "Free of <Buffer device 4.0 KiB allocation 1 made at app.py:12, freed at app.py:20>, which was freed already; "
         "call Free() once"
     )
     assert memory.free_bytes(0) == 200 * GIB

@@ -8,7 +8,7 @@ from acl_py.compat.acl.face.session import Session
 from acl_py.compat.acl.standins.computations import reachable
 from acl_py.compat.acl.standins.models import Gear, Model
 from acl_py.errors import AclError, Kind
-from acl_py.runtime.scopes import Scope, found
+from acl_py.runtime.scopes import Scope, current_scope
 from acl_py.sites import Site, site_of
 from device_model.contexts import Context
 from device_model.memory import Buffer
@@ -53,7 +53,7 @@ def no_model(here: Session, handle: int) -> int:
 
 def scope_here() -> Scope:
     """Return the scope of the calling thread; raise the error of its context if that has failed."""
-    scope = found()
+    scope = current_scope()
     if scope.context.error is not None:
         raise scope.runtime.lost(scope.context)
     return scope

@@ -145,7 +145,7 @@ def _opened(kind: str, data: bytes) -> Iterator[Any]:
         warnings.simplefilter("ignore")
         try:
             file = plugin(BytesIO(data))
-        except Exception as error:  # any: it parses what somebody else wrote
+        except Exception as error:  # any: the parser is a plug-in's
             raise NotThisFileError(f"{len(data)} bytes that are no {kind} file", f"pass a whole {kind} file") from error
         with file:
             yield file

@@ -24,7 +24,7 @@ _CACHE_OPERATIONS = range(6, 10)  # prefetch, write back, invalidate, flush
 
 
 def _ends(here: Session, dst: int, most: int, src: int, count: int) -> tuple[Any, Any]:
-    """What a copy of *count* bytes names; nobody looks at the addresses if that is 0."""
+    """What a copy of *count* bytes names; the addresses are not looked at if that is 0."""
     if not count:
         return dst, src
     if not dst or not src:

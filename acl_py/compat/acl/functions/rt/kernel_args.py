@@ -242,7 +242,8 @@ def launch_kernel_with_config(
 def _placed(runtime: Runtime, args: KernelArgs, used: bytes) -> tuple[bytes, Mapping[int, Buffer]]:
     """The arguments, and the buffers of placeholders by the place of their pointer."""
     view = memoryview(bytearray(used))
-    copied = Allocation(0, len(used), Space.PAGEABLE, Origin.PAGEABLE, view, runtime.memory.fail)  # nobody names it
+    # A copy that the user has no name for.
+    copied = Allocation(0, len(used), Space.PAGEABLE, Origin.PAGEABLE, view, runtime.memory.fail)
     held: dict[int, Buffer] = {}
     end = len(used)
     for argument in args.arguments:
