@@ -123,6 +123,14 @@ async def test_of_two_tasks_that_free_one_buffer_the_second_is_told():
     assert "was freed already; call Free() once" in str(results[1])
 
 
+@tiny
+async def test_memory_is_unregistered_once():
+    registered = await acl.HostRegister(np.zeros(4096, np.uint8))
+    await acl.HostUnregister(registered)
+    with refused(acl.Kind.NOT_REGISTERED, "which was unregistered already; call HostUnregister() once"):
+        await acl.HostUnregister(registered)
+
+
 @pytest.mark.parametrize("verb", [acl.Malloc, acl.MallocHost, acl.MallocAsync])
 @tiny
 async def test_sizes_that_no_memory_can_have(verb):
