@@ -18,4 +18,4 @@ def test_the_models_of_the_ring_do_the_same_in_the_same_simulated_time():
     assert ours.ops == traced.ops == asyncio.ops == simpy.ops == 120
     assert ours.simulated_ns == traced.simulated_ns
     assert asyncio.simulated_ns == simpy.simulated_ns
-    assert abs(ours.simulated_ns / simpy.simulated_ns - 1) < 0.005  # the peers leave out the cost of the last wake-up
+    assert abs(ours.simulated_ns / simpy.simulated_ns - 1) < 0.005
