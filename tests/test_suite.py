@@ -1,5 +1,6 @@
 """The suite itself: how long a test may take, and on which Pythons and versions of libraries it runs."""
 
+import os
 import subprocess
 import sys
 import tomllib
@@ -85,7 +86,8 @@ def test_test_all_tests_every_python_and_says_which_failed(tmp_path):
     new, old = script(tmp_path / "new", "echo 3.98"), script(tmp_path / "old", "echo 3.97")
     make = script(tmp_path / "make", f'echo "$@" >> {tmp_path}/made; case "$*" in *3.98*) exit 1; esac')
     command = ["make", "test-all", f"PYTHONS={new} {old}", f"MAKE={make}"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    outside = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
+    done = subprocess.run(command, cwd=ROOT, env=outside, capture_output=True, text=True, check=False)
     made = [f"test PYTHON={new} VENV=.venv-3.98", f"test PYTHON={old} VENV=.venv-3.97"]
     assert (tmp_path / "made").read_text().splitlines() == made
     assert done.returncode == 2
