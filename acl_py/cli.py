@@ -22,7 +22,7 @@ from acl_py.tools.programs import Program, ProgramError, load
 from acl_py.tools.replay import Replay, replay
 from acl_py.trace import chart, chrome
 from device_model import profile as profiles
-from device_model.printable import printable
+from device_model.errors import printable
 from device_model.profile import Curve, DeviceProfile, ProfileError
 from device_model.rules import RULES, SyncRules
 

@@ -13,10 +13,9 @@ From the top down; each line imports only from those below it:
     aicore/                         kernels in the manner of Ascend C, run and timed
     work                            what can be asked of a device: copies, fills, kernels, host functions
     memory/                         device memory, host memory, allocations and pools
-    rules observe ids amounts       which call waits for what; observers; what a device has a limited number of; the
-                                    range of numbers in a profile
+    rules observe ids               which call waits for what; observers; what a device has a limited number of
     scheduler                       the clock, and the heap of what will happen
-    completions errors printable    what can be waited for; errors; text from outside, escaped
+    completions errors              what can be waited for; errors, and text from outside made safe to print
 
 Words, each with one meaning:
 

@@ -2,10 +2,15 @@
 
 The device model knows the kind of a failure only. The rules in force give it a number and a name
 (`SyncRules.codes`), because both differ between vendors: INVALID_VALUE is 1 under CUDA's rules and 107000 under ACL's.
+
+Text from files and arguments is made safe to print here (`printable`, `listed`): a terminal would obey some characters,
+and cannot write others.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum
+
+_MOST_NAMES = 10  # names shown in a list
 
 
 class Kind(Enum):
@@ -104,3 +109,21 @@ def code_of(error: DeviceError) -> int | None:
 # A function that makes an exception from the kind of a failure, what was wrong, and the remedy. The host layer passes
 # one that adds the vendor's code and stores it as the task's last error.
 Fail = Callable[[Kind, str, str], DeviceError]
+
+
+def printable(text: str) -> str:
+    """Return *text* with each character that is not printable as its escape sequence.
+
+    These are control characters, which begin the commands of a terminal; marks that turn the direction of writing; and
+    halves of surrogate pairs.
+    """
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return the first of *names*, separated by commas, and how many more there are."""
+    shown = [printable(name) for name in names]
+    more = len(shown) - _MOST_NAMES
+    return ", ".join(shown) if more <= 0 else f"{', '.join(shown[:_MOST_NAMES])} and {more:,} more"

@@ -25,10 +25,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, get_args, get_type_hints
 
-from device_model.aicore.core.spec import CoreSpec
-from device_model.amounts import MOST, Count, Few
+from device_model.aicore.core.spec import MOST, CoreSpec, Count, Few
 from device_model.completions import Nanoseconds
-from device_model.printable import printable
+from device_model.errors import printable
 from device_model.rules import RULES
 
 _SOURCES = ("measured", "documented", "assumed")

@@ -27,9 +27,9 @@ from acl_py.verbs import copies, devices, events, fills, host, streams
 from acl_py.verbs.callbacks import LaunchHostFunc
 from acl_py.verbs.kernels import Array, Cost, InOut, KernelFunction, LaunchKernel, kernel
 from device_model.completions import Completion
+from device_model.errors import printable
 from device_model.memory import Space
 from device_model.memory.backing import ROOM
-from device_model.printable import printable
 from device_model.rules import KernelFailure
 
 GAP_NS = 380  # between two calls (measured: timelines, medians of 0.32 to 0.42 us for every pair of calls)

@@ -21,8 +21,8 @@ from acl_py.simulation import Options, build
 from acl_py.tools.player import Played, Player
 from acl_py.tools.programs import Program, Step
 from device_model import memory as model
+from device_model.errors import printable
 from device_model.memory import Space
-from device_model.printable import printable
 from device_model.profile import DeviceProfile
 from device_model.rules import SyncRules
 from device_model.workers import Workers

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from acl_py.tools.documents import DocumentError, Odd, read, short
-from device_model.printable import listed, printable
+from device_model.errors import listed, printable
 from device_model.scheduler import END_NS
 
 _REQUIRED = object()
