@@ -30,7 +30,7 @@ def names_of(package):
     }
 
 
-def told(thing):
+def text_of(thing):
     """*thing* as text: the signature of a verb or of a constructor, the members of an enumeration, else its type.
 
     Numbers of members are the vendor's and stay. Other values are texts for users, which may be mended.
@@ -85,7 +85,7 @@ def plain(text):
 
 def written():
     """All of them, as they are now."""
-    return {package: {name: told(thing) for name, thing in names_of(package).items()} for package in PACKAGES}
+    return {package: {name: text_of(thing) for name, thing in names_of(package).items()} for package in PACKAGES}
 
 
 @pytest.mark.parametrize("package", PACKAGES)

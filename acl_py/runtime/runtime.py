@@ -223,7 +223,7 @@ class Runtime:
         finally:
             self.called(name, enter, site)
         if context.error is not None:
-            raise self.lost(context)
+            raise self.context_error(context)
         self.check_failures(context, streams)
 
     async def _wait_within(self, limit: "Limit", completion: Completion, what: str, site: Site) -> None:
@@ -278,20 +278,20 @@ class Runtime:
         """Raise the first failure that *streams* remember; all of them forget theirs."""
         error = context.take_errors(streams)
         if error is not None:
-            raise self.told(error)
+            raise self.operation_error(error)
 
-    def told(self, error: DeviceError) -> AclError:
+    def operation_error(self, error: DeviceError) -> AclError:
         """Return the failure of one operation as the error of the call that finds it."""
-        told = self.error(error.kind, error.what, error.remedy, code=code_of(error))
-        told.__cause__ = error.__cause__ or error
-        return told
+        raised = self.error(error.kind, error.what, error.remedy, code=code_of(error))
+        raised.__cause__ = error.__cause__ or error
+        return raised
 
     def check_stream(self, stream: Stream) -> None:
         """Raise if *stream* is destroyed, or its context has failed."""
         if stream.destroyed is not None:
             raise self.error(Kind.INVALID_HANDLE, f"{stream!r} takes no more work", "create one with CreateStream()")
         if stream.context.error is not None:
-            raise self.lost(stream.context)
+            raise self.context_error(stream.context)
 
     def _check_memory(self, op: Op) -> None:
         for allocation, start, stop in (*op.work.reads(), *op.work.writes()):
@@ -319,7 +319,7 @@ class Runtime:
     def check_context(self, context: Context) -> None:
         """Raise the failure of *context*, if it has failed."""
         if context.error is not None:
-            raise self.lost(context)
+            raise self.context_error(context)
 
     def skip_real_time(self) -> None:
         """Note that a wait is over: the real time it took does not count as host time."""
@@ -332,7 +332,7 @@ class Runtime:
         """
         self.refuse_nested(context, name)
         if needs_context and context.error is not None:
-            raise self.lost(context)
+            raise self.context_error(context)
         self._strike(context, name)
 
     def _strike(self, context: Context, name: str) -> None:
@@ -345,7 +345,7 @@ class Runtime:
             return
         if rule.verdict is Verdict.LOSE:
             self.faults.lose(rule, context.device)
-            raise self.lost(context)
+            raise self.context_error(context)
         raise self.error(rule.kind, f"{name}() failed: injected by {rule!r}", REMEDY, code=rule.code)
 
     def refuse_nested(self, context: Context, name: str) -> None:
@@ -383,7 +383,7 @@ class Runtime:
         except ValueError as error:
             raise self.error(Kind.INVALID_VALUE, str(error), "use a shorter limit, or none") from None
 
-    def lost(self, context: Context) -> AclError:
+    def context_error(self, context: Context) -> AclError:
         """Return the error that *context* has failed with, for one more call that touches it."""
         cause = context.error
         assert cause is not None, f"{context!r} is well"

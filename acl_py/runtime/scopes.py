@@ -70,7 +70,7 @@ class Barred:
 
 
 scope_var: ContextVar[Scope | None] = ContextVar("acl_py_scope", default=None)
-last_error: ContextVar[Code] = ContextVar("acl_pylast_error", default=SUCCESS)
+last_error: ContextVar[Code] = ContextVar("acl_py_last_error", default=SUCCESS)
 opened: list[Scope] = []  # made by open(), for tasks that inherited no scope; the last one counts
 
 
@@ -115,9 +115,9 @@ async def _wait_for(completion: Completion) -> Completion:
     await runtime.wait(completion, None, None)
     context = stream.context if isinstance(stream, Stream) else scope.context
     if context.error is not None:
-        raise runtime.lost(context)
+        raise runtime.context_error(context)
     if isinstance(completion, Op) and completion.error is not None:
-        raise runtime.told(completion.error)
+        raise runtime.operation_error(completion.error)
     return completion
 
 

@@ -31,10 +31,10 @@ def summarize(runtime: "Runtime", trace: Trace | None, findings: Iterable[object
             f"  {_count(left, 'operation')} {has} not ended: synchronise before the program ends to let them run"
         )
     lines += [f"  finding: {mistake}" for mistake in findings]
-    return "\n".join([*lines, *told(leaks)])
+    return "\n".join([*lines, *leak_lines(leaks)])
 
 
-def told(leaks: Sequence[str]) -> Iterator[str]:
+def leak_lines(leaks: Sequence[str]) -> Iterator[str]:
     """Yield a line for each of the first *leaks*, and one with the number of the others."""
     yield from (f"  leak: {leak}" for leak in leaks[:_SHOWN])
     if len(leaks) > _SHOWN:

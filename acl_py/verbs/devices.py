@@ -118,7 +118,7 @@ async def GetDevice() -> int:
     """
     scope, runtime, site, enter = begin(needs_context=False)
     if scope.context.destroyed is not None and runtime.rules.context_gone is ContextGone.NONE:
-        raise runtime.lost(scope.context)
+        raise runtime.context_error(scope.context)
     runtime.pay(runtime.costs.other)
     runtime.called("GetDevice", enter, site)
     return scope.context.device.ordinal

@@ -394,7 +394,7 @@ async def QueryEventStatus(event: Event) -> Status:
     await answered(scope, work if done else None, lambda: Waiting(f"QueryEventStatus({event!r})", work, site))
     runtime.called("QueryEventStatus", enter, site)
     if event.context.error is not None:
-        raise runtime.lost(event.context)
+        raise runtime.context_error(event.context)
     return Status.COMPLETE if done else Status.NOT_READY
 
 

@@ -425,7 +425,7 @@ async def _end(
             await runtime.wait(completion, f"{name}({buffer!r})", site)
             runtime.memory.root(buffer, name, allocation.origin)  # refuses it if another call has ended it
             if scope.context.error is not None:
-                raise runtime.lost(scope.context)
+                raise runtime.context_error(scope.context)
         runtime.pay(cost)
         end()
     except CancelledError:

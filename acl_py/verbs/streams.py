@@ -424,7 +424,7 @@ async def StreamQuery(stream: StreamLike = None) -> Status:
     await answered(scope, known, lambda: Waiting(f"StreamQuery({stream.name})", stream.backlog(), site))
     runtime.called("StreamQuery", enter, site)
     if stream.context.error is not None:
-        raise runtime.lost(stream.context)
+        raise runtime.context_error(stream.context)
     return Status.COMPLETE if idle else Status.NOT_READY
 
 
@@ -535,4 +535,4 @@ def check_event(scope: Scope, event: object) -> None:
     if event.destroyed is not None:
         raise scope.runtime.error(Kind.INVALID_HANDLE, f"{event!r} is gone", "create one with CreateEvent()")
     if event.context.error is not None:
-        raise scope.runtime.lost(event.context)
+        raise scope.runtime.context_error(event.context)

@@ -56,7 +56,7 @@ async def ended(runtime: Runtime, completion: Completion, what: str, site: Site)
     """Let the host wait for work that it has queued; raise AclError if the work has failed."""
     await runtime.wait(completion, what, site)
     if isinstance(completion, Op) and completion.error is not None:
-        raise runtime.told(completion.error)
+        raise runtime.operation_error(completion.error)
 
 
 async def at_once(scope: Scope, copy: Copy, name: str, site: Site) -> None:
@@ -98,7 +98,7 @@ def _move(runtime: Runtime, copy: Copy) -> None:
     try:
         copy.perform()
     except DeviceError as error:  # the memory was freed while the host waited
-        raise runtime.told(error) from error
+        raise runtime.operation_error(error) from error
 
 
 async def stage(runtime: Runtime, stream: Stream, copy: Copy, site: Site) -> Completion:

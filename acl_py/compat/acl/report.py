@@ -10,7 +10,7 @@ from acl_py.compat.acl.functions.rt.binaries import Function, LoadedBinary
 from acl_py.compat.acl.functions.rt.kernel_args import KernelArgs, KernelArgument
 from acl_py.compat.acl.standins.loading import LoadedModel
 from acl_py.runtime.findings import Speaker
-from acl_py.trace.summary import summarize, told
+from acl_py.trace.summary import leak_lines, summarize
 from device_model.contexts import Context
 from device_model.errors import DeviceError
 from device_model.memory import Allocation, Origin, Physical, Space, size_text
@@ -27,7 +27,7 @@ def report(session: Session) -> str:
     lines += [f"  finding: {finding}" for finding in findings(session)]
     lines += [f"  code: {printable(line)}" for line in brought_in]
     lines += session.failures.lines()
-    return "\n".join([*lines, *told(leaks(session))])
+    return "\n".join([*lines, *leak_lines(leaks(session))])
 
 
 def findings(session: Session) -> list[str]:

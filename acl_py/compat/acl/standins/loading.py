@@ -55,7 +55,7 @@ def scope_here() -> Scope:
     """Return the scope of the calling thread; raise the error of its context if that has failed."""
     scope = current_scope()
     if scope.context.error is not None:
-        raise scope.runtime.lost(scope.context)
+        raise scope.runtime.context_error(scope.context)
     return scope
 
 
