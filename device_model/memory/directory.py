@@ -158,7 +158,7 @@ class Directory:
         self._graveyard.bury(allocation)
 
     def root(self, thing: object, verb: str, *origins: Origin) -> Allocation:
-        """Return the living allocation that *verb* ends, which must have one of the *origins*.
+        """Return the living allocation that *verb* releases, which must have one of the *origins*.
 
         *thing* must name all of it, not a part.
         """
@@ -166,14 +166,24 @@ class Directory:
         allocation, offset = self._named(thing, verb, kind)
         buffer = whole(allocation)
         if allocation.freed is not None:
-            ended = "unregistered" if allocation.origin is Origin.REGISTERED else "freed"
-            raise self.fail(kind, f"{verb} of {buffer!r}, which was {ended} already", f"call {verb}() once")
+            raise self._released(verb, kind, buffer, origins)
         if allocation.origin not in origins:
-            raise self.fail(kind, f"{verb} cannot end {buffer!r}", f"end it with {allocation.origin.ender}()")
+            remedy = f"release it with {allocation.origin.ender}()"
+            raise self.fail(kind, f"{verb} does not release {buffer!r}", remedy)
         if offset:
             what = f"{verb} of an address {offset} bytes inside {buffer!r}"
             raise self.fail(kind, what, f"pass the buffer that {allocation.origin.maker}() returned")
         return allocation
+
+    def _released(self, verb: str, kind: Kind, buffer: Buffer, origins: tuple[Origin, ...]) -> DeviceError:
+        """Return the error for a call of *verb*, which releases memory of *origins*, on memory that is released."""
+        origin = buffer.allocation.origin
+        release, released = ("unregister", "unregistered") if origin is Origin.REGISTERED else ("free", "freed")
+        if origin in origins:
+            remedy = f"{release} it once"
+        else:
+            remedy = f"leave out {verb}(): memory of {origin.maker}() is released by {origin.ender}() alone"
+        return self.fail(kind, f"{verb} of {buffer!r}, which was {released} already", remedy)
 
     def _named(self, thing: object, verb: str, kind: Kind) -> tuple[Allocation, int]:
         """Return the allocation that the caller of *verb* means, living or freed not long ago, and the offset in it."""

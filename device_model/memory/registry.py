@@ -145,7 +145,7 @@ class Memory(Directory):
             raise self.fail(
                 Kind.ALREADY_REGISTERED,
                 f"HostRegister of {size_text(array.nbytes)} overlaps {whole(other)!r}, which is pinned already",
-                f"use it as it is, or end it with {other.origin.ender}() first",
+                f"use it as it is, or release it with {other.origin.ender}() first",
             )
         view = host.bytes_of(array)
         return self.begin_life(address, array.nbytes, -1, Origin.REGISTERED, view, None, made, (thing, array))

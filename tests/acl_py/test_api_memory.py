@@ -120,15 +120,28 @@ async def test_of_two_tasks_that_free_one_buffer_the_second_is_told():
     results = await asyncio.gather(acl.Free(buffer), acl.Free(buffer), return_exceptions=True)
     assert results[0] is None
     assert results[1].kind is acl.Kind.INVALID_ADDRESS
-    assert "was freed already; call Free() once" in str(results[1])
+    assert "was freed already; free it once" in str(results[1])
 
 
 @tiny
 async def test_memory_is_unregistered_once():
     registered = await acl.HostRegister(np.zeros(4096, np.uint8))
     await acl.HostUnregister(registered)
-    with refused(acl.Kind.NOT_REGISTERED, "which was unregistered already; call HostUnregister() once"):
+    with refused(acl.Kind.NOT_REGISTERED, "which was unregistered already; unregister it once"):
         await acl.HostUnregister(registered)
+
+
+@tiny
+async def test_memory_that_another_call_has_released_needs_no_second_call():
+    registered, pinned = await acl.HostRegister(np.zeros(4096, np.uint8)), await acl.MallocHost(64)
+    await acl.HostUnregister(registered)
+    await acl.FreeHost(pinned)
+    unregistered = "unregistered already; leave out FreeHost(): memory of HostRegister() is released by"
+    with refused(acl.Kind.INVALID_ADDRESS, unregistered, "HostUnregister() alone"):
+        await acl.FreeHost(registered)
+    freed = "freed already; leave out HostUnregister(): memory of MallocHost() is released by FreeHost() alone"
+    with refused(acl.Kind.NOT_REGISTERED, freed):
+        await acl.HostUnregister(pinned)
 
 
 @pytest.mark.parametrize("verb", [acl.Malloc, acl.MallocHost, acl.MallocAsync])
@@ -164,10 +177,10 @@ async def test_freeing_the_wrong_thing_says_what_it_is():
     await acl.HostRegister(array)
     made = buffer.allocation.made, host.allocation.made
     for verb, thing, kind, *parts in (
-        (acl.Free, host, acl.Kind.INVALID_ADDRESS, made[1], "end it with FreeHost()"),
-        (acl.FreeHost, buffer, acl.Kind.INVALID_ADDRESS, made[0], "end it with Free()"),
-        (acl.FreeHost, array, acl.Kind.INVALID_ADDRESS, "end it with HostUnregister()"),
-        (acl.HostUnregister, host, acl.Kind.NOT_REGISTERED, made[1], "end it with FreeHost()"),
+        (acl.Free, host, acl.Kind.INVALID_ADDRESS, made[1], "release it with FreeHost()"),
+        (acl.FreeHost, buffer, acl.Kind.INVALID_ADDRESS, made[0], "release it with Free()"),
+        (acl.FreeHost, array, acl.Kind.INVALID_ADDRESS, "release it with HostUnregister()"),
+        (acl.HostUnregister, host, acl.Kind.NOT_REGISTERED, made[1], "release it with FreeHost()"),
         (acl.HostUnregister, np.zeros(4), acl.Kind.NOT_REGISTERED, "HostUnregister of a host address"),
         (acl.Free, buffer + 8, acl.Kind.INVALID_ADDRESS, "an address 8 bytes inside", made[0]),
         (acl.Free, buffer.address + 8, acl.Kind.INVALID_ADDRESS, "an address 8 bytes inside", made[0]),

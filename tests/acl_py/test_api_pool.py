@@ -272,7 +272,7 @@ async def test_tasks_take_memory_in_turn():
 async def test_free_async_of_the_wrong_thing():
     host, x = await acl.MallocHost(64), await acl.MallocAsync(64)
     for thing, kind, part in (
-        (host, acl.Kind.INVALID_ADDRESS, "end it with FreeHost()"),
+        (host, acl.Kind.INVALID_ADDRESS, "release it with FreeHost()"),
         (
             x + 1,
             acl.Kind.INVALID_ADDRESS,

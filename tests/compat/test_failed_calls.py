@@ -53,7 +53,7 @@ DOUBLE_FREE = """\
     """
 DOUBLE = (
     "failed: acl.rt.free() at script.py:6, 2 times: ACL_ERROR_RT_PARAM_INVALID (107000): Free of <Buffer device 64 B "
-    "allocation 1 made at script.py:4, freed at script.py:6>, which was freed already; call acl.rt.free() once"
+    "allocation 1 made at script.py:4, freed at script.py:6>, which was freed already; free it once"
 )
 STALE = (
     "failed: acl.rt.record_event() at script.py:9: ACL_ERROR_RT_INVALID_HANDLE (107017): "

@@ -172,7 +172,7 @@ def test_double_free(memory, thing):
     assert caught.value.kind is Kind.INVALID_ADDRESS
     assert str(caught.value) == (
         "Free of <Buffer device 4.0 KiB allocation 1 made at app.py:12, freed at app.py:20>, which was freed already; "
-        "call Free() once"
+        "free it once"
     )
     assert memory.free_bytes(0) == 200 * GIB
 
@@ -196,10 +196,10 @@ def test_each_kind_of_memory_has_its_own_end(memory):
     registered = memory.host_register(array_, None, "a.py:3")
     pinned_text = "<Buffer pinned 64 B allocation 2 made at a.py:2>"
     wrong = [
-        (memory.free, pinned, f"Free cannot end {pinned_text}; end it with FreeHost()"),
-        (memory.free_host, device, f"FreeHost cannot end {device!r}; end it with Free()"),
-        (memory.free_host, registered, f"FreeHost cannot end {registered!r}; end it with HostUnregister()"),
-        (memory.host_unregister, pinned, f"HostUnregister cannot end {pinned_text}; end it with FreeHost()"),
+        (memory.free, pinned, f"Free does not release {pinned_text}; release it with FreeHost()"),
+        (memory.free_host, device, f"FreeHost does not release {device!r}; release it with Free()"),
+        (memory.free_host, registered, f"FreeHost does not release {registered!r}; release it with HostUnregister()"),
+        (memory.host_unregister, pinned, f"HostUnregister does not release {pinned_text}; release it with FreeHost()"),
     ]
     for call, thing, message in wrong:
         with pytest.raises(DeviceError, match=f"^{re.escape(message)}$"):
@@ -292,7 +292,7 @@ def test_register_refuses_overlaps_and_takes_the_memory_again_after_unregister(m
         assert caught.value.kind is Kind.ALREADY_REGISTERED
     assert str(caught.value) == (
         "HostRegister of 100 B overlaps <Buffer registered 2.0 KiB allocation 1 made at a.py:1>, "
-        "which is pinned already; use it as it is, or end it with HostUnregister() first"
+        "which is pinned already; use it as it is, or release it with HostUnregister() first"
     )
     memory.host_register(values[2048:], None, "a.py:3")
     memory.host_unregister(values, None)
