@@ -16,7 +16,7 @@ A rule without the last five strikes whenever it matches. If several rules would
 """
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -45,6 +45,7 @@ from acl_py.verbs import (
     signals,
     streams,
 )
+from device_model.errors import listed
 from device_model.faults import Rule as Rule
 from device_model.faults import SlowCurve, Verdict
 from device_model.memory import Buffer, Limit, size_text
@@ -412,8 +413,13 @@ def _check_pattern(text: str, where: Mapping[str, Any]) -> None:
     for key, known in (("call", verbs()), ("op", _OPS)):
         pattern = where.get(key)
         if pattern is not None and not (isinstance(pattern, str) and any(fnmatchcase(each, pattern) for each in known)):
-            near = get_close_matches(str(pattern), known, 3, 0.5) or known
-            raise FaultError(f"{text}: there is no {_NOUNS[key]} {pattern!r}; similar: {', '.join(near)}")
+            raise FaultError(f"{text}: there is no {_NOUNS[key]} {pattern!r}; {_nearest(pattern, known)}")
+
+
+def _nearest(name: object, known: Collection[str]) -> str:
+    """Name those of *known* that are like *name*; if none is, the first of them."""
+    near = get_close_matches(str(name), known, 3, 0.5)
+    return f"similar: {', '.join(near)}" if near else f"there are {listed(known)}"
 
 
 @cache
@@ -439,7 +445,7 @@ def _kind(kind: Kind | str) -> Kind:
     if isinstance(kind, Kind):
         return kind
     if kind not in Kind.__members__:
-        raise FaultError(f"there is no kind of failure {kind!r}; there are {', '.join(Kind.__members__)}")
+        raise FaultError(f"fail: acl_py.Kind has no {kind!r}; {_nearest(str(kind).upper(), Kind.__members__)}")
     return Kind[kind]
 
 

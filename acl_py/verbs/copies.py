@@ -388,7 +388,7 @@ def _rows_of(
         raise runtime.error(
             Kind.INVALID_VALUE,
             f"rows of {width} bytes, {height} of them, at pitches of {dst_pitch} and {src_pitch}",
-            "width must be positive and no larger than either pitch",
+            "give a width from 0 to the smaller pitch, and a height of 0 or more",
         )
     to, to_offset = locate(runtime, dst, model.pitched_bytes(dst_pitch, width, height), "dst")
     from_, from_offset = locate(runtime, src, model.pitched_bytes(src_pitch, width, height), "src")

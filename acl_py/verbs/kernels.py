@@ -193,8 +193,9 @@ class Launchable:
 
     def arguments(self, runtime: Runtime, args: Sequence[Any]) -> tuple[list[Any], list[tuple[Extent, Access]]]:
         """Return *args* with an Array in place of each that is memory, and the extents of these in their order."""
-        if len(args) != len(self._accesses):
-            raise TypeError(f"{self!r} takes {len(self._accesses)} arguments, not {len(args)}")
+        count = len(self._accesses)
+        if len(args) != count:
+            raise TypeError(f"{self!r} takes {count} argument{'' if count == 1 else 's'}, not {len(args)}")
         values: list[Any] = []
         extents: list[tuple[Extent, Access]] = []
         for arg, name, access in zip(args, self._names, self._accesses, strict=True):

@@ -237,7 +237,7 @@ async def test_launches_are_refused_before_anything_happens():
     for blocks in (1.0, "1", None, True):
         with misused(TypeError, "block_dim must be an int"):
             await acl.LaunchKernel(k, blocks, (x,))
-    with misused(TypeError, "takes 1 arguments, not 2"):
+    with misused(TypeError, "takes 1 argument, not 2"):
         await k[1](x, x)
     with misused(TypeError, "a kernel must be made with @kernel"):
         await acl.LaunchKernel(print, 1, ())

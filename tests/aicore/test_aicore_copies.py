@@ -233,8 +233,10 @@ def test_copies_refuse_what_no_pipe_does():
             DataCopy(ub(half, 8), g, 8)
         with pytest.raises(KernelError, match="SetGlobalBuffer"):
             DataCopy(ub(float32, 8), GlobalTensor(float32), 8)
-        with pytest.raises(KernelError, match="4096 must be 0 to 4095"):
+        with pytest.raises(KernelError, match="; block_count must be 0 to 4095, not 4096"):
             DataCopy(ub(float32, 8), g, DataCopyParams(4096, 1))
+        with pytest.raises(TypeError, match="src_gap must be an int"):
+            DataCopy(ub(float32, 8), g, DataCopyParams(1, 1, 1.5))
         with pytest.raises(KernelError, match="between GM and local memory"):
             DataCopyPad(g, g, DataCopyExtParams(1, 32))
         with pytest.raises(KernelError, match="at most 32 bytes"):
@@ -263,5 +265,5 @@ def test_padding_takes_the_records_of_older_kernels_in_bytes():
     result = launch(kernel, x, older, newer)
     assert older.tolist() == newer.tolist() == [0, 1, 2, 3, 4, 0, 8, 9, 10, 11, 12, 0, 16, 17, 18, 19, 20]
     assert found(result) == []
-    with pytest.raises(KernelError, match="70000 must be 0 to 65535"):
+    with pytest.raises(KernelError, match="; block_len must be 0 to 65535, not 70000"):
         launch(lambda x: DataCopyPad(ub(half, 64), GlobalTensor().SetGlobalBuffer(x), DataCopyParams(1, 70_000)), x)

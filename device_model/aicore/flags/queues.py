@@ -304,10 +304,11 @@ class TQueBind:
         """Wait for the flags of freed buffers, and report tensors that were not freed; for TPipe.Destroy."""
         for buffer in self._buffers:
             if buffer.state is not State.FREE:
+                remedy = "DeQue() and FreeTensor() it" if buffer.state is State.ENQUE else "FreeTensor() it"
                 core.find(
                     Rule.TENSOR_NOT_FREED,
-                    f"a tensor of {self._name()} allocated at {buffer.site} is {buffer.state.value} at the end; "
-                    "DeQue() and FreeTensor() it",
+                    f"a tensor of {self._name()} allocated at {buffer.site} is still {buffer.state.value} at the end; "
+                    f"{remedy}",
                     site=buffer.site,
                 )
                 if buffer.state is State.ENQUE and self.full_event is not None:

@@ -210,9 +210,7 @@ def _local_cycles(core: Core, src: Tensor, dst: Tensor, nbytes: int) -> int:
 
 
 def _copy_blocks(core: Core, dst: Tensor, src: Tensor, params: DataCopyParams) -> None:
-    count, blocks, src_gap, dst_gap = _checked(
-        params, (params.block_count, 4095), (params.block_len, 65535), (params.src_gap, 65535), (params.dst_gap, 65535)
-    )
+    count, blocks, src_gap, dst_gap = _checked(params, block_count=4095, block_len=65535, src_gap=65535, dst_gap=65535)
     if dst.dtype != src.dtype:
         raise KernelError(f"DataCopy from {src!r} to {dst!r}: two types", "ReinterpretCast() one, or Cast()")
     if dst.memory.space is _S.FB:
@@ -254,12 +252,11 @@ def DataCopyPad(
     """
     core = running()
     if isinstance(params, DataCopyParams):
-        limits, gaps = (65535, 65535), (params.src_gap, params.dst_gap)
+        values = _checked(params, block_count=4095, block_len=65535, src_gap=65535, dst_gap=65535)
     else:
-        limits, gaps = (2097151, 2**32 - 1), (params.src_stride, params.dst_stride)
-    count, length, src_stride, dst_stride = _checked(
-        params, (params.block_count, 4095), (params.block_len, limits[0]), *((gap, limits[1]) for gap in gaps)
-    )
+        most = 2**32 - 1
+        values = _checked(params, block_count=4095, block_len=2097151, src_stride=most, dst_stride=most)
+    count, length, src_stride, dst_stride = values
     if dst.dtype != src.dtype:
         raise KernelError(f"DataCopyPad from {src!r} to {dst!r}: two types", "ReinterpretCast() one, or Cast()")
     if isinstance(src, LocalTensor):
@@ -449,9 +446,15 @@ def _check_overlap(core: Core, name: str, source: Range, target: Range) -> None:
         )
 
 
-def _checked(params: object, *limits: tuple[int, int]) -> tuple[int, ...]:
-    """Return the values in *limits*, pairs of a value of *params* and its maximum; raise KernelError beyond it."""
-    for value, most in limits:
+def _checked(params: DataCopyParams | DataCopyExtParams, **limits: int) -> tuple[int, ...]:
+    """Return the fields of *params* that *limits* names; raise if one is not an int from 0 to its limit."""
+    values = []
+    for field, most in limits.items():
+        value = getattr(params, field)
+        try:
+            values.append(integer(value))
+        except TypeError:
+            raise TypeError(f"{params}: {field} must be an int, not {value!r}") from None
         if not 0 <= value <= most:
-            raise KernelError(f"{params}", f"{value} must be 0 to {most}")
-    return tuple(integer(value) for value, _ in limits)
+            raise KernelError(f"{params}", f"{field} must be 0 to {most}, not {value}")
+    return tuple(values)

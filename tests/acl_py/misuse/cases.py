@@ -468,7 +468,7 @@ case("kernels", "Too many blocks", "await LaunchKernel(work, 1 << 40, (), stream
 case("kernels", "Blocks that are no int", "await LaunchKernel(work, 1.5, (), stream)", TypeError, "block_dim")
 case("kernels", "A plain function", "await LaunchKernel(print, 1, (), stream)", TypeError, "@kernel")
 case("kernels", "A kernel that is called", "work()", TypeError, "launched, not called")
-case("kernels", "Too few arguments", "await LaunchKernel(double, 1, (), stream)", TypeError, "1 arguments, not 0")
+case("kernels", "Too few arguments", "await LaunchKernel(double, 1, (), stream)", TypeError, "1 argument, not 0")
 case("kernels", "Too many arguments", "await LaunchKernel(work, 1, (buffer,), stream)", TypeError, "0 arguments, not 1")
 case(
     "kernels",
