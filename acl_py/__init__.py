@@ -13,8 +13,8 @@ only from those below it, and all of them may import device_model:
         processes hanging report        processes of a script; what a hang prints; the summary of a session
         functions/                      base rt mdl op blas media util: a folder for each module of the binding
         standins/                       models, operators and kernel binaries, described in Python or in files
-        face/                           module objects, argument wrappers, the session, handles, host objects, failed
-        calls
+        face/                           module objects, argument wrappers, the session, handles, host objects,
+                                        failed calls
     simulation      run, simulate, open
     faults asc      fault rules; the language of core kernels
     verbs/          the verbs, one module for each noun
@@ -24,7 +24,10 @@ only from those below it, and all of them may import device_model:
         runtime scopes calls blocking   the clock; what a task sees; how a verb begins; hosts that are threads
         injection routes findings       how fault rules strike; where a copy goes; what core kernels print
     log             one event for each call, if it is turned on
-    trace/          the recorder, and what is made of it: charts, Chrome traces, summaries
+    trace/          the recorder, and the views of what it recorded
+        chart chrome pipes summary      timelines as text, Chrome traces, pipes of AI cores, reports
+        drawing reading                 lanes of characters; which call queued an operation
+        recorder instructions           rows of operations and calls; instructions of AI cores
     waiting/        how a host waits, and how a hang is told from a wait
         bridge threads loops tasks      coroutines and the device; threads; event loops; what a task waits for
         hang deadlocks                  whether anything could still wake the program; what to do about it

@@ -4,7 +4,7 @@ An operation meets the device twice. When it is queued, it goes into one of the 
 its stream; the engine of that queue starts it. When its time is over, the engine calls `finish`: the work takes effect,
 and everything that waits for the operation is released. `finish` is the same function for all kinds of work.
 
-    stream.submit -> HardwareQueue -> engine ... time passes ... Device.finish -> Work.perform, waiters, observers
+    Stream.enqueue -> HardwareQueue -> engine ... time passes ... Device.finish -> Work.perform, waiters, observers
 
 There is one engine for each lane: the dispatcher for kernels and for copies and fills inside the device, a copy engine
 for each direction and for each way to other devices, and the thread that runs host functions. Streams share hardware

@@ -19,9 +19,8 @@ from device_model.queues import HardwareQueue
 from device_model.scheduler import Engine, Scheduler
 from device_model.work import HostFunction
 
-Finish = Callable[
-    [Op, Nanoseconds], None
-]  # called at the end of an operation: the device does its work (Device.finish)
+# Called at the end of an operation: the device does its work (Device.finish).
+Finish = Callable[[Op, Nanoseconds], None]
 
 
 class CopyEngine(Engine):

@@ -197,7 +197,7 @@ class Hung(Completion):
 class Faults:
     """The fault rules of one simulation, and the hangs that they caused.
 
-    A hang stays when its rule is removed: an operation is judged once, when it is queued.
+    An operation that a rule lets hang still hangs when the rule is removed: rules are asked once, when it is queued.
     """
 
     def __init__(self, scheduler: Scheduler, hooks: Hooks) -> None:

@@ -35,7 +35,7 @@ def install(runtime: Injected, rule: Rule) -> None:
 
 
 def uninstall(runtime: Injected, rule: Rule) -> None:
-    """Take *rule* out of force; what it has struck stays struck."""
+    """Take *rule* out of force. An operation that it has struck still fails or hangs."""
     rules = runtime.faults.rules
     assert rule in rules, f"{rule!r} is not in force"
     rules.remove(rule)

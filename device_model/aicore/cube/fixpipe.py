@@ -60,8 +60,9 @@ class FixpipeParams(NamedTuple):
         n_size: Columns of the result, 1 to 4095.
         m_size: Rows of the result.
         src_stride: Rows of a column of fractals in L0C; 0 means *m_size*, rounded up to whole fractals.
-        dst_stride: Elements from one row to the next, or in NZ the rows of a column of fractals; 0 means without gaps.
-        quant_pre: The conversion.
+        dst_stride: In a result by rows, elements from one row to the next; in NZ, rows of a column of fractals. 0
+            leaves no gaps.
+        quant_pre: The conversion from the type in L0C to that of the result; NoQuant keeps the type.
         deq_scalar: The factor of scalar modes. Vector modes use the factors that `SetFixPipeConfig` names.
         relu_en: Whether negative results become 0.
         unit_flag: 0: off. 2 or 3: Fixpipe waits for Mmad block by block; with 3, the next Mmad also waits for this

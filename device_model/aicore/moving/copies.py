@@ -45,13 +45,14 @@ ALIGNMENT = {_S.UB: 32, _S.L1: 32, _S.L0A: 512, _S.L0B: 512, _S.L0C: 64, _S.BT: 
 
 
 class DataCopyParams(NamedTuple):
-    """Blocks and gaps of DataCopy, in DataBlocks of 32 bytes (Ascend C: DataCopyParams).
+    """The blocks that DataCopy copies, and the gaps between them (Ascend C: DataCopyParams).
 
-    *block_count* blocks (0 to 4095) of *block_len* DataBlocks (0 to 65535). *src_gap* and *dst_gap* are the DataBlocks
-    between the end of a block and the start of the next one.
-
-    In copies to FB, *block_len* counts 128 bytes, and a gap goes from the start of a block to the start of the next
-    one: *src_gap* in 32 bytes of L1 (0 reads the same block again), *dst_gap* in 128 bytes of FB.
+    Attributes:
+        block_count: The number of blocks, 0 to 4095.
+        block_len: The length of a block in DataBlocks of 32 bytes, 0 to 65535; in copies to FB, in units of 128 bytes.
+        src_gap: DataBlocks between the end of a block of the source and the start of the next one, 0 to 65535. In
+            copies to FB, DataBlocks from the start of a block to the start of the next one; 0 reads one block again.
+        dst_gap: The same in the destination; in copies to FB, in units of 128 bytes.
     """
 
     block_count: int = 1
@@ -61,11 +62,15 @@ class DataCopyParams(NamedTuple):
 
 
 class DataCopyExtParams(NamedTuple):
-    """Blocks and gaps of DataCopyPad, in bytes (Ascend C: DataCopyExtParams).
+    """The blocks that DataCopyPad copies, and the gaps between them (Ascend C: DataCopyExtParams).
 
-    *block_count* blocks (0 to 4095) of *block_len* bytes (0 to 2097151). *src_stride* and *dst_stride* are the gaps
-    between the end of a block and the start of the next one: in bytes in GM, in DataBlocks of 32 bytes in local
-    memory. *rsv* is reserved by Ascend C and has no effect.
+    Attributes:
+        block_count: The number of blocks, 0 to 4095.
+        block_len: The length of a block in bytes, 0 to 2097151.
+        src_stride: The gap from the end of a block of the source to the start of the next one: bytes in GM, DataBlocks
+            of 32 bytes in local memory.
+        dst_stride: The same in the destination.
+        rsv: Reserved by Ascend C, and without effect.
     """
 
     block_count: int = 1
@@ -78,8 +83,13 @@ class DataCopyExtParams(NamedTuple):
 class DataCopyPadExtParams(NamedTuple):
     """How DataCopyPad fills blocks up to whole DataBlocks of 32 bytes (Ascend C: DataCopyPadExtParams).
 
-    With *is_pad*, *left_padding* elements before and *right_padding* elements after each block, up to 32 bytes each,
-    hold *padding_value*. The contents of all other bytes that fill a block are undefined.
+    Attributes:
+        is_pad: Whether padding is written; otherwise the three other fields have no effect.
+        left_padding: How many elements before each block hold *padding_value*, at most 32 bytes.
+        right_padding: How many elements after each block hold *padding_value*, at most 32 bytes.
+        padding_value: The value of the padding.
+
+    The contents of all other bytes that fill a block are undefined.
     """
 
     is_pad: bool = False
@@ -94,9 +104,17 @@ DataCopyPadParams = DataCopyPadExtParams  # the older name
 class Nd2NzParams(NamedTuple):
     """Row-major (ND) matrices that DataCopy turns into fractal ones (NZ) on the way to L1 (Ascend C: Nd2NzParams).
 
-    *nd_num* matrices of *n_value* rows x *d_value* columns. In GM, rows are *src_d_value* elements apart and matrices
-    *src_nd_matrix_stride* elements. In NZ, columns of 32-byte blocks are *dst_nz_c0_stride* blocks apart, rows
-    *dst_nz_n_stride* blocks, and matrices *dst_nz_matrix_stride* elements.
+    Each stride goes from one start to the next.
+
+    Attributes:
+        nd_num: The number of matrices.
+        n_value: Rows of a matrix.
+        d_value: Columns of a matrix.
+        src_nd_matrix_stride: From one matrix to the next in GM, in elements.
+        src_d_value: From one row to the next in GM, in elements.
+        dst_nz_c0_stride: From one column of 32-byte blocks to the next in L1, in blocks.
+        dst_nz_n_stride: From one row of such a column to the next in L1, in blocks.
+        dst_nz_matrix_stride: From one matrix to the next in L1, in elements.
     """
 
     nd_num: int

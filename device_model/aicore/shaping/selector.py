@@ -38,7 +38,13 @@ class RowKind(Enum):
 
 
 class Candidate(NamedTuple):
-    """A kind that was considered: its estimated time in us and its tiling in words, or None and why not possible."""
+    """A kind of kernel that was considered, whether it is possible or not.
+
+    Attributes:
+        kind: The kind.
+        us: The estimated time in microseconds; None if the kind is not possible.
+        why: The tiling in words; for a kind that is not possible, the reason.
+    """
 
     kind: RowKind
     us: float | None

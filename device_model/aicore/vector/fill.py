@@ -13,7 +13,14 @@ _copy = unary("Copy", copy, WORDS, "")
 
 
 class CopyRepeatParams(NamedTuple):
-    """Strides of Copy, in blocks of 32 bytes."""
+    """Strides of Copy, each from one start to the next, in blocks of 32 bytes (Ascend C: CopyRepeatParams).
+
+    Attributes:
+        dst_stride: From one block of a repeat to the next in the destination.
+        src_stride: From one block of a repeat to the next in the source.
+        dst_repeat_size: From one repeat to the next in the destination; 0 writes the same repeat again.
+        src_repeat_size: From one repeat to the next in the source; 0 reads the same repeat again.
+    """
 
     dst_stride: int = 1
     src_stride: int = 1
@@ -35,7 +42,7 @@ def Copy(
         src: The tensor to read, of the same type.
         mask: The lanes that are copied.
         repeat_time: The number of repeats, 0 to 255.
-        repeat_params: Strides in blocks of 32 bytes; a repeat size of 0 uses the same repeat again.
+        repeat_params: The strides.
 
     Raises:
         KernelError: A type, mask or stride is impossible, or a tensor is too small.

@@ -48,7 +48,14 @@ Indices = npt.NDArray[np.intp]
 
 
 class UnaryRepeatParams(NamedTuple):
-    """Strides of an instruction with one source, in blocks of 32 bytes, 0 to 255 (Ascend C: UnaryRepeatParams)."""
+    """Strides of an instruction with one source, in blocks of 32 bytes, 0 to 255 (Ascend C: UnaryRepeatParams).
+
+    Attributes:
+        dst_blk_stride: From one block of a repeat to the next in the destination.
+        src_blk_stride: From one block of a repeat to the next in the source.
+        dst_rep_stride: From one repeat to the next in the destination.
+        src_rep_stride: From one repeat to the next in the source.
+    """
 
     dst_blk_stride: int = 1
     src_blk_stride: int = 1
@@ -57,7 +64,16 @@ class UnaryRepeatParams(NamedTuple):
 
 
 class BinaryRepeatParams(NamedTuple):
-    """Strides of an instruction with two sources, in blocks of 32 bytes, 0 to 255 (Ascend C: BinaryRepeatParams)."""
+    """Strides of an instruction with two sources, in blocks of 32 bytes, 0 to 255 (Ascend C: BinaryRepeatParams).
+
+    Attributes:
+        dst_blk_stride: From one block of a repeat to the next in the destination.
+        src0_blk_stride: The same in the first source.
+        src1_blk_stride: The same in the second source.
+        dst_rep_stride: From one repeat to the next in the destination.
+        src0_rep_stride: The same in the first source.
+        src1_rep_stride: The same in the second source.
+    """
 
     dst_blk_stride: int = 1
     src0_blk_stride: int = 1

@@ -29,7 +29,7 @@ MAX_LIST = 4095
 
 
 class MrgSortSrcList(NamedTuple):
-    """The lists that MrgSort merges; a list without a valid bit is ignored."""
+    """Four lists of records for MrgSort, which merges those whose bit is set in `MrgSort4Info.valid_bit`."""
 
     src1: LocalTensor
     src2: LocalTensor
