@@ -114,9 +114,7 @@ from device_model.aicore.flags.crossing import CrossCoreSetFlag as CrossCoreSetF
 from device_model.aicore.flags.crossing import CrossCoreWaitFlag as CrossCoreWaitFlag
 from device_model.aicore.flags.crossing import SyncAll as SyncAll
 from device_model.aicore.flags.pool import ResourcePool as ResourcePool
-from device_model.aicore.flags.queues import GetTPipePtr as GetTPipePtr
 from device_model.aicore.flags.queues import TBuf as TBuf
-from device_model.aicore.flags.queues import TPipe as TPipe
 from device_model.aicore.flags.queues import TQue as TQue
 from device_model.aicore.flags.queues import TQueBind as TQueBind
 from device_model.aicore.flags.stages import FlagLink as FlagLink
@@ -128,6 +126,8 @@ from device_model.aicore.flags.sync import PipeBarrier as PipeBarrier
 from device_model.aicore.flags.sync import ReleaseEventID as ReleaseEventID
 from device_model.aicore.flags.sync import SetFlag as SetFlag
 from device_model.aicore.flags.sync import WaitFlag as WaitFlag
+from device_model.aicore.flags.tpipe import GetTPipePtr as GetTPipePtr
+from device_model.aicore.flags.tpipe import TPipe as TPipe
 from device_model.aicore.moving.atomics import DisableDmaAtomic as DisableDmaAtomic
 from device_model.aicore.moving.atomics import SetAtomicAdd as SetAtomicAdd
 from device_model.aicore.moving.atomics import SetAtomicMax as SetAtomicMax

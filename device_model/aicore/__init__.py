@@ -25,7 +25,8 @@ From the top down; each room imports only from those below it:
         unit banks masks casts math         plans of instructions; bank conflicts; lanes; conversions; arithmetic
     flags/          order between instructions
         stages          pipelines of stages, with queues or with raw events
-        queues          TPipe, TQue, TQueBind, TBuf
+        tpipe           TPipe: divides the local memories among queues
+        queues          TQue, TQueBind, TBuf
         crossing        flags between cores, SyncAll
         sync            flags, event ids, barriers
         pool            buffers that rest before they are handed out again

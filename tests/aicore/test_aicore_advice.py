@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from device_model.aicore.core.blocks import GetBlockIdx
 from device_model.aicore.core.names import HardEvent, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, half
-from device_model.aicore.flags.queues import TPipe
 from device_model.aicore.flags.stages import Pipe, Pipeline
 from device_model.aicore.flags.sync import SetFlag, WaitFlag
+from device_model.aicore.flags.tpipe import TPipe
 from device_model.aicore.moving.copies import DataCopy, DataCopyExtParams, DataCopyPad
 from device_model.aicore.runner import run
 from device_model.aicore.shaping.advice import Guideline, advise

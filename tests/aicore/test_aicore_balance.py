@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from device_model.aicore.core.blocks import GetBlockIdx
 from device_model.aicore.core.tensors import GlobalTensor, float32
-from device_model.aicore.flags.queues import TPipe
 from device_model.aicore.flags.stages import Pipe, Pipeline
+from device_model.aicore.flags.tpipe import TPipe
 from device_model.aicore.moving.copies import DataCopy
 from device_model.aicore.runner import run
 from device_model.aicore.shaping.balance import Assignment, balance, block_us

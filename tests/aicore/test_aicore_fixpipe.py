@@ -20,8 +20,9 @@ from device_model.aicore.cube.fixpipe import (
     SetFixPipeConfig,
     trans_quant_param,
 )
-from device_model.aicore.flags.queues import TPipe, TQue
+from device_model.aicore.flags.queues import TQue
 from device_model.aicore.flags.sync import PipeBarrier
+from device_model.aicore.flags.tpipe import TPipe
 from device_model.aicore.moving.copies import DataCopy, DataCopyParams
 
 WORD = np.dtype(np.uint64)

@@ -15,7 +15,8 @@ from device_model.aicore.cube.fixpipe import trans_quant_param
 from device_model.aicore.cube.matmul import REGIST_MATMUL_OBJ, CubeFormat, Matmul, MatmulType
 from device_model.aicore.cube.matmul_tiling import multi_core_matmul_tiling
 from device_model.aicore.cube.mmad import PRODUCTS
-from device_model.aicore.flags.queues import TPipe, TQue
+from device_model.aicore.flags.queues import TQue
+from device_model.aicore.flags.tpipe import TPipe
 from device_model.aicore.moving.copies import DataCopyExtParams, DataCopyPad
 from device_model.aicore.vector.elementwise import LeakyRelu
 

@@ -10,12 +10,13 @@ from device_model.aicore.core.blocks import ASCEND_IS_AIC, GetBlockIdx, GetSubBl
 from device_model.aicore.core.names import HardEvent, KernelType, Pipe, TPosition
 from device_model.aicore.core.tensors import LocalTensor, float32
 from device_model.aicore.flags.crossing import CrossCoreSetFlag, CrossCoreWaitFlag
-from device_model.aicore.flags.queues import TBuf, TPipe, TQue
+from device_model.aicore.flags.queues import TBuf, TQue
 from device_model.aicore.flags.sync import (
     PipeBarrier,
     SetFlag,
     WaitFlag,
 )
+from device_model.aicore.flags.tpipe import TPipe
 from device_model.aicore.moving.copies import (
     DataCopy,
     DataCopyParams,

@@ -13,7 +13,7 @@ from device_model.aicore.core.findings import KernelAssertionError, KernelError,
 from device_model.aicore.core.names import HardEvent, KernelType, Pipe, TPosition
 from device_model.aicore.core.tensors import LocalTensor, float32, half
 from device_model.aicore.flags.crossing import CrossCoreSetFlag, CrossCoreWaitFlag, SyncAll
-from device_model.aicore.flags.queues import TBuf, TPipe, TQue
+from device_model.aicore.flags.queues import TBuf, TQue
 from device_model.aicore.flags.sync import (
     AllocEventID,
     FetchEventID,
@@ -22,6 +22,7 @@ from device_model.aicore.flags.sync import (
     SetFlag,
     WaitFlag,
 )
+from device_model.aicore.flags.tpipe import TPipe
 from device_model.aicore.moving.copies import (
     DataCacheCleanAndInvalid,
     DataCopy,

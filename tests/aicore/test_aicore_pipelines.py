@@ -8,8 +8,9 @@ from device_model.aicore.core.blocks import GetBlockIdx, GetBlockNum
 from device_model.aicore.core.names import HardEvent, Pipe, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, float32
 from device_model.aicore.flags.crossing import SyncAll
-from device_model.aicore.flags.queues import TBuf, TPipe, TQue, TQueBind
+from device_model.aicore.flags.queues import TBuf, TQue, TQueBind
 from device_model.aicore.flags.sync import AllocEventID, PipeBarrier, ReleaseEventID, SetFlag, WaitFlag
+from device_model.aicore.flags.tpipe import TPipe
 from device_model.aicore.moving.copies import DataCopy
 
 STEPS = (np.add, np.maximum, np.minimum, np.subtract)

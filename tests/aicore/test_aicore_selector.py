@@ -10,8 +10,9 @@ from device_model.aicore.core.blocks import GetBlockIdx
 from device_model.aicore.core.names import HardEvent, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, float32
 from device_model.aicore.flags.crossing import SyncAll
-from device_model.aicore.flags.queues import TBuf, TPipe, TQue
+from device_model.aicore.flags.queues import TBuf, TQue
 from device_model.aicore.flags.sync import SetFlag, WaitFlag
+from device_model.aicore.flags.tpipe import TPipe
 from device_model.aicore.moving.copies import DataCopyExtParams, DataCopyPad
 from device_model.aicore.shaping.selector import RowKind, RowTiling, select_rows
 from device_model.aicore.vector.elementwise import Adds

@@ -11,8 +11,8 @@ from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import HardEvent, Pipe, RoundMode
 from device_model.aicore.core.program import Kind
 from device_model.aicore.core.tensors import GlobalTensor, float32, half
-from device_model.aicore.flags.queues import TPipe
 from device_model.aicore.flags.stages import FlagLink, Pipeline, QueueLink
+from device_model.aicore.flags.tpipe import TPipe
 from device_model.aicore.moving.copies import DataCopy
 from device_model.aicore.vector.elementwise import Abs, Add, Adds, Cast, Muls, Relu
 

@@ -7,8 +7,9 @@ from cores import found, launch
 from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import HardEvent, KernelType, Pipe, Space, TPosition
 from device_model.aicore.core.tensors import DTYPES, GlobalTensor, LocalTensor, bfloat16, dtype_of, float32, half
-from device_model.aicore.flags.queues import TPipe, TQue
+from device_model.aicore.flags.queues import TQue
 from device_model.aicore.flags.sync import PipeBarrier, SetFlag, WaitFlag
+from device_model.aicore.flags.tpipe import TPipe
 from device_model.aicore.moving.copies import DataCopy, DataCopyParams
 
 

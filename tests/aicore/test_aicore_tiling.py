@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from device_model.aicore.core.blocks import GetBlockIdx
 from device_model.aicore.core.tensors import GlobalTensor, half
-from device_model.aicore.flags.queues import TPipe
 from device_model.aicore.flags.stages import Pipe, Pipeline
+from device_model.aicore.flags.tpipe import TPipe
 from device_model.aicore.moving.copies import DataCopyExtParams, DataCopyPad
 from device_model.aicore.shaping.tiling import BlockTiling, TilingKey, block_tiling
 from device_model.aicore.vector.elementwise import Adds

@@ -12,8 +12,9 @@ from device_model.aicore.core.memories import LocalMemory
 from device_model.aicore.core.names import CacheMode, HardEvent, KernelType, Pipe, TPosition
 from device_model.aicore.core.program import Instruction, Kind
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, float32, half
-from device_model.aicore.flags.queues import TBuf, TPipe
+from device_model.aicore.flags.queues import TBuf
 from device_model.aicore.flags.sync import PipeBarrier, SetFlag, WaitFlag
+from device_model.aicore.flags.tpipe import TPipe
 from device_model.aicore.moving.copies import DataCopy, DataCopyExtParams, DataCopyPad
 from device_model.aicore.vector.elementwise import Add, Exp
 from device_model.profile import load

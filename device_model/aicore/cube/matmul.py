@@ -22,8 +22,8 @@ from device_model.aicore.core.tensors import GlobalBuffer, GlobalTensor, LocalTe
 from device_model.aicore.cube.matmul_cube import Cube, Job, Operand
 from device_model.aicore.cube.matmul_tiling import WORKSPACE_TILES, TCubeTiling
 from device_model.aicore.flags.crossing import CrossCoreSetFlag, CrossCoreWaitFlag
-from device_model.aicore.flags.queues import TPipe
 from device_model.aicore.flags.sync import AllocEventID, ReleaseEventID, SetFlag, WaitFlag
+from device_model.aicore.flags.tpipe import TPipe
 from device_model.aicore.moving.copies import DataCopy
 
 ASK, ANSWER = 0, 1  # cross-core flags

@@ -30,8 +30,9 @@ from device_model.aicore.cube.loads import (
 from device_model.aicore.cube.matmul_tiling import TCubeTiling
 from device_model.aicore.cube.mmad import FRACTAL, PRODUCTS, SIDE, Mmad, MmadParams, fractals, k0
 from device_model.aicore.cube.unit_flags import KEEP, TURN
-from device_model.aicore.flags.queues import TBuf, TPipe
+from device_model.aicore.flags.queues import TBuf
 from device_model.aicore.flags.sync import AllocEventID, ReleaseEventID, SetFlag, WaitFlag
+from device_model.aicore.flags.tpipe import TPipe
 from device_model.aicore.moving.copies import DataCopy, DataCopyExtParams, DataCopyPad, Nd2NzParams
 
 

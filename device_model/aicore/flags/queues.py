@@ -1,4 +1,4 @@
-"""TPipe, TQue, TQueBind and TBuf: buffers of local memory, handed between pipes with their flags.
+"""TQue, TQueBind and TBuf: buffers of local memory, handed between pipes with their flags.
 
 A buffer of a queue passes through four states: FREE, OCCUPIED (allocated), ENQUE (enqueued), DEQUE (dequeued), and
 FREE again. Two flags keep the pipes in order:
@@ -11,10 +11,12 @@ FREE again. Two flags keep the pipes in order:
     queue.FreeTensor(x)           sets a flag (V_MTE2)
 
 So the pipe that uses a tensor starts after the pipe that fills it, and a buffer is not filled again while it is still
-in use. The two events follow from the queue's position: which pipe fills buffers there, and which one uses them.
+in use. The two events follow from the queue's position: which pipe fills buffers there, and which one uses them. The
+buffers are a TPipe's, which divides the memory (tpipe.py).
 """
 
 from collections import deque
+from collections.abc import Callable
 from enum import Enum
 from operator import index as integer
 from sys import _getframe
@@ -22,23 +24,15 @@ from sys import _getframe
 import numpy.typing as npt
 
 from device_model.aicore.core.findings import KernelError, KernelHangError, Rule
-from device_model.aicore.core.machine import Core, running
-from device_model.aicore.core.memories import BLOCK, LocalMemory
-from device_model.aicore.core.names import EVENT_OF, HardEvent, Pipe, Space, TPosition
+from device_model.aicore.core.machine import Core
+from device_model.aicore.core.memories import LocalMemory
+from device_model.aicore.core.names import EVENT_OF, Pipe, TPosition
 from device_model.aicore.core.program import Site
 from device_model.aicore.core.tensors import LocalTensor, dtype_of, place
-from device_model.aicore.flags import sync
-from device_model.aicore.flags.sync import (
-    alloc_event,
-    barrier_all,
-    preset_events,
-    release_event,
-    set_flag,
-    wait_flag,
-)
+from device_model.aicore.flags.sync import alloc_event, release_event, set_flag, wait_flag
 
-MAX_BUFFERS = 64  # per TPipe
-MAX_LIVE = 8  # allocated tensors per TPosition, because each takes an event id
+# Adds to the number of tensors that are allocated at a position (TPipe.count_live).
+CountLive = Callable[[TPosition, int], None]
 
 _P = TPosition
 # For each position, the pipe that fills a buffer there, and below, the pipe that uses it.
@@ -123,7 +117,7 @@ class TQueBind:
         self.full_event = None if fills is uses else EVENT_OF[fills, uses]
         self.free_event = None if fills is uses else EVENT_OF[uses, fills]
         self._core: Core | None = None
-        self._tpipe: TPipe | None = None
+        self._count_live: CountLive | None = None
         self._memory: LocalMemory | None = None
         self._length = 0
         self._buffers: list[_Buffer] = []
@@ -139,10 +133,10 @@ class TQueBind:
         return f"TQueBind {self.source} to {self.destination}"
 
     def take_buffers(
-        self, tpipe: "TPipe", core: Core, memory: LocalMemory, start: int, count: int, length: int
+        self, count_live: CountLive, core: Core, memory: LocalMemory, start: int, count: int, length: int
     ) -> None:
         """Take *count* buffers of *length* bytes from byte *start* of *memory* on; for TPipe.InitBuffer."""
-        self._tpipe = tpipe
+        self._count_live = count_live
         self._core = core
         self._memory = memory
         self._length = length
@@ -184,8 +178,8 @@ class TQueBind:
                 f"FreeTensor() a tensor that was allocated at {', '.join(sorted({str(b.site) for b in buffers}))}",
             )
         self._cursor = cursor
-        assert self._tpipe is not None
-        self._tpipe.count_live(self.source, 1)
+        assert self._count_live is not None
+        self._count_live(self.source, 1)
         core.scalar += core.spec.alloc_tensor
         if buffer.free_id >= 0:
             assert self.free_event is not None
@@ -277,7 +271,7 @@ class TQueBind:
         buffer = self._buffer(tensor, "FreeTensor")
         core = self._core
         assert core is not None
-        assert self._tpipe is not None
+        assert self._count_live is not None
         if buffer.state is State.ENQUE:
             raise KernelError(f"FreeTensor: {tensor!r} is still enqueued", "DeQue() it first")
         core.scalar += core.spec.free_tensor
@@ -286,7 +280,7 @@ class TQueBind:
             buffer.free_id = alloc_event(core, event)
             set_flag(core, event, buffer.free_id)
         buffer.state = State.FREE
-        self._tpipe.count_live(self.source, -1)
+        self._count_live(self.source, -1)
 
     def HasTensorInQue(self) -> bool:
         """Return True if a tensor is enqueued."""
@@ -318,7 +312,7 @@ class TQueBind:
                 wait_flag(core, self.free_event, buffer.free_id)
                 release_event(core, self.free_event, buffer.free_id)
                 buffer.free_id = -1
-        self._core = self._tpipe = self._memory = None
+        self._core = self._count_live = self._memory = None
         self._buffers.clear()
         self._by_address.clear()
 
@@ -383,140 +377,3 @@ class TBuf:
             tensor = place(self.position, self._memory, self._address + offset, resolved, nbytes)
             self._tensors[key] = tensor
         return tensor
-
-
-class TPipe:
-    """Divides the local memories of a core among queues and buffers (Ascend C: TPipe).
-
-    A core has one TPipe at a time. At the end of the block it is destroyed, if the kernel has not done so.
-
-    Raises:
-        KernelError: The core has a TPipe already.
-    """
-
-    def __init__(self) -> None:
-        self._core = running()
-        self._used: dict[Space, int] = {}
-        self._queues: list[TQueBind] = []
-        self._live: dict[TPosition, int] = {}
-        self.Init()
-
-    def Init(self) -> None:
-        """Start again with all memory free, after Destroy() (Ascend C: Init)."""
-        core = self._core
-        if core.tpipe is not None:
-            raise KernelError(
-                f"{core.program} has a TPipe already, and a second one would give out the same memory",
-                "make one TPipe per kernel, or Destroy() it before the next phase",
-            )
-        core.tpipe = self
-        self._count = 0
-        self._used.clear()
-        self._live.clear()
-        self._preset = preset_events(core)
-        for event, event_id in self._preset:
-            core.allocated[event] |= 1 << event_id
-            set_flag(core, event, event_id)
-
-    def __repr__(self) -> str:
-        used = ", ".join(f"{space} {count} bytes" for space, count in self._used.items()) or "nothing"
-        return f"<TPipe of {self._core.program}: {used} given out>"
-
-    def InitBuffer(self, target: TQueBind | TBuf, first: int, length: int | None = None) -> None:
-        """Give buffers to a queue, or one buffer to a TBuf (Ascend C: InitBuffer); no pipe waits.
-
-        `InitBuffer(queue, count, bytes)` or `InitBuffer(tbuf, bytes)`. Lengths are rounded up to 32 bytes.
-
-        Args:
-            target: The queue or TBuf. Its position decides which memory is used.
-            first: For a queue the number of buffers, of which 2 make a double buffer; for a TBuf its length in bytes.
-            length: For a queue, the length of each buffer in bytes.
-
-        Raises:
-            KernelError: The memory has too few free bytes, the TPipe has 64 buffers or was destroyed, or a number
-                is below 1.
-        """
-        core = self._core
-        if core.tpipe is not self:
-            raise KernelError(f"{self!r} was destroyed", "make a new TPipe")
-        count, nbytes = (1, integer(first)) if length is None else (integer(first), integer(length))
-        if (length is None) != isinstance(target, TBuf):
-            raise TypeError("InitBuffer takes (queue, count, bytes) or (tbuf, bytes)")
-        if count < 1 or nbytes < 1:
-            raise KernelError(f"InitBuffer of {count} x {nbytes} bytes", "both must be 1 or more")
-        core.scalar += core.spec.init_buffer
-        nbytes = -(-nbytes // BLOCK) * BLOCK
-        self._count += count
-        if self._count > MAX_BUFFERS:
-            raise KernelError(f"{self._count} buffers on {core.program}", f"a TPipe has at most {MAX_BUFFERS}")
-        position = target.position if isinstance(target, TBuf) else target.source
-        memory = core.memory(position.space)
-        start = self._used.get(position.space, 0)
-        if start + count * nbytes > memory.size:
-            raise KernelError(
-                f"{count} x {nbytes} bytes for {target!r} do not fit in {memory.name} of {core.program}: "
-                f"{start} of {memory.size} bytes are given out",
-                "use smaller or fewer buffers",
-            )
-        self._used[position.space] = start + count * nbytes
-        if isinstance(target, TBuf):
-            target.take_buffer(memory, start, nbytes)
-        else:
-            target.take_buffers(self, core, memory, start, count, nbytes)
-            self._queues.append(target)
-
-    def Destroy(self) -> None:
-        """Wait for all buffers and all pipes, and free all memory (Ascend C: Destroy).
-
-        The scalar pipe waits. A tensor that was not freed is the finding TENSOR_NOT_FREED.
-        """
-        core = self._core
-        if core.tpipe is not self:
-            return
-        for queue in self._queues:
-            queue.drain(core)
-        self._queues.clear()  # breaks reference cycles: the collector is off during a launch
-        for event, event_id in self._preset:
-            wait_flag(core, event, event_id)
-            release_event(core, event, event_id)
-        barrier_all(core)
-        core.tpipe = None
-
-    def Reset(self) -> None:
-        """Call Destroy() and Init(): the next phase of a kernel can divide the memory anew (Ascend C: Reset)."""
-        self.Destroy()
-        self.Init()
-
-    def AllocEventID(self, event: HardEvent) -> int:
-        """Reserve the lowest free id of *event*; see `sync.AllocEventID`."""
-        return sync.AllocEventID(event)
-
-    def FetchEventID(self, event: HardEvent) -> int:
-        """Return the lowest free id of *event* without reserving it; see `sync.FetchEventID`."""
-        return sync.FetchEventID(event)
-
-    def ReleaseEventID(self, event: HardEvent, event_id: int) -> None:
-        """Give back an id that AllocEventID reserved; see `sync.ReleaseEventID`."""
-        sync.ReleaseEventID(event, event_id)
-
-    def count_live(self, position: TPosition, change: int) -> None:
-        """Add *change* to the number of tensors allocated at *position*; for queues."""
-        live = self._live.get(position, 0) + change
-        if live > MAX_LIVE:
-            raise KernelError(
-                f"{live} tensors are allocated at {position} on {self._core.program}",
-                f"a position has at most {MAX_LIVE} at a time, because each takes an event id; free some first",
-            )
-        self._live[position] = live
-
-
-def GetTPipePtr() -> TPipe:
-    """Return the TPipe of this core (Ascend C: GetTPipePtr); no pipe waits.
-
-    Raises:
-        KernelError: The kernel has made no TPipe yet, or destroyed it.
-    """
-    core = running()
-    if not isinstance(core.tpipe, TPipe):
-        raise KernelError(f"{core.program} has no TPipe", "make one first: pipe = TPipe()")
-    return core.tpipe

@@ -22,8 +22,9 @@ from device_model.aicore.core.machine import EVENT_IDS
 from device_model.aicore.core.memories import BLOCK
 from device_model.aicore.core.names import EVENT_OF, Pipe, TPosition
 from device_model.aicore.core.tensors import LocalTensor, dtype_of
-from device_model.aicore.flags.queues import TBuf, TPipe, TQueBind
+from device_model.aicore.flags.queues import TBuf, TQueBind
 from device_model.aicore.flags.sync import AllocEventID, ReleaseEventID, SetFlag, WaitFlag
+from device_model.aicore.flags.tpipe import TPipe
 
 Tensors = tuple[LocalTensor, ...]
 Shapes = Sequence[tuple[npt.DTypeLike, int]]  # type and number of elements of each tensor

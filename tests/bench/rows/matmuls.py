@@ -15,7 +15,7 @@ from device_model.aicore.core.names import KernelType, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, half
 from device_model.aicore.cube.matmul import REGIST_MATMUL_OBJ, CubeFormat, Matmul, MatmulType
 from device_model.aicore.cube.matmul_tiling import TCubeTiling, multi_core_matmul_tiling
-from device_model.aicore.flags.queues import TPipe
+from device_model.aicore.flags.tpipe import TPipe
 from device_model.aicore.runner import run
 from device_model.profile import load
 from tests.bench.rows import Row

@@ -7,7 +7,8 @@ import numpy as np
 from device_model.aicore.core.blocks import GetBlockIdx, GetBlockNum
 from device_model.aicore.core.names import TPosition
 from device_model.aicore.core.tensors import GlobalTensor, half
-from device_model.aicore.flags.queues import TPipe, TQue
+from device_model.aicore.flags.queues import TQue
+from device_model.aicore.flags.tpipe import TPipe
 from device_model.aicore.moving.copies import DataCopy
 from device_model.aicore.runner import run
 from device_model.aicore.vector.elementwise import Add
