@@ -98,6 +98,17 @@ def test_contexts_that_come_and_go_leave_nothing_behind(rig):
     assert rig.device.contexts == [rig.device.primary, last]
 
 
+def test_a_context_is_on_alert_only_while_calls_have_something_to_ask(rig):
+    seen = []
+    rig.host_function(rig.stream(), 10, lambda: seen.append(rig.context.alert))
+    rig.run()
+    rig.device.watch_calls(has_fault_rules=True)
+    seen.append(rig.context.alert)
+    rig.device.watch_calls(has_fault_rules=False)
+    assert seen == [True, True]
+    assert not rig.context.alert
+
+
 def test_a_failure_loses_one_context_and_not_the_other(rig):
     other, notes = rig.device.create_context(None), []
 

@@ -147,3 +147,29 @@ def test_a_kernel_that_is_listed_makes_room(rig):
     assert (request.done, len(queue.fifo)) == (False, 16)
     rig.advance(100)
     assert (request.done, len(queue.fifo)) == (True, 15)
+
+
+def test_an_abort_of_the_head_starts_the_next_operation_whatever_stands_behind_that(rig):
+    streams = [rig.stream() for _ in range(9)]  # 0, 4 and 8 share a queue
+    slow = rig.kernel(streams[1], 1000)
+    streams[0].wait(slow)
+    streams[8].wait(slow)
+    rig.h2d(streams[0], 100)
+    rig.h2d(streams[4], 100)
+    rig.h2d(streams[8], 100)
+    rig.advance(300)
+    rig.device.abort(streams[0], None)
+    assert rig.run() == [("h2d", 5, 300, 400), ("kernel", 2, 0, 1000), ("h2d", 9, 1000, 1100)]
+
+
+def test_an_abort_of_the_head_leaves_the_next_operation_waiting_if_it_has_to(rig):
+    streams = [rig.stream() for _ in range(9)]
+    slow = rig.kernel(streams[1], 1000)
+    streams[0].wait(slow)
+    streams[4].wait(slow)
+    rig.h2d(streams[0], 100)
+    rig.h2d(streams[4], 100)
+    rig.h2d(streams[8], 100)
+    rig.advance(300)
+    rig.device.abort(streams[0], None)
+    assert rig.run() == [("kernel", 2, 0, 1000), ("h2d", 5, 1000, 1100), ("h2d", 9, 1100, 1200)]
