@@ -369,10 +369,19 @@ def reads_what_another_block_writes(x, y, z):
         DataCopy(a, h, N)
 
 
-@forgets("WAW", "SyncAll or CrossCoreSetFlag and CrossCoreWaitFlag", blocks=3)
+@forgets("WAW", "SetAtomicAdd, or a range of its own for each core", blocks=3)
 def two_blocks_write_one_tile(x, y, z):
     (a,), (h,) = ub(0), gm(z)
     DataCopy(h[GetBlockIdx() // 2 * N :], a, N)
+
+
+@forgets("WAW", "SyncAll or CrossCoreSetFlag and CrossCoreWaitFlag", blocks=2)
+def two_blocks_write_one_tile_at_two_lines(x, y, z):
+    (a,), (h,) = ub(0), gm(z)
+    if GetBlockIdx() == 0:
+        DataCopy(h, a, N)
+    else:
+        DataCopy(h, a, N)
 
 
 @forgets("WAR", "SyncAll or CrossCoreSetFlag and CrossCoreWaitFlag", blocks=2)

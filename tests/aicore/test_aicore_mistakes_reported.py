@@ -64,9 +64,20 @@ def waits_before_it_sets(x, y, z):
     SetFlag(HardEvent.MTE2_V, 0)
 
 
-@report("FETCHED_TWICE", "gives id 0")
-def fetches_an_id_twice(x, y, z):
-    assert FetchEventID(HardEvent.V_S) == FetchEventID(HardEvent.V_S) == 0
+@report("FETCHED_TWICE", "gave this id twice")
+def has_two_flags_of_one_fetched_id_in_flight(x, y, z):
+    first, second = FetchEventID(HardEvent.MTE2_V), FetchEventID(HardEvent.MTE2_V)
+    SetFlag(HardEvent.MTE2_V, first)
+    SetFlag(HardEvent.MTE2_V, second)
+    WaitFlag(HardEvent.MTE2_V, first)
+
+
+@report("FETCHED_TWICE", "gave this id twice")
+def fetches_an_id_while_its_flag_is_in_flight(x, y, z):
+    for _ in range(2):
+        event_id = FetchEventID(HardEvent.MTE2_V)
+        SetFlag(HardEvent.MTE2_V, event_id)
+    WaitFlag(HardEvent.MTE2_V, event_id)
 
 
 @report("RELEASED_TWICE", "not allocated")

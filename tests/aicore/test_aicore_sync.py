@@ -84,6 +84,17 @@ def test_an_id_fetched_and_used_up_may_be_fetched_again():
     assert found(launch(kernel)) == []
 
 
+def test_an_id_fetched_twice_may_serve_two_flags_in_turn():
+    def kernel():
+        outer = FetchEventID(HardEvent.V_S)
+        inner = FetchEventID(HardEvent.V_S)  # as a function does that the kernel calls in between
+        for event_id in (inner, outer):
+            SetFlag(HardEvent.V_S, event_id)
+            WaitFlag(HardEvent.V_S, event_id)
+
+    assert found(launch(kernel)) == []
+
+
 def test_a_tpipe_gives_ids_too():
     def kernel():
         pipe = TPipe()

@@ -23,7 +23,7 @@ class Rule(Enum):
     DOUBLE_SET = "a flag is waited for before it is set again"
     LATE_SET = "a flag is set before the wait for it is issued"
     FLAG_LEFT_SET = "every flag that is set is waited for before the kernel ends"
-    FETCHED_TWICE = "an event id from FetchEventID is used before the next is fetched"
+    FETCHED_TWICE = "of two flags with the same id from FetchEventID, one is waited for before the other is set"
     RELEASED_TWICE = "an event id is released only once, and only after it was allocated"
     WAIT_TIMEOUT = "a wait with a time limit sees its flag in time"
     TAIL_DROPPED = "a copy moves whole blocks of 32 bytes"

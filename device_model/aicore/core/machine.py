@@ -128,7 +128,7 @@ class Core:
         self.flags: list[Instruction | None] = [None] * (len(HardEvent) * EVENT_IDS)
         self.flag_clocks: list[Clock | None] = [None] * len(self.flags)
         self.allocated = [0] * len(HardEvent)  # a bit for each id
-        self.fetched: dict[int, Site] = {}
+        self.fetched: dict[int, list[Site]] = {}  # ids of FetchEventID, and the fetches since the last wait for each
         self.stuck: dict[int, deque[Instruction]] = {}  # waits whose flag was clear when they were issued
         self.late: list[tuple[Instruction, Instruction]] = []  # waits whose SetFlag was issued later, and that SetFlag
         # clocks[p][q] is the last access of pipe q that pipe p knows to be finished. The last number, of Pipe.ALL,
@@ -319,7 +319,7 @@ class Core:
         """Report that *later* touches bytes start:stop of *memory*, and *earlier* may not have finished with them."""
         if earlier is later or self.stuck:  # rows of one instruction; or a kernel that may hang, which is reported
             return
-        missing = self._missing(earlier, later)
+        missing = self._missing(rule, earlier, later)
         key = (rule, earlier.site, later.site, missing)
         if self.findings.seen(key):
             return
@@ -329,8 +329,10 @@ class Core:
         where = str(self.program)
         self.findings.add(key, Finding(rule, text, where, (earlier.site, later.site), (earlier, later), missing))
 
-    def _missing(self, earlier: Instruction, later: Instruction) -> str:
+    def _missing(self, rule: Rule, earlier: Instruction, later: Instruction) -> str:
         if earlier.core != self.index:
+            if rule is Rule.WAW and later.pipe in _TO_GM and earlier.site == later.site:
+                return "SetAtomicAdd, or a range of its own for each core"
             return "SyncAll or CrossCoreSetFlag and CrossCoreWaitFlag"
         if earlier.pipe is later.pipe:
             return f"PipeBarrier<{later.pipe}>"

@@ -118,7 +118,8 @@ def AllocEventID(event: HardEvent) -> int:
 def FetchEventID(event: HardEvent) -> int:
     """Return the lowest free id of an event without reserving it (Ascend C: TPipe::FetchEventID); no pipe waits.
 
-    The next fetch returns the same id. If it comes before the id was used, that is the finding FETCHED_TWICE.
+    The next fetch returns the same id. That is well as long as a flag with this id is waited for before the id is set
+    again; if two of them are set at once, that is the finding FETCHED_TWICE.
 
     Args:
         event: The event of which an id is needed.
@@ -131,16 +132,7 @@ def FetchEventID(event: HardEvent) -> int:
     """
     core = running()
     event_id = _free_id(core, event)
-    slot = _slot(core, event, event_id)
-    earlier = core.fetched.get(slot)
-    if earlier is not None:
-        core.find(
-            Rule.FETCHED_TWICE,
-            f"FetchEventID({event}) gives id {event_id} again, which was fetched at {earlier} and not used since; "
-            "call AllocEventID(), which reserves an id",
-            site=core.site(),
-        )
-    core.fetched[slot] = core.site()
+    core.fetched.setdefault(_slot(core, event, event_id), []).append(core.site())
     return event_id
 
 
@@ -179,17 +171,30 @@ def set_flag(core: Core, event: HardEvent, event_id: int) -> None:
             return
     earlier = core.flags[slot]
     if earlier is not None:
-        core.find(
-            Rule.DOUBLE_SET,
-            f"{instruction} sets id {event_id} again, which {earlier} has set and no WaitFlag has cleared; "
-            "one wait clears both sets and a second one hangs, so wait once for each set",
-            instruction,
-            earlier,
-        )
+        _report_double_set(core, slot, instruction, earlier)
         return
     core.flags[slot] = instruction
     if core.hazards:
         core.flag_clocks[slot] = core.knowledge_of(event.source)
+
+
+def _report_double_set(core: Core, slot: int, instruction: Instruction, earlier: Instruction) -> None:
+    """Report that *instruction* sets a flag that *earlier* has set; name the fetches that gave both the same id."""
+    event_id = slot % EVENT_IDS
+    text = f"{instruction} sets id {event_id} again, which {earlier} has set and no WaitFlag has cleared; "
+    fetches = core.fetched.get(slot, ())
+    if len(fetches) < 2:
+        remedy = "one wait clears both sets and a second one hangs, so wait once for each set"
+        core.find(Rule.DOUBLE_SET, text + remedy, instruction, earlier)
+        return
+    places = " and ".join(dict.fromkeys(map(str, fetches[-2:])))
+    core.find(
+        Rule.FETCHED_TWICE,
+        f"{text}FetchEventID() at {places} gave this id twice; call AllocEventID(), which reserves an id, or wait for "
+        "the first flag before you set the second",
+        instruction,
+        earlier,
+    )
 
 
 def wait_flag(core: Core, event: HardEvent, event_id: int) -> None:
