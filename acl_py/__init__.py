@@ -3,7 +3,7 @@
 The verbs are aclrt's without the prefix, all of them coroutines. The package, from the top down; each room imports
 only from those below it, and all of them may import device_model:
 
-    cli, __main__, pytest_plugin    the command line, and what a pytest run of `acl` scripts needs
+    cli/, __main__, pytest_plugin   the command line, and what a pytest run of `acl` scripts needs
     tools/          what the command line calls
         replay player programs portability   stream programs: played, read, and tried under other rules
         documents                       JSON files from anywhere, read document by document
@@ -154,3 +154,5 @@ from acl_py.verbs.streams import SynchronizeStreamWithTimeout as SynchronizeStre
 from device_model.observe import Observer as Observer
 from device_model.profile import DeviceProfile as DeviceProfile
 from device_model.rules import SyncRules as SyncRules
+
+__version__ = "0.1.0"  # pyproject.toml takes it from here

@@ -2,23 +2,28 @@
 
 import sys
 from contextlib import suppress
-from pathlib import Path
 
 
 def main() -> None:
-    """Run a script at once if no options precede it; hand everything else to the command line in cli.py.
+    """Run a script at once if no options precede it; hand everything else to the command line in cli/.
 
     To import the libraries that read options and draw tables takes longer than a short script runs.
     """
     match sys.argv[1:]:
-        case ["run", script, *arguments] if not script.startswith("-"):
-            from acl_py.tools import scripts
-
-            with suppress(scripts.ScriptError):  # unreadable: the command line reports it
-                sys.exit(scripts.run(Path(script), arguments))
+        case ["run", "-m" | "-c" as option, program, *arguments]:
+            _run(program, arguments, option)
+        case ["run", program, *arguments] if program == "-" or not program.startswith("-"):
+            _run(program, arguments)
     from acl_py.cli import app
 
     app()
+
+
+def _run(program: str, arguments: list[str], option: str = "") -> None:
+    from acl_py.tools import scripts
+
+    with suppress(scripts.ScriptError):  # unreadable: the command line reports it
+        sys.exit(scripts.run(program, arguments, form=scripts.Form(option)))
 
 
 if __name__ == "__main__":

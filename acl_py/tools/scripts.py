@@ -1,8 +1,9 @@
 """`acl-py run`: run scripts that say `import acl`, unmodified.
 
 A script runs as `python script.py` would run it: as `__main__`, with its arguments, its folder on the path, its output
-and its exit code. When the script has ended, with its threads and its finalizers, a summary goes to standard error. A
-script that would hang on a card ends at that call, with exit code 3 and the reason.
+and its exit code. So do a module (`python -m`) and the text of a program (`python -c`, or on standard input). When the
+script has ended, with its threads and its finalizers, a summary goes to standard error. A script that would hang on a
+card ends at that call, with exit code 3 and the reason.
 
 The exit code is the script's own. If that is 0, calls failed and the run is *strict*, it is 4.
 """
@@ -13,14 +14,17 @@ import runpy
 import sys
 import threading
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import thread as pool
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
 from pathlib import Path
-from types import ModuleType, TracebackType
+from types import ModuleType
 from typing import Any
 
 from acl_py.compat.acl import hanging, install, processes
-from acl_py.compat.acl.face import binding
+from acl_py.compat.acl.face.tracebacks import hide_own_frames
 from acl_py.errors import DeadlockError
 
 _INTERRUPTED = 130
@@ -31,15 +35,33 @@ class ScriptError(Exception):
     """The script cannot be read."""
 
 
+class Form(Enum):
+    """How a program is given; the values are Python's options."""
+
+    FILE = ""  # a path; "-" is standard input
+    MODULE = "-m"  # the name of a module
+    TEXT = "-c"  # the program itself
+
+
+@dataclass(frozen=True)
+class Main:
+    """A program that can run as `__main__`: *execute* gets the module."""
+
+    name: str  # sys.argv[0]
+    folder: str  # the first place where modules are looked for
+    execute: Callable[[ModuleType], object]
+
+
 def run(
-    script: Path,
+    program: str,
     arguments: Sequence[str] = (),
     register: Sequence[Path] = (),
     *,
+    form: Form = Form.FILE,
     strict: bool = False,
     **options: Any,
 ) -> int:
-    """Run *script* with *arguments* in this process, which must end soon afterwards, and return its exit code.
+    """Run *program* with *arguments* in this process, which must end soon afterwards, and return its exit code.
 
     The *register* files run first: they register the functions of models and operators. *options* are those of
     `acl_py.compat.acl.install`. A *strict* run returns 4 instead of 0 if the summary lists failed calls. The summary
@@ -49,24 +71,46 @@ def run(
     Raises:
         ScriptError: the script cannot be read.
     """
-    try:
-        source = script.read_bytes()
-    except OSError as error:
-        raise ScriptError(f"can't open file {str(script)!r}: {error.strerror}") from error
+    main = _main(program, form)
     install(replace=True, on_hang=hanging.end_process, **options)
     processes.hand_on(register, options)
     for file in register:
         try:
             runpy.run_path(str(file))
         except Exception as error:
-            _show(error, str(file))
+            _show(error)
             return 1
-    sys.argv = [str(script), *arguments]
+    sys.argv = [main.name, *arguments]
     if not sys.flags.safe_path:
-        sys.path[0] = str(script.resolve().parent)
-    code = _execute(source, str(script))
+        sys.path[0] = main.folder
+    code = _execute(main)
     failed = _end()
     return code or (_CALLS_FAILED if strict and failed else 0)
+
+
+def _main(program: str, form: Form) -> Main:
+    if form is Form.MODULE:
+        # It also sets sys.argv[0], and says what Python says if there is no such module.
+        return Main("-m", str(Path.cwd()), lambda _: runpy._run_module_as_main(program))  # type: ignore[attr-defined]
+    if form is Form.TEXT:
+        return Main("-c", "", partial(_run_source, program, "<string>"))
+    if program == "-":
+        return Main("-", "", partial(_run_source, sys.stdin.buffer.read(), "<stdin>"))
+    try:
+        source = Path(program).read_bytes()
+    except OSError as error:
+        raise ScriptError(f"can't open file {program!r}: {error.strerror}") from error
+    return Main(program, str(Path(program).resolve().parent), partial(_run_file, source, program))
+
+
+def _run_file(source: bytes, name: str, main: ModuleType) -> None:
+    main.__file__ = name
+    vars(main).update(__cached__=None)
+    _run_source(source, name, main)
+
+
+def _run_source(source: bytes | str, name: str, main: ModuleType) -> None:
+    exec(compile(source, name, "exec", dont_inherit=True), vars(main))
 
 
 def _end() -> int:
@@ -84,36 +128,25 @@ def _end() -> int:
     return hanging.summarize()
 
 
-def _execute(source: bytes, name: str) -> int:
-    """Run *source* as `__main__`, and return its exit code."""
+def _execute(program: Main) -> int:
+    """Run *program* as `__main__`, and return its exit code."""
     main = ModuleType("__main__")
-    main.__file__ = name
-    vars(main).update(__builtins__=__builtins__, __cached__=None, __annotations__={})
+    vars(main).update(__builtins__=__builtins__, __annotations__={})
     sys.modules["__main__"] = main
     try:
-        exec(compile(source, name, "exec", dont_inherit=True), vars(main))
+        program.execute(main)
     except SystemExit as end:
         return _code_of(end)
     except KeyboardInterrupt as error:
-        _show(error, name)
+        _show(error)
         return _INTERRUPTED
     except DeadlockError as error:  # raised in a worker of a pool
         hanging.show(error)
         return hanging.HUNG
     except BaseException as error:
-        _show(error, name)
+        _show(error)
         return 1
     return 0
-
-
-def _entries(entry: TracebackType | None) -> Iterator[TracebackType]:
-    while entry is not None:
-        yield entry
-        entry = entry.tb_next
-
-
-def _is_binding(entry: TracebackType) -> bool:
-    return entry.tb_frame.f_code.co_filename.startswith(binding.__file__)
 
 
 def _code_of(end: SystemExit) -> int:
@@ -125,18 +158,8 @@ def _code_of(end: SystemExit) -> int:
     return 1
 
 
-def _show(error: BaseException, file: str) -> None:
-    """Print the traceback as Python would: from the first frame in *file*, without our own frames.
-
-    If a function of the module `acl` refuses its arguments, the traceback ends at the call.
-    """
-    inside: TracebackType | None = error.__traceback__
-    while inside is not None and inside.tb_frame.f_code.co_filename != file:
-        inside = inside.tb_next
-    entries = list(_entries(inside))
-    if entries and entries[-1].tb_frame.f_code.co_filename == binding.__file__:
-        call = next(each for each in entries if each.tb_next is None or _is_binding(each.tb_next))
-        call.tb_next = None
-    error = error.with_traceback(inside)
-    sys.excepthook(type(error), error, inside)
-    traceback.clear_frames(inside)
+def _show(error: BaseException) -> None:
+    """Print the traceback as Python would, without our own frames."""
+    hide_own_frames(error)
+    sys.excepthook(type(error), error, error.__traceback__)
+    traceback.clear_frames(error.__traceback__)

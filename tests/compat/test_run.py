@@ -49,6 +49,59 @@ def test_a_script_is_main_with_its_arguments_and_its_folder_on_the_path(run, tmp
     assert (done.returncode, done.stderr) == (0, "")
 
 
+SEES = "import sys, acl\nprint(__name__, sys.argv[1:], sys.argv[0], sys.path[0])\n"
+
+
+def run_python(*arguments, text=None, cwd):
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-m", "acl_py", "run", *arguments],
+        capture_output=True, encoding="utf-8", check=False, timeout=60, cwd=cwd, input=text,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(each for each in sys.path if each)},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [(), ("--devices", "2")], ids=["at-once", "with-options"])
+def test_a_module_runs_as_after_python_m(tmp_path, options):
+    """Its package is imported first, with acl at hand; a package runs its __main__."""
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").write_text("import acl\nprint('package', acl.rt.get_device_count())\n")
+    for name in ("tool", "__main__"):
+        (tmp_path / "package" / f"{name}.py").write_text(f"{SEES}from . import __name__ as above\nprint(above)\n")
+    devices = 2 if options else 8
+    for module, file in (("package.tool", "tool.py"), ("package", "__main__.py")):
+        done = run_python(*options, "-m", module, "-c", "--strict", cwd=tmp_path)
+        path = tmp_path / "package" / file
+        assert done.stdout.splitlines() == [
+            f"package ({devices}, 0)",
+            f"__main__ ['-c', '--strict'] {path} {tmp_path}",
+            "package",
+        ]
+        assert done.returncode == 0
+
+
+def test_a_module_that_is_not_there_is_told_as_python_tells_it(tmp_path):
+    done = run_python("-m", "nowhere.to_be_found", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "Error while finding module specification for 'nowhere.to_be_found'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("options", [(), ("--devices", "2")], ids=["at-once", "with-options"])
+def test_a_program_comes_as_an_argument_or_on_standard_input(tmp_path, options):
+    done = run_python(*options, "-c", f"{SEES}acl.rt.malloc('x', 0)", "-m", "--strict", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "__main__ ['-m', '--strict'] -c \n")
+    assert done.stderr.splitlines()[1] == '  File "<string>", line 3, in <module>'
+    done = run_python(*options, "-", "-c", text=f"{SEES}acl.rt.malloc('x', 0)", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "__main__ ['-c'] - \n")
+    assert done.stderr.splitlines()[1] == '  File "<stdin>", line 3, in <module>'
+
+
+def test_a_script_is_either_a_module_or_a_program(tmp_path):
+    done = run_python("--strict", "-m", "-c", "pass", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "-m and -c exclude each other" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("ending", "code", "told"),
     [

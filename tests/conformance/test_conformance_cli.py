@@ -6,7 +6,10 @@ import pytest
 from criteria import measured
 from typer.testing import CliRunner
 
-from acl_py.cli import app
+from acl_py import __version__
+from acl_py.cli import app, common
+from acl_py.cli.devices import unit_of, value_of
+from device_model.profile import load, names
 
 GOOD = {"id": "good", "streams": {"A": {}}, "steps": [{"op": "launch", "id": "k", "stream": "A", "us": 100}]}
 BAD = {"id": "bad", "steps": [{"op": "launch", "stream": "A", "us": 100}]}
@@ -98,6 +101,52 @@ def test_unknown_devices_and_rules_are_refused(file, options, message):
     result = acl_py("replay", file(GOOD), *options)
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+def test_the_version_is_that_of_the_package():
+    result = acl_py("--version")
+    assert (result.exit_code, result.stdout) == (0, f"acl-py {__version__}\n")
+
+
+def test_the_list_of_devices_fits_80_columns_with_whole_headings_and_units(monkeypatch):
+    monkeypatch.setattr(common, "_PLAIN_WIDTH", 80)
+    lines = acl_py("devices").stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "…" not in "".join(lines)
+    units, headings = lines[2].replace("┃", " ").split(), lines[1].replace("┃", " ").split()
+    assert headings == ["memory", "memory", "H2D", "launch", "copy", "wake"]
+    assert units == ["device", "rules", "cores", "GB", "GB/s", "GB/s", "us", "us", "us"]
+
+
+def test_devices_as_json_have_all_values_with_unit_and_source():
+    cards = json.loads(acl_py("devices", "--json").stdout)
+    assert [card["name"] for card in cards] == names()
+    [tiny] = [card for card in cards if card["name"] == "tiny"]
+    assert tiny == json.loads(acl_py("devices", "tiny", "--json").stdout)
+    assert tiny["values"]["host.launch"] == {"value": 1000, "unit": "ns", "source": "assumed: a round number"}
+    assert tiny["values"]["copies.h2d"]["value"][0] == [0, 0]
+
+
+UNITS = {
+    "devices": "", "host.launch": "ns", "host.malloc": "ns", "host.register": "ns/MiB", "latency.block": "ns",
+    "cores.count": "", "cores.flops": "1/s", "cores.bytes_per_second": "B/s", "queues.depth": "", "limits.streams": "",
+    "memory.bytes": "B", "memory.alignment": "B", "copies.h2d": "ns", "copies.duplex_bytes": "B",
+    "copies.duplex_h2d_permille": "‰", "copies.stage_chunk": "B", "copies.stage_buffers": "",
+    "copies.stage_fixed": "ns",
+    "aicore.mhz": "MHz", "aicore.ub_bytes": "B", "aicore.hbm_gbps": "GB/s", "aicore.read_bytes_per_cycle": "B/cycle",
+    "aicore.copy_issue": "cycles", "aicore.queue_ns": "ns", "aicore.cube_cores": "",
+}  # fmt: skip
+
+
+def test_every_value_of_a_device_has_its_unit():
+    card = load("ascend910b3")
+    assert {name: unit_of(name, value_of(card, name)) for name in UNITS} == UNITS
+    counts = {name for name in card.sources if not unit_of(name, value_of(card, name))}
+    assert counts == {
+        "devices", "cores.count", "cores.resident_kernels", "queues.compute", "queues.copy", "queues.depth",
+        "limits.streams", "limits.events", "limits.notifies", "copies.stage_buffers", "aicore.cube_cores",
+        "aicore.vector_cores",
+    }  # fmt: skip
 
 
 def test_devices_lists_the_profiles_with_the_origin_of_their_numbers():

@@ -1,0 +1,55 @@
+"""The command line, `acl-py`: run, model, replay, devices, demo, explain-error."""
+
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from acl_py import __version__
+from acl_py.cli.devices import devices_command
+from acl_py.cli.explanations import explain_error_command
+from acl_py.cli.replays import replay_command
+from acl_py.cli.scripts import run_command
+from acl_py.compat.acl.standins import commands
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app.add_typer(commands.app, name="model")
+app.command("replay")(replay_command)
+app.command("devices")(devices_command)
+# Everything after the script is an argument of the script, even if it looks like an option.
+app.command("run", context_settings={"allow_interspersed_args": False})(run_command)
+app.command("explain-error")(explain_error_command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"acl-py {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Run streams, events and kernels of Ascend ACL and CUDA on a simulated device."""
+
+
+class Demo(Enum):
+    """The demos."""
+
+    STREAMS = "streams"
+    AICORE = "aicore"
+
+
+@app.command("demo")
+def demo_command(
+    what: Annotated[
+        Demo, typer.Argument(help="streams: one job in four versions. aicore: one kernel, single- and double-buffered.")
+    ] = Demo.STREAMS,
+) -> None:
+    """Run one job in several versions, and draw the timelines of the device, or of the pipes of an AI core."""
+    from acl_py.tools import demo, demo_aicore  # imported here, because few other commands need their kernels
+
+    (demo if what is Demo.STREAMS else demo_aicore).main()

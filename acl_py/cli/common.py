@@ -1,0 +1,43 @@
+"""What several commands share: options, and how they print."""
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from device_model import profile as profiles
+from device_model.profile import DeviceProfile, ProfileError
+from device_model.rules import RULES, SyncRules
+
+_PLAIN_WIDTH = 120  # columns, if the output is not a terminal
+
+Device = Annotated[
+    str, typer.Option(help="The name of a device profile (see `acl-py devices`), or the path of a .toml file.")
+]
+
+
+def profile_of(device: str) -> DeviceProfile:
+    """Return the profile that an option names; raise BadParameter if there is none."""
+    try:
+        return profiles.load(device)
+    except ProfileError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def rules_of(name: str) -> SyncRules:
+    """Return the rules that an option names; raise BadParameter if there are none."""
+    if name not in RULES:
+        raise typer.BadParameter(f"there are no rules {name!r}; there are {', '.join(RULES)}")
+    return RULES[name]
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Return what prints to the terminal, or in 120 columns to a file."""
+    made = Console(stderr=stderr)
+    return made if made.is_terminal else Console(stderr=stderr, width=_PLAIN_WIDTH)
+
+
+def complain(what: str) -> None:
+    """Print *what* in red to the standard error."""
+    console(stderr=True).print(f"[red]{escape(what)}[/red]", soft_wrap=True, highlight=False)

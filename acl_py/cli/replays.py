@@ -1,0 +1,188 @@
+"""`acl-py replay`: stream programs, alone or under several rules."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from acl_py import faults
+from acl_py.cli.common import Device, complain, console, profile_of, rules_of
+from acl_py.errors import DeadlockError
+from acl_py.faults import Fault, FaultError
+from acl_py.tools.portability import differences
+from acl_py.tools.programs import Program, ProgramError, load
+from acl_py.tools.replay import Replay, replay
+from acl_py.trace import chart, chrome
+from device_model.errors import printable
+from device_model.profile import DeviceProfile
+from device_model.rules import SyncRules
+
+_T = TypeVar("_T")
+_ENGINES = ("H2D", "D2H", "cores")
+
+Files = Annotated[
+    list[Path],
+    typer.Argument(help="JSON files of stream programs (the format is in docs/programs.md); '-' is standard input."),
+]
+Rules = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Rules of synchronisation: cuda, cuda_per_thread or acl; by default those of the device. Give the "
+        "option twice to compare what a program does under each."
+    ),
+]
+FaultRules = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A fault rule, such as 'fail call=Malloc nth=3' or 'delay us=50 op=kernel'; may be repeated. 'list' "
+        "lists the rules; docs/programs.md explains them."
+    ),
+]
+JsonOut = Annotated[Path | None, typer.Option("--json", help="Write all times to this JSON file.")]
+TraceOut = Annotated[
+    Path | None, typer.Option("--trace", help="Write a Chrome trace to this file; for one program only.")
+]
+
+
+def replay_command(
+    files: Files,
+    device: Device = "h200",
+    rules: Rules = None,
+    fault: FaultRules = None,
+    json_out: JsonOut = None,
+    trace_out: TraceOut = None,
+) -> None:
+    """Run stream programs and show their times: a timeline for one program, a table for several.
+
+    A program that cannot run is reported, and the others still run; the exit code is then 1.
+    """
+    card, orders = profile_of(device), [rules_of(name) for name in rules or ()]
+    injected = [_fault(text) for text in fault or ()]
+    if len(orders) > 1:
+        _check_alone(json_out, trace_out, injected)
+        _, fine = _for_each(files, partial(_compare, orders=orders, card=card))
+    else:
+        order = orders[0] if orders else None
+        runs, fine = _for_each(files, partial(_replay, card=card, order=order, injected=injected))
+        _show(runs)
+        fine &= _write(runs, json_out, trace_out)
+    if not fine:
+        raise typer.Exit(1)
+
+
+def _fault(text: str) -> Fault:
+    try:
+        return faults.parse(text)
+    except FaultError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def _check_alone(json_out: Path | None, trace_out: Path | None, injected: Sequence[Fault]) -> None:
+    """Refuse the options that apply to one run, because there are several rules."""
+    if json_out is not None or trace_out is not None:
+        raise typer.BadParameter("--json and --trace write one run: give --rules only once")
+    if injected:
+        raise typer.BadParameter("--fault applies to one run: give --rules only once")
+
+
+# --- running
+
+
+def _for_each(files: Sequence[Path], work: Callable[[Program], _T]) -> tuple[list[_T], bool]:
+    """Do *work* for each program of *files*, and complain about those that cannot be read or run.
+
+    Returns:
+        The results, and whether every program ran.
+    """
+    results: list[_T] = []
+    fine = True
+    for program in _programs(files):
+        try:
+            if isinstance(program, ProgramError):
+                raise program
+            results.append(work(program))
+        except ProgramError as error:
+            complain(str(error))
+            fine = False
+    return results, fine
+
+
+def _programs(files: Sequence[Path]) -> Iterator[Program | ProgramError]:
+    for file in files:
+        try:
+            yield from load(file)
+        except ProgramError as error:
+            yield error
+
+
+def _replay(program: Program, *, card: DeviceProfile, order: SyncRules | None, injected: Sequence[Fault]) -> Replay:
+    try:
+        return replay(program, device=card, rules=order, faults=injected)
+    except DeadlockError as error:
+        raise ProgramError(f"{printable(program.id)}: {error}") from error
+
+
+# --- output
+
+
+def _show(runs: Sequence[Replay]) -> None:
+    screen = console()
+    if len(runs) == 1:
+        run = runs[0]
+        screen.print(f"{escape(printable(run.program.id))}: {run.makespan_us:,.1f} us", highlight=False)
+        screen.print(chart.lanes(run.trace, screen.width), markup=False, highlight=False, soft_wrap=True)
+    elif runs:
+        screen.print(_table(runs))
+    for run in runs:
+        for rule in run.rules:
+            what = f"{printable(run.program.id)}: {rule.text} struck {rule.struck} of {rule.seen} matches"
+            screen.print(what, markup=False, highlight=False, soft_wrap=True)
+
+
+def _table(runs: Sequence[Replay]) -> Table:
+    table = Table("program")
+    for heading in ("calls", "operations", "H2D us", "D2H us", "cores us", "makespan us"):
+        table.add_column(heading, justify="right")
+    for run in runs:
+        ops = run.trace.ops
+        busy = {engine: sum(op.end_ns - op.start_ns for op in ops if op.engine == engine) / 1000 for engine in _ENGINES}
+        times = [f"{busy[engine]:,.1f}" for engine in _ENGINES]
+        table.add_row(
+            escape(printable(run.program.id)), str(len(run.host)), str(len(ops)), *times, f"{run.makespan_us:,.1f}"
+        )
+    return table
+
+
+def _write(runs: Sequence[Replay], json_out: Path | None, trace_out: Path | None) -> bool:
+    """Write the files that were asked for. Return whether that was possible."""
+    fine = True
+    if trace_out is not None and len(runs) != 1:
+        complain(f"--trace writes the trace of one program, but {len(runs)} ran")
+        trace_out, fine = None, False
+    try:
+        if trace_out is not None:
+            chrome.write(runs[0].trace, trace_out)
+        if json_out is not None:
+            json_out.write_text(json.dumps([run.to_json() for run in runs]) + "\n", encoding="utf-8")
+    except OSError as error:
+        complain(f"{error.filename}: cannot be written: {error.strerror}")
+        fine = False
+    return fine
+
+
+def _compare(program: Program, *, orders: Sequence[SyncRules], card: DeviceProfile) -> None:
+    """Print what *program* does differently under each of the rules."""
+    screen, name = console(), escape(printable(program.id))
+    differing = differences(program, orders, card)
+    if not differing:
+        screen.print(f"{name}: no difference", highlight=False)
+        return
+    table = Table("what", "where", *(each.name for each in orders), title=name, title_justify="left")
+    for each in differing:
+        table.add_row(each.what, escape(each.where), *(escape(each.under[rules.name]) for rules in orders))
+    screen.print(table)

@@ -1,0 +1,116 @@
+"""`acl-py run`: reads the options of a script's run."""
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from acl_py.cli.common import Device, complain, profile_of, rules_of
+from acl_py.tools import scripts
+from acl_py.tools.scripts import Form
+
+
+class HostTime(Enum):
+    """How the time of the host between calls is counted."""
+
+    MODELLED = "modelled"
+    MEASURED = "measured"
+
+
+Script = Annotated[
+    str,
+    typer.Argument(
+        help="A Python script that says `import acl`; '-' is standard input.", show_default=False, metavar="SCRIPT"
+    ),
+]
+Arguments = Annotated[list[str] | None, typer.Argument(help="Arguments of the script.", show_default=False)]
+IsModule = Annotated[bool, typer.Option("-m", help="SCRIPT is the name of a module, as after python -m.")]
+IsText = Annotated[bool, typer.Option("-c", help="SCRIPT is the program itself, as after python -c.")]
+Devices = Annotated[int | None, typer.Option(min=1, help="The number of cards; by default that of the profile.")]
+Rules = Annotated[
+    str | None,
+    typer.Option(help="Rules of synchronisation: cuda, cuda_per_thread or acl; by default those of the device."),
+]
+Workers = Annotated[int | None, typer.Option(min=1, help="Threads that run large kernels.")]
+Models = Annotated[
+    list[Path] | None,
+    typer.Option(
+        exists=True,
+        file_okay=False,
+        help="A folder with the TOML files (sidecars) that name the Python function of each model or kernel; may be "
+        "repeated.",
+    ),
+]
+Register = Annotated[
+    list[Path] | None,
+    typer.Option(
+        exists=True,
+        dir_okay=False,
+        help="A Python file that registers operators, models or kernels, before the script runs; may be repeated.",
+    ),
+]
+CountedTime = Annotated[
+    HostTime,
+    typer.Option(
+        help="modelled: calls take the times of the profile; measured: the real time between calls counts too."
+    ),
+]
+HangAfter = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        help="Seconds after which a wait that only another thread could end counts as a hang; by default, never.",
+    ),
+]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Exit with 4 if calls failed and the script's own exit code is 0.")
+]
+
+
+def run_command(
+    script: Script,
+    arguments: Arguments = None,
+    is_module: IsModule = False,
+    is_text: IsText = False,
+    device: Device = "ascend910b3",
+    devices: Devices = None,
+    rules: Rules = None,
+    workers: Workers = None,
+    models: Models = None,
+    register: Register = None,
+    host_time: CountedTime = HostTime.MODELLED,
+    hang_after: HangAfter = None,
+    strict: Strict = False,
+) -> None:
+    """Run a script that says `import acl`, unmodified and without a card.
+
+    The output and the exit code are those of the script. A summary follows
+    on standard error, with the calls that failed. If the script would hang
+    on a card, the exit code is 3, and the summary lists the waits and their lines.
+    """
+    if rules is not None:
+        rules_of(rules)
+    profile_of(device)
+    options = {
+        "device": device,
+        "devices": devices,
+        "rules": rules,
+        "workers": workers,
+        "models": models or [],
+        "host_time": host_time.value,
+        "hang_after": hang_after,
+    }
+    form = _form(is_module=is_module, is_text=is_text)
+    try:
+        code = scripts.run(script, arguments or (), register or (), form=form, strict=strict, **options)
+    except scripts.ScriptError as error:
+        complain(f"acl-py: {error}")
+        raise typer.Exit(2) from error
+    raise typer.Exit(code)
+
+
+def _form(*, is_module: bool, is_text: bool) -> Form:
+    if is_module and is_text:
+        raise typer.BadParameter("-m and -c exclude each other: SCRIPT is either a module or a program")
+    return Form.MODULE if is_module else Form.TEXT if is_text else Form.FILE
