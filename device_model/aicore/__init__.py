@@ -20,7 +20,9 @@ From the top down; each room imports only from those below it:
         fixpipe loads im2col mmad           the instructions: store, load to L0, unroll images, multiply
         unit_flags                          flags for blocks of L0C
     vector/         the vector unit
-        gather reduce select sort           rearrange; reduce; compare and select; sort and merge
+        gather select sort                  rearrange; compare and select; sort and merge
+        reduce reduce_repeats               reduce a whole tensor; each repeat, block or pair
+        reduction                           the plan of a reduction
         fill elementwise                    constants and indices; element by element
         unit banks masks casts math         plans of instructions; bank conflicts; lanes; conversions; arithmetic
     flags/          order between instructions

@@ -19,7 +19,8 @@ from device_model.aicore.vector.masks import (
     SetMaskNorm,
     SetVectorMask,
 )
-from device_model.aicore.vector.reduce import BlockReduceSum, ReduceSum, WholeReduceSum
+from device_model.aicore.vector.reduce import ReduceSum
+from device_model.aicore.vector.reduce_repeats import BlockReduceSum, WholeReduceSum
 from device_model.aicore.vector.select import Compare, Select
 
 

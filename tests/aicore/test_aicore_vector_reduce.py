@@ -9,15 +9,13 @@ from instructions import floats, half, in_ub, issued, normal, on_core, same, see
 
 from device_model.aicore.core.names import TPosition
 from device_model.aicore.core.tensors import LocalTensor
-from device_model.aicore.vector.reduce import (
+from device_model.aicore.vector.reduce import ReduceMax, ReduceMin, ReduceSum
+from device_model.aicore.vector.reduce_repeats import (
     BlockReduceMax,
     BlockReduceMin,
     BlockReduceSum,
     PairReduceSum,
-    ReduceMax,
-    ReduceMin,
     ReduceOrder,
-    ReduceSum,
     RepeatReduceSum,
     WholeReduceMax,
     WholeReduceMin,
