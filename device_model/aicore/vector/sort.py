@@ -141,7 +141,8 @@ def MrgSort(dst: LocalTensor, sort_list: Sequence[LocalTensor], params: MrgSort4
     return taken[-1]
 
 
-def _plan_merge(unit: VectorUnit, dst: LocalTensor, lists: tuple[LocalTensor, ...], params: MrgSort4Info) -> Plan:
+def _lists_to_merge(dst: LocalTensor, lists: tuple[LocalTensor, ...], params: MrgSort4Info) -> list[int]:
+    """Return the numbers of the lists that are merged; raise KernelError if the card could not merge them."""
     lengths, repeats = params.element_lengths, params.repeat_times
     used = [number for number in range(4) if params.valid_bit >> number & 1]
     if len(used) < 2 or used != list(range(len(used))) or len(lists) < len(used):
@@ -150,8 +151,6 @@ def _plan_merge(unit: VectorUnit, dst: LocalTensor, lists: tuple[LocalTensor, ..
             "merge the first 2, 3 or 4: 0b11, 0b111, 0b1111",
         )
     check_type("MrgSort", "dst", dst, FLOATS)
-    itemsize = dst.dtype.itemsize
-    per_record = RECORD // itemsize
     for number in used:
         check_type("MrgSort", f"list {number}", lists[number], (dst.dtype.name,))
         if not 0 < lengths[number] <= MAX_LIST:
@@ -164,6 +163,14 @@ def _plan_merge(unit: VectorUnit, dst: LocalTensor, lists: tuple[LocalTensor, ..
                 f"MrgSort with {repeats} repeats",
                 "it takes four lists of one length, one behind the other, and no suspension",
             )
+    return used
+
+
+def _plan_merge(unit: VectorUnit, dst: LocalTensor, lists: tuple[LocalTensor, ...], params: MrgSort4Info) -> Plan:
+    lengths, repeats = params.element_lengths, params.repeat_times
+    used = _lists_to_merge(dst, lists, params)
+    itemsize = dst.dtype.itemsize
+    per_record = RECORD // itemsize
     merged = sum(lengths[number] for number in used)
     reads = [(lists[number], counted(itemsize, 1, lengths[number] * per_record)) for number in used]
     if repeats != 1:
