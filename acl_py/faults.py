@@ -48,6 +48,7 @@ from acl_py.verbs import (
 from device_model.errors import listed
 from device_model.faults import Rule as Rule
 from device_model.faults import SlowCurve, Verdict
+from device_model.integers import Integer, is_integer
 from device_model.memory import Buffer, Limit, size_text
 from device_model.scheduler import END_NS, nanoseconds
 
@@ -198,7 +199,7 @@ def lose_device(**where: Any) -> Fault:
     return _fault("lose_device", Verdict.LOSE, where, kind=Kind.DEVICE_LOST)
 
 
-def out_of_memory(*, beyond: int | None = None, **where: Any) -> Fault:
+def out_of_memory(*, beyond: Integer | None = None, **where: Any) -> Fault:
     """Fail allocations: those that match (call="Malloc*" by default), or with beyond= those that would bring a device
     above this many bytes in all.
 
@@ -211,10 +212,11 @@ def out_of_memory(*, beyond: int | None = None, **where: Any) -> Fault:
     """
     if beyond is None:
         return _fault("out_of_memory", Verdict.FAIL, {"call": "Malloc*"} | where, kind=Kind.OUT_OF_MEMORY)
-    if type(beyond) is not int or beyond < 0 or where:
+    if not is_integer(beyond) or beyond < 0 or where:
         raise FaultError(
             f"out_of_memory: beyond must be a number of bytes, without other arguments, not {beyond!r}, {where}"
         )
+    most = int(beyond)
 
     def put(runtime: Runtime, text: str, made: object) -> tuple[Rule, End]:
         rule = Rule(Verdict.FAIL, text, made, kind=Kind.OUT_OF_MEMORY)
@@ -223,11 +225,11 @@ def out_of_memory(*, beyond: int | None = None, **where: Any) -> Fault:
             rule.count()
             if runtime.hooks.fault is not None:
                 runtime.hooks.fault(rule, maker, runtime.host_ns)
-            return f"no more than {size_text(beyond)} in all, injected by {rule!r}"
+            return f"no more than {size_text(most)} in all, injected by {rule!r}"
 
-        return rule, runtime.memory.limit(Limit(beyond, refused))
+        return rule, runtime.memory.limit(Limit(most, refused))
 
-    return Fault(_text("out_of_memory", {"beyond": beyond}), site_of(_getframe(1)), put)
+    return Fault(_text("out_of_memory", {"beyond": most}), site_of(_getframe(1)), put)
 
 
 _ENGINES = {  # by the name of an engine: the attribute of the device, and the names of its curves
@@ -363,7 +365,7 @@ def _fault(
     if "call" in where and ("name" in where or "stream" in where):
         raise FaultError(f"{text}: name and stream belong to operations; give op=... instead of call=...")
     for key in ("nth", "every"):
-        if key in where and (type(where[key]) is not int or where[key] < 1):
+        if key in where and (not is_integer(where[key]) or where[key] < 1):
             raise FaultError(f"{text}: {key} must be a whole number, 1 or more, not {where[key]!r}")
     chance = where.get("chance")
     if chance is not None and not 0 <= chance <= 1:

@@ -7,7 +7,7 @@ Text from files and arguments is made safe to print here (`printable`, `listed`)
 and cannot write others.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from enum import Enum
 
 _MOST_NAMES = 10  # names shown in a list
@@ -109,6 +109,14 @@ def code_of(error: DeviceError) -> int | None:
 # A function that makes an exception from the kind of a failure, what was wrong, and the remedy. The host layer passes
 # one that adds the vendor's code and stores it as the task's last error.
 Fail = Callable[[Kind, str, str], DeviceError]
+
+
+def shown(value: object) -> str:
+    """Return *value* for the message that refuses it; a coroutine is usually a call whose `await` was forgotten."""
+    if isinstance(value, Coroutine):
+        name = getattr(value, "__qualname__", type(value).__name__)
+        return f"a coroutine of {name}(): write `await` before that call"
+    return repr(value)
 
 
 def printable(text: str) -> str:

@@ -29,6 +29,7 @@ from device_model.contexts import Context
 from device_model.device import Device
 from device_model.errors import DeviceError, code_of
 from device_model.faults import REMEDY, Faults, Verdict
+from device_model.integers import Integer, is_integer
 from device_model.memory import Block, Buffer, Memory
 from device_model.observe import Hooks
 from device_model.ops import Op
@@ -99,18 +100,19 @@ class Runtime:
     def __repr__(self) -> str:
         return f"<Runtime {self.profile.name} rules={self.rules.name} host_ns={self.host_ns}>"
 
-    def device(self, ordinal: int) -> Device:
+    def device(self, ordinal: Integer) -> Device:
         """Device number *ordinal*, made when first asked for."""
-        device = self._devices.get(ordinal)
+        number = int(ordinal) if is_integer(ordinal) else -1
+        device = self._devices.get(number)
         if device is None:
-            if not isinstance(ordinal, int) or not 0 <= ordinal < self.profile.devices:
+            if not 0 <= number < self.profile.devices:
                 raise self.error(
                     Kind.INVALID_DEVICE,
                     f"there is no device {ordinal!r}",
                     f"profile {self.profile.name} has devices 0 to {self.profile.devices - 1}",
                 )
-            device = Device(ordinal, self.profile, self.rules, self.scheduler, self.memory, self.workers, self.hooks)
-            self._devices[ordinal] = device
+            device = Device(number, self.profile, self.rules, self.scheduler, self.memory, self.workers, self.hooks)
+            self._devices[number] = device
             injection.watch(self.faults, device)
         return device
 

@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
+import numpy.typing as npt
 
 import acl_py.verbs.memory as mem
 from acl_py.errors import AclError, DeviceError, Kind
@@ -28,7 +29,7 @@ from acl_py.verbs.callbacks import LaunchHostFunc
 from acl_py.verbs.kernels import Array, Cost, InOut, KernelFunction, LaunchKernel, kernel
 from device_model.completions import Completion
 from device_model.errors import printable
-from device_model.memory import Space
+from device_model.memory import Buffer, Space
 from device_model.memory.backing import ROOM
 from device_model.rules import KernelFailure
 
@@ -43,6 +44,7 @@ PAGE, PAGE_NS = 4096, 18  # a byte of each page (measured: managed host_touch of
 FAULT_US = 151_000.0  # from a bad address to the error (measured: sticky_error, the wait after the poke)
 
 _COPIES = ("memcpy_async", "memcpy", "memcpy2d_async", "memcpy_peer_async", "memcpy_peer")
+_Memory = Buffer | npt.NDArray[Any] | int  # an int is the address 0, of memory that was never allocated
 _ON_DEVICE = ("launch", "poke", "inc", "touch", *_COPIES, "memset_async", "memset")
 
 
@@ -65,7 +67,7 @@ class Player:
         self.runtime = runtime
         self.not_ready = runtime.rules.codes[Kind.NOT_READY].value
         # After a call that failed, its name stands for a null address or an invalid handle.
-        self.memory: defaultdict[str, mem.Memory] = defaultdict(int)
+        self.memory: defaultdict[str, _Memory] = defaultdict(int)
         has_legacy = runtime.device(0).primary.legacy is not None
         # The stream that programs call "legacy".
         default = streams.LEGACY_STREAM if has_legacy else None
@@ -387,7 +389,7 @@ class Player:
             return memory
         raise self._unplayable(f"buf: {buf!r} {problem}; the host would crash here")
 
-    def _make(self, where: str, space: str, bytes: int) -> mem.Memory:  # noqa: A002
+    def _make(self, where: str, space: str, bytes: int) -> _Memory:  # noqa: A002
         """Make memory that exists before the first call."""
         try:
             if space == "device":
@@ -398,7 +400,7 @@ class Player:
             raise self._unplayable(f"{where}: {space} memory: {error.what}") from error
         return self._pageable(where, bytes)
 
-    def _pageable(self, where: str, nbytes: int) -> mem.Memory:
+    def _pageable(self, where: str, nbytes: int) -> _Memory:
         """Make ordinary memory of the host. The system provides a page when it is first touched."""
         self._pageable_bytes += nbytes
         if self._pageable_bytes > ROOM:
@@ -419,34 +421,32 @@ class Player:
         return ProgramError(f"program {self.program.id!r}: {where}{problem}")
 
 
-def _behind(memory: mem.Memory, offset: int) -> Any:
+def _behind(memory: _Memory, offset: int) -> Any:
     """Return *memory* from *offset* on. If that is outside, return an address, which the call refuses."""
     if isinstance(memory, int):
         return memory + offset
     return memory[offset:] if offset <= memory.nbytes or isinstance(memory, np.ndarray) else memory.address + offset
 
 
-def _size(memory: mem.Memory) -> int:
-    size: int = 0 if isinstance(memory, int) else memory.nbytes
-    return size
+def _size(memory: _Memory) -> int:
+    return 0 if isinstance(memory, int) else memory.nbytes
 
 
-def _space(memory: mem.Memory) -> Space:
-    return Space.PAGEABLE if isinstance(memory, np.ndarray) else memory.allocation.space
+def _space(memory: _Memory) -> Space:
+    return memory.allocation.space if isinstance(memory, Buffer) else Space.PAGEABLE
 
 
-def _is_reached(memory: mem.Memory, nbytes: int) -> bool:
+def _is_reached(memory: _Memory, nbytes: int) -> TypeGuard[Buffer]:
     """Whether a kernel can touch the first *nbytes* of *memory*."""
     if isinstance(memory, int | np.ndarray):
         return False
     return memory.allocation.freed is None and nbytes <= memory.nbytes
 
 
-def _address(memory: mem.Memory) -> int:
+def _address(memory: _Memory) -> int:
     if isinstance(memory, int | np.ndarray):  # the address of an array differs from run to run
         return memory if isinstance(memory, int) else 0
-    address: int = memory.allocation.address + memory.offset
-    return address
+    return memory.allocation.address + memory.offset
 
 
 class _Thread:
@@ -470,7 +470,7 @@ def _add(counter: Any, by: int) -> None:
 
 
 @cache
-def _spin(us: float, exclusive: bool) -> KernelFunction:
+def _spin(us: float, exclusive: bool) -> KernelFunction[...]:
     """Return a kernel that only keeps each block busy for *us* microseconds."""
 
     def spin() -> None:
@@ -486,7 +486,7 @@ def _increment(counter: InOut, by: int) -> None:
 
 
 @cache
-def _touch(cost: Cost) -> KernelFunction:
+def _touch(cost: Cost) -> KernelFunction[...]:
     """Return a kernel that reads and writes as many bytes as *cost* says, and changes none."""
 
     def touch() -> None:
@@ -496,7 +496,7 @@ def _touch(cost: Cost) -> KernelFunction:
 
 
 @cache
-def _poke(address: int) -> KernelFunction:
+def _poke(address: int) -> KernelFunction[...]:
     """Return a kernel that writes to *address*: always a bad one, as programs know no address of simulated memory."""
 
     def poke() -> None:

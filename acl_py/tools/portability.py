@@ -22,7 +22,7 @@ from acl_py.tools.player import Played, Player
 from acl_py.tools.programs import Program, Step
 from device_model import memory as model
 from device_model.errors import printable
-from device_model.memory import Space
+from device_model.memory import Buffer, Space
 from device_model.profile import DeviceProfile
 from device_model.rules import SyncRules
 from device_model.workers import Workers
@@ -83,7 +83,7 @@ class _Watched(Player):
         for number, buffer in enumerate(self.memory.values()):
             if isinstance(buffer, np.ndarray):
                 buffer[:_LOOK] = number + 1
-            else:
+            elif isinstance(buffer, Buffer):
                 model.fill(buffer.allocation, 0, number + 1, min(buffer.nbytes, _LOOK))
         self.seen: dict[int, dict[str, str]] = {}
 

@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from device_model import memory as model
+from device_model.errors import shown
+from device_model.integers import Integer, lengths
 from device_model.memory import Buffer
 
 
@@ -21,9 +23,24 @@ class Access(Enum):
     IN_OUT = "read and written"
 
 
-In = Annotated[npt.NDArray[Any], Access.IN]
-Out = Annotated[npt.NDArray[Any], Access.OUT]
-InOut = Annotated[npt.NDArray[Any], Access.IN_OUT]
+# The kernel gets a NumPy array where the launch was given an Array or a buffer. To a type checker `| Any` says so: the
+# kernel's own code is checked as code over arrays, and the launch may pass what becomes one.
+In = Annotated[npt.NDArray[Any] | Any, Access.IN]
+Out = Annotated[npt.NDArray[Any] | Any, Access.OUT]
+InOut = Annotated[npt.NDArray[Any] | Any, Access.IN_OUT]
+for _annotation, _text in (
+    (In, "that it reads. It arrives read-only."),
+    (Out, "that it overwrites fully. What the kernel leaves out holds poison afterwards."),
+    (InOut, "that it reads and writes, as is every array without an annotation."),
+):
+    _annotation.__doc__ = (
+        f"Annotates a parameter of a kernel: an array {_text}\n\n"
+        "The launch passes an Array, a buffer or an address, and the kernel gets a NumPy array over that memory:\n\n"
+        "    @kernel(cost=Cost(us=5))\n"
+        "    def add(x: In, y: InOut) -> None:\n"
+        "        y += x\n\n"
+        "    await add[8, stream](Array(x, np.float32), Array(y, np.float32))"
+    )
 
 
 class Array:
@@ -36,10 +53,10 @@ class Array:
     __slots__ = ("_readable", "_writable", "buffer", "dtype", "nbytes", "shape")
 
     def __init__(
-        self, buffer: Buffer, dtype: npt.DTypeLike = np.uint8, shape: int | Sequence[int] | None = None
+        self, buffer: Buffer, dtype: npt.DTypeLike = np.uint8, shape: Integer | Sequence[Integer] | None = None
     ) -> None:
         if not isinstance(buffer, Buffer):
-            raise TypeError(f"an Array is made of a buffer, as Malloc gives it, not of {buffer!r}")
+            raise TypeError(f"an Array is made of a buffer, as Malloc gives it, not of {shown(buffer)}")
         self.buffer = buffer
         self.dtype = np.dtype(dtype)
         if self.dtype.hasobject or not self.dtype.itemsize:
@@ -48,7 +65,7 @@ class Array:
             if buffer.nbytes % self.dtype.itemsize:
                 raise ValueError(f"{buffer!r} is no whole number of {self.dtype}")
             shape = buffer.nbytes // self.dtype.itemsize
-        self.shape: tuple[int, ...] = (shape,) if isinstance(shape, int) else tuple(shape)
+        self.shape = lengths(shape)
         self.nbytes = prod(self.shape) * self.dtype.itemsize
         if any(length < 0 for length in self.shape) or self.nbytes > buffer.nbytes:
             raise ValueError(
@@ -70,7 +87,7 @@ class Array:
         """The number of dimensions."""
         return len(self.shape)
 
-    def __getitem__(self, index: int | slice) -> "Array":
+    def __getitem__(self, index: Integer | slice) -> "Array":
         """A part along the first dimension: `a[2]` without that dimension, `a[2:5]` with it."""
         if not self.shape:
             raise IndexError(f"{self!r} has no dimension to take a part of")

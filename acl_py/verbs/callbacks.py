@@ -18,6 +18,8 @@ from acl_py.runtime.runtime import Runtime
 from acl_py.verbs.signals import check_signals
 from acl_py.verbs.streams import StreamLike, resolve
 from device_model.completions import Completion, Nanoseconds, Need
+from device_model.errors import shown
+from device_model.integers import Integer, is_integer
 from device_model.ops import Op
 from device_model.scheduler import nanoseconds
 from device_model.streams import Stream
@@ -68,7 +70,7 @@ async def LaunchHostFunc(
     scope, runtime, site, enter = begin()
     stream = resolve(scope, stream)
     if not callable(function):
-        raise TypeError(f"a host function must be callable, not {function!r}")
+        raise TypeError(f"a host function must be callable, not {shown(function)}")
     if iscoroutinefunction(function):
         raise TypeError(
             f"a host function cannot wait, and coroutine function {function.__name__} does: await it in a task instead"
@@ -255,7 +257,7 @@ async def LaunchCallback(
     check_signals(runtime, "LaunchCallback")
     stream = resolve(scope, stream)
     if not callable(function):
-        raise TypeError(f"a callback must be callable, not {function!r}")
+        raise TypeError(f"a callback must be callable, not {shown(function)}")
     if block not in tuple(CallbackBlock):
         raise runtime.error(Kind.INVALID_VALUE, f"block type {block!r}", "use CallbackBlock.BLOCK or NO_BLOCK")
     subscriber = subscribers_of(runtime).get(stream)
@@ -279,7 +281,7 @@ def _turn(runtime: Runtime, subscriber: Subscriber, callback: Callback, *, block
         yield callback.over
 
 
-async def ProcessReport(timeout: int) -> None:
+async def ProcessReport(timeout: Integer) -> None:
     """Run the next callback of the streams that the calling task or thread has subscribed to.
 
     Stands for aclrtProcessReport; CUDA has no such call. SubscribeReport() has an example.
@@ -306,7 +308,7 @@ async def ProcessReport(timeout: int) -> None:
         await end_report(report)
 
 
-async def take_report(timeout: int) -> "Callback":
+async def take_report(timeout: Integer) -> "Callback":
     """Wait for the next callback and return it: the first half of ProcessReport().
 
     It is for faces that call the function themselves, without the lock of the runtime. They must call `end_report`
@@ -323,11 +325,12 @@ async def end_report(report: "Callback") -> None:
     runtime.pay(0)
 
 
-async def _take(call: Call, timeout: int) -> "Callback":
+async def _take(call: Call, timeout: Integer) -> "Callback":
     _, runtime, site, enter = call
     check_signals(runtime, "ProcessReport")
-    if type(timeout) is not int or not (timeout == -1 or timeout > 0):
+    if not is_integer(timeout) or not (timeout == -1 or timeout > 0):
         raise runtime.error(Kind.NULL_POINTER, f"timeout {timeout!r}", "it is in milliseconds: -1, or more than 0")
+    timeout = int(timeout)
     subscriber = _subscriber(runtime)
     if subscriber is None:
         raise runtime.error(

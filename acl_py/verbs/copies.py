@@ -19,6 +19,7 @@ from acl_py.verbs.memory import Memory
 from acl_py.verbs.streams import StreamLike, resolve
 from device_model import memory as model
 from device_model.completions import NOTHING, Completion
+from device_model.integers import Integer, integer
 from device_model.memory import Allocation, Buffer, Space
 from device_model.ops import ON_DEVICES, P2P, P2P_STAGED, Op
 from device_model.rules import CopyKind, HostToHost, PageableCopy, SyncCopy
@@ -32,7 +33,7 @@ _MEANS_HOST_TO_HOST = (MemcpyKind.HOST_TO_HOST, MemcpyKind.DEFAULT)
 
 
 async def MemcpyAsync(
-    dst: Memory, dest_max: int, src: Memory, count: int, kind: int, stream: StreamLike = None
+    dst: Memory, dest_max: Integer, src: Memory, count: Integer, kind: int, stream: StreamLike = None
 ) -> Completion:
     """Queue a copy of *count* bytes from *src* to *dst* in *stream*.
 
@@ -85,10 +86,10 @@ async def MemcpyAsync(
     site = site_of(_getframe(1))
     if type(stream) is not Stream or stream.home is not scope.context:
         stream = resolve(scope, stream)
-    if type(count) is not int or not 0 <= count <= dest_max:
-        check_count(runtime, count, dest_max)
+    if type(count) is not int or type(dest_max) is not int or not 0 <= count <= dest_max:
+        count = check_count(runtime, count, dest_max)
     memory = runtime.memory
-    label = None
+    copy: Copy | None = None
     if (
         type(dst) is Buffer
         and type(src) is Buffer
@@ -97,16 +98,16 @@ async def MemcpyAsync(
         and (dst_allocation := dst.allocation).home is memory  # alive, and of this simulation
         and (src_allocation := src.allocation).home is memory
     ):
-        label = runtime.async_routes.get((kind, dst_allocation.space, src_allocation.space))
-        if label is D2D and dst_allocation.device != src_allocation.device:
-            label = None  # not inside one device, but between two
-    if label is not None:
-        copy = Copy(label, dst_allocation, dst.offset, src_allocation, src.offset, count)
-    elif not count and runtime.rules.copy_kind is CopyKind.CORRECTED:  # the addresses are not looked at
-        runtime.pay(runtime.costs.other)
-        runtime.called("MemcpyAsync", enter, site)
-        return NOTHING
-    else:
+        route = runtime.async_routes.get((kind, dst_allocation.space, src_allocation.space))
+        # A copy between two devices takes the longer way.
+        if route is not None and (route is not D2D or dst_allocation.device == src_allocation.device):
+            label = route
+            copy = Copy(label, dst_allocation, dst.offset, src_allocation, src.offset, count)
+    if copy is None:
+        if not count and runtime.rules.copy_kind is CopyKind.CORRECTED:  # the addresses are not looked at
+            runtime.pay(runtime.costs.other)
+            runtime.called("MemcpyAsync", enter, site)
+            return NOTHING
         copy = _copy_of(runtime, dst, src, count, kind)
         label = copy.label
         if not count or (kind, copy.dst.space, copy.src.space) not in runtime.async_routes:
@@ -126,7 +127,7 @@ async def MemcpyAsync(
 
 
 async def MemcpyAsyncWithCondition(
-    dst: Memory, dest_max: int, src: Memory, count: int, kind: int, stream: StreamLike = None
+    dst: Memory, dest_max: Integer, src: Memory, count: Integer, kind: int, stream: StreamLike = None
 ) -> Completion:
     """Queue a copy as MemcpyAsync() does.
 
@@ -156,7 +157,7 @@ async def MemcpyAsyncWithCondition(
     return await MemcpyAsync(dst, dest_max, src, count, kind, stream)
 
 
-async def Memcpy(dst: Memory, dest_max: int, src: Memory, count: int, kind: int) -> None:
+async def Memcpy(dst: Memory, dest_max: Integer, src: Memory, count: Integer, kind: int) -> None:
     """Copy *count* bytes from *src* to *dst*.
 
     Stands for aclrtMemcpy and cudaMemcpy. A copy of no bytes is checked, but is no work.
@@ -189,7 +190,7 @@ async def Memcpy(dst: Memory, dest_max: int, src: Memory, count: int, kind: int)
         await Memcpy(buffer, buffer.nbytes, array, array.nbytes, MemcpyKind.HOST_TO_DEVICE)
     """
     scope, runtime, site, _ = begin()
-    check_count(runtime, count, dest_max)
+    count = check_count(runtime, count, dest_max)
     outside = runtime.rules.sync_copy is SyncCopy.OUTSIDE
     copy: Copy | None = None
     if not outside:
@@ -202,11 +203,11 @@ async def Memcpy(dst: Memory, dest_max: int, src: Memory, count: int, kind: int)
 
 async def Memcpy2dAsync(
     dst: Memory,
-    dst_pitch: int,
+    dst_pitch: Integer,
     src: Memory,
-    src_pitch: int,
-    width: int,
-    height: int,
+    src_pitch: Integer,
+    width: Integer,
+    height: Integer,
     kind: int,
     stream: StreamLike = None,
 ) -> Completion:
@@ -256,7 +257,13 @@ async def Memcpy2dAsync(
 
 
 async def Memcpy2d(
-    dst: Memory, dst_pitch: int, src: Memory, src_pitch: int, width: int, height: int, kind: int
+    dst: Memory,
+    dst_pitch: Integer,
+    src: Memory,
+    src_pitch: Integer,
+    width: Integer,
+    height: Integer,
+    kind: int,
 ) -> None:
     """Copy *height* rows of *width* bytes.
 
@@ -348,23 +355,16 @@ async def _rows_and_wait(scope: Scope, copy: PitchedCopy, site: Site) -> None:
 # --- checks
 
 
-def check_count(runtime: Runtime, count: object, dest_max: object) -> None:
-    """Refuse a *count* that is negative or larger than the room at the destination."""
-    _check_ints(("count", count), ("dest_max", dest_max))
-    assert isinstance(count, int)
-    assert isinstance(dest_max, int)
+def check_count(runtime: Runtime, count: Integer, dest_max: Integer) -> int:
+    """Return *count* as an int; refuse one that is negative or larger than the room at the destination."""
+    count, dest_max = integer("count", count), integer("dest_max", dest_max)
     if not 0 <= count <= dest_max:
         raise runtime.error(
             Kind.INVALID_VALUE,
             f"count is {count}, but dest_max is {dest_max}",
             "give a count of 0 to dest_max bytes",
         )
-
-
-def _check_ints(*values: tuple[str, object]) -> None:
-    for name, value in values:
-        if type(value) is not int and (not isinstance(value, int) or isinstance(value, bool)):
-            raise TypeError(f"{name} must be an int, not {value!r}")
+    return count
 
 
 def locate(runtime: Runtime, thing: Memory, nbytes: int, role: str) -> tuple[Allocation, int]:
@@ -381,9 +381,16 @@ def _copy_of(runtime: Runtime, dst: Memory, src: Memory, count: int, kind: objec
 
 
 def _rows_of(
-    runtime: Runtime, dst: Memory, dst_pitch: int, src: Memory, src_pitch: int, width: int, height: int
+    runtime: Runtime,
+    dst: Memory,
+    dst_pitch: Integer,
+    src: Memory,
+    src_pitch: Integer,
+    width: Integer,
+    height: Integer,
 ) -> PitchedCopy:
-    _check_ints(("dst_pitch", dst_pitch), ("src_pitch", src_pitch), ("width", width), ("height", height))
+    dst_pitch, src_pitch = integer("dst_pitch", dst_pitch), integer("src_pitch", src_pitch)
+    width, height = integer("width", width), integer("height", height)
     if width < 0 or height < 0 or width > min(dst_pitch, src_pitch):
         raise runtime.error(
             Kind.INVALID_VALUE,

@@ -7,7 +7,7 @@ arrays in device memory as buffers for `GlobalTensor.SetGlobalBuffer`, and all o
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
-from typing import Annotated, Any, overload
+from typing import Annotated, Any, ParamSpec, Protocol, overload
 
 from acl_py.errors import Kind
 from acl_py.runtime.runtime import Runtime
@@ -21,22 +21,22 @@ from device_model.aicore.launch import Argument, Launch, Options
 from device_model.aicore.shaping import tune as tuner
 
 # How a core kernel's arguments are annotated; acl_py's own In, Out and InOut say the same, with another type.
-In = Annotated[GlobalBuffer, Access.IN]
-Out = Annotated[GlobalBuffer, Access.OUT]
-InOut = Annotated[GlobalBuffer, Access.IN_OUT]
+In = Annotated[GlobalBuffer | Any, Access.IN]
+Out = Annotated[GlobalBuffer | Any, Access.OUT]
+InOut = Annotated[GlobalBuffer | Any, Access.IN_OUT]
 GM_ADDR = InOut  # as kernels in Ascend C declare all of them
 
-_Function = Callable[..., object]
+P = ParamSpec("P")
 
 
-class CoreKernelFunction(Launchable):
+class CoreKernelFunction(Launchable[P]):
     """A kernel for AI cores; launch it with LaunchKernel or `await k[blocks, stream](*args)`.
 
     When the launch has ended, the completion's `work.result` holds its `findings`, `timeline` and `output`. Give it to
     `asc.advise` to learn how the kernel could use the memory better.
     """
 
-    def __init__(self, function: _Function, options: Options) -> None:
+    def __init__(self, function: Callable[P, object], options: Options) -> None:
         super().__init__(function)
         self.options = options
         self.__module__, self.__qualname__ = function.__module__, function.__qualname__
@@ -92,19 +92,23 @@ def _argument(name: str, array: Array, access: Access) -> Argument:
     )
 
 
+class _KernelMaker(Protocol):
+    """The decorator that `kernel(kind=...)` returns."""
+
+    def __call__(self, function: Callable[P, object], /) -> CoreKernelFunction[P]: ...
+
+
 @overload
-def kernel(function: _Function) -> CoreKernelFunction: ...
+def kernel(function: Callable[P, object]) -> CoreKernelFunction[P]: ...
 @overload
+def kernel(*, kind: KernelType = KernelType.AIV_ONLY, hazards: bool = True, weak: bool = False) -> _KernelMaker: ...
 def kernel(
-    *, kind: KernelType = KernelType.AIV_ONLY, hazards: bool = True, weak: bool = False
-) -> Callable[[_Function], CoreKernelFunction]: ...
-def kernel(
-    function: _Function | None = None,
+    function: Callable[P, object] | None = None,
     *,
     kind: KernelType = KernelType.AIV_ONLY,
     hazards: bool = True,
     weak: bool = False,
-) -> CoreKernelFunction | Callable[[_Function], CoreKernelFunction]:
+) -> CoreKernelFunction[P] | _KernelMaker:
     """Make a function a core kernel (Ascend C: `__global__ __aicore__`).
 
         @asc.kernel
@@ -132,7 +136,7 @@ def kernel(
 
 
 def tune(
-    kernel: CoreKernelFunction,
+    kernel: CoreKernelFunction[...],
     block_dim: int,
     args: Sequence[Any],
     choices: Mapping[str, Sequence[Any]],

@@ -8,6 +8,8 @@ from acl_py.verbs.streams import limit_of
 from device_model.completions import AllOf
 from device_model.contexts import Context as Context
 from device_model.device import Device
+from device_model.errors import shown
+from device_model.integers import Integer
 from device_model.rules import ContextGone, DeviceSync, Reset
 from device_model.rules import Init as InitRule
 
@@ -78,7 +80,7 @@ def leaks_of(runtime: Runtime) -> list[str]:
     return [f"{allocation!r} was never freed" for allocation in runtime.memory.leaks()]
 
 
-async def SetDevice(device: int) -> None:
+async def SetDevice(device: Integer) -> None:
     """Make the primary context of *device* current for the calling task and for the tasks it makes later.
 
     Stands for aclrtSetDevice and cudaSetDevice. Under ACL's rules each call counts as one use of the device, which
@@ -141,7 +143,7 @@ async def GetDeviceCount() -> int:
     return runtime.profile.devices
 
 
-async def ResetDevice(device: int) -> None:
+async def ResetDevice(device: Integer) -> None:
     """Destroy all contexts of *device* and free its memory.
 
     Stands for aclrtResetDevice and cudaDeviceReset. Work that is still queued has no effect. The device gets a new
@@ -167,7 +169,7 @@ async def ResetDevice(device: int) -> None:
     await _reset(call, "ResetDevice", target, max(target.uses - 1, 0))
 
 
-async def ResetDeviceForce(device: int) -> None:
+async def ResetDeviceForce(device: Integer) -> None:
     """Reset *device* as ResetDevice() does, however often SetDevice() was called.
 
     Stands for aclrtResetDeviceForce; CUDA's cudaDeviceReset does not count uses either.
@@ -222,7 +224,7 @@ async def SynchronizeDevice() -> None:
     await _synchronize(begin(), "SynchronizeDevice", None)
 
 
-async def SynchronizeDeviceWithTimeout(timeout: int) -> None:
+async def SynchronizeDeviceWithTimeout(timeout: Integer) -> None:
     """Wait as SynchronizeDevice() does, for at most *timeout* milliseconds.
 
     Stands for aclrtSynchronizeDeviceWithTimeout; CUDA has no such call.
@@ -255,7 +257,7 @@ async def _synchronize(call: Call, name: str, limit: Limit | None) -> None:
     await runtime.synchronize(name, completion, what, site, scope.context, streams, limit)
 
 
-async def CreateContext(device: int) -> Context:
+async def CreateContext(device: Integer) -> Context:
     """Create a context on *device*, with default streams of its own, and make it current.
 
     Stands for aclrtCreateContext and cuCtxCreate.
@@ -355,7 +357,7 @@ async def GetCurrentContext() -> Context:
 
 def _check(scope: Scope, context: object) -> None:
     if not isinstance(context, Context):
-        raise TypeError(f"a context must be what CreateContext() gave, not {context!r}")
+        raise TypeError(f"a context must be what CreateContext() gave, not {shown(context)}")
     if context.destroyed is not None or context.device.scheduler is not scope.runtime.scheduler:
         raise scope.runtime.error(
             Kind.INVALID_CONTEXT, f"{context!r} is not of this simulation or gone", "create one with CreateContext()"

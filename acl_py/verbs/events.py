@@ -13,6 +13,7 @@ from acl_py.waiting.deadlocks import Waiting
 from device_model.completions import NOTHING, Completion
 from device_model.events import CountedEvent, FlagEvent
 from device_model.events import Event as Event
+from device_model.integers import Integer, integer
 from device_model.rules import EventClass
 from device_model.streams import Stream
 
@@ -54,7 +55,7 @@ async def CreateEvent(*, timing: bool = True, blocking: bool = False) -> Event:
     return event
 
 
-async def CreateEventWithFlag(flag: int) -> Event:
+async def CreateEventWithFlag(flag: Integer) -> Event:
     """Create a flag event: a record sets it, ResetEvent() clears it, and a wait lasts until it is set.
 
     Stands for aclrtCreateEventWithFlag; CUDA has no such events. A wait is also ended by a record that is made after
@@ -84,7 +85,7 @@ async def CreateEventWithFlag(flag: int) -> Event:
     return _create_with(begin(), "CreateEventWithFlag", EventClass.FLAG, flag)
 
 
-async def CreateEventExWithFlag(flag: int) -> Event:
+async def CreateEventExWithFlag(flag: Integer) -> Event:
     """Create a snapshot event, which behaves as CUDA's events do.
 
     Stands for aclrtCreateEventExWithFlag; under CUDA's rules CreateEvent() makes such events. The wait for one that was
@@ -108,7 +109,7 @@ async def CreateEventExWithFlag(flag: int) -> Event:
     return _create_with(begin(), "CreateEventExWithFlag", EventClass.SNAPSHOT, flag)
 
 
-def _create_with(call: Call, name: str, class_: EventClass, flag: int) -> Event:
+def _create_with(call: Call, name: str, class_: EventClass, flag: Integer) -> Event:
     _, runtime, _, _ = call
     if len(runtime.rules.events) == 1:
         raise runtime.error(
@@ -116,8 +117,7 @@ def _create_with(call: Call, name: str, class_: EventClass, flag: int) -> Event:
             f"{name}() under rules {runtime.rules.name}, which have one class of events",
             "use CreateEvent(), or rules='acl'",
         )
-    if type(flag) is not int and not isinstance(flag, EventFlag):
-        raise TypeError(f"flag must be an EventFlag, not {flag!r}")
+    flag = integer("flag", flag, "an EventFlag")
     if not 0 < flag < 0x80 or flag & 0x4 or flag & EventFlag.DEVICE_USE_ONLY:
         raise runtime.error(
             Kind.INVALID_VALUE, f"{flag:#x} makes no event for a host", "use EventFlag.SYNC, with TIME_LINE for times"
@@ -421,7 +421,7 @@ async def SynchronizeEvent(event: Event) -> None:
     await _synchronize(begin(), "SynchronizeEvent", event, None)
 
 
-async def SynchronizeEventWithTimeout(event: Event, timeout: int) -> None:
+async def SynchronizeEventWithTimeout(event: Event, timeout: Integer) -> None:
     """Wait as SynchronizeEvent() does, for at most *timeout* milliseconds.
 
     Stands for aclrtSynchronizeEventWithTimeout; CUDA has no such call.

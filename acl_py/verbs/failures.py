@@ -11,6 +11,7 @@ from acl_py.verbs.kernels import Launches
 from acl_py.verbs.streams import StreamLike, WaitLimit, resolve
 from device_model.completions import Nanoseconds
 from device_model.errors import code_of
+from device_model.integers import Integer, is_integer
 from device_model.observe import Observer
 from device_model.ops import Op
 from device_model.rules import KernelFailure
@@ -57,7 +58,7 @@ async def SetStreamFailureMode(stream: StreamLike, mode: int) -> None:
     runtime.called("SetStreamFailureMode", enter, site)
 
 
-async def SetOpWaitTimeOut(seconds: int) -> None:
+async def SetOpWaitTimeOut(seconds: Integer) -> None:
     """Limit how long a stream waits for an event, a notify or a value.
 
     Stands for aclrtSetOpWaitTimeout; CUDA has no such call. The limit holds for all waits of streams that are queued
@@ -80,7 +81,7 @@ async def SetOpWaitTimeOut(seconds: int) -> None:
     runtime.called("SetOpWaitTimeOut", enter, site)
 
 
-async def SetOpExecuteTimeOut(seconds: int) -> None:
+async def SetOpExecuteTimeOut(seconds: Integer) -> None:
     """Limit how long a kernel may run.
 
     Stands for aclrtSetOpExecuteTimeOut; CUDA has no such call. The limit holds for all launches from now on. A kernel
@@ -103,11 +104,11 @@ async def SetOpExecuteTimeOut(seconds: int) -> None:
     runtime.called("SetOpExecuteTimeOut", enter, site)
 
 
-def _limit_ns(runtime: Runtime, name: str, seconds: int) -> Nanoseconds:
+def _limit_ns(runtime: Runtime, name: str, seconds: Integer) -> Nanoseconds:
     _check_rules(runtime, name)
-    if type(seconds) is not int or seconds < 0:
+    if not is_integer(seconds) or seconds < 0:
         raise runtime.error(Kind.INVALID_VALUE, f"{seconds!r} seconds", "use a whole number, 0 or more")
-    return runtime.limit_ns("seconds", seconds, 10**9)
+    return runtime.limit_ns("seconds", int(seconds), 10**9)
 
 
 @dataclass(frozen=True, slots=True)

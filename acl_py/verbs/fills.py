@@ -11,13 +11,16 @@ from acl_py.verbs.memory import Memory
 from acl_py.verbs.streams import StreamLike, resolve
 from device_model import memory as model
 from device_model.completions import NOTHING, Completion
+from device_model.integers import Integer, integer
 from device_model.memory import Space
 from device_model.rules import SyncCopy
 from device_model.streams import Stream
 from device_model.work import Fill
 
 
-async def MemsetAsync(dst: Memory, dest_max: int, value: int, count: int, stream: StreamLike = None) -> Completion:
+async def MemsetAsync(
+    dst: Memory, dest_max: Integer, value: Integer, count: Integer, stream: StreamLike = None
+) -> Completion:
     """Queue a fill of *count* bytes of *dst* with the byte *value* in *stream*.
 
     Stands for aclrtMemsetAsync and cudaMemsetAsync. A fill of no bytes is checked, but is no work.
@@ -51,7 +54,7 @@ async def MemsetAsync(dst: Memory, dest_max: int, value: int, count: int, stream
     return await runtime.carry_out("MemsetAsync", site, _fill(runtime, stream, fill, site))
 
 
-async def Memset(dst: Memory, dest_max: int, value: int, count: int) -> None:
+async def Memset(dst: Memory, dest_max: Integer, value: Integer, count: Integer) -> None:
     """Fill *count* bytes of *dst* with the byte *value*.
 
     Stands for aclrtMemset and cudaMemset. A fill of no bytes is checked, but is no work.
@@ -99,10 +102,9 @@ async def _fill(runtime: Runtime, stream: Stream, fill: Fill, site: Site) -> Com
     return await transfers.queue(runtime, stream, fill, site)
 
 
-def _fill_of(runtime: Runtime, dst: Memory, dest_max: int, value: int, count: int) -> Fill:
-    check_count(runtime, count, dest_max)
-    if not isinstance(value, int):
-        raise TypeError(f"the value of a fill must be an int, not {value!r}")
+def _fill_of(runtime: Runtime, dst: Memory, dest_max: Integer, value: Integer, count: Integer) -> Fill:
+    count = check_count(runtime, count, dest_max)
+    value = integer("the value of a fill", value)
     allocation, offset = locate(runtime, dst, count, "dst")
     if allocation.space is Space.PAGEABLE and runtime.rules.sync_copy is not SyncCopy.OUTSIDE:
         raise runtime.error(

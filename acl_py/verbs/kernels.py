@@ -15,12 +15,23 @@ annotated.
 """
 
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from inspect import iscoroutinefunction, isgeneratorfunction
+from inspect import Signature, iscoroutinefunction, isgeneratorfunction, signature
 from sys import _getframe
-from typing import Annotated, Any, get_args, get_origin, get_type_hints, overload
+from typing import (
+    Annotated,
+    Any,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    Protocol,
+    get_args,
+    get_origin,
+    get_type_hints,
+    overload,
+)
 
 import numpy as np
 
@@ -36,7 +47,8 @@ from acl_py.verbs.arrays import Out as Out
 from acl_py.verbs.streams import StreamLike, resolve
 from device_model import memory as model
 from device_model.completions import Completion, Nanoseconds
-from device_model.errors import DeviceError
+from device_model.errors import DeviceError, shown
+from device_model.integers import Integer, integer
 from device_model.memory import Buffer, Space
 from device_model.ops import Op
 from device_model.profile import DeviceProfile
@@ -48,6 +60,7 @@ MAX_BLOCKS = 2**31 - 1
 _MAX_LAUNCHES = 1 << 16  # launches that a simulation remembers
 
 
+P = ParamSpec("P")  # the parameters of a kernel, without the index of the block
 Amount = float | Callable[..., float]
 
 
@@ -160,8 +173,11 @@ class _Body:
             scope.context = context
 
 
-class Launchable:
-    """A kernel as LaunchKernel takes it: a Python function, and how it accesses its arguments."""
+class Launchable(Generic[P]):
+    """A kernel as LaunchKernel takes it: a Python function, and how it accesses its arguments.
+
+    To a type checker its type has the parameters *P* of the function, so that it finds a launch with too few arguments.
+    """
 
     def __init__(self, function: Callable[..., object], *, skip: int = 0) -> None:
         self.function = function
@@ -174,14 +190,28 @@ class Launchable:
     def __repr__(self) -> str:
         return f"<kernel {self.name}>"
 
-    def __getitem__(self, where: "int | tuple[int, StreamLike]") -> Callable[..., Coroutine[Any, Any, Completion]]:
-        """`k[blocks]` or `k[blocks, stream]`: call it with the arguments and await that."""
+    def __getitem__(
+        self, where: "Integer | tuple[Integer, StreamLike]"
+    ) -> Callable[P, Coroutine[Any, Any, Completion]]:
+        """`k[blocks]` or `k[blocks, stream]`: call it as the function, without the index of the block, and await that."""
         block_dim, stream = where if isinstance(where, tuple) else (where, None)
 
-        def launch(*args: Any) -> Coroutine[Any, Any, Completion]:
-            return LaunchKernel(self, block_dim, args, stream)
+        def launch(*args: P.args, **named: P.kwargs) -> Coroutine[Any, Any, Completion]:
+            plain = not named and len(args) == len(self._names)
+            return LaunchKernel(self, block_dim, args if plain else self._in_order(args, named), stream)
 
         return launch
+
+    def _in_order(self, args: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Return all arguments of a call of the function in their order, with the defaults of those left out."""
+        parameters = list(signature(self.function, follow_wrapped=False).parameters.values())
+        try:
+            call = Signature(parameters[len(parameters) - len(self._names) :]).bind(*args, **named)
+        except TypeError as error:
+            given = len(args) + len(named)
+            raise TypeError(f"{self!r} takes {len(self._names)} arguments, not {given}: {error}") from None
+        call.apply_defaults()
+        return call.args
 
     def __call__(self, *_: Any) -> None:
         """Refuse: a kernel is launched, not called."""
@@ -251,7 +281,7 @@ class Launches:
         self.prepared.clear()  # prepared under the old limit
 
 
-class KernelFunction(Launchable):
+class KernelFunction(Launchable[P]):
     """A Python function made a kernel; launch it with LaunchKernel, or `await k[blocks, stream](*args)`."""
 
     def __init__(
@@ -315,7 +345,7 @@ class KernelFunction(Launchable):
         return work, self.cost.is_constant and len(extents) == len(args)
 
 
-def run_out_of_time(kernel: Launchable, block_ns: int) -> None:
+def run_out_of_time(kernel: Launchable[...], block_ns: int) -> None:
     """The body of a launch that SetOpExecuteTimeOut() ends."""
     raise DeviceError(
         Kind.OP_EXECUTE_TIMEOUT,
@@ -324,18 +354,29 @@ def run_out_of_time(kernel: Launchable, block_ns: int) -> None:
     )
 
 
-_Function = Callable[..., object]
+class _KernelMaker(Protocol):
+    """The decorator that `kernel(cost=...)` returns."""
+
+    def __call__(self, function: Callable[P, object], /) -> KernelFunction[P]: ...
+
+
+class _BlockKernelMaker(Protocol):
+    """The decorator that `block_kernel(cost=...)` returns: the launch does not pass the index of the block."""
+
+    def __call__(self, function: Callable[Concatenate[int, P], object], /) -> KernelFunction[P]: ...
 
 
 @overload
-def kernel(function: _Function) -> KernelFunction: ...
+def kernel(function: Callable[P, object]) -> KernelFunction[P]: ...
 @overload
+def kernel(*, cost: Cost | None = None, exclusive: bool | None = None, serial: bool = False) -> _KernelMaker: ...
 def kernel(
-    *, cost: Cost | None = None, exclusive: bool | None = None, serial: bool = False
-) -> Callable[[_Function], KernelFunction]: ...
-def kernel(
-    function: _Function | None = None, *, cost: Cost | None = None, exclusive: bool | None = None, serial: bool = False
-) -> KernelFunction | Callable[[_Function], KernelFunction]:
+    function: Callable[P, object] | None = None,
+    *,
+    cost: Cost | None = None,
+    exclusive: bool | None = None,
+    serial: bool = False,
+) -> KernelFunction[P] | _KernelMaker:
     """Make a function over whole arrays a kernel.
 
     An *exclusive* block has an AI core (SM) to itself; by default that is so where the cost is not given in *us*. A
@@ -346,21 +387,25 @@ def kernel(
 
 
 @overload
-def block_kernel(function: _Function) -> KernelFunction: ...
+def block_kernel(function: Callable[Concatenate[int, P], object]) -> KernelFunction[P]: ...
 @overload
 def block_kernel(
     *, cost: Cost | None = None, exclusive: bool | None = None, serial: bool = False
-) -> Callable[[_Function], KernelFunction]: ...
+) -> _BlockKernelMaker: ...
 def block_kernel(
-    function: _Function | None = None, *, cost: Cost | None = None, exclusive: bool | None = None, serial: bool = False
-) -> KernelFunction | Callable[[_Function], KernelFunction]:
+    function: Callable[Concatenate[int, P], object] | None = None,
+    *,
+    cost: Cost | None = None,
+    exclusive: bool | None = None,
+    serial: bool = False,
+) -> KernelFunction[P] | _BlockKernelMaker:
     """Make a function a kernel that is called once per block, with the index of the block before the arguments."""
     make = partial(KernelFunction, cost=cost or Cost(), per_block=True, exclusive=exclusive, serial=serial)
     return make if function is None else make(function)
 
 
 async def LaunchKernel(
-    kernel: Launchable, block_dim: int, args: Sequence[Any] = (), stream: StreamLike = None
+    kernel: Launchable[...], block_dim: Integer, args: Sequence[Any] = (), stream: StreamLike = None
 ) -> Completion:
     """Queue *kernel* with *block_dim* blocks in *stream*.
 
@@ -402,7 +447,7 @@ async def LaunchKernel(
     if type(stream) is not Stream or stream.home is not scope.context:
         stream = _resolve(scope, kernel, stream)
     if type(kernel) is not KernelFunction or type(block_dim) is not int or not 1 <= block_dim <= MAX_BLOCKS:
-        _check_launch(scope, kernel, block_dim)
+        block_dim = _check_launch(scope, kernel, block_dim)
     work = kernel.work(runtime, block_dim, tuple(args))
     op = Op(work, 0, work.nbytes, site, enter)
     queue = stream.queues[0]
@@ -428,15 +473,16 @@ def _resolve(scope: Scope, kernel: object, stream: StreamLike) -> Stream:
     return stream
 
 
-def _check_launch(scope: Scope, kernel: object, block_dim: object) -> None:
+def _check_launch(scope: Scope, kernel: object, block_dim: Integer) -> int:
+    """Return *block_dim* as an int; refuse what is not a kernel, and a number of blocks that cannot be."""
     if not isinstance(kernel, Launchable):
-        raise TypeError(f"a kernel must be made with @kernel, @block_kernel or @asc.kernel, not {kernel!r}")
-    if type(block_dim) is not int:
-        raise TypeError(f"block_dim must be an int, not {block_dim!r}")
+        raise TypeError(f"a kernel must be made with @kernel, @block_kernel or @asc.kernel, not {shown(kernel)}")
+    block_dim = integer("block_dim", block_dim)
     if not 1 <= block_dim <= MAX_BLOCKS:
         raise scope.runtime.error(
             Kind.INVALID_LAUNCH, f"{kernel!r} with {block_dim} blocks", f"launch 1 to {MAX_BLOCKS} blocks"
         )
+    return block_dim
 
 
 def _accesses(function: Callable[..., object], skip: int) -> tuple[tuple[str, ...], tuple[Access, ...]]:

@@ -8,15 +8,19 @@ memory.
 from asyncio import CancelledError
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Protocol, SupportsIndex, TypeAlias
+
+import numpy.typing as npt
 
 from acl_py.errors import Kind
 from acl_py.runtime.calls import Call, begin
 from acl_py.runtime.runtime import Runtime
+from acl_py.verbs.arrays import Array
 from acl_py.verbs.streams import StreamLike, resolve
 from device_model import memory as model
 from device_model.completions import NOTHING, AllOf, Completion, Nanoseconds, Then
 from device_model.device import Device
+from device_model.integers import Integer, integer
 from device_model.memory import Allocation, Origin
 from device_model.memory import Buffer as Buffer
 from device_model.ops import Op
@@ -24,12 +28,22 @@ from device_model.rules import Release
 from device_model.streams import Stream
 from device_model.workers import Workers
 
-Memory = Any  # a Buffer, an Array, an int, an ndarray, anything with the buffer protocol
+
+class HasBytes(Protocol):
+    """An object with the buffer protocol: bytes, a bytearray, a memoryview, an array.array, an mmap."""
+
+    def __buffer__(self, flags: int, /) -> memoryview:
+        """Return a view of its bytes."""
+
+
+# What a verb takes for memory. SupportsIndex is an address: an int, or what NumPy or ctypes have instead of one.
+# NumPy's arrays are named because their types have no __buffer__ before Python 3.12.
+Memory: TypeAlias = Buffer | Array | SupportsIndex | HasBytes | npt.NDArray[Any]
 
 _MIB = 1 << 20
 
 
-async def Malloc(nbytes: int, policy: int = 0) -> Buffer:  # noqa: ARG001 - aclrt's huge-page policy: no difference here
+async def Malloc(nbytes: Integer, policy: int = 0) -> Buffer:  # noqa: ARG001 - aclrt's huge-page policy: no difference here
     """Allocate *nbytes* on the current device.
 
     Stands for aclrtMalloc and cudaMalloc. Memory that was never written reads as poison.
@@ -51,7 +65,7 @@ async def Malloc(nbytes: int, policy: int = 0) -> Buffer:  # noqa: ARG001 - aclr
     """
     scope, runtime, site, enter = begin()
     ordinal = scope.context.device.ordinal
-    runtime.memory.check_size(nbytes, Origin.MALLOC)
+    nbytes = runtime.memory.check_size(nbytes, Origin.MALLOC)
     if not runtime.memory.has_room(ordinal, nbytes):
         runtime.trim_pool(ordinal, 0)
     buffer = runtime.memory.malloc(ordinal, nbytes, site)
@@ -61,7 +75,7 @@ async def Malloc(nbytes: int, policy: int = 0) -> Buffer:  # noqa: ARG001 - aclr
     return buffer
 
 
-async def Free(buffer: Memory) -> None:
+async def Free(buffer: Memory | None) -> None:
     """Free memory of Malloc() or MallocAsync(); None is accepted, and nothing is freed.
 
     Stands for aclrtFree and cudaFree. Memory of MallocAsync() goes back to its pool. The pool may keep it, or give
@@ -119,7 +133,7 @@ async def FreeWithDevSync(buffer: Memory) -> None:
     await _end(call, "FreeWithDevSync", allocation, devices, cost, runtime.memory.free, waits=True)
 
 
-async def MallocHost(nbytes: int) -> Buffer:
+async def MallocHost(nbytes: Integer) -> Buffer:
     """Allocate *nbytes* of pinned host memory.
 
     Stands for aclrtMallocHost and cudaMallocHost. `buffer.numpy()` gives a writable view of it. The call takes 0.4 ms
@@ -140,13 +154,13 @@ async def MallocHost(nbytes: int) -> Buffer:
     """
     _, runtime, site, enter = begin()
     buffer = runtime.memory.malloc_host(nbytes, site)
-    runtime.pay(_by_size(runtime.costs.malloc_host, nbytes))
+    runtime.pay(_by_size(runtime.costs.malloc_host, buffer.nbytes))
     _tell_allocated(runtime, buffer.allocation)
     runtime.called("MallocHost", enter, site)
     return buffer
 
 
-async def FreeHost(buffer: Memory) -> None:
+async def FreeHost(buffer: Memory | None) -> None:
     """Free pinned memory of MallocHost(); None is accepted, and nothing is freed.
 
     Stands for aclrtFreeHost and cudaFreeHost. A call that is cancelled while it waits frees all the same, once the
@@ -198,7 +212,7 @@ async def FreeHostWithDevSync(buffer: Memory) -> None:
     await _end(call, "FreeHostWithDevSync", allocation, runtime.devices, cost, verb, waits=True)
 
 
-async def HostRegister(memory: Memory, nbytes: int | None = None) -> Buffer:
+async def HostRegister(memory: Memory, nbytes: Integer | None = None) -> Buffer:
     """Pin *memory* that the host has, so that copies from and to it are as those of MallocHost().
 
     Stands for aclrtHostRegister and cudaHostRegister. An array stays alive until HostUnregister(); memory at a bare
@@ -257,7 +271,7 @@ async def HostUnregister(memory: Memory) -> None:
     await _end(call, "HostUnregister", allocation, runtime.devices, cost, runtime.memory.host_unregister)
 
 
-async def MallocAsync(nbytes: int, stream: StreamLike = None) -> Buffer:
+async def MallocAsync(nbytes: Integer, stream: StreamLike = None) -> Buffer:
     """Take *nbytes* from the stream-ordered pool of the device of *stream*.
 
     Stands for aclrtMallocAsync and cudaMallocAsync. The memory may be used by work that is queued in *stream* from now
@@ -290,7 +304,7 @@ async def MallocAsync(nbytes: int, stream: StreamLike = None) -> Buffer:
     """
     scope, runtime, site, enter = begin()
     stream = resolve(scope, stream)
-    runtime.memory.check_size(nbytes, Origin.POOL)
+    nbytes = runtime.memory.check_size(nbytes, Origin.POOL)
     ordinal = stream.context.device.ordinal
     pool = runtime.memory.pool(ordinal)
     rank: Callable[[model.Block], int | None] = partial(_rank, stream)
@@ -342,7 +356,7 @@ async def FreeAsync(buffer: Memory, stream: StreamLike = None) -> Completion:
     return behind
 
 
-async def SetMemPoolThreshold(nbytes: int) -> None:
+async def SetMemPoolThreshold(nbytes: Integer) -> None:
     """Let the stream-ordered pool of the current device keep up to *nbytes* of unused memory across synchronisations.
 
     Stands for the release threshold of aclrtMemPoolSetAttr and cudaMemPoolSetAttribute. At first it is 0. The pool does
@@ -359,8 +373,7 @@ async def SetMemPoolThreshold(nbytes: int) -> None:
         TypeError: *nbytes* is not an int.
     """
     scope, runtime, site, enter = begin()
-    if type(nbytes) is not int:
-        raise TypeError(f"nbytes must be an int, not {nbytes!r}")
+    nbytes = integer("nbytes", nbytes)
     if nbytes < 0:
         raise runtime.error(Kind.INVALID_VALUE, f"a pool that keeps {nbytes} bytes", "nbytes must be 0 or more")
     runtime.memory.pool(scope.context.device.ordinal).release_threshold = nbytes

@@ -8,10 +8,11 @@ device.
 from acl_py.errors import Kind
 from acl_py.runtime.calls import begin
 from acl_py.runtime.runtime import Runtime
+from device_model.integers import Integer
 from device_model.rules import PeerAccess
 
 
-async def DeviceCanAccessPeer(device: int, peer: int) -> bool:
+async def DeviceCanAccessPeer(device: Integer, peer: Integer) -> bool:
     """Return whether *device* can be given access to the memory of *peer*.
 
     Stands for aclrtDeviceCanAccessPeer and cudaDeviceCanAccessPeer.
@@ -36,7 +37,7 @@ async def DeviceCanAccessPeer(device: int, peer: int) -> bool:
     return can
 
 
-async def DeviceEnablePeerAccess(peer: int, flags: int = 0) -> None:
+async def DeviceEnablePeerAccess(peer: Integer, flags: int = 0) -> None:
     """Give the current device access to the memory of *peer*.
 
     Stands for aclrtDeviceEnablePeerAccess and cudaDeviceEnablePeerAccess. The access lasts until
@@ -55,7 +56,7 @@ async def DeviceEnablePeerAccess(peer: int, flags: int = 0) -> None:
     """
     scope, runtime, site, enter = begin()
     device = scope.context.device
-    _check_peer(runtime, device.ordinal, peer)
+    peer = _check_peer(runtime, device.ordinal, peer)
     if flags != 0:
         raise runtime.error(Kind.INVALID_VALUE, f"flags {flags!r}", "there are none: flags must be 0")
     if peer in device.reaches and runtime.rules.peer_access is PeerAccess.FOR_SPEED:
@@ -67,7 +68,7 @@ async def DeviceEnablePeerAccess(peer: int, flags: int = 0) -> None:
     runtime.called("DeviceEnablePeerAccess", enter, site)
 
 
-async def DeviceDisablePeerAccess(peer: int) -> None:
+async def DeviceDisablePeerAccess(peer: Integer) -> None:
     """Take the access of the current device to the memory of *peer* back.
 
     Stands for aclrtDeviceDisablePeerAccess and cudaDeviceDisablePeerAccess. Copies that are queued keep their route.
@@ -84,7 +85,7 @@ async def DeviceDisablePeerAccess(peer: int) -> None:
     """
     scope, runtime, site, enter = begin()
     device = scope.context.device
-    _check_peer(runtime, device.ordinal, peer)
+    peer = _check_peer(runtime, device.ordinal, peer)
     if peer not in device.reaches:
         raise runtime.error(
             Kind.PEER_ACCESS_MISSING, f"{device!r} has no access to device {peer}", "DeviceEnablePeerAccess() gives it"
@@ -94,7 +95,7 @@ async def DeviceDisablePeerAccess(peer: int) -> None:
     runtime.called("DeviceDisablePeerAccess", enter, site)
 
 
-async def DevicePeerAccessStatus(device: int, peer: int) -> bool:
+async def DevicePeerAccessStatus(device: Integer, peer: Integer) -> bool:
     """Return whether *device* has access to the memory of *peer* now.
 
     Stands for aclrtDevicePeerAccessStatus; CUDA has no such call.
@@ -113,15 +114,17 @@ async def DevicePeerAccessStatus(device: int, peer: int) -> bool:
         AclError: INVALID_DEVICE if there is no such device.
     """
     _, runtime, site, enter = begin(needs_context=False)
-    runtime.device(peer)
-    status = peer in runtime.device(device).reaches
+    status = runtime.device(peer).ordinal in runtime.device(device).reaches
     runtime.pay(runtime.costs.other)
     runtime.called("DevicePeerAccessStatus", enter, site)
     return status
 
 
-def _check_peer(runtime: Runtime, device: int, peer: int) -> None:
-    if runtime.device(peer).ordinal == device:
+def _check_peer(runtime: Runtime, device: int, peer: Integer) -> int:
+    """Return the number of *peer*; refuse *device* itself."""
+    ordinal = runtime.device(peer).ordinal
+    if ordinal == device:
         raise runtime.error(
             Kind.INVALID_VALUE, f"access from device {device} to itself", "name another device: see GetDeviceCount()"
         )
+    return ordinal

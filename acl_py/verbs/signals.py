@@ -1,14 +1,16 @@
 """Notifies, and words of device memory that streams write and wait for. Only under ACL's rules."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from acl_py.errors import Kind
 from acl_py.runtime.calls import begin
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import Scope
+from acl_py.verbs.memory import Memory
 from acl_py.verbs.streams import StreamLike, WaitLimit, resolve
 from device_model.completions import Completion, Nanoseconds
+from device_model.errors import shown
+from device_model.integers import Integer, integer
 from device_model.memory import Allocation, Space
 from device_model.rules import EventClass
 from device_model.signals import Compare as Compare
@@ -108,7 +110,7 @@ async def RecordNotify(notify: Notify, stream: StreamLike = None) -> Completion:
     return completion
 
 
-async def WaitAndResetNotify(notify: Notify, stream: StreamLike = None, timeout: int = 0) -> Completion:
+async def WaitAndResetNotify(notify: Notify, stream: StreamLike = None, timeout: Integer = 0) -> Completion:
     """Let the work that is queued in *stream* from now on wait until *notify* is set, and clear it then.
 
     Stands for aclrtWaitAndResetNotify; CUDA has no such call. The host does not wait. One record lets one wait pass,
@@ -142,8 +144,7 @@ async def WaitAndResetNotify(notify: Notify, stream: StreamLike = None, timeout:
     scope, runtime, site, enter = begin()
     stream = resolve(scope, stream)
     check_notify(scope, notify)
-    if type(timeout) is not int or not 0 <= timeout < 1 << 32:
-        raise TypeError(f"timeout must be a whole number of seconds, 0 to 4294967295, not {timeout!r}")
+    timeout = integer("timeout", timeout, "a whole number of seconds, 0 to 4294967295", range(1 << 32))
     limit_ns = runtime.limit_ns("timeout", timeout, 10**9)
     runtime.pay(runtime.costs.wait)
     completion = notify.wait(stream, site, _shorter(limit_ns, runtime.state(WaitLimit).ns))
@@ -177,7 +178,7 @@ async def ResetNotifies(notifies: Sequence[Notify]) -> None:
     runtime.called("ResetNotifies", enter, site)
 
 
-async def ValueWrite(address: Any, value: int, flag: int = 0, stream: StreamLike = None) -> Completion:
+async def ValueWrite(address: Memory, value: Integer, flag: int = 0, stream: StreamLike = None) -> Completion:
     """Write the eight bytes of *value* to the device memory at *address* when *stream* comes to the write.
 
     Stands for aclrtValueWrite and cuStreamWriteValue64. ValueWait() has an example.
@@ -202,7 +203,7 @@ async def ValueWrite(address: Any, value: int, flag: int = 0, stream: StreamLike
         TypeError: *value* is not such a number, or *stream* is not a stream.
     """
     scope, runtime, site, enter = begin()
-    stream, allocation, offset = _word(scope, "ValueWrite", address, value, stream)
+    stream, allocation, offset, value = _word(scope, "ValueWrite", address, value, stream)
     if flag != 0:
         raise runtime.error(Kind.INVALID_VALUE, f"flag {flag!r} of ValueWrite()", "it must be 0")
     runtime.pay(runtime.costs.record)
@@ -212,7 +213,7 @@ async def ValueWrite(address: Any, value: int, flag: int = 0, stream: StreamLike
     return completion
 
 
-async def ValueWait(address: Any, value: int, flag: int = Compare.GEQ, stream: StreamLike = None) -> Completion:
+async def ValueWait(address: Memory, value: Integer, flag: int = Compare.GEQ, stream: StreamLike = None) -> Completion:
     """Let the work that is queued in *stream* from now on wait until the eight bytes at *address* compare with *value*
     as *flag* says.
 
@@ -246,7 +247,7 @@ async def ValueWait(address: Any, value: int, flag: int = Compare.GEQ, stream: S
         await ValueWrite(buffer, 3, 0, other)
     """
     scope, runtime, site, enter = begin()
-    stream, allocation, offset = _word(scope, "ValueWait", address, value, stream)
+    stream, allocation, offset, value = _word(scope, "ValueWait", address, value, stream)
     if flag not in tuple(Compare):
         raise runtime.error(Kind.INVALID_VALUE, f"flag {flag!r} of ValueWait()", f"it must be one of {list(Compare)}")
     runtime.pay(runtime.costs.wait)
@@ -268,25 +269,26 @@ def check_signals(runtime: Runtime, name: str) -> None:
 def check_notify(scope: Scope, notify: object) -> None:
     """Refuse anything but a living notify of this simulation."""
     if not isinstance(notify, Notify):
-        raise TypeError(f"a notify must be what CreateNotify() gave, not {notify!r}")
+        raise TypeError(f"a notify must be what CreateNotify() gave, not {shown(notify)}")
     if notify.device.scheduler is not scope.runtime.scheduler or notify.destroyed is not None:
         raise scope.runtime.error(
             Kind.INVALID_HANDLE, f"{notify!r} is not of this simulation or gone", "create one with CreateNotify()"
         )
 
 
-def _word(scope: Scope, name: str, address: Any, value: int, stream: StreamLike) -> tuple[Stream, Allocation, int]:
+def _word(
+    scope: Scope, name: str, address: Memory, value: Integer, stream: StreamLike
+) -> tuple[Stream, Allocation, int, int]:
     runtime = scope.runtime
     check_signals(runtime, name)
     stream = resolve(scope, stream)
-    if type(value) is not int or not 0 <= value < 1 << 64:
-        raise TypeError(f"the value of {name}() must be a whole number of 64 bits, not {value!r}")
+    value = integer(f"the value of {name}()", value, "a whole number of 64 bits", range(1 << 64))
     allocation, offset = runtime.memory.locate(address, 8, "address")
     if allocation.space is not Space.DEVICE or (allocation.address + offset) % 8:
         raise runtime.error(
             Kind.INVALID_ADDRESS, f"the word at {offset} of {allocation!r}", "use device memory, at a multiple of 8"
         )
-    return stream, allocation, offset
+    return stream, allocation, offset, value
 
 
 def _shorter(*limits: Nanoseconds) -> Nanoseconds:

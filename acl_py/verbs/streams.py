@@ -10,7 +10,9 @@ from acl_py.runtime.scopes import Scope, current_scope, scope_var
 from acl_py.sites import Site, site_of
 from acl_py.waiting.deadlocks import Poll, Waiting
 from device_model.completions import NOTHING, Completion, Nanoseconds
+from device_model.errors import shown
 from device_model.events import Event
+from device_model.integers import Integer, integer
 from device_model.rules import Destroy, EventClass, ForeignStream
 from device_model.streams import Stream as Stream
 
@@ -74,7 +76,7 @@ def resolve(scope: Scope, stream: StreamLike) -> Stream:
             )
         return named
     if not isinstance(stream, Stream):
-        raise TypeError(f"a stream must be what CreateStream() gave, None or PER_THREAD_STREAM, not {stream!r}")
+        raise TypeError(f"a stream must be what CreateStream() gave, None or PER_THREAD_STREAM, not {shown(stream)}")
     if stream.scheduler is not scope.runtime.scheduler:
         raise scope.runtime.error(
             Kind.INVALID_HANDLE,
@@ -91,7 +93,7 @@ def resolve(scope: Scope, stream: StreamLike) -> Stream:
     return stream
 
 
-async def CreateStream(*, nonblocking: bool = False, priority: int = 0) -> Stream:
+async def CreateStream(*, nonblocking: bool = False, priority: Integer = 0) -> Stream:
     """Create a stream in the current context.
 
     Stands for aclrtCreateStream and cudaStreamCreateWithPriority.
@@ -112,12 +114,11 @@ async def CreateStream(*, nonblocking: bool = False, priority: int = 0) -> Strea
         TypeError: *priority* is not an int.
     """
     call = begin()
-    if type(priority) is not int:
-        raise TypeError(f"priority must be an int, not {priority!r}")
+    priority = integer("priority", priority)
     return _create(call, "CreateStream", nonblocking=bool(nonblocking), priority=priority, bound=False)
 
 
-async def CreateStreamWithConfig(priority: int, flag: int) -> Stream:
+async def CreateStreamWithConfig(priority: Integer, flag: Integer) -> Stream:
     """Create a stream with aclrt's configuration.
 
     Stands for aclrtCreateStreamWithConfig; CUDA has no such call.
@@ -148,9 +149,7 @@ async def CreateStreamWithConfig(priority: int, flag: int) -> Stream:
         raise runtime.error(
             Kind.NOT_SUPPORTED, f"CreateStreamWithConfig() under rules {runtime.rules.name}", "use CreateStream()"
         )
-    for name, value in (("priority", priority), ("flag", flag)):
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise TypeError(f"{name} must be an int, not {value!r}")
+    priority, flag = integer("priority", priority), integer("flag", flag)
     if flag < 0 or flag & ~_STREAM_FLAGS:
         raise runtime.error(Kind.INVALID_VALUE, f"stream flag {flag:#x}", f"use {list(StreamFlag)}")
     return _create(call, "CreateStreamWithConfig", nonblocking=True, priority=priority, bound=bool(flag & _BOUND))
@@ -340,7 +339,7 @@ async def SynchronizeStream(stream: StreamLike = None) -> None:
     await _synchronize(begin(), "SynchronizeStream", stream, None)
 
 
-async def SynchronizeStreamWithTimeout(stream: StreamLike, timeout: int) -> None:
+async def SynchronizeStreamWithTimeout(stream: StreamLike, timeout: Integer) -> None:
     """Wait as SynchronizeStream() does, for at most *timeout* milliseconds.
 
     Stands for aclrtSynchronizeStreamWithTimeout; CUDA has no such call, and its rules give the code of
@@ -380,10 +379,9 @@ async def _synchronize(call: Call, name: str, stream: StreamLike, limit: Limit |
     await runtime.synchronize(name, _wait_of(stream), what, site, stream.context, (stream,), limit)
 
 
-def limit_of(runtime: Runtime, timeout: int, kind: Kind) -> Limit | None:
+def limit_of(runtime: Runtime, timeout: Integer, kind: Kind) -> Limit | None:
     """Return the limit of a wait of *timeout* milliseconds; None for -1, which is no limit."""
-    if type(timeout) is not int:
-        raise TypeError(f"timeout must be a whole number of milliseconds, not {timeout!r}")
+    timeout = integer("timeout", timeout, "a whole number of milliseconds")
     if timeout == 0 or timeout < -1:
         raise runtime.error(
             Kind.INVALID_VALUE, f"a time-out of {timeout} ms", "use -1 for no limit, or a number above 0"
@@ -525,7 +523,7 @@ def check_bound(runtime: Runtime, stream: Stream, event: Event) -> None:
 def check_event(scope: Scope, event: object) -> None:
     """Refuse anything but a living event of this simulation, whose context has not failed."""
     if not isinstance(event, Event):
-        raise TypeError(f"an event must be what CreateEvent() gave, not {event!r}")
+        raise TypeError(f"an event must be what CreateEvent() gave, not {shown(event)}")
     if event.context.device.scheduler is not scope.runtime.scheduler:
         raise scope.runtime.error(
             Kind.INVALID_HANDLE,

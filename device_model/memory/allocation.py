@@ -7,6 +7,7 @@ that outlives its memory is found out: it points to an allocation that has ended
 Messages name allocations by their numbers, never by addresses of host memory, because those differ from run to run.
 """
 
+from collections.abc import Sequence
 from enum import Enum, IntEnum
 from math import prod
 from typing import Any, final
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from device_model.errors import Fail, Kind
+from device_model.integers import Integer, integer, lengths
 from device_model.memory import backing
 from device_model.memory.backing import GONE, NOTHING, Cold
 
@@ -170,7 +172,8 @@ class Buffer:
 
     __iter__ = None  # Python must not iterate by index, nor NumPy take it for a sequence
 
-    def __add__(self, nbytes: int) -> "Buffer":
+    def __add__(self, nbytes: Integer) -> "Buffer":
+        nbytes = integer("what is added to a buffer", nbytes)
         if not 0 <= nbytes <= self.nbytes:
             raise IndexError(f"{self!r} + {nbytes} lies outside; stay within 0 to {self.nbytes}")
         return Buffer(self.allocation, self.offset + nbytes, self.nbytes - nbytes)
@@ -184,12 +187,15 @@ class Buffer:
             raise IndexError(f"[{first}:{last}] lies outside {self!r}; stay within 0 to {self.nbytes}, in order")
         return Buffer(self.allocation, self.offset + first, last - first)
 
-    def _bound(self, bound: int | None, default: int) -> int:
+    def _bound(self, bound: Integer | None, default: int) -> int:
         if bound is None:
             return default
+        bound = integer("a bound of a part of a buffer", bound)
         return bound if bound >= 0 else bound + self.nbytes
 
-    def numpy(self, dtype: npt.DTypeLike = np.uint8, shape: int | tuple[int, ...] | None = None) -> npt.NDArray[Any]:
+    def numpy(
+        self, dtype: npt.DTypeLike = np.uint8, shape: Integer | Sequence[Integer] | None = None
+    ) -> npt.NDArray[Any]:
         """Return a writable array over this host memory, without a copy.
 
         Args:
@@ -208,16 +214,17 @@ class Buffer:
             raise allocation.fail(Kind.INVALID_ADDRESS, f"{self!r} is no longer alive", "free it after its last use")
         kind = np.dtype(dtype)
         if shape is None:
-            shape = self.nbytes // kind.itemsize
+            sizes: tuple[int, ...] = (self.nbytes // kind.itemsize,)
             needed = self.nbytes if self.nbytes % kind.itemsize == 0 else self.nbytes + 1
         else:
-            needed = kind.itemsize * (shape if isinstance(shape, int) else prod(shape))
+            sizes = lengths(shape)
+            needed = kind.itemsize * prod(sizes)
         if kind.hasobject or not 0 <= needed <= self.nbytes:
-            what = f"{self!r} does not hold {kind} of shape {shape}"
+            what = f"{self!r} does not hold {kind} of shape {sizes}"
             raise allocation.fail(Kind.INVALID_VALUE, what, "choose a dtype and shape that fit")
         allocation.check_host(self.offset, needed, "a view")
         allocation.warm(self.offset, needed)
-        return np.ndarray(shape, kind, allocation.view, self.offset)
+        return np.ndarray(sizes, kind, allocation.view, self.offset)
 
     def __repr__(self) -> str:
         return f"<Buffer {describe(self.allocation, self.offset, self.nbytes)}>"

@@ -145,7 +145,7 @@ class Pool:
         *order* ranks a block, or returns None if it must not be reused here. The smallest rank wins, then the best fit,
         then the longest unused. Returns the buffer, and the `free_op` of a block that was reused.
         """
-        self._memory.check_size(nbytes, Origin.POOL)
+        nbytes = self._memory.check_size(nbytes, Origin.POOL)
         size = self._size(nbytes)
         block = self._choose(size, order)
         if block is None:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from device_model.errors import DeviceError, Fail, Kind
+from device_model.integers import Integer, integer
 from device_model.memory import backing, host
 from device_model.memory.addresses import whole
 from device_model.memory.allocation import Allocation, Buffer, Origin, Space, size_text
@@ -45,10 +46,10 @@ class Memory(Directory):
 
     # Device memory.
 
-    def malloc(self, device: int, nbytes: int, made: object) -> Buffer:
+    def malloc(self, device: int, nbytes: Integer, made: object) -> Buffer:
         """Allocate *nbytes* on *device*; *made* is the line that asked for them."""
         arena = self.arena(device)
-        self.check_size(nbytes, Origin.MALLOC)
+        nbytes = self.check_size(nbytes, Origin.MALLOC)
         self.check_room(arena, nbytes, nbytes, Origin.MALLOC)
         view, cold = self.create_backing(nbytes, Origin.MALLOC)
         return self.begin_life(arena.take(nbytes), nbytes, device, Origin.MALLOC, view, cold, made)
@@ -103,9 +104,9 @@ class Memory(Directory):
 
     # Host memory.
 
-    def malloc_host(self, nbytes: int, made: object) -> Buffer:
+    def malloc_host(self, nbytes: Integer, made: object) -> Buffer:
         """Allocate *nbytes* of pinned host memory; like device memory, it takes no room until it is written."""
-        self.check_size(nbytes, Origin.MALLOC_HOST)
+        nbytes = self.check_size(nbytes, Origin.MALLOC_HOST)
         if nbytes > backing.RESERVABLE:
             raise self._refuse_host(nbytes, Origin.MALLOC_HOST)
         mapping = self._map(nbytes, Origin.MALLOC_HOST)
@@ -133,7 +134,7 @@ class Memory(Directory):
         allocation.owner = mapping
         self._outlived.add(allocation)
 
-    def host_register(self, thing: object, nbytes: int | None, made: object) -> Buffer:
+    def host_register(self, thing: object, nbytes: Integer | None, made: object) -> Buffer:
         """Pin memory that the host has: an array or a buffer, or *nbytes* at an address.
 
         An array or buffer is kept alive while it is registered; without *nbytes* all of it is pinned. A bare address
@@ -195,9 +196,11 @@ class Memory(Directory):
         """Return the living allocations of device, pinned and registered memory, in the order of their making."""
         return sorted((*self._device, *self._host), key=lambda allocation: allocation.serial)
 
-    def _registrable(self, thing: object, nbytes: int | None) -> npt.NDArray[Any]:
+    def _registrable(self, thing: object, nbytes: Integer | None) -> npt.NDArray[Any]:
         """Return an array over the memory to register, after all checks except the one for overlaps."""
         role = "the memory to register"
+        if nbytes is not None:
+            nbytes = integer("nbytes of HostRegister()", nbytes)
         if isinstance(thing, Buffer):
             wanted = thing.nbytes if nbytes is None else nbytes
             allocation, offset = self.locate(thing, wanted, role)
@@ -227,12 +230,12 @@ class Memory(Directory):
 
     # Also for `Pool` and `Virtual`.
 
-    def check_size(self, nbytes: int, origin: Origin) -> None:
-        """Raise an error for a size that no allocation can have."""
-        if not isinstance(nbytes, int) or isinstance(nbytes, bool):
-            raise TypeError(f"{origin.maker} takes a number of bytes, an int, not {nbytes!r}")
+    def check_size(self, nbytes: Integer, origin: Origin) -> int:
+        """Return *nbytes* as an int, or raise an error for a size that no allocation can have."""
+        nbytes = integer(f"nbytes of {origin.maker}()", nbytes)
         if nbytes <= 0:
             raise self.fail(Kind.INVALID_VALUE, f"{origin.maker} of {nbytes} bytes", "ask for 1 byte or more")
+        return nbytes
 
     def check_room(self, arena: Arena, size: int, nbytes: int, origin: Origin) -> None:
         """Raise an error if the device does not have the *size* bytes that *nbytes* take.

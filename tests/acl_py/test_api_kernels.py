@@ -247,6 +247,35 @@ async def test_launches_are_refused_before_anything_happens():
 
 
 @tiny
+async def test_a_launch_names_arguments_and_leaves_out_defaults_as_a_call_does():
+    @acl.kernel
+    def add(x: acl.InOut, term: int = 1, factor: int = 1):
+        x += term * factor
+
+    @acl.block_kernel
+    def add_block(block, x: acl.InOut, term: int = 1):
+        x[block] += term
+
+    x = await acl.MallocHost(4)
+    x.numpy()[:] = 0
+    for launch in (
+        add[1](x), add[1](x, 2), add[1](x, factor=3), add[1](factor=3, term=2, x=x),
+        add_block[3](x), add_block[2](term=50, x=x),
+    ):  # fmt: skip
+        await launch
+    await acl.SynchronizeDevice()
+    assert x.numpy().tolist() == [12 + 1 + 50, 12 + 1 + 50, 12 + 1, 12]
+    for message, args, named in (
+        ("<kernel add> takes 3 arguments, not 0: missing a required argument: 'x'", (), {}),
+        ("<kernel add> takes 3 arguments, not 2: got an unexpected keyword argument 'times'", (x,), {"times": 2}),
+        ("<kernel add> takes 3 arguments, not 2: multiple values for argument 'x'", (x,), {"x": x}),
+        ("<kernel add> takes 3 arguments, not 4: too many positional arguments", (x, 1, 2, 3), {}),
+    ):
+        with misused(TypeError, message):
+            add[1](*args, **named)
+
+
+@tiny
 async def test_a_stream_of_another_device_is_refused():
     there = await acl.CreateStream()
     await acl.SetDevice(1)

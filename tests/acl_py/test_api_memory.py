@@ -151,7 +151,7 @@ async def test_sizes_that_no_memory_can_have(verb):
         with refused(acl.Kind.INVALID_VALUE, f"{verb.__name__} of {nbytes} bytes", "1 byte or more"):
             await verb(nbytes)
     for nbytes in (1.5, "64", None, True):
-        with misused(TypeError, f"{verb.__name__} takes a number of bytes, an int, not {nbytes!r}"):
+        with misused(TypeError, f"nbytes of {verb.__name__}\\(\\) must be an int, not {nbytes!r}"):
             await verb(nbytes)
 
 

@@ -301,7 +301,7 @@ case("memory", "Fewer than none", "await Malloc(-1)", Kind.INVALID_VALUE, "-1 by
 case("memory", "More than there is", "await Malloc(1 << 50)", Kind.OUT_OF_MEMORY, "free", "largest holders")
 case("memory", "A size that is no int", "await Malloc(1e6)", TypeError, "int", "1000000.0")
 case("memory", "A truth for a size", "await Malloc(True)", TypeError, "True")
-case("memory", "A NumPy integer for a size", "await Malloc(np.int64(64))", TypeError, "int")
+case("memory", "A buffer for a size", "await Malloc(buffer)", TypeError, "nbytes", "an int", "made at")
 case("memory", "Pinned memory of no bytes", "await MallocHost(0)", Kind.INVALID_VALUE, "0 bytes")
 case("memory", "Freed twice", "await Free(buffer)\nawait Free(buffer)", Kind.INVALID_ADDRESS, "made at", "freed at")
 case("memory", "A part freed", "await Free(buffer[64:])", Kind.INVALID_ADDRESS, "64 bytes inside", "Malloc()")

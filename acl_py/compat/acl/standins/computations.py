@@ -76,7 +76,7 @@ class Output:
             Array(self.buffer, self.dtype, shape).view(Access.OUT)[...] = array.reshape(shape)
 
 
-class Computation(Launchable):
+class Computation(Launchable[...]):
     """One call of *function* on *inputs*, whose results go to *outputs*; *reads* and *writes* are what else it uses.
 
     *then* is called when the results are there. A failure of the function has *code*, if that is not None, and is told

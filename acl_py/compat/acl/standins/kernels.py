@@ -119,7 +119,7 @@ class Parameter:
         return shape
 
 
-class ArrayKernel(KernelFunction):
+class ArrayKernel(KernelFunction[...]):
     """Any callable as a kernel: once per launch, on an AI core per block; *parameters* say what annotations would."""
 
     def __init__(self, name: str, function: Callable[..., object], parameters: Sequence[Parameter], cost: Cost) -> None:
@@ -164,10 +164,10 @@ class BinaryKernel:
 
     name: str
     parameters: tuple[Parameter, ...]
-    launchable: Launchable
-    in_place: Launchable
+    launchable: Launchable[...]
+    in_place: Launchable[...]
 
-    def launchable_for(self, values: Sequence[Any]) -> Launchable:
+    def launchable_for(self, values: Sequence[Any]) -> Launchable[...]:
         """What is launched with these arguments."""
         arrays = [
             (each.access, value)
@@ -254,7 +254,9 @@ def _overlap(one: Array, other: Array) -> bool:
     )
 
 
-def _keeping(kernel: Launchable, parameters: Sequence[Parameter], keeps: Callable[[Parameter], bool]) -> Launchable:
+def _keeping(
+    kernel: Launchable[...], parameters: Sequence[Parameter], keeps: Callable[[Parameter], bool]
+) -> Launchable[...]:
     """*kernel*, but those outputs that it *keeps* it does not promise to overwrite."""
     accesses = tuple(
         Access.IN_OUT if access is Access.OUT and keeps(each) else access
@@ -292,7 +294,7 @@ def binary_kernel(
         _check_annotations(name, compute, parameters)
         if cost_us is not None or flops is not None:
             raise ValueError(f"{name}: {compute!r} has its own cost; leave out cost_us and flops")
-        kernel: Launchable = compute
+        kernel: Launchable[...] = compute
     else:
         _check_arguments(name, compute, names)
         amounts = {
@@ -314,7 +316,7 @@ def _check(what: str, text: str, names: Mapping[str, int]) -> None:
             raise ValueError(f"{what} {error}") from error
 
 
-def _check_annotations(name: str, kernel: Launchable, parameters: Sequence[Parameter]) -> None:
+def _check_annotations(name: str, kernel: Launchable[...], parameters: Sequence[Parameter]) -> None:
     if len(kernel._names) != len(parameters):
         raise ValueError(f"{name}: {kernel!r} takes {len(kernel._names)} arguments, and {len(parameters)} are declared")
     for parameter, theirs in zip(parameters, kernel._accesses, strict=True):

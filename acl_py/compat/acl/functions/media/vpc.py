@@ -110,7 +110,7 @@ def _cost(_: Any, __: Any, job: _Job) -> float:
     return microseconds(job.pixels, _FRAMES_PER_SECOND)
 
 
-def _task(name: str, *, pastes: bool = False) -> KernelFunction:
+def _task(name: str, *, pastes: bool = False) -> KernelFunction[...]:
     """The kernel of a function: it overwrites its destination, or pastes into it."""
 
     def overwrite(source: In, target: Out, job: _Job) -> None:
@@ -160,7 +160,7 @@ def _check_call(
 
 
 def _process(
-    task: KernelFunction,
+    task: KernelFunction[...],
     channel: int,
     source: Picture | None,
     target: Picture | None,
@@ -253,7 +253,7 @@ def dvpp_vpc_convert_color_async(channel: int, source: int, target: int, stream:
 
 
 def _batch(
-    task: KernelFunction,
+    task: KernelFunction[...],
     channel: int,
     sources: int,
     counts: list[int],

@@ -201,10 +201,10 @@ def register_cpu_func(here: Session, handle: int, function: str, kernel: str) ->
 # --- launching
 
 
-class Limited(Launchable):
+class Limited(Launchable[...]):
     """A kernel that may run for *limit_ns*, whatever acl.rt.set_op_execute_time_out() says."""
 
-    def __init__(self, kernel: Launchable, limit_ns: int) -> None:
+    def __init__(self, kernel: Launchable[...], limit_ns: int) -> None:
         # Not super().__init__(): it stands for *kernel*.
         self.name, self.label = kernel.name, kernel.label
         self._kernel = kernel
