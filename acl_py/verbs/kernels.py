@@ -193,7 +193,7 @@ class Launchable(Generic[P]):
     def __getitem__(
         self, where: "Integer | tuple[Integer, StreamLike]"
     ) -> Callable[P, Coroutine[Any, Any, Completion]]:
-        """`k[blocks]` or `k[blocks, stream]`: call it as the function, without the index of the block, and await that."""
+        """`k[blocks]` or `k[blocks, stream]`: call it with the arguments of the function, and await that."""
         block_dim, stream = where if isinstance(where, tuple) else (where, None)
 
         def launch(*args: P.args, **named: P.kwargs) -> Coroutine[Any, Any, Completion]:

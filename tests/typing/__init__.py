@@ -1,0 +1,1 @@
+"""Programs with planted mistakes, and which of them type checkers find."""
