@@ -2,7 +2,7 @@
 
 The costs of the device and the runtime are in the profile. The constants here belong to the script that made the
 measured programs: the time between two calls, the time to hand a call to another thread, the time of accesses to its
-own memory, and the time until it saw a fault.
+own memory. What it launched is in kernels.py.
 """
 
 from bisect import bisect_left, bisect_right
@@ -11,22 +11,22 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
 import acl_py.verbs.memory as mem
-from acl_py.errors import AclError, DeviceError, Kind
+from acl_py.errors import AclError, Kind
 from acl_py.runtime.blocking import finish
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import SUCCESS, last_error
+from acl_py.tools import kernels
 from acl_py.tools.programs import Program, ProgramError, Step
 from acl_py.trace import Trace
 from acl_py.verbs import copies, devices, events, fills, host, streams
 from acl_py.verbs.callbacks import LaunchHostFunc
-from acl_py.verbs.kernels import Array, Cost, InOut, KernelFunction, LaunchKernel, kernel
+from acl_py.verbs.kernels import Array, Cost, LaunchKernel
 from device_model.completions import Completion
 from device_model.errors import printable
 from device_model.memory import Buffer, Space
@@ -41,7 +41,6 @@ HANDOFF_NS = 12_000  # to another host thread, and back (measured: graphs, 10 to
 # The script reads or writes its own memory (measured: graphs host_read and host_write, 0.8 to 1.4 us).
 HOST_ACCESS_NS = 900
 PAGE, PAGE_NS = 4096, 18  # a byte of each page (measured: managed host_touch of pages that are there)
-FAULT_US = 151_000.0  # from a bad address to the error (measured: sticky_error, the wait after the poke)
 
 _COPIES = ("memcpy_async", "memcpy", "memcpy2d_async", "memcpy_peer_async", "memcpy_peer")
 _Memory = Buffer | npt.NDArray[Any] | int  # an int is the address 0, of memory that was never allocated
@@ -192,10 +191,10 @@ class Player:
     # --- the ops
 
     async def launch(self, stream: str, us: float, blocks: int, exclusive: bool) -> Completion:
-        return await LaunchKernel(_spin(us, exclusive), blocks, (), self.streams[stream])
+        return await LaunchKernel(kernels.spin(us, exclusive), blocks, (), self.streams[stream])
 
     async def poke(self, addr: int, stream: str) -> Completion:
-        return await LaunchKernel(_poke(addr), 1, (), self.streams[stream])
+        return await LaunchKernel(kernels.poke(addr), 1, (), self.streams[stream])
 
     async def memcpy_async(
         self, dst: str, src: str, bytes: int, dst_off: int, src_off: int, stream: str  # noqa: A002 - the format's name
@@ -324,11 +323,11 @@ class Player:
 
     async def host_func(self, stream: str, us: float, buf: str | None, by: int) -> Completion:
         if buf is None:
-            return await LaunchHostFunc(self.streams[stream], host_function, us=us)
-        return await LaunchHostFunc(self.streams[stream], _add, (self._counter(buf), by), us=us)
+            return await LaunchHostFunc(self.streams[stream], kernels.host_function, us=us)
+        return await LaunchHostFunc(self.streams[stream], kernels.add, (self._counter(buf), by), us=us)
 
     async def add_callback(self, stream: str, us: float) -> Completion:
-        return await LaunchHostFunc(self.streams[stream], host_function, us=us)
+        return await LaunchHostFunc(self.streams[stream], kernels.host_function, us=us)
 
     async def host_write(self, buf: str, value: int) -> None:
         self.runtime.pay(HOST_ACCESS_NS)
@@ -345,19 +344,19 @@ class Player:
     async def inc(self, buf: str, by: int, stream: str) -> Completion:
         memory = self.memory[buf]
         if not _is_reached(memory, 4):
-            return await LaunchKernel(_poke(_address(memory)), 1, (), self.streams[stream])
-        return await LaunchKernel(_increment, 1, (Array(memory[:4], np.int32), by), self.streams[stream])
+            return await LaunchKernel(kernels.poke(_address(memory)), 1, (), self.streams[stream])
+        return await LaunchKernel(kernels.increment, 1, (Array(memory[:4], np.int32), by), self.streams[stream])
 
     async def touch(self, buf: str, bytes: int, write: bool, stream: str) -> Completion:  # noqa: A002
         memory, profile = self.memory[buf], self.runtime.profile
         if not _is_reached(memory, bytes):
-            return await LaunchKernel(_poke(_address(memory)), 1, (), self.streams[stream])
+            return await LaunchKernel(kernels.poke(_address(memory)), 1, (), self.streams[stream])
         if _space(memory) is Space.DEVICE:
             cost = Cost(bytes=2 * bytes if write else bytes)
         else:  # over the bus, which carries both directions at once
             ways = (profile.copies.h2d, profile.copies.d2h) if write else (profile.copies.h2d,)
             cost = Cost(us=max(way[bytes] for way in ways) / 1000)
-        return await LaunchKernel(_touch(cost), profile.cores.count, (), self.streams[stream])
+        return await LaunchKernel(kernels.touch(cost), profile.cores.count, (), self.streams[stream])
 
     async def get_last_error(self) -> int:
         return await host.GetLastError()
@@ -458,49 +457,3 @@ class _Thread:
         self.context = copy_context()
         self.context.run(last_error.set, SUCCESS)
         self.stream: streams.Stream | None = None  # its per-thread default stream
-
-
-def host_function() -> None:
-    """Do nothing: the function only takes time."""
-
-
-def _add(counter: Any, by: int) -> None:
-    """Add *by* to *counter*, an array of one int, which wraps around."""
-    counter += np.int32(by)
-
-
-@cache
-def _spin(us: float, exclusive: bool) -> KernelFunction[...]:
-    """Return a kernel that only keeps each block busy for *us* microseconds."""
-
-    def spin() -> None:
-        """Touch nothing."""
-
-    return kernel(cost=Cost(us=us), exclusive=exclusive)(spin)
-
-
-@kernel(cost=Cost(us=0))
-def _increment(counter: InOut, by: int) -> None:
-    """Add *by* to one int, as one thread of one block."""
-    _add(counter, by)
-
-
-@cache
-def _touch(cost: Cost) -> KernelFunction[...]:
-    """Return a kernel that reads and writes as many bytes as *cost* says, and changes none."""
-
-    def touch() -> None:
-        """Change nothing."""
-
-    return kernel(cost=cost)(touch)
-
-
-@cache
-def _poke(address: int) -> KernelFunction[...]:
-    """Return a kernel that writes to *address*: always a bad one, as programs know no address of simulated memory."""
-
-    def poke() -> None:
-        """Fault."""
-        raise DeviceError(Kind.ILLEGAL_ADDRESS, f"a kernel wrote to {address:#x}, where the device has no memory")
-
-    return kernel(cost=Cost(us=FAULT_US))(poke)
