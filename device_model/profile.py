@@ -23,7 +23,7 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, get_args, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 from device_model.aicore.core.spec import MOST, CoreSpec, Count, Few
 from device_model.completions import Nanoseconds
@@ -32,6 +32,7 @@ from device_model.rules import RULES
 
 _SOURCES = ("measured", "documented", "assumed")
 _FOLDER = Path(__file__).with_name("profiles")
+RunMode = Annotated[int, 0, 1]
 _MEMO = 4096  # sizes whose times a curve remembers
 
 
@@ -209,6 +210,8 @@ class DeviceProfile:
         description: What it is, in a line.
         rules: The name of the rules that it follows.
         devices: How many there are.
+        run_mode: Where programs run, as aclrtGetRunMode tells: 0 on the device itself, 1 on a host with devices in it.
+            On a board without a host (0), device memory is the memory of the program.
         aicore: Its AI cores, None if core kernels cannot run on it.
         sources: For each value, by its dotted name, where it comes from.
 
@@ -219,6 +222,7 @@ class DeviceProfile:
     description: str
     rules: str
     devices: Few
+    run_mode: RunMode
     host: HostCosts
     latency: Latencies
     cores: Cores
@@ -228,6 +232,18 @@ class DeviceProfile:
     copies: Copies
     aicore: CoreSpec | None
     sources: Mapping[str, str] = field(repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.is_board and self.devices != 1:
+            raise ProfileError(
+                f"profile {self.name} has run_mode 0, a board without a host, and {self.devices} devices; such a board "
+                "is one device"
+            )
+
+    @property
+    def is_board(self) -> bool:
+        """Whether programs run on the device itself, on a board without a host."""
+        return self.run_mode == 0
 
 
 def names() -> list[str]:

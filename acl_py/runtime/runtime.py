@@ -85,7 +85,8 @@ class Runtime:
         self.scheduler = Scheduler()
         self.hooks = Hooks()
         self.workers = Workers(self.scheduler, workers)
-        self.memory = Memory([profile.memory.bytes] * profile.devices, profile.memory.alignment, self.error)
+        capacities = [profile.memory.bytes] * profile.devices
+        self.memory = Memory(capacities, profile.memory.alignment, self.error, is_board=profile.is_board)
         self.host_ns: Nanoseconds = 0
         self.waiters: dict[Any, Waiting] = {}  # by the future or thread that the bridge wakes, in order of arrival
         self.limits: dict[Completion, float] = {}  # the timer of each wait with a limit: when its real time is over

@@ -257,10 +257,17 @@ class Launchable(Generic[P]):
                 )
             return Array(arg)
         # Other large integers are values: seeds, hashes.
-        if type(arg) is int and 0 <= arg - model.DEVICE_BASE < runtime.profile.devices * model.DEVICE_SPAN:
+        if type(arg) is int and _is_device_address(runtime, arg):
             allocation, offset = runtime.memory.locate(arg, 0, name)
             return Array(Buffer(allocation, offset, allocation.nbytes - offset))
         return None
+
+
+def _is_device_address(runtime: Runtime, value: int) -> bool:
+    if 0 <= value - model.DEVICE_BASE < runtime.profile.devices * model.DEVICE_SPAN:
+        return True
+    holder = runtime.memory.holder(value) if runtime.profile.is_board else None
+    return holder is not None and holder.space is Space.DEVICE
 
 
 class Launches:

@@ -16,6 +16,7 @@ allocation has lost its bytes: reads give poison and writes have no effect. Betw
 before the FreeAsync, or before the unregistering, still uses it.
 """
 
+from device_model.memory.allocation import DEVICE_BASE as DEVICE_BASE
 from device_model.memory.allocation import Allocation as Allocation
 from device_model.memory.allocation import Buffer as Buffer
 from device_model.memory.allocation import Origin as Origin
@@ -27,7 +28,6 @@ from device_model.memory.backing import POISON as POISON
 from device_model.memory.backing import Cold as Cold
 from device_model.memory.backing import create_mapping as create_mapping
 from device_model.memory.backing import write_poison as write_poison
-from device_model.memory.pool import DEVICE_BASE as DEVICE_BASE
 from device_model.memory.pool import DEVICE_SPAN as DEVICE_SPAN
 from device_model.memory.pool import Block as Block
 from device_model.memory.pool import Limit as Limit

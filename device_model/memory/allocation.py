@@ -20,6 +20,10 @@ from device_model.integers import Integer, integer, lengths
 from device_model.memory import backing
 from device_model.memory.backing import GONE, NOTHING, Cold
 
+# The addresses of device memory: no host pointer has such a value, and all of them are positive as int64. On a board
+# without a host, device memory has real addresses instead.
+DEVICE_BASE = 1 << 60
+
 
 class Space(IntEnum):
     """Where memory is, as far as copies distinguish."""
@@ -102,6 +106,11 @@ class Allocation:
         """Whether the bytes are gone."""
         return self.cold is GONE
 
+    @property
+    def is_host_visible(self) -> bool:
+        """Whether the host can read it at its address: host memory, and the device memory of a board without a host."""
+        return self.address < DEVICE_BASE
+
     def warm(self, offset: int, nbytes: int) -> None:
         """Write poison to the chunks of a range that were never written, so that its view can be read and written."""
         cold = self.cold
@@ -157,10 +166,10 @@ class Buffer:
 
     @property
     def address(self) -> int:
-        """The address of the first byte: simulated for device memory, real for host memory."""
+        """The address of the first byte: simulated for device memory, real for memory that the host can read."""
         allocation = self.allocation
         # A caller that knows a real address may write there unseen, so all poison must be in place from now on.
-        if allocation.cold is not None and allocation.space is not Space.DEVICE:
+        if allocation.cold is not None and allocation.is_host_visible:
             allocation.warm(0, allocation.nbytes)
         return allocation.address + self.offset
 
@@ -198,6 +207,8 @@ class Buffer:
     ) -> npt.NDArray[Any]:
         """Return a writable array over this host memory, without a copy.
 
+        On a board without a host (`run_mode` 0 in its profile), this works for device memory, too.
+
         Args:
             dtype: The type of the values.
             shape: The shape; by default one-dimensional over all of the buffer.
@@ -206,7 +217,7 @@ class Buffer:
             DeviceError: (AclError in acl_py) This is device memory, it was freed, or it is too small for *shape*.
         """
         allocation = self.allocation
-        if allocation.space is Space.DEVICE:
+        if not allocation.is_host_visible:
             raise allocation.fail(
                 Kind.INVALID_VALUE, f"{self!r} is device memory, which NumPy cannot see", "copy it to the host first"
             )

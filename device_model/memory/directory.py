@@ -15,9 +15,8 @@ import numpy.typing as npt
 from device_model.errors import DeviceError, Fail, Kind
 from device_model.memory import host
 from device_model.memory.addresses import AddressMap, Graveyard, whole
-from device_model.memory.allocation import Allocation, Buffer, Origin, Space
+from device_model.memory.allocation import DEVICE_BASE, Allocation, Buffer, Origin, Space
 from device_model.memory.backing import Cold
-from device_model.memory.pool import DEVICE_BASE
 from device_model.memory.stories import Stories, address_text, array_text
 
 
@@ -28,7 +27,7 @@ class Directory:
         self.fail = fail
         self._device = AddressMap()
         self._host = AddressMap()
-        # Pinned memory that was freed while arrays over it exist: still mapped, but such an array is a use after free.
+        # Memory that was freed while arrays over it exist: still mapped, but such an array is a use after free.
         self._outlived = AddressMap()
         self._graveyard = Graveyard()
         self._stories = Stories(fail, self._device, self._host, self._graveyard)
@@ -90,11 +89,11 @@ class Directory:
             if holder is not None and address < holder.address + holder.nbytes >= address + nbytes:
                 return holder, address - holder.address
         if self._outlived:
-            self._check_outlived(address, role)
+            self._check_outlived(address, f"{role} is an array")
         return self._transient(array, address), 0
 
-    def _check_outlived(self, address: int, role: str) -> None:
-        """Raise an error if an array at *address* lies in pinned memory that was freed."""
+    def _check_outlived(self, address: int, subject: str) -> None:
+        """Raise an error if *address* lies in memory that was freed, and that arrays over it keep mapped."""
         freed = self._outlived.floor(address)
         if freed is None or address >= freed.address + freed.nbytes:
             return
@@ -102,7 +101,7 @@ class Directory:
         if freed.owner() is None:  # unmapped in the meantime, so the range may belong to something else now
             self._outlived.remove(freed)
             return
-        raise self._stories.of_dead(f"{role} is an array inside {whole(freed)!r}")
+        raise self._stories.of_dead(f"{subject} inside {whole(freed)!r}")
 
     def _array(self, thing: object, role: str) -> npt.NDArray[Any] | None:
         try:
@@ -145,17 +144,21 @@ class Directory:
             device=device, cold=cold, made=made, owner=owner, serial=self._serial,
         )  # fmt: skip
         allocation.home = self
-        (self._host if device < 0 else self._device).add(allocation)
+        self._space(address).add(allocation)
         return whole(allocation)
 
     def end_life(self, allocation: Allocation, site: object, *, drop: bool) -> None:
         """End an allocation, and remember it for messages; with *drop* its bytes are dropped at once."""
-        (self._host if allocation.device < 0 else self._device).remove(allocation)
+        self._space(allocation.address).remove(allocation)
         allocation.freed = True if site is None else site
         allocation.home = None
         if drop:
             allocation.drop()
         self._graveyard.bury(allocation)
+
+    def _space(self, address: int) -> AddressMap:
+        """Return the map that has *address*: device memory that the host cannot see has addresses of its own."""
+        return self._device if address >= DEVICE_BASE else self._host
 
     def root(self, thing: object, verb: str, *origins: Origin) -> Allocation:
         """Return the living allocation that *verb* releases, which must have one of the *origins*.
@@ -200,8 +203,7 @@ class Directory:
                 address = operator.index(thing)
             else:
                 raise self._stories.of_type(thing, f"the argument of {verb}")
-        space = self._device if address >= DEVICE_BASE else self._host
-        allocation = space.floor(address)
+        allocation = self._space(address).floor(address)
         if allocation is None or address >= allocation.address + allocation.nbytes:
             allocation = self._graveyard.find(address)
         if allocation is None:

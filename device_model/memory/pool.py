@@ -11,14 +11,12 @@ from collections.abc import Callable
 from math import lcm
 from typing import TYPE_CHECKING, NamedTuple
 
-from device_model.memory.allocation import Buffer, Origin
+from device_model.memory.allocation import DEVICE_BASE, Buffer, Origin
 
 if TYPE_CHECKING:
     from device_model.memory.registry import Memory
 
-# The addresses of device memory: no host pointer has such a value, and all of them are positive as int64.
-DEVICE_BASE = 1 << 60
-DEVICE_SPAN = 1 << 52
+DEVICE_SPAN = 1 << 52  # the addresses of one device
 
 _GRANULE = 512
 
@@ -161,7 +159,8 @@ class Pool:
             self._cut(block, size)
         self.used_current += size
         self.used_high = max(self.used_high, self.used_current)
-        return self._memory.begin_life(address, nbytes, self._arena.device, Origin.POOL, view, cold, made), free_op
+        buffer = self._memory.begin_on_device(address, nbytes, self._arena.device, Origin.POOL, view, cold, made)
+        return buffer, free_op
 
     def _size(self, nbytes: int) -> int:
         return -(-nbytes // self._granule) * self._granule

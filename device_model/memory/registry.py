@@ -3,6 +3,9 @@
 Device memory is real memory of this process with simulated addresses. An `Arena` of each device counts its bytes and
 gives out addresses; its `Pool` serves MallocAsync. Pinned memory has real addresses, so NumPy and `ctypes` can use it.
 Both are reserved rather than taken: they need memory of the host only where they are written (backing.py).
+
+On a board without a host, programs run on the device itself. Its memory has real addresses, and MallocHost allocates it
+too (documented: aclrtMallocHost).
 """
 
 import mmap
@@ -18,10 +21,10 @@ from device_model.errors import DeviceError, Fail, Kind
 from device_model.integers import Integer, integer
 from device_model.memory import backing, host
 from device_model.memory.addresses import whole
-from device_model.memory.allocation import Allocation, Buffer, Origin, Space, size_text
+from device_model.memory.allocation import DEVICE_BASE, Allocation, Buffer, Origin, Space, size_text
 from device_model.memory.backing import Cold
 from device_model.memory.directory import Directory
-from device_model.memory.pool import DEVICE_BASE, Arena, Limit, Pool
+from device_model.memory.pool import Arena, Limit, Pool
 from device_model.memory.stories import array_text
 from device_model.memory.virtual import Virtual
 
@@ -35,10 +38,12 @@ class Memory(Directory):
         capacities: The bytes of each device.
         alignment: The alignment of device memory, in bytes.
         fail: Makes the exception for a failure, from its kind, what was wrong, and what to do.
+        is_board: Programs run on the device itself, as on a board without a host: its memory is theirs.
     """
 
-    def __init__(self, capacities: Sequence[int], alignment: int, fail: Fail) -> None:
+    def __init__(self, capacities: Sequence[int], alignment: int, fail: Fail, *, is_board: bool = False) -> None:
         super().__init__(fail)
+        self._is_board = is_board
         self._arenas = [Arena(device, capacity, alignment) for device, capacity in enumerate(capacities)]
         self.pools = [Pool(self, arena) for arena in self._arenas]
         self.virtual = Virtual(self)
@@ -51,8 +56,26 @@ class Memory(Directory):
         arena = self.arena(device)
         nbytes = self.check_size(nbytes, Origin.MALLOC)
         self.check_room(arena, nbytes, nbytes, Origin.MALLOC)
-        view, cold = self.create_backing(nbytes, Origin.MALLOC)
-        return self.begin_life(arena.take(nbytes), nbytes, device, Origin.MALLOC, view, cold, made)
+        return self._allocate(arena, nbytes, Origin.MALLOC, made)
+
+    def _allocate(self, arena: Arena, nbytes: int, origin: Origin, made: object) -> Buffer:
+        view, cold = self.create_backing(nbytes, origin)
+        return self.begin_on_device(arena.take(nbytes), nbytes, arena.device, origin, view, cold, made)
+
+    def begin_on_device(
+        self,
+        address: int,
+        nbytes: int,
+        device: int,
+        origin: Origin,
+        view: memoryview,
+        cold: Cold | None,
+        made: object,
+    ) -> Buffer:
+        """Begin an allocation of device memory at *address*; on a board it begins where its bytes really are."""
+        if not self._is_board:
+            return self.begin_life(address, nbytes, device, origin, view, cold, made)
+        return self.begin_life(_address_of(view), nbytes, device, origin, view, cold, made, view.obj)
 
     def free(self, thing: object, site: object) -> None:
         """Free device memory at once: a whole buffer, or its address. Memory of MallocAsync goes back to its pool."""
@@ -60,17 +83,22 @@ class Memory(Directory):
         if allocation.origin is Origin.POOL:
             self.pools[allocation.device].give(whole(allocation), None, None, site)
             return
-        self.end_life(allocation, site, drop=True)
+        self._end(allocation, site)
         self._arenas[allocation.device].give(allocation.nbytes)
 
     def free_all(self, device: int, site: object) -> None:
-        """Free all memory of *device*, its pool included, because the device is reset."""
-        for allocation in self.leaks():
-            if allocation.device == device:
-                self.end_life(allocation, site, drop=True)
-                self.left_to_reset.append(allocation)
+        """Free all memory of *device*, its pool included, because the device is reset.
+
+        What MallocHost allocated stays, on a board too.
+        """
         arena = self.arena(device)
         arena.used = 0
+        for allocation in self.leaks():
+            if allocation.device == device and allocation.origin is Origin.MALLOC_HOST:
+                arena.used += arena.size(allocation.nbytes)
+            elif allocation.device == device:
+                self._end(allocation, site)
+                self.left_to_reset.append(allocation)
         self.virtual.forget(device)
         self.pools[device] = Pool(self, arena)
 
@@ -105,29 +133,44 @@ class Memory(Directory):
     # Host memory.
 
     def malloc_host(self, nbytes: Integer, made: object) -> Buffer:
-        """Allocate *nbytes* of pinned host memory; like device memory, it takes no room until it is written."""
+        """Allocate *nbytes* of pinned host memory; like device memory, it takes no room until it is written.
+
+        On a board this is memory of its device 0.
+        """
         nbytes = self.check_size(nbytes, Origin.MALLOC_HOST)
+        if self._is_board:
+            arena = self.arena(0)
+            self.check_room(arena, nbytes, nbytes, Origin.MALLOC_HOST)
+            return self._allocate(arena, nbytes, Origin.MALLOC_HOST, made)
+        view, cold = self._create_addressed(nbytes, Origin.MALLOC_HOST)
+        return self.begin_life(_address_of(view), nbytes, -1, Origin.MALLOC_HOST, view, cold, made, view.obj)
+
+    def _create_addressed(self, nbytes: int, origin: Origin) -> tuple[memoryview, Cold | None]:
+        """Make bytes that have a real address."""
         if nbytes > backing.RESERVABLE:
-            raise self._refuse_host(nbytes, Origin.MALLOC_HOST)
-        mapping = self._map(nbytes, Origin.MALLOC_HOST)
-        view = memoryview(mapping)
-        cold: Cold | None = Cold(nbytes)
-        if nbytes <= backing.CHUNK:
-            backing.write_poison(view, 0, nbytes)
-            cold = None
-        address = host.address_of(np.frombuffer(view, np.uint8))
-        if (stale := self._host.overlapping(address, nbytes)) is not None:
+            raise self._refuse_host(nbytes, origin)
+        view = memoryview(self._map(nbytes, origin))
+        if (stale := self._host.overlapping(_address_of(view), nbytes)) is not None:
             # The system gave out this range, so the memory that was pinned there is no longer mapped.
             what = f"the memory of {whole(stale)!r} was unmapped while it was pinned"
             raise self.fail(Kind.INVALID_ADDRESS, what, f"call {stale.origin.ender}() before giving memory back")
-        return self.begin_life(address, nbytes, -1, Origin.MALLOC_HOST, view, cold, made, mapping)
+        if nbytes > backing.CHUNK:
+            return view, Cold(nbytes)
+        backing.write_poison(view, 0, nbytes)
+        return view, None
 
     def free_host(self, thing: object, site: object) -> None:
         """Free pinned host memory. Arrays over it stay valid, but calls refuse them."""
         allocation = self.root(thing, "FreeHost", Origin.MALLOC_HOST)
-        mapping = weakref.ref(allocation.owner)
+        self._end(allocation, site)
+        if self._is_board:
+            self._arenas[allocation.device].give(allocation.nbytes)
+
+    def _end(self, allocation: Allocation, site: object) -> None:
+        """End an allocation and drop its bytes. Arrays over bytes that the host sees stay valid; calls refuse them."""
+        mapping = None if allocation.owner is None else weakref.ref(allocation.owner)
         self.end_life(allocation, site, drop=True)
-        if mapping() is None:
+        if mapping is None or mapping() is None:
             return
         while (stale := self._outlived.overlapping(allocation.address, allocation.nbytes)) is not None:
             self._outlived.remove(stale)
@@ -164,7 +207,11 @@ class Memory(Directory):
         address cannot crash the process.
         """
         is_there = host.is_writable if role == "dst" else host.is_readable
+        if self._outlived:
+            self._check_outlived(address, f"{role} is an address")
         if address >= DEVICE_BASE or not is_there(address, nbytes):
+            if self._graveyard.find(address) is not None:
+                raise self._stories.of_address(address, nbytes, role)
             kind = "writable memory" if role == "dst" else "memory"
             raise self.fail(
                 Kind.INVALID_ADDRESS,
@@ -179,7 +226,7 @@ class Memory(Directory):
 
         It is a part of an allocation, or otherwise pageable host memory. Raises the errors of `locate` and `pageable`.
         """
-        space = self._device if address >= DEVICE_BASE else self._host
+        space = self._space(address)
         holder = space.by_base.get(address) or space.floor(address)
         if holder is not None and 0 <= nbytes <= holder.nbytes - (offset := address - holder.address):
             return Buffer(holder, offset, nbytes)
@@ -189,7 +236,7 @@ class Memory(Directory):
 
     def holder(self, address: int) -> Allocation | None:
         """Return the living allocation that holds *address*, or None."""
-        holder = (self._device if address >= DEVICE_BASE else self._host).floor(address)
+        holder = self._space(address).floor(address)
         return holder if holder is not None and address < holder.address + holder.nbytes else None
 
     def leaks(self) -> list[Allocation]:
@@ -245,7 +292,7 @@ class Memory(Directory):
         if arena.has_room(size):
             return
         device = arena.device
-        mine = [allocation for allocation in self._device if allocation.device == device]
+        mine = [allocation for allocation in (*self._device, *self._host) if allocation.device == device]
         holders = nlargest(3, mine, key=lambda allocation: (allocation.nbytes, -allocation.serial))
         pool = self.pools[device]
         idle = pool.reserved_current - pool.used_current
@@ -262,6 +309,8 @@ class Memory(Directory):
 
     def create_backing(self, nbytes: int, origin: Origin) -> tuple[memoryview, Cold | None]:
         """Make the bytes of device memory, or raise an error if this host has no room for them."""
+        if self._is_board:
+            return self._create_addressed(nbytes, origin)
         try:
             return backing.create_backing(nbytes)
         except (OSError, MemoryError) as error:
@@ -287,3 +336,7 @@ class Memory(Directory):
                 Kind.INVALID_DEVICE, f"there is no device {device}", f"choose one from 0 to {len(self._arenas) - 1}"
             )
         return self._arenas[device]
+
+
+def _address_of(view: memoryview) -> int:
+    return host.address_of(np.frombuffer(view, np.uint8))

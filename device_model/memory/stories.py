@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from device_model.errors import DeviceError, Fail, Kind
 from device_model.memory.addresses import AddressMap, Graveyard, whole
-from device_model.memory.allocation import Allocation, Buffer
-from device_model.memory.pool import DEVICE_BASE
+from device_model.memory.allocation import DEVICE_BASE, Allocation, Buffer
 
 
 class Stories:

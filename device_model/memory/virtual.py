@@ -8,8 +8,8 @@ be mapped again elsewhere.
 from typing import TYPE_CHECKING
 
 from device_model.errors import DeviceError, Kind
-from device_model.memory.allocation import Allocation, Buffer, Origin, size_text
-from device_model.memory.pool import DEVICE_BASE, DEVICE_SPAN
+from device_model.memory.allocation import DEVICE_BASE, Allocation, Buffer, Origin, size_text
+from device_model.memory.pool import DEVICE_SPAN
 
 if TYPE_CHECKING:
     from device_model.memory.registry import Memory

@@ -19,6 +19,7 @@ from acl_py.runtime.blocking import finish
 from device_model.profile import load
 
 SYNC, TIME_LINE = 0x1, 0x8  # of events
+BOARD = replace(load("tiny"), run_mode=0, devices=1)  # the tiny device as a board without a host
 H2H, H2D, D2H, D2D, DEFAULT = range(5)
 
 

@@ -70,6 +70,7 @@ def test_what_is_not_there():
 # --- what is refused, with the name of the file and of the field
 
 GAP = 'copy_gap = { value = 0, source = "assumed: a round number" }'
+MODE = 'run_mode = { value = 1, source = "assumed: the tests run on a host" }'
 COUNT = 'count = { value = 4, source = "assumed: a round number" }'
 CURVE = "value = [[0, 0], [1000000, 1000000]]"
 H2D = f'h2d = {{ {CURVE}, source = "assumed: a round number" }}'
@@ -105,6 +106,13 @@ H2D = f'h2d = {{ {CURVE}, source = "assumed: a round number" }}'
             r"my\.toml: latency\.copy_gap must be a whole number, 0 to .*, not True",
         ),
         (GAP, GAP.replace("0,", '"0",'), r"my\.toml: latency\.copy_gap must be a whole number, 0 to 2\*\*62, not '0'"),
+        (MODE, "", r"my\.toml: run_mode is missing"),
+        (MODE, MODE.replace("1,", "2,"), r"my\.toml: run_mode must be a whole number, 0 to 1, not 2"),
+        (
+            MODE,
+            MODE.replace("1,", "0,"),
+            r"profile tiny has run_mode 0, a board without a host, and 2 devices; such a bo",
+        ),
         (COUNT, COUNT.replace("4,", "0,"), r"my\.toml: cores\.count must be a whole number, 1 to 2\*\*62, not 0"),
         (H2D, H2D.replace(CURVE, "value = 5"), r"my\.toml: copies\.h2d must be a list of \[bytes, ns\] in whole"),
         (H2D, H2D.replace(CURVE, "value = [5, 6]"), r"my\.toml: copies\.h2d must be a list of \[bytes, ns\]"),

@@ -711,6 +711,16 @@ case(
 )
 case(
     "simulations",
+    "A board without a host and two devices",
+    "from dataclasses import replace\nfrom device_model.profile import load\nreplace(load('ascend310'), devices=2)",
+    acl_py.ProfileError,
+    "ascend310",
+    "run_mode 0",
+    "2 devices",
+    "is one device",
+)
+case(
+    "simulations",
     "Rules that there are not",
     "async with acl_py.simulate(rules='opencl'): pass",
     ValueError,

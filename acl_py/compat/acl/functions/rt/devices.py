@@ -12,7 +12,6 @@ from acl_py.runtime.calls import begin
 from device_model.contexts import Context
 from device_model.errors import DeviceError
 
-_ACL_HOST = 1  # the run mode of a host with cards in it
 _NORMAL, _ABNORMAL = 0, 1  # of a device
 _SATURATION, _INFINITY = 0, 1  # what a number that is too large becomes
 _RATES = ("cube_utilization", "vector_utilization", "aicpu_utilization", "memory_utilization", "utilization_extend")
@@ -66,9 +65,9 @@ def get_device_count(here: Session) -> int:
 
 
 @gives("")
-def get_run_mode(here: Session) -> int:  # noqa: ARG001 - all of these get one
-    """Where this program runs: 1, on a host with cards in it."""
-    return _ACL_HOST
+def get_run_mode(here: Session) -> int:
+    """Where this program runs: 1, on a host with cards in it; 0, on a board that has no host."""
+    return here.runtime.profile.run_mode
 
 
 @runs("i")

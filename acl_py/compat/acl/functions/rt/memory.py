@@ -183,6 +183,6 @@ def host_get_device_pointer(here: Session, address: int, flag: int) -> int:
         raise here.error(INVALID_PARAM, "the address is 0")
     with here.turn:
         allocation = here.runtime.memory.holder(address)
-    if flag or allocation is None or allocation.space is not Space.PINNED:
+    if flag or allocation is None or not allocation.is_host_visible:
         raise here.error(PARAM_INVALID, "devices reach only memory that is pinned, and the flag is 0")
     return address
