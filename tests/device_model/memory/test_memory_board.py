@@ -51,7 +51,7 @@ def test_pinned_memory_that_does_not_fit_names_who_has_the_rest(board):
 def test_each_kind_has_its_own_end(board, maker):
     buffer = board.malloc(0, 64, "a.py:1") if maker == "malloc" else board.malloc_host(64, "a.py:1")
     right, wrong = (board.free, board.free_host) if maker == "malloc" else (board.free_host, board.free)
-    with pytest.raises(DeviceError, match=r"end it with Free(Host)?\(\)$"):
+    with pytest.raises(DeviceError, match=r"; release it with Free(Host)?\(\)$"):
         wrong(buffer, "a.py:2")
     right(buffer.address, "a.py:3")
     assert not board.leaks()
