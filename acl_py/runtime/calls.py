@@ -25,20 +25,27 @@ if TYPE_CHECKING:
 Call: TypeAlias = "tuple[Scope, Runtime, Site, Nanoseconds]"
 
 
-def begin(name: str | None = None, needs_context: bool = True) -> Call:
+def begin(name: str | None = None) -> Call:
     """Begin a call of the verb that calls this function.
 
     Args:
-        name: What fault rules and messages call it; by default the name of the function.
-        needs_context: False for a verb that also works when the current context has failed or is gone.
+        name: What fault rules and messages call the verb; by default the name of the function.
 
     Raises:
         AclError: As every verb does; see acl_py.verbs.
     """
-    # The contexts of a runtime that has ended are lost, so only a verb that needs none has to ask for that
-    # in current_scope().
-    scope = (scope_var.get() if needs_context else None) or current_scope()
+    # A runtime that has ended has lost its contexts, so check_call() refuses the call; no need to ask current_scope().
+    scope = scope_var.get() or current_scope()
     runtime = scope.runtime
     if scope.context.alert:
-        runtime.check_call(scope.context, name or _getframe(1).f_code.co_name, needs_context=needs_context)
+        runtime.check_call(scope.context, name or _getframe(1).f_code.co_name)
+    return scope, runtime, site_of(_getframe(2)), runtime.host_ns
+
+
+def begin_without_context(name: str | None = None) -> Call:
+    """Begin a call as `begin` does, of a verb that also works when the current context has failed or is gone."""
+    scope = current_scope()
+    runtime = scope.runtime
+    if scope.context.alert:
+        runtime.check_call(scope.context, name or _getframe(1).f_code.co_name, needs_context=False)
     return scope, runtime, site_of(_getframe(2)), runtime.host_ns

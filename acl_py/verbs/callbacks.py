@@ -13,7 +13,7 @@ from inspect import isawaitable, iscoroutinefunction
 from typing import Any
 
 from acl_py.errors import Kind
-from acl_py.runtime.calls import Call, begin
+from acl_py.runtime.calls import Call, begin, begin_without_context
 from acl_py.runtime.runtime import Runtime
 from acl_py.verbs.signals import check_signals
 from acl_py.verbs.streams import StreamLike, resolve
@@ -299,7 +299,7 @@ async def ProcessReport(timeout: Integer) -> None:
         DeadlockError: No callback can ever come, and there is no limit.
         BaseException: Whatever the callback raises.
     """
-    report = await _take(begin(needs_context=False), timeout)
+    report = await _take(begin_without_context(), timeout)
     try:
         result = report.call()
         if isawaitable(result):
@@ -314,7 +314,7 @@ async def take_report(timeout: Integer) -> "Callback":
     It is for faces that call the function themselves, without the lock of the runtime. They must call `end_report`
     afterwards.
     """
-    return await _take(begin("ProcessReport", needs_context=False), timeout)
+    return await _take(begin_without_context("ProcessReport"), timeout)
 
 
 async def end_report(report: "Callback") -> None:

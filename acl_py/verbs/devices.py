@@ -1,7 +1,7 @@
 """Starting and ending, devices and contexts."""
 
 from acl_py.errors import Kind
-from acl_py.runtime.calls import Call, begin
+from acl_py.runtime.calls import Call, begin, begin_without_context
 from acl_py.runtime.runtime import Limit, Runtime
 from acl_py.runtime.scopes import Scope, change
 from acl_py.verbs.streams import limit_of
@@ -95,7 +95,7 @@ async def SetDevice(device: Integer) -> None:
     Raises:
         AclError: INVALID_DEVICE if there is no such device.
     """
-    scope, runtime, site, enter = begin(needs_context=False)
+    scope, runtime, site, enter = begin_without_context()
     target = runtime.device(device)
     runtime.pay(runtime.costs.set_device)
     target.uses += 1
@@ -118,7 +118,7 @@ async def GetDevice() -> int:
         AclError: INVALID_CONTEXT under ACL's rules if no context is current, which is so after the current one was
             destroyed.
     """
-    scope, runtime, site, enter = begin(needs_context=False)
+    scope, runtime, site, enter = begin_without_context()
     if scope.context.destroyed is not None and runtime.rules.context_gone is ContextGone.NONE:
         raise runtime.context_error(scope.context)
     runtime.pay(runtime.costs.other)
@@ -137,7 +137,7 @@ async def GetDeviceCount() -> int:
     Returns:
         The number of devices, 1 or more.
     """
-    _, runtime, site, enter = begin(needs_context=False)
+    _, runtime, site, enter = begin_without_context()
     runtime.pay(runtime.costs.other)
     runtime.called("GetDeviceCount", enter, site)
     return runtime.profile.devices
@@ -162,7 +162,7 @@ async def ResetDevice(device: Integer) -> None:
         AclError: INVALID_DEVICE if there is no such device, or under ACL's rules if it is not in use.
         DeadlockError: Under ACL's rules, the work can never complete.
     """
-    _, runtime, _, _ = call = begin(needs_context=False)
+    _, runtime, _, _ = call = begin_without_context()
     target = runtime.device(device)
     if runtime.rules.reset is Reset.COUNTED and not target.uses:
         raise runtime.error(Kind.INVALID_DEVICE, f"{target!r} is not in use", "SetDevice() comes before ResetDevice()")
@@ -185,7 +185,7 @@ async def ResetDeviceForce(device: Integer) -> None:
         AclError: INVALID_DEVICE if there is no such device.
         DeadlockError: Under ACL's rules, the work can never complete.
     """
-    _, runtime, _, _ = call = begin(needs_context=False)
+    _, runtime, _, _ = call = begin_without_context()
     await _reset(call, "ResetDeviceForce", runtime.device(device), 0)
 
 
@@ -274,7 +274,7 @@ async def CreateContext(device: Integer) -> Context:
     Raises:
         AclError: INVALID_DEVICE if there is no such device; NO_STREAM_LEFT if all streams of the device are in use.
     """
-    scope, runtime, site, enter = begin(needs_context=False)
+    scope, runtime, site, enter = begin_without_context()
     target = runtime.device(device)
     if not target.stream_ids.free:
         raise runtime.error(
@@ -305,7 +305,7 @@ async def DestroyContext(context: Context) -> None:
         AclError: INVALID_CONTEXT if *context* is destroyed, primary, or of another simulation.
         TypeError: *context* is not a context.
     """
-    scope, runtime, site, enter = begin(needs_context=False)
+    scope, runtime, site, enter = begin_without_context()
     _check(scope, context)
     if context.primary:
         raise runtime.error(Kind.INVALID_CONTEXT, f"{context!r} comes with its device", "use ResetDevice()")
@@ -331,7 +331,7 @@ async def SetCurrentContext(context: Context) -> None:
         AclError: INVALID_CONTEXT if *context* is destroyed or of another simulation.
         TypeError: *context* is not a context.
     """
-    scope, runtime, site, enter = begin(needs_context=False)
+    scope, runtime, site, enter = begin_without_context()
     _check(scope, context)
     runtime.pay(runtime.costs.set_device)
     change(scope, context)
@@ -349,7 +349,7 @@ async def GetCurrentContext() -> Context:
     Returns:
         The context.
     """
-    scope, runtime, site, enter = begin(needs_context=False)
+    scope, runtime, site, enter = begin_without_context()
     runtime.pay(runtime.costs.other)
     runtime.called("GetCurrentContext", enter, site)
     return scope.context

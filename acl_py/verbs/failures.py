@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from acl_py.errors import DeviceError, Kind
-from acl_py.runtime.calls import begin
+from acl_py.runtime.calls import begin, begin_without_context
 from acl_py.runtime.runtime import Runtime
 from acl_py.verbs.kernels import Launches
 from acl_py.verbs.streams import StreamLike, WaitLimit, resolve
@@ -74,7 +74,7 @@ async def SetOpWaitTimeOut(seconds: Integer) -> None:
     Raises:
         AclError: NOT_SUPPORTED under CUDA's rules; INVALID_VALUE if *seconds* is not a whole number, 0 or more.
     """
-    _, runtime, site, enter = begin(needs_context=False)
+    _, runtime, site, enter = begin_without_context()
     limit_ns = _limit_ns(runtime, "SetOpWaitTimeOut", seconds)
     runtime.pay(runtime.costs.other)
     runtime.state(WaitLimit).ns = limit_ns
@@ -97,7 +97,7 @@ async def SetOpExecuteTimeOut(seconds: Integer) -> None:
     Raises:
         AclError: NOT_SUPPORTED under CUDA's rules; INVALID_VALUE if *seconds* is not a whole number, 0 or more.
     """
-    _, runtime, site, enter = begin(needs_context=False)
+    _, runtime, site, enter = begin_without_context()
     limit_ns = _limit_ns(runtime, "SetOpExecuteTimeOut", seconds)
     runtime.pay(runtime.costs.other)
     runtime.state(Launches).limit(limit_ns)
@@ -160,7 +160,7 @@ async def SetExceptionInfoCallback(callback: Callable[[ExceptionInfo], object] |
     Example:
         await SetExceptionInfoCallback(lambda info: print(info.op, info.code, info.what))
     """
-    _, runtime, site, enter = begin(needs_context=False)
+    _, runtime, site, enter = begin_without_context()
     if callback is not None and not callable(callback):
         raise TypeError(f"an exception callback must be callable or None, not {callback!r}")
     runtime.pay(runtime.costs.other)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from acl_py.runtime.calls import begin
+from acl_py.runtime.calls import begin_without_context
 from acl_py.runtime.scopes import SUCCESS, last_error
 from device_model.scheduler import nanoseconds
 
@@ -25,7 +25,7 @@ async def HostWork(us: float) -> None:
     Raises:
         ValueError: *us* is not a finite number, 0 or more.
     """
-    _, runtime, site, enter = begin(needs_context=False)
+    _, runtime, site, enter = begin_without_context()
     runtime.pay(nanoseconds("us of HostWork()", us, 1000))
     runtime.called("HostWork", enter, site)
 
@@ -44,7 +44,7 @@ async def Sleep(us: float) -> None:
     Raises:
         ValueError: *us* is not a finite number, 0 or more.
     """
-    _, runtime, site, enter = begin(needs_context=False)
+    _, runtime, site, enter = begin_without_context()
     delay = nanoseconds("us of Sleep()", us, 1000)
     runtime.pay(0)
     if delay:
@@ -81,7 +81,7 @@ async def HostThread(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kw
     Example:
         size = await HostThread(len, b"read from a file")
     """
-    _, runtime, site, enter = begin(needs_context=False)
+    _, runtime, site, enter = begin_without_context()
     result: _T = await runtime.bridge.in_thread(function, *args, **kwargs)
     runtime.pay(0)
     runtime.called("HostThread", enter, site)
@@ -99,7 +99,7 @@ async def GetLastError() -> int:
     Returns:
         The code under the rules in force; 0 if there was no error.
     """
-    _, runtime, site, enter = begin(needs_context=False)
+    _, runtime, site, enter = begin_without_context()
     runtime.pay(runtime.costs.other)
     runtime.called("GetLastError", enter, site)
     code = last_error.get().value
@@ -118,7 +118,7 @@ async def PeekAtLastError() -> int:
     Returns:
         The code under the rules in force; 0 if there was no error.
     """
-    _, runtime, site, enter = begin(needs_context=False)
+    _, runtime, site, enter = begin_without_context()
     runtime.pay(runtime.costs.other)
     runtime.called("PeekAtLastError", enter, site)
     return last_error.get().value

@@ -6,7 +6,7 @@ device.
 """
 
 from acl_py.errors import Kind
-from acl_py.runtime.calls import begin
+from acl_py.runtime.calls import begin, begin_without_context
 from acl_py.runtime.runtime import Runtime
 from device_model.integers import Integer
 from device_model.rules import PeerAccess
@@ -30,7 +30,7 @@ async def DeviceCanAccessPeer(device: Integer, peer: Integer) -> bool:
     Raises:
         AclError: INVALID_DEVICE if there is no such device.
     """
-    _, runtime, site, enter = begin(needs_context=False)
+    _, runtime, site, enter = begin_without_context()
     can = runtime.device(device) is not runtime.device(peer)
     runtime.pay(runtime.costs.other)
     runtime.called("DeviceCanAccessPeer", enter, site)
@@ -113,7 +113,7 @@ async def DevicePeerAccessStatus(device: Integer, peer: Integer) -> bool:
     Raises:
         AclError: INVALID_DEVICE if there is no such device.
     """
-    _, runtime, site, enter = begin(needs_context=False)
+    _, runtime, site, enter = begin_without_context()
     status = runtime.device(peer).ordinal in runtime.device(device).reaches
     runtime.pay(runtime.costs.other)
     runtime.called("DevicePeerAccessStatus", enter, site)

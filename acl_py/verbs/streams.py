@@ -64,10 +64,13 @@ StreamLike = Stream | NamedStream | None
 
 def resolve(scope: Scope, stream: StreamLike) -> Stream:
     """Return the stream that *stream* means in *scope*; refuse one that cannot be used there."""
+    context = scope.context
+    if type(stream) is Stream and stream.home is context and context.error is None:
+        return stream  # most streams; the rest of the function would find the same, more slowly
     if stream is None:
-        return scope.context.default
+        return context.default
     if isinstance(stream, NamedStream):
-        named = scope.context.legacy if stream is LEGACY_STREAM else scope.context.per_thread
+        named = context.legacy if stream is LEGACY_STREAM else context.per_thread
         if named is None:
             raise scope.runtime.error(
                 Kind.NOT_SUPPORTED,
@@ -84,10 +87,10 @@ def resolve(scope: Scope, stream: StreamLike) -> Stream:
             "create streams in the simulation that uses them",
         )
     scope.runtime.check_stream(stream)
-    if stream.context is not scope.context and scope.runtime.rules.foreign_stream is ForeignStream.REFUSED:
+    if stream.context is not context and scope.runtime.rules.foreign_stream is ForeignStream.REFUSED:
         raise scope.runtime.error(
             Kind.FOREIGN_STREAM,
-            f"{stream!r} belongs to {stream.context!r}, and {scope.context!r} is current",
+            f"{stream!r} belongs to {stream.context!r}, and {context!r} is current",
             "SetCurrentContext() to its context first",
         )
     return stream
@@ -522,6 +525,9 @@ def check_bound(runtime: Runtime, stream: Stream, event: Event) -> None:
 
 def check_event(scope: Scope, event: object) -> None:
     """Refuse anything but a living event of this simulation, whose context has not failed."""
+    context = scope.context
+    if type(event) is Event and event.home is context and context.error is None:
+        return  # most events; the rest of the function would find nothing either
     if not isinstance(event, Event):
         raise TypeError(f"an event must be what CreateEvent() gave, not {shown(event)}")
     if event.context.device.scheduler is not scope.runtime.scheduler:

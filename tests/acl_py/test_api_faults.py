@@ -78,6 +78,16 @@ async def test_every_kind_of_verb_can_be_struck(verb):
     await acl.SynchronizeDevice()
 
 
+@pytest.mark.parametrize("verb", ["StreamGetPriority", "GetEventTimestamp"])
+@tiny
+async def test_a_call_that_is_delayed_until_its_context_has_failed_is_refused(verb):
+    sim, stream, event = acl.current_simulation(), await acl.CreateStream(), await acl.CreateEvent()
+    with sim.fault(faults.fail(op="kernel", code=214), faults.delay(50, call=verb)):
+        await acl.LaunchKernel(A, 1, (), stream)
+        error = await failure(getattr(acl, verb), stream if verb == "StreamGetPriority" else event)
+    assert error.code == 214
+
+
 @tiny
 async def test_a_call_that_is_delayed_takes_longer():
     sim = acl.current_simulation()

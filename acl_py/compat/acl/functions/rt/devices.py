@@ -8,7 +8,7 @@ from acl_py.compat.acl.face.binding import gives, runs, takes
 from acl_py.compat.acl.face.lookups import Running, end, resolved
 from acl_py.compat.acl.face.session import CONTEXT_NULL, INVALID_DEVICE, PARAM_INVALID, SUCCESS, Session, session
 from acl_py.errors import Kind
-from acl_py.runtime.calls import begin
+from acl_py.runtime.calls import begin_without_context
 from device_model.contexts import Context
 from device_model.errors import DeviceError
 
@@ -90,7 +90,7 @@ def synchronize_device_with_timeout(here: Session, timeout: int) -> Running:  # 
 
 
 async def _abort(ordinal: int) -> None:
-    _, runtime, site, enter = begin("DeviceTaskAbort", needs_context=False)
+    _, runtime, site, enter = begin_without_context("DeviceTaskAbort")
     device = runtime.device(ordinal)
     runtime.pay(runtime.costs.other)
     error = DeviceError(Kind.STREAM_ABORTED, f"{device!r} was aborted at {site}", "queue the work again")

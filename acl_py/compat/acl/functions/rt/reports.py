@@ -10,7 +10,7 @@ import acl_py as native
 from acl_py.compat.acl.face.binding import gives, runs, takes
 from acl_py.compat.acl.face.lookups import Running
 from acl_py.compat.acl.face.session import INVALID_PARAM, SUCCESS, OwnSession, Session, mine, session
-from acl_py.runtime.calls import begin
+from acl_py.runtime.calls import begin_without_context
 from acl_py.runtime.scopes import last_error
 from acl_py.verbs.callbacks import end_report, take_report
 from acl_py.verbs.kernels import Launches
@@ -103,7 +103,7 @@ def get_op_execute_timeout(here: Session) -> int:
 
 
 async def _limit(name: str, ns: int) -> None:
-    _, runtime, site, enter = begin(name, needs_context=False)
+    _, runtime, site, enter = begin_without_context(name)
     runtime.pay(runtime.costs.other)
     runtime.state(Launches).limit(ns)
     runtime.called(name, enter, site)
