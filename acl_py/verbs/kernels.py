@@ -208,10 +208,14 @@ class Launchable(Generic[P]):
         try:
             call = Signature(parameters[len(parameters) - len(self._names) :]).bind(*args, **named)
         except TypeError as error:
-            given = len(args) + len(named)
-            raise TypeError(f"{self!r} takes {len(self._names)} arguments, not {given}: {error}") from None
+            raise TypeError(f"{self._takes_not(len(args) + len(named))}: {error}") from None
         call.apply_defaults()
         return call.args
+
+    def _takes_not(self, given: int) -> str:
+        """Say how many arguments the kernel takes, and that *given* is another number."""
+        count = len(self._names)
+        return f"{self!r} takes {count} argument{'' if count == 1 else 's'}, not {given}"
 
     def __call__(self, *_: Any) -> None:
         """Refuse: a kernel is launched, not called."""
@@ -223,9 +227,8 @@ class Launchable(Generic[P]):
 
     def arguments(self, runtime: Runtime, args: Sequence[Any]) -> tuple[list[Any], list[tuple[Extent, Access]]]:
         """Return *args* with an Array in place of each that is memory, and the extents of these in their order."""
-        count = len(self._accesses)
-        if len(args) != count:
-            raise TypeError(f"{self!r} takes {count} argument{'' if count == 1 else 's'}, not {len(args)}")
+        if len(args) != len(self._accesses):
+            raise TypeError(self._takes_not(len(args)))
         values: list[Any] = []
         extents: list[tuple[Extent, Access]] = []
         for arg, name, access in zip(args, self._names, self._accesses, strict=True):
