@@ -341,7 +341,7 @@ _HELP = {
     "call=": "a verb; may have wildcards, such as Malloc*; or",
     "op=": f"a kind of operation: {', '.join(_OPS)}; may have wildcards",
     "name=": "with op=: the name of a kernel or host function",
-    "stream=": "with op=: the name of a stream, such as 'stream 1'",
+    "stream=": "with op=: the name of a stream, such as 'copies' or 'stream 1'",
     "nth=": "only this one of those that match, such as 3",
     "every=": "every third of those that match, for 3",
     "chance=": "each with this probability, 0 to 1",

@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING
 from device_model.completions import AllOf, Completion, Nanoseconds, Then
 from device_model.errors import INTERRUPTS, DeviceError, Kind
 from device_model.events import CountedEvent, Event, FlagEvent, RecordedEvent
+from device_model.names import named
 from device_model.ops import Op
 from device_model.rules import DefaultStream, EventClass, KernelFailure
 from device_model.streams import LegacyOrder, LegacyStream, Stream, UnorderedStream
@@ -113,7 +114,9 @@ class Context:
         """Whether all work of all its streams has completed; bound streams do not count."""
         return all(stream.idle for stream in self.everything() if not stream.bound)
 
-    def create_stream(self, *, nonblocking: bool, priority: int, made: object, bound: bool = False) -> Stream:
+    def create_stream(
+        self, *, nonblocking: bool, priority: int, made: object, bound: bool = False, name: str | None = None
+    ) -> Stream:
         """Create a stream; the caller has made sure that the device has a stream id free.
 
         Args:
@@ -121,18 +124,20 @@ class Context:
             priority: The smaller, the more urgent; clamped to the range of the rules.
             made: The line that creates it.
             bound: Its work waits until a model runs it. Hosts do not wait for it.
+            name: What the program calls it.
         """
         index = self.device.next_stream()
         least, most = self.device.rules.priorities
         stream = Stream(
             self,
             index + 1,
-            f"stream {index + 1}",
+            named("stream", index + 1, name),
             self.device.private_queues(index) if bound else self.device.queues(index),
             None if nonblocking else self.order,
             min(max(priority, most), least),
             made,
         )
+        stream.given_name = name
         if bound:
             stream.bound = True
             stream.tail = Completion()
@@ -159,16 +164,24 @@ class Context:
             self.order.streams.pop(stream, None)
 
     def create_event(
-        self, class_: EventClass | None = None, *, timing: bool, made: object, waitable: bool = True
+        self,
+        class_: EventClass | None = None,
+        *,
+        timing: bool,
+        made: object,
+        waitable: bool = True,
+        name: str | None = None,
     ) -> Event:
         """Create an event of *class_*, by default the first class of the rules.
 
         Streams can wait for a *waitable* event and reset it; they cannot for others. *timing* says whether the host may
-        ask for its time.
+        ask for its time. *name* is what the program calls it.
         """
         classes = self.device.rules.events
         make = Event if len(classes) == 1 else _EVENTS[class_ or classes[0]]
-        return make(self, self.device.next_event(), timing=timing, made=made, waitable=waitable)
+        event = make(self, self.device.next_event(), timing=timing, made=made, waitable=waitable)
+        event.given_name = name
+        return event
 
     def work(self) -> Completion:
         """Return the completion of everything queued so far in the streams of this context, destroyed ones included."""

@@ -209,11 +209,11 @@ class Device:
         self._streams += 1
         return self._streams - 1
 
-    def create_notify(self, made: object) -> Notify:
-        """Create a notify; the caller has made sure that an id is free."""
+    def create_notify(self, made: object, name: str | None = None) -> Notify:
+        """Create a notify, which the program calls *name*; the caller has made sure that an id is free."""
         self.notify_ids.take()
         self._notifies += 1
-        return Notify(self, self._notifies, made)
+        return Notify(self, self._notifies, made, name)
 
     def next_event(self) -> int:
         """Return the number of the next event, counted from 1."""

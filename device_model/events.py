@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from device_model.completions import Completion, Nanoseconds, Then
 from device_model.ids import Ids
+from device_model.names import named
 from device_model.rules import EventClass
 from device_model.steps import Level, within
 from device_model.streams import Stream
@@ -36,8 +37,8 @@ class Event:
     """A snapshot event, as CUDA has it: the last record counts; an earlier wait keeps the record that it found."""
 
     __slots__ = (
-        "blocking", "context", "destroyed", "external", "home", "id", "made", "recorded_ns", "stream", "timing",
-        "waitable", "waits", "work",
+        "blocking", "context", "destroyed", "external", "given_name", "home", "id", "made", "recorded_ns", "stream",
+        "timing", "waitable", "waits", "work",
     )  # fmt: skip
     class_: ClassVar[EventClass] = EventClass.SNAPSHOT
 
@@ -50,6 +51,7 @@ class Event:
         self.blocking = False  # the thread of a host that waits for it sleeps, and wakes late
         self.external = False  # for streams only: the host may neither wait for it nor query it
         self.made = made
+        self.given_name: str | None = None  # as the program calls it
         self.destroyed: object = None  # the line that destroyed it
         self.work: Completion | None = None  # all that its stream had been given at the last record
         self.stream: Stream | None = None  # the stream of the last record
@@ -58,8 +60,8 @@ class Event:
 
     @property
     def name(self) -> str:
-        """Its name in messages, whatever its state."""
-        return f"Event {self.id}" + (f" made at {self.made}" if self.made is not None else "")
+        """As messages call it, whatever its state."""
+        return named("Event", self.id, self.given_name)
 
     def __repr__(self) -> str:
         if self.destroyed is not None:
@@ -68,7 +70,8 @@ class Event:
             state = " never recorded"
         else:
             state = "" if self.work.done else " pending"
-        return f"<{self.name}{state}>"
+        made = f" made at {self.made}" if self.made is not None else ""
+        return f"<{self.name}{made}{state}>"
 
     @property
     def done(self) -> bool:
@@ -95,7 +98,7 @@ class Event:
         if self.work is None or self.work.done:
             return
         if limit_ns:
-            stream.step(f"wait for {self.name}", site, within(stream, self.work, limit_ns, self.name), remedy=_RECORD)
+            stream.step(f"wait for {self.name}", site, within(stream, self.work, limit_ns, repr(self)), remedy=_RECORD)
         else:
             stream.wait(self.work)
 
@@ -180,5 +183,5 @@ class FlagEvent(Event):
         stream.step(f"wait for {self.name}", site, self._wait(stream, limit_ns), lambda: self.work, _RECORD)
 
     def _wait(self, stream: Stream, limit_ns: Nanoseconds) -> Iterator[Completion]:
-        yield from self.level.until_set(stream, limit_ns, self.name)
+        yield from self.level.until_set(stream, limit_ns, repr(self))
         self.waits -= 1

@@ -130,7 +130,7 @@ class Rule:
             self.op is not None
             and fnmatchcase(label.kind, self.op)
             and (self.name is None or fnmatchcase(label.name, self.name))
-            and (self.stream is None or fnmatchcase(stream.name, self.stream))
+            and (self.stream is None or _is_called(stream, self.stream))
             and (self.touching is None or self._touches(op.work))
             and self._counts(now)
         )
@@ -162,6 +162,11 @@ class Rule:
             return False
         self.struck += 1
         return True
+
+
+def _is_called(stream: Stream, pattern: str) -> bool:
+    given = stream.given_name
+    return fnmatchcase(stream.name, pattern) or (given is not None and fnmatchcase(given, pattern))
 
 
 class Losable(Protocol):

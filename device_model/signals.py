@@ -22,6 +22,7 @@ import numpy.typing as npt
 from device_model import memory
 from device_model.completions import Completion, Nanoseconds
 from device_model.memory import Allocation
+from device_model.names import named
 from device_model.observe import Hooks, Observer
 from device_model.ops import Op
 from device_model.scheduler import Scheduler
@@ -39,25 +40,26 @@ _WRITE = "write that word, from a stream that does not wait itself"
 class Notify:
     """A binary semaphore that streams set and wait for, made on one device."""
 
-    __slots__ = ("_record", "destroyed", "device", "id", "level", "made")
+    __slots__ = ("_record", "destroyed", "device", "given_name", "id", "level", "made")
 
-    def __init__(self, device: "Device", id_: int, made: object) -> None:
+    def __init__(self, device: "Device", id_: int, made: object, name: str | None = None) -> None:
         self.device = device
         self.id = id_
         self.made = made
+        self.given_name = name  # as the program calls it
         self.destroyed: object = None  # the line that destroyed it
         self.level = Level()
         self._record: Completion | None = None  # the last record, which a hang report names
 
     @property
     def name(self) -> str:
-        """Its name in messages, whatever its state."""
-        made = f" made at {self.made}" if self.made is not None else ""
-        return f"Notify {self.id} of device {self.device.ordinal}{made}"
+        """As messages call it, whatever its state."""
+        return named("Notify", self.id, self.given_name)
 
     def __repr__(self) -> str:
+        made = f" made at {self.made}" if self.made is not None else ""
         gone = f" destroyed at {self.destroyed}" if self.destroyed is not None else ""
-        return f"<{self.name}{gone}>"
+        return f"<{self.name} of device {self.device.ordinal}{made}{gone}>"
 
     def record(self, stream: Stream, site: object) -> Completion:
         """Queue a step in *stream* that sets the notify, and return its completion."""
@@ -77,7 +79,7 @@ class Notify:
         self.level.is_set = False
 
     def _wait(self, stream: Stream, limit_ns: Nanoseconds) -> Iterator[Completion]:
-        if (yield from self.level.until_set(stream, limit_ns, self.name)):
+        if (yield from self.level.until_set(stream, limit_ns, repr(self))):
             self.level.is_set = False
 
 
@@ -117,7 +119,7 @@ class Words(Observer):
 
     def write(self, stream: Stream, site: object, allocation: Allocation, offset: int, value: int) -> Completion:
         """Queue a step in *stream* that writes *value*, and return its completion."""
-        what = f"write of {value} at {offset} of {allocation!r}"
+        what = f"write of {value} at {offset} of {allocation.name}"
         return stream.step(what, site, self._write(allocation, offset, value))
 
     def wait(
@@ -129,9 +131,9 @@ class Words(Observer):
         Returns the completion of the step. If the wait takes longer than *limit_ns*, it is a failure of *stream*; 0
         sets no limit.
         """
-        what = f"wait for the word at {offset} of {allocation!r} {how.name} {value}"
+        word = f"the word at {offset} of {allocation.name} to be {how.name} {value}"
         return stream.step(
-            what, site, self._wait(stream, what, allocation, offset, value, how, limit_ns), remedy=_WRITE
+            f"wait for {word}", site, self._wait(stream, word, allocation, offset, value, how, limit_ns), remedy=_WRITE
         )
 
     def op_ended(self, op: Op) -> None:

@@ -33,8 +33,8 @@ class Stream:
     """A queue of work on one device; made by `Context.create_stream`."""
 
     __slots__ = (
-        "bound", "context", "destroyed", "epoch", "error", "home", "id", "made", "name", "order", "pending", "priority",
-        "queues", "scheduler", "steps", "stops_on_failure", "tail",
+        "bound", "context", "destroyed", "epoch", "error", "given_name", "home", "id", "made", "name", "order",
+        "pending", "priority", "queues", "scheduler", "steps", "stops_on_failure", "tail",
     )  # fmt: skip
 
     def __init__(
@@ -51,7 +51,8 @@ class Stream:
         self.home: Context | None = context  # its context as long as it takes work; None once it is destroyed
         self.scheduler = context.device.scheduler
         self.id = id_
-        self.name = name
+        self.name = name  # as messages and views call it
+        self.given_name: str | None = None  # as the program calls it
         self.queues = queues  # one for each Lane
         # The default-stream rule. None for non-blocking streams, for all streams of rules without a legacy stream, and
         # for the legacy stream itself, which has it in LegacyStream.rule.

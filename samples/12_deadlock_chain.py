@@ -1,10 +1,11 @@
-"""Shows: the report of a deadlock, and a limit of simulated time for a wait.
+"""Shows: the report of a deadlock, names of streams and events, and a limit of simulated time for a wait.
 
 Scenario: under ACL's rules a producer fills a buffer and a consumer empties it, in two streams with two level-flag
 events between them. The producer waits for `empty`, which the consumer records. The consumer waits for `full`, which
 the producer records. But no call says that the buffer is empty at the beginning. Each task that waits gets an error
-with the chain of waits, line by line, until it closes. A wait with a limit describes the same chain when the limit is
-reached, and the work goes on. With one more record before the first round, the program runs.
+with the chain of waits, line by line, until it closes; it has the names that the program gave. A wait with a limit
+describes the same chain when the limit is reached, and the work goes on. With one more record before the first round,
+the program runs.
 """
 
 import asyncio
@@ -39,9 +40,10 @@ async def consume(stream, empty, full):
 
 async def main():
     async with acl_py.simulate(device="h200", rules="acl") as sim:
-        first, second = await acl_py.CreateStream(), await acl_py.CreateStream()
-        empty = await acl_py.CreateEventWithFlag(EventFlag.SYNC)
-        full = await acl_py.CreateEventWithFlag(EventFlag.SYNC)
+        first = await acl_py.CreateStream(name="producing")
+        second = await acl_py.CreateStream(name="consuming")
+        empty = await acl_py.CreateEventWithFlag(EventFlag.SYNC, name="empty")
+        full = await acl_py.CreateEventWithFlag(EventFlag.SYNC, name="full")
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(produce(first, empty, full), name="producer")

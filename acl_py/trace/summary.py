@@ -60,7 +60,7 @@ def _use(ops: Sequence[Operation], user: Callable[[Operation], str], now: int) -
 
 def _place(stream: str) -> str:
     """Return the name of the stream, or "outside the streams" for copies that are in no stream."""
-    return stream.replace("no stream", "outside the streams")
+    return stream.replace("no stream", "outside the streams") if stream.startswith("no stream") else stream
 
 
 def _in_order(name: str) -> list[tuple[int, str]]:

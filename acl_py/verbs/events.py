@@ -14,6 +14,7 @@ from device_model.completions import NOTHING, Completion
 from device_model.events import CountedEvent, FlagEvent
 from device_model.events import Event as Event
 from device_model.integers import Integer, integer
+from device_model.names import check_name
 from device_model.rules import EventClass
 from device_model.streams import Stream
 
@@ -32,7 +33,7 @@ class EventFlag(IntFlag):
 _HERE = EventFlag.SYNC | EventFlag.CAPTURE_STREAM_PROGRESS | EventFlag.TIME_LINE | EventFlag.EXTERNAL
 
 
-async def CreateEvent(*, timing: bool = True, blocking: bool = False) -> Event:
+async def CreateEvent(*, timing: bool = True, blocking: bool = False, name: str | None = None) -> Event:
     """Create an event in the current context.
 
     Stands for aclrtCreateEvent and cudaEventCreateWithFlags. A record takes a picture of the work in a stream, and the
@@ -43,19 +44,26 @@ async def CreateEvent(*, timing: bool = True, blocking: bool = False) -> Event:
         timing: False for an event that is not used with EventElapsedTime().
         blocking: True lets a host that has to wait in SynchronizeEvent() sleep, so that it wakes later
             (cudaEventBlockingSync; measured: event-blocking-sync).
+        name: What messages, charts and traces call it instead of its number: 1 to 200 printable characters.
 
     Waits:
         all rules: For nothing (measured: create-event-busy).
 
     Returns:
         The event.
+
+    Raises:
+        TypeError: *name* is not a str.
+        ValueError: *name* is empty, too long or not printable.
     """
-    event = _create(begin(), "CreateEvent", None, timing=bool(timing), waitable=True)
+    call = begin()
+    check_name(name)
+    event = _create(call, "CreateEvent", None, timing=bool(timing), waitable=True, name=name)
     event.blocking = bool(blocking)
     return event
 
 
-async def CreateEventWithFlag(flag: Integer) -> Event:
+async def CreateEventWithFlag(flag: Integer, *, name: str | None = None) -> Event:
     """Create a flag event: a record sets it, ResetEvent() clears it, and a wait lasts until it is set.
 
     Stands for aclrtCreateEventWithFlag; CUDA has no such events. A wait is also ended by a record that is made after
@@ -63,6 +71,7 @@ async def CreateEventWithFlag(flag: Integer) -> Event:
 
     Args:
         flag: EventFlag.SYNC, combined with EventFlag.TIME_LINE for an event with times; or EventFlag.EXTERNAL alone.
+        name: What messages, charts and traces call it instead of its number: 1 to 200 printable characters.
 
     Waits:
         cuda, cuda_per_thread: For nothing: the call is refused.
@@ -74,7 +83,8 @@ async def CreateEventWithFlag(flag: Integer) -> Event:
     Raises:
         AclError: NOT_SUPPORTED under CUDA's rules, or for a flag that needs other processes; NO_EVENT_LEFT if all event
             ids of the device are in use; INVALID_VALUE for flags that make no event.
-        TypeError: *flag* is not an EventFlag or an int.
+        TypeError: *flag* is not an EventFlag or an int, or *name* is not a str.
+        ValueError: *name* is empty, too long or not printable.
 
     Example:
         ready = await CreateEventWithFlag(EventFlag.SYNC)
@@ -82,10 +92,10 @@ async def CreateEventWithFlag(flag: Integer) -> Event:
         await RecordEvent(ready, other)
         await ResetEvent(ready, stream)  # behind the wait: ready for the next round
     """
-    return _create_with(begin(), "CreateEventWithFlag", EventClass.FLAG, flag)
+    return _create_with(begin(), "CreateEventWithFlag", EventClass.FLAG, flag, name)
 
 
-async def CreateEventExWithFlag(flag: Integer) -> Event:
+async def CreateEventExWithFlag(flag: Integer, *, name: str | None = None) -> Event:
     """Create a snapshot event, which behaves as CUDA's events do.
 
     Stands for aclrtCreateEventExWithFlag; under CUDA's rules CreateEvent() makes such events. The wait for one that was
@@ -93,6 +103,7 @@ async def CreateEventExWithFlag(flag: Integer) -> Event:
 
     Args:
         flag: EventFlag.SYNC, EventFlag.TIME_LINE or both.
+        name: What messages, charts and traces call it instead of its number: 1 to 200 printable characters.
 
     Waits:
         cuda, cuda_per_thread: For nothing: the call is refused.
@@ -104,19 +115,21 @@ async def CreateEventExWithFlag(flag: Integer) -> Event:
     Raises:
         AclError: NOT_SUPPORTED under CUDA's rules, or for a flag that needs other processes; INVALID_VALUE for flags
             that make no such event.
-        TypeError: *flag* is not an EventFlag or an int.
+        TypeError: *flag* is not an EventFlag or an int, or *name* is not a str.
+        ValueError: *name* is empty, too long or not printable.
     """
-    return _create_with(begin(), "CreateEventExWithFlag", EventClass.SNAPSHOT, flag)
+    return _create_with(begin(), "CreateEventExWithFlag", EventClass.SNAPSHOT, flag, name)
 
 
-def _create_with(call: Call, name: str, class_: EventClass, flag: Integer) -> Event:
+def _create_with(call: Call, verb: str, class_: EventClass, flag: Integer, name: str | None) -> Event:
     _, runtime, _, _ = call
     if len(runtime.rules.events) == 1:
         raise runtime.error(
             Kind.NOT_SUPPORTED,
-            f"{name}() under rules {runtime.rules.name}, which have one class of events",
+            f"{verb}() under rules {runtime.rules.name}, which have one class of events",
             "use CreateEvent(), or rules='acl'",
         )
+    check_name(name)
     flag = integer("flag", flag, "an EventFlag")
     if not 0 < flag < 0x80 or flag & 0x4 or flag & EventFlag.DEVICE_USE_ONLY:
         raise runtime.error(
@@ -126,19 +139,21 @@ def _create_with(call: Call, name: str, class_: EventClass, flag: Integer) -> Ev
         raise runtime.error(Kind.INVALID_VALUE, f"{EventFlag(flag)!r}: EXTERNAL and IPC stand alone", "use one of them")
     if flag & EventFlag.EXTERNAL and class_ is EventClass.SNAPSHOT:
         raise runtime.error(
-            Kind.INVALID_VALUE, f"{name}() makes no EXTERNAL events", "use CreateEventWithFlag(EventFlag.EXTERNAL)"
+            Kind.INVALID_VALUE, f"{verb}() makes no EXTERNAL events", "use CreateEventWithFlag(EventFlag.EXTERNAL)"
         )
     if flag & ~_HERE:
         raise runtime.error(
             Kind.NOT_SUPPORTED, f"{EventFlag(flag)!r} needs other processes", "use SYNC and TIME_LINE only"
         )
     waitable = bool(flag & (EventFlag.SYNC | EventFlag.EXTERNAL))
-    event = _create(call, name, class_, timing=bool(flag & EventFlag.TIME_LINE), waitable=waitable)
+    event = _create(call, verb, class_, timing=bool(flag & EventFlag.TIME_LINE), waitable=waitable, name=name)
     event.external = bool(flag & EventFlag.EXTERNAL)
     return event
 
 
-def _create(call: Call, name: str, class_: EventClass | None, *, timing: bool, waitable: bool) -> Event:
+def _create(
+    call: Call, verb: str, class_: EventClass | None, *, timing: bool, waitable: bool, name: str | None
+) -> Event:
     scope, runtime, site, enter = call
     ids = scope.context.device.event_ids
     if class_ is EventClass.FLAG and not ids.free:
@@ -148,8 +163,8 @@ def _create(call: Call, name: str, class_: EventClass | None, *, timing: bool, w
             "destroy those that are not needed, or wait for records that are pending",
         )
     runtime.pay(runtime.costs.create_event)
-    event = scope.context.create_event(class_, timing=timing, waitable=waitable, made=site)
-    runtime.called(name, enter, site)
+    event = scope.context.create_event(class_, timing=timing, waitable=waitable, made=site, name=name)
+    runtime.called(verb, enter, site)
     return event
 
 
@@ -242,7 +257,7 @@ async def _get_ready(scope: Scope, event: Event, stream: Stream, site: Site) -> 
     """Wait until an event id is free for the next record of *event*, which holds it until the record is over."""
     check_bound(scope.runtime, stream, event)
     while isinstance(event, CountedEvent) and not event.ids.free:
-        await scope.runtime.busy_until(event.ids.until_free(), f"RecordEvent({event!r}) waits for an event id", site)
+        await scope.runtime.busy_until(event.ids.until_free(), f"RecordEvent({event.name}) waits for an event id", site)
         scope.runtime.check_stream(stream)
         check_event(scope, event)
 
@@ -313,7 +328,9 @@ async def QueryEventWaitStatus(event: Event) -> Status:
         raise runtime.error(Kind.NOT_SUPPORTED, f"{event!r} does not count its waits", "ask QueryEventStatus()")
     runtime.pay(runtime.costs.query)
     done = not event.waits
-    await answered(scope, NOTHING if done else None, lambda: Waiting(f"QueryEventWaitStatus({event!r})", NOTHING, site))
+    await answered(
+        scope, NOTHING if done else None, lambda: Waiting(f"QueryEventWaitStatus({event.name})", NOTHING, site)
+    )
     runtime.called("QueryEventWaitStatus", enter, site)
     return Status.COMPLETE if done else Status.NOT_READY
 
@@ -391,7 +408,7 @@ async def QueryEventStatus(event: Event) -> Status:
     runtime.pay(runtime.costs.query)
     done = event.done and (event.work is not None or event.class_ is EventClass.SNAPSHOT)
     work = event.work or NOTHING
-    await answered(scope, work if done else None, lambda: Waiting(f"QueryEventStatus({event!r})", work, site))
+    await answered(scope, work if done else None, lambda: Waiting(f"QueryEventStatus({event.name})", work, site))
     runtime.called("QueryEventStatus", enter, site)
     if event.context.error is not None:
         raise runtime.context_error(event.context)
@@ -449,7 +466,7 @@ async def _synchronize(call: Call, name: str, event: Event, limit: Limit | None)
     scope, runtime, site, _ = call
     _check_host(scope, event)
     streams = () if event.stream is None else (event.stream,)
-    what = f"{name}({event!r})"
+    what = f"{name}({event.name})"
     asleep_ns = runtime.costs.wake_asleep if event.blocking else 0
     await runtime.synchronize(name, event.work or NOTHING, what, site, event.context, streams, limit, asleep_ns)
 

@@ -23,6 +23,7 @@ from device_model.device import Device
 from device_model.integers import Integer, integer
 from device_model.memory import Allocation, Origin
 from device_model.memory import Buffer as Buffer
+from device_model.names import check_name
 from device_model.ops import Op
 from device_model.rules import Release
 from device_model.streams import Stream
@@ -43,7 +44,12 @@ Memory: TypeAlias = Buffer | Array | SupportsIndex | HasBytes | npt.NDArray[Any]
 _MIB = 1 << 20
 
 
-async def Malloc(nbytes: Integer, policy: int = 0) -> Buffer:  # noqa: ARG001 - aclrt's huge-page policy: no difference here
+async def Malloc(
+    nbytes: Integer,
+    policy: int = 0,  # noqa: ARG001 - aclrt's huge-page policy: no difference here
+    *,
+    name: str | None = None,
+) -> Buffer:
     """Allocate *nbytes* on the current device.
 
     Stands for aclrtMalloc and cudaMalloc. Memory that was never written reads as poison.
@@ -51,6 +57,7 @@ async def Malloc(nbytes: Integer, policy: int = 0) -> Buffer:  # noqa: ARG001 - 
     Args:
         nbytes: The size in bytes, 1 or more.
         policy: aclrt's policy for huge pages; it makes no difference here.
+        name: What messages, charts and traces call it instead of its number: 1 to 200 printable characters.
 
     Waits:
         all rules: For nothing (measured: malloc-busy-64m).
@@ -61,14 +68,17 @@ async def Malloc(nbytes: Integer, policy: int = 0) -> Buffer:  # noqa: ARG001 - 
     Raises:
         AclError: OUT_OF_MEMORY if the device, or the host that simulates it, has no room; INVALID_VALUE for 0 bytes or
             less.
-        TypeError: *nbytes* is not an int.
+        TypeError: *nbytes* is not an int, or *name* is not a str.
+        ValueError: *name* is empty, too long or not printable.
     """
     scope, runtime, site, enter = begin()
+    check_name(name)
     ordinal = scope.context.device.ordinal
     nbytes = runtime.memory.check_size(nbytes, Origin.MALLOC)
     if not runtime.memory.has_room(ordinal, nbytes):
         runtime.trim_pool(ordinal, 0)
     buffer = runtime.memory.malloc(ordinal, nbytes, site)
+    buffer.allocation.given_name = name
     runtime.pay(runtime.costs.malloc[nbytes])
     _tell_allocated(runtime, buffer.allocation)
     runtime.called("Malloc", enter, site)
@@ -133,7 +143,7 @@ async def FreeWithDevSync(buffer: Memory) -> None:
     await _end(call, "FreeWithDevSync", allocation, devices, cost, runtime.memory.free, waits=True)
 
 
-async def MallocHost(nbytes: Integer) -> Buffer:
+async def MallocHost(nbytes: Integer, *, name: str | None = None) -> Buffer:
     """Allocate *nbytes* of pinned host memory.
 
     Stands for aclrtMallocHost and cudaMallocHost. `buffer.numpy()` gives a writable view of it. The call takes 0.4 ms
@@ -141,6 +151,7 @@ async def MallocHost(nbytes: Integer) -> Buffer:
 
     Args:
         nbytes: The size in bytes, 1 or more.
+        name: What messages, charts and traces call it instead of its number: 1 to 200 printable characters.
 
     Waits:
         all rules: For nothing (measured: malloc-host-busy).
@@ -150,10 +161,13 @@ async def MallocHost(nbytes: Integer) -> Buffer:
 
     Raises:
         AclError: OUT_OF_MEMORY if this host has no room; INVALID_VALUE for 0 bytes or less.
-        TypeError: *nbytes* is not an int.
+        TypeError: *nbytes* is not an int, or *name* is not a str.
+        ValueError: *name* is empty, too long or not printable.
     """
     _, runtime, site, enter = begin()
+    check_name(name)
     buffer = runtime.memory.malloc_host(nbytes, site)
+    buffer.allocation.given_name = name
     runtime.pay(_by_size(runtime.costs.malloc_host, buffer.nbytes))
     _tell_allocated(runtime, buffer.allocation)
     runtime.called("MallocHost", enter, site)
@@ -212,7 +226,7 @@ async def FreeHostWithDevSync(buffer: Memory) -> None:
     await _end(call, "FreeHostWithDevSync", allocation, runtime.devices, cost, verb, waits=True)
 
 
-async def HostRegister(memory: Memory, nbytes: Integer | None = None) -> Buffer:
+async def HostRegister(memory: Memory, nbytes: Integer | None = None, *, name: str | None = None) -> Buffer:
     """Pin *memory* that the host has, so that copies from and to it are as those of MallocHost().
 
     Stands for aclrtHostRegister and cudaHostRegister. An array stays alive until HostUnregister(); memory at a bare
@@ -221,6 +235,7 @@ async def HostRegister(memory: Memory, nbytes: Integer | None = None) -> Buffer:
     Args:
         memory: A writable, contiguous array or buffer, or an address of the host.
         nbytes: How many bytes of it, by default all; an address needs it.
+        name: What messages, charts and traces call it instead of its number: 1 to 200 printable characters.
 
     Waits:
         all rules: For nothing (measured: host-register-busy).
@@ -231,6 +246,8 @@ async def HostRegister(memory: Memory, nbytes: Integer | None = None) -> Buffer:
     Raises:
         AclError: ALREADY_REGISTERED if a part of it is pinned; INVALID_VALUE if it is no writable contiguous memory of
             this size; INVALID_ADDRESS if it is on a device or no longer alive.
+        TypeError: *name* is not a str.
+        ValueError: *name* is empty, too long or not printable.
 
     Example:
         data = np.zeros(1 << 20, np.uint8)
@@ -240,7 +257,9 @@ async def HostRegister(memory: Memory, nbytes: Integer | None = None) -> Buffer:
         await HostUnregister(data)
     """
     _, runtime, site, enter = begin()
+    check_name(name)
     buffer = runtime.memory.host_register(memory, nbytes, site)
+    buffer.allocation.given_name = name
     runtime.pay(_by_size(runtime.costs.register, buffer.nbytes))
     _tell_allocated(runtime, buffer.allocation)
     runtime.called("HostRegister", enter, site)
@@ -271,7 +290,7 @@ async def HostUnregister(memory: Memory) -> None:
     await _end(call, "HostUnregister", allocation, runtime.devices, cost, runtime.memory.host_unregister)
 
 
-async def MallocAsync(nbytes: Integer, stream: StreamLike = None) -> Buffer:
+async def MallocAsync(nbytes: Integer, stream: StreamLike = None, *, name: str | None = None) -> Buffer:
     """Take *nbytes* from the stream-ordered pool of the device of *stream*.
 
     Stands for aclrtMallocAsync and cudaMallocAsync. The memory may be used by work that is queued in *stream* from now
@@ -284,6 +303,7 @@ async def MallocAsync(nbytes: Integer, stream: StreamLike = None) -> Buffer:
     Args:
         nbytes: The size in bytes, 1 or more.
         stream: The stream; None is the default one, LEGACY_STREAM and PER_THREAD_STREAM name CUDA's.
+        name: What messages, charts and traces call it instead of its number: 1 to 200 printable characters.
 
     Waits:
         all rules: For nothing (measured: malloc-async-busy, malloc-async-fresh-busy); the stream waits where the pool
@@ -295,7 +315,8 @@ async def MallocAsync(nbytes: Integer, stream: StreamLike = None) -> Buffer:
     Raises:
         AclError: OUT_OF_MEMORY if the device has no room; INVALID_VALUE for 0 bytes or less; INVALID_HANDLE,
             FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used here.
-        TypeError: *nbytes* is not an int, or *stream* is not a stream.
+        TypeError: *nbytes* is not an int, *stream* is not a stream, or *name* is not a str.
+        ValueError: *name* is empty, too long or not printable.
 
     Example:
         scratch = await MallocAsync(1 << 20, stream)
@@ -304,6 +325,7 @@ async def MallocAsync(nbytes: Integer, stream: StreamLike = None) -> Buffer:
     """
     scope, runtime, site, enter = begin()
     stream = resolve(scope, stream)
+    check_name(name)
     nbytes = runtime.memory.check_size(nbytes, Origin.POOL)
     ordinal = stream.context.device.ordinal
     pool = runtime.memory.pool(ordinal)
@@ -314,6 +336,7 @@ async def MallocAsync(nbytes: Integer, stream: StreamLike = None) -> Buffer:
             rank = _rank_any
     reserved = pool.reserved_current
     buffer, after = pool.take(nbytes, rank, site)
+    buffer.allocation.given_name = name
     runtime.pay(runtime.costs.malloc_async + (runtime.costs.pool_growth if pool.reserved_current > reserved else 0))
     if after is not None:
         stream.wait(_completion(after))

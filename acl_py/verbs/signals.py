@@ -12,19 +12,21 @@ from device_model.completions import Completion, Nanoseconds
 from device_model.errors import shown
 from device_model.integers import Integer, integer
 from device_model.memory import Allocation, Space
+from device_model.names import check_name
 from device_model.rules import EventClass
 from device_model.signals import Compare as Compare
 from device_model.signals import Notify as Notify
 from device_model.streams import Stream
 
 
-async def CreateNotify(flag: int = 0) -> Notify:
+async def CreateNotify(flag: int = 0, *, name: str | None = None) -> Notify:
     """Create a notify, a binary semaphore for streams, on the current device.
 
     Stands for aclrtCreateNotify; CUDA has no such call.
 
     Args:
         flag: 0, which makes a notify for hosts and devices alike.
+        name: What messages, charts and traces call it instead of its number: 1 to 200 printable characters.
 
     Waits:
         cuda, cuda_per_thread: For nothing: the call is refused.
@@ -36,9 +38,12 @@ async def CreateNotify(flag: int = 0) -> Notify:
     Raises:
         AclError: NOT_SUPPORTED under CUDA's rules, or for another *flag*; NO_NOTIFY_LEFT if all notifies of the device
             are in use.
+        TypeError: *name* is not a str.
+        ValueError: *name* is empty, too long or not printable.
     """
     scope, runtime, site, enter = begin()
     check_signals(runtime, "CreateNotify")
+    check_name(name)
     if flag != 0:
         raise runtime.error(Kind.NOT_SUPPORTED, f"CreateNotify({flag!r})", "0 makes one for hosts and devices alike")
     device = scope.context.device
@@ -49,7 +54,7 @@ async def CreateNotify(flag: int = 0) -> Notify:
             "destroy those that are not needed",
         )
     runtime.pay(runtime.costs.create_event)
-    notify = device.create_notify(site)
+    notify = device.create_notify(site, name)
     runtime.called("CreateNotify", enter, site)
     return notify
 

@@ -13,6 +13,7 @@ from device_model.completions import NOTHING, Completion, Nanoseconds
 from device_model.errors import shown
 from device_model.events import Event
 from device_model.integers import Integer, integer
+from device_model.names import check_name
 from device_model.rules import Destroy, EventClass, ForeignStream
 from device_model.streams import Stream as Stream
 
@@ -96,7 +97,7 @@ def resolve(scope: Scope, stream: StreamLike) -> Stream:
     return stream
 
 
-async def CreateStream(*, nonblocking: bool = False, priority: Integer = 0) -> Stream:
+async def CreateStream(*, nonblocking: bool = False, priority: Integer = 0, name: str | None = None) -> Stream:
     """Create a stream in the current context.
 
     Stands for aclrtCreateStream and cudaStreamCreateWithPriority.
@@ -105,6 +106,7 @@ async def CreateStream(*, nonblocking: bool = False, priority: Integer = 0) -> S
         nonblocking: True for a stream that takes no part in the default-stream rule of CUDA's legacy stream.
         priority: The smaller, the more urgent: kernels of an urgent stream get the next free cores, at block
             boundaries. It is clamped to the range of DeviceGetStreamPriorityRange().
+        name: What messages, charts and traces call it instead of its number: 1 to 200 printable characters.
 
     Waits:
         all rules: For nothing.
@@ -114,14 +116,19 @@ async def CreateStream(*, nonblocking: bool = False, priority: Integer = 0) -> S
 
     Raises:
         AclError: NO_STREAM_LEFT if all streams of the device are in use.
-        TypeError: *priority* is not an int.
+        TypeError: *priority* is not an int, or *name* is not a str.
+        ValueError: *name* is empty, too long or not printable.
+
+    Example:
+        uploads = await CreateStream(name="uploads")  # stream 'uploads' in every message and view
     """
     call = begin()
+    check_name(name)
     priority = integer("priority", priority)
-    return _create(call, "CreateStream", nonblocking=bool(nonblocking), priority=priority, bound=False)
+    return _create(call, "CreateStream", nonblocking=bool(nonblocking), priority=priority, bound=False, name=name)
 
 
-async def CreateStreamWithConfig(priority: Integer, flag: Integer) -> Stream:
+async def CreateStreamWithConfig(priority: Integer, flag: Integer, *, name: str | None = None) -> Stream:
     """Create a stream with aclrt's configuration.
 
     Stands for aclrtCreateStreamWithConfig; CUDA has no such call.
@@ -131,6 +138,7 @@ async def CreateStreamWithConfig(priority: Integer, flag: Integer) -> Stream:
         flag: 0, or members of StreamFlag combined. FAST_LAUNCH and FAST_SYNC change nothing here. The work of a
             PERSISTENT, CPU_SCHEDULE or DEVICE_USE_ONLY stream waits for a model to run it, and a host that synchronises
             with such a stream does not wait.
+        name: What messages, charts and traces call it instead of its number: 1 to 200 printable characters.
 
     Waits:
         cuda, cuda_per_thread: For nothing: the call is refused.
@@ -142,7 +150,8 @@ async def CreateStreamWithConfig(priority: Integer, flag: Integer) -> Stream:
     Raises:
         AclError: NOT_SUPPORTED under CUDA's rules; NO_STREAM_LEFT if all streams of the device are in use;
             INVALID_VALUE for an unknown *flag*.
-        TypeError: *priority* or *flag* is not an int.
+        TypeError: *priority* or *flag* is not an int, or *name* is not a str.
+        ValueError: *name* is empty, too long or not printable.
 
     Example:
         urgent = await CreateStreamWithConfig(0, StreamFlag.FAST_LAUNCH | StreamFlag.FAST_SYNC)
@@ -152,13 +161,15 @@ async def CreateStreamWithConfig(priority: Integer, flag: Integer) -> Stream:
         raise runtime.error(
             Kind.NOT_SUPPORTED, f"CreateStreamWithConfig() under rules {runtime.rules.name}", "use CreateStream()"
         )
+    check_name(name)
     priority, flag = integer("priority", priority), integer("flag", flag)
     if flag < 0 or flag & ~_STREAM_FLAGS:
         raise runtime.error(Kind.INVALID_VALUE, f"stream flag {flag:#x}", f"use {list(StreamFlag)}")
-    return _create(call, "CreateStreamWithConfig", nonblocking=True, priority=priority, bound=bool(flag & _BOUND))
+    bound = bool(flag & _BOUND)
+    return _create(call, "CreateStreamWithConfig", nonblocking=True, priority=priority, bound=bound, name=name)
 
 
-def _create(call: Call, name: str, *, nonblocking: bool, priority: int, bound: bool) -> Stream:
+def _create(call: Call, verb: str, *, nonblocking: bool, priority: int, bound: bool, name: str | None) -> Stream:
     scope, runtime, site, enter = call
     ids = scope.context.device.stream_ids
     if not ids.free:
@@ -168,8 +179,8 @@ def _create(call: Call, name: str, *, nonblocking: bool, priority: int, bound: b
             "destroy those that are not needed, or share them",
         )
     runtime.pay(runtime.costs.create_stream)
-    stream = scope.context.create_stream(nonblocking=nonblocking, priority=priority, made=site, bound=bound)
-    runtime.called(name, enter, site)
+    stream = scope.context.create_stream(nonblocking=nonblocking, priority=priority, made=site, bound=bound, name=name)
+    runtime.called(verb, enter, site)
     return stream
 
 

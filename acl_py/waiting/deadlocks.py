@@ -1,7 +1,8 @@
 """Deadlocks in words: what each task or thread waits for, what that waits for in turn, and what would break it.
 
 `device_model.chains` says what waits for what, as data; the sentences are made here, for a DeadlockError, for the
-warning before one, and for a wait that has reached its limit.
+warning before one, and for a wait that has reached its limit. A line of a chain has one place: where the operation, the
+record or the wait was queued.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from acl_py.waiting.tasks import meetings
 from device_model.chains import Chains, Link, Relation
 from device_model.completions import Completion, Need
 from device_model.ops import Op
+from device_model.steps import Step
 
 # What stands behind the subject of a link; the next line is its cause.
 _TEXTS = {
@@ -41,7 +43,7 @@ class Waiting:
         self.who = _caller()
 
     def __str__(self) -> str:
-        what = f"waits for {self.completion!r}" if self.what is None else self.what
+        what = f"waits for {_subject(self.completion)}" if self.what is None else self.what
         return f"{self.who}: {what} at {self.site}"
 
 
@@ -67,7 +69,7 @@ def lines(links: Sequence[Link]) -> list[str]:
 
 def _line(link: Link) -> str:
     subject = link.subject
-    name = subject.what if isinstance(subject, Need) else repr(subject)
+    name = _subject(subject)
     if link.relation is Relation.CUT:
         return "... and so on"
     if link.relation is Relation.BEHIND:
@@ -76,6 +78,17 @@ def _line(link: Link) -> str:
     if link.skipped:
         return f"{name} waits, with {link.skipped} more of its stream, for"
     return name + _TEXTS[link.relation]
+
+
+def _subject(completion: Completion) -> str:
+    """Name *completion*: what it is, its stream, and the line that queued it."""
+    if isinstance(completion, Need):
+        return completion.what
+    if not isinstance(completion, Op | Step):
+        return repr(completion).removeprefix("<").removesuffix(">")
+    what = completion.what if isinstance(completion, Step) else str(completion.work.label)
+    place = f" ({completion.site})" if completion.site is not None else ""
+    return f"{what} on {completion.stream.name}{place}"
 
 
 def describe(waiters: Mapping[Any, Waiting], chains: Chains, *, held: bool) -> str:
@@ -113,8 +126,8 @@ def _remedy(links: Sequence[Link], *, held: bool) -> str:
         return "leave the hold() before a task has to wait for the device"
     last = links[-1] if links else None
     if last is not None and last.relation is Relation.CLOSES:
-        wait = next((repr(link.subject) for link in links if link.relation is Relation.SET_BY), "one of these")
-        return f"take out {wait}, or let what it waits for happen once before it is queued"
+        waits = (f"the {_subject(link.subject)}" for link in links if link.relation is Relation.SET_BY)
+        return f"take out {next(waits, 'one of these')}, or let what it waits for happen once before it is queued"
     if last is not None and last.subject.remedy:
         return last.subject.remedy
     return "let one of them go on, or limit its wait (SynchronizeStreamWithTimeout, asyncio.timeout)"

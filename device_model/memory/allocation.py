@@ -19,6 +19,7 @@ from device_model.errors import Fail, Kind
 from device_model.integers import Integer, integer, lengths
 from device_model.memory import backing
 from device_model.memory.backing import GONE, NOTHING, Cold
+from device_model.names import named
 
 # The addresses of device memory: no host pointer has such a value, and all of them are positive as int64. On a board
 # without a host, device memory has real addresses instead.
@@ -62,6 +63,7 @@ class Allocation:
         "device",
         "fail",
         "freed",
+        "given_name",
         "home",
         "made",
         "nbytes",
@@ -95,11 +97,17 @@ class Allocation:
         self.view = view  # of bytes; writable unless it is a read-only source
         self.cold = cold  # None if every chunk is warm: see backing.py
         self.made = made
+        self.given_name: str | None = None  # as the program calls it
         self.freed: object = None
         self.home: object = None
         self.owner = owner  # keeps the view alive: a registered array, a mapping
         self.serial = serial  # -1 for pageable memory that was passed to one call
         self.fail = fail
+
+    @property
+    def name(self) -> str:
+        """As messages call it, whatever its state."""
+        return named("allocation", self.serial, self.given_name)
 
     @property
     def is_dropped(self) -> bool:
@@ -143,6 +151,7 @@ class Allocation:
             device=self.device, cold=GONE, made=self.made, serial=self.serial,
         )  # fmt: skip
         stone.freed = self.freed
+        stone.given_name = self.given_name
         return stone
 
     def __repr__(self) -> str:
@@ -247,7 +256,7 @@ def describe(allocation: Allocation, offset: int, nbytes: int) -> str:
         return f"pageable {size_text(nbytes)}"
     part = f"at {offset} of " if (offset, nbytes) != (0, allocation.nbytes) else ""
     made = "" if allocation.made is None else f" made at {allocation.made}"
-    return f"{_place(allocation)} {size_text(nbytes)} {part}allocation {allocation.serial}{made}{_end_text(allocation)}"
+    return f"{_place(allocation)} {size_text(nbytes)} {part}{allocation.name}{made}{_end_text(allocation)}"
 
 
 def _place(allocation: Allocation) -> str:

@@ -43,15 +43,15 @@ async def test_two_streams_that_wait_for_one_another():
     await acl.RecordEvent(e, b)
     error = await dead(acl.SynchronizeStream, b)
     assert lines(error) == [
-        "<record of Event 1 made at LINE on stream 2 submitted at LINE> waits for",
-        "<B on stream 2 submitted at LINE> waits for",
-        "<wait for Event 2 made at LINE on stream 2 submitted at LINE> lasts until",
-        "<record of Event 2 made at LINE on stream 1 submitted at LINE> waits for",
-        "<A on stream 1 submitted at LINE> waits for",
-        "<wait for Event 1 made at LINE on stream 1 submitted at LINE> lasts until",
-        "<record of Event 1 made at LINE on stream 2 submitted at LINE>, which closes the circle",
+        "record of Event 1 on stream 2 (LINE) waits for",
+        "B on stream 2 (LINE) waits for",
+        "wait for Event 2 on stream 2 (LINE) lasts until",
+        "record of Event 2 on stream 1 (LINE) waits for",
+        "A on stream 1 (LINE) waits for",
+        "wait for Event 1 on stream 1 (LINE) lasts until",
+        "record of Event 1 on stream 2 (LINE), which closes the circle",
     ]
-    assert "to break it: take out <wait for Event 2 made at" in str(error)
+    assert "to break it: take out the wait for Event 2 on stream 2 (test_api_deadlock.py:" in str(error)
 
 
 @tiny_acl
@@ -62,9 +62,9 @@ async def test_a_wait_for_a_record_that_nobody_makes():
         await acl.LaunchKernel(A, 1, (), stream)
     error = await dead(acl.SynchronizeStream, stream)
     assert lines(error) == [
-        "<A on stream 1 submitted at LINE> waits, with 3 more of its stream, for",
-        "<A on stream 1 submitted at LINE> waits for",
-        "<wait for Event 1 made at LINE on stream 1 submitted at LINE>: " + NOTHING,
+        "A on stream 1 (LINE) waits, with 3 more of its stream, for",
+        "A on stream 1 (LINE) waits for",
+        "wait for Event 1 on stream 1 (LINE): " + NOTHING,
     ]
     assert "to break it: record that event, in a stream that does not wait itself" in str(error)
 
@@ -80,8 +80,8 @@ async def test_a_false_dependency_through_a_hardware_queue():
     await acl.LaunchKernel(B, 1, (), innocent)
     error = await dead(acl.SynchronizeStream, innocent)
     first, *_, last = lines(error)
-    assert first.startswith("<B on stream 5 submitted at LINE> stands behind another stream's work in hardware queue 0")
-    assert last.startswith("<wait for Event 1 made at LINE on stream 1")
+    assert first.startswith("B on stream 5 (LINE) stands behind another stream's work in hardware queue 0")
+    assert last.startswith("wait for Event 1 on stream 1 (LINE)")
 
 
 @tiny_acl
@@ -94,8 +94,8 @@ async def test_a_host_that_waits_for_room_behind_a_wait_that_never_ends():
     assert "waits for room in its hardware queue" in str(error)
     assert lines(error) == [
         "there is room in hardware queue 0, but only after",
-        "<A on stream 1 submitted at LINE> waits for",
-        "<wait for Event 1 made at LINE on stream 1 submitted at LINE>: " + NOTHING,
+        "A on stream 1 (LINE) waits for",
+        "wait for Event 1 on stream 1 (LINE): " + NOTHING,
     ]
     assert "to break it: record that event" in str(error)
 
@@ -115,8 +115,8 @@ async def test_a_host_that_waits_for_an_event_id():
     error = await dead(acl.RecordEvent, await acl.CreateEvent(), stream)
     assert lines(error) == [
         "one of 4 ids is free again, but only after",
-        "<A on stream 1 submitted at LINE> waits for",
-        "<wait for Event 1 made at LINE on stream 1 submitted at LINE>: " + NOTHING,
+        "A on stream 1 (LINE) waits for",
+        "wait for Event 1 on stream 1 (LINE): " + NOTHING,
     ]
 
 
@@ -132,8 +132,8 @@ async def test_a_subscriber_for_whom_nothing_comes():
     error = await dead(acl.ProcessReport, -1)
     assert lines(error) == [
         "a callback is due, but only after",
-        "<callback print on stream 1 submitted at LINE> waits for",
-        "<wait for Event 1 made at LINE on stream 1 submitted at LINE>: " + NOTHING,
+        "callback print on stream 1 (LINE) waits for",
+        "wait for Event 1 on stream 1 (LINE): " + NOTHING,
     ]
 
 

@@ -35,7 +35,7 @@ def test_when_the_time_is_over_the_call_fails_and_the_work_goes_on(which, rules,
             await verb(*args, 2)
         assert caught.value.code == codes[which == "event"]
         assert (sim.now_ns - begin, work.done) == (2_000_000 + 300 + 2_000, False)
-        assert f"<long on stream 1 submitted at {work.site}> is running" in str(caught.value)
+        assert f"long on stream 1 ({work.site}) is running" in str(caught.value)
         await verb(*args, 9)
         assert (work.done, sim.now_ns) == (True, work.end_ns + 2_000)
 

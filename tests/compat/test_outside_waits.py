@@ -112,7 +112,7 @@ def test_an_event_loop_with_nothing_to_come_helps_nobody(run, script):
     code, _, err = run(script)
     assert code == 3
     assert "acl.rt.synchronize_stream(stream 1) at script.py:12 can never end" in err
-    assert "<wait for Event 1 made at script.py:7 on stream 1 submitted at script.py:8>" in err
+    assert "wait for Event 1 on stream 1 (script.py:8)" in err
 
 
 def test_a_thread_that_only_wakes_up_now_and_then_may_help_but_not_for_longer_than_one_says(run):

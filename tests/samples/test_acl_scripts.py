@@ -19,36 +19,36 @@ FOLDER = Path(__file__).parent.parent.parent / "samples" / "acl"
 SCRIPTS = sorted(FOLDER.glob("*.py"))
 HANGING = {  # what the explanation says of each: who waits, for what, at which lines
     "event_limit": (
-        r"the program: acl\.rt\.record_event\(.*\) waits for an event id at event_limit\.py:18",
+        r"the program: acl\.rt\.record_event\(Event \d+\) waits for an event id at event_limit\.py:18",
         r"one of 1023 ids is free again",
-        r"<wait for Event 1 made at event_limit\.py:12 on stream 1 submitted at event_limit\.py:14>",
+        r"wait for Event 1 on stream 1 \(event_limit\.py:14\)",
     ),
     "in_a_thread": (
         r"thread worker: acl\.rt\.synchronize_stream\(stream 2\) at in_a_thread\.py:20",
-        r"<wait for Event 1 .* on stream 2 submitted at in_a_thread\.py:18> lasts until",
-        r"<wait for Event 2 .* on stream 1 submitted at in_a_thread\.py:16> lasts until",
+        r"wait for Event 1 on stream 2 \(in_a_thread\.py:18\) lasts until",
+        r"wait for Event 2 on stream 1 \(in_a_thread\.py:16\) lasts until",
         r"which closes the circle",
         r"the main thread: in_a_thread\.py:28, in <module>",
         r"thread worker: in_a_thread\.py:20, in worker",
     ),
     "left_behind": (
         r"thread waits: acl\.rt\.synchronize_stream\(stream 1\) at left_behind\.py:17",
-        r"<wait for Notify 1 .* submitted at left_behind\.py:16>",
+        r"wait for Notify 1 on stream 1 \(left_behind\.py:16\)",
         r"the main thread: has finished the script and waits for the other threads",
     ),
     "nobody_reports": (
         r"the program: acl\.rt\.synchronize_stream\(stream 1\) at nobody_reports\.py:19",
-        r"<callback print on stream 1 submitted at nobody_reports\.py:18>",
+        r"callback print on stream 1 \(nobody_reports\.py:18\)",
         r"let the stream's subscriber call acl\.rt\.process_report\(\)",
     ),
     "polling_thread": (
         r"the program: acl\.rt\.synchronize_stream\(stream 1\) at polling_thread\.py:23",
-        r"<wait for Event 1 made at polling_thread\.py:21 on stream 1 submitted at polling_thread\.py:22>",
+        r"wait for Event 1 on stream 1 \(polling_thread\.py:22\)",
         r"acl\.rt\.process_report\(100\) at polling_thread\.py:12 has run out, again and again",
     ),
     "unrecorded_event": (
         r"the program: acl\.rt\.synchronize_stream\(stream 1\) at unrecorded_event\.py:18",
-        r"<wait for Event 1 made at unrecorded_event\.py:13 on stream 1 submitted at unrecorded_event\.py:14>",
+        r"wait for Event 1 on stream 1 \(unrecorded_event\.py:14\)",
         r"record that event",
     ),
 }

@@ -105,6 +105,23 @@ case(
 case("streams", "The default stream destroyed", "await DestroyStream(None)", Kind.DEFAULT_STREAM, "default stream")
 case("streams", "Something else for a stream", "await SynchronizeStream(7)", TypeError, "CreateStream()", "7")
 case("streams", "A stream that was not awaited", "await SynchronizeStream(CreateStream)", TypeError, "CreateStream()")
+case("streams", "A name that is no text", "await CreateStream(name=7)", TypeError, "name must be a str, not 7")
+case("streams", "An empty name", "await CreateStream(name='')", ValueError, "1 to 200 characters")
+case("streams", "A name that is too long", "await CreateStream(name='x' * 201)", ValueError, "200 characters, not 201")
+case(
+    "streams",
+    "A name that a terminal would obey",
+    r"await CreateStream(name='\x1b[2J')",
+    ValueError,
+    r"printable characters only, not '\x1b[2J'",
+)
+case(
+    "streams",
+    "A destroyed stream that has a name",
+    "copies = await CreateStream(name='copies')\nawait DestroyStream(copies)\nawait SynchronizeStream(copies)",
+    Kind.INVALID_HANDLE,
+    "<Stream stream 'copies' of device 0 made at example.py:3 destroyed at example.py:4>",
+)
 case("streams", "A priority that is no number", "await CreateStream(priority='high')", TypeError, "priority", "'high'")
 case(
     "streams",
@@ -299,6 +316,13 @@ case("memory", "A pool that keeps part of a byte", "await SetMemPoolThreshold(0.
 case("memory", "No bytes", "await Malloc(0)", Kind.INVALID_VALUE, "0 bytes")
 case("memory", "Fewer than none", "await Malloc(-1)", Kind.INVALID_VALUE, "-1 bytes")
 case("memory", "More than there is", "await Malloc(1 << 50)", Kind.OUT_OF_MEMORY, "free", "largest holders")
+case(
+    "memory",
+    "More than there is left",
+    "weights = await Malloc(60 << 20, name='weights')\nawait Malloc(16 << 20)",
+    Kind.OUT_OF_MEMORY,
+    "<Buffer device 60.0 MiB allocation 'weights' made at example.py:3>",
+)
 case("memory", "A size that is no int", "await Malloc(1e6)", TypeError, "int", "1000000.0")
 case("memory", "A truth for a size", "await Malloc(True)", TypeError, "True")
 case("memory", "A buffer for a size", "await Malloc(buffer)", TypeError, "nbytes", "an int", "made at")
@@ -695,6 +719,79 @@ case(
     "await ValueWait(buffer, 1, 7, stream)",
     Kind.INVALID_VALUE,
     "flag 7",
+    rules="acl",
+)
+
+# --- deadlocks
+
+END = "nothing queued or running can end this wait"
+case(
+    "deadlocks",
+    "Two streams that wait for one another",
+    """\
+fills, drains = await CreateStream(name='fills'), await CreateStream(name='drains')
+full, empty = [await CreateEventWithFlag(EventFlag.SYNC, name=name) for name in ('full', 'empty')]
+await StreamWaitEvent(fills, empty)
+await RecordEvent(full, fills)
+await StreamWaitEvent(drains, full)
+await RecordEvent(empty, drains)
+await SynchronizeStream(drains)""",
+    acl_py.DeadlockError,
+    "SynchronizeStream(stream 'drains') at example.py:9 can never end",
+    "wait for Event 'full' on stream 'drains' (example.py:7) lasts until",
+    "record of Event 'full' on stream 'fills' (example.py:6) waits for",
+    "which closes the circle",
+    "take out the wait for Event 'full' on stream 'drains' (example.py:7), or",
+    rules="acl",
+)
+case(
+    "deadlocks",
+    "An event that no call records",
+    """\
+ready = await CreateEventWithFlag(EventFlag.SYNC)
+await StreamWaitEvent(stream, ready)
+await LaunchKernel(work, 1, (), stream)
+await SynchronizeStream(stream)""",
+    acl_py.DeadlockError,
+    "work on stream 1 (example.py:5) waits for",
+    f"wait for Event 2 on stream 1 (example.py:4): {END}",
+    "record that event",
+    rules="acl",
+)
+case(
+    "deadlocks",
+    "A notify that no call records",
+    """\
+await WaitAndResetNotify(await CreateNotify(name='go'), stream)
+await SynchronizeStream(stream)""",
+    acl_py.DeadlockError,
+    f"wait for Notify 'go' on stream 1 (example.py:3): {END}",
+    "record that notify",
+    rules="acl",
+)
+case(
+    "deadlocks",
+    "A word that no call writes",
+    """\
+counters = await Malloc(64, name='counters')
+await Memset(counters, 64, 0, 64)
+await ValueWait(counters + 8, 1, 0, stream)
+await SynchronizeStream(stream)""",
+    acl_py.DeadlockError,
+    f"wait for the word at 8 of allocation 'counters' to be GEQ 1 on stream 1 (example.py:5): {END}",
+    "write that word",
+    rules="acl",
+)
+case(
+    "deadlocks",
+    "A callback that no task asks for",
+    """\
+await SubscribeReport(None, stream)
+await LaunchCallback(print, None, CallbackBlock.BLOCK, stream)
+await SynchronizeStream(stream)""",
+    acl_py.DeadlockError,
+    f"callback print on stream 1 (example.py:4): {END}",
+    "ProcessReport()",
     rules="acl",
 )
 

@@ -40,7 +40,7 @@ def page():
         for case in cases:
             rules = ", under ACL's rules" if case.rules == "acl" and "ACL" not in case.title else ""
             parts.append(
-                f"**{case.title}{rules}**\n\n```python\n{case.code.strip()}\n```\n\n> {_told(run(case).error)}\n"
+                f"**{case.title}{rules}**\n\n```python\n{case.code.strip()}\n```\n\n{_told(run(case).error)}\n"
             )
     rows = [_row(kind, CUDA.codes[kind], ACL.codes[kind]) for kind in Kind]
     given = {(vendor, rules.codes[kind].value) for vendor, rules in (("cuda", CUDA), ("acl", ACL)) for kind in Kind}
@@ -56,4 +56,6 @@ def _told(error):
     name = "" if isinstance(error, AclError) else f"{type(error).__name__}: "
     # What differs from run to run:
     told = re.sub("0x7[0-9a-f]{9,}", "0x...", re.sub(r"Task-\d+", "Task-1", str(error)))
-    return (name + told).replace("\n", "\n> ").replace("<", "\\<").replace("](", "]\\(")
+    if "\n" in told:  # its lines must stay lines
+        return f"```text\n{name}{told}\n```"
+    return "> " + (name + told).replace("<", "\\<").replace("](", "]\\(")
