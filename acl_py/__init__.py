@@ -15,7 +15,7 @@ only from those below it, and all of them may import device_model:
         functions/                      base rt mdl op blas media util: a folder for each module of the binding
         standins/                       models, operators and kernel binaries, described in Python or in files
         face/                           module objects, argument wrappers, the session, handles, host objects,
-                                        failed calls
+                                        failed calls, tracebacks
     simulation      run, simulate, open
     faults asc      fault rules; the language of core kernels
     verbs/          the verbs, one module for each noun

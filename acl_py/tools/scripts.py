@@ -3,14 +3,17 @@
 A script runs as `python script.py` would run it: as `__main__`, with its arguments, its folder on the path, its output
 and its exit code. So do a module (`python -m`) and the text of a program (`python -c`, or on standard input). When the
 script has ended, with its threads and its finalizers, a summary goes to standard error. A script that would hang on a
-card ends at that call, with exit code 3 and the reason.
+card ends at that call, with exit code 3 and the reason. SIGTERM ends it with the summary, unless the script handles
+this signal itself.
 
 The exit code is the script's own. If that is 0, calls failed and the run is *strict*, it is 4.
 """
 
 import atexit
 import gc
+import os
 import runpy
+import signal
 import sys
 import threading
 import traceback
@@ -24,7 +27,8 @@ from types import ModuleType
 from typing import Any
 
 from acl_py.compat.acl import hanging, install, processes
-from acl_py.compat.acl.face.tracebacks import hide_own_frames
+from acl_py.compat.acl.face.failed_calls import Failures
+from acl_py.compat.acl.face.tracebacks import hide_own_frames, hide_own_frames_of_uncaught_errors
 from acl_py.errors import DeadlockError
 
 _INTERRUPTED = 130
@@ -74,6 +78,9 @@ def run(
     main = _main(program, form)
     install(replace=True, on_hang=hanging.end_process, **options)
     processes.hand_on(register, options)
+    hide_own_frames_of_uncaught_errors()
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _end_on_sigterm)
     for file in register:
         try:
             runpy.run_path(str(file))
@@ -125,7 +132,22 @@ def _end() -> int:
     atexit._run_exitfuncs()
     del sys.modules["__main__"]
     gc.collect()
+    if signal.getsignal(signal.SIGTERM) is _end_on_sigterm:  # the summary comes once
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
     return hanging.summarize()
+
+
+def _end_on_sigterm(*_: object) -> None:
+    """Print the summary, and end as a process without a handler does. A forked process has no summary."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if not Failures.are_told_at_once:
+        try:
+            hanging.summarize()
+        except Exception as error:  # the script must not catch it and live on
+            sys.excepthook(type(error), error, error.__traceback__)
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _execute(program: Main) -> int:

@@ -9,13 +9,19 @@ from acl_py.trace.recorder import Call, CoreRun, Operation, Trace
 if TYPE_CHECKING:
     from acl_py.runtime.runtime import Runtime
 
-_WAITS = ("SynchronizeStream", "SynchronizeDevice", "SynchronizeEvent")
+SYNCHRONISATIONS = ("SynchronizeStream", "SynchronizeDevice", "SynchronizeEvent")
 _LONGEST = 5  # the most places in the list of waits
 _SHOWN = 20  # the most engines, streams or leaks in a list
 
 
-def summarize(runtime: "Runtime", trace: Trace | None, findings: Iterable[object], leaks: Sequence[str]) -> str:
-    """Return the report of a simulation as plain text."""
+def summarize(
+    runtime: "Runtime",
+    trace: Trace | None,
+    findings: Iterable[object],
+    leaks: Sequence[str],
+    waits: tuple[str, ...] = SYNCHRONISATIONS,
+) -> str:
+    """Return the report of a simulation as plain text. Calls whose names begin as one of *waits* synchronise."""
     now = runtime.host_ns
     lines = [f"{runtime.profile.name}, rules {runtime.rules.name}: {now / 1000:,.1f} us of simulated time"]
     if trace is not None:
@@ -23,7 +29,7 @@ def summarize(runtime: "Runtime", trace: Trace | None, findings: Iterable[object
         lines += _use(ops, lambda op: f"{op.engine} of device {op.device}", now)
         lines += _use(ops, lambda op: f"{_place(op.stream)} of device {op.device}", now)
         lines += _core_kernels(ops)
-        lines += _waits(calls)
+        lines += _waits(calls, [call for call in calls if call.name.startswith(waits)])
     left = len(runtime.unfinished())
     if left:
         has = "has" if left == 1 else "have"
@@ -68,9 +74,8 @@ def _in_order(name: str) -> list[tuple[int, str]]:
     return [(int(word), "") if word.isdigit() else (-1, word) for word in name.split()]
 
 
-def _waits(calls: Sequence[Call]) -> Iterator[str]:
+def _waits(calls: Sequence[Call], waits: Sequence[Call]) -> Iterator[str]:
     """Yield how long the host synchronised, and the lines where it took longest."""
-    waits = [call for call in calls if call.name.startswith(_WAITS)]
     total = sum(call.exit_ns - call.enter_ns for call in waits)
     yield f"  host: {_count(len(calls), 'call')}, {total / 1000:,.1f} us in {_count(len(waits), 'synchronisation')}"
     places: dict[str, list[int]] = {}

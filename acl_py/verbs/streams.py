@@ -350,7 +350,7 @@ async def SynchronizeStream(stream: StreamLike = None) -> None:
         DeadlockError: The work can never complete.
         TypeError: *stream* is not a stream.
     """
-    await _synchronize(begin(), "SynchronizeStream", stream, None)
+    await synchronize(begin(), "SynchronizeStream", stream, None)
 
 
 async def SynchronizeStreamWithTimeout(stream: StreamLike, timeout: Integer) -> None:
@@ -383,10 +383,11 @@ async def SynchronizeStreamWithTimeout(stream: StreamLike, timeout: Integer) -> 
     """
     _, runtime, _, _ = call = begin()
     limit = limit_of(runtime, timeout, Kind.STREAM_TIMEOUT)
-    await _synchronize(call, "SynchronizeStreamWithTimeout", stream, limit)
+    await synchronize(call, "SynchronizeStreamWithTimeout", stream, limit)
 
 
-async def _synchronize(call: Call, name: str, stream: StreamLike, limit: Limit | None) -> None:
+async def synchronize(call: Call, name: str, stream: StreamLike, limit: Limit | None) -> None:
+    """Wait for the work of *stream* in a *call* of the function *name*, which traces and messages then show."""
     scope, runtime, site, _ = call
     stream = resolve(scope, stream)
     what = f"{name}({stream.name})"

@@ -1,11 +1,15 @@
 """Scripts that start processes: each finds `acl`, with the options of `acl-py run`, on cards of its own."""
 
+import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from textwrap import dedent
 
 import pytest
+
+from acl_py.compat.acl.face import modules as acl
 
 
 @pytest.fixture
@@ -81,6 +85,85 @@ def test_another_script_finds_acl_its_models_and_its_operators(run, tmp_path):
     done = run(script, options=options)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == ["0 0 0", "True Ascend910B4"]
+
+
+def run_python(code, **variables):
+    """Run *code* without `acl-py run`: in a process that finds `acl` by the path alone."""
+    path = (str(Path(acl.build()["acl"].__file__).parents[1]), *(each for each in sys.path if each))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path), **variables}
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", dedent(code)],
+        capture_output=True, encoding="utf-8", check=False, timeout=60, env=environment,
+    )  # fmt: skip
+
+
+def test_a_process_finds_acl_by_the_folder_in_which_its_file_is(tmp_path):
+    code = """\
+        import acl
+        from acl.rt import get_device_count
+        print(acl.__file__, acl.get_soc_name(), *get_device_count())
+        acl.rt.free(3)
+        """
+    done = run_python(code)
+    assert done.stdout.split()[1:] == ["Ascend910B3", "8", "0"]
+    assert done.stdout.startswith(acl.build()["acl"].__file__)
+    assert done.stderr.startswith("acl-py: failed: acl.rt.free() at <string>:4")
+    (tmp_path / "mine.py").write_text("print('registered')\n")
+    options = {"device": "ascend310p3", "devices": 2, "register": [str(tmp_path / "mine.py")]}
+    done = run_python(code, ACL_PY_RUN=json.dumps(options))
+    assert done.stdout.split()[:1] + done.stdout.split()[2:] == ["registered", "Ascend310P3", "2", "0"]
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("[", "is not JSON"),
+        ("[]", "is not a JSON object but []"),
+        ('{"card": 1}', "has the option 'card', but there are only device, devices, hang_after,"),
+        ('{"models": "folder"}', "must have a list of paths in 'models', not 'folder'"),
+    ],
+)
+def test_options_in_the_environment_that_cannot_be_used_are_refused_at_the_import(text, what):
+    done = run_python("import acl", ACL_PY_RUN=text)
+    assert done.returncode == 1
+    _, place, message = done.stderr.splitlines()
+    assert place == '  File "<string>", line 1, in <module>'
+    assert f"ValueError: the environment variable ACL_PY_RUN {what}" in message
+    assert message.endswith('write it like this, or unset it: {"device": "ascend310p3", "devices": 2}')
+
+
+def test_at_a_prompt_a_hang_is_an_error_and_not_the_end_of_the_session():
+    code = """\
+        import sys
+        sys.ps1 = ">>> "
+        import acl
+        acl.rt.set_device(0)
+        stream, _ = acl.rt.create_stream()
+        event, _ = acl.rt.create_event_with_flag(1)
+        acl.rt.stream_wait_event(stream, event)
+        try:
+            acl.rt.synchronize_stream(stream)
+        except BaseException as error:
+            print(type(error).__name__)
+        """
+    done = run_python(code)
+    assert (done.returncode, done.stdout) == (0, "DeadlockError\n")
+
+
+NOTEBOOK = """\
+    import nbclient
+    import nbformat
+
+    cells = ["import acl; acl.rt.set_device(0)", "print(acl.get_soc_name())"]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    nbclient.NotebookClient(notebook, kernel_name="python3").execute()
+    print(notebook.cells[1].outputs[0].text)
+    """
+
+
+@pytest.mark.slow
+def test_the_kernel_of_a_notebook_finds_acl(run):
+    assert run(NOTEBOOK, options=("--device", "ascend310p3")).stdout == "Ascend310P3\n\n"
 
 
 HANG = """\

@@ -331,6 +331,132 @@ def test_the_traceback_of_a_wrong_argument_ends_at_the_call(run):
     assert "TypeError: acl.rt.malloc args parse failed\nargument 1 is not an int but of type float" in done.stderr
 
 
+FRAME = re.compile(r'  File "(?:.*/)?(.*)", line (\d+)')
+
+
+def test_no_traceback_has_frames_of_the_binding(run):
+    """Neither between two of the script's, nor at its end, nor in a thread, nor in what led to an error."""
+    script = """\
+        import threading
+        import acl
+        from acl_py.compat.acl import Tensor, register_model, register_op
+
+        acl.rt.set_device(0)
+
+        def callback(_):
+            raise ValueError("in a callback")
+
+        def report():
+            acl.rt.set_context(context)
+            subscribed.wait()
+            acl.rt.process_report(1000)
+
+        @register_op("Broken")
+        def broken(x):
+            return x.reshape(3)
+
+        def read():
+            return acl.util.ptr_to_bytes(3, 4)
+
+        context, _ = acl.rt.get_context()
+        stream, _ = acl.rt.create_stream()
+        subscribed = threading.Event()
+        thread, _ = acl.util.start_thread(report, None)
+        acl.rt.subscribe_report(thread, stream)
+        subscribed.set()
+        acl.rt.launch_callback(callback, None, 1, stream)
+        acl.rt.synchronize_stream(stream)
+        acl.util.stop_thread(thread)
+
+        address, _ = acl.rt.malloc(16, 0)
+        desc, buffer = acl.create_tensor_desc(0, [4], 2), acl.create_data_buffer(address, 16)
+        acl.op.execute("Broken", [desc], [buffer], [desc], [buffer], 0, stream)
+        acl.rt.synchronize_stream(stream)
+
+        thread = threading.Thread(target=read)
+        thread.start()
+        thread.join()
+        try:
+            read()
+        except ValueError as error:
+            raise KeyError("later") from error
+        """
+    done = run(script)
+    assert done.returncode == 1
+    frames = [(file, int(line)) for file, line in FRAME.findall(done.stderr)]
+    of_thread = [frame for frame in frames if frame[0] == "threading.py"]
+    assert [frame for frame in frames if frame not in of_thread] == [
+        ("script.py", 8),
+        ("script.py", 17),
+        ("script.py", 20),
+        ("script.py", 41),
+        ("script.py", 20),
+        ("script.py", 43),
+    ]
+
+
+def test_a_mistake_of_the_binding_itself_keeps_its_whole_traceback(run):
+    script = """\
+        import acl
+        from acl_py.compat.acl.functions.util import addresses
+
+        addresses.is_readable = None
+        acl.util.ptr_to_bytes(3, 4)
+        """
+    done = run(script)
+    files = [file for file, _ in FRAME.findall(done.stderr)]
+    assert (files[0], files[-1]) == ("script.py", "addresses.py")
+    assert "TypeError: 'NoneType' object is not callable" in done.stderr
+
+
+def test_the_summary_names_the_function_that_the_line_calls(run, tmp_path):
+    (tmp_path / "net.om").write_bytes(b"net")
+    done = run(_INTERRUPTED.format(what="lambda: None", error="KeyboardInterrupt"))
+    waits = [line.partition(":")[0].strip() for line in done.stderr.splitlines() if line.startswith("    ")]
+    assert sorted(waits) == [
+        "acl.mdl.execute() at script.py",
+        "acl.rt.synchronize_stream() at script.py",
+        "acl.rt.synchronize_stream() at script.py",
+    ]
+
+
+SIGTERM = """\
+    import os, signal, sys
+    import acl
+
+    acl.rt.set_device(0)
+    acl.rt.malloc(64, 0)
+    {handler}
+    if sys.argv[1:] == ["fork"] and os.fork():
+        _, status = os.wait()
+        sys.exit(os.waitstatus_to_exitcode(status) + 100)
+    try:
+        print("output, not flushed yet")
+        os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+        print("and not this")
+    """
+
+
+def test_sigterm_ends_a_script_as_ever_but_with_the_summary(run):
+    done = run(SIGTERM.format(handler=""))
+    assert (done.returncode, done.stdout) == (-15, "output, not flushed yet\n")
+    assert done.stderr.startswith("acl-py: ascend910b3, rules acl")
+    assert done.stderr.count("leak: 1 allocation of device memory, 64 B, never freed, made at script.py:5") == 1
+
+
+def test_a_script_may_handle_sigterm_itself(run):
+    done = run(SIGTERM.format(handler="signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))"))
+    assert (done.returncode, done.stdout) == (7, "output, not flushed yet\nand not this\n")
+    assert done.stderr.count("leak: 1 allocation") == 1
+
+
+def test_a_forked_process_that_sigterm_ends_prints_no_summary(run):
+    done = run(SIGTERM.format(handler=""), "fork")
+    assert done.returncode == 85
+    assert done.stderr.count("leak: 1 allocation") == 1
+
+
 def test_there_must_be_a_script(run, tmp_path):
     done = run("", command=("-m", "acl_py"), options=[str(tmp_path / "nosuch.py")])
     assert done.returncode == 2

@@ -1,5 +1,6 @@
 """Scripts that would hang on a card: the process ends at once, with exit code 3, and prints the reason."""
 
+import builtins
 import multiprocessing
 import os
 import sys
@@ -26,9 +27,10 @@ def end_process(error: DeadlockError) -> None:
     """End the process, which would stand still on a card, and print *error* and the summary.
 
     A worker of a pool does not end: its parent would wait for the result forever, or learn only that the worker is
-    gone. There the waiting call raises *error*, and the pool hands it to the parent.
+    gone. There the waiting call raises *error*, and the pool hands it to the parent. A session of a person at a prompt
+    or in a notebook does not end either.
     """
-    if _is_pool_worker():
+    if _is_pool_worker() or hasattr(sys, "ps1") or hasattr(builtins, "__IPYTHON__"):
         return
     _ending.acquire()
     show(error)

@@ -1,4 +1,8 @@
-"""Processes that a script starts, with multiprocessing or as another script: they find the script's `acl` too.
+"""Processes that find `acl` by two environment variables: those that a script starts, and notebook kernels.
+
+The folder that PYTHONPATH names has nothing in it but a module `acl`, which puts the simulated one in its place.
+ACL_PY_RUN has the options: a JSON object with those of `install`, and with `register`, a list of files to run first.
+`acl-py run` sets both, so that what a script starts, with multiprocessing or as another script, finds its `acl` too.
 
 Each process is a host with its own simulation: cards, memory and time are not shared. It prints no summary, because a
 pool ends its workers without warning; instead it prints each failed call at once.
@@ -9,15 +13,16 @@ import os
 import runpy
 import sys
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from acl_py.compat.acl import hanging
 from acl_py.compat.acl.face import session
-from acl_py.compat.acl.face.modules import install
-from acl_py.sites import PACKAGE
+from acl_py.compat.acl.face.modules import IMPORTED, install
+from acl_py.compat.acl.face.tracebacks import hide_own_frames_of_uncaught_errors
 
-_FOLDER = Path(PACKAGE, "compat", "path")  # nothing is in it but an `acl` that calls take_over
+_FOLDER = IMPORTED.parent.parent
 _VARIABLE = "ACL_PY_RUN"
 
 
@@ -28,7 +33,7 @@ def hand_on(register: Sequence[Path], options: dict[str, Any]) -> None:
     absolute = {**options, "models": [str(each.resolve()) for each in options.get("models", ())]}
     if Path(device := options.get("device", "")).is_file():
         absolute["device"] = str(Path(device).resolve())
-    os.environ[_VARIABLE] = json.dumps([[str(each.resolve()) for each in register], absolute])
+    os.environ[_VARIABLE] = json.dumps({**absolute, "register": [str(each.resolve()) for each in register]})
     folders = (str(_FOLDER), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(folders))
     if str(_FOLDER) not in sys.path:
@@ -38,9 +43,36 @@ def hand_on(register: Sequence[Path], options: dict[str, Any]) -> None:
 
 
 def take_over() -> None:
-    """Install `acl` in a process that was started, as `hand_on` arranged."""
-    register, options = json.loads(os.environ[_VARIABLE])
+    """Install `acl` in a process that found the module by PYTHONPATH, with the options of ACL_PY_RUN.
+
+    Raises:
+        ValueError: ACL_PY_RUN is not what it must be.
+    """
+    hide_own_frames_of_uncaught_errors()
+    options = _options(os.environ.get(_VARIABLE, "{}"))
+    register = options.pop("register", [])
     install(replace=True, on_hang=hanging.end_process, **options)
     session.tell_failures_at_once()
     for file in register:
         runpy.run_path(file)
+
+
+def _options(text: str) -> dict[str, Any]:
+    known = {"register", *(field.name for field in fields(session.Options))} - {"on_hang"}
+    try:
+        options = json.loads(text)
+    except ValueError as error:
+        raise _wrong(f"is not JSON: {error}") from None
+    if not isinstance(options, dict):
+        raise _wrong(f"is not a JSON object but {text}")
+    for name, value in options.items():
+        if name not in known:
+            raise _wrong(f"has the option {name!r}, but there are only {', '.join(sorted(known))}")
+        if name in ("models", "register") and not isinstance(value, list):
+            raise _wrong(f"must have a list of paths in {name!r}, not {value!r}")
+    return options
+
+
+def _wrong(what: str) -> ValueError:
+    example = json.dumps({"device": "ascend310p3", "devices": 2})
+    return ValueError(f"the environment variable {_VARIABLE} {what}; write it like this, or unset it: {example}")

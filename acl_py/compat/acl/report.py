@@ -10,12 +10,13 @@ from acl_py.compat.acl.functions.rt.binaries import Function, LoadedBinary
 from acl_py.compat.acl.functions.rt.kernel_args import KernelArgs, KernelArgument
 from acl_py.compat.acl.standins.loading import LoadedModel
 from acl_py.runtime.findings import Speaker
-from acl_py.trace.summary import leak_lines, summarize
+from acl_py.trace.summary import SYNCHRONISATIONS, leak_lines, summarize
 from device_model.contexts import Context
 from device_model.errors import DeviceError
 from device_model.memory import Allocation, Origin, Physical, Space, size_text
 from device_model.streams import Stream
 
+_WAITS = (*SYNCHRONISATIONS, "acl.mdl.execute")  # the functions of acl that wait
 _SHOWN = 8  # places where things of one kind were made
 _NEVER = {Origin.REGISTERED: "unregistered", Origin.MAPPED: "unmapped"}
 _ENDED = {LoadedModel: "unloaded", LoadedBinary: "unloaded", Physical: "freed"}
@@ -23,7 +24,8 @@ _ENDED = {LoadedModel: "unloaded", LoadedBinary: "unloaded", Physical: "freed"}
 
 def report(session: Session) -> str:
     """Return the summary of *session*: simulated time, engines, streams, waits, findings, code, failures, leaks."""
-    lines = [reword(summarize(session.runtime, session.trace, session.runtime.state(Speaker).mistakes.values(), ()))]
+    mistakes = session.runtime.state(Speaker).mistakes.values()
+    lines = [reword(summarize(session.runtime, session.trace, mistakes, (), _WAITS))]
     lines += [f"  finding: {finding}" for finding in findings(session)]
     lines += [f"  code: {printable(line)}" for line in brought_in]
     lines += session.failures.lines()

@@ -22,6 +22,7 @@ from acl_py.sites import PACKAGE
 _SUBMODULES = ("rt", "mdl", "op", "media", "util", "prof", "blas", "himpi", "fv")
 _NAMES = ("acl", *(f"acl.{name}" for name in _SUBMODULES))
 _ORIGIN = "acl_py.compat.acl"
+IMPORTED = Path(PACKAGE, "compat", "path", "acl", "__init__.py")  # what `import acl` finds by the path alone
 _FUNCTIONS = Path(PACKAGE, "compat", "acl", "functions")  # a folder for each module
 _replaced: dict[str, ModuleType] = {}  # modules of these names that were there before
 
@@ -96,6 +97,7 @@ def build() -> dict[str, ModuleType]:
             setattr(made[signature.module], signature.name, _stand_in(signature))
     for name, module in made.items():
         module.__spec__ = ModuleSpec(name, None, origin=_ORIGIN)
+    made["acl"].__file__ = str(IMPORTED)
     return made
 
 

@@ -1,14 +1,15 @@
 """Tracebacks as scripts expect them: without the frames of this project, which stands for the vendor's binding.
 
 A binding in C has no frames. So the frames between two of the script's are left out, and an error that the binding
-raises on purpose ends at the call of the script. Any other error that begins in this project is a mistake in it, and
-its traceback stays whole.
+raises on purpose ends at the call of the script. Any other error that begins in this project is a mistake in it: its
+traceback stays whole from the script's first frame on.
 """
 
 import dis
 import os
 import sys
 import threading
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -17,7 +18,7 @@ import device_model
 from acl_py.sites import PACKAGE
 
 _RAISE = dis.opmap["RAISE_VARARGS"]
-_OWN = (PACKAGE, str(Path(device_model.__file__).parent) + os.sep, "<frozen runpy>")  # runpy runs modules for us
+_OWN = (PACKAGE, str(Path(device_model.__file__).parent) + os.sep, "<frozen ")  # runpy and importlib run modules for us
 
 
 def hide_own_frames(error: BaseException) -> None:
@@ -25,6 +26,7 @@ def hide_own_frames(error: BaseException) -> None:
     for each in _with_others(error, set()):
         frames = list(_frames(each.__traceback__))
         if frames and _is_own(frames[-1]) and not _is_on_purpose(each, frames[-1]):
+            each.__traceback__ = next((frame for frame in frames if not _is_own(frame)), frames[0])
             continue
         following = None
         for frame in reversed(frames):
@@ -32,6 +34,12 @@ def hide_own_frames(error: BaseException) -> None:
                 frame.tb_next = following
                 following = frame
         each.__traceback__ = following
+
+
+def traceback_text(error: BaseException) -> str:
+    """Return the traceback of *error* as Python prints it, without our own frames and without the last line break."""
+    hide_own_frames(error)
+    return "".join(traceback.format_exception(error)).rstrip()
 
 
 def _with_others(error: BaseException | None, seen: set[int]) -> Iterator[BaseException]:

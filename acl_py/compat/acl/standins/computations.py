@@ -5,7 +5,6 @@ takes all AI cores for as long as its cost says, and the function runs at its si
 """
 
 import sys
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from acl_py import log
+from acl_py.compat.acl.face.tracebacks import traceback_text
 from acl_py.errors import Kind
 from acl_py.runtime.runtime import Runtime
 from acl_py.verbs.arrays import Access, Array
@@ -141,7 +141,7 @@ class Computation(Launchable[...]):
         except (DeviceError, *INTERRUPTS):
             raise
         except BaseException as error:
-            warn(f"{self.name} failed: {error}", "".join(traceback.format_exception(error)).rstrip())
+            warn(f"{self.name} failed: {error}", traceback_text(error))
             raise CodedError(
                 Kind.LAUNCH_FAILURE,
                 f"{self.name} raised {text_of(error)}",

@@ -4,13 +4,13 @@ A binary without a sidecar is an AclError, and the sidecar to write is printed.
 """
 
 import ctypes
-import traceback
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from acl_py.compat.acl.face.session import INVALID_PARAM, PARAM_INVALID, Session
+from acl_py.compat.acl.face.tracebacks import traceback_text
 from acl_py.compat.acl.standins import kernels
 from acl_py.compat.acl.standins.computations import warn
 from acl_py.compat.acl.standins.kernels import BinaryKernel, Parameter, binary_kernel
@@ -158,7 +158,7 @@ def _read(here: Session, sidecar: Path) -> Kernels:
         return read(sidecar)
     except SidecarError as error:
         cause = error.__cause__
-        warn(str(error), "" if cause is None else "".join(traceback.format_exception(cause)).rstrip())
+        warn(str(error), "" if cause is None else traceback_text(cause))
         raise here.error(PARAM_INVALID, str(error)) from error
 
 

@@ -20,7 +20,6 @@ or in Python:
 The function gets arrays and numbers and writes to its outputs. A kernel of acl_py.asc or of acl_py will do as well.
 """
 
-import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -33,6 +32,7 @@ from typing import Any
 import numpy as np
 
 from acl_py.compat.acl.face.dtypes import DTYPES
+from acl_py.compat.acl.face.tracebacks import traceback_text
 from acl_py.compat.acl.standins.arithmetic import evaluate
 from acl_py.compat.acl.standins.computations import warn
 from acl_py.compat.acl.standins.models import DATA_TYPES, Dim, Shape
@@ -151,7 +151,7 @@ class ArrayKernel(KernelFunction[...]):
         except (DeviceError, *INTERRUPTS):
             raise
         except BaseException as error:
-            warn(f"kernel {self.name} failed: {error}", traceback.format_exc().rstrip())
+            warn(f"kernel {self.name} failed: {error}", traceback_text(error))
             raise
 
 

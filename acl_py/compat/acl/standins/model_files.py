@@ -4,10 +4,10 @@ A file without a sidecar is an AclError, and the sidecar to write is printed.
 """
 
 import ctypes
-import traceback
 from pathlib import Path
 
 from acl_py.compat.acl.face.session import INVALID_PARAM, Session
+from acl_py.compat.acl.face.tracebacks import traceback_text
 from acl_py.compat.acl.standins import sidecars
 from acl_py.compat.acl.standins.computations import warn
 from acl_py.compat.acl.standins.models import Model
@@ -125,5 +125,5 @@ def _unknown_content(here: Session, size: int) -> AclError:
 
 def _broken(here: Session, error: sidecars.SidecarError) -> AclError:
     cause = error.__cause__
-    warn(str(error), "" if cause is None else "".join(traceback.format_exception(cause)).rstrip())
+    warn(str(error), "" if cause is None else traceback_text(cause))
     return here.error(LOAD_MODEL, str(error))

@@ -5,7 +5,6 @@ A card would run what was compiled; here the operator is a Python function, and 
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from traceback import format_exc
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -13,6 +12,7 @@ import numpy as np
 
 from acl_py.compat.acl.face.binding import check_ints, runs, takes
 from acl_py.compat.acl.face.session import INVALID_PARAM, SUCCESS, Session, session
+from acl_py.compat.acl.face.tracebacks import traceback_text
 from acl_py.compat.acl.functions.base.tensors import TensorDesc
 from acl_py.compat.acl.functions.op.attributes import attributes_of
 from acl_py.compat.acl.standins.computations import warn
@@ -126,8 +126,8 @@ def update_params(operator: str, inputs: list[int], outputs: list[int], attr: in
     handle = here.handle(desc)
     try:
         choose(len(inputs), list(inputs), len(outputs), list(outputs), attr, handle)
-    except Exception:  # the script's own; the binding goes on, too
-        warn(f"the function that chooses a kernel of {operator} failed", format_exc().rstrip())
+    except Exception as error:  # the script's own; the binding goes on, too
+        warn(f"the function that chooses a kernel of {operator} failed", traceback_text(error))
     finally:
         here.forget(handle)
     return SUCCESS if desc.kernel else here.refuse(KERNEL_NOT_FOUND, f"no kernel of {operator} was chosen")

@@ -1,8 +1,8 @@
 """acl.rt: callbacks, time-outs and errors."""
 
 import asyncio
+import sys
 import threading
-import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +10,7 @@ import acl_py as native
 from acl_py.compat.acl.face.binding import gives, runs, takes
 from acl_py.compat.acl.face.lookups import Running
 from acl_py.compat.acl.face.session import INVALID_PARAM, SUCCESS, OwnSession, Session, mine, session
+from acl_py.compat.acl.face.tracebacks import traceback_text
 from acl_py.runtime.calls import begin_without_context
 from acl_py.runtime.scopes import last_error
 from acl_py.verbs.callbacks import end_report, take_report
@@ -59,8 +60,8 @@ def launch_callback(
     def call(data: Any) -> None:
         try:
             function(data)
-        except Exception:
-            traceback.print_exc()
+        except Exception as error:
+            print(traceback_text(error), file=sys.stderr)
 
     call.__name__ = getattr(function, "__name__", type(function).__name__)
     return native.LaunchCallback(call, user_data, block, here.streams[stream])
@@ -171,9 +172,9 @@ class _ExceptionCallback:
         handle = self._here.handle(failure)
         try:
             self._function(handle)
-        except Exception:
+        except Exception as error:
             self._function = None
-            traceback.print_exc()
+            print(traceback_text(error), file=sys.stderr)
         finally:
             self._here.forget(handle)
 

@@ -2,13 +2,13 @@
 
 import signal
 import threading
-import traceback
 from collections.abc import Callable
 from contextvars import Context, copy_context
 from typing import Any
 
 from acl_py.compat.acl.face.binding import takes
 from acl_py.compat.acl.face.session import INVALID_PARAM, SUCCESS, GuestSession, session
+from acl_py.compat.acl.face.tracebacks import traceback_text
 
 
 class _Thread:
@@ -35,8 +35,8 @@ class _Thread:
     def _run(self, function: Callable[..., Any], *args: Any) -> None:
         try:
             function(*args)
-        except BaseException:
-            self.error = traceback.format_exc()
+        except BaseException as error:
+            self.error = traceback_text(error)
 
 
 # By number. The system may reuse the number of a thread that has ended; stop_thread() then means the oldest one.
