@@ -6,7 +6,7 @@ sim = acl_py.open(); ...; await sim.close()  the same in two halves, for noteboo
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,8 @@ from acl_py.trace import Trace
 from acl_py.trace.summary import summarize
 from acl_py.verbs.devices import leaks_of
 from acl_py.waiting.bridge import Bridge
+from device_model.errors import coroutine_text
+from device_model.handles import Handle
 from device_model.observe import Observer
 from device_model.profile import DeviceProfile, load
 from device_model.rules import RULES, SyncRules
@@ -32,7 +34,7 @@ _T = TypeVar("_T")
 _HOST_TIMES = {"modelled": Runtime, "measured": MeasuredRuntime}
 
 
-class Simulation:
+class Simulation(Handle):
     """One simulation: its clock, trace, report, random numbers and fault rules.
 
     `simulate`, `open` and `run` make it; `current_simulation` returns it.
@@ -313,17 +315,24 @@ def run(
         hang_after: Real seconds after which a wait that only the outside could end is a deadlock. None: never.
 
     Raises:
+        TypeError: *main* is not a function, but perhaps what calling it returned.
         RuntimeError: An event loop runs already in this thread, or uvloop is not installed.
         DeadlockError: *main* waits for something that can never come.
     """
     options = Options(device, rules, workers, host_time, trace, instructions, seed, hang_after)
+    if not callable(main):
+        what = coroutine_text(main) if isinstance(main, Coroutine) else repr(main)
+        raise TypeError(f"acl_py.run() takes a coroutine function and its arguments, run(main, ...), not {what}")
 
     async def whole() -> _T:
         with _simulating(options):
             return await main(*args)
 
     if asyncio._get_running_loop() is not None:
-        raise RuntimeError("acl_py.run() inside a running event loop; use `async with acl_py.simulate()` there")
+        raise RuntimeError(
+            "acl_py.run() inside a running event loop; use `async with acl_py.simulate()` there, "
+            "and in a notebook cell `sim = acl_py.open()`, then `await main()`"
+        )
     with asyncio.Runner(loop_factory=_uvloop_factory() if uvloop else None) as runner:
         return runner.run(whole())
 

@@ -14,6 +14,8 @@ other and goes on when that one is done. A `Need` is a wait for something that i
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from device_model.handles import Handle
+
 if TYPE_CHECKING:
     from device_model.scheduler import Scheduler
 
@@ -36,7 +38,7 @@ class Then:
         self.release = release
 
 
-class Completion:
+class Completion(Handle):
     """Something that will be done, once, at `end_ns`; -1 until then. Its `waiters` are released in their order."""
 
     __slots__ = ("done", "end_ns", "waiters")

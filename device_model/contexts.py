@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING
 from device_model.completions import AllOf, Completion, Nanoseconds, Then
 from device_model.errors import INTERRUPTS, DeviceError, Kind
 from device_model.events import CountedEvent, Event, FlagEvent, RecordedEvent
+from device_model.handles import Handle
 from device_model.names import named
 from device_model.ops import Op
 from device_model.rules import DefaultStream, EventClass, KernelFailure
@@ -57,7 +58,7 @@ def _naming_op(op: Op, error: DeviceError) -> DeviceError:
     return named
 
 
-class Context:
+class Context(Handle):
     """A context of one device, made by `Device.create_context`.
 
     The *primary* context comes with the device and cannot be destroyed. *made* is the line that made the context.

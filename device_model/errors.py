@@ -113,10 +113,12 @@ Fail = Callable[[Kind, str, str], DeviceError]
 
 def shown(value: object) -> str:
     """Return *value* for the message that refuses it; a coroutine is usually a call whose `await` was forgotten."""
-    if isinstance(value, Coroutine):
-        name = getattr(value, "__qualname__", type(value).__name__)
-        return f"a coroutine of {name}(): write `await` before that call"
-    return repr(value)
+    return f"{coroutine_text(value)}: await that call" if isinstance(value, Coroutine) else repr(value)
+
+
+def coroutine_text(coroutine: Coroutine[object, object, object]) -> str:
+    """Name *coroutine* by the function that made it. The line that called the function is not known to Python."""
+    return f"a coroutine of {getattr(coroutine, '__qualname__', type(coroutine).__name__)}()"
 
 
 def printable(text: str) -> str:

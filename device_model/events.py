@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar
 
 from device_model.completions import Completion, Nanoseconds, Then
+from device_model.handles import Handle
 from device_model.ids import Ids
 from device_model.names import named
 from device_model.rules import EventClass
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 _RECORD = "record that event, in a stream that does not wait itself"  # to break a deadlock
 
 
-class Event:
+class Event(Handle):
     """A snapshot event, as CUDA has it: the last record counts; an earlier wait keeps the record that it found."""
 
     __slots__ = (

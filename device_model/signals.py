@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from device_model import memory
 from device_model.completions import Completion, Nanoseconds
+from device_model.handles import Handle
 from device_model.memory import Allocation
 from device_model.names import named
 from device_model.observe import Hooks, Observer
@@ -37,7 +38,7 @@ _RECORD = "record that notify, in a stream that does not wait itself"
 _WRITE = "write that word, from a stream that does not wait itself"
 
 
-class Notify:
+class Notify(Handle):
     """A binary semaphore that streams set and wait for, made on one device."""
 
     __slots__ = ("_record", "destroyed", "device", "given_name", "id", "level", "made")

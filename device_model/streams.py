@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from device_model.completions import NOTHING, AllOf, Completion, Nanoseconds
 from device_model.errors import DeviceError
+from device_model.handles import Handle
 from device_model.ops import Op
 from device_model.queues import HardwareQueue
 from device_model.steps import Step
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from device_model.contexts import Context
 
 
-class Stream:
+class Stream(Handle):
     """A queue of work on one device; made by `Context.create_stream`."""
 
     __slots__ = (

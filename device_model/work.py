@@ -10,14 +10,14 @@ wrote at its end.
 threads side by side (workers.py).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from enum import IntEnum
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from device_model import memory
 from device_model.completions import Nanoseconds
-from device_model.errors import DeviceError, Kind, text_of
+from device_model.errors import DeviceError, Kind, coroutine_text, text_of
 from device_model.memory import Allocation, Space
 
 if TYPE_CHECKING:
@@ -346,8 +346,15 @@ class HostFunction(Work):
         self.duration_ns = duration_ns
 
     def perform(self) -> None:
-        """Call the function."""
-        self.function(*self.args)
+        """Call the function.
+
+        Raises:
+            TypeError: It returned a coroutine, as a lambda around a coroutine function does.
+        """
+        result = self.function(*self.args)
+        if isinstance(result, Coroutine):
+            result.close()  # it would only be reported a second time, as never awaited
+            raise TypeError(f"it returned {coroutine_text(result)}, which nothing awaits: await it in a task instead")
 
     def failure(self, error: BaseException) -> DeviceError:
         """Return the failure of the host function, which raised *error*."""

@@ -11,18 +11,29 @@ on an idle stream. The four verbs that programs call most (MemcpyAsync, LaunchKe
 have the lines of `begin` written out.
 """
 
+from inspect import iscoroutinefunction
 from sys import _getframe
 from typing import TYPE_CHECKING, TypeAlias
 
 from acl_py.runtime.scopes import Scope, current_scope, scope_var
 from acl_py.sites import Site, site_of
 from device_model.completions import Nanoseconds
+from device_model.errors import shown
 
 if TYPE_CHECKING:
     from acl_py.runtime.runtime import Runtime
 
 # The scope of the calling task, its runtime, the line that calls the verb, and the host time at the start.
 Call: TypeAlias = "tuple[Scope, Runtime, Site, Nanoseconds]"
+
+
+def check_function(role: str, function: object) -> None:
+    """Refuse what cannot be called, and a coroutine function: nothing would await what a call of it returns."""
+    if not callable(function):
+        raise TypeError(f"{role} must be callable, not {shown(function)}")
+    if iscoroutinefunction(function):
+        name = getattr(function, "__name__", repr(function))
+        raise TypeError(f"{role} cannot wait, and coroutine function {name} does: await it in a task instead")
 
 
 def begin(name: str | None = None) -> Call:

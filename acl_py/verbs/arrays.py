@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from device_model import memory as model
 from device_model.errors import shown
+from device_model.handles import Handle
 from device_model.integers import Integer, lengths
 from device_model.memory import Buffer
 
@@ -43,7 +44,7 @@ for _annotation, _text in (
     )
 
 
-class Array:
+class Array(Handle):
     """Device memory as a kernel sees it: *buffer* with a *dtype* and a *shape* (by default one-dimensional, all of it).
 
     Make it once and launch with it often. `a[i]` and `a[i:j]` are parts of it; copies and fills take it for its buffer.
@@ -111,6 +112,10 @@ class Array:
         if not self.shape:
             raise TypeError("an Array without dimensions has no length")
         return self.shape[0]
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """Return the values in host memory for `np.asarray`; device memory is refused, as by Buffer.numpy()."""
+        return np.array(self.buffer.numpy(self.dtype, self.shape), dtype, copy=copy)
 
     def view(self, access: Access) -> npt.NDArray[Any]:
         """The array that a kernel gets."""

@@ -9,11 +9,11 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
-from inspect import isawaitable, iscoroutinefunction
+from inspect import isawaitable
 from typing import Any
 
 from acl_py.errors import Kind
-from acl_py.runtime.calls import Call, begin, begin_without_context
+from acl_py.runtime.calls import Call, begin, begin_without_context, check_function
 from acl_py.runtime.runtime import Runtime
 from acl_py.verbs.signals import check_signals
 from acl_py.verbs.streams import StreamLike, resolve
@@ -69,12 +69,7 @@ async def LaunchHostFunc(
     """
     scope, runtime, site, enter = begin()
     stream = resolve(scope, stream)
-    if not callable(function):
-        raise TypeError(f"a host function must be callable, not {shown(function)}")
-    if iscoroutinefunction(function):
-        raise TypeError(
-            f"a host function cannot wait, and coroutine function {function.__name__} does: await it in a task instead"
-        )
+    check_function("a host function", function)
     duration_ns = nanoseconds("us of a host function", us, 1000)
     if stream in subscribers_of(runtime):
         raise runtime.error(

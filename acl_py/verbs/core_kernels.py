@@ -39,10 +39,6 @@ class CoreKernelFunction(Launchable[P]):
     def __init__(self, function: Callable[P, object], options: Options) -> None:
         super().__init__(function)
         self.options = options
-        self.__module__, self.__qualname__ = function.__module__, function.__qualname__
-
-    def __reduce__(self) -> str:
-        return self.__qualname__  # pickled by name, as functions are
 
     def __repr__(self) -> str:
         return f"<core kernel {self.name}>"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from acl_py.errors import DeviceError, Kind
-from acl_py.runtime.calls import begin, begin_without_context
+from acl_py.runtime.calls import begin, begin_without_context, check_function
 from acl_py.runtime.runtime import Runtime
 from acl_py.verbs.kernels import Launches
 from acl_py.verbs.streams import StreamLike, WaitLimit, resolve
@@ -155,14 +155,14 @@ async def SetExceptionInfoCallback(callback: Callable[[ExceptionInfo], object] |
         all rules: For nothing.
 
     Raises:
-        TypeError: *callback* cannot be called.
+        TypeError: *callback* cannot be called, or is a coroutine function.
 
     Example:
         await SetExceptionInfoCallback(lambda info: print(info.op, info.code, info.what))
     """
     _, runtime, site, enter = begin_without_context()
-    if callback is not None and not callable(callback):
-        raise TypeError(f"an exception callback must be callable or None, not {callback!r}")
+    if callback is not None:
+        check_function("an exception callback", callback)
     runtime.pay(runtime.costs.other)
     current_callback = runtime.state(_ExceptionCallback)
     if current_callback.teller is not None:

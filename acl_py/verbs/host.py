@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from acl_py.runtime.calls import begin_without_context
+from acl_py.runtime.calls import begin_without_context, check_function
 from acl_py.runtime.scopes import SUCCESS, last_error
 from device_model.scheduler import nanoseconds
 
@@ -76,12 +76,14 @@ async def HostThread(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kw
         Whatever *function* returns.
 
     Raises:
+        TypeError: *function* cannot be called, or is a coroutine function.
         BaseException: Whatever *function* raises.
 
     Example:
         size = await HostThread(len, b"read from a file")
     """
     _, runtime, site, enter = begin_without_context()
+    check_function("the function of HostThread()", function)
     result: _T = await runtime.bridge.in_thread(function, *args, **kwargs)
     runtime.pay(0)
     runtime.called("HostThread", enter, site)

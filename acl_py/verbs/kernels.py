@@ -184,11 +184,15 @@ class Launchable(Generic[P]):
         self.name = function.__name__
         self.label = Label("kernel", Lane.COMPUTE, self.name)
         self.__doc__ = function.__doc__
+        self.__module__, self.__qualname__ = function.__module__, function.__qualname__
         self.__wrapped__ = function
         self._names, self._accesses = _accesses(function, skip)
 
     def __repr__(self) -> str:
         return f"<kernel {self.name}>"
+
+    def __reduce__(self) -> str:
+        return self.__qualname__  # pickled by name, as functions are
 
     def __getitem__(
         self, where: "Integer | tuple[Integer, StreamLike]"
@@ -259,6 +263,8 @@ class Launchable(Generic[P]):
                     "the device reaches device and pinned memory only",
                 )
             return Array(arg)
+        if isinstance(arg, Coroutine):
+            raise TypeError(f"argument {name} of {self!r} must be memory or a value, not {shown(arg)}")
         # Other large integers are values: seeds, hashes.
         if type(arg) is int and _is_device_address(runtime, arg):
             allocation, offset = runtime.memory.locate(arg, 0, name)

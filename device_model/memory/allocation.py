@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from device_model.errors import Fail, Kind
+from device_model.handles import Handle
 from device_model.integers import Integer, integer, lengths
 from device_model.memory import backing
 from device_model.memory.backing import GONE, NOTHING, Cold
@@ -159,7 +160,7 @@ class Allocation:
 
 
 @final
-class Buffer:
+class Buffer(Handle):
     """A handle of an allocation, or of a bounded part of one.
 
     `buf + n` and `buf[a:b]` are smaller buffers over the same memory, in bytes. Two buffers are equal only if they are
@@ -210,6 +211,10 @@ class Buffer:
             return default
         bound = integer("a bound of a part of a buffer", bound)
         return bound if bound >= 0 else bound + self.nbytes
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """Return the bytes of host memory for `np.asarray`; device memory is refused, as by numpy()."""
+        return np.array(self.numpy(), dtype, copy=copy)
 
     def numpy(
         self, dtype: npt.DTypeLike = np.uint8, shape: Integer | Sequence[Integer] | None = None

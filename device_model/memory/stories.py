@@ -6,11 +6,12 @@ Each message names the allocation that was probably meant, where it was made and
     after its last use
 """
 
+from collections.abc import Coroutine
 from typing import Any
 
 import numpy.typing as npt
 
-from device_model.errors import DeviceError, Fail, Kind
+from device_model.errors import DeviceError, Fail, Kind, coroutine_text
 from device_model.memory.addresses import AddressMap, Graveyard, whole
 from device_model.memory.allocation import DEVICE_BASE, Allocation, Buffer
 
@@ -66,10 +67,12 @@ class Stories:
 
     def of_type(self, thing: object, role: str) -> DeviceError:
         """Return the error for an object that is not memory."""
-        text = "None" if thing is None else f"a {type(thing).__name__}"
-        return self._fail(
-            Kind.INVALID_VALUE, f"{role} is {text}, which is not memory", "pass a buffer, an array or an address"
-        )
+        remedy = "pass a buffer, an array or an address"
+        if isinstance(thing, Coroutine):
+            text, remedy = coroutine_text(thing), "await that call"
+        else:
+            text = "None" if thing is None else f"a {type(thing).__name__}"
+        return self._fail(Kind.INVALID_VALUE, f"{role} is {text}, which is not memory", remedy)
 
     def whereabouts(self, address: int) -> str:
         """Say where an address is that no living allocation holds."""

@@ -90,6 +90,6 @@ def misused(kind, match):
     """The call in this block gets something that Python refuses, and changes nothing."""
     sim = simulation_of(scope_var.get().runtime)  # that of this task, also when it is over
     before = state(sim)
-    with pytest.raises(kind, match=match):
-        yield
+    with pytest.raises(kind, match=match) as caught:
+        yield caught
     assert state(sim) == before

@@ -104,7 +104,23 @@ case(
 )
 case("streams", "The default stream destroyed", "await DestroyStream(None)", Kind.DEFAULT_STREAM, "default stream")
 case("streams", "Something else for a stream", "await SynchronizeStream(7)", TypeError, "CreateStream()", "7")
-case("streams", "A stream that was not awaited", "await SynchronizeStream(CreateStream)", TypeError, "CreateStream()")
+case("streams", "The verb for a stream", "await SynchronizeStream(CreateStream)", TypeError, "CreateStream()")
+case(
+    "streams",
+    "A stream that was not awaited",
+    "mine = CreateStream()\nawait SynchronizeStream(mine)",
+    TypeError,
+    "not a coroutine of CreateStream(): await that call",
+)
+case(
+    "streams",
+    "A stream for another process",
+    "import pickle\npickle.dumps(stream)",
+    TypeError,
+    "made at",
+    "cannot be pickled",
+    "send NumPy arrays",
+)
 case("streams", "A name that is no text", "await CreateStream(name=7)", TypeError, "name must be a str, not 7")
 case("streams", "An empty name", "await CreateStream(name='')", ValueError, "1 to 200 characters")
 case("streams", "A name that is too long", "await CreateStream(name='x' * 201)", ValueError, "200 characters, not 201")
@@ -325,6 +341,15 @@ case(
 )
 case("memory", "A size that is no int", "await Malloc(1e6)", TypeError, "int", "1000000.0")
 case("memory", "A truth for a size", "await Malloc(True)", TypeError, "True")
+case(
+    "memory",
+    "Device memory for NumPy",
+    "np.asarray(buffer)",
+    Kind.INVALID_VALUE,
+    "device memory, which NumPy cannot see",
+    "copy it to the host",
+)
+case("memory", "A buffer copied as an object", "import copy\ncopy.deepcopy(buffer)", TypeError, "cannot be", "copied")
 case("memory", "A buffer for a size", "await Malloc(buffer)", TypeError, "nbytes", "an int", "made at")
 case("memory", "Pinned memory of no bytes", "await MallocHost(0)", Kind.INVALID_VALUE, "0 bytes")
 case("memory", "Freed twice", "await Free(buffer)\nawait Free(buffer)", Kind.INVALID_ADDRESS, "made at", "freed at")
@@ -485,11 +510,28 @@ case(
     rules="acl",
 )
 
+case(
+    "copies",
+    "A buffer that was not awaited",
+    "mine = Malloc(64)\nawait Memcpy(pinned, 64, mine, 64, D2H)",
+    Kind.INVALID_VALUE,
+    "src is a coroutine of Malloc(), which is not memory",
+    "await that call",
+)
+
 # --- kernels and host functions
 
 case("kernels", "No blocks", "await LaunchKernel(work, 0, (), stream)", Kind.INVALID_LAUNCH, "0 blocks")
 case("kernels", "Too many blocks", "await LaunchKernel(work, 1 << 40, (), stream)", Kind.INVALID_LAUNCH, "2147483647")
 case("kernels", "Blocks that are no int", "await LaunchKernel(work, 1.5, (), stream)", TypeError, "block_dim")
+case(
+    "kernels",
+    "An argument that was not awaited",
+    "mine = Malloc(64)\nawait double[8](mine)",
+    TypeError,
+    "argument x of <kernel double>",
+    "a coroutine of Malloc(): await that call",
+)
 case("kernels", "A plain function", "await LaunchKernel(print, 1, (), stream)", TypeError, "@kernel")
 case("kernels", "A kernel that is called", "work()", TypeError, "launched, not called")
 case("kernels", "Too few arguments", "await LaunchKernel(double, 1, (), stream)", TypeError, "1 argument, not 0")
@@ -548,6 +590,22 @@ case(
     "await LaunchHostFunc(stream, asyncio.sleep)",
     TypeError,
     "coroutine function",
+)
+case(
+    "host functions",
+    "A function around a coroutine function",
+    "await LaunchHostFunc(stream, lambda: asyncio.sleep(1))\nawait SynchronizeStream(stream)",
+    Kind.HOST_FUNCTION_FAILURE,
+    "TypeError: it returned a coroutine of sleep()",
+    "await it in a task",
+)
+case(
+    "host functions",
+    "A coroutine function in a thread",
+    "await HostThread(asyncio.sleep, 1)",
+    TypeError,
+    "the function of HostThread()",
+    "await it in a task",
 )
 case(
     "host functions",
@@ -797,7 +855,30 @@ await SynchronizeStream(stream)""",
 
 # --- simulations
 
-case("simulations", "A run inside a run", "acl_py.run(CreateStream)", RuntimeError, "running event loop", "simulate()")
+case(
+    "simulations",
+    "A run inside a run, as in a notebook cell",
+    "acl_py.run(CreateStream)",
+    RuntimeError,
+    "running event loop",
+    "simulate()",
+    "in a notebook cell",
+    "`await main()`",
+)
+case(
+    "simulations",
+    "A run of what a call has returned",
+    "mine = CreateStream()\nacl_py.run(mine)",
+    TypeError,
+    "run(main, ...), not a coroutine of CreateStream()",
+)
+case(
+    "simulations",
+    "asyncio.run() where a loop runs, as in a notebook cell: `await` the coroutine instead",
+    "mine = CreateStream()\nasyncio.run(mine)",
+    RuntimeError,
+    "running event loop",
+)
 case(
     "simulations",
     "A profile that there is not",

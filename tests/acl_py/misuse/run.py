@@ -2,6 +2,7 @@
 
 import ast
 from dataclasses import dataclass
+from inspect import iscoroutine
 
 from histories import state
 
@@ -42,6 +43,8 @@ def run(case):
         except Exception as raised:
             error = raised
         unchanged = state(sim) == before
+        for coroutine in filter(iscoroutine, names.values()):
+            coroutine.close()  # a case forgot to await it, as it should
         return Outcome(error, unchanged, await _is_usable(sim, error))
 
     return acl.run(main, device="tiny", rules=case.rules, workers=1)
