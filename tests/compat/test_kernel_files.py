@@ -153,7 +153,7 @@ def test_what_is_registered_comes_first_and_a_sidecar_may_lie_among_the_models(t
         (('"uint32" }', '"uint32", dims = ["n"] }'), "n: each of dims must be a number, 0 or more, not 'n'"),
         (('name = "n", ', ""), "each of parameters needs name and dtype"),
         (('"uint32" }', '"uint32", place = 1 }'), "each of parameters needs name and dtype"),
-        (('name = "n"', 'name = "x"'), "parameters must have different names, not x, y, z, x"),
+        (('name = "n"', 'name = "x"'), "parameters must have different names; more than one is named x"),
     ],
 )
 def test_a_sidecar_that_cannot_be_used_says_why(acl, tmp_path, capsys, change, text):

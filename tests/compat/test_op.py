@@ -9,6 +9,7 @@ from test_mdl import upload
 from acl_py.compat.acl import register_op, unregister_op
 from acl_py.compat.acl.face.session import session
 from acl_py.compat.acl.standins.models import DATA_TYPES
+from acl_py.compat.acl.standins.operators import operator_of
 
 ND = 2
 X = np.array([[1, -2, 3], [4, 5, -6]], np.float32)
@@ -168,7 +169,41 @@ def test_an_unknown_operator_is_told_how_to_register_it(acl, capsys):
     assert acl.op.create_handle("AddCustom", [], [], 0) == (0, 100024)
     told = capsys.readouterr().err
     assert "there is no operator 'AddCustom' here" in told
-    assert '@register_op("AddCustom")' in told
+    assert '@register_op("AddCustom", outputs=0)' in told
+
+
+TOLD = """\
+import numpy as np
+from acl_py.compat.acl import register_op
+
+
+@register_op("NormAndSum", outputs=2)
+def norm_and_sum(x, x1, *, axis, eps):
+    \"""Compute y1 (float32 [2, -1]) and total (int64 []) of x (float32 [2, 3]) and x1 (bfloat16 [4]).\"""
+    # Replace the zeros by what the operator does.
+    y1 = np.zeros((2, x.shape[1]), 'float32')
+    total = np.zeros((), 'int64')
+    return y1, total
+"""
+
+
+def test_the_code_to_register_an_unknown_operator_has_its_inputs_outputs_and_attributes_and_runs(acl, capsys):
+    descs = [acl.create_tensor_desc(*each, ND) for each in ((0, [2, 3]), (27, [4]))]
+    outputs = [acl.create_tensor_desc(*each, ND) for each in ((0, [2, -1]), (9, []))]
+    acl.set_tensor_desc_name(descs[0], "x")
+    acl.set_tensor_desc_name(outputs[1], "total")
+    attr = attributes(acl, axis=-1, eps=0.5)
+    assert acl.op.create_handle("NormAndSum", descs, outputs, attr) == (0, 100024)
+    told = capsys.readouterr().err
+    assert told.partition("\n")[2] == TOLD
+    exec(TOLD)
+    try:
+        arrays = [np.ones((2, 3), np.float32), np.ones(4, np.float32)]
+        first, total = operator_of("NormAndSum").function(*arrays, axis=-1, eps=0.5)
+        assert (first.shape, total.shape) == ((2, 3), ())
+        made(acl.op.create_handle("NormAndSum", descs, outputs, attr))
+    finally:
+        unregister_op("NormAndSum")
 
 
 def test_shapes_that_do_not_fit_fail_on_the_device(acl, capsys):

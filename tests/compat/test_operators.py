@@ -94,6 +94,9 @@ S = 1 / (1 + np.exp(-X))
         ("Reshape", [X, np.array([3, -1], np.int64)], X.reshape(3, 2), {}),
         ("ConcatD", [X, Y, X], np.concatenate([X, Y, X], axis=1), {"concat_dim": 1, "N": 3}),
         ("GatherV2", [X, np.array([1, 0, 1], np.int32), np.array([0], np.int32)], X[[1, 0, 1]], {}),
+        ("Slice", [X, np.array([0, 1], np.int32), np.array([2, 1], np.int64)], X[:, 1:2], {}),
+        ("Slice", [X, np.array([1, 0]), np.array([-1, 2])], X[1:, :2], {}),
+        ("SliceD", [X], X[1:, 1:], {"offsets": [1, 1], "size": [1, -1]}),
         ("BiasAdd", [X, POSITIVE], X + POSITIVE, {}),
         ("BiasAdd", [X[None], POSITIVE[:2]], X[None] + POSITIVE[:2, None], {"data_format": "NCHW"}),
         ("Cast", [X], X.astype(np.int32), {"dst_type": 3}),
@@ -167,6 +170,20 @@ def test_a_built_in_operator_comes_back_when_its_replacement_goes(acl):
     finally:
         unregister_op("Relu")
     assert run(acl, "Relu", [X], "float32", X.shape)[2].tolist() == np.maximum(X, 0).tolist()
+
+
+@pytest.mark.parametrize(
+    ("offsets", "size", "text"),
+    [
+        ([0, 2], [1, 2], "offsets [0, 2] and size [1, 2] go beyond x, whose dims are [2, 3]"),
+        ([-1, 0], [1, 1], "go beyond x"),
+        ([0, 0], [-2, 1], "go beyond x"),
+        ([0], [1], "x has 2 dims, offsets 1 and size 1 numbers"),
+    ],
+)
+def test_a_slice_lies_within_its_input(acl, capsys, offsets, size, text):
+    assert run(acl, "SliceD", [X], "float32", (1, 1), offsets=offsets, size=size)[:2] == (0, 507035)
+    assert text in capsys.readouterr().err
 
 
 def test_every_operator_has_a_test_here():

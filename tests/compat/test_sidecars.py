@@ -28,6 +28,7 @@ name = "y"
 dtype = "int32"
 dims = [4]
 """
+ANOTHER = "".join(f'[[inputs]]\nname = "{name}"\ndtype = "int32"\ndims = [4]\n' for name in ("x", "z"))
 DOUBLED = "def infer(x):\n    return 2 * x\n"
 
 
@@ -182,7 +183,8 @@ def test_the_summary_names_every_file_of_code_that_a_sidecar_brought_in(acl, tmp
         (('dtype = "int32"', 'dtype = "int33"'), "x: dtype must be one of float32"),
         (("dims = [4]", "dims = [-2]"), "x: each of dims must be 0 or more, -1, or arithmetic in a string, not -2"),
         (("dims = [4]", 'dims = ["batch"]'), "dims may be arithmetic only in outputs"),
-        (('name = "x"', 'name = "y"'), "different names, not y, y"),
+        (('name = "x"', 'name = "y"'), "different names; more than one is named y"),
+        (("[[outputs]]", f"{ANOTHER}{ANOTHER}[[outputs]]"), "different names; more than one is named x and z"),
         (('name = "x"\n', ""), "each table of inputs needs name, dtype and dims"),
         (("dims = [4]", 'dims = [4]\nlayout = "ND"'), "each table of inputs needs name, dtype and dims"),
         (("dims = [4]", 'dims = [4]\nformat = "CHW"'), "x: format must be one of NCHW"),

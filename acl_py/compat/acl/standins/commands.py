@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from acl_py.compat.acl.standins import sidecars
+from acl_py.compat.acl.standins import sidecars, skeletons
 from acl_py.compat.acl.standins.models import Tensor
 
 app = typer.Typer(help="Models for scripts that say `import acl`.", no_args_is_help=True)
@@ -38,7 +38,7 @@ def init_command(
         sidecar.write_text(sidecars.template(file, given, wanted), encoding="utf-8")
         typer.echo(f"wrote {sidecar}")
         if not module.exists():
-            module.write_text(sidecars.function_template(file, given, wanted), encoding="utf-8")
+            module.write_text(skeletons.model_skeleton(file.name, given, wanted), encoding="utf-8")
             typer.echo(f"wrote {module}: write infer() so that it computes what the model does")
     except OSError as error:
         raise typer.BadParameter(f"{error.filename}: cannot be written: {error.strerror}") from error

@@ -18,11 +18,11 @@ from acl_py.compat.acl.standins.sidecars import (
     SidecarError,
     document_of,
     function_of,
-    identifier,
     known_files,
     sidecar_for,
     sidecar_of,
 )
+from acl_py.compat.acl.standins.skeletons import identifier
 from acl_py.errors import AclError
 from device_model.memory import DEVICE_BASE, host
 

@@ -35,7 +35,7 @@ from acl_py.compat.acl.face.dtypes import DTYPES
 from acl_py.compat.acl.face.tracebacks import traceback_text
 from acl_py.compat.acl.standins.arithmetic import evaluate
 from acl_py.compat.acl.standins.computations import warn
-from acl_py.compat.acl.standins.models import DATA_TYPES, Dim, Shape
+from acl_py.compat.acl.standins.models import DATA_TYPES, Dim, Shape, doubled
 from acl_py.errors import Kind
 from acl_py.runtime.runtime import Runtime
 from acl_py.verbs.arrays import Access, Array
@@ -283,8 +283,8 @@ def binary_kernel(
     """
     parameters = tuple(parameters)
     names = [each.name for each in parameters]
-    if len(set(names)) < len(names):
-        raise ValueError(f"{name}: parameters must have different names, not {', '.join(names)}")
+    if several := doubled(names):
+        raise ValueError(f"{name}: parameters must have different names; more than one is named {several}")
     ones = {each.name: 1 for each in parameters if each.is_whole_number}
     for each in parameters:
         for dim in each.dims or ():

@@ -6,6 +6,7 @@ for such a list. In a model without gears each execution gives its own values, i
 dataset.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -46,6 +47,11 @@ def dtype_of(number: int) -> np.dtype[Any] | None:
 def nbytes_of(dtype: npt.DTypeLike, shape: Iterable[int]) -> int:
     """How many bytes an array of that kind has."""
     return prod(shape) * np.dtype(dtype).itemsize
+
+
+def doubled(names: Iterable[str]) -> str:
+    """Return those of *names* that are there more than once, for a message."""
+    return " and ".join(name for name, count in Counter(names).items() if count > 1)
 
 
 @dataclass(frozen=True)
@@ -190,8 +196,8 @@ class Model:
         if not self.inputs or not self.outputs:
             raise ValueError("a model has at least one input and one output")
         names = [tensor.name for tensor in self.everything]
-        if len(set(names)) < len(names):
-            raise ValueError(f"inputs and outputs must have different names, not {', '.join(names)}")
+        if several := doubled(names):
+            raise ValueError(f"inputs and outputs must have different names; more than one is named {several}")
         for name, amounts in (("cost_us", self.cost_us), ("flops", self.flops)):
             if len(amounts) > 1 and len(amounts) != len(self.gears.values if self.gears else ()):
                 raise ValueError(f"{name} must be one number, or one for each gear")

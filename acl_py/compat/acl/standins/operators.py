@@ -269,6 +269,19 @@ def _gather(x: Array, indices: Array, axis: Array | None = None, *, batch_dims: 
     return np.take(x, indices, axis=0 if axis is None else int(np.ravel(axis)[0]))
 
 
+def _slice(x: Array, offsets: Sequence[int] | Array, size: Sequence[int] | Array) -> Any:
+    """Return *size* elements from *offsets* on, in each dim; -1 is all that follow."""
+    begins, lengths = np.ravel(offsets).tolist(), np.ravel(size).tolist()
+    if not x.ndim == len(begins) == len(lengths):
+        raise ValueError(f"x has {x.ndim} dims, offsets {len(begins)} and size {len(lengths)} numbers")
+    ends = [
+        dim if length == -1 else begin + length for dim, begin, length in zip(x.shape, begins, lengths, strict=True)
+    ]
+    if not all(0 <= begin <= end <= dim for dim, begin, end in zip(x.shape, begins, ends, strict=True)):
+        raise ValueError(f"offsets {begins} and size {lengths} go beyond x, whose dims are {list(x.shape)}")
+    return x[tuple(map(slice, begins, ends))]
+
+
 def _bias_add(x: Array, bias: Array, *, data_format: str = "NHWC") -> Any:
     channels = 1 if data_format.startswith("NC") else x.ndim - 1
     return _wide(x) + _wide(bias).reshape([-1 if place == channels else 1 for place in range(x.ndim)])
@@ -305,6 +318,8 @@ def _build() -> None:
     _add("Permute", lambda x, *, order: np.transpose(x, order))
     _add("Transpose", lambda x, perm: np.transpose(x, np.ravel(perm).tolist()))
     _add("TransposeD", lambda x, *, perm: np.transpose(x, perm))
+    _add("Slice", _slice)
+    _add("SliceD", lambda x, *, offsets, size: _slice(x, offsets, size))
     _add("Reshape", lambda x, shape: x.reshape(np.ravel(shape).tolist()))
 
 

@@ -23,6 +23,7 @@ from zlib import crc32
 
 from acl_py.compat.acl.face.session import brought_in
 from acl_py.compat.acl.standins.models import Model, Tensor, amounts, gears, registered, registered_with, with_weights
+from acl_py.compat.acl.standins.skeletons import identifier
 
 SUFFIX = ".toml"
 _TOP = ("compute", "inputs", "outputs", "cost_us", "flops", "dynamic_batch", "dynamic_hw", "dynamic_dims", "work_size",
@@ -61,18 +62,6 @@ name = "{name}"
 dtype = "{dtype}"
 dims = [{dims}]
 {rest}"""
-_FUNCTION = """\
-\"""What {file} computes.\"""
-
-import numpy as np
-
-
-def infer({arguments}):
-    \"""Compute {outputs} of {inputs}.\"""
-    # Replace the zeros by what the model does.
-{zeros}
-    return {results}
-"""
 AN_INPUT = (Tensor("data", "float32", (1, 3, 224, 224), "NCHW"),)
 AN_OUTPUT = (Tensor("prob", "float32", (1, 1000)),)
 
@@ -102,48 +91,6 @@ def _table(kind: str, tensor: Tensor) -> str:
 def module_of(file: Path) -> Path:
     """The Python file that the template names."""
     return file.with_name(f"{identifier(file.stem)}.py")
-
-
-def function_template(file: Path, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> str:
-    """A Python file with the function that the template names."""
-    names = [identifier(tensor.name) for tensor in inputs]
-    results = [identifier(tensor.name) for tensor in outputs]
-    zeros = [
-        f"    {name} = np.zeros({_shape(names[0], each)}, {_plain(each)!r})"
-        for name, each in zip(results, outputs, strict=True)
-    ]
-    return _FUNCTION.format(
-        file=file.name,
-        arguments=", ".join(names),
-        inputs=" and ".join(_words(tensor) for tensor in inputs),
-        outputs=" and ".join(_words(tensor) for tensor in outputs),
-        zeros="\n".join(zeros),
-        results=", ".join(results),
-    )
-
-
-def _shape(first: str, tensor: Tensor) -> str:
-    """The shape as Python text; a dynamic dim is that of the *first* input."""
-    dims = [
-        str(dim) if isinstance(dim, int) and dim >= 0 else f"{first}.shape[{place}]"
-        for place, dim in enumerate(tensor.dims)
-    ]
-    return f"({dims[0]},)" if len(dims) == 1 else f"({', '.join(dims)})"
-
-
-def _plain(tensor: Tensor) -> str:
-    """A dtype that NumPy has by itself."""
-    return "float32" if tensor.numpy.kind == "V" else tensor.dtype
-
-
-def _words(tensor: Tensor) -> str:
-    return f"{tensor.name} ({tensor.dtype} {list(tensor.dims)})"
-
-
-def identifier(text: str) -> str:
-    """*text* as a name in Python."""
-    name = "".join(each if each.isalnum() else "_" for each in text)
-    return name if name.isidentifier() else f"_{name}"
 
 
 def find(path: str, directories: Sequence[Path]) -> Model | None:

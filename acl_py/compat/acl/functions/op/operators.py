@@ -20,8 +20,9 @@ from acl_py.compat.acl.functions.base.tensors import TensorDesc
 from acl_py.compat.acl.functions.op.attributes import attributes_of
 from acl_py.compat.acl.standins.computations import Computation, Output, reachable, warn
 from acl_py.compat.acl.standins.model_files import bytes_at
-from acl_py.compat.acl.standins.models import dtype_of, nbytes_of
+from acl_py.compat.acl.standins.models import DATA_TYPES, Tensor, dtype_of, nbytes_of
 from acl_py.compat.acl.standins.operators import Operator, operator_of
+from acl_py.compat.acl.standins.skeletons import different, operator_skeleton
 from acl_py.verbs.arrays import Access, Array
 from acl_py.verbs.kernels import Cost
 from device_model.memory import DEVICE_BASE
@@ -30,14 +31,8 @@ OP_INPUT_NOT_MATCH, OP_OUTPUT_NOT_MATCH, OP_ATTR_NOT_MATCH, OP_NOT_FOUND = 10002
 UNSUPPORTED_DATA_TYPE = 100026
 OP_UNSUPPORTED_DYNAMIC = 148050
 _T = TypeVar("_T")
+_DTYPES = {number: name for name, number in DATA_TYPES.items()}
 _UNDEFINED = -1  # the aclDataType of an input that is left out
-
-_REGISTER = """\
-from acl_py.compat.acl import register_op
-
-@register_op("{name}")
-def {function}(x, y, *, alpha=1.0):  # inputs; attributes as keywords
-    return x + alpha * y"""
 
 
 @dataclass(eq=False, slots=True)
@@ -76,12 +71,25 @@ def set_max_op_queue_num(count: int) -> int:
 # --- finding what was meant
 
 
-def _find(here: Session, name: str) -> Operator:
+def _find(here: Session, name: str, inputs: Sequence[int], outputs: Sequence[int], attr: int) -> Operator:
+    """Return the operator *name*. If there is none, print what to write for such a call, and raise AclError."""
     operator = operator_of(name)
     if operator is None:
-        warn(f"there is no operator {name!r} here; register it:", _REGISTER.format(name=name, function=name.lower()))
+        given, wanted = _tensors(here, inputs, "x"), _tensors(here, outputs, "y")
+        skeleton = operator_skeleton(name, given, wanted, list(attributes_of(here, attr) or ()))
+        warn(f"there is no operator {name!r} here; register it, in the script or in a file for --register:", skeleton)
         raise here.error(OP_NOT_FOUND, f"there is no operator {name!r}: see register_op()")
     return operator
+
+
+def _tensors(here: Session, handles: Sequence[int], prefix: str) -> list[Tensor]:
+    """Return what the descriptions with these *handles* say, as far as they can be read."""
+    descs = [here.find(each, TensorDesc) or TensorDesc(_UNDEFINED, [], 0) for each in handles]
+    names = different((desc.name for desc in descs), prefix)
+    return [
+        Tensor(name, _DTYPES.get(desc.dtype, "float32"), tuple(max(dim, -1) for dim in desc.dims))
+        for name, desc in zip(names, descs, strict=True)
+    ]
 
 
 def _descs(here: Session, handles: Sequence[int]) -> list[TensorDesc]:
@@ -227,7 +235,8 @@ def _execute(
     stream: int,
 ) -> Running:  # fmt: skip
     check_ints(inputs, sources, outputs, results)
-    handle = OpHandle(_find(here, name), _descs(here, inputs), _descs(here, outputs), _attributes(here, attr))
+    operator = _find(here, name, inputs, outputs, attr)
+    handle = OpHandle(operator, _descs(here, inputs), _descs(here, outputs), _attributes(here, attr))
     return _launch(here, handle, _buffers(here, sources), _buffers(here, results), stream)
 
 
@@ -239,7 +248,7 @@ def _copies(descs: Sequence[TensorDesc]) -> list[TensorDesc]:
 def create_handle(here: Session, name: str, inputs: list[int], outputs: list[int], attr: int) -> int:
     """Choose an operator once, for several calls; descriptions and attributes are copied."""
     check_ints(inputs, outputs)
-    operator, attributes = _find(here, name), _attributes(here, attr)
+    operator, attributes = _find(here, name, inputs, outputs, attr), _attributes(here, attr)
     _check(here, operator, len(inputs), len(outputs), attributes)
     handle = OpHandle(operator, _copies(_descs(here, inputs)), _copies(_descs(here, outputs)), attributes)
     return here.handle(handle)
@@ -281,7 +290,7 @@ async def infer_shape(
 ) -> None:
     """Find the shapes of the outputs, from inputs in host memory, and write them into the descriptions."""
     check_ints(inputs, sources, outputs)
-    operator, attributes = _find(here, name), _attributes(here, attr)
+    operator, attributes = _find(here, name, inputs, outputs, attr), _attributes(here, attr)
     given, wanted = _descs(here, inputs), _descs(here, outputs)
     buffers = _buffers(here, sources)
     if len(buffers) != len(given) or len(wanted) != count:
