@@ -49,7 +49,7 @@ def take_over() -> None:
         ValueError: ACL_PY_RUN is not what it must be.
     """
     hide_own_frames_of_uncaught_errors()
-    options = _options(os.environ.get(_VARIABLE, "{}"))
+    options = read_options(os.environ.get(_VARIABLE, "{}"))
     register = options.pop("register", [])
     install(replace=True, on_hang=hanging.end_process, **options)
     session.tell_failures_at_once()
@@ -57,7 +57,12 @@ def take_over() -> None:
         runpy.run_path(file)
 
 
-def _options(text: str) -> dict[str, Any]:
+def read_options(text: str) -> dict[str, Any]:
+    """Return the options in *text*, the value of ACL_PY_RUN.
+
+    Raises:
+        ValueError: It is not a JSON object, or has something else than these options.
+    """
     known = {"register", *(field.name for field in fields(session.Options))} - {"on_hang"}
     try:
         options = json.loads(text)

@@ -8,10 +8,12 @@ import asyncio
 from dataclasses import dataclass
 
 import numpy as np
+import typer
 
 import acl_py
 from acl_py import Kind
 from acl_py.tools.programs import ProgramError
+from acl_py.tools.scripts import ScriptError
 
 PRELUDE = """\
 stream, event = await CreateStream(), await CreateEvent()
@@ -985,4 +987,65 @@ case(
     "async with acl_py.simulate(device='missing.toml'): pass",
     acl_py.ProfileError,
     "missing.toml",
+)
+
+# --- scripts that say `import acl`
+
+case(
+    "scripts",
+    "A script that is not there",
+    "from acl_py.tools.scripts import run\nrun('missing.py')",
+    ScriptError,
+    "can't open file 'missing.py': No such file or directory",
+)
+case(
+    "scripts",
+    "A script that is both a module and a program",
+    "from acl_py.cli import run_command\nrun_command('script', is_module=True, is_text=True)",
+    typer.BadParameter,
+    "-m and -c exclude each other",
+)
+OPTIONS = "from acl_py.compat.acl.processes import read_options\n"
+case(
+    "scripts",
+    "ACL_PY_RUN with an option that there is not",
+    OPTIONS + 'read_options(\'{"card": "ascend310p3"}\')',
+    ValueError,
+    "ACL_PY_RUN has the option 'card'",
+    "only device, devices",
+)
+case("scripts", "ACL_PY_RUN that is not JSON", OPTIONS + "read_options('ascend310p3')", ValueError, "is not JSON")
+case(
+    "scripts",
+    "ACL_PY_RUN with a path where a list must be",
+    OPTIONS + 'read_options(\'{"models": "/srv/models"}\')',
+    ValueError,
+    "must have a list of paths in 'models'",
+)
+case(
+    "scripts",
+    "A model with two tensors of one name",
+    "from acl_py.compat.acl import Tensor, register_model\n"
+    "data = Tensor('data', 'float32', (4,))\n"
+    "register_model('net.om', [data], [data, Tensor('prob', 'float32', (4,))])(lambda x: (x, x))",
+    ValueError,
+    "more than one is named data",
+)
+case(
+    "scripts",
+    "A kernel of a binary with two parameters of one name",
+    "from acl_py.compat.acl import Parameter, register_kernel\n"
+    "x = Parameter('x', 'float32', 'inout')\n"
+    "register_kernel('add.o', [x, x, Parameter('n', 'int32')], name='add')(lambda x, y, n: None)",
+    ValueError,
+    "add: parameters must have different names; more than one is named x",
+)
+case(
+    "scripts",
+    "A slice that goes beyond its input",
+    "from acl_py.compat.acl.standins.operators import operator_of\n"
+    "operator_of('Slice').function(array.reshape(64, 64), [0, 60], [64, 8])",
+    ValueError,
+    "offsets [0, 60] and size [64, 8] go beyond x",
+    "[64, 64]",
 )
