@@ -172,7 +172,7 @@ class Directory:
             raise self._released(verb, kind, buffer, origins)
         if allocation.origin not in origins:
             remedy = f"release it with {allocation.origin.ender}()"
-            raise self.fail(kind, f"{verb} does not release {buffer!r}", remedy)
+            raise self.fail(kind, f"{verb}() does not release {buffer!r}", remedy)
         if offset:
             what = f"{verb} of an address {offset} bytes inside {buffer!r}"
             raise self.fail(kind, what, f"pass the buffer that {allocation.origin.maker}() returned")

@@ -268,3 +268,14 @@ def test_what_a_script_writes_into_large_pinned_memory_stays(acl):
     out = bytes(size)
     done(acl.rt.memcpy(acl.util.bytes_to_ptr(out), size, device, size, D2H))
     assert (np.frombuffer(out, np.uint8) == view).all()
+
+
+def test_memory_freed_as_another_kind_is_named_with_the_functions_of_the_module(acl):
+    device, pinned = made(acl.rt.malloc(64, 0)), made(acl.rt.malloc_host(64))
+    assert acl.rt.free_host(device) == 107000
+    assert "acl.rt.free_host() does not release <Buffer device 64 B" in acl.get_recent_err_msg()
+    done(acl.rt.free(device))
+    done(acl.rt.free_host(pinned))
+    assert acl.rt.free(pinned) == 107000
+    remedy = "leave out acl.rt.free(): memory of acl.rt.malloc_host() is released by acl.rt.free_host() alone"
+    assert acl.get_recent_err_msg().endswith(f"which was freed already; {remedy}")

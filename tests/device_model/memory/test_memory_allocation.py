@@ -195,11 +195,12 @@ def test_each_kind_of_memory_has_its_own_end(memory):
     pinned = memory.malloc_host(64, "a.py:2")
     registered = memory.host_register(array_, None, "a.py:3")
     pinned_text = "<Buffer pinned 64 B allocation 2 made at a.py:2>"
+    with_free_host = "release it with FreeHost()"
     wrong = [
-        (memory.free, pinned, f"Free does not release {pinned_text}; release it with FreeHost()"),
-        (memory.free_host, device, f"FreeHost does not release {device!r}; release it with Free()"),
-        (memory.free_host, registered, f"FreeHost does not release {registered!r}; release it with HostUnregister()"),
-        (memory.host_unregister, pinned, f"HostUnregister does not release {pinned_text}; release it with FreeHost()"),
+        (memory.free, pinned, f"Free() does not release {pinned_text}; {with_free_host}"),
+        (memory.free_host, device, f"FreeHost() does not release {device!r}; release it with Free()"),
+        (memory.free_host, registered, f"FreeHost() does not release {registered!r}; release it with HostUnregister()"),
+        (memory.host_unregister, pinned, f"HostUnregister() does not release {pinned_text}; {with_free_host}"),
     ]
     for call, thing, message in wrong:
         with pytest.raises(DeviceError, match=f"^{re.escape(message)}$"):

@@ -155,7 +155,7 @@ def test_a_pool_that_does_not_fit_changes_nothing(memory):
         pool.take(0, lambda block: 0)
     pinned = memory.malloc_host(8, None)
     with pytest.raises(
-        DeviceError, match=r"^FreeAsync does not release <Buffer pinned 8 B allocation 1>; release it with FreeHost"
+        DeviceError, match=r"^FreeAsync\(\) does not release <Buffer pinned 8 B allocation 1>; release it with FreeHost"
     ):
         pool.give(pinned, "A", "op", None)
     assert (pool.reserved_current, pool.used_current, memory.free_bytes(1)) == (0, 0, 1 << 20)
