@@ -5,7 +5,6 @@ of failure have it, what causes them, and what to do.
 """
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -56,6 +55,8 @@ def near(what: str) -> list[str]:
     if what.lstrip("-").isdigit():
         by_distance = sorted(table(), key=lambda entry: abs(entry.number - int(what)))
         return [f"{entry.number} {entry.name}" for entry in by_distance[:3]]
+    from difflib import get_close_matches  # only messages need it
+
     names = {spelling: entry for entry in table() for spelling in _spellings(entry)}
     similar = dict.fromkeys(names[each] for each in get_close_matches(what.lower(), names, 5, 0.6))
     return [f"{entry.number} {entry.name}" for entry in similar]

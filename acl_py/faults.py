@@ -15,10 +15,8 @@ Each function here makes one rule. A rule looks at calls or at operations, as th
 A rule without the last five strikes whenever it matches. If several rules would strike, the first one does.
 """
 
-import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import cache
 from inspect import getdoc, iscoroutinefunction
@@ -292,6 +290,8 @@ def parse(text: str, made: object = "the command line") -> Fault:
     Raises:
         FaultError: It describes none; the message lists the rules and their arguments.
     """
+    import shlex  # only the command line and texts of rules need it
+
     words = shlex.split(text)
     if not words or words[0] not in MAKERS:
         lines = "".join(_entry(name, _summary(maker)) for name, maker in MAKERS.items())
@@ -420,6 +420,8 @@ def _check_pattern(text: str, where: Mapping[str, Any]) -> None:
 
 def _nearest(name: object, known: Collection[str]) -> str:
     """Name those of *known* that are like *name*; if none is, the first of them."""
+    from difflib import get_close_matches  # only messages need it
+
     near = get_close_matches(str(name), known, 3, 0.5)
     return f"similar: {', '.join(near)}" if near else f"there are {listed(known)}"
 

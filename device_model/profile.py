@@ -15,7 +15,6 @@ given points, because a transfer has a fixed cost and a cost per byte, and a few
 The dataclasses below are the format: a new number is a new field here, and a line in each file of profiles/.
 """
 
-import tomllib
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -286,6 +285,8 @@ def _shipped(name: str) -> DeviceProfile:
 
 def parse(text: str, file: str) -> DeviceProfile:
     """Return the profile in *text*; *file* is its name for messages."""
+    import tomllib  # importing it takes a twentieth of the time of importing acl_py
+
     try:
         document = tomllib.loads(text)
     except RecursionError as error:
