@@ -2,7 +2,8 @@
 
 A slow campaign may take ten minutes; every other test has the limit that pyproject.toml sets. BLAS has one thread,
 because the threads of several processes wait for one another in a busy loop. Ctrl-C does what it does in a terminal,
-because a job in the background begins with SIGINT ignored.
+because a job in the background begins with SIGINT ignored. The interpreters that tests start share bytecode, also where
+PYTHONDONTWRITEBYTECODE is set; there it goes to a folder of its own, which the run removes.
 
 Hypothesis has two profiles. `fixed` is the default: the same examples in every run, so that a test that passed fails
 only when the code changes. A slow test takes `campaign`, whose examples are new in every run:
@@ -12,7 +13,9 @@ only when the code changes. A slow test takes `campaign`, whose examples are new
 Neither measures time, because a machine may be busy.
 """
 
+import os
 import signal
+from tempfile import TemporaryDirectory
 
 import numpy as np  # noqa: F401 - its BLAS is there to be limited
 import pytest
@@ -32,7 +35,11 @@ settings.register_profile("fixed", UNTIMED, derandomize=True, database=None)
 settings.load_profile("fixed")
 
 
-def pytest_configure():
+def pytest_configure(config):
+    if os.environ.get("PYTHONDONTWRITEBYTECODE"):
+        folder = TemporaryDirectory(prefix="acl_py-bytecode-")
+        config.add_cleanup(folder.cleanup)
+        os.environ |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": folder.name}
     signal.signal(signal.SIGINT, signal.default_int_handler)
     threadpool_limits(1, user_api="blas")
 
