@@ -97,13 +97,16 @@ class _KernelMaker(Protocol):
 @overload
 def kernel(function: Callable[P, object]) -> CoreKernelFunction[P]: ...
 @overload
-def kernel(*, kind: KernelType = KernelType.AIV_ONLY, hazards: bool = True, weak: bool = False) -> _KernelMaker: ...
+def kernel(
+    *, kind: KernelType = KernelType.AIV_ONLY, hazards: bool = True, weak: bool = False, auto_sync: bool = False
+) -> _KernelMaker: ...
 def kernel(
     function: Callable[P, object] | None = None,
     *,
     kind: KernelType = KernelType.AIV_ONLY,
     hazards: bool = True,
     weak: bool = False,
+    auto_sync: bool = False,
 ) -> CoreKernelFunction[P] | _KernelMaker:
     """Make a function a core kernel (Ascend C: `__global__ __aicore__`).
 
@@ -116,18 +119,23 @@ def kernel(
     Args:
         function: The kernel. Arguments annotated In, Out or InOut are arrays in device memory.
         kind: The cores of a block: a vector core, a cube core, or a cube core with one or two vector cores.
-        hazards: Whether accesses without order are found; a run without is faster.
+        hazards: Whether accesses without order, and reads and Out arguments without a write, are found; a run without
+            is faster.
         weak: Whether a read that no flag or barrier puts after a write sees the old bytes, as it may on a card.
+        auto_sync: Whether flags between the scalar pipe and MTE2, MTE3 and V are inserted where accesses to UB need
+            them, as the vendor's compiler does by default. All other flags must be written.
 
     Returns:
         The kernel, or without *function* a decorator that makes it.
 
     Raises:
-        ValueError: *weak* without *hazards*.
+        ValueError: *weak* or *auto_sync* without *hazards*.
     """
     if weak and not hazards:
         raise ValueError("weak=True needs hazards=True: the checks tell which reads see old bytes")
-    make = partial(CoreKernelFunction, options=Options(kind, hazards, weak))
+    if auto_sync and not hazards:
+        raise ValueError("auto_sync=True needs hazards=True: the checks tell which accesses need a flag")
+    make = partial(CoreKernelFunction, options=Options(kind, hazards, weak, auto_sync))
     return make if function is None else make(function)
 
 
@@ -168,7 +176,16 @@ def tune(
     spec = profiles.load(device).aicore
     if spec is None:
         raise ValueError(f"profile {device} describes no AI cores; tune on one that does: {', '.join(_able())}")
-    kind, hazards, _ = kernel.options
+    kind, hazards, _, auto_sync = kernel.options
     return tuner.tune(
-        kernel, block_dim, args, choices, spec, kind=kind, hazards=hazards, check=check, executor=executor
+        kernel,
+        block_dim,
+        args,
+        choices,
+        spec,
+        kind=kind,
+        hazards=hazards,
+        auto_sync=auto_sync,
+        check=check,
+        executor=executor,
     )

@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from device_model import memory
-from device_model.aicore.core.findings import KernelError
+from device_model.aicore.core.findings import Finding, KernelError, Rule
 from device_model.aicore.core.memories import GlobalMemory
-from device_model.aicore.core.names import CoreType, KernelType
+from device_model.aicore.core.names import BLOCK, CoreType, KernelType
 from device_model.aicore.core.spec import CoreSpec
 from device_model.aicore.core.tensors import GlobalBuffer
 from device_model.aicore.runner import Result, run
@@ -30,6 +30,7 @@ from device_model.memory import Allocation
 from device_model.work import CoreKernel, Extent, Label, Occupation, check_alive
 
 Bytes = npt.NDArray[np.uint8]
+_POISON = np.frombuffer(memory.POISON * 4, np.uint64)[0]
 
 
 class Argument(NamedTuple):
@@ -50,11 +51,12 @@ class Argument(NamedTuple):
 
 
 class Options(NamedTuple):
-    """How a core kernel is run: on which cores, with checks for hazards or without, and in weak mode or not."""
+    """How a core kernel is run: on which cores, and with which of the options of `runner.run`."""
 
     kind: KernelType = KernelType.AIV_ONLY
     hazards: bool = True
     weak: bool = False
+    auto_sync: bool = False
 
 
 class Launch(CoreKernel):
@@ -128,9 +130,12 @@ class Launch(CoreKernel):
                 kind=options.kind,
                 hazards=options.hazards,
                 weak=options.weak,
+                auto_sync=options.auto_sync,
             )
             for image in self._images.values():
                 image.check()
+                if options.hazards:
+                    image.find_unwritten(self.result)
         except BaseException as error:
             self.result = getattr(error, "result", self.result)
             return self._stopped(self.failure(error))
@@ -186,7 +191,7 @@ class Launch(CoreKernel):
             of_allocation.setdefault(argument.allocation, []).append(argument)
         for allocation, arguments in of_allocation.items():
             check_alive(f"kernel {self.label}", "argument", allocation)
-            self._images[allocation] = _Image(allocation, arguments)
+            self._images[allocation] = _Image(allocation, arguments, hazards=self.options.hazards)
         return [
             GlobalBuffer(
                 self._images[argument.allocation].memory, argument.start, argument.stop - argument.start, argument.dtype
@@ -200,13 +205,14 @@ class Launch(CoreKernel):
 class _Image:
     """One allocation as a launch sees it: the memory itself if it is only read, or a private copy if it is written."""
 
-    __slots__ = ("_allocation", "_before", "_only_read", "_private", "memory")
+    __slots__ = ("_allocation", "_before", "_only_read", "_only_written", "_private", "memory")
 
-    def __init__(self, allocation: Allocation, arguments: Sequence[Argument]) -> None:
+    def __init__(self, allocation: Allocation, arguments: Sequence[Argument], *, hazards: bool) -> None:
         self._allocation = allocation
         # Ranges of bytes to publish, with their old contents if only changes are published.
         self._before: list[tuple[int, int, Bytes | None]] = []
         self._only_read: list[Argument] = []  # In arguments in an allocation that others write
+        self._only_written: list[Argument] = []
         name = "/".join(dict.fromkeys(argument.name for argument in arguments))
         key = (allocation.device, allocation.serial)
         if not any(argument.is_written for argument in arguments):
@@ -232,7 +238,8 @@ class _Image:
                 _, start, stop = argument.extent
                 self._before.append((start, stop, private[start:stop].copy() if argument.is_read else None))
         self._only_read = [argument for argument in arguments if not argument.is_written]
-        self.memory = GlobalMemory(private, key, name)
+        self._only_written = [argument for argument in arguments if not argument.is_read]
+        self.memory = GlobalMemory(private, key, name, _empty_ranges(private, arguments) if hazards else ())
 
     def check(self) -> None:
         """Raise KernelError if a block changed an In argument: the change would be lost."""
@@ -247,6 +254,28 @@ class _Image:
                     f"{writer} writes to GM {name}, which the kernel declares as In", "declare it as Out or InOut"
                 )
 
+    def find_unwritten(self, result: Result) -> None:
+        """Report the bytes of Out arguments that no block wrote, with an instruction that wrote beside them."""
+        shadow = self.memory.shadow
+        for name, _, start, stop, *_ in self._only_written:
+            gaps = list(shadow.unwritten(start, stop))
+            if not gaps:
+                continue
+            first, last = gaps[0]
+            missing = sum(stop - start for start, stop in gaps)
+            writer = shadow.writer_of(first - 1) or shadow.writer_of(last)
+            finding = Finding(
+                Rule.UNWRITTEN_OUT,
+                f"{self.memory.name}[{first}:{last}] is never written, and the argument {name} is Out, so the host "
+                f"gets garbage there; {writer or 'no instruction'} writes beside it, and {missing} of {stop - start} "
+                "bytes are missing; write all of them, or declare the argument InOut",
+                str(result.programs[writer.core]) if writer else "all blocks",
+                (writer.site,) if writer else (),
+                (writer,) if writer else (),
+                f"a write to GM {name}",
+            )
+            result.findings.add((Rule.UNWRITTEN_OUT, name), finding)
+
     def publish(self) -> None:
         """Copy the results of the launch to the allocation."""
         for start, stop, before in self._before:
@@ -256,6 +285,50 @@ class _Image:
                 into[:] = written
             else:
                 np.copyto(into, written, where=written != before)
+
+
+def _empty_ranges(private: Bytes, arguments: Sequence[Argument]) -> list[tuple[int, int]]:
+    """Return the ranges of *arguments* that hold nothing before the launch, in their order.
+
+    These are Out arguments, and blocks of InOut arguments that still hold the poison of memory nobody has written.
+    """
+    read = [(argument.start, argument.stop) for argument in arguments if argument.is_read]
+    ranges: list[tuple[int, int]] = []
+    for _, _, start, stop, _, is_read, is_written in arguments:
+        if is_read and is_written:
+            ranges += _poisoned(private, start, stop)
+        elif is_written:
+            parts = [(start, stop)]
+            for first, last in read:
+                parts = [
+                    (low, high)
+                    for begin, end in parts
+                    for low, high in ((begin, min(end, first)), (max(begin, last), end))
+                    if low < high
+                ]
+            ranges += parts
+    return _joined(ranges)
+
+
+def _poisoned(private: Bytes, start: int, stop: int) -> list[tuple[int, int]]:
+    """Return the runs of whole blocks in *private*[*start*:*stop*] that hold nothing but poison."""
+    first, last = start + -start % BLOCK, stop - stop % BLOCK
+    words = private[first : max(first, last)].view(np.uint64).reshape(-1, BLOCK // 8)
+    if not (words[:, 0] == _POISON).any():  # so it is with nearly all arguments
+        return []
+    edges = np.flatnonzero(np.diff((words == _POISON).all(axis=1), prepend=False, append=False))
+    return [(first + begin * BLOCK, first + end * BLOCK) for begin, end in edges.reshape(-1, 2).tolist()]
+
+
+def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return *ranges* in their order, with those that overlap made one."""
+    joined: list[tuple[int, int]] = []
+    for start, stop in sorted(ranges):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(stop, joined[-1][1]))
+        else:
+            joined.append((start, stop))
+    return joined
 
 
 def cores_of(kind: KernelType, blocks: int, spec: CoreSpec) -> int:

@@ -63,6 +63,7 @@ def run(
     kind: KernelType = KernelType.AIV_ONLY,
     hazards: bool = True,
     weak: bool = False,
+    auto_sync: bool = False,
     timing: bool = True,
 ) -> Result:
     """Run a kernel on simulated cores.
@@ -76,17 +77,21 @@ def run(
         kind: The cores that a block has.
         hazards: Whether to check that accesses to the same bytes are ordered.
         weak: Whether a read that is not ordered after a write sees the old bytes. Needs *hazards*.
+        auto_sync: Whether flags between the scalar pipe and others are inserted where accesses to UB need them, as the
+            vendor's compiler can do. Needs *hazards*.
         timing: Whether to work out the times of the instructions.
 
     Raises:
         KernelError: The kernel cannot go on.
-        ValueError: *block_dim* is below 1, or *weak* is set without *hazards*.
+        ValueError: *block_dim* is below 1, or *weak* or *auto_sync* is set without *hazards*.
         Exception: Anything that the kernel raises. Every error has the result so far as its attribute `result`.
     """
     if block_dim < 1:
         raise ValueError(f"a kernel needs 1 block or more, not {block_dim}")
     if weak and not hazards:
         raise ValueError("weak=True needs hazards=True: the checks tell which reads see old bytes")
+    if auto_sync and not hazards:
+        raise ValueError("auto_sync=True needs hazards=True: the checks tell which accesses need a flag")
     result = Result([], Findings(), spec)
     crossing = Crossing(spec.cores)
     make = partial(
@@ -99,6 +104,7 @@ def run(
         messages=result.messages,
         hazards=hazards,
         weak=weak,
+        auto_sync=auto_sync,
     )
     for block in range(block_dim):
         for core_type, count in ((CoreType.AIC, kind.cubes), (CoreType.AIV, kind.vectors)):

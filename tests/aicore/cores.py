@@ -2,6 +2,7 @@
 
 from device_model.aicore.core.machine import running
 from device_model.aicore.core.names import KernelType, Pipe
+from device_model.aicore.core.program import Instruction, Kind
 from device_model.aicore.core.spec import CoreSpec
 from device_model.aicore.runner import run
 
@@ -37,6 +38,14 @@ def names(result, core=0):
 def found(result):
     """Rules and what was missing, of each finding."""
     return [(finding.rule.name, finding.missing) for finding in result.findings]
+
+
+def prewritten(tensor):
+    """Let *tensor* be written before all else that the kernel does; return it."""
+    core, site = running(), running().site()
+    before = Instruction(core.index, Pipe.S, Kind.WORK, "prewritten", 0, 0, 0, None, (), site.code, site.lasti)
+    tensor.memory.shadow.write(core, before, core.clocks[Pipe.S], *tensor.span[1:])
+    return tensor
 
 
 def work(pipe, name, dst, *srcs, how=lambda first, *_: first):

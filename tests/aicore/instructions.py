@@ -2,7 +2,7 @@
 
 import ml_dtypes
 import numpy as np
-from cores import launch
+from cores import launch, prewritten
 from hypothesis import strategies as st
 
 from device_model.aicore.core.machine import running
@@ -33,7 +33,7 @@ def after(event):
 
 def in_ub(array, address):
     """A tensor in UB that holds *array*."""
-    tensor = LocalTensor(array.dtype, TPosition.VECCALC, address, array.size)
+    tensor = prewritten(LocalTensor(array.dtype, TPosition.VECCALC, address, array.size))
     tensor.view[:] = array.ravel()
     return tensor
 

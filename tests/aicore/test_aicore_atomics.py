@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from cores import found, launch
+from cores import found, launch, prewritten
 
 from device_model.aicore.core.blocks import GetBlockIdx
 from device_model.aicore.core.findings import KernelError
@@ -15,7 +15,7 @@ from device_model.aicore.moving.copies import DataCacheCleanAndInvalid, DataCopy
 
 
 def ub(dtype, size, address=0):
-    return LocalTensor(dtype, TPosition.VECIN, address, size)
+    return prewritten(LocalTensor(dtype, TPosition.VECIN, address, size))
 
 
 @pytest.mark.parametrize(

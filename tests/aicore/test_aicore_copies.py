@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from cores import found, launch
+from cores import found, launch, prewritten
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -63,7 +63,7 @@ def test_a_number_of_elements_goes_in_and_out(dtype):
 
 def test_the_tail_of_a_count_is_dropped_and_nothing_is_no_copy():
     def kernel(x, z):
-        a = ub(half, 64)
+        a = prewritten(ub(half, 64))
         DataCopy(a, GlobalTensor().SetGlobalBuffer(x), 0)
         DataCopy(a, GlobalTensor().SetGlobalBuffer(x), 15)
         DataCopy(GlobalTensor().SetGlobalBuffer(z), a, 17)
@@ -86,7 +86,7 @@ def gather(data, start, count, length, stride):
 @given(blocks, blocks)
 def test_blocks_with_gaps_are_what_slices_are(inward, outward):
     def kernel(x, z):
-        a = ub(np.int8, 4096)
+        a = prewritten(ub(np.int8, 4096))
         DataCopy(a, GlobalTensor().SetGlobalBuffer(x), DataCopyParams(*inward))
         PipeBarrier(Pipe.ALL)
         DataCopy(GlobalTensor().SetGlobalBuffer(z), a, DataCopyParams(*outward))
@@ -118,7 +118,7 @@ def test_padded_blocks_are_filled_up_to_32_bytes(count, length, stride, gap, lef
     pad = DataCopyPadExtParams(is_pad, left, right, 7.0)
 
     def kernel(x, z, whole):
-        a = ub(float32, 2048)
+        a = prewritten(ub(float32, 2048))
         DataCopyPad(a, GlobalTensor().SetGlobalBuffer(x), DataCopyExtParams(count, length * 4, stride * 4, gap), pad)
         PipeBarrier(Pipe.ALL)
         DataCopy(GlobalTensor().SetGlobalBuffer(whole), a, 2048)

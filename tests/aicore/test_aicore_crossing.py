@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from cores import found, launch, work
+from cores import found, launch, prewritten, work
 
 from device_model.aicore.core.blocks import (
     ASCEND_IS_AIC,
@@ -151,7 +151,7 @@ def test_mode_2_goes_from_the_cube_core_to_each_vector_core_and_back_from_both()
             if ASCEND_IS_AIC():
                 if turn:
                     CrossCoreWaitFlag(1)
-                c = LocalTensor(float32, TPosition.CO1, 0, 128)
+                c = prewritten(LocalTensor(float32, TPosition.CO1, 0, 128))
                 PipeBarrier(Pipe.FIX)
                 work(Pipe.FIX, "Fixpipe", g[:128], c, how=lambda c, turn=turn: turn)
                 CrossCoreSetFlag(2, Pipe.FIX, 0)

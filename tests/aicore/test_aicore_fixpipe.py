@@ -4,7 +4,7 @@ import struct
 
 import numpy as np
 import pytest
-from cores import found
+from cores import found, prewritten
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from instructions import after, bfloat16, half, on_core
@@ -38,7 +38,7 @@ VECTOR_MODES = [
 def in_l0c(values):
     m, n = values.shape
     down, across = -(-m // 16) * 16, -(-n // 16)
-    c1 = LocalTensor(values.dtype, TPosition.CO1, 0, down * across * 16)
+    c1 = prewritten(LocalTensor(values.dtype, TPosition.CO1, 0, down * across * 16))
     whole = np.zeros((down, across * 16), values.dtype)
     whole[:m, :n] = values
     c1.view[:] = whole.reshape(down, across, 16).transpose(1, 0, 2).ravel()

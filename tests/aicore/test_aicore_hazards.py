@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from cores import found, launch, work
+from cores import found, launch, prewritten, work
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -132,7 +132,12 @@ def test_a_race_is_found_exactly_where_the_graph_has_one(program):
     for step in program:
         ask(core, step)
 
-    result = launch(lambda: [do(step) for step in program])
+    def kernel():
+        prewritten(LocalTensor(float32, TPosition.VECCALC, 0, 64))
+        for step in program:
+            do(step)
+
+    result = launch(kernel)
     assert bool(found(result)) == oracle.races
 
 
@@ -341,7 +346,7 @@ def test_rows_read_from_gm_are_remembered_as_rows(first, expected):
     """Nobody had written when they were read; what is written later between them is no conflict."""
 
     def kernel(x):
-        a = LocalTensor(float32, TPosition.VECIN, 0, 64)
+        a = prewritten(LocalTensor(float32, TPosition.VECIN, 0, 64))
         g = GlobalTensor(float32).SetGlobalBuffer(x)
         if GetBlockIdx() == 0:
             DataCopy(a, g, DataCopyParams(4, 1, 1, 0))

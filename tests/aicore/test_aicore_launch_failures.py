@@ -243,7 +243,7 @@ async def test_observers_are_told_of_runs_and_findings():
         sim.observe(Listener())
         x, y = await halves(2), await halves(2)
         await add_number[2](x, y, 1)
-        await forgets_a_flag[1](x, y)
+        await forgets_a_flag[1](x, await halves(1))
         await acl.Memset(x.buffer, x.nbytes, 0, x.nbytes)
         await acl.SynchronizeDevice()
     assert told == [("add_number", 2, True), ("forgets_a_flag", 1, True), ("forgets_a_flag", asc.Rule.RAW)]

@@ -4,7 +4,7 @@ import linecache
 
 import pytest
 from cores import found, launch, work
-from tiles import AIC, MIX, MTE2, N, V, gm, l1, sync, ub, x_y_z
+from tiles import AIC, MIX, MTE2, N, V, gm, l0c, l1, sync, ub, x_y_z
 
 from device_model.aicore.core.blocks import ASCEND_IS_AIC, GetBlockIdx, GetSubBlockIdx
 from device_model.aicore.core.names import HardEvent, KernelType, Pipe, TPosition
@@ -171,26 +171,26 @@ def copies_to_l1_over_what_is_being_loaded(x, y, z):
 def multiplies_before_it_is_loaded(x, y, z):
     (a,), left = l1(0), LocalTensor(float32, TPosition.A2, 0, N)
     work(Pipe.MTE1, "LoadData", left, a)
-    work(Pipe.M, "Mmad", LocalTensor(float32, TPosition.CO1, 0, N), left)
+    work(Pipe.M, "Mmad", l0c(), left)
 
 
 @forgets("WAR", "M_MTE1", AIC)
 def loads_over_what_is_being_multiplied(x, y, z):
     (a,), left = l1(0), LocalTensor(float32, TPosition.A2, 0, N)
-    work(Pipe.M, "Mmad", LocalTensor(float32, TPosition.CO1, 0, N), left)
+    work(Pipe.M, "Mmad", l0c(), left)
     work(Pipe.MTE1, "LoadData", left, a)
 
 
 @forgets("RAW", "M_FIX", AIC)
 def moves_out_before_it_is_multiplied(x, y, z):
-    (g,), c = gm(z), LocalTensor(float32, TPosition.CO1, 0, N)
+    (g,), c = gm(z), l0c()
     work(Pipe.M, "Mmad", c)
     work(Pipe.FIX, "Fixpipe", g[:N], c)
 
 
 @forgets("WAR", "FIX_M", AIC)
 def multiplies_over_what_is_being_moved_out(x, y, z):
-    (g,), c = gm(z), LocalTensor(float32, TPosition.CO1, 0, N)
+    (g,), c = gm(z), l0c()
     work(Pipe.FIX, "Fixpipe", g[:N], c)
     work(Pipe.M, "Mmad", c)
 
@@ -211,35 +211,35 @@ def loads_scales_over_those_in_use(x, y, z):
 
 @forgets("RAW", "FIX_MTE1", AIC)
 def loads_what_fixpipe_has_not_brought_to_l1(x, y, z):
-    (a,), c = l1(0), LocalTensor(float32, TPosition.CO1, 0, N)
+    (a,), c = l1(0), l0c()
     work(Pipe.FIX, "Fixpipe", a, c)
     work(Pipe.MTE1, "LoadData", LocalTensor(float32, TPosition.A2, 0, N), a)
 
 
 @forgets("RAW", "FIX_MTE2", AIC)
 def reads_back_what_fixpipe_has_not_written(x, y, z):
-    (a,), (g,), c = l1(0), gm(z), LocalTensor(float32, TPosition.CO1, 0, N)
+    (a,), (g,), c = l1(0), gm(z), l0c()
     work(Pipe.FIX, "Fixpipe", g[:N], c)
     DataCopy(a, g, N)
 
 
 @forgets("WAR", "MTE2_FIX", AIC)
 def fixpipe_writes_over_what_is_being_read(x, y, z):
-    (a,), (g,), c = l1(0), gm(z), LocalTensor(float32, TPosition.CO1, 0, N)
+    (a,), (g,), c = l1(0), gm(z), l0c()
     DataCopy(a, g, N)
     work(Pipe.FIX, "Fixpipe", g[:N], c)
 
 
 @forgets("RAW", "FIX_MTE3", AIC)
 def copies_l1_out_before_fixpipe_has_filled_it(x, y, z):
-    (a,), (g,), c = l1(0), gm(z), LocalTensor(float32, TPosition.CO1, 0, N)
+    (a,), (g,), c = l1(0), gm(z), l0c()
     work(Pipe.FIX, "Fixpipe", a, c)
     DataCopy(g, a, N)
 
 
 @forgets("WAW", "PipeBarrier<FIX>", AIC)
 def moves_out_twice(x, y, z):
-    (g,), c = gm(z), LocalTensor(float32, TPosition.CO1, 0, N)
+    (g,), c = gm(z), l0c()
     work(Pipe.FIX, "Fixpipe", g[:N], c)
     work(Pipe.FIX, "Fixpipe", g[:N], c)
 
@@ -276,26 +276,26 @@ def copies_out_what_mte1_has_not_written(x, y, z):
 def multiplies_what_is_not_copied_in(x, y, z):
     (a,), (g,) = l1(0), gm(x)
     DataCopy(a, g, N)
-    work(Pipe.M, "Mmad", LocalTensor(float32, TPosition.CO1, 0, N), a)
+    work(Pipe.M, "Mmad", l0c(), a)
 
 
 @forgets("WAR", "M_MTE2", AIC)
 def copies_in_what_is_being_multiplied(x, y, z):
     (a,), (g,) = l1(0), gm(x)
-    work(Pipe.M, "Mmad", LocalTensor(float32, TPosition.CO1, 0, N), a)
+    work(Pipe.M, "Mmad", l0c(), a)
     DataCopy(a, g, N)
 
 
 @forgets("RAW", "M_S", AIC)
 def looks_at_what_is_not_multiplied(x, y, z):
-    c = LocalTensor(float32, TPosition.CO1, 0, N)
+    c = l0c()
     work(Pipe.M, "Mmad", c)
     c.GetValue(0)
 
 
 @forgets("RAW", "FIX_S", AIC)
 def looks_at_what_fixpipe_has_not_brought(x, y, z):
-    (a,), c = l1(0), LocalTensor(float32, TPosition.CO1, 0, N)
+    (a,), c = l1(0), l0c()
     work(Pipe.FIX, "Fixpipe", a, c)
     a.GetValue(0)
 

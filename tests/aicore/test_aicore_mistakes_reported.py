@@ -12,6 +12,7 @@ from device_model.aicore.core.debug import assert_
 from device_model.aicore.core.findings import KernelAssertionError, KernelError, KernelHangError, Rule
 from device_model.aicore.core.names import HardEvent, KernelType, Pipe, TPosition
 from device_model.aicore.core.tensors import LocalTensor, float32, half
+from device_model.aicore.cube.mmad import Mmad, MmadParams
 from device_model.aicore.flags.crossing import CrossCoreSetFlag, CrossCoreWaitFlag, SyncAll
 from device_model.aicore.flags.queues import TBuf, TQue
 from device_model.aicore.flags.sync import (
@@ -29,6 +30,7 @@ from device_model.aicore.moving.copies import (
     DataCopyExtParams,
     DataCopyPad,
 )
+from device_model.aicore.vector.elementwise import Add, Adds
 
 AICORE = Path(aicore.__file__).parent
 
@@ -80,6 +82,33 @@ def fetches_an_id_while_its_flag_is_in_flight(x, y, z):
     WaitFlag(HardEvent.MTE2_V, event_id)
 
 
+@report("UNWRITTEN_READ", "reads UB[64:1024], where nothing was written")
+def computes_beyond_what_was_copied_in(x, y, z):
+    tile, (g,) = LocalTensor(float32, TPosition.VECCALC, 0, N), gm(x)
+    DataCopy(tile, g, 16)
+    sync(HardEvent.MTE2_V)
+    Adds(tile, tile, 1.0, N)
+
+
+@report("UNWRITTEN_READ", "reads UB[4096:5120], where nothing was written")
+def adds_up_in_a_tile_that_nothing_was_written_to(x, y, z):
+    total, (a,) = LocalTensor(float32, TPosition.VECCALC, 4096, N), ub(0)
+    Add(total, total, a, N)
+
+
+@report("UNWRITTEN_READ", "reads UB[12:16], where nothing was written")
+def looks_at_an_element_that_nothing_was_written_to(x, y, z):
+    tile = LocalTensor(float32, TPosition.VECCALC, 0, N)
+    tile.SetValue(2, 1.0)
+    tile.GetValue(3)
+
+
+@report("UNWRITTEN_READ", "reads L0C[0:1024], where nothing was written", AIC)
+def adds_a_product_to_a_result_that_is_not_there(x, y, z):
+    left, right = LocalTensor(half, TPosition.A2, 0, 256), LocalTensor(half, TPosition.B2, 0, 256)
+    Mmad(LocalTensor(float32, TPosition.CO1, 0, N), left, right, MmadParams(16, 16, 16, cmatrix_init_val=False))
+
+
 @report("RELEASED_TWICE", "not allocated")
 def releases_an_id_twice(x, y, z):
     event_id = AllocEventID(HardEvent.V_S)
@@ -107,8 +136,8 @@ def copies_a_tail(x, y, z):
 
 @report("PARTIAL_OVERLAP", "use the same bytes, or bytes that do not overlap")
 def copies_within_ub_onto_part_of_itself(x, y, z):
-    tile = LocalTensor(float32, TPosition.VECCALC, 0, 2 * N)
-    DataCopy(tile[8:], tile, N)
+    (tile,) = ub(0)
+    DataCopy(tile[8:], tile, N - 8)
 
 
 @report("SHARED_LINE", "the same 64-byte line", blocks=2)
@@ -358,7 +387,8 @@ def test_a_mistake_that_no_kernel_survives_is_an_error(kernel, kind, blocks, err
 
 
 def test_every_rule_has_a_mistake():
-    found_by_order = {"RAW", "WAR", "WAW"}  # test_aicore_mistakes.py
-    assert {rule for _, _, _, rule, _ in (each.values for each in REPORTED)} | found_by_order == {
+    found_elsewhere = {"RAW", "WAR", "WAW"}  # test_aicore_mistakes.py
+    found_elsewhere |= {"UNWRITTEN_OUT"}  # test_aicore_unwritten.py
+    assert {rule for _, _, _, rule, _ in (each.values for each in REPORTED)} | found_elsewhere == {
         rule.name for rule in Rule
     }

@@ -8,7 +8,7 @@ import random
 from collections import defaultdict
 
 import numpy as np
-from cores import launch, work
+from cores import launch, prewritten, work
 
 from device_model.aicore.core.blocks import ASCEND_IS_AIC
 from device_model.aicore.core.machine import running
@@ -86,7 +86,7 @@ def kernel_of(steps, notes):
         core = program.core_type, program.sub_block
         gm = GlobalTensor(half).SetGlobalBuffer(z)
         position = TPosition.A1 if ASCEND_IS_AIC else TPosition.VECIN
-        local = LocalTensor(half, position, 0, 10 * UNIT)
+        local = prewritten(LocalTensor(half, position, 0, 10 * UNIT))
         for index, (kind, *rest) in enumerate(steps[core]):
             if kind == "work":
                 pipe, to, at, atomic = rest

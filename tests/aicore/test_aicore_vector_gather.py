@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from cores import found
+from cores import found, prewritten
 from hypothesis import given
 from hypothesis import strategies as st
 from instructions import floats, half, in_ub, issued, normal, on_core, same, seeds, single, vector
@@ -113,7 +113,7 @@ def test_a_fixed_pattern_touches_only_what_it_picks():
     assert gather.name == "GatherMask"
 
     def kernel():
-        tile = LocalTensor(single, TPosition.VECCALC, 0, 256)
+        tile = prewritten(LocalTensor(single, TPosition.VECCALC, 0, 256))
         GatherMask(tile, tile[128:], 1, False, 0, GatherMaskParams(1, 2, 8, 0))
 
     assert found(on_core(kernel)) == []

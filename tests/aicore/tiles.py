@@ -1,6 +1,7 @@
 """What the tests of mistakes share: tiles of 256 elements in each memory, and a flag that is set and waited for."""
 
 import numpy as np
+from cores import prewritten
 
 from device_model.aicore.core.names import KernelType, Pipe, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, float32
@@ -20,7 +21,13 @@ def gm(*buffers):
 
 
 def ub(*tiles):
-    return [LocalTensor(float32, TPosition.VECCALC, tile * N * 4, N) for tile in tiles]
+    """Tiles in UB that are written already."""
+    return [prewritten(LocalTensor(float32, TPosition.VECCALC, tile * N * 4, N)) for tile in tiles]
+
+
+def l0c():
+    """A tile in L0C that is written already."""
+    return prewritten(LocalTensor(float32, TPosition.CO1, 0, N))
 
 
 def l1(*tiles):

@@ -20,6 +20,8 @@ class Rule(Enum):
     RAW = "a read starts after the write of the same bytes has finished"
     WAR = "a write starts after the reads of the bytes that it overwrites have finished"
     WAW = "a write starts after an earlier write of the same bytes has finished"
+    UNWRITTEN_READ = "bytes are written before they are read"
+    UNWRITTEN_OUT = "every byte of an Out argument is written"
     DOUBLE_SET = "a flag is waited for before it is set again"
     LATE_SET = "a flag is set before the wait for it is issued"
     FLAG_LEFT_SET = "every flag that is set is waited for before the kernel ends"

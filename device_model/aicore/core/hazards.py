@@ -19,22 +19,26 @@ scalar pipe knows, because a wait for another core stops all issue on this one.
 The scalar, vector and cube pipes need no barrier against themselves: the compiler inserts PipeBarrier<V> by default,
 and the cube works through its fractals in order. The copy pipes (MTE1, MTE2, MTE3, FIX) start in order but may finish
 in any order, so two of their accesses to the same bytes need a PipeBarrier. Flags between the scalar pipe and another
-one are never inserted: the kernel has to set them.
+one are inserted only if the kernel asks for it (auto_sync): otherwise it has to set them.
 
 A `Shadow` records the last writer of each byte of a memory and the readers since then, as disjoint spans. Kernels touch
 the same ranges again and again, so a range that matches a span exactly costs one look-up. Most allocations in GM are
 only read or only written, so their reads are kept in a list until the first write.
+
+Bytes without a writer hold nothing, unless they are in GM and had contents before the launch, so a read of them is
+reported too (UNWRITTEN_READ). All pipes but the scalar one move whole blocks of 32 bytes, and the end of the last block
+of a tensor is often read along with it. So of a block that was written in part, such a pipe may read the rest.
 """
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from device_model.aicore.core.findings import Rule
-from device_model.aicore.core.names import Pipe
+from device_model.aicore.core.names import BLOCK, Pipe
 from device_model.aicore.core.program import Instruction
 
 Clock = list[int]
@@ -49,6 +53,9 @@ class Accessor(Protocol):
 
     def hazard(self, rule: Rule, earlier: Instruction, later: Instruction, memory: str, start: int, stop: int) -> None:
         """Report that *later* touches bytes of *memory* and *earlier* may not have finished with them."""
+
+    def unwritten(self, instruction: Instruction, memory: str, start: int, stop: int) -> None:
+        """Report that *instruction* reads bytes of *memory* that hold nothing."""
 
 
 class Adders:
@@ -94,12 +101,16 @@ class Span:
 
 
 class Shadow:
-    """The last writer of each byte of one memory, and the readers since then."""
+    """The last writer of each byte of one memory, and the readers since then.
 
-    __slots__ = ("_spans", "_starts", "name")
+    *empty* holds the ranges of bytes, in their order, that hold nothing before their first write.
+    """
 
-    def __init__(self, name: str) -> None:
+    __slots__ = ("_empty", "_spans", "_starts", "name")
+
+    def __init__(self, name: str, empty: Sequence[tuple[int, int]] = ()) -> None:
         self.name = name
+        self._empty = empty
         self._spans: dict[int, Span] = {}
         self._starts: list[int] = []
 
@@ -113,13 +124,15 @@ class Shadow:
                 readers.append(instruction)
             else:
                 _note(readers, instruction)
-            if writer is None or (writer.core == instruction.core and writer.seq <= clock[writer.pipe]):
+            if writer is not None and writer.core == instruction.core and writer.seq <= clock[writer.pipe]:
                 return None
             spans = [span]
         else:
             spans = self._cut(start, stop)
             for span in spans:
                 _note(span.readers, instruction)
+        if self._empty and None in [span.writer for span in spans]:
+            self._check_contents(core, instruction, start, stop)
         stale = None
         for span in spans:
             unfinished = _unfinished(core, span.writer, clock)
@@ -152,6 +165,16 @@ class Shadow:
             stale += self.read(core, instruction, clock, at, at + length) or ()
         return stale
 
+    def conflicts(self, start: int, stop: int, *, is_write: bool) -> Iterator[Instruction]:
+        """Return the earlier accesses to bytes start:stop that a read, or a write, of them must come after."""
+        for index in range(max(bisect_right(self._starts, start) - 1, 0), bisect_left(self._starts, stop)):
+            span = self._spans[self._starts[index]]
+            if span.stop > start:
+                if isinstance(span.writer, Instruction):
+                    yield span.writer
+                if is_write:
+                    yield from span.readers
+
     def _check(self, core: Accessor, instruction: Instruction, clock: Clock, span: Span) -> None:
         """Report each earlier access that the write *instruction* is not ordered after.
 
@@ -169,6 +192,43 @@ class Shadow:
         unfinished = _unfinished(core, writer, clock)
         if unfinished is not None:
             core.hazard(Rule.WAW, unfinished, instruction, self.name, span.start, span.stop)
+
+    def _check_contents(self, core: Accessor, instruction: Instruction, start: int, stop: int) -> None:
+        """Report the bytes of start:stop that *instruction* reads although they hold nothing."""
+        for first, last in self.unwritten(start, stop):
+            if instruction.pipe is not Pipe.S:
+                if self._is_written_in_part(first - first % BLOCK, first):
+                    first += -first % BLOCK
+                if self._is_written_in_part(last, last + -last % BLOCK):
+                    last -= last % BLOCK
+            if first < last:
+                core.unwritten(instruction, self.name, first, last)
+
+    def unwritten(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """Return the ranges of start:stop that held nothing at first and have no writer, in their order."""
+        index = max(bisect_right(self._empty, (start, start)) - 1, 0)
+        while index < len(self._empty) and self._empty[index][0] < stop:
+            first, last = self._empty[index]
+            yield from self._without_writer(max(first, start), min(last, stop))
+            index += 1
+
+    def _without_writer(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """Return the ranges of start:stop in which no span has a writer."""
+        at = start
+        index = max(bisect_right(self._starts, start) - 1, 0)
+        while at < stop and index < len(self._starts) and self._starts[index] < stop:
+            span = self._spans[self._starts[index]]
+            if span.writer is not None and span.stop > at:
+                if at < span.start:
+                    yield at, span.start
+                at = span.stop
+            index += 1
+        if at < stop:
+            yield at, stop
+
+    def _is_written_in_part(self, start: int, stop: int) -> bool:
+        """Whether some of the bytes start:stop have a writer."""
+        return start < stop and list(self._without_writer(start, stop)) != [(start, stop)]
 
     def _cut(self, start: int, stop: int) -> list[Span]:
         """Return spans that cover start:stop exactly; bytes never touched before get a span without accesses."""
@@ -237,8 +297,8 @@ class GlobalShadow(Shadow):
 
     __slots__ = ("_pending", "_written")
 
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
+    def __init__(self, name: str, empty: Sequence[tuple[int, int]] = ()) -> None:
+        super().__init__(name, empty)
         self._written = False
         self._pending: list[tuple[Instruction, int, int, int, int]] = []
 
@@ -246,6 +306,8 @@ class GlobalShadow(Shadow):
         """Record a read, as `Shadow.read` does."""
         if self._written:
             return super().read(core, instruction, clock, start, stop)
+        if self._empty:
+            self._check_contents(core, instruction, start, stop)
         self._pending.append((instruction, start, stop, stop - start, stop - start))
         return None
 
@@ -255,6 +317,9 @@ class GlobalShadow(Shadow):
         """Record reads of rows, as `Shadow.read_rows` does."""
         if self._written:
             return super().read_rows(core, instruction, clock, start, stop, length, stride)
+        if self._empty:
+            for at in range(start, stop, stride):
+                self._check_contents(core, instruction, at, at + length)
         self._pending.append((instruction, start, stop, length, stride))
         return None
 
@@ -266,6 +331,8 @@ class GlobalShadow(Shadow):
     def accumulate(self, core: Accessor, instruction: Instruction, clock: Clock, start: int, stop: int) -> None:
         """Record that *instruction* adds to bytes start:stop atomically; other atomic copies need no order with it."""
         self._note_pending()
+        if self._empty:
+            self._check_contents(core, instruction, start, stop)
         for span in self._cut(start, stop):
             last = span.writer
             if isinstance(last, Adders):

@@ -31,6 +31,9 @@ _PACKAGE = "device_model.aicore"  # and all of its rooms
 _IN_ORDER = (Pipe.S, Pipe.V, Pipe.M)
 _TO_GM = (Pipe.MTE3, Pipe.FIX)
 EVENT_IDS = 8  # per HardEvent
+# Instructions that may read bytes of no use: all of a table of which some elements are gathered, and whole repeats,
+# which comparisons take.
+_READ_MORE = ("Gather", "Compare", "Compares")
 ALL_LANES = ((1 << 64) - 1,) * 2  # the initial vector mask, for types of any width
 LINE = 64  # bytes of a line of the scalar data cache
 
@@ -59,6 +62,7 @@ class Core:
     __slots__ = (
         "allocated",
         "atomic",
+        "auto_sync",
         "block_dim",
         "clocks",
         "core_type",
@@ -103,6 +107,7 @@ class Core:
         messages: list[Message],
         hazards: bool,
         weak: bool,
+        auto_sync: bool,
     ) -> None:
         self.program = program
         self.instructions = program.instructions
@@ -116,6 +121,7 @@ class Core:
         self.messages = messages
         self.hazards = hazards
         self.weak = weak
+        self.auto_sync = auto_sync
         self.scalar = 0  # cycles of the scalar pipe since the last instruction
         self.memories: dict[Space, LocalMemory] = {}
         self.unit: Any = None  # its VectorUnit or CubeUnit, from its first use on
@@ -165,6 +171,8 @@ class Core:
         start, stop)`, or rows, `(memory, start, stop, length, stride)`. *compute* does the work and is called after
         the check for hazards. The time of a copy follows from its *flow* instead of from *cycles*.
         """
+        if self.auto_sync:
+            self._wait_for_scalar(pipe, reads, writes)
         frame = _kernels_frame(_getframe(1))
         instruction = Instruction(
             self.index, pipe, Kind.WORK, name, startup, cycles, self.scalar, flow, (), frame.f_code, frame.f_lasti
@@ -275,6 +283,26 @@ class Core:
                     span.old = memory.bytes[at : at + length].copy()
         return stale
 
+    def _wait_for_scalar(self, pipe: Pipe, reads: Sequence[Range], writes: Sequence[Range]) -> None:
+        """Insert the flags between the scalar pipe and another one that an instruction of *pipe* needs for its bytes.
+
+        This is what the vendor's compiler does with accesses to UB (auto_sync): a SetFlag behind the last instruction
+        of the pipe that must come first, and a WaitFlag before this one.
+        """
+        clock = self.clocks[pipe]
+        events = [
+            EVENT_OF[earlier.pipe, pipe]
+            for ranges, is_write in ((reads, False), (writes, True))
+            for memory, start, stop, *_ in ranges
+            if memory.space is Space.UB
+            for earlier in memory.shadow.conflicts(start, stop, is_write=is_write)
+            if (earlier.pipe is Pipe.S) is not (pipe is Pipe.S) and not self.is_ordered(earlier, clock)
+        ]
+        for event in dict.fromkeys(events):
+            setter = self.note(event.source, Kind.SET, event.set_name)
+            self.note(event.destination, Kind.WAIT, event.wait_name, (setter,))
+            self.learn(event.destination, self.knowledge_of(event.source))
+
     def is_ordered(self, earlier: Instruction, clock: Clock) -> bool:
         """Whether a pipe of this core with *clock* knows that *earlier* has finished."""
         if earlier.core == self.index:
@@ -328,6 +356,17 @@ class Core:
         text = f"{later} {second} {memory}[{start}:{stop}] while {earlier} may still be {first} it; missing {missing}"
         where = str(self.program)
         self.findings.add(key, Finding(rule, text, where, (earlier.site, later.site), (earlier, later), missing))
+
+    def unwritten(self, instruction: Instruction, memory: str, start: int, stop: int) -> None:
+        """Report that *instruction* reads bytes start:stop of *memory*, which hold nothing."""
+        if instruction.name in _READ_MORE:
+            return
+        self.find(
+            Rule.UNWRITTEN_READ,
+            f"{instruction} reads {memory}[{start}:{stop}], where nothing was written; on a card there "
+            "is what an earlier kernel left; write these bytes first, or read fewer",
+            instruction,
+        )
 
     def _missing(self, rule: Rule, earlier: Instruction, later: Instruction) -> str:
         if earlier.core != self.index:

@@ -1,6 +1,6 @@
 """Memories: the local ones of a core, such as UB, and allocations in GM."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,6 @@ from device_model.aicore.core.hazards import GlobalShadow, Shadow
 from device_model.aicore.core.names import Space
 from device_model.aicore.core.program import Instruction
 
-BLOCK = 32  # bytes of a DataBlock, the unit of local memories
-
 Bytes = npt.NDArray[np.uint8]
 # (memory, start, stop), or (memory, start, stop, length, stride): rows of *length* bytes, *stride* apart.
 Range = tuple[Any, ...]
@@ -20,6 +18,10 @@ Range = tuple[Any, ...]
 # NaN as half, float and bfloat16, and large numbers as integers, so a read of them shows in the results.
 POISON = b"\xfb\x7f"
 _POISON = np.frombuffer(POISON, np.uint16)
+
+# Local memories of which a read before the first write is reported. The others are read by whole fractals, and the
+# rows of the last fractal that lie beyond a matrix need not be written.
+_CHECKED = (Space.UB, Space.L0C)
 
 
 class LocalMemory:
@@ -32,7 +34,7 @@ class LocalMemory:
         self.key = self.name = space.value
         self.size = size
         self.bytes: Bytes = np.full(size // 2, _POISON).view(np.uint8)
-        self.shadow = Shadow(self.name)
+        self.shadow = Shadow(self.name, ((0, size),) if space in _CHECKED else ())
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self.size} bytes>"
@@ -41,18 +43,19 @@ class LocalMemory:
 class GlobalMemory:
     """One allocation in GM: its bytes, a *key* that tells it from other allocations, and a *name* for messages.
 
-    Make one for each launch, because its shadow records the accesses of that launch.
+    *empty* holds the ranges of bytes, in their order, that hold nothing at the start of the launch. Make one for each
+    launch, because its shadow records the accesses of that launch.
     """
 
     __slots__ = ("bytes", "key", "lines", "name", "shadow", "size", "space")
 
-    def __init__(self, memory: Bytes, key: Hashable, name: str = "") -> None:
+    def __init__(self, memory: Bytes, key: Hashable, name: str = "", empty: Sequence[tuple[int, int]] = ()) -> None:
         self.space = Space.GM
         self.bytes = memory
         self.size = len(memory)
         self.key = key
         self.name = f"GM {name or key}"
-        self.shadow = GlobalShadow(self.name)
+        self.shadow = GlobalShadow(self.name, empty)
         self.lines: dict[int, Instruction] = {}  # 64-byte line -> the last scalar write in it
 
     def __repr__(self) -> str:

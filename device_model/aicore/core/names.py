@@ -133,6 +133,9 @@ EVENTS_OF = {
 EVENT_ID0, EVENT_ID1, EVENT_ID2, EVENT_ID3, EVENT_ID4, EVENT_ID5, EVENT_ID6, EVENT_ID7 = range(8)
 
 
+BLOCK = 32  # bytes of a DataBlock, the unit of local memories
+
+
 class Space(Enum):
     """A memory of a core, or GM; the value is its name."""
 

@@ -19,8 +19,7 @@ import numpy.typing as npt
 
 from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.machine import EVENT_IDS
-from device_model.aicore.core.memories import BLOCK
-from device_model.aicore.core.names import EVENT_OF, Pipe, TPosition
+from device_model.aicore.core.names import BLOCK, EVENT_OF, Pipe, TPosition
 from device_model.aicore.core.tensors import LocalTensor, dtype_of
 from device_model.aicore.flags.queues import TBuf, TQueBind
 from device_model.aicore.flags.sync import AllocEventID, ReleaseEventID, SetFlag, WaitFlag

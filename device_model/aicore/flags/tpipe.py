@@ -8,8 +8,7 @@ from operator import index as integer
 
 from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.machine import running
-from device_model.aicore.core.memories import BLOCK
-from device_model.aicore.core.names import HardEvent, Space, TPosition
+from device_model.aicore.core.names import BLOCK, HardEvent, Space, TPosition
 from device_model.aicore.flags import sync
 from device_model.aicore.flags.queues import TBuf, TQueBind
 from device_model.aicore.flags.sync import barrier_all, preset_events, release_event, set_flag, wait_flag

@@ -21,8 +21,8 @@ import numpy.typing as npt
 
 from device_model.aicore.core.findings import KernelError, Rule
 from device_model.aicore.core.machine import LINE, Core, running
-from device_model.aicore.core.memories import BLOCK, POISON, Range
-from device_model.aicore.core.names import Pipe, Space
+from device_model.aicore.core.memories import POISON, Range
+from device_model.aicore.core.names import BLOCK, Pipe, Space
 from device_model.aicore.core.program import Direction, Flow, Kind
 from device_model.aicore.core.tensors import NOWHERE, GlobalTensor, LocalTensor
 

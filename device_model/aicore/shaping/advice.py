@@ -13,7 +13,7 @@ from enum import Enum
 from functools import cache
 from typing import NamedTuple
 
-from device_model.aicore.core.memories import BLOCK
+from device_model.aicore.core.names import BLOCK
 from device_model.aicore.core.program import Direction, Flow, Instruction, Program, Site
 from device_model.aicore.core.spec import CoreSpec
 from device_model.aicore.runner import Result

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy.typing as npt
 
-from device_model.aicore.core.memories import BLOCK
+from device_model.aicore.core.names import BLOCK
 from device_model.aicore.core.spec import CoreSpec
 from device_model.aicore.core.tensors import dtype_of
 from device_model.aicore.shaping.tiling import BlockTiling, TilingKey, block_tiling

@@ -93,6 +93,7 @@ def tune(
     *,
     kind: KernelType = KernelType.AIV_ONLY,
     hazards: bool = True,
+    auto_sync: bool = False,
     check: Check | None = None,
     executor: Executor | None = None,
 ) -> Tuning:
@@ -110,6 +111,7 @@ def tune(
         spec: The cores of the card.
         kind: The cores that a block has.
         hazards: Whether to check that accesses to the same bytes are ordered.
+        auto_sync: Whether flags of the scalar pipe are inserted where accesses to UB need them.
         check: Called with *args* after each run; it returns whether their contents are right.
         executor: Where to run; by default in the caller. The result is the same. An executor with processes needs a
             kernel, arguments and a check that can be pickled.
@@ -130,7 +132,7 @@ def tune(
         raise TypeError(f"{kernel!r} takes ({', '.join(names)}) beside the choices, not {len(args)} arguments")
     if not all(map(len, choices.values())):
         raise ValueError(f"nothing to try for {', '.join(name for name, values in choices.items() if not len(values))}")
-    job = _Job(kernel, block_dim, dict(zip(names, args, strict=True)), spec, kind, hazards, check)
+    job = _Job(kernel, block_dim, dict(zip(names, args, strict=True)), spec, kind, hazards, auto_sync, check)
     tried = [dict(zip(choices, values, strict=True)) for values in product(*choices.values())]
     return Tuning(tuple((executor.map if executor else map)(job, tried)))
 
@@ -145,6 +147,7 @@ class _Job:
     spec: CoreSpec
     kind: KernelType
     hazards: bool
+    auto_sync: bool
     check: Check | None
 
     def __call__(self, choice: Mapping[str, Any]) -> Trial:
@@ -154,7 +157,9 @@ class _Job:
         args = [values[name] for name in inspect.signature(function).parameters]
         blocks = choice.get(BLOCK_DIM, self.block_dim)
         try:
-            result = run(function, blocks, args, self.spec, kind=self.kind, hazards=self.hazards)
+            result = run(
+                function, blocks, args, self.spec, kind=self.kind, hazards=self.hazards, auto_sync=self.auto_sync
+            )
         except Exception as error:
             return Trial(choice, None, {}, f"{type(error).__name__}: {error}")
         for finding in result.findings:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from device_model.aicore.core.findings import KernelError
-from device_model.aicore.core.memories import BLOCK
+from device_model.aicore.core.names import BLOCK
 from device_model.aicore.core.tensors import LocalTensor
 from device_model.aicore.vector.elementwise import WORDS, access_of
 from device_model.aicore.vector.masks import REPEAT, Access, Lanes, counted, frozen, strided

@@ -21,7 +21,8 @@ import numpy.typing as npt
 
 from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.machine import ALL_LANES, running
-from device_model.aicore.core.memories import BLOCK, Range
+from device_model.aicore.core.memories import Range
+from device_model.aicore.core.names import BLOCK
 
 REPEAT = 256  # bytes
 MAX_REPEATS = 255

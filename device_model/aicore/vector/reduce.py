@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from device_model.aicore.core.findings import KernelError
-from device_model.aicore.core.memories import BLOCK
+from device_model.aicore.core.names import BLOCK
 from device_model.aicore.core.tensors import LocalTensor
 from device_model.aicore.vector.elementwise import FLOATS
 from device_model.aicore.vector.masks import Lanes, counted, frozen

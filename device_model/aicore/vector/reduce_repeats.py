@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from device_model.aicore.core.memories import BLOCK
+from device_model.aicore.core.names import BLOCK
 from device_model.aicore.core.tensors import LocalTensor
 from device_model.aicore.vector.elementwise import FLOATS
 from device_model.aicore.vector.masks import Lanes, frozen, results

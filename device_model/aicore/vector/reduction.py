@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from device_model.aicore.core.findings import KernelError
-from device_model.aicore.core.memories import BLOCK
+from device_model.aicore.core.names import BLOCK
 from device_model.aicore.core.tensors import LocalTensor
 from device_model.aicore.vector.masks import Access, Counter, Mask, active_lanes, strided
 from device_model.aicore.vector.math import padded

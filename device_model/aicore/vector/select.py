@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from device_model.aicore.core.findings import KernelError
-from device_model.aicore.core.memories import BLOCK
-from device_model.aicore.core.names import CMPMODE, SELMODE
+from device_model.aicore.core.names import BLOCK, CMPMODE, SELMODE
 from device_model.aicore.core.tensors import LocalTensor
 from device_model.aicore.vector.elementwise import FLOATS, access_of, typed
 from device_model.aicore.vector.masks import (

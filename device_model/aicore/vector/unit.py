@@ -18,8 +18,8 @@ import numpy as np
 
 from device_model.aicore.core.findings import KernelError, Rule
 from device_model.aicore.core.machine import Core, running
-from device_model.aicore.core.memories import BLOCK, Range
-from device_model.aicore.core.names import CoreType, Pipe, Space
+from device_model.aicore.core.memories import Range
+from device_model.aicore.core.names import BLOCK, CoreType, Pipe, Space
 from device_model.aicore.core.program import Instruction
 from device_model.aicore.core.tensors import LocalTensor
 from device_model.aicore.vector.banks import Conflict, Operand, steady_cycles

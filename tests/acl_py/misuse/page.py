@@ -5,6 +5,7 @@ from itertools import groupby
 
 from acl_py import AclError, Kind, codes
 from device_model.rules import ACL, CUDA
+from tests.acl_py.misuse.accused import ACCUSED, COUNT, DEVICE, finding_of
 from tests.acl_py.misuse.cases import CASES, PRELUDE
 from tests.acl_py.misuse.run import run
 
@@ -21,6 +22,14 @@ names a place in the program it is a line of `example.py`, whose first two are
 on a device with a few megabytes, under CUDA's rules if nothing else is said. A call that fails changes nothing, and the
 runtime can be used afterwards; where the device itself has failed, after `ResetDevice()`. This page is printed by
 `python -m tests.acl_py.misuse`, and a test holds it to that. `acl-py explain-error CODE` explains a code.
+"""
+
+CORES = f"""\
+## Core kernels
+
+A mistake in a kernel on AI cores that a card would get through is a finding: the kernel goes on, and the message goes
+to standard error. Each of these {len(ACCUSED)} kernels begins in the first line of `example.py`, and is launched on
+{DEVICE}. Its arguments have {COUNT} elements, and the host has filled only the first one.
 """
 
 TAIL = """\
@@ -42,6 +51,8 @@ def page():
             parts.append(
                 f"**{case.title}{rules}**\n\n```python\n{case.code.strip()}\n```\n\n{_told(run(case).error)}\n"
             )
+    parts.append(CORES)
+    parts += [f"**{case.title}**\n\n```python\n{case.code}\n```\n\n> {finding_of(case)}\n" for case in ACCUSED]
     rows = [_row(kind, CUDA.codes[kind], ACL.codes[kind]) for kind in Kind]
     given = {(vendor, rules.codes[kind].value) for vendor, rules in (("cuda", CUDA), ("acl", ACL)) for kind in Kind}
     parts.append(TAIL.format(others=len(codes.table()) - len(given)) + "\n".join(rows) + "\n")

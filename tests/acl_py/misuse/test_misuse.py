@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from acl_py import AclError, Kind
+from tests.acl_py.misuse.accused import ACCUSED, finding_of
 from tests.acl_py.misuse.cases import CASES
 from tests.acl_py.misuse.page import page
 from tests.acl_py.misuse.run import run
@@ -34,6 +35,14 @@ def test_a_mistake(case):
         assert part in str(error)
     assert outcome.unchanged or case.title in CHANGING or case.noun == "deadlocks"
     assert outcome.usable
+
+
+@pytest.mark.parametrize("case", ACCUSED, ids=lambda case: case.title)
+def test_a_mistake_in_a_core_kernel_is_one_finding(case):
+    finding = finding_of(case)
+    assert finding.rule.name == case.rule
+    for part in case.parts:
+        assert part in finding.text
 
 
 def test_there_are_many_and_each_is_its_own():
