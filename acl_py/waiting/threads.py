@@ -14,7 +14,7 @@ from collections.abc import Collection, Sequence
 from concurrent.futures import thread as pool
 from functools import partial
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import NamedTuple
 from weakref import WeakSet
 
@@ -163,6 +163,9 @@ def _has_handler(number: int) -> bool:
     handler = signal.getsignal(number)
     if isinstance(handler, partial) and getattr(handler.func, "__func__", None) is _ON_SIGINT:
         return False  # set by asyncio.run to stop the program on Ctrl-C, as Python's own handler does
+    code = getattr(handler, "__code__", None)
+    if isinstance(code, CodeType) and code.co_filename.startswith(PACKAGE):
+        return False  # that of `acl-py run` for SIGTERM, which ends the process
     return callable(handler) and handler is not signal.default_int_handler
 
 
