@@ -201,6 +201,14 @@ class Copies:
 
 
 @dataclass(frozen=True)
+class Video:
+    """The video hardware: how many frames of 1920x1080 one channel does in a second, 0 if there is none."""
+
+    decode: int
+    encode: int
+
+
+@dataclass(frozen=True)
 class DeviceProfile:
     """One card and its numbers.
 
@@ -212,6 +220,7 @@ class DeviceProfile:
         run_mode: Where programs run, as aclrtGetRunMode tells: 0 on the device itself, 1 on a host with devices in it.
             On a board without a host (0), device memory is the memory of the program.
         aicore: Its AI cores, None if core kernels cannot run on it.
+        video: Its video hardware, None if it has none that programs can use.
         sources: For each value, by its dotted name, where it comes from.
 
     The other attributes are the tables of the file.
@@ -230,6 +239,7 @@ class DeviceProfile:
     memory: Memory
     copies: Copies
     aicore: CoreSpec | None
+    video: Video | None
     sources: Mapping[str, str] = field(repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -411,12 +411,6 @@ def test_the_rest_is_not_supported(acl, name):
     assert getattr(acl.media, f"dvpp_vpc_{name}_async")(0, 0, 0, 0, 0) == 207000
 
 
-def test_videos_are_not_supported(acl):
-    assert acl.media.vdec_create_channel_desc() == 0
-    assert acl.media.vdec_create_channel(0) == 207000
-    assert acl.media.venc_send_frame(0, 0, 0, 0, None) == 207000
-
-
 def test_an_image_goes_all_the_way(hardware):
     """Decode and resize in one stream, with one wait at the end, as samples do."""
     media, channel, stream = hardware.media, hardware.channel, hardware.stream

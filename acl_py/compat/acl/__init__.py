@@ -12,3 +12,8 @@ from acl_py.compat.acl.standins.models import register_model as register_model
 from acl_py.compat.acl.standins.models import unregister_model as unregister_model
 from acl_py.compat.acl.standins.operators import register_op as register_op
 from acl_py.compat.acl.standins.operators import unregister_op as unregister_op
+from acl_py.compat.acl.standins.videos import VideoSettings as VideoSettings
+from acl_py.compat.acl.standins.videos import register_decoder as register_decoder
+from acl_py.compat.acl.standins.videos import register_encoder as register_encoder
+from acl_py.compat.acl.standins.videos import unregister_decoder as unregister_decoder
+from acl_py.compat.acl.standins.videos import unregister_encoder as unregister_encoder

@@ -1,6 +1,6 @@
 """acl.media: memory and channels of the image hardware. vpc.py and images.py say what it does.
 
-Videos, histograms and borders are not simulated.
+Histograms and borders are not simulated.
 """
 
 from typing import Any

@@ -97,14 +97,21 @@ class JpegConfig:
     level: int = 0
 
 
-def _maker(name: str, make: Callable[[], object]) -> Any:
+# Functions for the attributes of a description; their names begin with *prefix*, that of a family of functions.
+
+
+def maker(name: str, make: Callable[[], object], prefix: str = "dvpp") -> Any:
+    """The function that makes a description."""
+
     def create() -> int:
         return session().handle(make())
 
-    return _public(create, f"dvpp_create_{name}", "", "Make a description; the caller destroys it.")
+    return public(create, f"{prefix}_create_{name}", "", "Make a description; the caller destroys it.")
 
 
-def _destroyer(name: str, kind: type) -> Any:
+def destroyer(name: str, kind: type, prefix: str = "dvpp") -> Any:
+    """The function that ends a description."""
+
     def destroy(handle: int) -> int:
         here = session()
         if handle and here.find(handle, kind) is None:
@@ -112,10 +119,12 @@ def _destroyer(name: str, kind: type) -> Any:
         here.forget(handle)
         return SUCCESS
 
-    return _public(destroy, f"dvpp_destroy_{name}", "k", "End a description.")
+    return public(destroy, f"{prefix}_destroy_{name}", "k", "End a description.")
 
 
-def _setter(name: str, kind: type, attribute: str, letter: str = "u") -> Any:
+def setter(name: str, kind: type, attribute: str, letter: str = "u", prefix: str = "dvpp") -> Any:
+    """The function that sets an attribute."""
+
     def assign(handle: int, value: int) -> int:
         here = session()
         thing = here.find(handle, kind)
@@ -124,18 +133,21 @@ def _setter(name: str, kind: type, attribute: str, letter: str = "u") -> Any:
         setattr(thing, attribute, value)
         return SUCCESS
 
-    return _public(assign, f"dvpp_set_{name}_{attribute}", "k" + letter, f"Set {attribute}.")
+    return public(assign, f"{prefix}_set_{name}_{attribute}", "k" + letter, f"Set {attribute}.")
 
 
-def _getter(name: str, kind: type, attribute: str) -> Any:
+def getter(name: str, kind: type, attribute: str, prefix: str = "dvpp") -> Any:
+    """The function that reads an attribute."""
+
     def read(handle: int) -> int:
         thing = session().find(handle, kind)
         return 0 if thing is None else int(getattr(thing, attribute))
 
-    return _public(read, f"dvpp_get_{name}_{attribute}", "k", f"What {attribute} is; 0 if there is no such thing.")
+    return public(read, f"{prefix}_get_{name}_{attribute}", "k", f"What {attribute} is; 0 if there is no such thing.")
 
 
-def _public(function: Any, name: str, letters: str, doc: str) -> Any:
+def public(function: Any, name: str, letters: str, doc: str) -> Any:
+    """*function* as one of the module's, of this *name*."""
     function.__name__ = name
     function.__doc__ = doc
     return takes(letters)(function)
@@ -143,8 +155,8 @@ def _public(function: Any, name: str, letters: str, doc: str) -> Any:
 
 # --- channels
 
-dvpp_create_channel_desc = _maker("channel_desc", Channel)
-dvpp_set_channel_desc_mode = _setter("channel_desc", Channel, "mode")
+dvpp_create_channel_desc = maker("channel_desc", Channel)
+dvpp_set_channel_desc_mode = setter("channel_desc", Channel, "mode")
 
 
 @takes("k")
@@ -194,23 +206,23 @@ def dvpp_get_channel_desc_param(handle: int, parameter: int) -> tuple[int, int, 
 
 # --- pictures
 
-dvpp_create_pic_desc = _maker("pic_desc", Picture)
-dvpp_destroy_pic_desc = _destroyer("pic_desc", Picture)
-dvpp_set_pic_desc_data = _setter("pic_desc", Picture, "data", "k")
-dvpp_set_pic_desc_size = _setter("pic_desc", Picture, "size")
-dvpp_set_pic_desc_format = _setter("pic_desc", Picture, "format", "i")
-dvpp_set_pic_desc_width = _setter("pic_desc", Picture, "width")
-dvpp_set_pic_desc_height = _setter("pic_desc", Picture, "height")
-dvpp_set_pic_desc_width_stride = _setter("pic_desc", Picture, "width_stride")
-dvpp_set_pic_desc_height_stride = _setter("pic_desc", Picture, "height_stride")
-dvpp_set_pic_desc_ret_code = _setter("pic_desc", Picture, "ret_code")
-dvpp_get_pic_desc_data = _getter("pic_desc", Picture, "data")
-dvpp_get_pic_desc_size = _getter("pic_desc", Picture, "size")
-dvpp_get_pic_desc_width = _getter("pic_desc", Picture, "width")
-dvpp_get_pic_desc_height = _getter("pic_desc", Picture, "height")
-dvpp_get_pic_desc_width_stride = _getter("pic_desc", Picture, "width_stride")
-dvpp_get_pic_desc_height_stride = _getter("pic_desc", Picture, "height_stride")
-dvpp_get_pic_desc_ret_code = _getter("pic_desc", Picture, "ret_code")
+dvpp_create_pic_desc = maker("pic_desc", Picture)
+dvpp_destroy_pic_desc = destroyer("pic_desc", Picture)
+dvpp_set_pic_desc_data = setter("pic_desc", Picture, "data", "k")
+dvpp_set_pic_desc_size = setter("pic_desc", Picture, "size")
+dvpp_set_pic_desc_format = setter("pic_desc", Picture, "format", "i")
+dvpp_set_pic_desc_width = setter("pic_desc", Picture, "width")
+dvpp_set_pic_desc_height = setter("pic_desc", Picture, "height")
+dvpp_set_pic_desc_width_stride = setter("pic_desc", Picture, "width_stride")
+dvpp_set_pic_desc_height_stride = setter("pic_desc", Picture, "height_stride")
+dvpp_set_pic_desc_ret_code = setter("pic_desc", Picture, "ret_code")
+dvpp_get_pic_desc_data = getter("pic_desc", Picture, "data")
+dvpp_get_pic_desc_size = getter("pic_desc", Picture, "size")
+dvpp_get_pic_desc_width = getter("pic_desc", Picture, "width")
+dvpp_get_pic_desc_height = getter("pic_desc", Picture, "height")
+dvpp_get_pic_desc_width_stride = getter("pic_desc", Picture, "width_stride")
+dvpp_get_pic_desc_height_stride = getter("pic_desc", Picture, "height_stride")
+dvpp_get_pic_desc_ret_code = getter("pic_desc", Picture, "ret_code")
 
 
 @takes("k")
@@ -253,20 +265,20 @@ def dvpp_get_pic_desc(handle: int, index: int) -> int:
 
 # --- streams of codecs
 
-dvpp_create_stream_desc = _maker("stream_desc", CodecStream)
-dvpp_destroy_stream_desc = _destroyer("stream_desc", CodecStream)
-dvpp_set_stream_desc_data = _setter("stream_desc", CodecStream, "data", "k")
-dvpp_set_stream_desc_size = _setter("stream_desc", CodecStream, "size")
-dvpp_set_stream_desc_format = _setter("stream_desc", CodecStream, "format", "i")
-dvpp_set_stream_desc_timestamp = _setter("stream_desc", CodecStream, "timestamp", "k")
-dvpp_set_stream_desc_ret_code = _setter("stream_desc", CodecStream, "ret_code")
-dvpp_set_stream_desc_eos = _setter("stream_desc", CodecStream, "eos")
-dvpp_get_stream_desc_data = _getter("stream_desc", CodecStream, "data")
-dvpp_get_stream_desc_size = _getter("stream_desc", CodecStream, "size")
-dvpp_get_stream_desc_format = _getter("stream_desc", CodecStream, "format")
-dvpp_get_stream_desc_timestamp = _getter("stream_desc", CodecStream, "timestamp")
-dvpp_get_stream_desc_ret_code = _getter("stream_desc", CodecStream, "ret_code")
-dvpp_get_stream_desc_eos = _getter("stream_desc", CodecStream, "eos")
+dvpp_create_stream_desc = maker("stream_desc", CodecStream)
+dvpp_destroy_stream_desc = destroyer("stream_desc", CodecStream)
+dvpp_set_stream_desc_data = setter("stream_desc", CodecStream, "data", "k")
+dvpp_set_stream_desc_size = setter("stream_desc", CodecStream, "size")
+dvpp_set_stream_desc_format = setter("stream_desc", CodecStream, "format", "i")
+dvpp_set_stream_desc_timestamp = setter("stream_desc", CodecStream, "timestamp", "k")
+dvpp_set_stream_desc_ret_code = setter("stream_desc", CodecStream, "ret_code")
+dvpp_set_stream_desc_eos = setter("stream_desc", CodecStream, "eos")
+dvpp_get_stream_desc_data = getter("stream_desc", CodecStream, "data")
+dvpp_get_stream_desc_size = getter("stream_desc", CodecStream, "size")
+dvpp_get_stream_desc_format = getter("stream_desc", CodecStream, "format")
+dvpp_get_stream_desc_timestamp = getter("stream_desc", CodecStream, "timestamp")
+dvpp_get_stream_desc_ret_code = getter("stream_desc", CodecStream, "ret_code")
+dvpp_get_stream_desc_eos = getter("stream_desc", CodecStream, "eos")
 
 
 # --- areas: their values have 16 bits
@@ -299,7 +311,7 @@ def dvpp_set_roi_config(handle: int, left: int, right: int, top: int, bottom: in
 
 
 def _side_setter(side: str) -> Any:
-    return _public(
+    return public(
         lambda handle, value: _set_area(handle, **{side: value}), f"dvpp_set_roi_config_{side}", "ku", f"Set {side}."
     )
 
@@ -308,15 +320,15 @@ dvpp_set_roi_config_left = _side_setter("left")
 dvpp_set_roi_config_right = _side_setter("right")
 dvpp_set_roi_config_top = _side_setter("top")
 dvpp_set_roi_config_bottom = _side_setter("bottom")
-dvpp_destroy_roi_config = _destroyer("roi_config", Area)
+dvpp_destroy_roi_config = destroyer("roi_config", Area)
 
 # --- configurations
 
-dvpp_create_resize_config = _maker("resize_config", ResizeConfig)
-dvpp_destroy_resize_config = _destroyer("resize_config", ResizeConfig)
-dvpp_set_resize_config_interpolation = _setter("resize_config", ResizeConfig, "interpolation")
-dvpp_get_resize_config_interpolation = _getter("resize_config", ResizeConfig, "interpolation")
-dvpp_create_jpege_config = _maker("jpege_config", JpegConfig)
-dvpp_destroy_jpege_config = _destroyer("jpege_config", JpegConfig)
-dvpp_set_jpege_config_level = _setter("jpege_config", JpegConfig, "level")
-dvpp_get_jpege_config_level = _getter("jpege_config", JpegConfig, "level")
+dvpp_create_resize_config = maker("resize_config", ResizeConfig)
+dvpp_destroy_resize_config = destroyer("resize_config", ResizeConfig)
+dvpp_set_resize_config_interpolation = setter("resize_config", ResizeConfig, "interpolation")
+dvpp_get_resize_config_interpolation = getter("resize_config", ResizeConfig, "interpolation")
+dvpp_create_jpege_config = maker("jpege_config", JpegConfig)
+dvpp_destroy_jpege_config = destroyer("jpege_config", JpegConfig)
+dvpp_set_jpege_config_level = setter("jpege_config", JpegConfig, "level")
+dvpp_get_jpege_config_level = getter("jpege_config", JpegConfig, "level")
