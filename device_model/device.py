@@ -232,7 +232,7 @@ class Device:
         aborts and reports.
         """
         ops: dict[Op, None] = {}
-        for queue in chain(*self._shared.values()):
+        for queue in chain(*self._shared.values(), self.outside):
             ops.update(dict.fromkeys(queue.fifo))
         ops.update((entry[2], None) for entry in self.cores.list)
         for stream in (stream for context in self.contexts for stream in context.everything()):

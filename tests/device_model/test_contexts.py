@@ -193,6 +193,15 @@ def test_unfinished_lists_the_operations_wherever_they_are(rig):
     assert rig.device.unfinished() == []
 
 
+def test_a_copy_outside_all_streams_is_unfinished_while_its_engine_is_busy(rig):
+    running = rig.h2d(rig.stream(), 400)
+    rig.advance(1)
+    outside = rig.h2d(rig.context.outside, 100)
+    assert rig.device.unfinished() == [running, outside]
+    rig.run()
+    assert rig.device.unfinished() == []
+
+
 def test_a_kernel_is_unfinished_until_its_last_exclusive_block_has_ended(rig):
     placed = rig.kernel(rig.stream(), 500, blocks=2, exclusive=True)
     rig.advance(1)
