@@ -78,7 +78,6 @@ from acl_py.verbs.events import CreateEvent as CreateEvent
 from acl_py.verbs.events import CreateEventExWithFlag as CreateEventExWithFlag
 from acl_py.verbs.events import CreateEventWithFlag as CreateEventWithFlag
 from acl_py.verbs.events import DestroyEvent as DestroyEvent
-from acl_py.verbs.events import Event as Event
 from acl_py.verbs.events import EventElapsedTime as EventElapsedTime
 from acl_py.verbs.events import EventFlag as EventFlag
 from acl_py.verbs.events import EventQuery as EventQuery
@@ -144,7 +143,6 @@ from acl_py.verbs.streams import DestroyStreamForce as DestroyStreamForce
 from acl_py.verbs.streams import DeviceGetStreamPriorityRange as DeviceGetStreamPriorityRange
 from acl_py.verbs.streams import GetStreamAvailableNum as GetStreamAvailableNum
 from acl_py.verbs.streams import Status as Status
-from acl_py.verbs.streams import Stream as Stream
 from acl_py.verbs.streams import StreamAbort as StreamAbort
 from acl_py.verbs.streams import StreamFlag as StreamFlag
 from acl_py.verbs.streams import StreamGetPriority as StreamGetPriority
@@ -152,6 +150,8 @@ from acl_py.verbs.streams import StreamQuery as StreamQuery
 from acl_py.verbs.streams import StreamWaitEvent as StreamWaitEvent
 from acl_py.verbs.streams import SynchronizeStream as SynchronizeStream
 from acl_py.verbs.streams import SynchronizeStreamWithTimeout as SynchronizeStreamWithTimeout
+from device_model.handles import Event as Event
+from device_model.handles import Stream as Stream
 from device_model.observe import Observer as Observer
 from device_model.profile import DeviceProfile as DeviceProfile
 from device_model.rules import SyncRules as SyncRules

@@ -20,8 +20,8 @@ hold one for each record until the recorded work has completed.
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar
 
+from device_model import handles
 from device_model.completions import Completion, Nanoseconds, Then
-from device_model.handles import Handle
 from device_model.ids import Ids
 from device_model.names import named
 from device_model.rules import EventClass
@@ -34,13 +34,15 @@ if TYPE_CHECKING:
 _RECORD = "record that event, in a stream that does not wait itself"  # to break a deadlock
 
 
-class Event(Handle):
+class Event(handles.Event):
     """A snapshot event, as CUDA has it: the last record counts; an earlier wait keeps the record that it found."""
 
     __slots__ = (
         "blocking", "context", "destroyed", "external", "given_name", "home", "id", "made", "recorded_ns", "stream",
         "timing", "waitable", "waits", "work",
     )  # fmt: skip
+    id: int
+    timing: bool
     class_: ClassVar[EventClass] = EventClass.SNAPSHOT
 
     def __init__(self, context: "Context", id_: int, *, timing: bool, made: object, waitable: bool = True) -> None:

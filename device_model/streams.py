@@ -19,9 +19,9 @@ because the legacy work that ended those has waited for them.
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from device_model import handles
 from device_model.completions import NOTHING, AllOf, Completion, Nanoseconds
 from device_model.errors import DeviceError
-from device_model.handles import Handle
 from device_model.ops import Op
 from device_model.queues import HardwareQueue
 from device_model.steps import Step
@@ -30,13 +30,16 @@ if TYPE_CHECKING:
     from device_model.contexts import Context
 
 
-class Stream(Handle):
+class Stream(handles.Stream):
     """A queue of work on one device; made by `Context.create_stream`."""
 
     __slots__ = (
         "bound", "context", "destroyed", "epoch", "error", "given_name", "home", "id", "made", "name", "order",
         "pending", "priority", "queues", "scheduler", "steps", "stops_on_failure", "tail",
     )  # fmt: skip
+    id: int
+    name: str  # as messages and views call it
+    priority: int  # smaller is more urgent
 
     def __init__(
         self,
@@ -52,13 +55,13 @@ class Stream(Handle):
         self.home: Context | None = context  # its context as long as it takes work; None once it is destroyed
         self.scheduler = context.device.scheduler
         self.id = id_
-        self.name = name  # as messages and views call it
+        self.name = name
         self.given_name: str | None = None  # as the program calls it
         self.queues = queues  # one for each Lane
         # The default-stream rule. None for non-blocking streams, for all streams of rules without a legacy stream, and
         # for the legacy stream itself, which has it in LegacyStream.rule.
         self.order = order
-        self.priority = priority  # smaller is more urgent
+        self.priority = priority
         self.made = made
         self.destroyed: object = None  # the line that destroyed it
         self.error: DeviceError | None = None  # a failure of its work that no host has seen yet

@@ -1,6 +1,7 @@
 """The public names: what is exported is documented, verbs are coroutines, aliases are aliases."""
 
 import inspect
+import pydoc
 
 import pytest
 
@@ -37,6 +38,14 @@ def test_the_other_spellings_are_the_same_functions():
     assert acl_py.EventRecord is acl_py.RecordEvent
     assert acl_py.EventQuery is acl_py.QueryEventStatus
     assert acl_py.EventSynchronize is acl_py.SynchronizeEvent
+
+
+@pytest.mark.parametrize("module", [acl_py, asc])
+def test_help_says_what_the_annotation_of_an_argument_is(module):
+    for name, use in (("In", "is read."), ("Out", "is fully overwritten."), ("InOut", "is read and written.")):
+        text = pydoc.plain(pydoc.render_doc(getattr(module, name)))
+        assert f"Annotates a parameter of a kernel: memory that {use}" in text
+        assert "def add(x: " in text
 
 
 def test_copy_kinds_have_aclrts_values():

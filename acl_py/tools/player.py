@@ -32,6 +32,7 @@ from device_model.errors import printable
 from device_model.memory import Buffer, Space
 from device_model.memory.backing import ROOM
 from device_model.rules import KernelFailure
+from device_model.streams import Stream
 
 GAP_NS = 380  # between two calls (measured: timelines, medians of 0.32 to 0.42 us for every pair of calls)
 TOUCH_NS_PER_MIB = (
@@ -297,6 +298,7 @@ class Player:
 
     async def create_stream(self, name: str, flags: str, priority: int) -> None:
         stream = await streams.CreateStream(nonblocking=flags == "nonblocking", priority=priority)
+        assert isinstance(stream, Stream), f"{stream!r} is not of the model"
         stream.name = printable(name)
         self.streams[name] = stream
 
@@ -456,4 +458,4 @@ class _Thread:
     def __init__(self) -> None:
         self.context = copy_context()
         self.context.run(last_error.set, SUCCESS)
-        self.stream: streams.Stream | None = None  # its per-thread default stream
+        self.stream: Stream | None = None  # its per-thread default stream

@@ -1,7 +1,7 @@
 """Arrays: device memory with a dtype and a shape, and what a kernel does with it."""
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from math import prod
 from typing import Annotated, Any
@@ -29,19 +29,28 @@ class Access(Enum):
 In = Annotated[npt.NDArray[Any] | Any, Access.IN]
 Out = Annotated[npt.NDArray[Any] | Any, Access.OUT]
 InOut = Annotated[npt.NDArray[Any] | Any, Access.IN_OUT]
-for _annotation, _text in (
-    (In, "that it reads. It arrives read-only."),
-    (Out, "that it overwrites fully. What the kernel leaves out holds poison afterwards."),
-    (InOut, "that it reads and writes, as is every array without an annotation."),
-):
-    _annotation.__doc__ = (
-        f"Annotates a parameter of a kernel: an array {_text}\n\n"
-        "The launch passes an Array, a buffer or an address, and the kernel gets a NumPy array over that memory:\n\n"
-        "    @kernel(cost=Cost(us=5))\n"
-        "    def add(x: In, y: InOut) -> None:\n"
-        "        y += x\n\n"
-        "    await add[8, stream](Array(x, np.float32), Array(y, np.float32))"
-    )
+
+
+def document(annotations: Iterable[Any], text: str) -> None:
+    """Give *annotations* a docstring for `help`: how the kernel uses the memory, then *text*."""
+    for annotation in annotations:
+        (access,) = annotation.__metadata__
+        annotation.__doc__ = (
+            f"Annotates a parameter of a kernel: memory that is {access.value}.\n\n"
+            "In is read, Out is fully overwritten, InOut is both. The launch passes an Array, a buffer or an address.\n"
+            + text
+        )
+
+
+document(
+    (In, Out, InOut),
+    "The kernel gets a NumPy array over that memory. In arrives read-only; what the kernel leaves out of Out holds "
+    "poison.\n\n"
+    "    @kernel(cost=Cost(us=5))\n"
+    "    def add(x: In, y: InOut) -> None:\n"
+    "        y += x\n\n"
+    "    await add[8, stream](Array(x, np.float32), Array(y, np.float32))",
+)
 
 
 class Array(Handle):

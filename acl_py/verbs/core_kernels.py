@@ -12,7 +12,7 @@ from typing import Annotated, Any, ParamSpec, Protocol, overload
 from acl_py.errors import Kind
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import Barred
-from acl_py.verbs.arrays import Access, Array
+from acl_py.verbs.arrays import Access, Array, document
 from acl_py.verbs.kernels import Launchable, Launches
 from device_model import profile as profiles
 from device_model.aicore.core.names import KernelType
@@ -25,6 +25,12 @@ In = Annotated[GlobalBuffer | Any, Access.IN]
 Out = Annotated[GlobalBuffer | Any, Access.OUT]
 InOut = Annotated[GlobalBuffer | Any, Access.IN_OUT]
 GM_ADDR = InOut  # as kernels in Ascend C declare all of them
+document(
+    (In, Out, InOut),
+    "The kernel gets a buffer in global memory, for GlobalTensor.SetGlobalBuffer().\n\n"
+    "    @asc.kernel\n"
+    "    def add(x: asc.In, y: asc.In, z: asc.Out, length: int) -> None: ...",
+)
 
 P = ParamSpec("P")
 

@@ -10,9 +10,9 @@ from acl_py.runtime.scopes import Scope, current_scope, scope_var
 from acl_py.sites import Site, site_of
 from acl_py.verbs.streams import Status, StreamLike, answered, check_bound, check_event, limit_of, resolve
 from acl_py.waiting.deadlocks import Waiting
+from device_model import handles
 from device_model.completions import NOTHING, Completion
-from device_model.events import CountedEvent, FlagEvent
-from device_model.events import Event as Event
+from device_model.events import CountedEvent, Event, FlagEvent
 from device_model.integers import Integer, integer
 from device_model.names import check_name
 from device_model.rules import EventClass
@@ -33,7 +33,7 @@ class EventFlag(IntFlag):
 _HERE = EventFlag.SYNC | EventFlag.CAPTURE_STREAM_PROGRESS | EventFlag.TIME_LINE | EventFlag.EXTERNAL
 
 
-async def CreateEvent(*, timing: bool = True, blocking: bool = False, name: str | None = None) -> Event:
+async def CreateEvent(*, timing: bool = True, blocking: bool = False, name: str | None = None) -> handles.Event:
     """Create an event in the current context.
 
     Stands for aclrtCreateEvent and cudaEventCreateWithFlags. A record takes a picture of the work in a stream, and the
@@ -63,7 +63,7 @@ async def CreateEvent(*, timing: bool = True, blocking: bool = False, name: str 
     return event
 
 
-async def CreateEventWithFlag(flag: Integer, *, name: str | None = None) -> Event:
+async def CreateEventWithFlag(flag: Integer, *, name: str | None = None) -> handles.Event:
     """Create a flag event: a record sets it, ResetEvent() clears it, and a wait lasts until it is set.
 
     Stands for aclrtCreateEventWithFlag; CUDA has no such events. A wait is also ended by a record that is made after
@@ -95,7 +95,7 @@ async def CreateEventWithFlag(flag: Integer, *, name: str | None = None) -> Even
     return _create_with(begin(), "CreateEventWithFlag", EventClass.FLAG, flag, name)
 
 
-async def CreateEventExWithFlag(flag: Integer, *, name: str | None = None) -> Event:
+async def CreateEventExWithFlag(flag: Integer, *, name: str | None = None) -> handles.Event:
     """Create a snapshot event, which behaves as CUDA's events do.
 
     Stands for aclrtCreateEventExWithFlag; under CUDA's rules CreateEvent() makes such events. The wait for one that was
@@ -168,7 +168,7 @@ def _create(
     return event
 
 
-async def DestroyEvent(event: Event) -> None:
+async def DestroyEvent(event: handles.Event) -> None:
     """Destroy *event*.
 
     Stands for aclrtDestroyEvent and cudaEventDestroy. Streams that wait for it keep waiting for the work that it stood
@@ -185,13 +185,13 @@ async def DestroyEvent(event: Event) -> None:
         TypeError: *event* is not an event.
     """
     scope, runtime, site, enter = begin()
-    check_event(scope, event)
+    event = check_event(scope, event)
     runtime.pay(runtime.costs.destroy_event)
     event.destroy(site)
     runtime.called("DestroyEvent", enter, site)
 
 
-async def RecordEvent(event: Event, stream: StreamLike = None) -> Completion:
+async def RecordEvent(event: handles.Event, stream: StreamLike = None) -> Completion:
     """Let *event* stand for all work that is queued in *stream* so far.
 
     Stands for aclrtRecordEvent and cudaEventRecord. The record replaces the one before. It takes no time on the device
@@ -233,7 +233,7 @@ async def RecordEvent(event: Event, stream: StreamLike = None) -> Completion:
     if type(stream) is not Stream or stream.home is not scope.context:
         stream = resolve(scope, stream)
     if type(event) is not Event or event.home is not scope.context:
-        check_event(scope, event)
+        event = check_event(scope, event)
     if event.context.device is not stream.context.device:
         raise runtime.error(
             Kind.INVALID_HANDLE,
@@ -262,7 +262,7 @@ async def _get_ready(scope: Scope, event: Event, stream: Stream, site: Site) -> 
         check_event(scope, event)
 
 
-async def ResetEvent(event: Event, stream: StreamLike = None) -> Completion:
+async def ResetEvent(event: handles.Event, stream: StreamLike = None) -> Completion:
     """Clear the flag of *event* when *stream* comes to the reset.
 
     Stands for aclrtResetEvent; CUDA has no such call. Use the stream that waits for the event, behind the wait: if two
@@ -287,7 +287,7 @@ async def ResetEvent(event: Event, stream: StreamLike = None) -> Completion:
     """
     scope, runtime, site, enter = begin()
     stream = resolve(scope, stream)
-    check_event(scope, event)
+    event = check_event(scope, event)
     check_bound(runtime, stream, event)
     if event.class_ is EventClass.SNAPSHOT or not event.waitable:
         raise runtime.error(
@@ -301,7 +301,7 @@ async def ResetEvent(event: Event, stream: StreamLike = None) -> Completion:
     return completion
 
 
-async def QueryEventWaitStatus(event: Event) -> Status:
+async def QueryEventWaitStatus(event: handles.Event) -> Status:
     """Return whether all waits of streams for *event* are over.
 
     Stands for aclrtQueryEventWaitStatus; CUDA has no such call. A loop of queries that can never end raises
@@ -323,7 +323,7 @@ async def QueryEventWaitStatus(event: Event) -> Status:
         TypeError: *event* is not an event.
     """
     scope, runtime, site, enter = begin()
-    _check_host(scope, event)
+    event = _check_host(scope, event)
     if event.class_ is EventClass.SNAPSHOT:
         raise runtime.error(Kind.NOT_SUPPORTED, f"{event!r} does not count its waits", "ask QueryEventStatus()")
     runtime.pay(runtime.costs.query)
@@ -335,7 +335,7 @@ async def QueryEventWaitStatus(event: Event) -> Status:
     return Status.COMPLETE if done else Status.NOT_READY
 
 
-async def GetEventTimestamp(event: Event) -> int:
+async def GetEventTimestamp(event: handles.Event) -> int:
     """Return when the last record of *event* took place.
 
     Stands for aclrtEventGetTimestamp; CUDA has no such call.
@@ -355,7 +355,7 @@ async def GetEventTimestamp(event: Event) -> int:
         TypeError: *event* is not an event.
     """
     scope, runtime, site, enter = begin()
-    check_event(scope, event)
+    event = check_event(scope, event)
     runtime.pay(runtime.costs.elapsed)
     try:
         _check_time(scope, event)
@@ -381,7 +381,7 @@ async def GetEventAvailNum() -> int:
     return scope.context.device.event_ids.free
 
 
-async def QueryEventStatus(event: Event) -> Status:
+async def QueryEventStatus(event: handles.Event) -> Status:
     """Return whether the last record of *event* has completed.
 
     Stands for aclrtQueryEventStatus and cudaEventQuery; also called EventQuery. A loop of queries that can never end
@@ -404,7 +404,7 @@ async def QueryEventStatus(event: Event) -> Status:
         TypeError: *event* is not an event.
     """
     scope, runtime, site, enter = begin()
-    _check_host(scope, event)
+    event = _check_host(scope, event)
     runtime.pay(runtime.costs.query)
     done = event.done and (event.work is not None or event.class_ is EventClass.SNAPSHOT)
     work = event.work or NOTHING
@@ -415,7 +415,7 @@ async def QueryEventStatus(event: Event) -> Status:
     return Status.COMPLETE if done else Status.NOT_READY
 
 
-async def SynchronizeEvent(event: Event) -> None:
+async def SynchronizeEvent(event: handles.Event) -> None:
     """Wait until the last record of *event* has completed.
 
     Stands for aclrtSynchronizeEvent and cudaEventSynchronize; also called EventSynchronize.
@@ -438,7 +438,7 @@ async def SynchronizeEvent(event: Event) -> None:
     await _synchronize(begin(), "SynchronizeEvent", event, None)
 
 
-async def SynchronizeEventWithTimeout(event: Event, timeout: Integer) -> None:
+async def SynchronizeEventWithTimeout(event: handles.Event, timeout: Integer) -> None:
     """Wait as SynchronizeEvent() does, for at most *timeout* milliseconds.
 
     Stands for aclrtSynchronizeEventWithTimeout; CUDA has no such call.
@@ -462,25 +462,26 @@ async def SynchronizeEventWithTimeout(event: Event, timeout: Integer) -> None:
     await _synchronize(call, "SynchronizeEventWithTimeout", event, limit)
 
 
-async def _synchronize(call: Call, name: str, event: Event, limit: Limit | None) -> None:
+async def _synchronize(call: Call, name: str, event: handles.Event, limit: Limit | None) -> None:
     scope, runtime, site, _ = call
-    _check_host(scope, event)
+    event = _check_host(scope, event)
     streams = () if event.stream is None else (event.stream,)
     what = f"{name}({event.name})"
     asleep_ns = runtime.costs.wake_asleep if event.blocking else 0
     await runtime.synchronize(name, event.work or NOTHING, what, site, event.context, streams, limit, asleep_ns)
 
 
-def _check_host(scope: Scope, event: Event) -> None:
-    """Refuse an event that a host can neither wait for nor query."""
-    check_event(scope, event)
+def _check_host(scope: Scope, event: handles.Event) -> Event:
+    """Return *event*; refuse one that a host can neither wait for nor query."""
+    event = check_event(scope, event)
     if event.external:
         raise scope.runtime.error(
             Kind.NOT_SUPPORTED, f"{event!r} was created with EXTERNAL", "synchronise with its stream instead"
         )
+    return event
 
 
-async def EventElapsedTime(start: Event, end: Event) -> float:
+async def EventElapsedTime(start: handles.Event, end: handles.Event) -> float:
     """Return the time from the record of *start* to the record of *end*.
 
     Stands for aclrtEventElapsedTime and cudaEventElapsedTime.
@@ -503,8 +504,7 @@ async def EventElapsedTime(start: Event, end: Event) -> float:
         TypeError: One is not an event.
     """
     scope, runtime, site, enter = begin()
-    for event in (start, end):
-        check_event(scope, event)
+    start, end = check_event(scope, start), check_event(scope, end)
     if start.context.device is not end.context.device:
         raise runtime.error(
             Kind.INVALID_HANDLE,

@@ -9,13 +9,14 @@ from acl_py.runtime.runtime import Limit, Runtime
 from acl_py.runtime.scopes import Scope, current_scope, scope_var
 from acl_py.sites import Site, site_of
 from acl_py.waiting.deadlocks import Poll, Waiting
+from device_model import handles
 from device_model.completions import NOTHING, Completion, Nanoseconds
 from device_model.errors import shown
 from device_model.events import Event
 from device_model.integers import Integer, integer
 from device_model.names import check_name
 from device_model.rules import Destroy, EventClass, ForeignStream
-from device_model.streams import Stream as Stream
+from device_model.streams import Stream
 
 
 class Status(Enum):
@@ -60,7 +61,7 @@ LEGACY_STREAM = NamedStream.LEGACY
 PER_THREAD_STREAM = NamedStream.PER_THREAD
 
 # A stream as verbs take it; None is the default stream, which the rules choose.
-StreamLike = Stream | NamedStream | None
+StreamLike = handles.Stream | NamedStream | None
 
 
 def resolve(scope: Scope, stream: StreamLike) -> Stream:
@@ -97,7 +98,7 @@ def resolve(scope: Scope, stream: StreamLike) -> Stream:
     return stream
 
 
-async def CreateStream(*, nonblocking: bool = False, priority: Integer = 0, name: str | None = None) -> Stream:
+async def CreateStream(*, nonblocking: bool = False, priority: Integer = 0, name: str | None = None) -> handles.Stream:
     """Create a stream in the current context.
 
     Stands for aclrtCreateStream and cudaStreamCreateWithPriority.
@@ -128,7 +129,7 @@ async def CreateStream(*, nonblocking: bool = False, priority: Integer = 0, name
     return _create(call, "CreateStream", nonblocking=bool(nonblocking), priority=priority, bound=False, name=name)
 
 
-async def CreateStreamWithConfig(priority: Integer, flag: Integer, *, name: str | None = None) -> Stream:
+async def CreateStreamWithConfig(priority: Integer, flag: Integer, *, name: str | None = None) -> handles.Stream:
     """Create a stream with aclrt's configuration.
 
     Stands for aclrtCreateStreamWithConfig; CUDA has no such call.
@@ -456,7 +457,7 @@ async def answered(scope: Scope, known: Completion | None, poll: Poll) -> None:
         runtime.hooks.synchronized(known)
 
 
-async def StreamWaitEvent(stream: StreamLike, event: Event) -> None:
+async def StreamWaitEvent(stream: StreamLike, event: handles.Event) -> None:
     """Let the work that is queued in *stream* from now on wait for the last record of *event*.
 
     Stands for aclrtStreamWaitEvent and cudaStreamWaitEvent. The host does not wait. A record that is made later does
@@ -493,7 +494,7 @@ async def StreamWaitEvent(stream: StreamLike, event: Event) -> None:
     if type(stream) is not Stream or stream.home is not scope.context:
         stream = resolve(scope, stream)
     if type(event) is not Event or event.home is not scope.context:
-        check_event(scope, event)
+        event = check_event(scope, event)
         _check_wait(runtime, stream, event)
     runtime.pay(runtime.costs.wait)
     work = event.work
@@ -535,11 +536,11 @@ def check_bound(runtime: Runtime, stream: Stream, event: Event) -> None:
         )
 
 
-def check_event(scope: Scope, event: object) -> None:
-    """Refuse anything but a living event of this simulation, whose context has not failed."""
+def check_event(scope: Scope, event: object) -> Event:
+    """Return *event*; refuse anything but a living event of this simulation, whose context has not failed."""
     context = scope.context
     if type(event) is Event and event.home is context and context.error is None:
-        return  # most events; the rest of the function would find nothing either
+        return event  # most events; the rest of the function would find nothing either
     if not isinstance(event, Event):
         raise TypeError(f"an event must be what CreateEvent() gave, not {shown(event)}")
     if event.context.device.scheduler is not scope.runtime.scheduler:
@@ -552,3 +553,4 @@ def check_event(scope: Scope, event: object) -> None:
         raise scope.runtime.error(Kind.INVALID_HANDLE, f"{event!r} is gone", "create one with CreateEvent()")
     if event.context.error is not None:
         raise scope.runtime.context_error(event.context)
+    return event

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import rlcompleter
 
 import numpy as np
 import pytest
@@ -30,6 +31,26 @@ async def test_no_handle_can_be_pickled_or_copied():
 
 def test_a_kernel_is_pickled_by_name():
     assert pickle.loads(pickle.dumps(at_module_level)) is at_module_level
+
+
+@tiny
+async def test_completion_shows_what_a_program_may_look_at():
+    ipython, jedi = pytest.importorskip("IPython.core.completer"), pytest.importorskip("jedi")
+    names = {"stream": await acl.CreateStream(name="copies"), "event": await acl.CreateEvent()}
+    public = {"stream": ["id", "idle", "name", "priority"], "event": ["done", "id", "name", "timing"]}
+    assert [names["stream"].name, names["stream"].idle, names["event"].done] == ["stream 'copies'", True, True]
+    for name in public:
+        of_jedi = [each.name for each in jedi.Interpreter(f"{name}.", [names]).complete()]
+        texts = rlcompleter.Completer(names).attr_matches(f"{name}."), ipython.Completer(names).attr_matches(f"{name}.")
+        of_python, of_ipython = ([text.rpartition(".")[2].rstrip("()") for text in each] for each in texts)
+        for completed in (dir(names[name]), dir(type(names[name])), of_jedi, of_python, of_ipython):
+            assert sorted(text for text in completed if not text.startswith("_")) == public[name]
+
+
+def test_a_program_cannot_make_a_stream_or_an_event_itself():
+    for kind in (acl.Stream, acl.Event):
+        with pytest.raises(TypeError, match=rf"Create{kind.__name__}\(\) returns one"):
+            kind()
 
 
 @tiny

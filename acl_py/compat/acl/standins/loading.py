@@ -10,6 +10,7 @@ from acl_py.compat.acl.standins.models import Gear, Model
 from acl_py.errors import AclError, Kind
 from acl_py.runtime.scopes import Scope, current_scope
 from acl_py.sites import Site, site_of
+from acl_py.verbs.streams import resolve
 from device_model.contexts import Context
 from device_model.memory import Buffer
 from device_model.streams import Stream
@@ -39,10 +40,10 @@ class LoadedModel:
 
     async def stream(self) -> Stream:
         """The stream that executes it in the current context."""
-        context = scope_here().context
-        stream = self.streams.get(context)
+        scope = scope_here()
+        stream = self.streams.get(scope.context)
         if stream is None:
-            stream = self.streams[context] = await native.CreateStream()
+            stream = self.streams[scope.context] = resolve(scope, await native.CreateStream())
         return stream
 
 
