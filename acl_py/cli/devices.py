@@ -85,10 +85,10 @@ def _descriptions(cards: Sequence[DeviceProfile]) -> Table:
 def _all_values(card: DeviceProfile) -> Table:
     title = f"{card.name}: {card.description}; rules {card.rules}"
     table = Table(
-        "value",
-        Column("number", justify="right"),
+        Column("value", overflow="fold"),
+        Column("number", justify="right", overflow="fold"),
         "unit",
-        "source",
+        Column("source", overflow="fold"),
         title=escape(title),
         title_justify="left",
         caption_justify="left",

@@ -8,7 +8,7 @@ from typing import Annotated, TypeVar
 
 import typer
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from acl_py import faults
 from acl_py.cli.common import Device, complain, console, profile_of, rules_of
@@ -145,8 +145,8 @@ def _show(runs: Sequence[Replay]) -> None:
 
 
 def _table(runs: Sequence[Replay]) -> Table:
-    table = Table("program")
-    for heading in ("calls", "operations", "H2D us", "D2H us", "cores us", "makespan us"):
+    table = Table(Column("program", overflow="fold"))
+    for heading in ("calls", "ops", "H2D\nus", "D2H\nus", "cores\nus", "makespan\nus"):
         table.add_column(heading, justify="right")
     for run in runs:
         ops = run.trace.ops

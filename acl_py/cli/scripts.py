@@ -85,9 +85,9 @@ def run_command(
 ) -> None:
     """Run a script that says `import acl`, unmodified and without a card.
 
-    The output and the exit code are those of the script. A summary follows
-    on standard error, with the calls that failed. If the script would hang
-    on a card, the exit code is 3, and the summary lists the waits and their lines.
+    The output and the exit code are those of the script. A summary follows on
+    standard error, with the calls that failed. If the script would hang on a
+    card, the exit code is 3, and the summary lists the waits and their lines.
     """
     if rules is not None:
         rules_of(rules)

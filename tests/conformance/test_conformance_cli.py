@@ -118,6 +118,14 @@ def test_the_list_of_devices_fits_80_columns_with_whole_headings_and_units(monke
     assert units == ["device", "rules", "cores", "GB", "GB/s", "GB/s", "us", "us", "us"]
 
 
+def test_in_80_columns_no_name_is_cut(file, monkeypatch):
+    monkeypatch.setattr(common, "_PLAIN_WIDTH", 80)
+    long = GOOD | {"id": "a program with a name of many words, more than 80 columns have room for"}
+    for result in (acl_py("replay", file(GOOD, long)), acl_py("devices", "ascend910b3")):
+        assert max(map(len, result.stdout.splitlines())) <= 80
+        assert "…" not in result.stdout
+
+
 def test_devices_as_json_have_all_values_with_unit_and_source():
     cards = json.loads(acl_py("devices", "--json").stdout)
     assert [card["name"] for card in cards] == names()
@@ -143,7 +151,7 @@ def test_every_value_of_a_device_has_its_unit():
     assert {name: unit_of(name, value_of(card, name)) for name in UNITS} == UNITS
     counts = {name for name in card.sources if not unit_of(name, value_of(card, name))}
     assert counts == {
-        "devices", "cores.count", "cores.resident_kernels", "queues.compute", "queues.copy", "queues.depth",
+        "devices", "run_mode", "cores.count", "cores.resident_kernels", "queues.compute", "queues.copy", "queues.depth",
         "limits.streams", "limits.events", "limits.notifies", "copies.stage_buffers", "aicore.cube_cores",
         "aicore.vector_cores",
     }  # fmt: skip
