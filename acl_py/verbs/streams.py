@@ -244,7 +244,7 @@ async def GetStreamAvailableNum() -> int:
     return scope.context.device.stream_ids.free
 
 
-async def DestroyStream(stream: Stream) -> None:
+async def DestroyStream(stream: handles.Stream) -> None:
     """Destroy *stream*; its work completes.
 
     Stands for aclrtDestroyStream and cudaStreamDestroy. A call that is cancelled while it waits has destroyed nothing.
@@ -281,7 +281,7 @@ def _destroyable(scope: Scope, stream: StreamLike) -> Stream:
     return stream
 
 
-async def DestroyStreamForce(stream: Stream) -> None:
+async def DestroyStreamForce(stream: handles.Stream) -> None:
     """Destroy *stream* and drop the work that is queued in it.
 
     Stands for aclrtDestroyStreamForce; CUDA has no such call. Work that runs ends without effect.
@@ -305,7 +305,7 @@ async def DestroyStreamForce(stream: Stream) -> None:
     runtime.called("DestroyStreamForce", enter, site)
 
 
-async def StreamAbort(stream: Stream) -> None:
+async def StreamAbort(stream: handles.Stream) -> None:
     """Drop the work that is queued in *stream*, and let the work that runs end without effect.
 
     Stands for aclrtStreamAbort; CUDA has no such call. The next synchronisation with the stream raises STREAM_ABORTED.

@@ -22,8 +22,8 @@ from acl_py.compat.acl.functions.media.descriptions import (
 )
 from acl_py.compat.acl.functions.media.formats import NV12
 from acl_py.compat.acl.standins.videos import Decode, Encode
+from device_model.handles import Stream
 from device_model.memory import Buffer
-from device_model.streams import Stream
 
 _ENCODER_PARAMETERS = (
     "thread_id",
