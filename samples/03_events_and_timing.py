@@ -3,7 +3,7 @@
 Scenario: one stream produces a value between other work, and another stream consumes it. The host's clock around the
 launch measures the call; two events around it measure the kernel. The host then waits for the second event, and
 continues while later work of that stream still runs. The consumer also starts at the event, not at the end of the other
-stream.
+stream. The streams have names, which the chart shows instead of numbers.
 """
 
 import asyncio
@@ -33,8 +33,8 @@ def consume(x: In, y: Out):
 async def main():
     async with acl_py.simulate(device="h200") as sim:
         x, y = await acl_py.Malloc(1 << 10), await acl_py.Malloc(1 << 10)
-        producer, consumer = await acl_py.CreateStream(), await acl_py.CreateStream()
-        start, produced = await acl_py.CreateEvent(), await acl_py.CreateEvent()
+        producer, consumer = await acl_py.CreateStream(name="producer"), await acl_py.CreateStream(name="consumer")
+        start, produced = await acl_py.CreateEvent(name="start"), await acl_py.CreateEvent(name="produced")
 
         await other_work[8, producer]()
         await acl_py.RecordEvent(start, producer)

@@ -1,4 +1,7 @@
-"""The lane chart: a trace as text for a terminal, with a row for the host, for each stream and for each engine."""
+"""The lane chart: a trace as text for a terminal, with a row for the host, for each stream and for each engine.
+
+If several tasks or threads make calls, each of them has a row instead of the host.
+"""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -6,11 +9,12 @@ from itertools import groupby
 from rich.text import Text
 
 from acl_py.trace.drawing import Lane, Look, Span, draw
-from acl_py.trace.reading import ENGINE_ORDER, queuing_calls, stream_order
+from acl_py.trace.reading import ENGINE_ORDER, HostRow, host_rows, queuing_calls, stream_order
 from acl_py.trace.recorder import Call, Operation, Trace
 
 _MAX_STREAMS = 12  # lanes per device; more streams share lanes
 _MAX_NAMES = 4  # of streams whose kernels run side by side
+_MAX_TASKS = 8  # rows of tasks and threads; more of them share rows
 
 _LOOKS = {
     "h2d": Look("»", "›", "›", "bright_blue", "to device", "copies"),
@@ -44,7 +48,7 @@ def styled_lanes(trace: Trace, width: int = 100, *, since_ns: int | None = None,
     start, end = start if since_ns is None else since_ns, end if until_ns is None else until_ns
     end = max(end, start + 1)
     shown = [op for op in ops if op.end_ns > start and op.start_ns < end]
-    rows = [Lane("host", _host_spans(ops, calls, queued_by)), *_device_lanes(shown)]
+    rows = [*_host_lanes(ops, calls, queued_by, start, end), *_device_lanes(shown)]
     return draw(rows, list(_LOOKS.values()), start, end, width)
 
 
@@ -61,19 +65,34 @@ def _interesting(ops: Sequence[Operation], calls: Sequence[Call], queued_by: Seq
     return start, max([end, *(call.exit_ns for call in calls if call.enter_ns < end)])
 
 
-def _host_spans(ops: Sequence[Operation], calls: Sequence[Call], queued_by: Sequence[int | None]) -> list[Span]:
-    """Return each call in up to two spans: the host works, and then waits for a completion."""
+def _host_lanes(
+    ops: Sequence[Operation], calls: Sequence[Call], queued_by: Sequence[int | None], start: int, end: int
+) -> Iterator[Lane]:
+    shown = [index for index, call in enumerate(calls) if call.exit_ns > start and call.enter_ns < end]
+    rows = host_rows([calls[index] for index in shown])
+    spans = _host_spans(ops, calls, queued_by)
+    per_lane = -(-len(rows) // _MAX_TASKS) or 1
+    for first in range(0, len(rows), per_lane):
+        together = rows[first : first + per_lane]
+        callers = HostRow([caller for row in together for caller in row.callers], [])
+        of_lane = [span for row in together for index in row.calls for span in spans[shown[index]]]
+        yield Lane(callers.label if len(rows) > 1 else "host", of_lane)
+
+
+def _host_spans(ops: Sequence[Operation], calls: Sequence[Call], queued_by: Sequence[int | None]) -> list[list[Span]]:
+    """Return each call as up to two spans: the host works, and then waits for a completion."""
     waits_from: dict[int, int] = {}
     for op, index in zip(ops, queued_by, strict=True):
         if index is not None:
             waits_from[index] = min(op.queued_ns, waits_from.get(index, op.queued_ns))
-    spans: list[Span] = []
+    spans: list[list[Span]] = []
     for index, call in enumerate(calls):
+        spans.append([])
         waits = call.enter_ns if call.name.startswith(("Sync", "Sleep")) else waits_from.get(index, call.exit_ns)
         if call.enter_ns < waits:
-            spans.append(Span(call.enter_ns, waits, _LOOKS["call"], call.name))
+            spans[-1].append(Span(call.enter_ns, waits, _LOOKS["call"], call.name))
         if waits < call.exit_ns:
-            spans.append(Span(waits, call.exit_ns, _LOOKS["wait"], call.name))
+            spans[-1].append(Span(waits, call.exit_ns, _LOOKS["wait"], call.name))
     return spans
 
 
@@ -82,7 +101,7 @@ def _device_lanes(ops: Sequence[Operation]) -> Iterator[Lane]:
     for device in devices:
         of_device = [op for op in ops if op.device == device]
         prefix = f"{device}: " if len(devices) > 1 else ""
-        streams = sorted({op.stream for op in of_device}, key=stream_order)
+        streams = list(stream_order(of_device))
         if len(streams) > 1:
             yield from _stream_lanes(of_device, streams, prefix)
         for engine in ENGINE_ORDER:

@@ -1,13 +1,13 @@
 """The Chrome trace: one JSON file that Perfetto and chrome://tracing open.
 
-The host is a process with its calls. Each device is a process with a lane per engine and stream. An arrow leads from
-each call to the operation that it queued. A strike of a fault rule is an instant in a lane of the host. If the trace
-has instructions of core kernels, the device also has a lane per core and pipe.
+The host is a process with a lane of calls for each task or thread. Each device is a process with a lane per engine and
+stream. An arrow leads from each call to the operation that it queued. A strike of a fault rule is an instant in a lane
+of the host. If the trace has instructions of core kernels, the device also has a lane per core and pipe.
 
 Viewers enforce three rules without an error message:
 
 * If two slices of one lane overlap without nesting, the later one is dropped. So a slice goes to the first free lane of
-  its kind. A second lane is needed only if tasks wait at the same time.
+  its kind. A second lane of calls is needed only if two tasks of one name wait at the same time.
 * Ids of flows are integers, and the end of a flow needs `"bp": "e"` to bind to the slice that begins there.
 * Times are floating-point microseconds. Counted from the start of the simulation they keep every nanosecond; counted
   from 1970 they would not.
@@ -21,7 +21,7 @@ from typing import Any
 
 from acl_py.trace.instructions import CoreInstruction
 from acl_py.trace.pipes import PIPE_ORDER
-from acl_py.trace.reading import ENGINE_ORDER, queuing_calls, site_of_call, stream_order
+from acl_py.trace.reading import ENGINE_ORDER, host_rows, queuing_calls, site_of_call, stream_order
 from acl_py.trace.recorder import Call, Operation, Strike, Trace
 
 Event = dict[str, Any]
@@ -65,21 +65,31 @@ def events(trace: Trace) -> list[Event]:
 
 def _call_slots(calls: Sequence[Call], names: list[Event]) -> list[_Slot]:
     """Return the slot of each call, and append the names of lanes to *names*."""
-    lanes = _lanes([(call.enter_ns, call.exit_ns) for call in calls])
     names.append(_name("process_name", (_HOST, 0), "host"))
-    names += [_name("thread_name", (_HOST, lane + 1), _numbered("calls", lane)) for lane in sorted(set(lanes))]
-    return [(_HOST, lane + 1) for lane in lanes]
+    rows = host_rows(calls)
+    slots = [(0, 0)] * len(calls)
+    base = 1
+    for row in rows:
+        lanes = _lanes([(calls[index].enter_ns, calls[index].exit_ns) for index in row.calls])
+        for index, lane in zip(row.calls, lanes, strict=True):
+            slots[index] = _HOST, base + lane
+        for lane in range(max(lanes) + 1):
+            label = _numbered("calls" if len(rows) == 1 else row.label, lane)
+            names += [_name("thread_name", (_HOST, base + lane), label), _sort_index((_HOST, base + lane))]
+        base += max(lanes) + 1
+    return slots
 
 
 def _op_slots(ops: Sequence[Operation], names: list[Event]) -> list[_Slot]:
     """Return the slot of each operation, and append the names of lanes to *names*."""
-    groups: dict[tuple[int, int, tuple[int, str]], list[int]] = {}
+    groups: dict[tuple[int, int, int, str], list[int]] = {}
+    order = stream_order(ops)
     for index, op in enumerate(ops):
-        key = op.device, ENGINE_ORDER.index(op.engine), stream_order(op.stream)
+        key = op.device, ENGINE_ORDER.index(op.engine), order[op.stream], op.stream
         groups.setdefault(key, []).append(index)
     slots = [(0, 0)] * len(ops)
     last_lane: dict[int, int] = {}
-    for (device, engine, (_, stream)), indices in sorted(groups.items()):
+    for (device, engine, _, stream), indices in sorted(groups.items()):
         pid = _FIRST_DEVICE + device
         if pid not in last_lane:
             last_lane[pid] = 0

@@ -10,11 +10,13 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
+from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 _TICK_COLUMNS = 12  # the least distance of two ticks
 _SHARE_COLUMNS = 6
 _LEAST_COLUMNS = 20
+_LABEL_COLUMNS = 28  # the most that the label of a lane takes
 
 
 class Look(NamedTuple):
@@ -74,7 +76,7 @@ class _Bar(NamedTuple):
 
 def draw(lanes: Sequence[Lane], looks: Sequence[Look], start: int, end: int, width: int) -> Text:
     """Draw *lanes* from *start* to *end* nanoseconds in at most *width* columns, with an axis and a legend."""
-    margin = max(len(lane.label) for lane in lanes) + 2
+    margin = min(max(cell_len(lane.label) for lane in lanes), _LABEL_COLUMNS) + 2
     window = _Window(start, max(end, start + 1), max(width - margin - _SHARE_COLUMNS, _LEAST_COLUMNS))
     lines = [_axis(window, margin)]
     lines += [_line(lane, window, margin) for lane in lanes]
@@ -136,7 +138,7 @@ def _merged(bars: Sequence[_Bar], spans: Sequence[Span], window: _Window) -> Ite
     middles = [(window.column((span.start + span.end) // 2), span) for span in spans]
     run: list[_Bar] = []
     for bar in bars:
-        fits = len(bar.name) + 2 <= bar.last - bar.first + 1
+        fits = cell_len(bar.name) + 2 <= bar.last - bar.first + 1
         if run and (fits or bar.look != run[-1].look or bar.first > run[-1].last + 1):
             yield _one(run, middles)
             run = []
@@ -162,7 +164,7 @@ def _one(run: Sequence[_Bar], middles: Sequence[tuple[int, Span]]) -> _Bar:
 
 def _line(lane: Lane, window: _Window, margin: int) -> Text:
     columns = _columns(lane.spans, window)
-    line = Text(lane.label.ljust(margin))
+    line = Text(set_cell_size(_fitting(lane.label), margin))
     at = 0
     previous: Look | None = None
     for bar in _bars(lane.spans, columns, window):
@@ -174,6 +176,11 @@ def _line(lane: Lane, window: _Window, margin: int) -> Text:
     busy = _busy_ns([span for span in lane.spans if not span.look.behind], window)
     line.append(f"{_percent(busy, window.end - window.start):>{_SHARE_COLUMNS}}", style="bold")
     return line
+
+
+def _fitting(label: str) -> str:
+    """Return *label*, cut if it is too long; letters of some alphabets take two columns."""
+    return label if cell_len(label) <= _LABEL_COLUMNS else f"{set_cell_size(label, _LABEL_COLUMNS - 1).rstrip()}…"
 
 
 def _bar(bar: _Bar, columns: Sequence[_Column], window: _Window, touches: bool) -> str:
@@ -188,10 +195,11 @@ def _bar(bar: _Bar, columns: Sequence[_Column], window: _Window, touches: bool) 
     length = len(glyphs)
     if touches and length > 2:
         glyphs[0] = "│"
-    label = f" {bar.name} " if len(bar.name) + 6 <= length else bar.name
-    if len(label) + 2 <= length:
-        begin = (length - len(label) + 1) // 2
-        glyphs[begin : begin + len(label)] = label
+    label = f" {bar.name} " if cell_len(bar.name) + 6 <= length else bar.name
+    columns_of_label = cell_len(label)
+    if columns_of_label + 2 <= length:
+        begin = (length - columns_of_label + 1) // 2
+        glyphs[begin : begin + columns_of_label] = label
     return "".join(glyphs)
 
 

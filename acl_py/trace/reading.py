@@ -1,4 +1,4 @@
-"""Reading a trace: the order of engines and streams, and the call that queued an operation.
+"""Reading a trace: the order of engines and streams, the rows of the host, and the call that queued an operation.
 
 The recorder has no column for the call of an operation, because it can be found afterwards. A plain verb returns at the
 instant at which its operation is queued, and a copy through pageable memory queues its chunks while it lasts. So the
@@ -7,8 +7,10 @@ progress at that instant.
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from heapq import heappop, heappush
 from pathlib import Path
+from typing import NamedTuple
 
 from acl_py.trace.recorder import Call, Operation
 
@@ -21,10 +23,58 @@ _VERBS = {
 }  # by kind; all others are Memcpy
 
 
-def stream_order(stream: str) -> tuple[int, str]:
-    """Return a sort key: default streams first, then the others by number."""
-    number = stream.removeprefix("stream ")
-    return (int(number) if number.isdecimal() else 0, stream)
+def stream_order(ops: Iterable[Operation]) -> dict[str, int]:
+    """Return the places of the streams of *ops*: default streams, then those with numbers, then those with names.
+
+    Streams with names are in the order in which they first got work.
+    """
+    streams = dict.fromkeys(op.stream for op in sorted(ops, key=lambda op: op.queued_ns))
+    return {stream: place for place, stream in enumerate(sorted(streams, key=_kind_of_stream))}
+
+
+def _kind_of_stream(stream: str) -> tuple[int, int, str]:
+    own = stream.removeprefix("stream ")
+    if own == stream:
+        return 0, 0, stream
+    return (1, int(own), "") if own.isdecimal() else (2, 0, "")
+
+
+class HostRow(NamedTuple):
+    """A row of the host: the tasks and threads that share it, and the indices of their calls."""
+
+    callers: list[str]
+    calls: list[int]
+
+    @property
+    def label(self) -> str:
+        """The first of the callers, and how many more there are."""
+        first, *others = self.callers
+        return f"{first} and {len(others):,} more" if others else first
+
+
+def host_rows(calls: Sequence[Call]) -> list[HostRow]:
+    """Return the rows of the host, in the order of their first calls: one for each task or thread.
+
+    Those without a name share a row if the last call of one is over before the first call of the next begins. So a
+    program that makes a task for each request has as many rows as it had requests at a time.
+    """
+    by_caller: dict[str, list[int]] = {}
+    for index in sorted(range(len(calls)), key=lambda index: calls[index].enter_ns):
+        by_caller.setdefault(calls[index].caller, []).append(index)
+    rows: list[HostRow] = []
+    shared: list[tuple[int, int]] = []  # a heap: when the last call of a row without a name is over, and the row
+    for caller, indices in by_caller.items():
+        is_named = not caller.split()[-1].isdecimal()
+        if not is_named and shared and shared[0][0] <= calls[indices[0]].enter_ns:
+            _, number = heappop(shared)
+            rows[number].callers.append(caller)
+            rows[number].calls.extend(indices)
+        else:
+            number = len(rows)
+            rows.append(HostRow([caller], indices))
+        if not is_named:
+            heappush(shared, (max(calls[index].exit_ns for index in indices), number))
+    return rows
 
 
 def site_of_call(call: Call) -> str:

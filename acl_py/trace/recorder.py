@@ -1,17 +1,21 @@
 """The recorder: a packed row for each operation and each host call, decoded when it is read.
 
-A row of an operation takes 44 bytes, a row of a call 20. It has times and sizes, and a number that stands for the
-values that many rows share (stream, call site, label). Numbers are given in the order in which the values first appear,
-so a trace is the same for every run and contains no address.
+A row of an operation takes 48 bytes, a row of a call 24. It has times and sizes, a number that stands for the values
+that many rows share (stream, call site, label), and the number of the task or thread that called. Numbers are given in
+the order in which the values first appear, so a trace is the same for every run and contains no address.
 
 For a core kernel the trace has how busy its pipes were, and on demand its instructions (instructions.py).
 """
 
+from asyncio import _get_running_loop, current_task
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from io import BytesIO
 from struct import Struct
+from threading import current_thread
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary, ref
 
+from acl_py.callers import Caller, row_name
 from acl_py.sites import Site
 from acl_py.trace.instructions import CoreInstruction, Instructions
 from device_model.faults import Rule
@@ -23,8 +27,8 @@ from device_model.work import CoreKernel, Label
 if TYPE_CHECKING:
     from device_model.aicore.runner import Result
 
-_OP = Struct("<Iqqqqq")  # number; called, queued, start, end; bytes
-_CALL = Struct("<Iqq")  # number; enter, exit
+_OP = Struct("<IIqqqqq")  # numbers of values and caller; called, queued, start, end; bytes
+_CALL = Struct("<IIqq")  # numbers of values and caller; enter, exit
 _K = TypeVar("_K")
 
 ENGINES = {
@@ -72,13 +76,18 @@ class Operation(NamedTuple):
 
 
 class Call(NamedTuple):
-    """One call of the host, from *enter_ns* to *exit_ns*, made in *file* at *line*."""
+    """One call of the host, from *enter_ns* to *exit_ns*, made in *file* at *line*.
+
+    *caller* is the task or thread that made it: "task 'producer'" if the program has named it, otherwise "task 1", with
+    a number in the order of first calls.
+    """
 
     name: str
     enter_ns: int
     exit_ns: int
     file: str
     line: int
+    caller: str
 
 
 class Strike(NamedTuple):
@@ -107,13 +116,14 @@ class _Numbers(dict[_K, int]):
 class Trace(Observer):
     """All operations and calls of a simulation; `ops` and `calls` are lists of records, in order of their end.
 
-    `op_ended` and `call` of this observer are functions made for one trace, not methods. A closure reaches its
-    variables faster, and these two functions are the whole cost of a trace.
+    `op_queued`, `op_ended` and `call` of this observer are functions made for one trace, not methods. A closure reaches
+    its variables faster, and these functions are the whole cost of a trace.
     """
 
-    __slots__ = ("_call_numbers", "_calls", "_core_runs", "_instructions", "_op_numbers", "_ops", "_unfinished",
-                 "call", "op_ended", "strikes")  # fmt: skip
+    __slots__ = ("_call_numbers", "_callers", "_calls", "_core_runs", "_instructions", "_op_callers", "_op_numbers",
+                 "_ops", "_unfinished", "call", "op_ended", "op_queued", "strikes")  # fmt: skip
 
+    op_queued: Callable[[Op], None]  # type: ignore[assignment]
     op_ended: Callable[[Op], None]  # type: ignore[assignment]
     call: Callable[[str, int, int, object], None]  # type: ignore[assignment]
 
@@ -123,8 +133,12 @@ class Trace(Observer):
         self._ops, self._calls = BytesIO(), BytesIO()
         self._op_numbers: _Numbers[tuple[Stream, object, Label]] = _Numbers()
         self._call_numbers: _Numbers[tuple[str, object]] = _Numbers()
-        self.op_ended = _op_writer(self._ops.write, self._op_numbers)
-        self.call = _call_writer(self._calls.write, self._call_numbers)
+        self._callers: list[str] = []  # by their numbers
+        self._op_callers: dict[Op, int] = {}  # who made the call of an operation that has not ended, if not caller 0
+        number = _caller_numbers(self._callers)
+        self.op_queued = _caller_writer(self._op_callers, number)
+        self.op_ended = _op_writer(self._ops.write, self._op_numbers, self._op_callers)
+        self.call = _call_writer(self._calls.write, self._call_numbers, number)
         self._core_runs: dict[int, CoreRun] = {}  # by the index of the operation
         self._instructions = Instructions(instructions)
         self.strikes: list[Strike] = []  # of fault rules, in order
@@ -144,7 +158,7 @@ class Trace(Observer):
         ]
         ops = []
         cores = self._core_runs.get
-        for index, (number, _, queued, start, end, nbytes) in enumerate(self._op_rows()):
+        for index, (number, _, _, queued, start, end, nbytes) in enumerate(self._op_rows()):
             name, kind, stream, engine, site, device = common[number]
             ops.append(Operation(name, kind, stream, engine, queued, start, end, nbytes, site, device, cores(index)))
         return ops
@@ -175,16 +189,17 @@ class Trace(Observer):
         """All host calls that have returned, in the order of their returns."""
         calls = []
         named = [(name, *_place(site)) for name, site in self._call_numbers]
-        for number, enter, exit_ in _CALL.iter_unpack(self._calls.getvalue()):
+        callers = self._callers
+        for number, caller, enter, exit_ in _CALL.iter_unpack(self._calls.getvalue()):
             name, file, line = named[number]
-            calls.append(Call(name, enter, exit_, file, line))
+            calls.append(Call(name, enter, exit_, file, line, callers[caller]))
         queuing = [(_verb(label), *_place(site)) for _, site, label in self._op_numbers]
-        for number, called, queued, *_ in self._op_rows():
+        for number, caller, called, queued, *_ in self._op_rows():
             if called >= 0:
                 name, file, line = queuing[number]
-                calls.append(Call(name, called, queued, file, line))
+                calls.append(Call(name, called, queued, file, line, callers[caller]))
         calls += [
-            Call(verb_of(op), op.called_ns, op.queued_ns, *_place(op.site))
+            Call(verb_of(op), op.called_ns, op.queued_ns, *_place(op.site), callers[self._op_callers.get(op, 0)])
             for op in self._unfinished()
             if op.called_ns >= 0
         ]
@@ -198,23 +213,59 @@ class Trace(Observer):
 _Write = Callable[[bytes], int]
 
 
-def _op_writer(write: _Write, numbers: _Numbers[tuple[Stream, object, Label]]) -> Callable[[Op], None]:
+def _caller_numbers(names: list[str]) -> Callable[[], int]:
+    """Return a function that returns the number of the calling task or thread; a new one is appended to *names*."""
+    numbers: WeakKeyDictionary[Caller, int] = WeakKeyDictionary()
+    latest: Callable[[], Caller | None] = lambda: None  # noqa: E731 - until the first call, nobody
+    latest_number = -1
+
+    def number() -> int:
+        nonlocal latest, latest_number
+        loop = _get_running_loop()  # current_caller(), written out
+        caller: Caller = (None if loop is None else current_task(loop)) or current_thread()
+        if caller is not latest():
+            latest = ref(caller)
+            known = numbers.get(caller)
+            if known is None:
+                known = numbers[caller] = len(names)
+                names.append(row_name(caller, len(names) + 1))
+            latest_number = known
+        return latest_number
+
+    return number
+
+
+def _caller_writer(callers: dict[Op, int], number: Callable[[], int]) -> Callable[[Op], None]:
+    def op_queued(op: Op) -> None:
+        """Note who called, unless it was the first caller: a program of one task pays for no entry."""
+        if op.called_ns >= 0 and (caller := number()):
+            callers[op] = caller
+
+    return op_queued
+
+
+def _op_writer(
+    write: _Write, numbers: _Numbers[tuple[Stream, object, Label]], callers: dict[Op, int]
+) -> Callable[[Op], None]:
     pack = _OP.pack
 
     def op_ended(op: Op) -> None:
         """Store a row."""
         number = numbers[op.stream, op.site, op.work.label]
-        write(pack(number, op.called_ns, op.queued_ns, op.start_ns, op.end_ns, op.nbytes))
+        caller = callers.pop(op, 0) if callers else 0
+        write(pack(number, caller, op.called_ns, op.queued_ns, op.start_ns, op.end_ns, op.nbytes))
 
     return op_ended
 
 
-def _call_writer(write: _Write, numbers: _Numbers[tuple[str, object]]) -> Callable[[str, int, int, object], None]:
+def _call_writer(
+    write: _Write, numbers: _Numbers[tuple[str, object]], caller: Callable[[], int]
+) -> Callable[[str, int, int, object], None]:
     pack = _CALL.pack
 
     def call(name: str, enter_ns: int, exit_ns: int, site: object) -> None:
         """Store a row."""
-        write(pack(numbers[name, site], enter_ns, exit_ns))
+        write(pack(numbers[name, site], caller(), enter_ns, exit_ns))
 
     return call
 

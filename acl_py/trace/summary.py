@@ -1,5 +1,6 @@
 """The report of a simulation as text: time, engines, streams, waits, leaks."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +30,9 @@ def summarize(
         lines += _use(ops, lambda op: f"{op.engine} of device {op.device}", now)
         lines += _use(ops, lambda op: f"{_place(op.stream)} of device {op.device}", now)
         lines += _core_kernels(ops)
-        lines += _waits(calls, [call for call in calls if call.name.startswith(waits)])
+        synchronising = [call for call in calls if call.name.startswith(waits)]
+        lines += _waits(calls, synchronising)
+        lines += _tasks(calls, synchronising)
     left = len(runtime.unfinished())
     if left:
         has = "has" if left == 1 else "have"
@@ -88,6 +91,20 @@ def _waits(calls: Sequence[Call], waits: Sequence[Call]) -> Iterator[str]:
         yield f"    {place}: {'once' if count == 1 else f'{count:,} times'}, {time / 1000:,.1f} us"
     if len(longest) > _LONGEST:
         yield f"    and at {len(longest) - _LONGEST} other lines"
+
+
+def _tasks(calls: Sequence[Call], waits: Sequence[Call]) -> Iterator[str]:
+    """Yield a line for each task or thread that the program has named, those with the longest waits first."""
+    named = Counter(call.caller for call in calls if call.caller.endswith(("'", '"')))
+    synchronisations = Counter(call.caller for call in waits)
+    waited: Counter[str] = Counter()
+    for call in waits:
+        waited[call.caller] += call.exit_ns - call.enter_ns
+    for caller in sorted(named, key=lambda caller: -waited[caller])[:_SHOWN]:
+        times = _count(synchronisations[caller], "synchronisation")
+        yield f"  {caller}: {_count(named[caller], 'call')}, {waited[caller] / 1000:,.1f} us in {times}"
+    if len(named) > _SHOWN:
+        yield f"  and {len(named) - _SHOWN:,} other tasks and threads, which waited less"
 
 
 def _core_kernels(ops: Sequence[Operation]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from enum import IntEnum
 from inspect import isawaitable
 from typing import Any
 
+from acl_py.callers import described
 from acl_py.errors import Kind
 from acl_py.runtime.calls import Call, begin, begin_without_context, check_function
 from acl_py.runtime.runtime import Runtime
@@ -365,7 +366,7 @@ def _subscriber(runtime: Runtime) -> Subscriber | None:
 
 
 def _called(who: object) -> str:
-    return f"task {who.get_name()}" if isinstance(who, asyncio.Task) else f"thread {who}"
+    return described(who) if isinstance(who, asyncio.Task) else f"thread {who}"
 
 
 def _who(subscriber: object) -> object:

@@ -5,11 +5,10 @@ warning before one, and for a wait that has reached its limit. A line of a chain
 record or the wait was queued.
 """
 
-import asyncio
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from acl_py.callers import current_caller, described
 from acl_py.errors import DeadlockError
 from acl_py.waiting.tasks import meetings
 from device_model.chains import Chains, Link, Relation
@@ -40,7 +39,7 @@ class Waiting:
         self.what = what
         self.completion = completion
         self.site = site
-        self.who = _caller()
+        self.who = described(current_caller())
 
     def __str__(self) -> str:
         what = f"waits for {_subject(self.completion)}" if self.what is None else self.what
@@ -49,17 +48,6 @@ class Waiting:
 
 # A poll that fails is one of thousands; only the last need say what it asked.
 Poll = Callable[[], Waiting]
-
-
-def _caller() -> str:
-    try:
-        task = asyncio.current_task()
-    except RuntimeError:
-        task = None
-    if task is not None:
-        return f"task {task.get_name()}"
-    thread = threading.current_thread()
-    return "the program" if thread is threading.main_thread() else f"thread {thread.name}"
 
 
 def lines(links: Sequence[Link]) -> list[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import CoroutineType, FrameType
 from typing import Any
 
+from acl_py.callers import described
 from acl_py.sites import is_foreign
 
 # Code in which a task waits for another task of the program. In `asyncio.tasks` it depends on the awaited future.
@@ -58,7 +59,7 @@ def meetings(waits: Container[Future]) -> Iterator[str]:
         if user is not None:
             where = f"{Path(user.f_code.co_filename).name}:{user.f_lineno}"
             how = frames[-1].f_code.co_qualname
-            yield f"task {task.get_name()}: in {how} at {where}, for {_whom(waiter, frames[-1])}"
+            yield f"{described(task)}: in {how} at {where}, for {_whom(waiter, frames[-1])}"
 
 
 def _natural(task: Task) -> tuple[int, str]:
@@ -70,8 +71,8 @@ def _whom(waiter: Future, frame: FrameType) -> str:
     """Name the tasks that a task waits for in *frame*; "another task" where asyncio does not say, as for an Event."""
     group = getattr(frame.f_locals.get("self"), "_tasks", None)
     tasks = group if isinstance(group, set) else getattr(waiter, "_children", [waiter])
-    names = sorted(_natural(task) for task in tasks if hasattr(task, "get_name") and not task.done())
-    return ", ".join(f"task {name}" for _, name in names) or "another task"
+    named = [task for task in tasks if hasattr(task, "get_name") and not task.done()]
+    return ", ".join(described(task) for task in sorted(named, key=_natural)) or "another task"
 
 
 def _is_inside(future: Future, waits: Container[Future]) -> bool:

@@ -191,8 +191,8 @@ async def test_tasks_that_wait_for_one_another_are_named_with_their_lines():
     with pytest.raises(ExceptionGroup) as caught:
         await both()
     (error,) = caught.value.exceptions
-    assert "task holder: SynchronizeStream(stream 1) at" in str(error)
-    assert re.search(r"task recorder: in Lock.acquire at test_api_deadlock.py:\d+, for another task", str(error))
+    assert "task 'holder': SynchronizeStream(stream 1) at" in str(error)
+    assert re.search(r"task 'recorder': in Lock.acquire at test_api_deadlock.py:\d+, for another task", str(error))
 
 
 @tiny_acl
@@ -213,8 +213,8 @@ async def test_tasks_that_wait_for_tasks_are_named_with_whom_they_wait_for():
     await asyncio.gather(outer)
     for error in told:
         tasks = [line for line in re.sub(r"\S+\.py:\d+", "LINE", str(error)).splitlines() if ", for task" in line]
-        assert tasks[0] == "  task outer: in TaskGroup.__aexit__ at LINE, for task ten, task two"
-        assert tasks[1].endswith("at LINE, for task outer")
+        assert tasks[0] == "  task 'outer': in TaskGroup.__aexit__ at LINE, for task 'ten', task 'two'"
+        assert tasks[1].endswith("at LINE, for task 'outer'")
 
 
 @tiny_acl

@@ -1,6 +1,8 @@
 """Names that a program gives its streams, events, notifies and memory: they stand in for numbers in every text."""
 
+import asyncio
 import re
+import threading
 
 import numpy as np
 import pytest
@@ -8,6 +10,8 @@ from histories import busy, misused, tiny, tiny_acl
 
 import acl_py as acl
 from acl_py import faults
+from acl_py.runtime.blocking import BlockingBridge, finish, take_part
+from acl_py.simulation import Options, build
 
 WORK = busy("work", 10)
 
@@ -106,3 +110,51 @@ async def test_a_fault_rule_finds_a_stream_by_the_name_that_the_program_gave_it(
         slow, fast = [await acl.LaunchKernel(WORK, 1, (), stream) for stream in (copies, others)]
         await acl.SynchronizeDevice()
     assert [op.start_ns - op.queued_ns for op in (slow, fast)] == [100_000, 0]
+
+
+@tiny
+async def test_the_report_has_a_line_for_each_task_that_has_a_name():
+    async def synchronise(stream):
+        await acl.LaunchKernel(WORK, 1, (), stream)
+        await acl.SynchronizeStream(stream)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(synchronise(await acl.CreateStream()), name="worker")
+        group.create_task(synchronise(None))
+    report = acl.current_simulation().report().splitlines()
+    assert [line for line in report if line.startswith("  task")] == [
+        "  task 'worker': 2 calls, 12.0 us in 1 synchronisation"
+    ]
+
+
+@tiny
+async def test_the_calls_of_a_trace_have_their_tasks_and_a_second_run_has_the_same_ones():
+    """Python numbers the tasks of the whole process; the trace numbers its own."""
+
+    async def program():
+        sim = acl.current_simulation()
+        begin = len(sim.trace.calls)
+        await asyncio.gather(acl.GetDevice(), asyncio.create_task(acl.LaunchKernel(WORK, 1), name="launch"))
+        await acl.SynchronizeDevice()
+        return [(call.name, call.caller) for call in sim.trace.calls[begin:]]
+
+    first = await asyncio.to_thread(acl.run, program, device="tiny")
+    second = await asyncio.to_thread(acl.run, program, device="tiny")
+    assert first == second
+    assert first == [("LaunchKernel", "task 'launch'"), ("GetDevice", "task 2"), ("SynchronizeDevice", "task 3")]
+
+
+def test_threads_have_names_in_a_trace_too():
+    runtime, trace = build(Options("tiny", "cuda", workers=1))
+    runtime.bridge = BlockingBridge(runtime)
+
+    def call():
+        take_part(runtime)
+        finish(acl.GetDevice())
+
+    for name in ("helper", None):
+        thread = threading.Thread(target=call, name=name)
+        thread.start()
+        thread.join()
+    runtime.close("the program is over")
+    assert [call.caller for call in trace.calls] == ["thread 'helper'", "thread 2"]

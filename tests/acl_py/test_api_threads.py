@@ -97,7 +97,7 @@ def test_threads_that_all_wait_are_a_deadlock_and_each_is_told():
         threads = [Outcome(runtime, lambda stream=stream: finish(acl.SynchronizeStream(stream))) for stream in streams]
         errors = []
         for thread in threads:
-            with pytest.raises(acl.DeadlockError, match=f"^thread {thread.name}: SynchronizeStream") as caught:
+            with pytest.raises(acl.DeadlockError, match=f"^thread {thread.name!r}: SynchronizeStream") as caught:
                 thread.outcome()
             errors.append(caught.value)
         assert [f"on stream {number}" in error.chain[-1] for number, error in enumerate(errors, 1)] == [True] * 3

@@ -24,15 +24,15 @@ HANGING = {  # what the explanation says of each: who waits, for what, at which 
         r"wait for Event 1 on stream 1 \(event_limit\.py:14\)",
     ),
     "in_a_thread": (
-        r"thread worker: acl\.rt\.synchronize_stream\(stream 2\) at in_a_thread\.py:20",
+        r"thread 'worker': acl\.rt\.synchronize_stream\(stream 2\) at in_a_thread\.py:20",
         r"wait for Event 1 on stream 2 \(in_a_thread\.py:18\) lasts until",
         r"wait for Event 2 on stream 1 \(in_a_thread\.py:16\) lasts until",
         r"which closes the circle",
         r"the main thread: in_a_thread\.py:28, in <module>",
-        r"thread worker: in_a_thread\.py:20, in worker",
+        r"thread 'worker': in_a_thread\.py:20, in worker",
     ),
     "left_behind": (
-        r"thread waits: acl\.rt\.synchronize_stream\(stream 1\) at left_behind\.py:17",
+        r"thread 'waits': acl\.rt\.synchronize_stream\(stream 1\) at left_behind\.py:17",
         r"wait for Notify 1 on stream 1 \(left_behind\.py:16\)",
         r"the main thread: has finished the script and waits for the other threads",
     ),

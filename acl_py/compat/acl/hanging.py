@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
+from acl_py.callers import described
 from acl_py.compat.acl import report
 from acl_py.compat.acl.face.session import current_session, guest_failures
 from acl_py.compat.acl.face.wording import reword
@@ -83,7 +84,7 @@ def _whereabouts() -> Iterator[str]:
             where = "has finished the script and waits for the other threads"
         else:
             continue
-        yield f"{'the main thread' if is_main else f'thread {thread.name}'}: {where}"
+        yield f"{'the main thread' if is_main else described(thread)}: {where}"
 
 
 def _is_scripts(frame: FrameType) -> bool:

@@ -58,6 +58,26 @@ async def tasks(sim):
     await asyncio.gather(one(), one(), one())
 
 
+async def named(sim):
+    """Three tasks: two have names, as their streams have, and one makes a stream without a name."""
+
+    async def copy(stream):
+        host, device = await acl_py.MallocHost(SIZE), await acl_py.Malloc(SIZE)
+        await acl_py.MemcpyAsync(device, SIZE, host, SIZE, H2D, stream)
+        await acl_py.SynchronizeStream(stream)
+
+    async def compute(stream):
+        for _ in range(2):
+            await scale[1, stream]()
+            await acl_py.SynchronizeStream(stream)
+
+    uploads, maths = await acl_py.CreateStream(name="uploads"), await acl_py.CreateStream(name="maths")
+    async with asyncio.TaskGroup() as group:
+        group.create_task(copy(uploads), name="producer")
+        group.create_task(compute(maths), name="consumer")
+        group.create_task(compute(await acl_py.CreateStream()))
+
+
 async def gathered(sim):
     """Verbs that are tasks of their own, all made in one line; some of them wait."""
     array, pinned = np.zeros(SIZE, np.uint8), await acl_py.MallocHost(SIZE)
@@ -93,7 +113,18 @@ async def nothing(sim):
     """No call at all."""
 
 
-PROGRAMS = [one_of_each, many, crowd, pageable, tasks, gathered, two_devices_and_two_contexts, every_kind, nothing]
+PROGRAMS = [
+    one_of_each,
+    many,
+    crowd,
+    pageable,
+    tasks,
+    named,
+    gathered,
+    two_devices_and_two_contexts,
+    every_kind,
+    nothing,
+]
 
 
 async def pipeline(streams, rounds):
@@ -124,5 +155,5 @@ def any_trace(request):
 
 @pytest.fixture
 def traced():
-    """Run one of the programs, by name, and hand back its trace."""
-    return lambda name: trace_of(globals()[name])
+    """Run a program, or one of the above by its name, and hand back its trace."""
+    return lambda program: trace_of(globals()[program] if isinstance(program, str) else program)

@@ -118,9 +118,23 @@ def test_a_whole_trace(traced):
 def test_tasks_that_wait_at_the_same_time_have_lanes_of_their_own(traced):
     names = lane_names(by_phase(chrome.events(traced("tasks"))))
     assert list(names.values()) == [
-        *("host: calls", "host: calls (2)", "host: calls (3)"),
+        *("host: task 1", "host: task 2", "host: task 3"),
         *("device 0: cores stream 1", "device 0: cores stream 2", "device 0: cores stream 3"),
     ]
+
+
+def test_lanes_have_the_names_of_tasks_and_streams(traced):
+    phases = by_phase(chrome.events(traced("named")))
+    assert list(lane_names(phases).values()) == [
+        "host: task 1 and 1 more",  # its task has made the streams, and a task without a name uses one
+        "host: task 'producer'",
+        "host: task 'consumer'",
+        "device 0: H2D stream 'uploads'",
+        "device 0: cores stream 3",
+        "device 0: cores stream 'maths'",
+    ]
+    streams = {event["args"]["stream"] for event in phases["X"] if event["cat"] != "call"}
+    assert streams == {"stream 3", "stream 'uploads'", "stream 'maths'"}
 
 
 def test_default_streams_of_two_contexts_stand_apart(traced):

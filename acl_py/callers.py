@@ -1,0 +1,38 @@
+"""Callers: the task or the thread that makes a call, and how messages and views name it."""
+
+import asyncio
+import re
+import threading
+from asyncio import _get_running_loop, current_task
+from threading import current_thread
+from typing import Any, TypeAlias
+
+from device_model.errors import printable
+
+Caller: TypeAlias = "asyncio.Task[Any] | threading.Thread"
+
+_GIVEN_BY_PYTHON = re.compile(r"Task-\d+|Thread-\d+( \(.*\))?")
+
+
+def current_caller() -> Caller:
+    """Return the running task, or the thread if no task runs in it."""
+    loop = _get_running_loop()  # does not raise: threads without a loop make calls, too
+    return (None if loop is None else current_task(loop)) or current_thread()
+
+
+def described(caller: Caller) -> str:
+    """Return how messages name *caller*: "task 'producer'", "thread 'worker'" or, the main thread, "the program"."""
+    if isinstance(caller, threading.Thread):
+        return "the program" if caller is threading.main_thread() else f"thread '{printable(caller.name)}'"
+    return f"task '{printable(caller.get_name())}'"
+
+
+def row_name(caller: Caller, number: int) -> str:
+    """Return how views name *caller*: as messages do or, if the program has not named it, "task 3" with *number*.
+
+    Python numbers tasks and threads too, but through the whole process, so a second run would get other names.
+    """
+    if isinstance(caller, threading.Thread):
+        unnamed = _GIVEN_BY_PYTHON.fullmatch(caller.name)
+        return f"thread {number}" if unnamed else described(caller)
+    return f"task {number}" if _GIVEN_BY_PYTHON.fullmatch(caller.get_name()) else described(caller)
