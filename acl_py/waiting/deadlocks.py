@@ -43,7 +43,8 @@ class Waiting:
 
     def __str__(self) -> str:
         what = f"waits for {_subject(self.completion)}" if self.what is None else self.what
-        return f"{self.who}: {what} at {self.site}"
+        at = f" at {self.site}" if self.site is not None else ""
+        return f"{self.who}: {what}{at}"
 
 
 # A poll that fails is one of thousands; only the last need say what it asked.

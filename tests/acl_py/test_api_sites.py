@@ -154,7 +154,7 @@ def test_calls_leaks_and_hangs_under_a_timeout_name_the_line():
             await asyncio.wait_for(acl.SynchronizeStream(stream), 50)
         assert [f"{Path(call.file).name}:{call.line}" for call in sim.trace.calls] == lines
         assert f"SynchronizeStream(stream 1) at {lines[4]}" in str(caught.value)
-        assert f"submitted at {lines[3]}" in str(caught.value)
+        assert f" on stream 1 ({lines[3]})" in str(caught.value)
         assert str(left.allocation.made) == lines[0]
 
     acl.run(program, device="tiny", rules="acl", hang_after=0.1)
@@ -345,7 +345,7 @@ def test_an_await_that_can_never_end_says_what_it_waits_for():
             op = await acl.LaunchKernel(A, 1, (), stream)
         with pytest.raises(acl.DeadlockError) as caught:
             await op
-        return repr(op), str(caught.value)
+        return op.site, str(caught.value)
 
-    name, text = acl.run(main, device="tiny", workers=1)
-    assert f"waits for {name}" in text
+    site, text = acl.run(main, device="tiny", workers=1)
+    assert f": waits for A on stream 1 ({site}) can never end" in text
