@@ -107,6 +107,18 @@ def test_on_request_a_test_that_leaves_something_behind_fails(outcome):
     done.stdout.fnmatch_lines(["*never given back:", "*1 stream never destroyed, made at *:3"])
 
 
+def test_a_wrong_argument_is_shown_at_the_call_in_the_test(outcome):
+    done = outcome(
+        """
+        def test_mine(acl):
+            acl.rt.malloc("many", 0)
+        """
+    )
+    done.assert_outcomes(failed=1)
+    done.stdout.fnmatch_lines([">*acl.rt.malloc(*", "E*TypeError: acl.rt.malloc args parse failed", "*:2: TypeError"])
+    done.stdout.no_fnmatch_line("*binding.py*")
+
+
 def test_a_hang_is_an_exception_there(outcome):
     done = outcome(
         """

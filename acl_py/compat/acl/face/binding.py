@@ -23,6 +23,7 @@ from acl_py.compat.acl.face.session import Face, mine, session
 from acl_py.errors import AclError
 from acl_py.runtime.scopes import scope_var
 
+__tracebackhide__ = True  # pytest shows the call of the test, not the wrapper
 _T = TypeVar("_T", bound=Callable[..., Any])
 _LEFT_OUT = object()  # the default of an argument that may be left out
 
@@ -160,7 +161,7 @@ def _wrapper(
     reader = _Reader(f"{module}.{name}", required, optional, bare)
     scope: dict[str, Any] = {
         "_function": function, "_LEFT_OUT": _LEFT_OUT, "_read": reader.read, "_scope_var": scope_var,
-        "_session": session, "_Face": Face, "_mine": mine, "_AclError": AclError,
+        "_session": session, "__tracebackhide__": True, "_Face": Face, "_mine": mine, "_AclError": AclError,
         "_default": [each.default for each in signature.parameters.values()][-1] if optional else None,
     }  # fmt: skip
     exec(compile("\n".join(source), f"{__file__}: {module}.{name}", "exec"), scope)
