@@ -134,8 +134,7 @@ class Launch(CoreKernel):
             )
             for image in self._images.values():
                 image.check()
-                if options.hazards:
-                    image.find_unwritten(self.result)
+                image.find_unwritten(self.result)
         except BaseException as error:
             self.result = getattr(error, "result", self.result)
             return self._stopped(self.failure(error))

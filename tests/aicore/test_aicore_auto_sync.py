@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from cores import found, launch, names
+from cores import found, launch, names, prewritten
 from tiles import N, gm
 
 from acl_py import asc
 from device_model.aicore.core.names import HardEvent, Pipe, TPosition
 from device_model.aicore.core.tensors import LocalTensor, float32
 from device_model.aicore.flags.sync import PipeBarrier, SetFlag, WaitFlag
-from device_model.aicore.moving.copies import DataCopy
+from device_model.aicore.moving.copies import DataCacheCleanAndInvalid, DataCopy
 from device_model.aicore.vector.elementwise import Adds, Muls
 from device_model.aicore.vector.fill import Duplicate
 
@@ -75,12 +75,33 @@ def test_accesses_that_are_in_order_get_no_flag():
         DataCopy(a, g, N)
         PipeBarrier(Pipe.ALL)
         a.GetValue(0)
-        a[8:].SetValue(0, 1.0)
+        a.SetValue(N - 1, 1.0)
         Duplicate(LocalTensor(float32, TPosition.VECCALC, 4 * N, N), 0.0, N)
 
     result = launch(kernel, np.ones(N, np.float32), auto_sync=True)
     assert found(result) == []
     assert names(result) == ["DataCopy", "PipeBarrier<ALL>", "GetValue", "SetValue", "Duplicate"]
+
+
+def test_what_overwrites_bytes_that_the_scalar_pipe_has_read_waits_for_it():
+    def kernel(x):
+        a, (g,) = prewritten(tile()), gm(x)
+        a.GetValue(0)
+        DataCopy(a, g, N)
+
+    result = launch(kernel, np.ones(N, np.float32), auto_sync=True)
+    assert found(result) == []
+    assert names(result) == ["GetValue", "SetFlag<S_MTE2>", "WaitFlag<S_MTE2>", "DataCopy"]
+
+
+def test_in_gm_flags_are_not_inserted():
+    def kernel(x):
+        (g,) = gm(x)
+        g.SetValue(0, 1.0)
+        DataCacheCleanAndInvalid(g)
+        DataCopy(tile(), g, N)
+
+    assert found(launch(kernel, np.ones(N, np.float32), auto_sync=True)) == [("RAW", "S_MTE2")]
 
 
 def test_flags_between_other_pipes_are_still_missing():

@@ -55,6 +55,18 @@ def sets_a_flag_twice(x, y, z):
     WaitFlag(HardEvent.MTE2_V, 0)
 
 
+@report("DOUBLE_SET", "sets id 0 again")
+def sets_a_flag_twice_whose_id_it_fetches_each_time(x, y, z):
+    for _ in range(2):
+        event_id = FetchEventID(HardEvent.MTE2_V)
+        SetFlag(HardEvent.MTE2_V, event_id)
+        WaitFlag(HardEvent.MTE2_V, event_id)
+    event_id = FetchEventID(HardEvent.MTE2_V)
+    for _ in range(2):
+        SetFlag(HardEvent.MTE2_V, event_id)
+    WaitFlag(HardEvent.MTE2_V, event_id)
+
+
 @report("FLAG_LEFT_SET", "no WaitFlag cleared it")
 def leaves_a_flag_set(x, y, z):
     SetFlag(HardEvent.V_MTE3, 2)

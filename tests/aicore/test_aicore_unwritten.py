@@ -136,14 +136,14 @@ def hands_a_tile_to_another_block_in_a_workspace(x: asc.In, y: asc.Out, workspac
     send(target[other:], tile, half)
 
 
-@gives(lambda x: np.full(COUNT, x[:6].sum()))
+@gives(lambda x: np.full(COUNT, x[1:7].sum()))
 def stores_element_by_element_and_reads_the_rest_of_the_block(x: asc.In, y: asc.Out):
     (few, sums, result), (source, target) = ub(0, 1, 2), gm(x, y)
-    for index in range(6):
+    for index in range(1, 7):
         few.SetValue(index, source.GetValue(index))
     sync(E.S_V)
     asc.Adds(sums, few, 0.0, 8)  # a block, of which two elements are of no use
-    asc.WholeReduceSum(sums, few, 6, 1, 1, 1, 8)
+    asc.WholeReduceSum(sums, few, [0b1111110, 0], 1, 1, 1, 8)
     sync(E.V_S)
     asc.Duplicate(result, float(sums.GetValue(0)), COUNT)
     send(target, result)
@@ -271,6 +271,19 @@ def from_a_fresh_workspace(x: asc.In, y: asc.Out, workspace: asc.InOut):
     send(target, tile)
 
 
+def rows_from_a_fresh_workspace(x: asc.In, y: asc.Out, workspace: asc.InOut):
+    (tile, rows), (source, target, between) = ub(0, 1), gm(x, y, workspace)
+    asc.DataCopy(rows, between[8:], asc.DataCopyParams(3, 1, 4, 0))
+    bring(tile, source)
+    send(target, tile)
+
+
+def without_its_head(x: asc.In, y: asc.Out):
+    (tile,), (source, target) = ub(0), gm(x, y)
+    bring(tile, source)
+    send(target[8:], tile, COUNT - 8)
+
+
 def without_its_tail(x: asc.In, y: asc.Out):
     (tile,), (source, target) = ub(0), gm(x, y)
     bring(tile, source)
@@ -306,6 +319,8 @@ ADDS, MMAD, COPY, SEND = "Adds(", "Mmad(", "DataCopy(", "DataCopyPad("
         (beyond_its_input, "UNWRITTEN_READ", ADDS, "Adds (V) at {} reads UB[768:800], where nothing was written"),
         (into_l0c_that_holds_nothing, "UNWRITTEN_READ", MMAD, "Mmad (M) at {} reads L0C[1024:2048]"),
         (from_a_fresh_workspace, "UNWRITTEN_READ", COPY, "DataCopy (MTE2) at {} reads GM workspace[640:800]"),
+        (rows_from_a_fresh_workspace, "UNWRITTEN_READ", COPY, "DataCopy (MTE2) at {} reads GM workspace[32:64]"),
+        (without_its_head, "UNWRITTEN_OUT", SEND, "DataCopyPad (MTE3) at {} writes beside it, and 32 of 800 bytes"),
         (without_its_tail, "UNWRITTEN_OUT", SEND, "GM y[776:800] is never written, and the argument y is Out"),
         (without_its_tail, "UNWRITTEN_OUT", SEND, "DataCopyPad (MTE3) at {} writes beside it, and 24 of 800 bytes"),
         (nothing_at_all, "UNWRITTEN_OUT", SEND, "GM y[0:800] is never written, and the argument y is Out"),
@@ -324,6 +339,19 @@ async def test_what_is_read_or_left_unwritten_is_named_with_line_and_bytes(funct
     number = line_of(send if where is SEND else function, where)
     assert mistake.rule.name == rule
     assert words.format(f"test_aicore_unwritten.py:{number}") in mistake.text
+
+
+async def test_fresh_memory_that_is_given_twice_is_one_finding():
+    @asc.kernel
+    def reads(x: asc.InOut, y: asc.InOut):
+        asc.DataCopy(ub(0)[0], gm(y)[0], COUNT)
+
+    async with simulation() as sim:
+        fresh = acl.Array(await acl.Malloc(4 * COUNT), np.float32)
+        await reads[1](fresh, fresh)
+        await acl.SynchronizeDevice()
+        (mistake,) = sim.findings
+        assert (mistake.rule.name, mistake.count) == ("UNWRITTEN_READ", 1)
 
 
 async def test_with_hazards_off_nothing_is_looked_for():

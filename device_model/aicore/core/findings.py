@@ -47,8 +47,8 @@ class Finding:
         where: The core that made the mistake first, as "block 0 (AIV)".
         sites: The lines of the kernel that are involved, each a `Site`.
         instructions: The instructions that are involved, for a hazard the earlier one first; may be empty.
-        missing: The event or barrier that would have ordered them, such as "MTE2_V" or "PipeBarrier<MTE2>"; "" if
-            the mistake is of another kind.
+        missing: What the kernel lacks: the event or barrier that would have ordered them, such as "MTE2_V" or
+            "PipeBarrier<MTE2>", or a write; "" if the mistake is of another kind.
         count: How often the same lines made the same mistake.
     """
 
