@@ -11,7 +11,8 @@ other and goes on when that one is done. A `Need` is a wait for something that i
     copied.add_waiter(Then(lambda by: print(f"done at {by.end_ns} ns")))
 """
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from device_model.handles import Handle
@@ -20,6 +21,21 @@ if TYPE_CHECKING:
     from device_model.scheduler import Scheduler
 
 Nanoseconds = int
+
+
+class Why(Enum):
+    """Why an operation did not start earlier: what the last thing was that it waited for."""
+
+    HOST = "the host queued it late"
+    ORDER = "work ahead of it in its stream"
+    EVENT = "an event, a notify or a value that its stream waits for"
+    LEGACY = "the default-stream rule"
+    ENGINE = "its engine was busy"
+    GAP = "the pause of its engine between two operations"
+    CORES = "the cores were full"
+    QUEUE = "the head of its hardware queue, which is work of another stream"
+    STAGING = "the host copied pageable memory"
+    FAULT = "a fault rule delayed it"
 
 
 class Waiter(Protocol):
@@ -97,10 +113,13 @@ class AllOf(Completion):
     their times.
     """
 
-    __slots__ = ("lane", "missing")
+    __slots__ = ("_reasons", "lane", "last", "missing", "why")
 
-    def __init__(self, completions: Iterable[Completion]) -> None:
+    def __init__(self, completions: Iterable[Completion], reasons: "Mapping[Completion, Why] | None" = None) -> None:
         super().__init__()
+        self.last: Completion | None = None  # the one of them that was last, once all are done
+        self.why: Why | None = None  # why that one was waited for, if *reasons* have it
+        self._reasons = reasons
         self.lane = 0  # type: ignore[misc]  # the lane of the completion that was last
         self.missing = 0
         latest = 0
@@ -134,6 +153,11 @@ class AllOf(Completion):
         if self.missing:
             return False
         self.lane = by.lane  # type: ignore[misc]
+        # Of what is over, no more is kept than the last operation: a chain of these must not hold a whole history.
+        self.last = by.last if isinstance(by, AllOf) else by
+        if self._reasons is not None:
+            self.why = self._reasons.get(by)
+            self._reasons = None
         return True
 
 

@@ -285,6 +285,7 @@ class Device:
             op.work = dropped(op.work)
             op.error = error
             op.done, op.end_ns = True, now
+            op.by = op.reasons = None
             waiters, op.waiters = op.waiters, None
             for waiter in waiters or ():
                 waiter.release(op)
@@ -320,6 +321,7 @@ class Device:
                 ended(op)
             except BaseException as error:  # the engine must go on
                 self.scheduler.raise_later(error)
+        op.by = op.reasons = None  # or each operation would keep all those before it
 
     def call_hook(self, hook: Callable[..., None] | None, *args: object) -> None:
         """Call *hook*, a method of the observers; None if no observer has it.

@@ -64,7 +64,7 @@ class Dispatcher(Engine):
 
     __slots__ = (
         "_arrivals", "_end", "_held", "_lead", "_waves", "begin", "block_overhead_ns",
-        "copy_time", "drain_ns", "fill_time", "finish", "finish_core",
+        "copy_time", "drain_ns", "fill_time", "finish", "finish_core", "freed",
         "list", "open_cores", "pinned_fill_time", "resident", "resident_limit", "shared_blocks", "tail_ns",
     )  # fmt: skip
 
@@ -101,6 +101,7 @@ class Dispatcher(Engine):
         self.fill_time = fill_time
         self.pinned_fill_time = pinned_fill_time
         self.list: list[tuple[int, int, Op]] = []  # a heap of (priority, arrival, operation)
+        self.freed: Op | None = None  # what let go of its cores, or of the memory, last
         self._arrivals = 0
         self._held = False  # a copy or fill uses the memory of the whole device, so nothing else starts
         self._waves: dict[Op, list[Wave]] = {}  # in flight, of kernels with more blocks than one wave
@@ -123,8 +124,11 @@ class Dispatcher(Engine):
 
     def _collect(self, queue: HardwareQueue) -> None:
         fifo = queue.fifo
+        head = fifo[0]
         while fifo and not fifo[0].blockers:
             op = fifo.popleft()
+            if op is not head:
+                op.pass_behind(head, self.scheduler.now)
             if queue.requests:
                 queue.pass_on()
             self._arrivals += 1
@@ -144,7 +148,7 @@ class Dispatcher(Engine):
                 return
             if type(work) is not Kernel:
                 if not isinstance(work, CoreKernel):
-                    op.start_ns = max(op.ready_ns, scheduler.now)
+                    self._start(op)
                     self._move(op, work)
                 elif not self._take_cores(op, work):
                     return
@@ -155,12 +159,25 @@ class Dispatcher(Engine):
                 return
             else:  # all blocks at once, so one entry on the heap is enough
                 self.shared_blocks += work.blocks
-                start = op.start_ns = op.ready_ns if op.ready_ns > scheduler.now else scheduler.now
+                start = op.start_ns = op.ready_ns
+                if scheduler.now > start:
+                    start = op.start_ns = scheduler.now
+                    op.by = self.freed
                 end = start + work.block_ns + self.block_overhead_ns + self.drain_ns
                 scheduler.sequence += 1
                 heappush(scheduler.heap, (end, scheduler.sequence, self._end, op))
             heappop(entries)
             self.resident += 1
+
+    def _start(self, op: Op) -> Nanoseconds:
+        """Note that *op* starts now, or as soon as it is ready, and return that time."""
+        now = self.scheduler.now
+        if op.ready_ns >= now:
+            op.start_ns = op.ready_ns
+        else:
+            op.start_ns = now
+            op.by = self.freed
+        return op.start_ns
 
     def drop(self, op: Op) -> None:
         """Take *op* out of its queue, or off the list."""
@@ -179,7 +196,7 @@ class Dispatcher(Engine):
         if count <= 0:
             return False
         if op.start_ns < 0:
-            op.start_ns = max(op.ready_ns, self.scheduler.now)
+            self._start(op)
         self.open_cores -= count
         op.blocks_left -= count
         op.cores_held += count
@@ -241,8 +258,7 @@ class Dispatcher(Engine):
             return False
         op.cores_held = work.cores
         self.open_cores -= work.cores
-        op.start_ns = max(op.ready_ns, self.scheduler.now)
-        self.scheduler.at(op.start_ns, self._run_core, op)
+        self.scheduler.at(self._start(op), self._run_core, op)
         return True
 
     def _run_core(self, op: Op) -> None:
@@ -257,12 +273,14 @@ class Dispatcher(Engine):
     def _cores_released(self, part: tuple[Op, int]) -> None:
         """Free the cores of a core kernel whose last block is over."""
         op, count = part
+        self.freed = op
         self.open_cores += count
         op.cores_held -= count
         self.request_grant()
 
     def _core_ended(self, op: Op) -> None:
         """End a core kernel."""
+        self.freed = op
         self.resident -= 1
         self.finish_core(op, self.scheduler.now)
         if self.list:
@@ -282,6 +300,7 @@ class Dispatcher(Engine):
 
     def _ended(self, op: Op) -> None:
         """End a kernel, a copy or a fill."""
+        self.freed = op
         self.resident -= 1
         work = op.work
         if type(work) is Kernel and not work.exclusive:
@@ -301,13 +320,15 @@ class Dispatcher(Engine):
             waves.remove(wave)
             if not waves:
                 del self._waves[op]
+        self.freed = op
         self.open_cores += wave.blocks
         op.cores_held -= wave.blocks
         if not op.blocks_left and not op.cores_held:
             self.scheduler.at(self.scheduler.now + self.drain_ns, self._end, op)
         self.request_grant()
 
-    def _let_next(self, op: Op) -> None:  # noqa: ARG002 - only one holds the list
-        """Let the next operation start: the copy or fill that held the list is nearly done."""
+    def _let_next(self, op: Op) -> None:
+        """Let the next operation start: *op*, the copy or fill that held the list, is nearly done."""
+        self.freed = op
         self._held = False
         self.request_grant()

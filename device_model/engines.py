@@ -28,7 +28,7 @@ class CopyEngine(Engine):
 
     __slots__ = (
         "_end", "_latest", "busy_ns", "draining", "duplex_bytes", "duplex_permille", "finish", "free_ns", "gap_ns",
-        "opposite", "orders", "queues", "ready_heads", "running", "time_of",
+        "last", "opposite", "orders", "queues", "ready_heads", "running", "time_of",
     )  # fmt: skip
 
     def __init__(
@@ -49,6 +49,7 @@ class CopyEngine(Engine):
         self.duplex_permille = duplex_permille  # how much longer a copy takes while the opposite engine runs
         self.opposite = self  # the engine of the other direction; the device sets it
         self.running: Op | None = None
+        self.last: Op | None = None  # the copy that ended last
         self.free_ns = 0  # no copy can start earlier
         self.busy_ns = 0  # the running copy moves bytes until then
         self.draining = 0  # the index of the queue being drained
@@ -102,6 +103,8 @@ class CopyEngine(Engine):
             start = op.ready_ns
         if self.free_ns > start:
             start = self.free_ns
+        if start > op.ready_ns:
+            op.by = self.last
         op.start_ns = start
         self.running = op
         end = start + self.time_of[op.nbytes]
@@ -149,6 +152,7 @@ class CopyEngine(Engine):
             self.scheduler.at(self.busy_ns, self._end, op)
             return
         self.running = None
+        self.last = op
         self.free_ns = now + self.gap_ns
         self.finish(op, now)
         if self.ready_heads and not self.is_dirty:
@@ -159,7 +163,7 @@ class CopyEngine(Engine):
 class HostThread(Engine):
     """Runs host functions, one at a time, in the order in which they became ready; each stream has its own queue."""
 
-    __slots__ = ("finish", "free_ns", "pause_ns", "ready", "running")
+    __slots__ = ("finish", "free_ns", "last", "pause_ns", "ready", "running")
 
     def __init__(self, scheduler: Scheduler, pause_ns: Nanoseconds, finish: Finish) -> None:
         super().__init__(scheduler, "host")
@@ -167,6 +171,7 @@ class HostThread(Engine):
         self.pause_ns = pause_ns  # from the end of a function to the start of the next
         self.ready: deque[Op] = deque()
         self.running: Op | None = None
+        self.last: Op | None = None  # the function that returned last
         self.free_ns = 0
 
     def __repr__(self) -> str:
@@ -197,12 +202,15 @@ class HostThread(Engine):
             work = op.work
             assert isinstance(work, HostFunction), f"{op!r} is no host function"
             op.start_ns = max(self.scheduler.now, op.ready_ns, self.free_ns)
+            if op.start_ns > op.ready_ns:
+                op.by = self.last
             self.running = op
             self.scheduler.at(op.start_ns + work.duration_ns, self._ended, op)
 
     def _ended(self, op: Op) -> None:
         """Return from the running function: its effects take place now."""
         self.running = None
+        self.last = op
         self.free_ns = self.scheduler.now + self.pause_ns
         context = op.stream.context
         context.device.calling = op  # calls of the runtime that the function makes are refused

@@ -28,7 +28,7 @@ from functools import cache
 from typing import Any, Protocol
 
 from device_model import memory
-from device_model.completions import Completion, Nanoseconds
+from device_model.completions import Completion, Nanoseconds, Why
 from device_model.errors import CodedError, DeviceError, Kind
 from device_model.observe import Hooks
 from device_model.ops import Op
@@ -232,10 +232,11 @@ class Faults:
         if first is None:
             return 0
         if first.verdict is Verdict.DELAY:
+            op.why = Why.FAULT
             return first.delay_ns
         if first.verdict is Verdict.HANG:
             self.hung.append(Hung(first, stream))
-            stream.wait(self.hung[-1])
+            stream.wait(self.hung[-1], Why.FAULT)
         elif first.verdict is Verdict.CORRUPT:
             op.work = corrupting(op.work)
         else:

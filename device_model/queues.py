@@ -82,4 +82,5 @@ class HardwareQueue:
         fifo.remove(op)
         self.pass_on()
         if was_head and fifo and not fifo[0].blockers:
+            fifo[0].pass_behind(op, self.engine.scheduler.now)
             self.engine.offer(self)

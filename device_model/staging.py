@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from device_model.completions import NOTHING, Completion, Nanoseconds, Need, Process, Then
+from device_model.completions import NOTHING, Completion, Nanoseconds, Need, Process, Then, Why
 from device_model.ops import Op
 from device_model.profile import DeviceProfile
 from device_model.scheduler import Scheduler
@@ -119,6 +119,7 @@ class Staging:
 
     def _enqueue(self, stream: Stream, op: Op, ready_ns: Nanoseconds) -> None:
         """Queue *op* within an instant: its engine starts it at the next grant."""
+        op.why = Why.STAGING
         if self.strike is not None:
             ready_ns += self.strike(op, stream, self._scheduler.now)
         stream.enqueue(op, ready_ns, now=False)

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from device_model import handles
-from device_model.completions import NOTHING, AllOf, Completion, Nanoseconds
+from device_model.completions import NOTHING, AllOf, Completion, Nanoseconds, Why
 from device_model.errors import DeviceError
 from device_model.ops import Op
 from device_model.queues import HardwareQueue
@@ -68,7 +68,7 @@ class Stream(handles.Stream):
         self.stops_on_failure = False
         self.bound = False  # its work waits until a model runs it; hosts do not wait for it
         self.tail: Completion = NOTHING
-        self.pending: dict[Completion, None] = {}  # a dict as an ordered set
+        self.pending: dict[Completion, Why] = {}  # in order, with the reason
         self.steps: dict[Step, None] = {}  # those that are not done, in order
         self.epoch = 0  # the last epoch of the order in which this stream got work
 
@@ -106,7 +106,7 @@ class Stream(handles.Stream):
                 if not completion.done:
                     op.blockers += 1
                     completion.add_waiter(op)
-            self.pending.clear()
+            op.reasons, self.pending = self.pending, {}
         self.tail = op
         queue = op.queue = self.queues[op.lane]
         fifo = queue.fifo
@@ -120,8 +120,8 @@ class Stream(handles.Stream):
         """
         if not self.pending:
             return self.tail
-        self.tail = AllOf((self.tail, *self.pending))
-        self.pending.clear()
+        self.tail = AllOf((self.tail, *self.pending), self.pending)
+        self.pending = {}
         return self.tail
 
     def turn(self) -> Completion:
@@ -135,8 +135,8 @@ class Stream(handles.Stream):
             order.enter(self)
         return self.backlog() if self.pending else self.tail
 
-    def wait(self, completion: Completion) -> None:
-        """Make everything queued here from now on wait for *completion* as well."""
+    def wait(self, completion: Completion, why: Why = Why.EVENT) -> None:
+        """Make everything queued here from now on wait for *completion* as well; *why* is for reports."""
         order = self.order
         if order is not None and self.epoch != order.epoch:
             order.enter(self)
@@ -147,7 +147,7 @@ class Stream(handles.Stream):
             if size >= 8 and not size & (size - 1):
                 for each in [each for each in pending if each.done]:
                     del pending[each]
-            pending[completion] = None
+            pending[completion] = why
 
     def step(
         self,
@@ -199,7 +199,7 @@ class LegacyOrder:
         stream.epoch = self.epoch
         self.streams[stream] = None
         if not self.barrier.done:
-            stream.pending[self.barrier] = None
+            stream.pending[self.barrier] = Why.LEGACY
 
     def close(self, barrier: Completion) -> None:
         """End the epoch with *barrier*, the legacy work that later work of blocking streams waits for."""
@@ -242,12 +242,12 @@ class LegacyStream(Stream):
         self.rule.close(backlog)
         return backlog
 
-    def wait(self, completion: Completion) -> None:
+    def wait(self, completion: Completion, why: Why = Why.EVENT) -> None:
         """Wait for *completion*; later work of blocking streams then waits for it too (measured: legacy-wait-only)."""
-        super().wait(completion)
+        super().wait(completion, why)
         self.turn()
 
     def _gather(self) -> None:
         for stream in self.rule.streams:
             if not stream.idle:
-                self.pending[stream.backlog()] = None
+                self.pending[stream.backlog()] = Why.LEGACY
