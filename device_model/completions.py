@@ -12,7 +12,7 @@ other and goes on when that one is done. A `Need` is a wait for something that i
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from enum import Enum
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from device_model.handles import Handle
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 Nanoseconds = int
 
 
-class Why(Enum):
+class Why(IntEnum):
     """Why an operation did not start earlier: what the last thing was that it waited for."""
 
-    HOST = "the host queued it late"
-    ORDER = "work ahead of it in its stream"
-    EVENT = "an event, a notify or a value that its stream waits for"
-    LEGACY = "the default-stream rule"
-    ENGINE = "its engine was busy"
-    GAP = "the pause of its engine between two operations"
-    CORES = "the cores were full"
-    QUEUE = "the head of its hardware queue, which is work of another stream"
-    STAGING = "the host copied pageable memory"
-    FAULT = "a fault rule delayed it"
+    HOST = 0  # the host queued it late
+    ORDER = 1  # work ahead of it in its stream
+    EVENT = 2  # an event, a notify or a value that its stream waits for
+    LEGACY = 3  # the default-stream rule
+    ENGINE = 4  # its engine was busy
+    GAP = 5  # its engine paused between two operations
+    CORES = 6  # the cores were full
+    QUEUE = 7  # the head of its hardware queue, work of another stream, had to wait
+    STAGING = 8  # the host copied pageable memory
+    FAULT = 9  # a fault rule delayed it
 
 
 class Waiter(Protocol):

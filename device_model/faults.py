@@ -232,7 +232,8 @@ class Faults:
         if first is None:
             return 0
         if first.verdict is Verdict.DELAY:
-            op.why = Why.FAULT
+            if first.delay_ns:
+                op.why = Why.FAULT
             return first.delay_ns
         if first.verdict is Verdict.HANG:
             self.hung.append(Hung(first, stream))

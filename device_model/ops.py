@@ -14,7 +14,7 @@ class. A launch that is repeated has one `Kernel` as its work.
 
 from typing import TYPE_CHECKING
 
-from device_model.completions import AllOf, Completion, Nanoseconds, Why
+from device_model.completions import Completion, Nanoseconds, Why
 from device_model.errors import DeviceError, Kind
 from device_model.work import D2D, Copy, Label, Lane, Work
 
@@ -25,12 +25,16 @@ if TYPE_CHECKING:
 P2P = Label("p2p", Lane.PEER)  # between two devices
 P2P_STAGED = Label("p2p", Lane.STAGED)  # between two devices of which neither has access to the other
 ON_DEVICES = (D2D, P2P, P2P_STAGED)  # copies with both ends on devices
+
+_HOST = Why.HOST  # a member that is read through its enum takes ten times as long
+
+
 class Op(Completion):
     """Work queued in a stream. Times are simulated nanoseconds; `start_ns` and `end_ns` are -1 while unknown."""
 
     __slots__ = (
         "blockers", "blocks_left", "by", "called_ns", "cores_held", "error", "lane", "nbytes", "queue", "queued_ns",
-        "ready_ns", "reasons", "site", "start_ns", "stream", "why", "work",
+        "ready_ns", "reasons", "row", "site", "start_ns", "stream", "why", "work",
     )  # fmt: skip
 
     work: Work
@@ -45,10 +49,13 @@ class Op(Completion):
     queued_ns: Nanoseconds
     ready_ns: Nanoseconds  # no engine starts it earlier
     start_ns: Nanoseconds
-    # What it waited for last, until its end; None if that was the host. `reason` reads these.
+    # What it waited for last, until its end: the operation that its engine ran before it, if it starts after
+    # `ready_ns`; else a completion of which `reasons` may say why it counts; or None for the host, and `why` says why
+    # the host was late. `acl_py.trace.reasons` puts it into words.
     by: Completion | None
-    why: Why  # set if that was the head of its hardware queue; or if something held back the host
-    reasons: dict[Completion, Why] | None  # of what it waits for beside the work ahead of it; unset if nothing
+    why: Why
+    reasons: dict[Completion, Why] | None
+    row: int  # its number in a trace, once it has ended
     # Of kernels with exclusive blocks and of core kernels, while the dispatcher has them:
     blocks_left: int  # blocks not yet placed
     cores_held: int  # AI cores that it has to itself; an exclusive block holds one
@@ -61,7 +68,8 @@ class Op(Completion):
         self.start_ns = -1
         self.blockers = 0
         self.error = None
-        self.by = None
+        self.by = self.reasons = None
+        self.why = _HOST
         self.work = work
         self.lane = lane  # type: ignore[misc]
         self.nbytes = nbytes
@@ -89,44 +97,7 @@ class Op(Completion):
         if self.ready_ns < now:
             self.ready_ns = now
             self.by = head
-            self.why = Why.QUEUE
-
-    @property
-    def reason(self) -> tuple[Why, Completion | None]:
-        """Why this did not start earlier, and the work that it waited for; None if it waited for no work.
-
-        Known from the start of the operation until observers have been told of its end. A copy inside the device lets
-        the next operation start before its own end.
-        """
-        by = self.by
-        if self.start_ns > self.ready_ns:
-            return self._late(), by
-        why: Why | None = getattr(self, "why", None)
-        if why is Why.QUEUE:
-            return why, by
-        if by is None:
-            return why or Why.HOST, None
-        reasons = getattr(self, "reasons", None)
-        why = None if reasons is None else reasons.get(by)
-        if isinstance(by, AllOf):
-            why, by = why or by.why, by.last
-        return why or Why.ORDER, by
-
-    def _late(self) -> Why:
-        """Why its engine started this after it was ready. `by` is the operation that the engine ran before it.
-
-        If `by` stood ahead of this in a hardware queue, in another stream, and had to wait itself while this could have
-        started, then the shared queue is the reason.
-        """
-        by = self.by
-        assert isinstance(by, Op), f"{self!r} is late on an engine that has run nothing"
-        if self.lane == Lane.COMPUTE:
-            return Why.CORES
-        if self.ready_ns >= by.end_ns:
-            return Why.GAP
-        if by.queue is self.queue and by.stream is not self.stream and self.ready_ns < by.start_ns == by.ready_ns:
-            return Why.QUEUE
-        return Why.ENGINE
+            self.reasons = {head: Why.QUEUE}
 
 
 class UnreachableCopy(Copy):

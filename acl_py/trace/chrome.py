@@ -50,7 +50,8 @@ def events(trace: Trace) -> list[Event]:
     for call, slot in zip(calls, call_slots, strict=True):
         timed.append((call.enter_ns, _call_slice(call, slot)))
     for op, slot in zip(ops, op_slots, strict=True):
-        timed.append((op.start_ns, _op_slice(op, slot)))
+        before = None if op.after is None else ops[op.after]
+        timed.append((op.start_ns, _op_slice(op, before, slot)))
     if trace.strikes:
         names.append(_name("thread_name", _FAULTS, "faults"))
         timed += [(strike.at_ns, _strike(strike)) for strike in trace.strikes]
@@ -173,8 +174,10 @@ def _call_slice(call: Call, slot: _Slot) -> Event:
     return _slice(call.name, "call", call.enter_ns, call.exit_ns, slot, {"site": site_of_call(call)})
 
 
-def _op_slice(op: Operation, slot: _Slot) -> Event:
+def _op_slice(op: Operation, before: Operation | None, slot: _Slot) -> Event:
     args: Event = {"bytes": op.bytes, "stream": op.stream, "queued_us": _us(op.queued_ns), "site": op.site}
+    why = op.why.name.lower()
+    args["waited_for"] = why if before is None else f"{why}: {before.name} of {before.stream} at {before.site}"
     if op.cores is not None:
         args |= {"blocks": op.cores.blocks} | {f"{name}_us": round(us, 3) for name, us in op.cores.busy_us.items()}
         if op.cores.findings:

@@ -1,6 +1,6 @@
 """The recorder: a packed row for each operation and each host call, decoded when it is read.
 
-A row of an operation takes 48 bytes, a row of a call 24. It has times and sizes, a number that stands for the values
+A row of an operation takes 61 bytes, a row of a call 24. It has times and sizes, a number that stands for the values
 that many rows share (stream, call site, label), and the number of the task or thread that called. Numbers are given in
 the order in which the values first appear, so a trace is the same for every run and contains no address.
 
@@ -18,6 +18,8 @@ from weakref import WeakKeyDictionary, ref
 from acl_py.callers import Caller, row_name
 from acl_py.sites import Site
 from acl_py.trace.instructions import CoreInstruction, Instructions
+from acl_py.trace.reasons import Row, reasons
+from device_model.completions import AllOf, Why
 from device_model.faults import Rule
 from device_model.observe import Observer
 from device_model.ops import Op
@@ -27,7 +29,7 @@ from device_model.work import CoreKernel, Label
 if TYPE_CHECKING:
     from device_model.aicore.runner import Result
 
-_OP = Struct("<IIqqqqq")  # numbers of values and caller; called, queued, start, end; bytes
+_OP = Struct("<IIqqqqqqBi")  # the fields of reasons.Row
 _CALL = Struct("<IIqq")  # numbers of values and caller; enter, exit
 _K = TypeVar("_K")
 
@@ -59,7 +61,8 @@ class CoreRun(NamedTuple):
 class Operation(NamedTuple):
     """One operation on a device. Times in nanoseconds; *site* is the line that submitted it, as "file.py:12".
 
-    *cores* has more about a core kernel, and is None for other operations.
+    *cores* has more about a core kernel, and is None for other operations. *why* is the reason why the operation did
+    not start earlier, and *after* the index, in `Trace.ops`, of the operation that it waited for; None if it was none.
     """
 
     name: str
@@ -73,6 +76,8 @@ class Operation(NamedTuple):
     site: str
     device: int
     cores: CoreRun | None = None
+    why: Why = Why.HOST
+    after: int | None = None
 
 
 class Call(NamedTuple):
@@ -120,8 +125,8 @@ class Trace(Observer):
     its variables faster, and these functions are the whole cost of a trace.
     """
 
-    __slots__ = ("_call_numbers", "_callers", "_calls", "_core_runs", "_instructions", "_op_callers", "_op_numbers",
-                 "_ops", "_unfinished", "call", "op_ended", "op_queued", "strikes")  # fmt: skip
+    __slots__ = ("_call_numbers", "_callers", "_calls", "_core_runs", "_early", "_instructions", "_op_callers",
+                 "_op_numbers", "_ops", "_unfinished", "call", "op_ended", "op_queued", "strikes")  # fmt: skip
 
     op_queued: Callable[[Op], None]  # type: ignore[assignment]
     op_ended: Callable[[Op], None]  # type: ignore[assignment]
@@ -135,9 +140,12 @@ class Trace(Observer):
         self._call_numbers: _Numbers[tuple[str, object]] = _Numbers()
         self._callers: list[str] = []  # by their numbers
         self._op_callers: dict[Op, int] = {}  # who made the call of an operation that has not ended, if not caller 0
+        # What some operations waited for that had no row yet when they ended: a copy inside the device lets others
+        # start before its own end. An operation that is aborted before its start never gets one.
+        self._early: dict[int, Op] = {}
         number = _caller_numbers(self._callers)
         self.op_queued = _caller_writer(self._op_callers, number)
-        self.op_ended = _op_writer(self._ops.write, self._op_numbers, self._op_callers)
+        self.op_ended = _op_writer(self._ops.write, self._op_numbers, self._op_callers, self._early)
         self.call = _call_writer(self._calls.write, self._call_numbers, number)
         self._core_runs: dict[int, CoreRun] = {}  # by the index of the operation
         self._instructions = Instructions(instructions)
@@ -158,9 +166,12 @@ class Trace(Observer):
         ]
         ops = []
         cores = self._core_runs.get
-        for index, (number, _, _, queued, start, end, nbytes) in enumerate(self._op_rows()):
-            name, kind, stream, engine, site, device = common[number]
-            ops.append(Operation(name, kind, stream, engine, queued, start, end, nbytes, site, device, cores(index)))
+        rows = list(self._op_rows())
+        places = [(stream, label.lane) for stream, _, label in self._op_numbers]
+        for index, (row, reason) in enumerate(zip(rows, reasons(rows, places, self._early), strict=True)):
+            name, kind, stream, engine, site, device = common[row.number]
+            times = row.queued, row.start, row.end
+            ops.append(Operation(name, kind, stream, engine, *times, row.bytes, site, device, cores(index), *reason))
         return ops
 
     @property
@@ -194,10 +205,10 @@ class Trace(Observer):
             name, file, line = named[number]
             calls.append(Call(name, enter, exit_, file, line, callers[caller]))
         queuing = [(_verb(label), *_place(site)) for _, site, label in self._op_numbers]
-        for number, caller, called, queued, *_ in self._op_rows():
-            if called >= 0:
-                name, file, line = queuing[number]
-                calls.append(Call(name, called, queued, file, line, callers[caller]))
+        for row in self._op_rows():
+            if row.called >= 0:
+                name, file, line = queuing[row.number]
+                calls.append(Call(name, row.called, row.queued, file, line, callers[row.caller]))
         calls += [
             Call(verb_of(op), op.called_ns, op.queued_ns, *_place(op.site), callers[self._op_callers.get(op, 0)])
             for op in self._unfinished()
@@ -206,8 +217,8 @@ class Trace(Observer):
         calls.sort(key=lambda call: (call.exit_ns, call.enter_ns))
         return calls
 
-    def _op_rows(self) -> Iterator[tuple[int, ...]]:
-        return _OP.iter_unpack(self._ops.getvalue())
+    def _op_rows(self) -> Iterator[Row]:
+        return map(Row._make, _OP.iter_unpack(self._ops.getvalue()))
 
 
 _Write = Callable[[bytes], int]
@@ -245,15 +256,32 @@ def _caller_writer(callers: dict[Op, int], number: Callable[[], int]) -> Callabl
 
 
 def _op_writer(
-    write: _Write, numbers: _Numbers[tuple[Stream, object, Label]], callers: dict[Op, int]
+    write: _Write, numbers: _Numbers[tuple[Stream, object, Label]], callers: dict[Op, int], early: dict[int, Op]
 ) -> Callable[[Op], None]:
-    pack = _OP.pack
+    pack, order, none = _OP.pack, Why.ORDER, -1
+    count = 0
 
     def op_ended(op: Op) -> None:
         """Store a row."""
+        nonlocal count
+        by, why, after = op.by, op.why, none
+        if by is not None:
+            why = order if op.reasons is None else op.reasons.get(by, order)
+            if type(by) is AllOf:
+                if why is order and by.why is not None:
+                    why = by.why
+                by = by.last
+            if type(by) is Op:
+                try:
+                    after = by.row
+                except AttributeError:
+                    early[count] = by
+        op.row = count
+        count += 1
         number = numbers[op.stream, op.site, op.work.label]
         caller = callers.pop(op, 0) if callers else 0
-        write(pack(number, caller, op.called_ns, op.queued_ns, op.start_ns, op.end_ns, op.nbytes))
+        times = op.called_ns, op.queued_ns, op.ready_ns, op.start_ns, op.end_ns
+        write(pack(number, caller, *times, op.nbytes, why, after))
 
     return op_ended
 

@@ -110,9 +110,12 @@ def test_a_whole_trace(traced):
         ("device 0: D2H stream 1", "d2h", 33_010, 43_010),
     ]
     op = next(event for event in phases["X"] if event["name"] == "h2d")
-    assert op["args"].keys() == {"bytes", "stream", "queued_us", "site"}
+    assert op["args"].keys() == {"bytes", "stream", "queued_us", "site", "waited_for"}
     assert (op["args"]["bytes"], op["args"]["stream"], op["args"]["queued_us"]) == (10_000, "stream 1", 3.01)
     assert op["args"]["site"].startswith("conftest.py:")
+    assert op["args"]["waited_for"] == "host"
+    scale = next(event for event in phases["X"] if event["name"] == "scale")
+    assert scale["args"]["waited_for"] == f"order: h2d of stream 1 at {op['args']['site']}"
 
 
 def test_tasks_that_wait_at_the_same_time_have_lanes_of_their_own(traced):

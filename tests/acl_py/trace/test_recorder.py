@@ -1,5 +1,6 @@
 """The recorder: whole histories on the tiny device, where a byte takes a nanosecond and a plain call a microsecond."""
 
+from dataclasses import replace
 from linecache import getline
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from histories import D2D, D2H, H2D, calls
 
 import acl_py as acl
 from acl_py import faults
+from device_model.profile import load
 
 SIZE = 4096
 
@@ -53,6 +55,57 @@ async def test_a_pipeline_in_one_stream_is_recorded_whole():
         ("MemcpyAsync", 4_010, 5_010),
         ("SynchronizeStream", 5_010, 23_202),  # woken 2 us after the end of the last copy
     ]
+
+
+def waits(sim):
+    """The operations with what each waited for: the reason, and the name of the operation if it was one."""
+    ops = sim.trace.ops
+    return [(op.name, op.why.name.lower(), None if op.after is None else ops[op.after].name) for op in ops]
+
+
+async def test_an_operation_has_what_it_waited_for():
+    async with acl.simulate(device="tiny") as sim:
+        one, other, event = await acl.CreateStream(), await acl.CreateStream(), await acl.CreateEvent()
+        host, device = await buffers()
+        await acl.MemcpyAsync(device, SIZE, host, SIZE, H2D, one)
+        await acl.LaunchKernel(double, 4, [acl.Array(device, np.int32)], one)
+        await acl.RecordEvent(event, one)
+        await acl.StreamWaitEvent(other, event)
+        await acl.MemcpyAsync(host, SIZE, device, SIZE, D2H, other)
+        await acl.LaunchKernel(nothing, 4, [])  # in the default stream
+        await acl.SynchronizeDevice()
+    assert waits(sim) == [
+        ("h2d", "host", None),
+        ("double", "order", "h2d"),
+        ("d2h", "event", "double"),
+        ("nothing", "legacy", "d2h"),
+    ]
+
+
+async def test_an_operation_that_ends_before_what_it_waited_for_still_has_it():
+    """A copy inside the device lets the next kernel start before its own end."""
+    profile = load("tiny")
+    profile = replace(profile, latency=replace(profile.latency, copy_on_device_tail=5_000))
+    async with acl.simulate(device=profile) as sim:
+        one, other = await acl.CreateStream(), await acl.CreateStream()
+        device, copy = await acl.Malloc(16_000), await acl.Malloc(16_000)
+        await acl.MemcpyAsync(copy, 16_000, device, 16_000, D2D, one)
+        await acl.LaunchKernel(nothing, 4, [], other)
+        await acl.SynchronizeDevice()
+    assert waits(sim) == [("nothing", "cores", "d2d"), ("d2d", "host", None)]
+
+
+async def test_what_an_aborted_operation_held_back_waited_for_no_operation_of_the_trace():
+    profile = load("tiny")
+    profile = replace(profile, queues=replace(profile.queues, compute=1))
+    async with acl.simulate(device=profile, rules="acl") as sim:
+        one, other, event = await acl.CreateStream(), await acl.CreateStream(), await acl.CreateEventWithFlag(1)
+        await acl.StreamWaitEvent(one, event)
+        await acl.LaunchKernel(nothing, 4, [], one)
+        await acl.LaunchKernel(double, 4, [acl.Array(await acl.Malloc(SIZE), np.int32)], other)
+        await acl.StreamAbort(one)
+        await acl.SynchronizeStream(other)
+    assert waits(sim) == [("double", "queue", None)]
 
 
 async def test_a_wait_orders_two_streams():

@@ -1,0 +1,71 @@
+"""Why each operation did not start earlier, from the rows of a trace.
+
+A row has when the operation was ready, what it had waited for until then, and when it started. If it started when it
+was ready, what made it ready is the reason. If it started later, its engine was late, and it waited for the operation
+that the engine ran before.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from device_model.completions import Nanoseconds, Why
+from device_model.ops import Op
+from device_model.queues import HardwareQueue
+from device_model.streams import Stream
+from device_model.work import Lane
+
+
+class Row(NamedTuple):
+    """The row of an operation: *number* stands for its stream, site and label, *caller* for the task or thread that
+    called; *called* to *end* are times.
+
+    It was *ready* because of *why*, and waited for the operation with row *after*; -1 if that has no row yet.
+    """
+
+    number: int
+    caller: int
+    called: Nanoseconds
+    queued: Nanoseconds
+    ready: Nanoseconds
+    start: Nanoseconds
+    end: Nanoseconds
+    bytes: int
+    why: int
+    after: int
+
+
+def reasons(
+    rows: Sequence[Row], places: Sequence[tuple[Stream, Lane]], early: Mapping[int, Op]
+) -> Iterator[tuple[Why, int | None]]:
+    """Yield why the operation of each row did not start earlier, and the row of the operation that it waited for.
+
+    *places* are by the number of a row; *early* has what some rows waited for that got a row later, or none.
+    """
+    for index, row in enumerate(rows):
+        after = row.after if row.after >= 0 else getattr(early.get(index), "row", None)
+        why = Why(row.why)
+        if row.start > row.ready and after is not None:
+            why = _late(row, rows[after], places)
+        yield why, after
+
+
+def _late(row: Row, before: Row, places: Sequence[tuple[Stream, Lane]]) -> Why:
+    """Return why the engine that ran *before* started the operation of *row* after it was ready.
+
+    If *before* stood ahead of it in one hardware queue, in another stream, and had to wait itself while the other was
+    ready, then the shared queue is the reason.
+    """
+    stream, lane = places[row.number]
+    if lane is Lane.COMPUTE:
+        return Why.CORES
+    if row.ready >= before.end:
+        return Why.GAP
+    other, _ = places[before.number]
+    waited = row.ready < before.start == before.ready
+    if waited and other is not stream and _queue(other, lane) is _queue(stream, lane):
+        return Why.QUEUE
+    return Why.ENGINE
+
+
+def _queue(stream: Stream, lane: Lane) -> HardwareQueue:
+    return stream.queues[lane]
