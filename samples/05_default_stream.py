@@ -37,6 +37,9 @@ async def three_kernels(title, *, name_a_stream):
         start, end = min(op.start_ns for op in sim.trace.ops), max(op.end_ns for op in sim.trace.ops)
         print(f"{title}: {(end - start) / 1000:.1f} us")
         print(chart.lanes(sim.trace, width=80))
+        for op in sim.trace.ops:
+            if op.after is not None:
+                print(f"{op.name} started behind {sim.trace.ops[op.after].name}, why: {op.why.name}")
 
 
 async def main():

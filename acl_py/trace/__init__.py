@@ -4,3 +4,4 @@ from acl_py.trace.recorder import Call as Call
 from acl_py.trace.recorder import Operation as Operation
 from acl_py.trace.recorder import Strike as Strike
 from acl_py.trace.recorder import Trace as Trace
+from device_model.completions import Why as Why
