@@ -67,9 +67,11 @@ from acl_py.verbs.devices import Finalize as Finalize
 from acl_py.verbs.devices import GetCurrentContext as GetCurrentContext
 from acl_py.verbs.devices import GetDevice as GetDevice
 from acl_py.verbs.devices import GetDeviceCount as GetDeviceCount
+from acl_py.verbs.devices import GetRunMode as GetRunMode
 from acl_py.verbs.devices import Init as Init
 from acl_py.verbs.devices import ResetDevice as ResetDevice
 from acl_py.verbs.devices import ResetDeviceForce as ResetDeviceForce
+from acl_py.verbs.devices import RunMode as RunMode
 from acl_py.verbs.devices import SetCurrentContext as SetCurrentContext
 from acl_py.verbs.devices import SetDevice as SetDevice
 from acl_py.verbs.devices import SynchronizeDevice as SynchronizeDevice

@@ -10,7 +10,7 @@ from acl_py import asc
 
 VERBS = [name for name, thing in vars(acl_py).items() if inspect.iscoroutinefunction(thing)]
 EXPECTED = """
-    Init Finalize SetDevice GetDevice GetDeviceCount ResetDevice SynchronizeDevice
+    Init Finalize SetDevice GetDevice GetDeviceCount GetRunMode ResetDevice SynchronizeDevice
     DeviceCanAccessPeer DeviceEnablePeerAccess DeviceDisablePeerAccess DevicePeerAccessStatus
     CreateContext DestroyContext SetCurrentContext GetCurrentContext
     CreateStream DestroyStream SynchronizeStream StreamQuery StreamWaitEvent

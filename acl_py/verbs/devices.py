@@ -1,5 +1,7 @@
 """Starting and ending, devices and contexts."""
 
+from enum import IntEnum
+
 from acl_py.errors import Kind
 from acl_py.runtime.calls import Call, begin, begin_without_context
 from acl_py.runtime.runtime import Limit, Runtime
@@ -141,6 +143,31 @@ async def GetDeviceCount() -> int:
     runtime.pay(runtime.costs.other)
     runtime.called("GetDeviceCount", enter, site)
     return runtime.profile.devices
+
+
+class RunMode(IntEnum):
+    """aclrtRunMode, with its values: where the program runs."""
+
+    DEVICE = 0  # on the device itself, on a board without a host
+    HOST = 1  # on a host with devices in it
+
+
+async def GetRunMode() -> RunMode:
+    """Return where the program runs.
+
+    Stands for aclrtGetRunMode; CUDA has no such call. The profile of the simulation says it. On a board without a host,
+    NumPy sees device memory (`buffer.numpy()`), and pinned memory is memory of the device.
+
+    Waits:
+        all rules: For nothing.
+
+    Returns:
+        RunMode.HOST, or RunMode.DEVICE on a board without a host.
+    """
+    _, runtime, site, enter = begin_without_context()
+    runtime.pay(runtime.costs.other)
+    runtime.called("GetRunMode", enter, site)
+    return RunMode(runtime.profile.run_mode)
 
 
 async def ResetDevice(device: Integer) -> None:

@@ -147,7 +147,7 @@ async def MallocHost(nbytes: Integer, *, name: str | None = None) -> Buffer:
     """Allocate *nbytes* of pinned host memory.
 
     Stands for aclrtMallocHost and cudaMallocHost. `buffer.numpy()` gives a writable view of it. The call takes 0.4 ms
-    per MB on the measured card (malloc-host-busy).
+    per MB on the measured card (malloc-host-busy). On a board without a host it is memory of the device.
 
     Args:
         nbytes: The size in bytes, 1 or more.

@@ -61,6 +61,16 @@ async def test_memory_of_the_pool_is_seen_too():
         buffer.numpy()
 
 
+@board
+async def test_a_program_on_a_board_runs_on_the_device():
+    assert await acl.GetRunMode() is acl.RunMode.DEVICE
+
+
+@tiny
+async def test_other_programs_run_on_a_host():
+    assert await acl.GetRunMode() is acl.RunMode.HOST
+
+
 def test_a_board_is_one_device():
     with pytest.raises(
         ProfileError, match=r"^profile tiny has run_mode 0, a board without a host, and 2 devices; such a"

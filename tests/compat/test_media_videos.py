@@ -1,6 +1,7 @@
 """Videos: frames that are decoded and encoded in a channel, and the callbacks that its thread runs."""
 
 import sys
+import threading
 
 import card
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from card import done, made
 from video import DECODE_NS, ENCODE_NS, NV12_BYTES, Decoder, Encoder, H, Reports, W, plain
 
+from acl_py import DeadlockError
 from acl_py.compat.acl import register_decoder, register_encoder, unregister_decoder, unregister_encoder
 from acl_py.compat.acl.face.session import session
 
@@ -359,6 +361,18 @@ def test_a_callback_that_raises_is_printed_and_the_next_one_is_called(acl, repor
     assert told == [1, 2]
     assert capfd.readouterr().err.count("KeyError: ") == 2
     decoder.close()
+
+
+def test_an_end_that_no_thread_can_report_is_a_deadlock(acl, codec):
+    """The channel's thread is this one, which waits and so cannot call process_report()."""
+
+    class Here:
+        thread = threading.get_ident()
+
+    decoder = Decoder(acl, Here)
+    done(decoder.send(b"x"))
+    with pytest.raises(DeadlockError, match=r"let the stream's subscriber call ProcessReport\(\)$"):
+        decoder.end()
 
 
 # --- what is refused

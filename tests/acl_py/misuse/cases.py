@@ -1042,6 +1042,13 @@ case(
 )
 case(
     "scripts",
+    "A decoder for a codec that there is not",
+    "from acl_py.compat.acl import register_decoder\nregister_decoder('vp9')(lambda settings: None)",
+    ValueError,
+    "there is no codec 'vp9'; there are h264, h265",
+)
+case(
+    "scripts",
     "A slice that goes beyond its input",
     "from acl_py.compat.acl.standins.operators import operator_of\n"
     "operator_of('Slice').function(array.reshape(64, 64), [0, 60], [64, 8])",
