@@ -142,7 +142,7 @@ UNITS = {
     "copies.duplex_h2d_permille": "‰", "copies.stage_chunk": "B", "copies.stage_buffers": "",
     "copies.stage_fixed": "ns",
     "aicore.mhz": "MHz", "aicore.ub_bytes": "B", "aicore.hbm_gbps": "GB/s", "aicore.read_bytes_per_cycle": "B/cycle",
-    "aicore.copy_issue": "cycles", "aicore.queue_ns": "ns", "aicore.cube_cores": "",
+    "aicore.copy_issue": "cycles", "video.decode": "frames/s", "aicore.queue_ns": "ns", "aicore.cube_cores": "",
 }  # fmt: skip
 
 
