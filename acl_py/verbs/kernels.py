@@ -46,7 +46,7 @@ from acl_py.verbs.arrays import InOut as InOut
 from acl_py.verbs.arrays import Out as Out
 from acl_py.verbs.streams import StreamLike, resolve
 from device_model import memory as model
-from device_model.completions import Completion, Nanoseconds
+from device_model.completions import Nanoseconds
 from device_model.errors import DeviceError, shown
 from device_model.integers import Integer, integer
 from device_model.memory import Buffer, Space
@@ -194,13 +194,11 @@ class Launchable(Generic[P]):
     def __reduce__(self) -> str:
         return self.__qualname__  # pickled by name, as functions are
 
-    def __getitem__(
-        self, where: "Integer | tuple[Integer, StreamLike]"
-    ) -> Callable[P, Coroutine[Any, Any, Completion]]:
+    def __getitem__(self, where: "Integer | tuple[Integer, StreamLike]") -> Callable[P, Coroutine[Any, Any, Op]]:
         """`k[blocks]` or `k[blocks, stream]`: call it with the arguments of the function, and await that."""
         block_dim, stream = where if isinstance(where, tuple) else (where, None)
 
-        def launch(*args: P.args, **named: P.kwargs) -> Coroutine[Any, Any, Completion]:
+        def launch(*args: P.args, **named: P.kwargs) -> Coroutine[Any, Any, Op]:
             plain = not named and len(args) == len(self._names)
             return LaunchKernel(self, block_dim, args if plain else self._in_order(args, named), stream)
 
@@ -422,7 +420,7 @@ def block_kernel(
 
 async def LaunchKernel(
     kernel: Launchable[...], block_dim: Integer, args: Sequence[Any] = (), stream: StreamLike = None
-) -> Completion:
+) -> Op:
     """Queue *kernel* with *block_dim* blocks in *stream*.
 
     Stands for aclrtLaunchKernel and cudaLaunchKernel. The bytes that the kernel writes are there at its simulated end.

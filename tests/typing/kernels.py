@@ -40,5 +40,6 @@ async def main() -> None:
 
     await scale[8, stream](x)  # planted: the factor is missing
     await add[8, stream](x, x, "16")  # planted: the length is a text
-    done = await transpose[1](x)
-    await done
+    launch = await transpose[1](x)
+    await launch
+    print(launch.end_ns - launch.start_ns)
