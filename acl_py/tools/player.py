@@ -31,6 +31,7 @@ from device_model.completions import Completion
 from device_model.errors import printable
 from device_model.memory import Buffer, Space
 from device_model.memory.backing import ROOM
+from device_model.names import LONGEST_NAME
 from device_model.rules import KernelFailure
 from device_model.streams import Stream
 
@@ -81,17 +82,20 @@ class Player:
         # Declared objects exist before the first call and cost no time: they are made in the model, not by calls.
         context = runtime.device(0).primary
         for name, buffer in program.buffers.items():
-            self.memory[name] = self._make(f"buffers.{printable(name)}", **buffer)
+            made = self.memory[name] = self._make(f"buffers.{printable(name)}", **buffer)
+            if isinstance(made, Buffer):
+                made.allocation.given_name = _name(name)
         if len(program.streams) > (left := context.device.stream_ids.free):
             raise self._unplayable(f"streams: there are {len(program.streams):,}, and the device has {left:,} left")
         for name, options in program.streams.items():
             nonblocking = options["flags"] == "nonblocking"
-            stream = context.create_stream(nonblocking=nonblocking, priority=options["priority"], made=program.id)
-            stream.name = printable(name)  # as traces and messages call it
-            self.streams[name] = stream
+            self.streams[name] = context.create_stream(
+                nonblocking=nonblocking, priority=options["priority"], made=program.id, name=_name(name)
+            )
         for name, options in program.events.items():
-            event = self.events[name] = context.create_event(timing=options["timing"], made=program.id)
+            event = context.create_event(timing=options["timing"], made=program.id, name=_name(name))
             event.blocking = options["blocking"]
+            self.events[name] = event
 
     def play(self, step: Step) -> Played:
         """Make one call.
@@ -146,8 +150,8 @@ class Player:
         if context.per_thread is None:
             return streams.PER_THREAD_STREAM
         if thread.stream is None:
-            thread.stream = context.create_stream(nonblocking=False, priority=0, made=self.program.id)
-            thread.stream.name = f"per_thread of {printable(name)}"
+            own = _name(f"per_thread of {name}")
+            thread.stream = context.create_stream(nonblocking=False, priority=0, made=self.program.id, name=own)
         return thread.stream
 
     def end(self) -> float:
@@ -267,25 +271,25 @@ class Player:
         await host.HostWork(us)
 
     async def malloc(self, name: str, bytes: int) -> None:  # noqa: A002
-        self.memory[name] = await mem.Malloc(bytes)
+        self.memory[name] = await mem.Malloc(bytes, name=_name(name))
 
     async def free(self, name: str) -> None:
         await mem.Free(self.memory[name])
 
     async def malloc_host(self, name: str, bytes: int) -> None:  # noqa: A002
-        self.memory[name] = await mem.MallocHost(bytes)
+        self.memory[name] = await mem.MallocHost(bytes, name=_name(name))
 
     async def free_host(self, name: str) -> None:
         await mem.FreeHost(self.memory[name])
 
     async def host_register(self, name: str, bytes: int) -> None:  # noqa: A002
-        self.memory[name] = await mem.HostRegister(self._pageable("bytes", bytes))
+        self.memory[name] = await mem.HostRegister(self._pageable("bytes", bytes), name=_name(name))
 
     async def host_unregister(self, name: str) -> None:
         await mem.HostUnregister(self.memory[name])
 
     async def malloc_async(self, name: str, bytes: int, stream: str) -> int:  # noqa: A002
-        buffer = self.memory[name] = await mem.MallocAsync(bytes, self.streams[stream])
+        buffer = self.memory[name] = await mem.MallocAsync(bytes, self.streams[stream], name=_name(name))
         if self._pool_base is None:
             self._pool_base = buffer.address
         return buffer.address - self._pool_base
@@ -297,10 +301,8 @@ class Player:
         await mem.FreeAsync(self.memory[name], self.streams[stream])
 
     async def create_stream(self, name: str, flags: str, priority: int) -> None:
-        stream = await streams.CreateStream(nonblocking=flags == "nonblocking", priority=priority)
-        assert isinstance(stream, Stream), f"{stream!r} is not of the model"
-        stream.name = printable(name)
-        self.streams[name] = stream
+        nonblocking = flags == "nonblocking"
+        self.streams[name] = await streams.CreateStream(nonblocking=nonblocking, priority=priority, name=_name(name))
 
     async def destroy_stream(self, name: str) -> None:
         await streams.DestroyStream(self.streams[name])
@@ -312,7 +314,7 @@ class Player:
         return await streams.DeviceGetStreamPriorityRange()
 
     async def create_event(self, event: str, timing: bool, blocking: bool) -> None:
-        self.events[event] = await events.CreateEvent(timing=timing, blocking=blocking)
+        self.events[event] = await events.CreateEvent(timing=timing, blocking=blocking, name=_name(event))
 
     async def destroy_event(self, event: str) -> None:
         await events.DestroyEvent(self.events[event])
@@ -448,6 +450,11 @@ def _address(memory: _Memory) -> int:
     if isinstance(memory, int | np.ndarray):  # the address of an array differs from run to run
         return memory if isinstance(memory, int) else 0
     return memory.allocation.address + memory.offset
+
+
+def _name(name: str) -> str:
+    """Return a name of a program, which may have any characters, as objects take it."""
+    return printable(name)[:LONGEST_NAME]
 
 
 class _Thread:

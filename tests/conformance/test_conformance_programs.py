@@ -6,8 +6,11 @@ from random import Random
 import pytest
 from criteria import measured
 
+from acl_py.errors import DeadlockError
+from acl_py.faults import hang
 from acl_py.tools.programs import LATER, OPS, Program, ProgramError, load, parse
 from acl_py.tools.replay import replay
+from device_model.errors import printable
 
 LAUNCH = {"op": "launch", "stream": "A", "us": 10}
 
@@ -156,6 +159,24 @@ def test_a_whole_replay_on_round_numbers():
     assert run.host[0].enter_us == 0.38
     assert run.host[1].enter_us == pytest.approx(run.host[0].exit_us + 0.38)
     assert run.makespan_us > run.host[-1].exit_us
+
+
+def test_streams_and_memory_have_the_names_of_the_program():
+    """Also one whose characters are all escaped, which makes it longer than a name may be."""
+    stream = "\x1b" * 200
+    steps = [
+        {"op": "launch", "stream": "A", "us": 10},
+        {"op": "create_stream", "name": stream},
+        {"op": "launch", "stream": stream, "us": 10},
+        {"op": "sync_stream", "stream": "A"},
+    ]
+    with pytest.raises(DeadlockError) as caught:
+        replay(parse(document(*steps)), device="tiny", faults=[hang(op="kernel", stream="A")])
+    assert "SynchronizeStream(stream 'A')" in str(caught.value)
+    assert " on stream 'A'" in caught.value.chain[0]
+    trace = replay(parse(document(*steps)), device="tiny").trace
+    escaped = printable(stream)[:200]
+    assert [op.stream for op in trace.ops] == ["stream 'A'", f"stream {escaped!r}"]
 
 
 def test_the_same_program_gives_the_same_times():
