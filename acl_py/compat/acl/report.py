@@ -16,7 +16,7 @@ from device_model.errors import DeviceError
 from device_model.memory import Allocation, Origin, Physical, Space, size_text
 from device_model.streams import Stream
 
-_WAITS = (*SYNCHRONISATIONS, "acl.mdl.execute")  # the functions of acl that wait
+_WAITS = (*SYNCHRONISATIONS, "acl.")  # the functions that wait within their call
 _SHOWN = 8  # places where things of one kind were made
 _NEVER = {Origin.REGISTERED: "unregistered", Origin.MAPPED: "unmapped"}
 _ENDED = {LoadedModel: "unloaded", LoadedBinary: "unloaded", Physical: "freed"}

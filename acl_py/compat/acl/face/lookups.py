@@ -1,12 +1,15 @@
-"""Verbs on the objects behind handles."""
+"""Verbs on the objects behind handles, and waits within functions."""
 
 from collections.abc import Callable, Coroutine
+from sys import _getframe
 from typing import Any
 
+from acl_py.compat.acl.face.failed_calls import called_function
 from acl_py.compat.acl.face.handles import Things
 from acl_py.compat.acl.face.session import Session
+from acl_py.errors import Kind
 from acl_py.runtime.calls import begin
-from acl_py.verbs.streams import resolve
+from acl_py.verbs.streams import StreamLike, limit_of, resolve, synchronize
 from device_model.streams import Stream
 
 Running = Coroutine[Any, Any, object]  # what a function decorated with `runs` returns
@@ -23,3 +26,10 @@ async def end(here: Session, verb: _Verb, things: Things[Any], handle: int) -> N
     """End one of *things* with *verb*, and then its handle."""
     await verb(things[handle])
     here.forget(handle)
+
+
+async def wait_within_call(stream: StreamLike, timeout_ms: int = -1) -> None:
+    """Wait for the work of *stream*; traces and messages name the function that the script has called."""
+    _, runtime, _, _ = call = begin("SynchronizeStream")
+    limit = limit_of(runtime, timeout_ms, Kind.STREAM_TIMEOUT)
+    await synchronize(call, called_function(_getframe()), stream, limit)

@@ -11,6 +11,7 @@ from operator import index as as_int
 from typing import Any
 
 from acl_py.compat.acl.face.binding import gives, runs, takes
+from acl_py.compat.acl.face.lookups import wait_within_call
 from acl_py.compat.acl.face.session import INVALID_PARAM, NOT_SUPPORTED, SUCCESS, Session, session
 from acl_py.compat.acl.functions.mdl import executions
 from acl_py.compat.acl.functions.mdl.datasets import Dataset, dataset_of
@@ -18,9 +19,7 @@ from acl_py.compat.acl.functions.mdl.executions import Execution
 from acl_py.compat.acl.standins import loading, model_files
 from acl_py.compat.acl.standins.loading import GE_PARAM_INVALID, LoadedModel, no_model
 from acl_py.compat.acl.standins.models import Gear, Model
-from acl_py.errors import AclError, Kind
-from acl_py.runtime.calls import begin
-from acl_py.verbs.streams import limit_of, synchronize
+from acl_py.errors import AclError
 
 INVALID_BUNDLE_MODEL_ID = 148053
 AIPP_NOT_EXIST = 145015
@@ -216,15 +215,14 @@ def _execute(model: int, inputs: int, outputs: int, run: Callable[..., Any], *mo
 async def _run(execution: Execution) -> None:
     stream = await execution.loaded.stream()
     await execution.launch(stream)
-    await synchronize(begin("SynchronizeStream"), "acl.mdl.execute", stream, None)
+    await wait_within_call(stream)
     await execution.keep_spares()
 
 
 async def _run_within(execution: Execution, here: Session, stream: int, timeout_ms: int) -> None:
     queue = here.streams[stream] or await execution.loaded.stream()
     await execution.launch(queue)
-    _, runtime, _, _ = call = begin("SynchronizeStreamWithTimeout")
-    await synchronize(call, "acl.mdl.execute_v2", queue, limit_of(runtime, timeout_ms, Kind.STREAM_TIMEOUT))
+    await wait_within_call(queue, timeout_ms)
     await execution.keep_spares()
 
 

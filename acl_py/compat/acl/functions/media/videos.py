@@ -18,6 +18,7 @@ import numpy as np
 
 import acl_py as native
 from acl_py.compat.acl.face.binding import runs
+from acl_py.compat.acl.face.lookups import wait_within_call
 from acl_py.compat.acl.face.session import INVALID_PARAM, NOT_SUPPORTED, Session
 from acl_py.compat.acl.functions.media.descriptions import CodecStream, Picture
 from acl_py.compat.acl.functions.media.formats import FORMATS, NV12, NV21, UNKNOWN, Family, Image, MediaError, convert
@@ -312,7 +313,7 @@ async def _drain(line: Line) -> None:
         """The last callback."""
 
     await native.LaunchCallback(end, None, CallbackBlock.BLOCK, line.stream)
-    await native.SynchronizeStream(line.stream)
+    await wait_within_call(line.stream)
 
 
 async def _close(channel: DecoderChannel | EncoderChannel, line: Line) -> None:
