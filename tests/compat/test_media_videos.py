@@ -159,6 +159,49 @@ def test_pictures_that_come_late_go_to_the_oldest_frame(acl, reports):
         unregister_decoder("h264")
 
 
+def test_pictures_that_come_early_are_kept_for_the_frames_to_come(acl, reports, codec):
+    @register_decoder("h264")
+    def decoder_two_at_a_time(_):
+        return lambda data: [plain(data[0] + step) for step in (0, 1)] if data and data[0] % 2 else []
+
+    decoder = Decoder(acl, reports)
+    done(*(decoder.send(bytes([value]), value) for value in (1, 2, 3, 4)), decoder.end())
+    assert [(told[0], told[3]) for told in decoder.told] == [(1, 1), (2, 2), (3, 3), (4, 4)]
+    decoder.close()
+
+
+def test_a_surplus_picture_is_not_that_of_the_next_stream(acl, reports, codec):
+    register_decoder("h264")(lambda _: lambda data: [] if data is None else [plain(data[0]), plain(99)])
+    decoder = Decoder(acl, reports)
+    done(decoder.send(b"\x01"), decoder.end(), decoder.send(b"\x02"), decoder.end())
+    assert [told[3] for told in decoder.told] == [1, 2]
+    decoder.close()
+
+
+def test_channels_give_back_what_they_took(acl, reports, codec):
+    def left():
+        return acl.rt.get_stream_available_num(), acl.rt.get_mem_info(0)
+
+    before = left()
+    decoder, encoder = Decoder(acl, reports), Encoder(acl, reports)
+    done(decoder.send(b"x"), encoder.send(plain(1)))
+    assert left() != before
+    decoder.close()
+    encoder.close()
+    assert left() == before
+
+
+def test_a_channel_whose_thread_cannot_be_subscribed_gives_back_its_stream(acl, codec):
+    before = acl.rt.get_stream_available_num()
+    other = Reports(acl)
+    done(acl.rt.set_device(1))
+    stream = made(acl.rt.create_stream())
+    done(acl.rt.subscribe_report(other.thread, stream), acl.rt.set_device(0))
+    assert Encoder(acl, other).created == 107012
+    assert acl.rt.get_stream_available_num() == before
+    other.end()
+
+
 def test_after_the_end_of_a_stream_another_one_may_follow(acl, reports):
     encoder = Encoder(acl, reports)
     done(encoder.send(plain(50)), encoder.end(), encoder.send(plain(60)), encoder.end())

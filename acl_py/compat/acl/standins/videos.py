@@ -50,7 +50,7 @@ def register_decoder(codec: str) -> Callable[[Callable[[VideoSettings], Decode]]
             return decode
 
     It is called when a channel gets its first frame, and returns the decoder of that channel. The decoder returns the
-    frames that have come out so far, any number: the first one belongs to the oldest vdec_send_frame() without a frame.
+    frames that have come out, none or more: each belongs to the oldest vdec_send_frame() that has no frame yet.
 
     Args:
         codec: "h264" or "h265".

@@ -21,7 +21,7 @@ from acl_py.compat.acl.functions.media.descriptions import (
     setter,
 )
 from acl_py.compat.acl.functions.media.formats import NV12
-from acl_py.compat.acl.standins.videos import Decode, Encode
+from acl_py.compat.acl.standins.videos import Decode, Encode, Frame
 from device_model.handles import Stream
 from device_model.memory import Buffer
 
@@ -47,11 +47,13 @@ _ids = count(1)
 class Line:
     """What a channel has while it exists: a stream, and the frames whose callbacks have not been called yet, in order.
 
-    An encoder's output goes to a buffer, which is its own if the script gave none.
+    *pictures* have come out of a decoder before the frames that they belong to. An encoder's output goes to a buffer,
+    which is its own if the script gave none.
     """
 
     stream: Stream
     frames: deque[Any] = field(default_factory=deque)
+    pictures: deque[Frame] = field(default_factory=deque)
     decode: Decode | None = None
     encode: Encode | None = None
     output: Buffer | None = None

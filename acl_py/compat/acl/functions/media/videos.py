@@ -10,7 +10,7 @@ encodes the next one.
 """
 
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -141,13 +141,13 @@ def _decode_into(line: Line, data: bytes | None, fail: Callable[[str, str], None
     """Decode *data*, and give what comes out to the frames that wait; *fail* hears why it did not."""
     assert line.decode is not None, "the first frame has chosen a decoder"
     try:
-        frames: Iterable[Frame] = list(line.decode(data))
+        line.pictures.extend(line.decode(data))
     except Exception as error:  # any: it is a program's function, or a library's
         fail(f"{type(error).__name__}: {error}", "".join(traceback.format_exception(error)).rstrip())
         return
-    waiting = [each for each in line.frames if each.has_run and not each.is_done]
-    for sent, frame in zip(waiting, frames, strict=False):
-        sent.take(frame)
+    for sent in list(line.frames):  # the thread of the channel takes some away meanwhile
+        if line.pictures and sent.has_run and not sent.is_done:
+            sent.take(line.pictures.popleft())
 
 
 @dataclass(eq=False, slots=True)
@@ -222,7 +222,7 @@ def vdec_end(line: Line) -> None:
 
     if line.decode is not None:
         _decode_into(line, None, fail)
-    for sent in line.frames:
+    for sent in list(line.frames):  # the thread of the channel takes some away meanwhile
         if not sent.is_done:
             sent.fail(
                 "no picture came out for a frame", "check that each frame was sent whole, and the headers with it"
@@ -394,6 +394,7 @@ async def _send(here: Session, handle: int, source: int, target: int, descriptio
         await native.LaunchCallback(decoded, None, CallbackBlock.NO_BLOCK, line.stream)
         await _drain(line)
         line.decode = None  # what comes next is another stream
+        line.pictures.clear()
 
 
 async def _queue(here: Session, channel: DecoderChannel, line: Line, stream: CodecStream, job: _Decoding) -> None:
