@@ -1,1 +1,0 @@
-"""Programs with planted mistakes, and which of them type checkers find."""
