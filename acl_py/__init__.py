@@ -41,6 +41,7 @@ from acl_py.errors import Kind as Kind
 from acl_py.errors import ProfileError as ProfileError
 from acl_py.simulation import Simulation as Simulation
 from acl_py.simulation import current_simulation as current_simulation
+from acl_py.simulation import new_event_loop as new_event_loop
 from acl_py.simulation import open as open  # noqa: A004 - acl_py.open is the name
 from acl_py.simulation import run as run
 from acl_py.simulation import simulate as simulate

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,6 +22,9 @@ from acl_py.trace import Trace
 from acl_py.trace.summary import summarize
 from acl_py.verbs.devices import leaks_of
 from acl_py.waiting.bridge import Bridge
+from acl_py.waiting.clock import new_event_loop as new_event_loop
+from acl_py.waiting.clock import uvloop_loop
+from acl_py.waiting.loops import CLOCK
 from device_model.errors import coroutine_text
 from device_model.handles import Handle
 from device_model.observe import Observer
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _HOST_TIMES = {"modelled": Runtime, "measured": MeasuredRuntime}
+_CLOCKS = ("simulated", "real", None)
 
 
 class Simulation(Handle):
@@ -156,6 +161,7 @@ class Options:
     instructions: int = 0
     seed: int = 0
     hang_after: float | None = None
+    clock: str | None = None
 
 
 def build(options: Options) -> tuple[Runtime, Trace | None]:
@@ -177,6 +183,8 @@ def build(options: Options) -> tuple[Runtime, Trace | None]:
         )
     if options.host_time not in _HOST_TIMES:
         raise ValueError(f"host_time must be one of {', '.join(_HOST_TIMES)}, not {options.host_time!r}")
+    if options.clock not in _CLOCKS:
+        raise ValueError(f"clock must be 'simulated', 'real' or None, not {options.clock!r}")
     runtime = _HOST_TIMES[options.host_time](
         profile, rules, workers=options.workers, seed=options.seed, hang_after=options.hang_after
     )
@@ -190,10 +198,19 @@ def build(options: Options) -> tuple[Runtime, Trace | None]:
 def _begin(options: Options) -> tuple[Simulation, Scope]:
     loop = asyncio.get_running_loop()
     runtime, recorder = build(options)
+    _check_clock(options, loop)
     runtime.bridge = Bridge(runtime)
     note_tasks(loop)
     runtime.device(0).uses = 1
     return Simulation(runtime, recorder, loop), Scope(runtime, runtime.device(0).primary)
+
+
+def _check_clock(options: Options, loop: asyncio.AbstractEventLoop) -> None:
+    if options.clock is not None and (options.clock == "simulated") != hasattr(loop, CLOCK):
+        raise RuntimeError(
+            f"clock={options.clock!r} in an event loop with {'simulated' if hasattr(loop, CLOCK) else 'real'} time: "
+            "leave it out, or run the program with acl_py.run() or in a loop of acl_py.new_event_loop()"
+        )
 
 
 @contextmanager
@@ -219,6 +236,7 @@ async def simulate(
     instructions: int = 0,
     seed: int = 0,
     hang_after: float | None = None,
+    clock: str | None = None,
 ) -> AsyncIterator[Simulation]:
     """Begin a simulation in a running event loop, for the calling task and the tasks that it makes; end it with the
     block.
@@ -240,13 +258,15 @@ async def simulate(
         seed: Where the random numbers of `Simulation.rng`, and of fault rules with a chance, begin.
         hang_after: Real seconds after which a wait is a deadlock although something outside the simulation (a timer,
             a socket, another thread) could still end it. None: never.
+        clock: "simulated": timers of asyncio ring in simulated time (docs/time.md). It needs a loop of
+            `new_event_loop`. "real": they ring in real time. By default the loop decides.
 
     Raises:
         ValueError: An option has a value that it cannot have.
         ProfileError: The profile cannot be used; a ValueError.
-        RuntimeError: No event loop is running.
+        RuntimeError: No event loop is running, or it has another clock.
     """
-    with _simulating(Options(device, rules, workers, host_time, trace, instructions, seed, hang_after)) as sim:
+    with _simulating(Options(device, rules, workers, host_time, trace, instructions, seed, hang_after, clock)) as sim:
         yield sim
 
 
@@ -260,6 +280,7 @@ def open(  # noqa: A001 - acl_py.open is the name
     instructions: int = 0,
     seed: int = 0,
     hang_after: float | None = None,
+    clock: str | None = None,
 ) -> Simulation:
     """Begin a simulation for every task of the process that is in no other, until `await sim.close()`.
 
@@ -270,7 +291,7 @@ def open(  # noqa: A001 - acl_py.open is the name
         ...
         await sim.close()
     """
-    sim, scope = _begin(Options(device, rules, workers, host_time, trace, instructions, seed, hang_after))
+    sim, scope = _begin(Options(device, rules, workers, host_time, trace, instructions, seed, hang_after, clock))
     opened.append(scope)
     last_error.set(SUCCESS)
     return sim
@@ -288,6 +309,7 @@ def run(
     instructions: int = 0,
     seed: int = 0,
     hang_after: float | None = None,
+    clock: str | None = None,
 ) -> _T:
     """Run the coroutine function *main* with *args* in a new simulation, and return its result.
 
@@ -313,13 +335,15 @@ def run(
         instructions: How many instructions of each launch of a core kernel the trace keeps.
         seed: Where the random numbers begin.
         hang_after: Real seconds after which a wait that only the outside could end is a deadlock. None: never.
+        clock: "simulated": timers of asyncio, such as asyncio.sleep, ring in simulated time (docs/time.md); the
+            default. "real": they ring in real time.
 
     Raises:
         TypeError: *main* is not a function, but perhaps what calling it returned.
         RuntimeError: An event loop runs already in this thread, or uvloop is not installed.
         DeadlockError: *main* waits for something that can never come.
     """
-    options = Options(device, rules, workers, host_time, trace, instructions, seed, hang_after)
+    options = Options(device, rules, workers, host_time, trace, instructions, seed, hang_after, clock)
     if not callable(main):
         what = coroutine_text(main) if isinstance(main, Coroutine) else repr(main)
         raise TypeError(f"acl_py.run() takes a coroutine function and its arguments, run(main, ...), not {what}")
@@ -333,13 +357,11 @@ def run(
             "acl_py.run() inside a running event loop; use `async with acl_py.simulate()` there, "
             "and in a notebook cell `sim = acl_py.open()`, then `await main()`"
         )
-    with asyncio.Runner(loop_factory=_uvloop_factory() if uvloop else None) as runner:
+    with asyncio.Runner(loop_factory=_loop_factory(options.clock, uvloop)) as runner:
         return runner.run(whole())
 
 
-def _uvloop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    try:
-        import uvloop
-    except ImportError as error:
-        raise RuntimeError("uvloop is not installed on this platform; leave out uvloop=True") from error
-    return uvloop.new_event_loop
+def _loop_factory(clock: str | None, uvloop: bool) -> Callable[[], asyncio.AbstractEventLoop] | None:
+    if clock == "real":
+        return uvloop_loop if uvloop else None
+    return partial(new_event_loop, uvloop=uvloop)

@@ -21,8 +21,9 @@ For example, two copies end at 100 ns, and each unblocks a kernel:
                 grant                  the dispatcher now sees both kernels, and the more urgent one starts first
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sized
 from heapq import heapify, heappop, heappush
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from device_model.completions import Completion, Nanoseconds, Then
@@ -236,28 +237,38 @@ class Scheduler:
             self.before_return()
             self.settle()  # a body in a thread may have failed
 
-    def run_until(self, completion: Completion, budget: int) -> bool:
-        """Run until *completion* is done, nothing is scheduled, or *budget* instants have passed.
+    @property
+    def next_ns(self) -> float:
+        """The time of the next action; infinity if nothing is scheduled."""
+        return self.heap[0][0] if self.heap else inf
+
+    def run_until(self, completion: Completion, budget: int, until: float = inf, ready: Sized = ()) -> bool:
+        """Run until *completion* is done, nothing is scheduled up to *until*, or *budget* instants have passed.
+
+        It also stops after an instant in which *ready*, the queue of what the host can run, has grown.
 
         Returns whether *completion* is done.
         """
-        heap = self.heap
-        while not completion.done and heap and budget > 0:
+        heap, size = self.heap, len(ready)
+        while not completion.done and heap and budget > 0 and heap[0][0] <= until and len(ready) == size:
             self.step()
             budget -= 1
         self._finish_instant()
         return completion.done
 
-    def run_to_wake(self, budget: int) -> bool:
+    def run_to_wake(self, budget: int, until: float = inf, ready: Sized = ()) -> bool:
         """Run until a watch has woken a host, and to the end of that instant; for at most *budget* instants.
 
-        Returns whether anything was scheduled.
+        It does nothing that is due after *until*, and also stops when *ready*, the queue of what the host can run, has
+        grown.
+
+        Returns whether anything was scheduled up to *until*.
         """
-        heap = self.heap
-        if not heap:
+        heap, size = self.heap, len(ready)
+        if not heap or heap[0][0] > until:
             return False
         self.woken = False
-        while heap and not self.woken and budget > 0:
+        while heap and not self.woken and budget > 0 and heap[0][0] <= until and len(ready) == size:
             self.step()
             budget -= 1
         self._finish_instant()

@@ -35,8 +35,9 @@ from acl_py.runtime.scopes import SUCCESS, ThreadScope, last_error, scope_var
 from acl_py.waiting.deadlocks import Waiting
 from acl_py.waiting.loops import outside_of
 from acl_py.waiting.threads import GRACE_S, Company, Thread, is_hopeless
-from device_model.completions import Completion, FirstOf
+from device_model.completions import Completion, FirstOf, Nanoseconds
 from device_model.contexts import Context
+from device_model.scheduler import check_clock
 
 _T = TypeVar("_T")
 _INSTANTS = 1 << 62  # no limit
@@ -97,6 +98,12 @@ class BlockingBridge:
         """Wake the threads that wait, since the runtime has ended. Hold the lock if other threads may call."""
         with self.lock:
             self._calls.notify_all()
+
+    def reach(self, cost: Nanoseconds) -> Nanoseconds:
+        """Return the host time after a call of *cost*, which is at the horizon of `Runtime` or beyond."""
+        host_ns = self.runtime.host_ns + cost
+        check_clock(host_ns)
+        return host_ns
 
     def arm(self) -> None:
         """Let waiting threads look again when the call that is being made is over."""

@@ -36,7 +36,7 @@ from device_model.ops import Op
 from device_model.profile import DeviceProfile
 from device_model.queues import HardwareQueue
 from device_model.rules import SyncRules
-from device_model.scheduler import END_NS, Scheduler, check_clock, nanoseconds
+from device_model.scheduler import END_NS, Scheduler, nanoseconds
 from device_model.streams import Stream
 from device_model.workers import Workers
 
@@ -52,6 +52,7 @@ class Limit(NamedTuple):
 
 class _Bridge(Protocol):
     def close(self) -> None: ...
+    def reach(self, cost: Nanoseconds) -> Nanoseconds: ...
     def arm(self) -> None: ...
     async def wait(self, completion: Completion, waiting: Any) -> None: ...
     async def breathe(self) -> None: ...
@@ -88,6 +89,7 @@ class Runtime:
         capacities = [profile.memory.bytes] * profile.devices
         self.memory = Memory(capacities, profile.memory.alignment, self.error, is_board=profile.is_board)
         self.host_ns: Nanoseconds = 0
+        self.horizon_ns: float = END_NS + 1  # a call that would reach it asks the bridge
         self.waiters: dict[Any, Waiting] = {}  # by the future or thread that the bridge wakes, in order of arrival
         self.limits: dict[Completion, float] = {}  # the timer of each wait with a limit: when its real time is over
         self.rng = np.random.default_rng(seed)  # for programs that want chance and the same run every time
@@ -142,8 +144,8 @@ class Runtime:
         """Let the host be busy for *cost* nanoseconds; the devices run up to its new time."""
         scheduler = self.scheduler
         host = self.host_ns + cost
-        if host > END_NS:
-            check_clock(host)
+        if host >= self.horizon_ns:
+            host = self.bridge.reach(cost)
         self.host_ns = host
         scheduler.advance(host)
         if self.waiters:
@@ -156,8 +158,8 @@ class Runtime:
             latency_ns += self.faults.strike(op, stream, self.host_ns)
         scheduler = self.scheduler
         host = self.host_ns + cost
-        if host > END_NS:
-            check_clock(host)
+        if host >= self.horizon_ns:
+            host = self.bridge.reach(cost)
         self.host_ns = host
         try:
             scheduler.advance(host)

@@ -25,20 +25,20 @@ nothing is scheduled.
 import asyncio
 import time
 import warnings
-from collections.abc import Callable, Collection, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator, Sized
 from contextlib import contextmanager
 from contextvars import Context
 from math import inf
 from types import coroutine
 from typing import Any, ParamSpec, Protocol, TypeVar
-from weakref import WeakKeyDictionary, WeakSet, ref
+from weakref import WeakKeyDictionary, ref
 
 from acl_py.waiting.hang import LOOK_S, Vigil
-from acl_py.waiting.loops import holder
+from acl_py.waiting.loops import CLOCK, holder
 from acl_py.waiting.threads import GRACE_S, is_hopeless
 from device_model.completions import Completion, Nanoseconds
 from device_model.errors import INTERRUPTS
-from device_model.scheduler import Scheduler
+from device_model.scheduler import END_NS, Scheduler, check_clock
 
 BUDGET = 50_000  # instants in one go; then the loop turns, so that a long jump does not block it
 EMPTY_LOOKS = 2
@@ -57,6 +57,8 @@ class Host(Protocol):
     """What the bridge sees of a runtime."""
 
     host_ns: Nanoseconds
+    # A call that takes the host clock here or beyond asks `Bridge.reach` for the time after it.
+    horizon_ns: float
 
     @property
     def scheduler(self) -> Scheduler:
@@ -85,6 +87,7 @@ class Bridge:
 
     def __init__(self, host: Host) -> None:
         self.host = host
+        self.began_ns: Nanoseconds = 0  # the time of the loop's clock, if that is simulated, when the host's was 0
         self._fruitless = 0  # queries in a row that could not have been answered otherwise
         self._polling_since = 0.0
         self._errors: dict[asyncio.Future[None], BaseException] = {}  # what waiters are to raise when they go on
@@ -97,7 +100,14 @@ class Bridge:
 
     def close(self) -> None:
         """End the runtime. Tasks that still wait are woken as before, since nothing else would wake them."""
-        self._gate.bridges.discard(self)
+        self._gate.discard(self)
+
+    def reach(self, cost: Nanoseconds) -> Nanoseconds:
+        """Return the host time after a call of *cost*, which is beyond the horizon: of simulated time, or of the time
+        up to which a call concerns no timer and no other simulation. The caller still brings its device there.
+        """
+        check_clock(self.host.host_ns + cost)
+        return self._here().reach(self, cost)
 
     def arm(self) -> None:
         """Look again, since a call was made while other tasks wait; the look comes once the caller suspends."""
@@ -142,7 +152,7 @@ class Bridge:
     async def breathe(self) -> None:
         """Let other tasks, if any, run for a turn: after a query answered "not yet", or a wait that is over at once."""
         gate = self._here()
-        if gate.waiting:
+        if gate.is_needed:
             gate.arm()  # other tasks wait: without it the caller would count as spinning
         if not gate.alone() or gate.is_trip_due():
             await _one_turn()
@@ -154,7 +164,7 @@ class Bridge:
 
     def poll_failed(self, waiting: Waiting = None) -> None:
         """Note that a query was answered "not yet"; raise if no later query can be answered otherwise."""
-        if not self.host.scheduler.is_empty:
+        if not self.host.scheduler.is_empty or self._gate.has_timers:
             self._fruitless = 0
             return
         self._fruitless += 1
@@ -170,7 +180,7 @@ class Bridge:
             yield
         finally:
             del gate.holders[key]
-            if gate.waiting:
+            if gate.is_needed:
                 gate.arm()
 
     async def in_thread(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -178,20 +188,25 @@ class Bridge:
         with self.hold():
             return await asyncio.to_thread(function, *args, **kwargs)
 
-    def jump(self) -> bool:
-        """Run the device to its next instant that wakes a task, and return whether anything happened.
+    def jump(self, until: float = inf) -> bool:
+        """Run the device to its next instant that wakes a task, but not beyond *until*; return whether anything
+        happened.
 
         An error on the way (of an observer, or a mistake of ours) goes to all waiters: if the callback died silently,
         they would wait without an end. KeyboardInterrupt and SystemExit go to one of them, so that they come out of a
-        verb, as they do where the device runs in place.
+        verb, as they do where the device runs in place. If nobody waits, errors come out here.
         """
         host = self.host
         try:
-            return host.scheduler.run_to_wake(BUDGET)
+            return host.scheduler.run_to_wake(BUDGET, until, self._gate.witness)
         except INTERRUPTS as interrupt:
+            if not host.waiters:
+                raise
             self._throw(next(iter(host.waiters)), interrupt)
             return True
         except Exception as error:
+            if not host.waiters:
+                raise
             self.throw(error)
             return True
         finally:
@@ -228,16 +243,20 @@ class Bridge:
                 future.set_exception(error)
 
     def _run_in_place(self, completion: Completion) -> bool:
+        host = self.host
         try:
-            return self.host.scheduler.run_until(completion, BUDGET)
+            return host.scheduler.run_until(completion, BUDGET, host.horizon_ns, self._gate.witness)
         finally:
             self._catch_up()
 
     def _catch_up(self) -> None:
         # Also if the budget or an error ended the run early: a call between two jumps would otherwise queue work in
         # the device's past.
-        host = self.host
-        host.host_ns = max(host.host_ns, host.scheduler.now)
+        host, now = self.host, self.host.scheduler.now
+        if now > host.host_ns:
+            host.host_ns = now
+            if now >= host.horizon_ns:
+                self._gate.catch_up(self)
 
     def _check_poll(self, waiting: Waiting) -> None:
         gate, now = self._here(), time.monotonic()
@@ -255,6 +274,7 @@ class Bridge:
         if home is not loop:
             if home is not None and home.is_running():
                 raise RuntimeError(_FOREIGN)
+            self._gate.discard(self)
             gate = self._gate = _gate_of(loop)
             gate.enter(self, loop)
             # Waits that an earlier loop took with it when it was closed.
@@ -273,7 +293,7 @@ class Gate:
         self.loop_ref = ref(loop)
         self.ready: Collection[Any] | None = holder(loop, "_ready", loop.call_soon(int))
         self.needed = EMPTY_LOOKS if self.ready is not None else EMPTY_LOOKS_BLIND
-        self.bridges: WeakSet[Bridge] = WeakSet()
+        self.bridges: dict[Bridge, None] = {}
         self.waiting: dict[Bridge, None] = {}  # those with waiters, in order of arrival
         self.holders: dict[object, Task | None] = {}
         self._armed = False  # our look is in the queue
@@ -287,9 +307,10 @@ class Gate:
             Context()
         )  # without it observers would see the context variables of the task that armed the look
         self.vigil = Vigil(loop, self._look_again, self._context)
+        self.witness: Sized = ()  # what a device that runs must not see growing; see `Scheduler.run_to_wake`
 
     def __repr__(self) -> str:
-        return f"<Gate waiting={len(self.waiting)} held={len(self.holders)} armed={self._armed}>"
+        return f"<{type(self).__name__} waiting={len(self.waiting)} held={len(self.holders)} armed={self._armed}>"
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -302,7 +323,29 @@ class Gate:
         """Let *bridge* take part. If it is the only one, what is outside now was there before the simulation."""
         if not self.bridges:
             self.vigil.begin(loop)
-        self.bridges.add(bridge)
+        self.bridges[bridge] = None
+        bridge.host.horizon_ns = END_NS + 1
+
+    def discard(self, bridge: Bridge) -> None:
+        """Note that the runtime of *bridge* has ended, or went to another loop."""
+        self.bridges.pop(bridge, None)
+
+    def reach(self, bridge: Bridge, cost: Nanoseconds) -> Nanoseconds:
+        """Return the host time of *bridge* after a call of *cost*."""
+        return bridge.host.host_ns + cost
+
+    def catch_up(self, bridge: Bridge) -> None:
+        """Note that the device of *bridge* has taken its host to the horizon or beyond."""
+
+    @property
+    def has_timers(self) -> bool:
+        """Whether a timer in simulated time may still ring."""
+        return False
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether the gate has to look when no task can run."""
+        return bool(self.waiting)
 
     def leave(self, bridge: Bridge) -> None:
         """Note that *bridge* has no more waiters."""
@@ -368,37 +411,48 @@ class Gate:
     def _look(self) -> None:
         """Let time pass if no task can run; called once a turn while a task waits."""
         self._armed, self._solo = False, None
-        if not self.waiting:
+        if not self.is_needed:
             return  # the next wait arms it
         self._turns += 1
         spinning = self._turns >= SPIN_TURNS
-        if not spinning:
-            self._quiet = 0 if self.another_can_run() else self._quiet + 1
-            if self._quiet < self.needed:
-                self._look_next_turn()
-                return
+        if not (spinning or self._is_quiet()):
+            self._look_next_turn()
+            return
         try:
             self._let_time_pass(spinning)
         except Exception as error:  # a warning that was made an error, a fault in a report
+            if not self.waiting:
+                raise
             for bridge in list(self.waiting):
                 bridge.throw(error)
+
+    def _is_quiet(self) -> bool:
+        """Whether no task could run at as many looks in a row as it takes to be sure."""
+        self._quiet = 0 if self.another_can_run() else self._quiet + 1
+        return self._quiet >= self.needed
 
     def _let_time_pass(self, spinning: bool) -> None:
         jumps = (
             [] if self.holders else [bridge.jump() for bridge in list(self.waiting)]
         )  # all of them, not up to the first
-        if not any(jumps):
-            helpers, look_s = (["a task that spins on sleep(0)"], GRACE_S) if spinning else (self.helpers(), LOOK_S)
-            self.vigil.keep(self.loop, list(self.waiting), self.holders.values(), helpers, look_s)
-            return
+        if any(jumps):
+            self._time_has_passed(spinning)
+        else:
+            self._keep_vigil(spinning)
+
+    def _time_has_passed(self, spinning: bool) -> None:
         self.arm()  # behind the wake-ups in the queue
         if spinning and not self._warned:
             self._warned = True
             warnings.warn(_SPIN, RuntimeWarning, stacklevel=1)
 
+    def _keep_vigil(self, spinning: bool) -> None:
+        helpers, look_s = (["a task that spins on sleep(0)"], GRACE_S) if spinning else (self.helpers(), LOOK_S)
+        self.vigil.keep(self.loop, list(self.waiting), self.holders.values(), helpers, look_s)
+
     def _look_again(self) -> None:
         self._quiet = self._turns = 0
-        if self.waiting and not self._armed:
+        if self.is_needed and not self._armed:
             self._look_next_turn()
 
 
@@ -414,7 +468,7 @@ _GATES: WeakKeyDictionary[asyncio.AbstractEventLoop, Gate] = WeakKeyDictionary()
 
 
 def _gate_of(loop: asyncio.AbstractEventLoop) -> Gate:
-    gate = _GATES.get(loop)
+    gate: Gate | None = getattr(loop, CLOCK, None) or _GATES.get(loop)
     if gate is None:
         gate = _GATES[loop] = Gate(loop)
     return gate

@@ -21,7 +21,7 @@ from contextvars import Context
 from typing import Protocol
 from weakref import WeakSet
 
-from acl_py.waiting.loops import descriptors, live_timers
+from acl_py.waiting.loops import call_in_real_time, descriptors, live_timers, timers_of
 from acl_py.waiting.tasks import Future, Task, waits_inside
 from acl_py.waiting.threads import GRACE_S, Company, is_hopeless
 
@@ -34,7 +34,8 @@ class Outside:
     """Everything around a loop when the simulation began. It refers to the loop's tasks weakly."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._descriptors = descriptors(loop)
+        self._timers = timers_of(loop)  # uvloop keeps this container
+        self._descriptors = descriptors(loop, self._timers)
         self._company = Company()
         self._tasks = WeakSet(asyncio.all_tasks(loop))
 
@@ -53,8 +54,18 @@ class Outside:
             *sorted(self._tasks_on_their_own(loop, waits)),  # all_tasks() is a set: no order of its own
         ]
 
+    def is_pending(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Whether a descriptor, a child process or a thread may still act: what a timer in simulated time waits for."""
+        if self._has_new_descriptors(loop):
+            return True
+        return not self._company.are_others_idle() and bool(self._company.could_act([threading.current_thread()]))
+
+    def _has_new_descriptors(self, loop: asyncio.AbstractEventLoop) -> bool:
+        now, before = descriptors(loop, self._timers), self._descriptors
+        return now != before and any(count > before.get(key, 0) for key, count in now.items())
+
     def _new_descriptors(self, loop: asyncio.AbstractEventLoop) -> Iterator[str]:
-        if any(count > self._descriptors.get(key, 0) for key, count in descriptors(loop).items()):
+        if self._has_new_descriptors(loop):
             yield "a socket, pipe or child process"
 
     def _tasks_on_their_own(self, loop: asyncio.AbstractEventLoop, waits: Container[Future]) -> Iterator[str]:
@@ -106,6 +117,15 @@ class Vigil:
             self._timer.cancel()
             self._timer = None
 
+    @property
+    def is_watching(self) -> bool:
+        """Whether the next look is already set."""
+        return self._timer is not None
+
+    def is_outside_pending(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Whether a descriptor, a child process or a thread may still act."""
+        return self._outside.is_pending(loop)
+
     def helpers(self, loop: asyncio.AbstractEventLoop, waits: Container[Future]) -> list[str]:
         """Return, in words, what outside could still wake the program."""
         return self._outside.could_wake(loop, waits, self._timer)
@@ -138,7 +158,7 @@ class Vigil:
             return
         self.rest()
         delay_s = min(look_s if helpers else GRACE_S, *(each.patience_s - stuck_s for each in patient))
-        self._timer = loop.call_later(delay_s, self._come_back, context=self._context)
+        self._timer = call_in_real_time(loop, delay_s, self._come_back, self._context)
         if stuck_s >= (HELD_PATIENCE_S if holders else LOOK_S) and not self._warned:
             self._warned = True
             report = "\n".join(each.describe() for each in patient)

@@ -5,12 +5,26 @@ An idle loop has no timer and listens to one descriptor, the pipe through which 
 
 import asyncio
 import gc
+import time
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextvars import Context
 from typing import Any
 from weakref import WeakValueDictionary
 
+CLOCK = "_acl_py_clock"  # the attribute of a loop whose time is simulated
 _FAR_AWAY_S = 3600.0
+
+
+def call_in_real_time(
+    loop: asyncio.AbstractEventLoop, delay_s: float, callback: Callable[[], object], context: Context | None = None
+) -> asyncio.TimerHandle:
+    """Do what loop.call_later does, in real time also where the time of *loop* is simulated (clock.py)."""
+    if not hasattr(loop, CLOCK):
+        return loop.call_later(delay_s, callback, context=context)
+    if isinstance(loop, asyncio.BaseEventLoop):
+        return asyncio.BaseEventLoop.call_at(loop, time.monotonic() + delay_s, callback, context=context)
+    return type(loop).call_later(loop, delay_s, callback, context=context)
 
 
 def holder(loop: asyncio.AbstractEventLoop, attribute: str, handle: asyncio.Handle) -> Collection[Any] | None:
@@ -33,7 +47,7 @@ def live_timers(loop: asyncio.AbstractEventLoop, own: asyncio.TimerHandle | None
     """Say in words that *loop* has a live timer other than the caller's *own*; yield nothing if it has none."""
     # The container is searched each time, because asyncio replaces its list now and then. Timers from before the
     # simulation count too: one may be the `asyncio.timeout` around it.
-    timers = holder(loop, "_scheduled", loop.call_later(_FAR_AWAY_S, int))
+    timers = timers_of(loop)
     if timers is None:
         yield "an event loop that does not show its timers"
     elif any(timer is not own and not timer.cancelled() for timer in timers):
@@ -63,14 +77,20 @@ def outside_of(loop: asyncio.AbstractEventLoop) -> Iterator[str]:
         yield "a socket, pipe or child process"
 
 
-def descriptors(loop: asyncio.AbstractEventLoop) -> dict[int, int]:
-    """Return a 1 for each descriptor that the loop listens to; or sizes of its containers (uvloop, Windows)."""
+def descriptors(loop: asyncio.AbstractEventLoop, timers: Collection[Any] | None) -> dict[int, int]:
+    """Return a 1 for each descriptor that the loop listens to; or sizes of its containers (uvloop, Windows), without
+    that of its *timers*.
+    """
     get_map = getattr(getattr(loop, "_selector", None), "get_map", None)
     if get_map is not None:
         return dict.fromkeys(get_map(), 1)
-    timers = holder(loop, "_scheduled", loop.call_later(_FAR_AWAY_S, int))
     return {
         id(container): len(container)
         for container in gc.get_referents(loop)
         if isinstance(container, (set, dict, WeakValueDictionary)) and container is not timers
     }
+
+
+def timers_of(loop: asyncio.AbstractEventLoop) -> Collection[Any] | None:
+    """Return the container of the timers of *loop* at this moment; None if the loop does not show it."""
+    return holder(loop, "_scheduled", call_in_real_time(loop, _FAR_AWAY_S, int))

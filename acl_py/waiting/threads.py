@@ -28,6 +28,7 @@ _FUTEX = {"x86_64": 202, "aarch64": 98}.get(platform.machine())
 _WAITS, _COMMAND, _PRIVATE = (0, 9), 0x7F, 0x80
 _TASKS = Path("/proc/self/task")
 _ON_SIGINT = getattr(asyncio.Runner, "_on_sigint", None)
+_WORKER = pool._worker.__code__
 _STEP = getattr(getattr(asyncio.BaseEventLoop, "_run_once", None), "__code__", None)  # of an event loop
 
 # Real seconds until an idle pool thread has picked up its job, or until a polling thread is looked at again.
@@ -44,9 +45,16 @@ class Company:
         """Count *thread* as one of the program, even if it is a daemon thread that ran before."""
         self._daemons.discard(thread)
 
+    def are_others_idle(self) -> bool:
+        """Whether every thread but the calling one is an idle worker of a pool: the quick answer to the usual case."""
+        here = threading.get_ident()
+        return all(ident == here or _is_idle(frame) for ident, frame in sys._current_frames().items())
+
     def could_act(self, blocked: Collection[Thread]) -> list[str]:
         """Return, in words, the threads that could act while those in *blocked* cannot."""
         able = self._able(blocked)
+        if not able:
+            return []
         alarms = _alarms(able)
         # The threads are looked at one after the other. All of them sleep at one moment only if a second look finds the
         # same threads in the same sleeps.
@@ -176,7 +184,12 @@ def _is_idle_worker(thread: Thread) -> bool:
     if jobs is None or not jobs.empty():
         return False
     frame = _frame(thread)
-    return frame is not None and frame.f_code is pool._worker.__code__  # a job would be frames above it
+    return frame is not None and _is_idle(frame)
+
+
+def _is_idle(frame: FrameType) -> bool:
+    """Whether *frame*, the innermost of a thread, is that of an idle pool worker: a job would be frames above it."""
+    return frame.f_code is _WORKER and bool(frame.f_locals["work_queue"].empty())
 
 
 def _joined(thread: Thread) -> Thread | None:

@@ -140,7 +140,7 @@ def test_a_program_that_makes_its_tasks_eager_later_has_sites_too(way):
 
 
 def test_calls_leaks_and_hangs_under_a_timeout_name_the_line():
-    """asyncio.wait_for awaits in a frame of its own, since Python 3.12."""
+    """asyncio.wait_for awaits in a frame of its own, since Python 3.12. In simulated time its limit would strike."""
     lines = []
 
     async def program():
@@ -157,7 +157,7 @@ def test_calls_leaks_and_hangs_under_a_timeout_name_the_line():
         assert f" on stream 1 ({lines[3]})" in str(caught.value)
         assert str(left.allocation.made) == lines[0]
 
-    acl.run(program, device="tiny", rules="acl", hang_after=0.1)
+    acl.run(program, device="tiny", rules="acl", hang_after=0.1, clock="real")
 
 
 def test_under_a_loop_that_the_user_runs_the_line_is_that_of_the_task():

@@ -7,7 +7,7 @@ import asyncio
 
 from acl_py.waiting.bridge import Bridge
 from device_model.completions import Completion, Nanoseconds, Process
-from device_model.scheduler import Scheduler
+from device_model.scheduler import END_NS, Scheduler
 
 SUBMIT, SYNC, QUERY, WAKE = 1_000, 300, 700, 2_000
 US = 1_000
@@ -54,6 +54,7 @@ class Host:
     def __init__(self, hang_after=None):
         self.scheduler = Scheduler()
         self.host_ns: Nanoseconds = 0
+        self.horizon_ns: float = END_NS + 1
         self.waiters = {}
         self.hang_after = hang_after
         self.log = []
@@ -123,7 +124,8 @@ class Host:
         self._call(WAKE)
 
     def _call(self, ns):
-        self.host_ns += ns
+        host_ns = self.host_ns + ns
+        self.host_ns = host_ns if host_ns < self.horizon_ns else self.bridge.reach(ns)
         self.scheduler.advance(self.host_ns)
         if self.waiters:
             self.bridge.arm()

@@ -3,10 +3,14 @@
 import asyncio
 
 import pytest
-from hypothesis import Phase, given, settings
+from conftest import SIMULATED_LOOPS
+from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 from ideal import Ideal
 from miniature import Host
+
+from acl_py.waiting import clock
+from acl_py.waiting.bridge import Bridge
 
 TASKS, STREAMS = 6, 4
 ns = st.one_of(st.sampled_from([0, 100, 700, 1_000, 3_300, 10_000, 20_000]), st.integers(0, 60_000))
@@ -49,30 +53,51 @@ async def _play(found):
     queues = [asyncio.Queue() for _ in found]
     log = []
 
-    async def task(who):
-        for number, (verb, *arguments) in enumerate(found[who]):
-            match verb, *arguments:
-                case "submit", stream, ns:
-                    await host.submit(streams[stream], ns)
-                case "sync", stream:
-                    await host.sync(streams[stream])
-                case "query", stream:
-                    await host.query(streams[stream])
-                case "work", ns:
-                    await host.work(ns)
-                case "sleep", ns:
-                    await host.sleep(ns)
-                case "turn", *_:
-                    await asyncio.sleep(0)
-                case "put", to:
-                    queues[to].put_nowait("item")
-                case "get", *_:
-                    await queues[who].get()
-            log.append((who, number, verb, host.host_ns))
+    async def do(who, verb, *arguments):
+        match verb, *arguments:
+            case "submit", stream, ns:
+                await host.submit(streams[stream], ns)
+            case "sync", stream:
+                await host.sync(streams[stream])
+            case "query", stream:
+                await host.query(streams[stream])
+            case "work", ns:
+                await host.work(ns)
+            case "sleep", ns:
+                await host.sleep(ns)
+            case "turn", *_:
+                await asyncio.sleep(0)
+            case "put", to:
+                queues[to].put_nowait("item")
+            case "get", *_:
+                await queues[who].get()
+            case "rest", ns:
+                await asyncio.sleep(ns / 1e9)
+            case "kill", other:
+                tasks[other].cancel()
+            case "within", ns, step:
+                try:
+                    async with asyncio.timeout(ns / 1e9):
+                        await do(who, *step)
+                except TimeoutError:
+                    return "too late"
+                return "in time"
+        return verb
 
-    others = [asyncio.create_task(task(who)) for who in range(1, len(found))]
+    async def task(who):
+        for number, step in enumerate(found[who]):
+            try:
+                outcome = await do(who, *step)
+            except asyncio.CancelledError:
+                log.append((who, number, "killed", host.host_ns))
+                raise
+            log.append((who, number, outcome, host.host_ns))
+
+    tasks = {who: asyncio.create_task(task(who)) for who in range(1, len(found))}
     await task(0)  # by the main task itself: where the others are gone, it waits in place
-    await asyncio.gather(*others)
+    await asyncio.gather(*tasks.values(), return_exceptions=True)
+    for each in tasks.values():
+        assert each.cancelled() or each.result() is None
     assert not host.waiters
     return log
 
@@ -101,3 +126,124 @@ def test_random_programs_take_the_ideal_times_with_a_tiny_budget(run, found):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("acl_py.waiting.bridge.BUDGET", 1)
         _check(run, found)
+
+
+# --- asyncio's timers, on a simulated clock
+
+waits = st.one_of(
+    st.tuples(st.just("sync"), streams),
+    st.tuples(st.just("query"), streams),
+    st.tuples(st.just("sleep"), ns),
+    st.tuples(st.just("rest"), ns),
+    st.tuples(st.just("get")),
+    st.tuples(st.just("turn")),
+)
+timed_steps = st.one_of(
+    st.tuples(st.just("submit"), streams, ns),
+    waits.filter(lambda step: step[0] != "get"),  # its sender may have been killed
+    st.tuples(st.just("rest"), ns),
+    st.tuples(st.just("within"), ns, waits),
+    st.tuples(st.just("work"), ns),
+    st.tuples(st.just("put"), tasks),
+    st.tuples(st.just("kill"), tasks),
+)
+
+
+@st.composite
+def timed_programs(draw):
+    """Steps of tasks; the first one, which is the main task, cannot be killed, and no task kills itself."""
+    found = [[] for _ in range(draw(st.integers(1, TASKS)))]
+    for task, step in draw(st.lists(st.tuples(tasks, timed_steps), max_size=60)):
+        who = task % len(found)
+        verb, *arguments = step
+        if verb in ("put", "kill"):
+            step = (verb, arguments[0] % len(found))
+        if verb != "kill" or step[1] not in (0, who):
+            found[who].append(step)
+    return found
+
+
+def _takes_ideal_times(run, found):
+    return run(lambda: _play(found)) == Ideal(found).run()
+
+
+@pytest.fixture(params=SIMULATED_LOOPS)
+def run_simulated(request):
+    return SIMULATED_LOOPS[request.param]
+
+
+@settings(max_examples=300)
+@given(found=timed_programs())
+def test_random_programs_with_timers_take_the_ideal_times(run_simulated, found):
+    _check(run_simulated, found)
+
+
+@pytest.mark.slow
+@settings(settings.get_profile("campaign"), max_examples=5_000, phases=[Phase.generate, Phase.shrink])
+@given(found=timed_programs())
+def test_many_random_programs_with_timers_take_the_ideal_times(run_simulated, found):
+    _check(run_simulated, found)
+
+
+@settings(max_examples=100)
+@given(found=timed_programs())
+def test_random_programs_with_timers_take_the_ideal_times_with_a_tiny_budget(run_simulated, found):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("acl_py.waiting.bridge.BUDGET", 1)
+        _check(run_simulated, found)
+
+
+def _ties_by_heap(patch):
+    """Of two timers at one instant the one that was set last rings first."""
+    add = clock.Timers.add
+
+    def add_before(timers, ns, timer):
+        timers._sequence -= 2
+        add(timers, ns, timer)
+
+    patch.setattr(clock.Timers, "add", add_before)
+
+
+def _timer_before_completion(patch):
+    """A timer rings before what a device completes at the same instant."""
+    first_device = clock.Clock._first_device
+
+    def before(self, limit):
+        return first_device(self, limit - 1 if limit == self.timers.first_ns else limit)
+
+    patch.setattr(clock.Clock, "_first_device", before)
+
+
+def _in_place_past_a_timer(patch):
+    """A task that is alone runs its device past the first timer."""
+
+    def run_in_place(bridge, completion):
+        done = bridge.host.scheduler.run_until(completion, 1_000)
+        bridge._catch_up()
+        return done
+
+    patch.setattr(Bridge, "_run_in_place", run_in_place)
+
+
+def _trip_by_the_wall_clock(patch):
+    """A task without company goes on past a timer that is due, until the last trip is long ago in real time."""
+    patch.setattr(clock.Clock, "alone", lambda self: len(asyncio.all_tasks()) == 1)
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [_ties_by_heap, _timer_before_completion, _in_place_past_a_timer, _trip_by_the_wall_clock],
+    ids=lambda plant: plant.__name__,
+)
+def test_the_ideal_kernel_notices_a_fault(plant):
+    """Else all the tests above could agree on nothing."""
+    run = SIMULATED_LOOPS["simulated"]
+
+    def is_wrong(found):
+        with pytest.MonkeyPatch.context() as patch:
+            plant(patch)
+            return not _takes_ideal_times(run, found)
+
+    options = settings(max_examples=2_000, derandomize=True, database=None, phases=[Phase.generate])
+    found = find(timed_programs(), is_wrong, settings=options)  # raises NoSuchExample if there is none
+    assert _takes_ideal_times(run, found)

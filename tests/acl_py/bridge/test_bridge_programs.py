@@ -110,7 +110,8 @@ def test_two_runtimes_share_a_loop(drive):
         other.log = host.log
         await asyncio.gather(repeat(host, "A", 10 * US, 2), repeat(other, "B", 15 * US, 2))
 
-    assert drive(program) == [("A", 13_000), ("B", 18_000), ("A", 26_000), ("B", 36_000)]
+    apart, shared = [("A", 13_000), ("B", 18_000), ("A", 26_000), ("B", 36_000)], ALTERNATE[:4]
+    assert drive(program) == (shared if drive.is_simulated else apart)  # on a simulated clock they are one host
 
 
 @pytest.mark.parametrize("length", [0, 1, 20, 200])

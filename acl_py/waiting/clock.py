@@ -1,0 +1,406 @@
+"""A loop with simulated time: its clock is the host clock, and timers and devices take their turns on it.
+
+`asyncio.sleep`, `asyncio.timeout` and all else that sets a timer with `call_at` or `call_later` work on such a loop
+without a change. A `Clock` takes the place of the loop's own `time`, `call_at` and `call_later`. It is the loop's
+`Gate`, too: once no task can run, it lets time pass to what comes first.
+
+* **Next is the earliest event of a device or the first timer.** At one instant all that the device completes comes
+  first, then the timers, in the order in which they were set. Timers are kept by whole nanoseconds, so two that are set
+  for one instant do not change places by a rounding error.
+* **A call takes the clock along.** Where the cost of a call takes the host past a timer, the timer is ready from then
+  on, and its callback runs when the calling task suspends. The runtime compares one number for that, its horizon.
+* **Simulations in one loop share the clock.** What a call costs in one of them passes in the others, too.
+* **The outside takes real time.** If only a timer is left, and a descriptor, a thread or a child process may still act,
+  the loop waits, and the clock moves with the real time that passes. The same holds for timers while a task holds time.
+"""
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable
+from contextvars import Context
+from heapq import heapify, heappop, heappush
+from math import inf
+from typing import Any, TypeVar
+
+from acl_py.waiting.bridge import Bridge, Gate
+from acl_py.waiting.loops import CLOCK, call_in_real_time
+from device_model.completions import Nanoseconds
+from device_model.scheduler import END_NS
+
+NS = 1_000_000_000  # of a second
+TICK_S = 0.01  # the longest real time between two looks while the loop waits for the outside
+
+T = TypeVar("T")
+_RUN_ONCE = getattr(getattr(asyncio.BaseEventLoop, "_run_once", None), "__code__", None)
+
+
+def whole_ns(seconds: float) -> float:
+    """Return *seconds* in whole nanoseconds; infinity if simulated time ends before that.
+
+    The product is exact and is rounded once. So a time that was computed as `loop.time() + delay` comes out to the
+    nanosecond for the first 26 days (2**51 ns), and later to the resolution of a float.
+    """
+    if seconds > END_NS / NS:
+        return inf
+    numerator, denominator = seconds.as_integer_ratio()
+    return (2 * NS * numerator + denominator) // (2 * denominator)
+
+
+class Timers:
+    """The timers of a loop in the order in which they ring: by whole nanoseconds, then in the order of setting.
+
+    A cancelled timer stays until its turn comes, or until the heap has grown to twice its size.
+    """
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[Nanoseconds, int, asyncio.TimerHandle]] = []
+        self._sequence = 0
+        self._room = 100
+
+    def add(self, ns: Nanoseconds, timer: asyncio.TimerHandle) -> None:
+        """Let *timer* ring at *ns*."""
+        if len(self._heap) >= self._room:
+            self._heap = [entry for entry in self._heap if not entry[2].cancelled()]
+            heapify(self._heap)
+            self._room = 100 + 2 * len(self._heap)
+        self._sequence += 1
+        heappush(self._heap, (ns, self._sequence, timer))
+
+    @property
+    def first_ns(self) -> float:
+        """When the first timer rings; infinity if there is none."""
+        heap = self._heap
+        while heap and heap[0][2].cancelled():
+            heappop(heap)
+        return heap[0][0] if heap else inf
+
+    def take(self, until: float) -> asyncio.TimerHandle | None:
+        """Remove and return the first timer, if it rings at *until* or before."""
+        return heappop(self._heap)[2] if self.first_ns <= until else None
+
+
+class Clock(Gate):
+    """The simulated time of one loop, which begins at 0, and the gate of its simulations."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop)
+        if self.ready is None:
+            raise RuntimeError(f"the time of {loop!r} cannot be simulated: use an event loop of asyncio or of uvloop")
+        self.witness = self.ready
+        self.timers = Timers()
+        self._now_ns: Nanoseconds = 0  # while no simulation takes part
+        self._since: float | None = None  # the real time from which on the clock moves with it
+        self._alarm: asyncio.TimerHandle | None = None  # ends such a wait
+        self._resting = False  # nothing can happen before a task makes a call or sets a timer
+        self._rung: tuple[Nanoseconds, float] = (-1, 0.0)  # the instant of the last timers, and their latest time
+        self._jobs = 0  # of executors
+        self._is_pending = True  # something outside may still act; as the last look found it
+        self._begun = False
+        self._install(loop)
+        self._look_next_turn()
+
+    def _install(self, loop: asyncio.AbstractEventLoop) -> None:
+        for name in ("time", "call_at", "call_later", "run_in_executor"):
+            setattr(loop, name, getattr(self, name))
+        if not isinstance(loop, asyncio.BaseEventLoop):  # uvloop has timers of its own, and does not know asyncio's
+            setattr(loop, "_timer_handle_cancelled", _do_nothing)  # noqa: B010 - it is none of a loop's public names
+        setattr(loop, CLOCK, self)
+
+    # --- what the loop's users call
+
+    @property
+    def now_ns(self) -> Nanoseconds:
+        """The time of the clock."""
+        now = self._now_ns
+        for bridge in self.bridges:  # no max() of a generator: every timer asks
+            now_there = bridge.began_ns + bridge.host.host_ns
+            if now_there > now:
+                now = now_there
+        if self._since is None:
+            return now
+        real = now + round((time.monotonic() - self._since) * NS)
+        return int(min(real, self.timers.first_ns))
+
+    def time(self) -> float:
+        """Return the time in seconds; the loop itself gets the real time, for its timers in real time."""
+        if sys._getframe(1).f_code is _RUN_ONCE:
+            return time.monotonic()
+        now = self.now_ns
+        # A timer that was set for a fraction of a nanosecond later has rung all the same, and its callback may check.
+        return max(now / NS, self._rung[1]) if now == self._rung[0] else now / NS
+
+    def call_later(
+        self, delay: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        """Call *callback* with *args* when *delay* seconds have passed."""
+        if delay is None:
+            raise TypeError("delay must not be None")
+        ns = self.now_ns + whole_ns(delay)
+        return self._call(ns, ns / NS, callback, args, context)
+
+    def call_at(
+        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        """Call *callback* with *args* at the time *when*, in seconds."""
+        if when is None:
+            raise TypeError("when cannot be None")
+        return self._call(whole_ns(when), when, callback, args, context)
+
+    def run_in_executor(self, executor: Any, function: Callable[..., T], *args: Any) -> asyncio.Future[T]:
+        """Run *function* in a thread or process of *executor*, and count it as outside until its result is there."""
+        loop = self.loop
+        future: asyncio.Future[T] = type(loop).run_in_executor(loop, executor, function, *args)
+        self._jobs += 1
+        future.add_done_callback(self._end_job)
+        return future
+
+    def _end_job(self, _: asyncio.Future[Any]) -> None:
+        self._jobs -= 1
+
+    def _call(
+        self,
+        ns: float,
+        when: float,
+        callback: Callable[..., object],
+        args: tuple[Any, ...],
+        context: Context | None,
+    ) -> asyncio.TimerHandle:
+        loop = self.loop
+        if loop.is_closed():
+            raise RuntimeError("Event loop is closed")
+        if loop.get_debug() and isinstance(loop, asyncio.BaseEventLoop):
+            loop._check_thread()  # type: ignore[attr-defined]
+            loop._check_callback(callback, "call_at")  # type: ignore[attr-defined]
+        timer = asyncio.TimerHandle(when, callback, args, loop, context)
+        if ns <= self.now_ns:
+            self._make_ready(timer)
+        elif ns <= END_NS:  # else it never rings
+            is_first = ns < self.timers.first_ns
+            self.timers.add(int(ns), timer)
+            self.arm()
+            if is_first:
+                self._set_horizons()
+        return timer
+
+    # --- what the bridges call
+
+    def enter(self, bridge: Bridge, loop: asyncio.AbstractEventLoop) -> None:
+        """Let *bridge* take part; what was there before its simulation is of the same program."""
+        self._settle()
+        super().enter(bridge, loop)
+        bridge.began_ns = self.now_ns - bridge.host.host_ns
+        self._set_horizons()
+        if not self._armed:
+            self._look_next_turn()
+
+    def discard(self, bridge: Bridge) -> None:
+        """Note that the runtime of *bridge* has ended; the clock goes on from here."""
+        self._settle()
+        self._now_ns = self.now_ns
+        super().discard(bridge)
+        bridge.host.horizon_ns = END_NS + 1
+        self._set_horizons()
+
+    def reach(self, bridge: Bridge, cost: Nanoseconds) -> Nanoseconds:
+        """Let *cost* pass for all simulations of the loop; timers that are due meanwhile ring."""
+        self._settle()
+        goal = self.now_ns + cost
+        self._set(goal)
+        if not self._armed:
+            self._look_next_turn()
+        while True:
+            until = min(self.timers.first_ns, goal)
+            while (earliest := self._first_device(until)) is not None:
+                device, bound = earliest
+                if device is bridge:
+                    device.host.scheduler.advance(int(bound))
+                else:
+                    device.jump(bound)
+            if self.timers.first_ns > goal:
+                break
+            self._ring(until)
+        self._set_horizons()
+        return bridge.host.host_ns
+
+    def catch_up(self, bridge: Bridge) -> None:
+        """Take the clock to where the device of *bridge* has taken its host."""
+        now = bridge.began_ns + bridge.host.host_ns
+        self._set(now)
+        self._ring(now)
+        self._set_horizons()
+
+    def alone(self) -> bool:
+        """Whether the caller is the only one, so that its device may run in place: no other simulation, either."""
+        return len(self.bridges) <= 1 and super().alone()
+
+    @property
+    def has_timers(self) -> bool:
+        """Whether a timer may still ring."""
+        return self.timers.first_ns < inf
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether the gate has to look: devices go on also if nobody waits for them."""
+        return True
+
+    # --- letting time pass
+
+    def _look(self) -> None:
+        if not self._begun:  # before any task of the loop
+            self._begun = True
+            self.vigil.begin(self.loop)
+        super()._look()
+
+    def _look_next_turn(self) -> None:
+        super()._look_next_turn()
+        if self._resting:
+            self._resting = False
+            self._set_horizons()
+
+    def _is_quiet(self) -> bool:
+        """Whether no task can run. If nothing outside is pending, one look is enough: no socket has to be polled."""
+        if self.another_can_run():
+            self._quiet = 0
+            return False
+        self._quiet += 1
+        self._is_pending = self._jobs > 0 or self.vigil.is_outside_pending(self.loop)
+        # A thread that was found idle may have called before that.
+        return self._quiet >= (self.needed if self._is_pending else 1) and not self.another_can_run()
+
+    def _let_time_pass(self, spinning: bool) -> None:
+        self._settle()
+        if not self.holders and self._run_devices():
+            self._time_has_passed(spinning)
+            return
+        first, now = self.timers.first_ns, self.now_ns
+        if first == inf:
+            self._rest(spinning)
+        elif first > now and (self.holders or self._is_pending):
+            self._wait_for_real(spinning)
+        else:
+            self._set(max(int(first), now))
+            self._ring(first)
+            self._time_has_passed(spinning)
+
+    def _run_devices(self) -> bool:
+        """Run the devices up to the first timer, until something can run; return whether it can, or may after a turn.
+
+        Of the devices of several simulations the one with the earliest event runs, up to the next event of another.
+        """
+        size = len(self.witness)
+        while (earliest := self._first_device(self.timers.first_ns)) is not None:
+            bridge, bound = earliest
+            bridge.jump(bound)
+            if len(self.witness) > size or bridge.host.scheduler.next_ns <= bound:  # the latter: its budget is spent
+                return True
+        return False
+
+    def _first_device(self, limit: float) -> tuple[Bridge, float] | None:
+        """Return the bridge whose device has the earliest event, and the time of its host up to which it may run.
+
+        None if there is no event up to *limit*.
+        """
+        first, first_ns, bound = None, inf, limit
+        for bridge in self.bridges:
+            at = bridge.began_ns + bridge.host.scheduler.next_ns
+            if at < first_ns:
+                first, first_ns, at = bridge, at, first_ns
+            bound = min(bound, at)
+        return None if first is None or first_ns > limit else (first, bound - first.began_ns)
+
+    def _wait_for_real(self, spinning: bool) -> None:
+        """Let the loop wait for the outside, for no longer than to the first timer."""
+        if self.waiting and not self.vigil.is_watching:
+            self._keep_vigil(spinning)
+        delay_s = min((self.timers.first_ns - self.now_ns) / NS, TICK_S)
+        self._since = time.monotonic()
+        self._alarm = call_in_real_time(self.loop, delay_s, self._look_again, self._context)
+        self._set_horizons()
+
+    def _settle(self) -> None:
+        """End such a wait: the clock stands where the real time has taken it."""
+        if self._since is None:
+            return
+        now = self.now_ns
+        self._since = None
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._set(now)
+        self._set_horizons()
+
+    def _rest(self, spinning: bool) -> None:
+        """Wait until a task makes a call or sets a timer, because no time can pass before that."""
+        self._resting = True
+        self._set_horizons()
+        if self.waiting:
+            self._keep_vigil(spinning)
+
+    # --- the time
+
+    def _set(self, now_ns: Nanoseconds) -> None:
+        self._now_ns = now_ns
+        for bridge in self.bridges:
+            bridge.host.host_ns = now_ns - bridge.began_ns
+
+    def _set_horizons(self) -> None:
+        is_slow = self._resting or self._since is not None or len(self.bridges) > 1
+        first = -1 if is_slow else min(self.timers.first_ns, END_NS + 1)
+        for bridge in self.bridges:
+            bridge.host.horizon_ns = first - bridge.began_ns
+
+    def _ring(self, until: float) -> None:
+        """Let the callbacks of all timers run that are due at *until* or before."""
+        while (timer := self.timers.take(until)) is not None:
+            self._make_ready(timer)
+
+    def _make_ready(self, timer: asyncio.TimerHandle) -> None:
+        now, when = self.now_ns, timer.when()
+        self._rung = (now, max(when, self._rung[1]) if now == self._rung[0] else when)
+        loop = self.loop
+        if isinstance(loop, asyncio.BaseEventLoop):
+            loop._ready.append(timer)  # type: ignore[attr-defined]
+        else:
+            loop.call_soon(_run_timer, timer, context=self._context)
+
+
+def _run_timer(timer: asyncio.TimerHandle) -> None:
+    if not timer.cancelled():
+        timer._run()
+
+
+def _do_nothing(_: asyncio.TimerHandle) -> None:
+    """Stand for what asyncio's own loops do with a cancelled timer."""
+
+
+def new_event_loop(*, uvloop: bool = False) -> asyncio.AbstractEventLoop:
+    """Return a new event loop whose time is simulated and begins at 0.
+
+    It is a loop factory for asyncio.Runner, anyio.run and pytest-asyncio. Simulations that begin in the loop share its
+    clock, and asyncio's timers ring on it.
+
+        with asyncio.Runner(loop_factory=acl_py.new_event_loop) as runner:
+            runner.run(main())
+
+    Args:
+        uvloop: Whether the loop is one of uvloop, which must be installed.
+
+    Raises:
+        RuntimeError: uvloop is not installed.
+    """
+    loop = uvloop_loop() if uvloop else asyncio.SelectorEventLoop()
+    Clock(loop)
+    return loop
+
+
+def uvloop_loop() -> asyncio.AbstractEventLoop:
+    """Return a new event loop of uvloop, in real time.
+
+    Raises:
+        RuntimeError: uvloop is not installed.
+    """
+    try:
+        import uvloop
+    except ImportError as error:
+        raise RuntimeError("uvloop is not installed on this platform; leave out uvloop=True") from error
+    return uvloop.new_event_loop()
