@@ -58,6 +58,8 @@ class Simulation(Handle):
     @property
     def now_ns(self) -> int:
         """The host clock, in nanoseconds of simulated time."""
+        if isinstance(self.runtime.bridge, Bridge):
+            self.runtime.bridge.settle()
         return self.runtime.host_ns
 
     @property

@@ -13,6 +13,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 AICORE = ROOT / "docs" / "aicore.md"
+TIME = ROOT / "docs" / "time.md"
 APPS_PAGE = ROOT / "docs" / "apps.md"
 PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 APPS = {  # the rows of two versions in an app's output
@@ -37,7 +38,7 @@ def output_of(program: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("page", [README, AICORE], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [README, AICORE, TIME], ids=lambda page: page.stem)
 def test_an_example_prints_what_its_page_says(page):
     assert output_of(example_of(page)["program"]) == example_of(page)["output"]
 
@@ -106,7 +107,7 @@ def test_a_function_that_labels_a_link_is_in_the_file(page):
 
 
 if __name__ == "__main__":
-    for page in (README, AICORE):
+    for page in (README, AICORE, TIME):
         text, example = page.read_text(encoding="utf-8"), example_of(page)
         begin, end = example.span("output")
         page.write_text(text[:begin] + output_of(example["program"]) + text[end:], encoding="utf-8")

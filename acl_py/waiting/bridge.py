@@ -109,6 +109,10 @@ class Bridge:
         check_clock(self.host.host_ns + cost)
         return self._here().reach(self, cost)
 
+    def settle(self) -> None:
+        """Bring the host clock up to the present, after the loop has waited for the outside."""
+        self._gate.settle()
+
     def arm(self) -> None:
         """Look again, since a call was made while other tasks wait; the look comes once the caller suspends."""
         self._here().arm()
@@ -333,6 +337,9 @@ class Gate:
     def reach(self, bridge: Bridge, cost: Nanoseconds) -> Nanoseconds:
         """Return the host time of *bridge* after a call of *cost*."""
         return bridge.host.host_ns + cost
+
+    def settle(self) -> None:
+        """Take up the real time that counts as host time, if any."""
 
     def catch_up(self, bridge: Bridge) -> None:
         """Note that the device of *bridge* has taken its host to the horizon or beyond."""

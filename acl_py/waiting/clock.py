@@ -91,6 +91,7 @@ class Clock(Gate):
         self.timers = Timers()
         self._now_ns: Nanoseconds = 0  # while no simulation takes part
         self._since: float | None = None  # the real time from which on the clock moves with it
+        self._settled = 0.0  # the real time up to which it has
         self._alarm: asyncio.TimerHandle | None = None  # ends such a wait
         self._resting = False  # nothing can happen before a task makes a call or sets a timer
         self._rung: tuple[Nanoseconds, float] = (-1, 0.0)  # the instant of the last timers, and their latest time
@@ -117,15 +118,13 @@ class Clock(Gate):
             now_there = bridge.began_ns + bridge.host.host_ns
             if now_there > now:
                 now = now_there
-        if self._since is None:
-            return now
-        real = now + round((time.monotonic() - self._since) * NS)
-        return int(min(real, self.timers.first_ns))
+        return now
 
     def time(self) -> float:
         """Return the time in seconds; the loop itself gets the real time, for its timers in real time."""
         if sys._getframe(1).f_code is _RUN_ONCE:
             return time.monotonic()
+        self.settle()
         now = self.now_ns
         # A timer that was set for a fraction of a nanosecond later has rung all the same, and its callback may check.
         return max(now / NS, self._rung[1]) if now == self._rung[0] else now / NS
@@ -136,6 +135,7 @@ class Clock(Gate):
         """Call *callback* with *args* when *delay* seconds have passed."""
         if delay is None:
             raise TypeError("delay must not be None")
+        self.settle()
         ns = self.now_ns + whole_ns(delay)
         return self._call(ns, ns / NS, callback, args, context)
 
@@ -173,6 +173,7 @@ class Clock(Gate):
             loop._check_thread()  # type: ignore[attr-defined]
             loop._check_callback(callback, "call_at")  # type: ignore[attr-defined]
         timer = asyncio.TimerHandle(when, callback, args, loop, context)
+        self.settle()
         if ns <= self.now_ns:
             self._make_ready(timer)
         elif ns <= END_NS:  # else it never rings
@@ -187,7 +188,7 @@ class Clock(Gate):
 
     def enter(self, bridge: Bridge, loop: asyncio.AbstractEventLoop) -> None:
         """Let *bridge* take part; what was there before its simulation is of the same program."""
-        self._settle()
+        self.settle()
         super().enter(bridge, loop)
         bridge.began_ns = self.now_ns - bridge.host.host_ns
         self._set_horizons()
@@ -196,7 +197,7 @@ class Clock(Gate):
 
     def discard(self, bridge: Bridge) -> None:
         """Note that the runtime of *bridge* has ended; the clock goes on from here."""
-        self._settle()
+        self.settle()
         self._now_ns = self.now_ns
         super().discard(bridge)
         bridge.host.horizon_ns = END_NS + 1
@@ -204,7 +205,7 @@ class Clock(Gate):
 
     def reach(self, bridge: Bridge, cost: Nanoseconds) -> Nanoseconds:
         """Let *cost* pass for all simulations of the loop; timers that are due meanwhile ring."""
-        self._settle()
+        self.settle()
         goal = self.now_ns + cost
         self._set(goal)
         if not self._armed:
@@ -269,7 +270,8 @@ class Clock(Gate):
         return self._quiet >= (self.needed if self._is_pending else 1) and not self.another_can_run()
 
     def _let_time_pass(self, spinning: bool) -> None:
-        self._settle()
+        is_waiting = self._since is not None
+        self._take_up_real_time()
         if not self.holders and self._run_devices():
             self._time_has_passed(spinning)
             return
@@ -278,6 +280,8 @@ class Clock(Gate):
             self._rest(spinning)
         elif first > now and (self.holders or self._is_pending):
             self._wait_for_real(spinning)
+            self._since = self._settled if is_waiting else time.monotonic()
+            self._set_horizons()
         else:
             self._set(max(int(first), now))
             self._ring(first)
@@ -314,19 +318,25 @@ class Clock(Gate):
         if self.waiting and not self.vigil.is_watching:
             self._keep_vigil(spinning)
         delay_s = min((self.timers.first_ns - self.now_ns) / NS, TICK_S)
-        self._since = time.monotonic()
         self._alarm = call_in_real_time(self.loop, delay_s, self._look_again, self._context)
-        self._set_horizons()
 
-    def _settle(self) -> None:
-        """End such a wait: the clock stands where the real time has taken it."""
+    def settle(self) -> None:
+        """Take up the real time that has passed while the loop waited for the outside, if it did, and look again."""
+        if self._since is not None:
+            self._take_up_real_time()
+            if not self._armed:
+                self._look_next_turn()
+
+    def _take_up_real_time(self) -> None:
+        """Let the clock stand from now on, where the real time has taken it, but no later than at the first timer."""
         if self._since is None:
             return
-        now = self.now_ns
+        self._settled = time.monotonic()
+        real = self.now_ns + round((self._settled - self._since) * NS)
         self._since = None
         if self._alarm is not None:
             self._alarm.cancel()
-        self._set(now)
+        self._set(int(min(real, self.timers.first_ns)))
         self._set_horizons()
 
     def _rest(self, spinning: bool) -> None:

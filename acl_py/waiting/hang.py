@@ -56,12 +56,12 @@ class Outside:
 
     def is_pending(self, loop: asyncio.AbstractEventLoop) -> bool:
         """Whether a descriptor, a child process or a thread may still act: what a timer in simulated time waits for."""
-        if self._has_new_descriptors(loop):
+        if self._has_new_descriptors(loop, signals=False):
             return True
         return not self._company.are_others_idle() and bool(self._company.could_act([threading.current_thread()]))
 
-    def _has_new_descriptors(self, loop: asyncio.AbstractEventLoop) -> bool:
-        now, before = descriptors(loop, self._timers), self._descriptors
+    def _has_new_descriptors(self, loop: asyncio.AbstractEventLoop, *, signals: bool = True) -> bool:
+        now, before = descriptors(loop, self._timers, signals=signals), self._descriptors
         return now != before and any(count > before.get(key, 0) for key, count in now.items())
 
     def _new_descriptors(self, loop: asyncio.AbstractEventLoop) -> Iterator[str]:

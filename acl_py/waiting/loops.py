@@ -77,9 +77,11 @@ def outside_of(loop: asyncio.AbstractEventLoop) -> Iterator[str]:
         yield "a socket, pipe or child process"
 
 
-def descriptors(loop: asyncio.AbstractEventLoop, timers: Collection[Any] | None) -> dict[int, int]:
+def descriptors(
+    loop: asyncio.AbstractEventLoop, timers: Collection[Any] | None, *, signals: bool = True
+) -> dict[int, int]:
     """Return a 1 for each descriptor that the loop listens to; or sizes of its containers (uvloop, Windows), without
-    that of its *timers*.
+    that of its *timers*, and without those of handlers of *signals* if False.
     """
     get_map = getattr(getattr(loop, "_selector", None), "get_map", None)
     if get_map is not None:
@@ -88,7 +90,13 @@ def descriptors(loop: asyncio.AbstractEventLoop, timers: Collection[Any] | None)
         id(container): len(container)
         for container in gc.get_referents(loop)
         if isinstance(container, (set, dict, WeakValueDictionary)) and container is not timers
+        if signals or not _has_handlers(container)
     }
+
+
+def _has_handlers(container: Collection[Any]) -> bool:
+    """Whether *container* is the dictionary in which uvloop keeps the callback of each signal."""
+    return isinstance(container, dict) and any(type(each).__name__ == "Handle" for each in container.values())
 
 
 def timers_of(loop: asyncio.AbstractEventLoop) -> Collection[Any] | None:
