@@ -43,6 +43,14 @@ def test_an_example_prints_what_its_page_says(page):
     assert output_of(example_of(page)["program"]) == example_of(page)["output"]
 
 
+def test_the_readmes_first_program_is_on_the_simulated_clock():
+    program = example_of(README)["program"]
+    head = "async def main():\n"
+    assert program.count(head) == 1
+    watched = program.replace(head, f"{head}    print(__import__('asyncio').get_running_loop().time())\n")
+    assert output_of(watched).startswith("0.0\n")  # the clock of the machine is later
+
+
 def with_times(text: str) -> str:
     """The page *text* with the last two cells of the row of each app as its output has them."""
     for app, versions in APPS.items():

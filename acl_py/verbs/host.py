@@ -33,7 +33,8 @@ async def HostWork(us: float) -> None:
 async def Sleep(us: float) -> None:
     """Let the calling task rest for *us* microseconds of simulated time while other tasks run.
 
-    Stands for the program's own sleep; no vendor has such a call. asyncio.sleep() would wait in real time.
+    Stands for the program's own sleep; no vendor has such a call. On a loop with a simulated clock asyncio.sleep()
+    takes simulated time, too (docs/time.md); on others it waits in real time.
 
     Args:
         us: Microseconds, 0 or more. Sleep(0) lets other tasks run once.

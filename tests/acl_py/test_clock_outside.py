@@ -109,7 +109,7 @@ def test_who_waits_for_a_signal_beside_a_ticker_holds_time(uvloop):
         ticks = []
 
         async def tick():
-            while True:  # noqa: ASYNC110 - it waits for nothing but the clock
+            while True:
                 await asyncio.sleep(0.001)
                 ticks.append(loop.time())
 
@@ -141,11 +141,12 @@ def test_a_slow_client_does_not_keep_a_timeout_from_striking(uvloop):
         thread = threading.Thread(target=drip)
         thread.start()
         received, begin = 0, loop.time()
-        with pytest.raises(TimeoutError):
+        try:
             async with asyncio.timeout(0.15):
                 while True:
                     received += len(await loop.sock_recv(ours, 100))
-        end = loop.time()
+        except TimeoutError:
+            end = loop.time()
         stop.set()
         await asyncio.to_thread(thread.join)
         ours.close()
