@@ -4,8 +4,8 @@ From the top down; each line imports only from those below it:
 
     device                          one device: its engines, contexts and memory
     contexts chains faults          contexts and their failures; chains of waits for reports; fault rules
-    dispatcher staging workers      blocks on cores; copies of pageable memory in parts; bodies of kernels in threads
-    engines events signals          copies and host functions; events; notifies and values to wait for
+    engines/                        copies and host functions; blocks on cores; pageable memory; bodies in threads
+    events signals                  events; notifies and values to wait for
     streams                         first in, first out, and the default-stream rule
     queues steps                    hardware queues; entries in a stream that take no engine
     ops                             Op: a piece of work in a stream, and its completion

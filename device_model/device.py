@@ -18,8 +18,10 @@ from sys import maxsize
 
 from device_model.completions import NOTHING, AllOf, Completion, Nanoseconds
 from device_model.contexts import Context
-from device_model.dispatcher import Dispatcher, Wave
-from device_model.engines import CopyEngine, HostThread
+from device_model.engines.dispatcher import Dispatcher, Wave
+from device_model.engines.serial import CopyEngine, HostThread
+from device_model.engines.staging import Staging
+from device_model.engines.workers import INLINE_BYTES, Workers
 from device_model.errors import DeviceError
 from device_model.ids import Ids
 from device_model.memory import Memory
@@ -30,10 +32,8 @@ from device_model.queues import HardwareQueue
 from device_model.rules import SyncRules
 from device_model.scheduler import Scheduler
 from device_model.signals import Notify, Words
-from device_model.staging import Staging
 from device_model.streams import Stream
 from device_model.work import CoreKernel, Lane, Occupation, dropped
-from device_model.workers import INLINE_BYTES, Workers
 
 _Gaps = tuple[Nanoseconds, ...]  # by the lane of the completion before
 

@@ -150,7 +150,7 @@ class Scheduler:
         self.dirty: list[Engine | _Raiser] = []  # those that have asked for a grant, in order
         self.sequence = 0  # the number drawn last
         self.woken = False  # a watch has woken a host since this was cleared
-        # Called before control returns to a host: it joins bodies that run in threads (workers.py).
+        # Called before control returns to a host: it joins bodies that run in threads (engines/workers.py).
         self.before_return: Callable[[], None] | None = None
         self._raiser = _Raiser(self)
 

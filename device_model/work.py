@@ -7,7 +7,7 @@ card. A core kernel runs at its simulated start, because only its run tells how 
 wrote at its end.
 
 `reads` and `writes` give the bytes as extents. By these, large bodies of operations that share no bytes may run in
-threads side by side (workers.py).
+threads side by side (engines/workers.py).
 """
 
 from collections.abc import Callable, Coroutine, Sequence

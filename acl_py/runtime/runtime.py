@@ -27,6 +27,7 @@ from device_model.chains import Chains
 from device_model.completions import Completion, FirstOf, Nanoseconds
 from device_model.contexts import Context
 from device_model.device import Device
+from device_model.engines.workers import Workers
 from device_model.errors import DeviceError, code_of
 from device_model.faults import REMEDY, Faults, Verdict
 from device_model.integers import Integer, is_integer
@@ -38,7 +39,6 @@ from device_model.queues import HardwareQueue
 from device_model.rules import SyncRules
 from device_model.scheduler import END_NS, Scheduler, nanoseconds
 from device_model.streams import Stream
-from device_model.workers import Workers
 
 T = TypeVar("T")
 

@@ -21,11 +21,11 @@ from acl_py.simulation import Options, build
 from acl_py.tools.player import Played, Player
 from acl_py.tools.programs import Program, Step
 from device_model import memory as model
+from device_model.engines.workers import Workers
 from device_model.errors import printable
 from device_model.memory import Buffer, Space
 from device_model.profile import DeviceProfile
 from device_model.rules import SyncRules
-from device_model.workers import Workers
 
 _LOOK = 1 << 20  # bytes of a buffer, from its beginning, that are compared
 _MOST = 4  # runs of equal bytes that a description lists

@@ -13,11 +13,11 @@ from acl_py.simulation import Options, build
 from acl_py.tools.player import Played, Player
 from acl_py.tools.programs import Program
 from acl_py.trace import Trace
+from device_model.engines.workers import Workers
 from device_model.ops import Op
 from device_model.profile import DeviceProfile, Latencies
 from device_model.rules import SyncRules
 from device_model.work import Copy, Fill, HostFunction
-from device_model.workers import Workers
 
 _KERNELS = ("launch", "inc", "touch")
 _GIVES = ("elapsed", "host_read", "get_priority", "priority_range", "malloc_async")  # ops with an answer

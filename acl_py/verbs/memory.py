@@ -20,6 +20,7 @@ from acl_py.verbs.streams import StreamLike, resolve
 from device_model import memory as model
 from device_model.completions import NOTHING, AllOf, Completion, Nanoseconds, Then
 from device_model.device import Device
+from device_model.engines.workers import Workers
 from device_model.integers import Integer, integer
 from device_model.memory import Allocation, Origin
 from device_model.memory import Buffer as Buffer
@@ -27,7 +28,6 @@ from device_model.names import check_name
 from device_model.ops import Op
 from device_model.rules import Release
 from device_model.streams import Stream
-from device_model.workers import Workers
 
 
 class HasBytes(Protocol):

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rig import MIB, Rig, line, tiny
 
-from device_model import dispatcher
+from device_model.engines import dispatcher
 
 # --- copy engines
 

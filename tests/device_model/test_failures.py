@@ -9,11 +9,11 @@ from rig import Rig, whole
 from device_model import profile
 from device_model.aicore.launch import Launch, Options
 from device_model.completions import Completion, Process
+from device_model.engines.workers import INLINE_BYTES
 from device_model.errors import Kind
 from device_model.observe import Observer
 from device_model.rules import ACL
 from device_model.work import Label, Lane
-from device_model.workers import INLINE_BYTES
 
 
 def raising(error):

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rig import Rig, tiny, whole
 
+from device_model.engines.workers import INLINE_BYTES, Workers, default_workers
 from device_model.errors import DeviceError, Kind
 from device_model.memory import array
 from device_model.observe import Observer
-from device_model.workers import INLINE_BYTES, Workers, default_workers
 
 BIG = INLINE_BYTES
 WIDE = tiny(queues={"compute": 64}, cores={"resident_kernels": 1000})

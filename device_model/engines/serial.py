@@ -1,4 +1,4 @@
-"""The engines for copies over the bus and for host functions; the one for kernels is in dispatcher.py.
+"""Engines that run one operation at a time: copies over the bus, and host functions.
 
 What they do was found on an H200 (docs/accuracy.md has the evidence):
 

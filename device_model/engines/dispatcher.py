@@ -29,7 +29,7 @@ from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from device_model.completions import Nanoseconds
-from device_model.engines import Finish
+from device_model.engines.serial import Finish
 from device_model.ops import Op
 from device_model.profile import Curve
 from device_model.queues import HardwareQueue
