@@ -7,11 +7,11 @@ the order in which the values first appear, so a trace is the same for every run
 For a core kernel the trace has how busy its pipes were, and on demand its instructions (instructions.py).
 """
 
-from asyncio import _get_running_loop, current_task
+from asyncio import AbstractEventLoop, _get_running_loop, current_task
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from io import BytesIO
 from struct import Struct
-from threading import current_thread
+from threading import current_thread, get_ident
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary, ref
 
@@ -229,11 +229,21 @@ def _caller_numbers(names: list[str]) -> Callable[[], int]:
     numbers: WeakKeyDictionary[Caller, int] = WeakKeyDictionary()
     latest: Callable[[], Caller | None] = lambda: None  # noqa: E731 - until the first call, nobody
     latest_number = -1
+    loop: AbstractEventLoop | None = None  # that of the latest caller, and the thread in which it runs
+    thread = -1
 
     def number() -> int:
-        nonlocal latest, latest_number
-        loop = _get_running_loop()  # current_caller(), written out
-        caller: Caller = (None if loop is None else current_task(loop)) or current_thread()
+        # The common case: the same task as before. To ask for the running loop costs a system call before Python 3.12.
+        if loop is not None and get_ident() == thread:
+            caller = current_task(loop)
+            if caller is not None and caller is latest():
+                return latest_number
+        return changed()
+
+    def changed() -> int:
+        nonlocal latest, latest_number, loop, thread
+        loop, thread = _get_running_loop(), get_ident()
+        caller: Caller = (None if loop is None else current_task(loop)) or current_thread()  # as current_caller()
         if caller is not latest():
             latest = ref(caller)
             known = numbers.get(caller)
