@@ -2,14 +2,22 @@
 
 import asyncio
 import re
+import sys
 import threading
 from asyncio import _get_running_loop, current_task
+from collections.abc import Callable
 from threading import current_thread
 from typing import Any, TypeAlias
 
 from device_model.errors import printable
 
 Caller: TypeAlias = "asyncio.Task[Any] | threading.Thread"
+
+task_of: "Callable[[Any], asyncio.Task[Any] | None]" = current_task  # the task that a loop runs
+if sys.version_info < (3, 12):  # there current_task() is written in Python, and takes four times as long
+    from asyncio.tasks import _current_tasks  # type: ignore[attr-defined]
+
+    task_of = _current_tasks.get
 
 _GIVEN_BY_PYTHON = re.compile(r"Task-\d+|Thread-\d+( \(.*\))?")
 

@@ -7,19 +7,19 @@ the order in which the values first appear, so a trace is the same for every run
 For a core kernel the trace has how busy its pipes were, and on demand its instructions (instructions.py).
 """
 
-from asyncio import AbstractEventLoop, _get_running_loop, current_task
+from asyncio import AbstractEventLoop, _get_running_loop
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from io import BytesIO
 from struct import Struct
-from threading import current_thread, get_ident
+from threading import Thread, get_ident
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
-from weakref import WeakKeyDictionary, ref
+from weakref import WeakKeyDictionary
 
-from acl_py.callers import Caller, row_name
+from acl_py.callers import Caller, current_caller, row_name, task_of
 from acl_py.sites import Site
 from acl_py.trace.instructions import CoreInstruction, Instructions
 from acl_py.trace.reasons import Row, reasons
-from device_model.completions import AllOf, Why
+from device_model.completions import AllOf, Completion, Why
 from device_model.faults import Rule
 from device_model.observe import Observer
 from device_model.ops import Op
@@ -227,25 +227,24 @@ _Write = Callable[[bytes], int]
 def _caller_numbers(names: list[str]) -> Callable[[], int]:
     """Return a function that returns the number of the calling task or thread; a new one is appended to *names*."""
     numbers: WeakKeyDictionary[Caller, int] = WeakKeyDictionary()
-    latest: Callable[[], Caller | None] = lambda: None  # noqa: E731 - until the first call, nobody
+    latest: Caller | None = None
     latest_number = -1
     loop: AbstractEventLoop | None = None  # that of the latest caller, and the thread in which it runs
     thread = -1
 
     def number() -> int:
         # The common case: the same task as before. To ask for the running loop costs a system call before Python 3.12.
-        if loop is not None and get_ident() == thread:
-            caller = current_task(loop)
-            if caller is not None and caller is latest():
-                return latest_number
+        if get_ident() == thread and task_of(loop) is latest:
+            return latest_number
         return changed()
 
     def changed() -> int:
         nonlocal latest, latest_number, loop, thread
-        loop, thread = _get_running_loop(), get_ident()
-        caller: Caller = (None if loop is None else current_task(loop)) or current_thread()  # as current_caller()
-        if caller is not latest():
-            latest = ref(caller)
+        loop = _get_running_loop()
+        caller = current_caller()
+        thread = -1 if isinstance(caller, Thread) else get_ident()
+        if caller is not latest:
+            latest = caller
             known = numbers.get(caller)
             if known is None:
                 known = numbers[caller] = len(names)
@@ -274,26 +273,35 @@ def _op_writer(
     def op_ended(op: Op) -> None:
         """Store a row."""
         nonlocal count
+        row = op.row = count
+        count = row + 1
         by, why, after = op.by, op.why, none
         if by is not None:
-            why = order if op.reasons is None else op.reasons.get(by, order)
-            if type(by) is AllOf:
-                if why is order and by.why is not None:
-                    why = by.why
-                by = by.last
-            if type(by) is Op:
-                try:
-                    after = by.row
-                except AttributeError:
-                    early[count] = by
-        op.row = count
-        count += 1
+            why = order
+            if op.reasons is not None or type(by) is not Op:
+                why, by = _reason(op)
+            try:
+                after = by.row  # type: ignore[union-attr]
+            except AttributeError:
+                if isinstance(by, Op):
+                    early[row] = by
         number = numbers[op.stream, op.site, op.work.label]
         caller = callers.pop(op, 0) if callers else 0
-        times = op.called_ns, op.queued_ns, op.ready_ns, op.start_ns, op.end_ns
-        write(pack(number, caller, *times, op.nbytes, why, after))
+        write(
+            pack(number, caller, op.called_ns, op.queued_ns, op.ready_ns, op.start_ns, op.end_ns, op.nbytes, why, after)
+        )
 
     return op_ended
+
+
+def _reason(op: Op) -> tuple[Why, Completion | None]:
+    """Return why *op* was not ready earlier, and the work that it waited for."""
+    by = op.by
+    assert by is not None, f"{op!r} has waited for nothing"
+    why = Why.ORDER if op.reasons is None else op.reasons.get(by, Why.ORDER)
+    if not isinstance(by, AllOf):
+        return why, by
+    return by.why if why is Why.ORDER and by.why is not None else why, by.last
 
 
 def _call_writer(
