@@ -17,6 +17,7 @@ without a change. A `Clock` takes the place of the loop's own `time`, `call_at` 
 import asyncio
 import sys
 import time
+from collections import deque
 from collections.abc import Callable
 from contextvars import Context
 from heapq import heapify, heappop, heappush
@@ -71,7 +72,7 @@ class Timers:
     def first_ns(self) -> float:
         """When the first timer rings; infinity if there is none."""
         heap = self._heap
-        while heap and heap[0][2].cancelled():
+        while heap and heap[0][2]._cancelled:  # the method takes half of the time
             heappop(heap)
         return heap[0][0] if heap else inf
 
@@ -96,8 +97,12 @@ class Clock(Gate):
         self._resting = False  # nothing can happen before a task makes a call or sets a timer
         self._rung: tuple[Nanoseconds, float] = (-1, 0.0)  # the instant of the last timers, and their latest time
         self._jobs = 0  # of executors
-        self._is_pending = True  # something outside may still act; as the last look found it
         self._begun = False
+        # asyncio can run one handle again and again, which is cheaper than a new one for each look or timer.
+        self._queue: deque[asyncio.Handle] = getattr(loop, "_ready", deque())
+        self._handle = None
+        if isinstance(loop, asyncio.BaseEventLoop):
+            self._handle = asyncio.Handle(self._look, (), loop, self._context)
         self._install(loop)
         self._look_next_turn()
 
@@ -124,7 +129,8 @@ class Clock(Gate):
         """Return the time in seconds; the loop itself gets the real time, for its timers in real time."""
         if sys._getframe(1).f_code is _RUN_ONCE:
             return time.monotonic()
-        self.settle()
+        if self._since is not None:
+            self.settle()
         now = self.now_ns
         # A timer that was set for a fraction of a nanosecond later has rung all the same, and its callback may check.
         return max(now / NS, self._rung[1]) if now == self._rung[0] else now / NS
@@ -135,9 +141,11 @@ class Clock(Gate):
         """Call *callback* with *args* when *delay* seconds have passed."""
         if delay is None:
             raise TypeError("delay must not be None")
-        self.settle()
-        ns = self.now_ns + whole_ns(delay)
-        return self._call(ns, ns / NS, callback, args, context)
+        if self._since is not None:
+            self.settle()
+        now = self.now_ns
+        ns = now + whole_ns(delay)
+        return self._call(now, ns, ns / NS, callback, args, context)
 
     def call_at(
         self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
@@ -145,7 +153,9 @@ class Clock(Gate):
         """Call *callback* with *args* at the time *when*, in seconds."""
         if when is None:
             raise TypeError("when cannot be None")
-        return self._call(whole_ns(when), when, callback, args, context)
+        if self._since is not None:
+            self.settle()
+        return self._call(self.now_ns, whole_ns(when), when, callback, args, context)
 
     def run_in_executor(self, executor: Any, function: Callable[..., T], *args: Any) -> asyncio.Future[T]:
         """Run *function* in a thread or process of *executor*, and count it as outside until its result is there."""
@@ -160,6 +170,7 @@ class Clock(Gate):
 
     def _call(
         self,
+        now: Nanoseconds,
         ns: float,
         when: float,
         callback: Callable[..., object],
@@ -173,9 +184,8 @@ class Clock(Gate):
             loop._check_thread()  # type: ignore[attr-defined]
             loop._check_callback(callback, "call_at")  # type: ignore[attr-defined]
         timer = asyncio.TimerHandle(when, callback, args, loop, context)
-        self.settle()
-        if ns <= self.now_ns:
-            self._make_ready(timer)
+        if ns <= now:
+            self._make_ready(timer, now)
         elif ns <= END_NS:  # else it never rings
             is_first = ns < self.timers.first_ns
             self.timers.add(int(ns), timer)
@@ -254,20 +264,22 @@ class Clock(Gate):
         super()._look()
 
     def _look_next_turn(self) -> None:
-        super()._look_next_turn()
+        if self._handle is None:
+            super()._look_next_turn()
+        else:
+            self._armed = True
+            self._queue.append(self._handle)
         if self._resting:
             self._resting = False
             self._set_horizons()
 
     def _is_quiet(self) -> bool:
-        """Whether no task can run. If nothing outside is pending, one look is enough: no socket has to be polled."""
+        """Whether no task can run. One look is enough if the loop listens to nothing from which it may hear."""
         if self.another_can_run():
             self._quiet = 0
             return False
         self._quiet += 1
-        self._is_pending = self._jobs > 0 or self.vigil.is_outside_pending(self.loop)
-        # A thread that was found idle may have called before that.
-        return self._quiet >= (self.needed if self._is_pending else 1) and not self.another_can_run()
+        return self._quiet >= self.needed or not self.vigil.outside.must_poll(self.loop)
 
     def _let_time_pass(self, spinning: bool) -> None:
         is_waiting = self._since is not None
@@ -278,13 +290,16 @@ class Clock(Gate):
         first, now = self.timers.first_ns, self.now_ns
         if first == inf:
             self._rest(spinning)
-        elif first > now and (self.holders or self._is_pending):
+        elif first > now and (self.holders or self._jobs > 0 or self.vigil.outside.is_pending(self.loop)):
             self._wait_for_real(spinning)
             self._since = self._settled if is_waiting else time.monotonic()
             self._set_horizons()
+        elif not spinning and self.another_can_run():  # a thread that is idle by now has called before that
+            self._look_next_turn()
         else:
             self._set(max(int(first), now))
             self._ring(first)
+            self._set_horizons()
             self._time_has_passed(spinning)
 
     def _run_devices(self) -> bool:
@@ -361,17 +376,17 @@ class Clock(Gate):
 
     def _ring(self, until: float) -> None:
         """Let the callbacks of all timers run that are due at *until* or before."""
+        now = self.now_ns
         while (timer := self.timers.take(until)) is not None:
-            self._make_ready(timer)
+            self._make_ready(timer, now)
 
-    def _make_ready(self, timer: asyncio.TimerHandle) -> None:
-        now, when = self.now_ns, timer.when()
+    def _make_ready(self, timer: asyncio.TimerHandle, now: Nanoseconds) -> None:
+        when = timer.when()
         self._rung = (now, max(when, self._rung[1]) if now == self._rung[0] else when)
-        loop = self.loop
-        if isinstance(loop, asyncio.BaseEventLoop):
-            loop._ready.append(timer)  # type: ignore[attr-defined]
+        if self._handle is not None:
+            self._queue.append(timer)
         else:
-            loop.call_soon(_run_timer, timer, context=self._context)
+            self.loop.call_soon(_run_timer, timer, context=self._context)
 
 
 def _run_timer(timer: asyncio.TimerHandle) -> None:

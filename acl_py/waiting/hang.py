@@ -21,7 +21,7 @@ from contextvars import Context
 from typing import Protocol
 from weakref import WeakSet
 
-from acl_py.waiting.loops import call_in_real_time, descriptors, live_timers, timers_of
+from acl_py.waiting.loops import Listening, call_in_real_time, live_timers
 from acl_py.waiting.tasks import Future, Task, waits_inside
 from acl_py.waiting.threads import GRACE_S, Company, is_hopeless
 
@@ -34,8 +34,7 @@ class Outside:
     """Everything around a loop when the simulation began. It refers to the loop's tasks weakly."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._timers = timers_of(loop)  # uvloop keeps this container
-        self._descriptors = descriptors(loop, self._timers)
+        self._listening = Listening(loop)
         self._company = Company()
         self._tasks = WeakSet(asyncio.all_tasks(loop))
 
@@ -54,18 +53,18 @@ class Outside:
             *sorted(self._tasks_on_their_own(loop, waits)),  # all_tasks() is a set: no order of its own
         ]
 
+    def must_poll(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Whether *loop* listens to something new, so that it has to poll before it is known what can run."""
+        return self._listening.has_grown(loop, signals=False)
+
     def is_pending(self, loop: asyncio.AbstractEventLoop) -> bool:
         """Whether a descriptor, a child process or a thread may still act: what a timer in simulated time waits for."""
-        if self._has_new_descriptors(loop, signals=False):
+        if self.must_poll(loop):
             return True
         return not self._company.are_others_idle() and bool(self._company.could_act([threading.current_thread()]))
 
-    def _has_new_descriptors(self, loop: asyncio.AbstractEventLoop, *, signals: bool = True) -> bool:
-        now, before = descriptors(loop, self._timers, signals=signals), self._descriptors
-        return now != before and any(count > before.get(key, 0) for key, count in now.items())
-
     def _new_descriptors(self, loop: asyncio.AbstractEventLoop) -> Iterator[str]:
-        if self._has_new_descriptors(loop):
+        if self._listening.has_grown(loop):
             yield "a socket, pipe or child process"
 
     def _tasks_on_their_own(self, loop: asyncio.AbstractEventLoop, waits: Container[Future]) -> Iterator[str]:
@@ -105,7 +104,7 @@ class Vigil:
 
     def begin(self, loop: asyncio.AbstractEventLoop) -> None:
         """Start with a new simulation: everything around it now was there before it."""
-        self._outside = Outside(loop)
+        self.outside = Outside(loop)
 
     def end(self) -> None:
         """Note that a task made a call or that time advanced, so the time of being stuck starts anew."""
@@ -122,13 +121,9 @@ class Vigil:
         """Whether the next look is already set."""
         return self._timer is not None
 
-    def is_outside_pending(self, loop: asyncio.AbstractEventLoop) -> bool:
-        """Whether a descriptor, a child process or a thread may still act."""
-        return self._outside.is_pending(loop)
-
     def helpers(self, loop: asyncio.AbstractEventLoop, waits: Container[Future]) -> list[str]:
         """Return, in words, what outside could still wake the program."""
-        return self._outside.could_wake(loop, waits, self._timer)
+        return self.outside.could_wake(loop, waits, self._timer)
 
     def keep(
         self,

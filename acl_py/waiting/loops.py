@@ -77,21 +77,30 @@ def outside_of(loop: asyncio.AbstractEventLoop) -> Iterator[str]:
         yield "a socket, pipe or child process"
 
 
-def descriptors(
-    loop: asyncio.AbstractEventLoop, timers: Collection[Any] | None, *, signals: bool = True
-) -> dict[int, int]:
-    """Return a 1 for each descriptor that the loop listens to; or sizes of its containers (uvloop, Windows), without
-    that of its *timers*, and without those of handlers of *signals* if False.
-    """
-    get_map = getattr(getattr(loop, "_selector", None), "get_map", None)
-    if get_map is not None:
-        return dict.fromkeys(get_map(), 1)
-    return {
-        id(container): len(container)
-        for container in gc.get_referents(loop)
-        if isinstance(container, (set, dict, WeakValueDictionary)) and container is not timers
-        if signals or not _has_handlers(container)
-    }
+class Listening:
+    """What a loop listens to at one moment: its descriptors, or the sizes of its containers (uvloop, Windows)."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        get_map = getattr(getattr(loop, "_selector", None), "get_map", None)
+        self._map: Collection[Any] | None = None if get_map is None else get_map()  # it changes with the loop
+        self._descriptors = frozenset(self._map or ())
+        self._timers = timers_of(loop) if self._map is None else None  # uvloop keeps this container
+        self._sizes = {} if self._map is not None else self._sizes_of(loop)
+
+    def has_grown(self, loop: asyncio.AbstractEventLoop, *, signals: bool = True) -> bool:
+        """Whether *loop* listens to something more by now; *signals*: whether their handlers count, where they show."""
+        if self._map is not None:
+            return not self._descriptors.issuperset(self._map)
+        sizes = self._sizes_of(loop, signals=signals)
+        return sizes != self._sizes and any(size > self._sizes.get(key, 0) for key, size in sizes.items())
+
+    def _sizes_of(self, loop: asyncio.AbstractEventLoop, *, signals: bool = True) -> dict[int, int]:
+        return {
+            id(container): len(container)
+            for container in gc.get_referents(loop)
+            if isinstance(container, (set, dict, WeakValueDictionary)) and container is not self._timers
+            if signals or not _has_handlers(container)
+        }
 
 
 def _has_handlers(container: Collection[Any]) -> bool:

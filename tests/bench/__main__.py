@@ -1,4 +1,4 @@
-"""All benches, or those named: `python -m tests.bench [start] [dispatch] [speed] [waits] [aicore] [acl] [accuracy]`."""
+"""All benches, or those named: `python -m tests.bench NAME ...`; `PARTS` has the names."""
 
 import sys
 from importlib import import_module
@@ -7,7 +7,7 @@ from time import perf_counter
 
 from tests.bench.measure import machine, say
 
-PARTS = ("start", "dispatch", "speed", "waits", "aicore", "acl", "accuracy")
+PARTS = ("start", "dispatch", "speed", "waits", "clock", "aicore", "acl", "accuracy")
 
 
 def main(names):
