@@ -4,12 +4,11 @@ Scenario: requests arrive at random, each with a vector for a small network. Eac
 waiting requests, up to a full batch, and serves them while others queue. So batches grow with the load, without a timer
 to tune. Clients lose patience. A client that gives up in the queue costs nothing, because the worker skips its request;
 a request on the device is computed, and its answer thrown away. Three servers get the same clients: one request at a
-time, batches, and batches over several streams. All times are simulated, so the percentiles are the same on every run.
-Each answer is compared with NumPy's.
+time, batches, and batches over several streams. The loop has a simulated clock, so anyio's own sleeps and time-outs
+take simulated time, and the percentiles are the same on every run. Each answer is compared with NumPy's.
 """
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf, prod
 
@@ -169,7 +168,7 @@ async def arrive(load: Load, queue: MemoryObjectSendStream[Request], report: Rep
         for vector in load.vectors:
             came_ns += round(1000 * sim.rng.exponential(load.every_us))
             if came_ns > sim.now_ns:  # otherwise the host was busy at that time
-                await acl.Sleep((came_ns - sim.now_ns) / 1000)
+                await anyio.sleep((came_ns - sim.now_ns) / 1e9)
             request = Request(vector, came_ns)
             report.requests.append(request)
             clients.start_soon(ask, request, sim.rng.uniform(*load.patience_us), queue)
@@ -178,25 +177,11 @@ async def arrive(load: Load, queue: MemoryObjectSendStream[Request], report: Rep
 
 async def ask(request: Request, patience_us: float, queue: MemoryObjectSendStream[Request]) -> None:
     """One client: send a request, and wait for the answer until patience runs out."""
-    async with move_on_after(patience_us):
+    with anyio.move_on_after(patience_us / 1e6):
         await queue.send(request)
         await request.answered.wait()
     request.is_abandoned = request.answer is None
     request.latency_us = (acl.current_simulation().now_ns - request.came_ns) / 1000
-
-
-@asynccontextmanager
-async def move_on_after(us: float) -> AsyncIterator[None]:
-    """Cancel the block after *us* microseconds of simulated time; anyio's own function counts real seconds."""
-
-    async def give_up() -> None:
-        await acl.Sleep(us)
-        group.cancel_scope.cancel()
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(give_up)
-        yield
-        group.cancel_scope.cancel()
 
 
 # --- server and clients
@@ -214,6 +199,11 @@ async def simulate(policy: Policy, load: Load) -> Report:
                 group.start_soon(work, worker, policy.batch, up, down, receive, report)
             await arrive(load, send, report)
     return report
+
+
+def run(policy: Policy, load: Load) -> Report:
+    """Run the clients and the server in a loop whose time is simulated; anyio's sleeps and time-outs are, too."""
+    return anyio.run(simulate, policy, load, backend_options={"loop_factory": acl.new_event_loop})
 
 
 async def put(host: Floats) -> Array:
@@ -263,7 +253,7 @@ def main() -> None:
     print("                                    answers  gave up in  while  requests   latency in us")
     print("                                     per ms   the queue  served  a batch    p50   p90   p99")
     for policy in POLICIES:
-        report = anyio.run(simulate, policy, load)
+        report = run(policy, load)
         for request, answer in zip(report.requests, expected, strict=True):
             if request.answer is not None:
                 np.testing.assert_allclose(request.answer, answer, rtol=1e-4, atol=1e-4)

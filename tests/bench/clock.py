@@ -1,4 +1,4 @@
-"""What a simulated clock costs, in processor time: sleeps beside a device, and waits for it with and without a time-out.
+"""What a simulated clock costs in processor time: sleeps beside a device, and waits with a time-out and without.
 
 The programs of a table run in turn. A sleep is compared with as many `asyncio.sleep(0)` on asyncio's own loop, a wait
 with the same wait there.

@@ -1,9 +1,8 @@
 """The server: right answers for all who waited, and none for those who did not."""
 
-import anyio
 import numpy as np
 import pytest
-from server import POLICIES, Policy, random_load, reference, simulate, usual_load
+from server import POLICIES, Policy, random_load, reference, run, usual_load
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -12,7 +11,7 @@ def test_random_clients_get_the_answers_of_numpy(seed):
     clients, width, hidden = (int(n) for n in rng.integers(1, 60, 3))
     load = random_load(seed, clients, width, hidden, every_us=rng.uniform(1, 50), patience_us=(20, 400))
     policy = Policy("random", batch=int(rng.integers(1, 9)), streams=int(rng.integers(1, 5)))
-    report = anyio.run(simulate, policy, load)
+    report = run(policy, load)
     assert len(report.requests) == clients
     for request, expected in zip(report.requests, reference(load), strict=True):
         assert request.is_abandoned == (request.answer is None)
@@ -22,7 +21,7 @@ def test_random_clients_get_the_answers_of_numpy(seed):
 
 def test_who_gives_up_in_the_queue_costs_the_device_nothing():
     load = random_load(0, clients=40, width=8, hidden=8, every_us=1, patience_us=(100, 100))
-    report = anyio.run(simulate, POLICIES[0], load)
+    report = run(POLICIES[0], load)
     answered = sum(not request.is_abandoned for request in report.requests)
     assert 0 < answered < 40
     assert report.abandoned(is_started=False) + report.abandoned(is_started=True) == 40 - answered
@@ -31,12 +30,12 @@ def test_who_gives_up_in_the_queue_costs_the_device_nothing():
 
 def test_the_same_clients_come_on_every_run():
     load = random_load(0, clients=50, width=8, hidden=8, every_us=5, patience_us=(50, 500))
-    first, second = (anyio.run(simulate, POLICIES[2], load) for _ in range(2))
+    first, second = (run(POLICIES[2], load) for _ in range(2))
     assert [r.latency_us for r in first.requests] == [r.latency_us for r in second.requests]
 
 
 def test_batches_and_streams_are_worth_it():
-    one_by_one, batches, streams = (anyio.run(simulate, policy, usual_load()) for policy in POLICIES)
+    one_by_one, batches, streams = (run(policy, usual_load()) for policy in POLICIES)
     assert batches.answers_per_ms >= 1.5 * one_by_one.answers_per_ms
     assert streams.answers_per_ms >= 1.5 * batches.answers_per_ms
     for one, many in zip(batches.percentiles_us, streams.percentiles_us, strict=True):
