@@ -14,12 +14,12 @@ Simpler tests fail:
 * A count of the tasks that are inside the runtime misses tasks that wait for one another.
 
 If the caller is the only task, no other task can act, and the device runs in place, without a trip through the loop.
-That cannot change a simulated time. Every 10 ms of real time a trip is made all the same; without it `asyncio.timeout`
-and Ctrl-C would starve.
+That cannot change a simulated time. Every 10 ms of real time a trip is made all the same; without it timers in real
+time and Ctrl-C would starve.
 
-What the outside world does (sleep, sockets, threads) takes no simulated time, and simulated time does not wait for it,
-except inside `Bridge.hold`. `acl_py.waiting.hang` decides whether anything outside could still end a wait for which
-nothing is scheduled.
+What the outside world does (sockets, threads, timers in real time) takes no simulated time, and simulated time does not
+wait for it, except inside `Bridge.hold`. Where the loop's own time is simulated, the gate is a `Clock` (clock.py).
+`acl_py.waiting.hang` decides whether anything outside could still end a wait for which nothing is scheduled.
 """
 
 import asyncio
