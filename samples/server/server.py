@@ -4,17 +4,23 @@ Scenario: requests arrive at random, each with a vector for a small network. Eac
 waiting requests, up to a full batch, and serves them while others queue. So batches grow with the load, without a timer
 to tune. Clients lose patience. A client that gives up in the queue costs nothing, because the worker skips its request;
 a request on the device is computed, and its answer thrown away. Three servers get the same clients: one request at a
-time, batches, and batches over several streams. The loop has a simulated clock, so anyio's own sleeps and time-outs
-take simulated time, and the percentiles are the same on every run. Each answer is compared with NumPy's.
+time, batches, and batches over several streams. The time-outs are anyio's own. They ring in simulated time, so the
+percentiles are the same on every run. Then the last server answers a real client over TCP, whose silence takes real
+time. Each answer is compared with NumPy's.
 """
 
-from contextlib import suppress
-from dataclasses import dataclass, field
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
 from math import inf, prod
 
 import anyio
 import numpy as np
 import numpy.typing as npt
+from anyio.abc import AnyByteStream, SocketAttribute
+from anyio.streams.buffered import BufferedByteReceiveStream
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 import acl_py as acl
@@ -47,6 +53,7 @@ class Policy:
     title: str
     batch: int = 1
     streams: int = 1
+    silence_s: float = 0.5  # a client on the network that is silent for longer is hung up on
 
 
 @dataclass(frozen=True)
@@ -71,6 +78,7 @@ class Request:
     is_abandoned: bool = False
 
 
+Inbox = MemoryObjectSendStream[Request]
 Queue = MemoryObjectReceiveStream[Request]
 
 
@@ -157,53 +165,44 @@ def fill(first: Request, queue: Queue, limit: int) -> list[Request]:
     return batch
 
 
-# --- the clients
-
-
-async def arrive(load: Load, queue: MemoryObjectSendStream[Request], report: Report) -> None:
-    """Start the clients at their times, whatever the load of the server, and wait for the last one."""
-    sim = acl.current_simulation()
-    start_ns = came_ns = sim.now_ns
-    async with queue, anyio.create_task_group() as clients:
-        for vector in load.vectors:
-            came_ns += round(1000 * sim.rng.exponential(load.every_us))
-            if came_ns > sim.now_ns:  # otherwise the host was busy at that time
-                await anyio.sleep((came_ns - sim.now_ns) / 1e9)
-            request = Request(vector, came_ns)
-            report.requests.append(request)
-            clients.start_soon(ask, request, sim.rng.uniform(*load.patience_us), queue)
-    report.ns = sim.now_ns - start_ns
-
-
-async def ask(request: Request, patience_us: float, queue: MemoryObjectSendStream[Request]) -> None:
-    """One client: send a request, and wait for the answer until patience runs out."""
+async def ask(request: Request, patience_us: float, inbox: Inbox) -> None:
+    """Send a request to the workers, and wait for the answer until the patience of its client runs out."""
     with anyio.move_on_after(patience_us / 1e6):
-        await queue.send(request)
+        await inbox.send(request)
         await request.answered.wait()
     request.is_abandoned = request.answer is None
     request.latency_us = (acl.current_simulation().now_ns - request.came_ns) / 1000
 
 
-# --- server and clients
+async def talk(policy: Policy, inbox: Inbox, report: Report, width: int, connection: AnyByteStream) -> None:
+    """Answer a client on the network; hang up once it gives up, leaves or is silent.
+
+    A request is the client's patience in microseconds and its vector of *width* numbers. All numbers are float32.
+    """
+    received = BufferedByteReceiveStream(connection)
+    async with connection:
+        with suppress(TimeoutError, anyio.IncompleteRead, anyio.BrokenResourceError):
+            while True:
+                with anyio.fail_after(policy.silence_s):
+                    numbers = np.frombuffer(await received.receive_exactly(4 + 4 * width), np.float32)
+                request = Request(numbers[1:], acl.current_simulation().now_ns)
+                report.requests.append(request)
+                await ask(request, float(np.nan_to_num(numbers[0])), inbox)
+                if request.answer is None:
+                    break
+                await connection.send(request.answer.tobytes())
 
 
-async def simulate(policy: Policy, load: Load) -> Report:
-    """Run the clients of *load* against a server with *policy*."""
-    report = Report()
-    send, receive = anyio.create_memory_object_stream[Request](inf)
-    async with acl.simulate(device="h200"):
-        up, down = await put(load.up), await put(load.down)
-        workers = [await Worker.create(policy.batch, len(load.up)) for _ in range(policy.streams)]
-        async with receive, anyio.create_task_group() as group:
-            for worker in workers:
-                group.start_soon(work, worker, policy.batch, up, down, receive, report)
-            await arrive(load, send, report)
-    return report
-
-
-def run(policy: Policy, load: Load) -> Report:
-    """Run the clients and the server in a loop whose time is simulated; anyio's sleeps and time-outs are, too."""
-    return anyio.run(simulate, policy, load, backend_options={"loop_factory": acl.new_event_loop})
+@asynccontextmanager
+async def serving(policy: Policy, load: Load, report: Report) -> AsyncIterator[Inbox]:
+    """Run the workers of a server with *policy*, and yield the inbox for their requests."""
+    inbox, queue = anyio.create_memory_object_stream[Request](inf)
+    up, down = await put(load.up), await put(load.down)
+    workers = [await Worker.create(policy.batch, len(load.up)) for _ in range(policy.streams)]
+    async with queue, anyio.create_task_group() as group, inbox:
+        for worker in workers:
+            group.start_soon(work, worker, policy.batch, up, down, queue, report)
+        yield inbox
 
 
 async def put(host: Floats) -> Array:
@@ -211,6 +210,62 @@ async def put(host: Floats) -> Array:
     device = Array(await acl.Malloc(host.nbytes), host.dtype, host.shape)
     await acl.Memcpy(device, device.nbytes, host, host.nbytes, MemcpyKind.HOST_TO_DEVICE)
     return device
+
+
+# --- its clients
+
+
+async def load_test(policy: Policy, load: Load) -> Report:
+    """Run the clients of *load* against a server with *policy*."""
+    report = Report()
+    async with serving(policy, load, report) as inbox:
+        await arrive(load, inbox, report)
+    return report
+
+
+async def arrive(load: Load, inbox: Inbox, report: Report) -> None:
+    """Start the clients at their times, whatever the load of the server, and wait for the last one."""
+    sim = acl.current_simulation()
+    start_ns = came_ns = sim.now_ns
+    async with anyio.create_task_group() as clients:
+        for vector in load.vectors:
+            came_ns += round(1000 * sim.rng.exponential(load.every_us))
+            if came_ns > sim.now_ns:  # otherwise the host was busy at that time
+                await anyio.sleep((came_ns - sim.now_ns) / 1e9)
+            request = Request(vector, came_ns)
+            report.requests.append(request)
+            clients.start_soon(ask, request, sim.rng.uniform(*load.patience_us), inbox)
+    report.ns = sim.now_ns - start_ns
+
+
+async def answer_over_tcp(load: Load) -> tuple[list[Floats], float]:
+    """Serve a client on the loopback. Return its answers, and how many ms it was silent before the server hung up."""
+    sim, policy, report = acl.current_simulation(), POLICIES[-1], Report()
+    async with (
+        serving(policy, load, report) as inbox,
+        await anyio.create_tcp_listener(local_host="127.0.0.1") as listener,
+        anyio.create_task_group() as group,
+    ):
+        group.start_soon(listener.serve, partial(talk, policy, inbox, report, len(load.up)))
+        port = listener.extra(SocketAttribute.local_port)
+        answers = await anyio.to_thread.run_sync(be_a_client, port, load)
+        group.cancel_scope.cancel()
+    last = report.requests[-1]
+    return answers, (sim.now_ns - last.came_ns) / 1e6 - last.latency_us / 1000
+
+
+def be_a_client(port: int, load: Load) -> list[Floats]:
+    """Send each vector and wait for its answer, in real time; then be silent until the server hangs up."""
+    answers = []
+    with socket.create_connection(("127.0.0.1", port)) as connection, connection.makefile("rb") as received:
+        for vector in load.vectors:
+            connection.sendall(np.float32(load.patience_us[1]).tobytes() + vector.tobytes())
+            answers.append(np.frombuffer(received.read(vector.nbytes), np.float32))
+        assert received.read() == b"", "the server says more than was asked"
+    return answers
+
+
+# --- all of it
 
 
 def reference(load: Load) -> npt.NDArray[np.float64]:
@@ -253,13 +308,18 @@ def main() -> None:
     print("                                    answers  gave up in  while  requests   latency in us")
     print("                                     per ms   the queue  served  a batch    p50   p90   p99")
     for policy in POLICIES:
-        report = run(policy, load)
+        report = acl.run(load_test, policy, load, device="h200")
         for request, answer in zip(report.requests, expected, strict=True):
             if request.answer is not None:
                 np.testing.assert_allclose(request.answer, answer, rtol=1e-4, atol=1e-4)
         print(f"{policy.title:34} {report.answers_per_ms:8.1f} {report.abandoned(is_started=False):11}", end=" ")
         print(f"{report.abandoned(is_started=True):7} {np.mean(report.batches):9.1f}", end=" ")
         print(*(f"{us:5,.0f}" for us in report.percentiles_us))
+
+    few = replace(load, vectors=load.vectors[:8])
+    answers, silence_ms = acl.run(answer_over_tcp, few, device="h200")
+    np.testing.assert_allclose(answers, expected[:8], rtol=1e-4, atol=1e-4)
+    print(f"\nover TCP, a real client got {len(answers)} answers; hung up on after {silence_ms:.0f} ms of silence")
 
 
 if __name__ == "__main__":
