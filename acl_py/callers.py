@@ -19,7 +19,8 @@ if sys.version_info < (3, 12):  # there current_task() is written in Python, and
 
     task_of = _current_tasks.get
 
-_GIVEN_BY_PYTHON = re.compile(r"Task-\d+|Thread-\d+( \(.*\))?")
+# The first releases of Python 3.13 name each task that a task factory makes "None".
+_GIVEN_BY_PYTHON = re.compile(r"None|Task-\d+|Thread-\d+( \(.*\))?")
 
 
 def current_caller() -> Caller:

@@ -188,8 +188,15 @@ def _is_idle_worker(thread: Thread) -> bool:
 
 
 def _is_idle(frame: FrameType) -> bool:
-    """Whether *frame*, the innermost of a thread, is that of an idle pool worker: a job would be frames above it."""
-    return frame.f_code is _WORKER and bool(frame.f_locals["work_queue"].empty())
+    """Whether *frame*, the innermost of a thread, is that of an idle pool worker: a job would be frames above it.
+
+    A worker of a pool that is shut down is about to end, and a thread may join it.
+    """
+    if frame.f_code is not _WORKER:
+        return False
+    names = frame.f_locals
+    executor = names["executor_reference"]()
+    return executor is not None and not executor._shutdown and bool(names["work_queue"].empty())
 
 
 def _joined(thread: Thread) -> Thread | None:
