@@ -8,7 +8,6 @@ and several sets of buffers. Events pass a chunk from stream to stream while the
 are compared with attention in float64.
 """
 
-import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -169,62 +168,62 @@ async def put(host: Floats) -> Array:
 
 
 async def synchronous(job: Job) -> Outcome:
-    async with acl.simulate(device="h200") as sim:
-        y = np.empty_like(job.x)
-        into, out, slot = await put(job.into), await put(job.out), await create_slot(job)
-        start = sim.now_ns
-        for part in job.parts:
-            x = job.x[part]
-            chunk = slot.cut(len(x))
-            await acl.Memcpy(chunk.x, x.nbytes, x, x.nbytes, MemcpyKind.HOST_TO_DEVICE)
-            for kernel, args in chunk.stages(into, out, job.causal):
-                await kernel[BLOCKS](*args)
-            await acl.Memcpy(y[part], x.nbytes, chunk.y, x.nbytes, MemcpyKind.DEVICE_TO_HOST)
-        return Outcome(y, sim.now_ns - start, sim)
+    sim = acl.current_simulation()
+    y = np.empty_like(job.x)
+    into, out, slot = await put(job.into), await put(job.out), await create_slot(job)
+    start = sim.now_ns
+    for part in job.parts:
+        x = job.x[part]
+        chunk = slot.cut(len(x))
+        await acl.Memcpy(chunk.x, x.nbytes, x, x.nbytes, MemcpyKind.HOST_TO_DEVICE)
+        for kernel, args in chunk.stages(into, out, job.causal):
+            await kernel[BLOCKS](*args)
+        await acl.Memcpy(y[part], x.nbytes, chunk.y, x.nbytes, MemcpyKind.DEVICE_TO_HOST)
+    return Outcome(y, sim.now_ns - start, sim)
 
 
 async def naive(job: Job) -> Outcome:
-    async with acl.simulate(device="h200") as sim:
-        y = np.empty_like(job.x)
-        into, out, slot = await put(job.into), await put(job.out), await create_slot(job)
-        for array in (job.x, y):
-            await acl.HostRegister(array)
-        stream = await acl.CreateStream()
-        start = sim.now_ns
-        for part in job.parts:
-            x = job.x[part]
-            chunk = slot.cut(len(x))
-            await acl.MemcpyAsync(chunk.x, x.nbytes, x, x.nbytes, MemcpyKind.HOST_TO_DEVICE, stream)
-            for kernel, args in chunk.stages(into, out, job.causal):
-                await kernel[BLOCKS, stream](*args)
-            await acl.MemcpyAsync(y[part], x.nbytes, chunk.y, x.nbytes, MemcpyKind.DEVICE_TO_HOST, stream)
-        await acl.SynchronizeStream(stream)
-        return Outcome(y, sim.now_ns - start, sim)
+    sim = acl.current_simulation()
+    y = np.empty_like(job.x)
+    into, out, slot = await put(job.into), await put(job.out), await create_slot(job)
+    for array in (job.x, y):
+        await acl.HostRegister(array)
+    stream = await acl.CreateStream()
+    start = sim.now_ns
+    for part in job.parts:
+        x = job.x[part]
+        chunk = slot.cut(len(x))
+        await acl.MemcpyAsync(chunk.x, x.nbytes, x, x.nbytes, MemcpyKind.HOST_TO_DEVICE, stream)
+        for kernel, args in chunk.stages(into, out, job.causal):
+            await kernel[BLOCKS, stream](*args)
+        await acl.MemcpyAsync(y[part], x.nbytes, chunk.y, x.nbytes, MemcpyKind.DEVICE_TO_HOST, stream)
+    await acl.SynchronizeStream(stream)
+    return Outcome(y, sim.now_ns - start, sim)
 
 
 async def pipelined(job: Job) -> Outcome:
-    async with acl.simulate(device="h200") as sim:
-        y = np.empty_like(job.x)
-        into, out, slots = await put(job.into), await put(job.out), [await create_slot(job) for _ in range(SLOTS)]
-        for array in (job.x, y):
-            await acl.HostRegister(array)
-        first, *streams, last = [await acl.CreateStream() for _ in range(7)]
-        start = sim.now_ns
-        for number, part in enumerate(job.parts):
-            x = job.x[part]
-            chunk = slots[number % SLOTS].cut(len(x))
-            await acl.StreamWaitEvent(first, chunk.done)  # of the previous chunk in this slot
-            await acl.MemcpyAsync(chunk.x, x.nbytes, x, x.nbytes, MemcpyKind.HOST_TO_DEVICE, first)
-            await acl.RecordEvent(chunk.done, first)
-            for (kernel, args), stream in zip(chunk.stages(into, out, job.causal), streams, strict=True):
-                await acl.StreamWaitEvent(stream, chunk.done)
-                await kernel[BLOCKS, stream](*args)
-                await acl.RecordEvent(chunk.done, stream)
-            await acl.StreamWaitEvent(last, chunk.done)
-            await acl.MemcpyAsync(y[part], x.nbytes, chunk.y, x.nbytes, MemcpyKind.DEVICE_TO_HOST, last)
-            await acl.RecordEvent(chunk.done, last)
-        await acl.SynchronizeDevice()
-        return Outcome(y, sim.now_ns - start, sim)
+    sim = acl.current_simulation()
+    y = np.empty_like(job.x)
+    into, out, slots = await put(job.into), await put(job.out), [await create_slot(job) for _ in range(SLOTS)]
+    for array in (job.x, y):
+        await acl.HostRegister(array)
+    first, *streams, last = [await acl.CreateStream() for _ in range(7)]
+    start = sim.now_ns
+    for number, part in enumerate(job.parts):
+        x = job.x[part]
+        chunk = slots[number % SLOTS].cut(len(x))
+        await acl.StreamWaitEvent(first, chunk.done)  # of the previous chunk in this slot
+        await acl.MemcpyAsync(chunk.x, x.nbytes, x, x.nbytes, MemcpyKind.HOST_TO_DEVICE, first)
+        await acl.RecordEvent(chunk.done, first)
+        for (kernel, args), stream in zip(chunk.stages(into, out, job.causal), streams, strict=True):
+            await acl.StreamWaitEvent(stream, chunk.done)
+            await kernel[BLOCKS, stream](*args)
+            await acl.RecordEvent(chunk.done, stream)
+        await acl.StreamWaitEvent(last, chunk.done)
+        await acl.MemcpyAsync(y[part], x.nbytes, chunk.y, x.nbytes, MemcpyKind.DEVICE_TO_HOST, last)
+        await acl.RecordEvent(chunk.done, last)
+    await acl.SynchronizeDevice()
+    return Outcome(y, sim.now_ns - start, sim)
 
 
 VERSIONS = {"synchronous": synchronous, "naive": naive, "pipelined": pipelined}
@@ -247,7 +246,7 @@ def main() -> None:
         print(f"{sequences} sequences of {length}, {width} wide, {job.chunk} at a time, {job.heads} heads", end="")
         print(", causal" if job.causal else "")
         expected = reference(job.x, job.into, job.out, job.heads, job.causal)
-        outcomes = {name: asyncio.run(version(job)) for name, version in VERSIONS.items()}
+        outcomes = {name: acl.run(version, job, device="h200") for name, version in VERSIONS.items()}
         for name, outcome in outcomes.items():
             np.testing.assert_allclose(outcome.y, expected, rtol=1e-4, atol=1e-4)
             print(f"  {name:11} {outcome.ns / 1000:7,.0f} us, {outcomes['naive'].ns / outcome.ns:.2f} x naive")

@@ -8,7 +8,6 @@ Double-buffered: while a kernel works on one buffer, a copy fills the other. One
 another that it is free. All results are compared with attention in float64 over all keys at once.
 """
 
-import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -149,67 +148,67 @@ async def create_slot(job: Job) -> Slot:
 
 
 async def synchronous(job: Job) -> Outcome:
-    async with acl.simulate(device="h200") as sim:
-        mixed = np.empty_like(job.q)
-        state, slot = await create_state(job), await create_slot(job)
-        start = sim.now_ns
-        await begin[BLOCKS](*state.seen)
-        for part in job.parts:
-            keys, values = job.k[part], job.v[part]
-            k, v = slot.k[: len(keys)], slot.v[: len(keys)]
-            await acl.Memcpy(k, k.nbytes, keys, k.nbytes, MemcpyKind.HOST_TO_DEVICE)
-            await acl.Memcpy(v, v.nbytes, values, v.nbytes, MemcpyKind.HOST_TO_DEVICE)
-            await attend[BLOCKS](state.q, k, v, job.lead(part), *state.seen)
-        await finish[BLOCKS](state.total, state.mixed)
-        await acl.Memcpy(mixed, mixed.nbytes, state.mixed, mixed.nbytes, MemcpyKind.DEVICE_TO_HOST)
-        return Outcome(mixed, sim.now_ns - start, sim)
+    sim = acl.current_simulation()
+    mixed = np.empty_like(job.q)
+    state, slot = await create_state(job), await create_slot(job)
+    start = sim.now_ns
+    await begin[BLOCKS](*state.seen)
+    for part in job.parts:
+        keys, values = job.k[part], job.v[part]
+        k, v = slot.k[: len(keys)], slot.v[: len(keys)]
+        await acl.Memcpy(k, k.nbytes, keys, k.nbytes, MemcpyKind.HOST_TO_DEVICE)
+        await acl.Memcpy(v, v.nbytes, values, v.nbytes, MemcpyKind.HOST_TO_DEVICE)
+        await attend[BLOCKS](state.q, k, v, job.lead(part), *state.seen)
+    await finish[BLOCKS](state.total, state.mixed)
+    await acl.Memcpy(mixed, mixed.nbytes, state.mixed, mixed.nbytes, MemcpyKind.DEVICE_TO_HOST)
+    return Outcome(mixed, sim.now_ns - start, sim)
 
 
 async def naive(job: Job) -> Outcome:
-    async with acl.simulate(device="h200") as sim:
-        mixed = np.empty_like(job.q)
-        for array in (job.k, job.v, mixed):
-            await acl.HostRegister(array)
-        state, slot = await create_state(job), await create_slot(job)
-        stream = await acl.CreateStream()
-        start = sim.now_ns
-        await begin[BLOCKS, stream](*state.seen)
-        for part in job.parts:
-            keys, values = job.k[part], job.v[part]
-            k, v = slot.k[: len(keys)], slot.v[: len(keys)]
-            await acl.MemcpyAsync(k, k.nbytes, keys, k.nbytes, MemcpyKind.HOST_TO_DEVICE, stream)
-            await acl.MemcpyAsync(v, v.nbytes, values, v.nbytes, MemcpyKind.HOST_TO_DEVICE, stream)
-            await attend[BLOCKS, stream](state.q, k, v, job.lead(part), *state.seen)
-        await finish[BLOCKS, stream](state.total, state.mixed)
-        await acl.MemcpyAsync(mixed, mixed.nbytes, state.mixed, mixed.nbytes, MemcpyKind.DEVICE_TO_HOST, stream)
-        await acl.SynchronizeStream(stream)
-        return Outcome(mixed, sim.now_ns - start, sim)
+    sim = acl.current_simulation()
+    mixed = np.empty_like(job.q)
+    for array in (job.k, job.v, mixed):
+        await acl.HostRegister(array)
+    state, slot = await create_state(job), await create_slot(job)
+    stream = await acl.CreateStream()
+    start = sim.now_ns
+    await begin[BLOCKS, stream](*state.seen)
+    for part in job.parts:
+        keys, values = job.k[part], job.v[part]
+        k, v = slot.k[: len(keys)], slot.v[: len(keys)]
+        await acl.MemcpyAsync(k, k.nbytes, keys, k.nbytes, MemcpyKind.HOST_TO_DEVICE, stream)
+        await acl.MemcpyAsync(v, v.nbytes, values, v.nbytes, MemcpyKind.HOST_TO_DEVICE, stream)
+        await attend[BLOCKS, stream](state.q, k, v, job.lead(part), *state.seen)
+    await finish[BLOCKS, stream](state.total, state.mixed)
+    await acl.MemcpyAsync(mixed, mixed.nbytes, state.mixed, mixed.nbytes, MemcpyKind.DEVICE_TO_HOST, stream)
+    await acl.SynchronizeStream(stream)
+    return Outcome(mixed, sim.now_ns - start, sim)
 
 
 async def double_buffered(job: Job) -> Outcome:
-    async with acl.simulate(device="h200") as sim:
-        mixed = np.empty_like(job.q)
-        for array in (job.k, job.v, mixed):
-            await acl.HostRegister(array)
-        state, slots = await create_state(job), [await create_slot(job) for _ in range(2)]
-        copies, kernels = [await acl.CreateStream() for _ in range(2)]
-        start = sim.now_ns
-        await begin[BLOCKS, kernels](*state.seen)
-        for number, part in enumerate(job.parts):
-            slot = slots[number % 2]
-            keys, values = job.k[part], job.v[part]
-            k, v = slot.k[: len(keys)], slot.v[: len(keys)]
-            await acl.StreamWaitEvent(copies, slot.free)  # not recorded before its first use: no wait
-            await acl.MemcpyAsync(k, k.nbytes, keys, k.nbytes, MemcpyKind.HOST_TO_DEVICE, copies)
-            await acl.MemcpyAsync(v, v.nbytes, values, v.nbytes, MemcpyKind.HOST_TO_DEVICE, copies)
-            await acl.RecordEvent(slot.ready, copies)
-            await acl.StreamWaitEvent(kernels, slot.ready)
-            await attend[BLOCKS, kernels](state.q, k, v, job.lead(part), *state.seen)
-            await acl.RecordEvent(slot.free, kernels)
-        await finish[BLOCKS, kernels](state.total, state.mixed)
-        await acl.MemcpyAsync(mixed, mixed.nbytes, state.mixed, mixed.nbytes, MemcpyKind.DEVICE_TO_HOST, kernels)
-        await acl.SynchronizeStream(kernels)
-        return Outcome(mixed, sim.now_ns - start, sim)
+    sim = acl.current_simulation()
+    mixed = np.empty_like(job.q)
+    for array in (job.k, job.v, mixed):
+        await acl.HostRegister(array)
+    state, slots = await create_state(job), [await create_slot(job) for _ in range(2)]
+    copies, kernels = [await acl.CreateStream() for _ in range(2)]
+    start = sim.now_ns
+    await begin[BLOCKS, kernels](*state.seen)
+    for number, part in enumerate(job.parts):
+        slot = slots[number % 2]
+        keys, values = job.k[part], job.v[part]
+        k, v = slot.k[: len(keys)], slot.v[: len(keys)]
+        await acl.StreamWaitEvent(copies, slot.free)  # not recorded before its first use: no wait
+        await acl.MemcpyAsync(k, k.nbytes, keys, k.nbytes, MemcpyKind.HOST_TO_DEVICE, copies)
+        await acl.MemcpyAsync(v, v.nbytes, values, v.nbytes, MemcpyKind.HOST_TO_DEVICE, copies)
+        await acl.RecordEvent(slot.ready, copies)
+        await acl.StreamWaitEvent(kernels, slot.ready)
+        await attend[BLOCKS, kernels](state.q, k, v, job.lead(part), *state.seen)
+        await acl.RecordEvent(slot.free, kernels)
+    await finish[BLOCKS, kernels](state.total, state.mixed)
+    await acl.MemcpyAsync(mixed, mixed.nbytes, state.mixed, mixed.nbytes, MemcpyKind.DEVICE_TO_HOST, kernels)
+    await acl.SynchronizeStream(kernels)
+    return Outcome(mixed, sim.now_ns - start, sim)
 
 
 VERSIONS = {"synchronous": synchronous, "naive": naive, "double-buffered": double_buffered}
@@ -233,7 +232,7 @@ def main() -> None:
         print(f"{queries:,} queries of {width}, {heads} head, {len(job.k):,} keys, {job.chunk:,} at a time", end="")
         print(", causal" if job.causal else "")
         expected = reference(job.q, job.k, job.v, job.causal)
-        outcomes = {name: asyncio.run(version(job)) for name, version in VERSIONS.items()}
+        outcomes = {name: acl.run(version, job, device="h200") for name, version in VERSIONS.items()}
         for name, outcome in outcomes.items():
             np.testing.assert_allclose(outcome.mixed, expected, rtol=1e-4, atol=1e-4)
             print(f"  {name:15} {outcome.ns / 1000:7,.0f} us, {outcomes['naive'].ns / outcome.ns:.2f} x naive")

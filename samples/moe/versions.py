@@ -117,68 +117,68 @@ async def queue_copy(dst: Array | npt.NDArray, src: Array | npt.NDArray, stream:
 async def synchronous(job: Job) -> Outcome:
     """Use one stream and pageable memory; the host waits for each copy."""
     layer, output = job.layer, job.create_output()
-    async with acl.simulate(device="h200") as sim:
-        lane = await create_lane(job)
-        weights, up, down = await like(layer.gate), await like(layer.up), await like(layer.down)
-        start = sim.now_ns
-        await copy(weights, layer.gate)
-        await copy(up, layer.up)
-        await copy(down, layer.down)
-        for part in job.parts:
-            tokens = job.tokens[part]
-            batch = lane.cut(len(tokens))
-            await copy(batch.tokens, tokens)
-            await gate[ALL](batch.tokens, weights, batch.chosen, batch.share)
-            await route[ALL](batch.chosen, batch.row, batch.source, batch.count)
-            counts = np.full(layer.experts, job.rows, np.int32)
-            if job.capacity is None:
-                await copy(counts, batch.count)
-            for i, count in enumerate(counts):
-                rows, results = batch.rows[i][:count], batch.results[i][:count]
-                await dispatch[ONE](batch.tokens, batch.source[i][:count], rows)
-                await feed_forward[ONE](rows, up[i], down[i], results)
-            await combine[ALL](batch.results, batch.chosen, batch.row, batch.share, batch.output)
-            await copy(output[part], batch.output)
-        return Outcome(output, sim.now_ns - start, sim)
+    sim = acl.current_simulation()
+    lane = await create_lane(job)
+    weights, up, down = await like(layer.gate), await like(layer.up), await like(layer.down)
+    start = sim.now_ns
+    await copy(weights, layer.gate)
+    await copy(up, layer.up)
+    await copy(down, layer.down)
+    for part in job.parts:
+        tokens = job.tokens[part]
+        batch = lane.cut(len(tokens))
+        await copy(batch.tokens, tokens)
+        await gate[ALL](batch.tokens, weights, batch.chosen, batch.share)
+        await route[ALL](batch.chosen, batch.row, batch.source, batch.count)
+        counts = np.full(layer.experts, job.rows, np.int32)
+        if job.capacity is None:
+            await copy(counts, batch.count)
+        for i, count in enumerate(counts):
+            rows, results = batch.rows[i][:count], batch.results[i][:count]
+            await dispatch[ONE](batch.tokens, batch.source[i][:count], rows)
+            await feed_forward[ONE](rows, up[i], down[i], results)
+        await combine[ALL](batch.results, batch.chosen, batch.row, batch.share, batch.output)
+        await copy(output[part], batch.output)
+    return Outcome(output, sim.now_ns - start, sim)
 
 
 async def naive(job: Job) -> Outcome:
     """Use a stream for each expert and pinned memory; the host waits for every stage."""
     layer, output = job.layer, job.create_output()
     counts = np.full(layer.experts, job.rows, np.int32)
-    async with acl.simulate(device="h200") as sim:
-        for array in (layer.gate, layer.up, layer.down, job.tokens, output, counts):
-            await acl.HostRegister(array)
-        lane = await create_lane(job)
-        weights, up, down = await like(layer.gate), await like(layer.up), await like(layer.down)
-        streams = [await acl.CreateStream() for _ in range(layer.experts)]
-        start = sim.now_ns
-        await queue_copy(weights, layer.gate, lane.stream)
-        for i, stream in enumerate(streams):
-            await queue_copy(up[i], layer.up[i], stream)
-            await queue_copy(down[i], layer.down[i], stream)
-        await acl.SynchronizeDevice()
-        for part in job.parts:
-            tokens = job.tokens[part]
-            batch = lane.cut(len(tokens))
-            await queue_copy(batch.tokens, tokens, lane.stream)
-            await gate[ALL, lane.stream](batch.tokens, weights, batch.chosen, batch.share)
-            await route[ALL, lane.stream](batch.chosen, batch.row, batch.source, batch.count)
-            if job.capacity is None:
-                await queue_copy(counts, batch.count, lane.stream)
-            await acl.SynchronizeStream(lane.stream)
-            for i, (stream, count) in enumerate(zip(streams, counts, strict=True)):
-                await dispatch[ONE, stream](batch.tokens, batch.source[i][:count], batch.rows[i][:count])
-            for stream in streams:
-                await acl.SynchronizeStream(stream)
-            for i, (stream, count) in enumerate(zip(streams, counts, strict=True)):
-                await feed_forward[ONE, stream](batch.rows[i][:count], up[i], down[i], batch.results[i][:count])
-            for stream in streams:
-                await acl.SynchronizeStream(stream)
-            await combine[ALL, lane.stream](batch.results, batch.chosen, batch.row, batch.share, batch.output)
-            await queue_copy(output[part], batch.output, lane.stream)
-            await acl.SynchronizeStream(lane.stream)
-        return Outcome(output, sim.now_ns - start, sim)
+    sim = acl.current_simulation()
+    for array in (layer.gate, layer.up, layer.down, job.tokens, output, counts):
+        await acl.HostRegister(array)
+    lane = await create_lane(job)
+    weights, up, down = await like(layer.gate), await like(layer.up), await like(layer.down)
+    streams = [await acl.CreateStream() for _ in range(layer.experts)]
+    start = sim.now_ns
+    await queue_copy(weights, layer.gate, lane.stream)
+    for i, stream in enumerate(streams):
+        await queue_copy(up[i], layer.up[i], stream)
+        await queue_copy(down[i], layer.down[i], stream)
+    await acl.SynchronizeDevice()
+    for part in job.parts:
+        tokens = job.tokens[part]
+        batch = lane.cut(len(tokens))
+        await queue_copy(batch.tokens, tokens, lane.stream)
+        await gate[ALL, lane.stream](batch.tokens, weights, batch.chosen, batch.share)
+        await route[ALL, lane.stream](batch.chosen, batch.row, batch.source, batch.count)
+        if job.capacity is None:
+            await queue_copy(counts, batch.count, lane.stream)
+        await acl.SynchronizeStream(lane.stream)
+        for i, (stream, count) in enumerate(zip(streams, counts, strict=True)):
+            await dispatch[ONE, stream](batch.tokens, batch.source[i][:count], batch.rows[i][:count])
+        for stream in streams:
+            await acl.SynchronizeStream(stream)
+        for i, (stream, count) in enumerate(zip(streams, counts, strict=True)):
+            await feed_forward[ONE, stream](batch.rows[i][:count], up[i], down[i], batch.results[i][:count])
+        for stream in streams:
+            await acl.SynchronizeStream(stream)
+        await combine[ALL, lane.stream](batch.results, batch.chosen, batch.row, batch.share, batch.output)
+        await queue_copy(output[part], batch.output, lane.stream)
+        await acl.SynchronizeStream(lane.stream)
+    return Outcome(output, sim.now_ns - start, sim)
 
 
 async def pipelined(job: Job) -> Outcome:
@@ -188,39 +188,39 @@ async def pipelined(job: Job) -> Outcome:
     launch dispatches the tokens of all experts.
     """
     layer, output = job.layer, job.create_output()
-    async with acl.simulate(device="h200") as sim:
-        for array in (layer.gate, layer.up, layer.down, job.tokens, output):
-            await acl.HostRegister(array)
-        lanes = [await create_lane(job) for _ in range(LANES)]
-        weights, up, down = await like(layer.gate), await like(layer.up), await like(layer.down)
-        streams = [await acl.CreateStream() for _ in range(layer.experts)]
-        # A wait is for the record that precedes it, so one event per purpose serves all batches.
-        loaded, routed, computed = [await acl.CreateEvent(timing=False) for _ in range(3)]
-        start = sim.now_ns
-        await queue_copy(weights, layer.gate, lanes[0].stream)
-        await acl.RecordEvent(loaded, lanes[0].stream)
-        for lane in lanes[1:]:
-            await acl.StreamWaitEvent(lane.stream, loaded)
-        for i, stream in enumerate(streams):  # only the expert itself waits for its weights
-            await queue_copy(up[i], layer.up[i], stream)
-            await queue_copy(down[i], layer.down[i], stream)
-        for number, part in enumerate(job.parts):
-            tokens = job.tokens[part]
-            batch = lanes[number % LANES].cut(len(tokens))
-            await queue_copy(batch.tokens, tokens, batch.stream)
-            await gate[ALL, batch.stream](batch.tokens, weights, batch.chosen, batch.share)
-            await route[ALL, batch.stream](batch.chosen, batch.row, batch.source, batch.count)
-            await dispatch[ALL, batch.stream](batch.tokens, batch.source, batch.rows)
-            await acl.RecordEvent(routed, batch.stream)
-            for i, stream in enumerate(streams):
-                await acl.StreamWaitEvent(stream, routed)
-                await feed_forward[ONE, stream](batch.rows[i], up[i], down[i], batch.results[i])
-                await acl.RecordEvent(computed, stream)
-                await acl.StreamWaitEvent(batch.stream, computed)
-            await combine[ALL, batch.stream](batch.results, batch.chosen, batch.row, batch.share, batch.output)
-            await queue_copy(output[part], batch.output, batch.stream)
-        await acl.SynchronizeDevice()
-        return Outcome(output, sim.now_ns - start, sim)
+    sim = acl.current_simulation()
+    for array in (layer.gate, layer.up, layer.down, job.tokens, output):
+        await acl.HostRegister(array)
+    lanes = [await create_lane(job) for _ in range(LANES)]
+    weights, up, down = await like(layer.gate), await like(layer.up), await like(layer.down)
+    streams = [await acl.CreateStream() for _ in range(layer.experts)]
+    # A wait is for the record that precedes it, so one event per purpose serves all batches.
+    loaded, routed, computed = [await acl.CreateEvent(timing=False) for _ in range(3)]
+    start = sim.now_ns
+    await queue_copy(weights, layer.gate, lanes[0].stream)
+    await acl.RecordEvent(loaded, lanes[0].stream)
+    for lane in lanes[1:]:
+        await acl.StreamWaitEvent(lane.stream, loaded)
+    for i, stream in enumerate(streams):  # only the expert itself waits for its weights
+        await queue_copy(up[i], layer.up[i], stream)
+        await queue_copy(down[i], layer.down[i], stream)
+    for number, part in enumerate(job.parts):
+        tokens = job.tokens[part]
+        batch = lanes[number % LANES].cut(len(tokens))
+        await queue_copy(batch.tokens, tokens, batch.stream)
+        await gate[ALL, batch.stream](batch.tokens, weights, batch.chosen, batch.share)
+        await route[ALL, batch.stream](batch.chosen, batch.row, batch.source, batch.count)
+        await dispatch[ALL, batch.stream](batch.tokens, batch.source, batch.rows)
+        await acl.RecordEvent(routed, batch.stream)
+        for i, stream in enumerate(streams):
+            await acl.StreamWaitEvent(stream, routed)
+            await feed_forward[ONE, stream](batch.rows[i], up[i], down[i], batch.results[i])
+            await acl.RecordEvent(computed, stream)
+            await acl.StreamWaitEvent(batch.stream, computed)
+        await combine[ALL, batch.stream](batch.results, batch.chosen, batch.row, batch.share, batch.output)
+        await queue_copy(output[part], batch.output, batch.stream)
+    await acl.SynchronizeDevice()
+    return Outcome(output, sim.now_ns - start, sim)
 
 
 VERSIONS = {"synchronous": synchronous, "naive": naive, "pipelined": pipelined}

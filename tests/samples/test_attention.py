@@ -1,11 +1,15 @@
 """Attention in stages and attention in passing: right in all versions, and worth their pipelines."""
 
-import asyncio
+from functools import partial
 
 import five_stages
 import numpy as np
 import pytest
 import streaming
+
+import acl_py as acl
+
+h200 = partial(acl.run, device="h200")
 
 
 @pytest.mark.parametrize("version", five_stages.VERSIONS.values(), ids=five_stages.VERSIONS)
@@ -18,7 +22,7 @@ def test_random_batches_in_five_stages_come_out_as_in_float64(seed, causal, vers
     chunk = max(int(rng.integers(1, sequences + 1)), sequences // 8)
     job = five_stages.random_job(seed, sequences, length, int(heads * of_a_head), int(heads), chunk, causal)
     expected = five_stages.reference(job.x, job.into, job.out, job.heads, causal)
-    np.testing.assert_allclose(asyncio.run(version(job)).y, expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(h200(version, job).y, expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("version", streaming.VERSIONS.values(), ids=streaming.VERSIONS)
@@ -31,14 +35,14 @@ def test_random_contexts_in_passing_come_out_as_in_float64(seed, causal, version
     chunk = max(int(rng.integers(1, keys + 1)), keys // 12)
     job = streaming.random_job(seed, queries, keys, heads, width, chunk, causal)
     expected = streaming.reference(job.q, job.k, job.v, causal)
-    np.testing.assert_allclose(asyncio.run(version(job)).mixed, expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(h200(version, job).mixed, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_streams_for_the_stages_are_worth_it():
     job = five_stages.jobs()[True]
-    assert asyncio.run(five_stages.naive(job)).ns >= 1.5 * asyncio.run(five_stages.pipelined(job)).ns
+    assert h200(five_stages.naive, job).ns >= 1.5 * h200(five_stages.pipelined, job).ns
 
 
 def test_a_second_buffer_is_worth_it():
     job = streaming.jobs()[True]
-    assert asyncio.run(streaming.naive(job)).ns >= 1.5 * asyncio.run(streaming.double_buffered(job)).ns
+    assert h200(streaming.naive, job).ns >= 1.5 * h200(streaming.double_buffered, job).ns

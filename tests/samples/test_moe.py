@@ -1,12 +1,17 @@
 """The mixture of experts: right in all versions and modes, and worth its pipeline."""
 
-import asyncio
+from functools import partial
 
 import numpy as np
 import pytest
 from layer import HELD_OUT, digits, forward, random_layer, trained
-from moe import jobs, reference
+from moe import LIMIT_S, jobs, limited, reference
 from versions import VERSIONS, Job, naive, pipelined
+
+import acl_py as acl
+from acl_py import faults
+
+h200 = partial(acl.run, device="h200")
 
 
 def random_job(seed):
@@ -26,7 +31,7 @@ def test_random_layers_compute_what_numpy_does(seed, mode, version):
     job = random_job(seed)
     if mode == "drop-pad":
         job = Job(job.layer, job.tokens, job.batch, job.layer.capacity(job.batch, factor=0.5 + seed / 20))
-    np.testing.assert_allclose(asyncio.run(version(job)).output, reference(job), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(h200(version, job).output, reference(job), rtol=1e-4, atol=1e-4)
 
 
 def test_what_finds_no_room_is_dropped_first_choices_last():
@@ -41,11 +46,23 @@ def test_what_finds_no_room_is_dropped_first_choices_last():
 @pytest.mark.parametrize("mode", [0, 1], ids=["dropless", "drop-pad"])
 def test_the_pipeline_is_worth_it(name, mode):
     job = jobs()[name][mode]
-    assert asyncio.run(naive(job)).ns >= 1.5 * asyncio.run(pipelined(job)).ns
+    assert h200(naive, job).ns >= 1.5 * h200(pipelined, job).ns
 
 
 def test_digits_are_told_as_well_on_the_device_as_in_numpy():
     job = jobs()["digits"][0]
-    told = asyncio.run(pipelined(job)).output.argmax(axis=1)
+    told = h200(pipelined, job).output.argmax(axis=1)
     np.testing.assert_array_equal(told, forward(trained(), digits()[0]).argmax(axis=1))
     assert np.mean(told[HELD_OUT] == digits()[1][HELD_OUT]) > 0.95
+
+
+@pytest.mark.parametrize("version", VERSIONS.values(), ids=VERSIONS)
+def test_on_a_device_that_hangs_a_version_ends_at_its_limit(version):
+    async def on_a_hanging_device(job):
+        sim = acl.current_simulation()
+        sim.fault(faults.hang(op="kernel", nth=5))
+        with pytest.raises(TimeoutError):
+            await limited(version, job)
+        return sim.now_ns
+
+    assert h200(on_a_hanging_device, random_job(0)) == LIMIT_S * 1e9
