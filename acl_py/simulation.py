@@ -22,8 +22,8 @@ from acl_py.trace import Trace
 from acl_py.trace.summary import summarize
 from acl_py.verbs.devices import leaks_of
 from acl_py.waiting.bridge import Bridge
+from acl_py.waiting.clock import borrow, uvloop_loop
 from acl_py.waiting.clock import new_event_loop as new_event_loop
-from acl_py.waiting.clock import uvloop_loop
 from acl_py.waiting.loops import CLOCK
 from device_model.errors import coroutine_text
 from device_model.handles import Handle
@@ -200,18 +200,21 @@ def build(options: Options) -> tuple[Runtime, Trace | None]:
 def _begin(options: Options) -> tuple[Simulation, Scope]:
     loop = asyncio.get_running_loop()
     runtime, recorder = build(options)
-    _check_clock(options, loop)
+    _set_clock(options, loop)
     runtime.bridge = Bridge(runtime)
     note_tasks(loop)
     runtime.device(0).uses = 1
     return Simulation(runtime, recorder, loop), Scope(runtime, runtime.device(0).primary)
 
 
-def _check_clock(options: Options, loop: asyncio.AbstractEventLoop) -> None:
-    if options.clock is not None and (options.clock == "simulated") != hasattr(loop, CLOCK):
+def _set_clock(options: Options, loop: asyncio.AbstractEventLoop) -> None:
+    """See to it that *loop* has the clock that the *options* ask for."""
+    if options.clock == "simulated" and not hasattr(loop, CLOCK):
+        borrow(loop)
+    elif options.clock == "real" and hasattr(loop, CLOCK):
         raise RuntimeError(
-            f"clock={options.clock!r} in an event loop with {'simulated' if hasattr(loop, CLOCK) else 'real'} time: "
-            "leave it out, or run the program with acl_py.run() or in a loop of acl_py.new_event_loop()"
+            "clock='real' in an event loop with simulated time: leave it out, or run the program with "
+            "acl_py.run(main, clock='real')"
         )
 
 
@@ -260,13 +263,14 @@ async def simulate(
         seed: Where the random numbers of `Simulation.rng`, and of fault rules with a chance, begin.
         hang_after: Real seconds after which a wait is a deadlock although something outside the simulation (a timer,
             a socket, another thread) could still end it. None: never.
-        clock: "simulated": timers of asyncio ring in simulated time (docs/time.md). It needs a loop of
-            `new_event_loop`. "real": they ring in real time. By default the loop decides.
+        clock: "simulated": timers of asyncio ring in simulated time (docs/time.md). A loop that is not one of
+            `new_event_loop` has simulated time for the length of the simulation. "real": timers ring in real time. By
+            default the loop decides.
 
     Raises:
         ValueError: An option has a value that it cannot have.
         ProfileError: The profile cannot be used; a ValueError.
-        RuntimeError: No event loop is running, or it has another clock.
+        RuntimeError: No event loop is running, or it cannot have that clock.
     """
     with _simulating(Options(device, rules, workers, host_time, trace, instructions, seed, hang_after, clock)) as sim:
         yield sim

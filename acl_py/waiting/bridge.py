@@ -481,6 +481,11 @@ def _gate_of(loop: asyncio.AbstractEventLoop) -> Gate:
     return gate
 
 
+def has_simulations(loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether simulations with a real clock run in *loop*."""
+    return loop in _GATES and bool(_GATES[loop].bridges)
+
+
 def _can_run(task: Task) -> bool:
     waiter: asyncio.Future[Any] | None = task._fut_waiter  # type: ignore[attr-defined]
     return waiter is None or waiter.done()

@@ -18,13 +18,13 @@ import asyncio
 import sys
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextvars import Context
 from heapq import heapify, heappop, heappush
 from math import inf
 from typing import Any, TypeVar
 
-from acl_py.waiting.bridge import Bridge, Gate
+from acl_py.waiting.bridge import Bridge, Gate, has_simulations
 from acl_py.waiting.loops import CLOCK, call_in_real_time
 from device_model.completions import Nanoseconds
 from device_model.scheduler import END_NS
@@ -33,6 +33,7 @@ NS = 1_000_000_000  # of a second
 TICK_S = 0.01  # the longest real time between two looks while the loop waits for the outside
 
 T = TypeVar("T")
+_METHODS = ("time", "call_at", "call_later", "run_in_executor")  # of a loop, which its clock takes over
 _RUN_ONCE = getattr(getattr(asyncio.BaseEventLoop, "_run_once", None), "__code__", None)
 
 
@@ -80,38 +81,65 @@ class Timers:
         """Remove and return the first timer, if it rings at *until* or before."""
         return heappop(self._heap)[2] if self.first_ns <= until else None
 
+    def take_all(self) -> Iterator[tuple[Nanoseconds, asyncio.TimerHandle]]:
+        """Remove all timers, and yield when each would have rung; the cancelled ones are left out."""
+        while (first := self.first_ns) < inf:
+            yield int(first), heappop(self._heap)[2]
+
 
 class Clock(Gate):
-    """The simulated time of one loop, which begins at 0, and the gate of its simulations."""
+    """The simulated time of one loop, and the gate of its simulations.
+
+    It begins at 0 with a new loop. A loop that runs already is *borrowed*: its time goes on from where it is, and it is
+    given back when its last simulation has ended.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
-        if self.ready is None:
+        if self.ready is None or not _has_plain_time(loop):
             raise RuntimeError(f"the time of {loop!r} cannot be simulated: use an event loop of asyncio or of uvloop")
+        self._is_borrowed = loop.is_running()
+        self._is_over = False
         self.witness = self.ready
         self.timers = Timers()
-        self._now_ns: Nanoseconds = 0  # while no simulation takes part
+        self._now_ns: Nanoseconds = int(whole_ns(loop.time())) if self._is_borrowed else 0  # where it was set last
         self._since: float | None = None  # the real time from which on the clock moves with it
         self._settled = 0.0  # the real time up to which it has
         self._alarm: asyncio.TimerHandle | None = None  # ends such a wait
         self._resting = False  # nothing can happen before a task makes a call or sets a timer
         self._rung: tuple[Nanoseconds, float] = (-1, 0.0)  # the instant of the last timers, and their latest time
         self._jobs = 0  # of executors
-        self._begun = False
+        self._begun = self._is_borrowed
         # asyncio can run one handle again and again, which is cheaper than a new one for each look or timer.
         self._queue: deque[asyncio.Handle] = getattr(loop, "_ready", deque())
         self._handle = None
         if isinstance(loop, asyncio.BaseEventLoop):
             self._handle = asyncio.Handle(self._look, (), loop, self._context)
-        self._install(loop)
+        vars(loop).update(self._attributes(loop))
         self._look_next_turn()
 
-    def _install(self, loop: asyncio.AbstractEventLoop) -> None:
-        for name in ("time", "call_at", "call_later", "run_in_executor"):
-            setattr(loop, name, getattr(self, name))
+    def _attributes(self, loop: asyncio.AbstractEventLoop) -> dict[str, Any]:
+        """What the loop has of the clock."""
+        attributes = {CLOCK: self} | {name: getattr(self, name) for name in _METHODS}
         if not isinstance(loop, asyncio.BaseEventLoop):  # uvloop has timers of its own, and does not know asyncio's
-            setattr(loop, "_timer_handle_cancelled", _do_nothing)  # noqa: B010 - it is none of a loop's public names
-        setattr(loop, CLOCK, self)
+            attributes["_timer_handle_cancelled"] = _do_nothing
+        return attributes
+
+    def _give_back(self) -> None:
+        """Let the loop have its own time again: from now on, if it is behind now, so that it never goes back.
+
+        Timers that have not rung take real time from now on.
+        """
+        self._is_over = True
+        self.vigil.rest()
+        loop, now = self.loop, self._now_ns
+        for name in (CLOCK, *_METHODS):  # timers that are left may still be cancelled
+            delattr(loop, name)
+        ahead_s = now / NS - type(loop).time(loop)
+        if ahead_s > 0:
+            _put_forward(loop, ahead_s)
+        for ns, timer in self.timers.take_all():
+            loop.call_later((ns - now) / NS, _run_timer, timer, context=self._context)
 
     # --- what the loop's users call
 
@@ -212,6 +240,8 @@ class Clock(Gate):
         super().discard(bridge)
         bridge.host.horizon_ns = END_NS + 1
         self._set_horizons()
+        if self._is_borrowed and not self.bridges:
+            self._give_back()
 
     def reach(self, bridge: Bridge, cost: Nanoseconds) -> Nanoseconds:
         """Let *cost* pass for all simulations of the loop; timers that are due meanwhile ring."""
@@ -258,6 +288,8 @@ class Clock(Gate):
     # --- letting time pass
 
     def _look(self) -> None:
+        if self._is_over:
+            return
         if not self._begun:  # before any task of the loop
             self._begun = True
             self.vigil.begin(self.loop)
@@ -396,6 +428,52 @@ def _run_timer(timer: asyncio.TimerHandle) -> None:
 
 def _do_nothing(_: asyncio.TimerHandle) -> None:
     """Stand for what asyncio's own loops do with a cancelled timer."""
+
+
+def _has_plain_time(loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether the methods of *loop* that have to do with time are those of asyncio or of uvloop."""
+    kind = type(loop)
+    own = vars(loop).get("time")
+    if own is not None and getattr(own, "__module__", None) != __name__:
+        return False
+    if isinstance(loop, asyncio.BaseEventLoop):
+        base = asyncio.BaseEventLoop
+        return kind.time is base.time and kind.call_at is base.call_at and kind.call_later is base.call_later
+    return kind.__module__.split(".")[0] == "uvloop"
+
+
+def _put_forward(loop: asyncio.AbstractEventLoop, ahead_s: float) -> None:
+    """Let the time of *loop* be ahead of its class's; its timers ring at the same real time as ever."""
+    kind = type(loop)
+
+    def time() -> float:
+        own = kind.time(loop)
+        return own if sys._getframe(1).f_code is _RUN_ONCE else own + ahead_s
+
+    def call_at(
+        when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        return kind.call_at(loop, when - ahead_s, callback, *args, context=context)
+
+    vars(loop)["time"] = time
+    if isinstance(loop, asyncio.BaseEventLoop):  # uvloop computes a delay from its time()
+        vars(loop)["call_at"] = call_at
+
+
+def borrow(loop: asyncio.AbstractEventLoop) -> None:
+    """Simulate the time of a running *loop* until its last simulation has ended.
+
+    Timers that are set already keep their real time.
+
+    Raises:
+        RuntimeError: The loop is not one of asyncio or uvloop, or a simulation with a real clock runs in it.
+    """
+    if has_simulations(loop):
+        raise RuntimeError(
+            "clock='simulated' in an event loop in which a simulation with a real clock runs: end that one before, "
+            "or leave clock out"
+        )
+    Clock(loop)
 
 
 def new_event_loop(*, uvloop: bool = False) -> asyncio.AbstractEventLoop:
