@@ -143,10 +143,10 @@ class Trace(Observer):
         # What some operations waited for that had no row yet when they ended: a copy inside the device lets others
         # start before its own end. An operation that is aborted before its start never gets one.
         self._early: dict[int, Op] = {}
-        number = _caller_numbers(self._callers)
-        self.op_queued = _caller_writer(self._op_callers, number)
         self.op_ended = _op_writer(self._ops.write, self._op_numbers, self._op_callers, self._early)
-        self.call = _call_writer(self._calls.write, self._call_numbers, number)
+        self.op_queued, self.call = _caller_writers(
+            self._calls.write, self._call_numbers, self._callers, self._op_callers
+        )
         self._core_runs: dict[int, CoreRun] = {}  # by the index of the operation
         self._instructions = Instructions(instructions)
         self.strikes: list[Strike] = []  # of fault rules, in order
@@ -224,44 +224,46 @@ class Trace(Observer):
 _Write = Callable[[bytes], int]
 
 
-def _caller_numbers(names: list[str]) -> Callable[[], int]:
-    """Return a function that returns the number of the calling task or thread; a new one is appended to *names*."""
-    numbers: WeakKeyDictionary[Caller, int] = WeakKeyDictionary()
+def _caller_writers(
+    write: _Write, numbers: _Numbers[tuple[str, object]], names: list[str], callers: dict[Op, int]
+) -> tuple[Callable[[Op], None], Callable[[str, int, int, object], None]]:
+    """Return `op_queued` and `call`: both note the number of the calling task or thread; a new one goes to *names*."""
+    pack = _CALL.pack
+    known: WeakKeyDictionary[Caller, int] = WeakKeyDictionary()
     latest: Caller | None = None
-    latest_number = -1
+    number = -1  # of the latest caller
     loop: AbstractEventLoop | None = None  # that of the latest caller, and the thread in which it runs
     thread = -1
 
-    def number() -> int:
-        # The common case: the same task as before. To ask for the running loop costs a system call before Python 3.12.
-        if get_ident() == thread and task_of(loop) is latest:
-            return latest_number
-        return changed()
+    def op_queued(op: Op) -> None:
+        """Note who called, unless it was the first caller: a program of one task pays for no entry."""
+        # The common case, here and below: the same task as before. To ask for the running loop costs a system call
+        # before Python 3.12.
+        if get_ident() != thread or task_of(loop) is not latest:
+            change()
+        if number:
+            callers[op] = number
 
-    def changed() -> int:
-        nonlocal latest, latest_number, loop, thread
+    def call(name: str, enter_ns: int, exit_ns: int, site: object) -> None:
+        """Store a row."""
+        if get_ident() != thread or task_of(loop) is not latest:
+            change()
+        write(pack(numbers[name, site], number, enter_ns, exit_ns))
+
+    def change() -> None:
+        nonlocal latest, number, loop, thread
         loop = _get_running_loop()
         caller = current_caller()
         thread = -1 if isinstance(caller, Thread) else get_ident()
-        if caller is not latest:
-            latest = caller
-            known = numbers.get(caller)
-            if known is None:
-                known = numbers[caller] = len(names)
-                names.append(row_name(caller, len(names) + 1))
-            latest_number = known
-        return latest_number
+        if caller is latest:
+            return
+        latest = caller
+        if caller not in known:
+            known[caller] = len(names)
+            names.append(row_name(caller, len(names) + 1))
+        number = known[caller]
 
-    return number
-
-
-def _caller_writer(callers: dict[Op, int], number: Callable[[], int]) -> Callable[[Op], None]:
-    def op_queued(op: Op) -> None:
-        """Note who called, unless it was the first caller: a program of one task pays for no entry."""
-        if op.called_ns >= 0 and (caller := number()):
-            callers[op] = caller
-
-    return op_queued
+    return op_queued, call
 
 
 def _op_writer(
@@ -302,18 +304,6 @@ def _reason(op: Op) -> tuple[Why, Completion | None]:
     if not isinstance(by, AllOf):
         return why, by
     return by.why if why is Why.ORDER and by.why is not None else why, by.last
-
-
-def _call_writer(
-    write: _Write, numbers: _Numbers[tuple[str, object]], caller: Callable[[], int]
-) -> Callable[[str, int, int, object], None]:
-    pack = _CALL.pack
-
-    def call(name: str, enter_ns: int, exit_ns: int, site: object) -> None:
-        """Store a row."""
-        write(pack(numbers[name, site], caller(), enter_ns, exit_ns))
-
-    return call
 
 
 def verb_of(op: Op) -> str:
