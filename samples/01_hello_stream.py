@@ -4,8 +4,6 @@ Scenario: a vector is copied to the device, doubled there, and copied back. The 
 where they run one after another, and waits once. The numbers are really computed; the times are the device's.
 """
 
-import asyncio
-
 import numpy as np
 
 import acl_py
@@ -21,26 +19,26 @@ def double(x: InOut):
 
 
 async def main():
-    async with acl_py.simulate(device="h200") as sim:
-        host = await acl_py.MallocHost(NBYTES)
-        device = await acl_py.Malloc(NBYTES)
-        numbers = host.numpy(np.float32)
-        numbers[:] = np.arange(numbers.size)
+    sim = acl_py.current_simulation()
+    host = await acl_py.MallocHost(NBYTES)
+    device = await acl_py.Malloc(NBYTES)
+    numbers = host.numpy(np.float32)
+    numbers[:] = np.arange(numbers.size)
 
-        stream = await acl_py.CreateStream()
-        await acl_py.MemcpyAsync(device, NBYTES, host, NBYTES, MemcpyKind.HOST_TO_DEVICE, stream)
-        await acl_py.LaunchKernel(double, 64, [Array(device, np.float32)], stream)
-        await acl_py.MemcpyAsync(host, NBYTES, device, NBYTES, MemcpyKind.DEVICE_TO_HOST, stream)
-        await acl_py.SynchronizeStream(stream)
+    stream = await acl_py.CreateStream()
+    await acl_py.MemcpyAsync(device, NBYTES, host, NBYTES, MemcpyKind.HOST_TO_DEVICE, stream)
+    await acl_py.LaunchKernel(double, 64, [Array(device, np.float32)], stream)
+    await acl_py.MemcpyAsync(host, NBYTES, device, NBYTES, MemcpyKind.DEVICE_TO_HOST, stream)
+    await acl_py.SynchronizeStream(stream)
 
-        print("the last number:", numbers[-1])
-        for op in sim.trace.ops:
-            print(f"{op.name:8} {op.start_ns:>9,} to {op.end_ns:>9,} ns, queued at {op.queued_ns:>9,} in {op.site}")
-        print(chart.lanes(sim.trace))
+    print("the last number:", numbers[-1])
+    for op in sim.trace.ops:
+        print(f"{op.name:8} {op.start_ns:>9,} to {op.end_ns:>9,} ns, queued at {op.queued_ns:>9,} in {op.site}")
+    print(chart.lanes(sim.trace))
 
-        await acl_py.DestroyStream(stream)
-        await acl_py.Free(device)
-        await acl_py.FreeHost(host)
+    await acl_py.DestroyStream(stream)
+    await acl_py.Free(device)
+    await acl_py.FreeHost(host)
 
 
-asyncio.run(main())
+acl_py.run(main, device="h200")

@@ -5,8 +5,6 @@ Step 2 queues a whole chunk and then waits for it, as a cautious port does. Step
 free early, and the device never waits for it. Step 4 gives each chunk a stream, so the engines work side by side.
 """
 
-import asyncio
-
 import numpy as np
 
 import acl_py
@@ -53,18 +51,18 @@ async def step_4(chunks, streams):
     await acl_py.SynchronizeDevice()
 
 
-async def main():
-    for step in (step_1, step_2, step_3, step_4):
-        async with acl_py.simulate(device="h200") as sim:
-            chunks = [(await acl_py.MallocHost(NBYTES), await acl_py.Malloc(NBYTES)) for _ in range(4)]
-            for host, _ in chunks:
-                host.numpy(np.int32)[:] = 7
-            streams = [await acl_py.CreateStream() for _ in chunks]
-            start = sim.now_ns
-            await step(chunks, streams)
-            right = all((host.numpy(np.int32) == -7).all() for host, _ in chunks)
-            print(f"{step.__name__}: {(sim.now_ns - start) / 1000:.1f} us, {'right' if right else 'wrong'}")
-            print(chart.lanes(sim.trace, width=80), end="\n\n")
+async def measure(step):
+    sim = acl_py.current_simulation()
+    chunks = [(await acl_py.MallocHost(NBYTES), await acl_py.Malloc(NBYTES)) for _ in range(4)]
+    for host, _ in chunks:
+        host.numpy(np.int32)[:] = 7
+    streams = [await acl_py.CreateStream() for _ in chunks]
+    start = sim.now_ns
+    await step(chunks, streams)
+    right = all((host.numpy(np.int32) == -7).all() for host, _ in chunks)
+    print(f"{step.__name__}: {(sim.now_ns - start) / 1000:.1f} us, {'right' if right else 'wrong'}")
+    print(chart.lanes(sim.trace, width=80), end="\n\n")
 
 
-asyncio.run(main())
+for step in (step_1, step_2, step_3, step_4):
+    acl_py.run(measure, step, device="h200")

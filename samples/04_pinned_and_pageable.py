@@ -6,8 +6,6 @@ the host must not change the buffer until the copy is done. The host has to stag
 and waits while they are full. So the call returns late, but the array may be changed right away.
 """
 
-import asyncio
-
 import numpy as np
 
 import acl_py
@@ -22,9 +20,9 @@ def busy():
     pass
 
 
-async def copy_behind_a_kernel(sim, source, numbers):
+async def copy_behind_a_kernel(source, numbers):
     """Copy *source* behind a long kernel, overwrite it as soon as the call returns, and print what arrived."""
-    stream = await acl_py.CreateStream()
+    sim, stream = acl_py.current_simulation(), await acl_py.CreateStream()
     device = await acl_py.Malloc(NBYTES)
     arrived = await acl_py.MallocHost(NBYTES)
     numbers[:] = 1
@@ -39,16 +37,17 @@ async def copy_behind_a_kernel(sim, source, numbers):
     print(chart.lanes(sim.trace, width=80))
 
 
-async def main():
-    async with acl_py.simulate(device="h200") as sim:
-        pinned = await acl_py.MallocHost(NBYTES)
-        print("from pinned memory:", end=" ")
-        await copy_behind_a_kernel(sim, pinned, pinned.numpy())
-    print()
-    async with acl_py.simulate(device="h200") as sim:
-        pageable = np.empty(NBYTES, np.uint8)
-        print("from pageable memory:", end=" ")
-        await copy_behind_a_kernel(sim, pageable, pageable)
+async def copy_pinned_memory():
+    pinned = await acl_py.MallocHost(NBYTES)
+    print("from pinned memory:", end=" ")
+    await copy_behind_a_kernel(pinned, pinned.numpy())
 
 
-asyncio.run(main())
+async def copy_pageable_memory():
+    pageable = np.empty(NBYTES, np.uint8)
+    print("\nfrom pageable memory:", end=" ")
+    await copy_behind_a_kernel(pageable, pageable)
+
+
+acl_py.run(copy_pinned_memory, device="h200")
+acl_py.run(copy_pageable_memory, device="h200")

@@ -6,8 +6,6 @@ stream: the kernel and the copy of the second batch continue. But the functions 
 one after another.
 """
 
-import asyncio
-
 import numpy as np
 
 import acl_py
@@ -23,22 +21,22 @@ def count(x: Out, start: int):
 
 
 async def main():
-    async with acl_py.simulate(device="h200") as sim:
-        sums = []
+    sim = acl_py.current_simulation()
+    sums = []
 
-        def add_up(numbers):
-            sums.append(int(numbers.sum()))
+    def add_up(numbers):
+        sums.append(int(numbers.sum()))
 
-        hosts = [await acl_py.MallocHost(NBYTES) for _ in range(2)]
-        batches = [(host, await acl_py.Malloc(NBYTES), await acl_py.CreateStream()) for host in hosts]
-        for number, (host, device, stream) in enumerate(batches):
-            await count[8, stream](Array(device, np.int64), number * 1000)
-            await acl_py.MemcpyAsync(host, NBYTES, device, NBYTES, MemcpyKind.DEVICE_TO_HOST, stream)
-            await acl_py.LaunchHostFunc(stream, add_up, [host.numpy(np.int64)], us=70)
-        print("queued; sums so far:", sums)
-        await acl_py.SynchronizeDevice()
-        print("synchronised; sums: ", sums)
-        print(chart.lanes(sim.trace, width=90))
+    hosts = [await acl_py.MallocHost(NBYTES) for _ in range(2)]
+    batches = [(host, await acl_py.Malloc(NBYTES), await acl_py.CreateStream()) for host in hosts]
+    for number, (host, device, stream) in enumerate(batches):
+        await count[8, stream](Array(device, np.int64), number * 1000)
+        await acl_py.MemcpyAsync(host, NBYTES, device, NBYTES, MemcpyKind.DEVICE_TO_HOST, stream)
+        await acl_py.LaunchHostFunc(stream, add_up, [host.numpy(np.int64)], us=70)
+    print("queued; sums so far:", sums)
+    await acl_py.SynchronizeDevice()
+    print("synchronised; sums: ", sums)
+    print(chart.lanes(sim.trace, width=90))
 
 
-asyncio.run(main())
+acl_py.run(main, device="h200")

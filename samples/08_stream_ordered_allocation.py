@@ -7,8 +7,6 @@ is expensive because the pool has to grow, so the first step starts late. From t
 pool.
 """
 
-import asyncio
-
 import numpy as np
 
 import acl_py
@@ -38,17 +36,17 @@ async def with_the_pool(total, stream):
     return temporary.address
 
 
-async def main():
-    for way in (with_malloc, with_the_pool):
-        async with acl_py.simulate(device="h200") as sim:
-            stream, total = await acl_py.CreateStream(), await acl_py.Malloc(8)
-            await acl_py.Memset(total, 8, 0, 8)
-            await acl_py.SynchronizeDevice()
-            start = sim.now_ns
-            blocks = {await way(Array(total, np.int64), stream) for _ in range(4)}
-            await acl_py.SynchronizeStream(stream)
-            print(f"{way.__name__}: {(sim.now_ns - start) / 1000:,.1f} us, addresses: {len(blocks)}")
-            print(chart.lanes(sim.trace, width=90, since_ns=start), end="\n\n")
+async def four_steps(way):
+    sim = acl_py.current_simulation()
+    stream, total = await acl_py.CreateStream(), await acl_py.Malloc(8)
+    await acl_py.Memset(total, 8, 0, 8)
+    await acl_py.SynchronizeDevice()
+    start = sim.now_ns
+    blocks = {await way(Array(total, np.int64), stream) for _ in range(4)}
+    await acl_py.SynchronizeStream(stream)
+    print(f"{way.__name__}: {(sim.now_ns - start) / 1000:,.1f} us, addresses: {len(blocks)}")
+    print(chart.lanes(sim.trace, width=90, since_ns=start), end="\n\n")
 
 
-asyncio.run(main())
+for way in (with_malloc, with_the_pool):
+    acl_py.run(four_steps, way, device="h200")

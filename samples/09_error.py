@@ -5,7 +5,6 @@ that fails was queued earlier: its launch succeeds, and a later call finds the f
 it. This error is sticky: later calls that touch the context fail, until ResetDevice makes a new one.
 """
 
-import asyncio
 from contextlib import contextmanager
 
 import acl_py
@@ -32,23 +31,22 @@ def attempt(what):
 
 
 async def main():
-    async with acl_py.simulate(device="h200"):
-        host, device = await acl_py.MallocHost(NBYTES), await acl_py.Malloc(NBYTES)
-        stream = await acl_py.CreateStream()
-        with attempt("a copy in the wrong direction"):
-            await acl_py.MemcpyAsync(device, NBYTES, host, NBYTES, MemcpyKind.DEVICE_TO_HOST, stream)
-        with attempt("a good launch"):
-            await shift[1, stream](Array(device), 3)
-        with attempt("a bad launch"):
-            await shift[1, stream](Array(device), 5_000)
-        with attempt("the wait for it"):
-            await acl_py.SynchronizeStream(stream)
-        with attempt("an allocation, which has nothing to do with it"):
-            await acl_py.Malloc(NBYTES)
-        print("the last error:", await acl_py.GetLastError(), "and when asked again:", await acl_py.GetLastError())
-        await acl_py.ResetDevice(0)
-        with attempt("an allocation after ResetDevice"):
-            await acl_py.Malloc(NBYTES)
+    host, device = await acl_py.MallocHost(NBYTES), await acl_py.Malloc(NBYTES)
+    stream = await acl_py.CreateStream()
+    with attempt("a copy in the wrong direction"):
+        await acl_py.MemcpyAsync(device, NBYTES, host, NBYTES, MemcpyKind.DEVICE_TO_HOST, stream)
+    with attempt("a good launch"):
+        await shift[1, stream](Array(device), 3)
+    with attempt("a bad launch"):
+        await shift[1, stream](Array(device), 5_000)
+    with attempt("the wait for it"):
+        await acl_py.SynchronizeStream(stream)
+    with attempt("an allocation, which has nothing to do with it"):
+        await acl_py.Malloc(NBYTES)
+    print("the last error:", await acl_py.GetLastError(), "and when asked again:", await acl_py.GetLastError())
+    await acl_py.ResetDevice(0)
+    with attempt("an allocation after ResetDevice"):
+        await acl_py.Malloc(NBYTES)
 
 
-asyncio.run(main())
+acl_py.run(main, device="h200")

@@ -7,6 +7,8 @@ that queued the work, and the task that holds time. With the hold around the sen
 """
 
 import asyncio
+import time
+from functools import partial
 
 import acl_py
 from acl_py import Cost
@@ -27,22 +29,23 @@ async def worker(ready):
     ready.set()
 
 
-async def publisher(sim, ready, *, too_early):
+async def publisher(ready, *, too_early):
+    sim = acl_py.current_simulation()
     if not too_early:
         await ready.wait()
     with sim.hold():
         await ready.wait()
-        await asyncio.sleep(0.01)  # stands for a request over the network
+        await asyncio.to_thread(time.sleep, 0.01)  # stands for a request over the network
     print(f"sent at {sim.now_ns / 1000:.1f} us")
 
 
-async def main():
-    for too_early in (True, False):
-        print("\nholding time while waiting for the worker" if too_early else "\nholding time for the send only")
-        async with acl_py.simulate(device="h200") as sim, asyncio.TaskGroup() as group:
-            ready = asyncio.Event()
-            group.create_task(worker(ready), name="worker")
-            group.create_task(publisher(sim, ready, too_early=too_early), name="publisher")
+async def program(*, too_early):
+    async with asyncio.TaskGroup() as group:
+        ready = asyncio.Event()
+        group.create_task(worker(ready), name="worker")
+        group.create_task(publisher(ready, too_early=too_early), name="publisher")
 
 
-asyncio.run(main())
+for too_early in (True, False):
+    print("\nholding time while waiting for the worker" if too_early else "\nholding time for the send only")
+    acl_py.run(partial(program, too_early=too_early), device="h200")

@@ -7,7 +7,7 @@ while a second kernel is going to write to it. CUDA's free waits; ACL's does not
 Two more calls make the program right under both.
 """
 
-import asyncio
+from functools import partial
 
 import numpy as np
 
@@ -45,13 +45,8 @@ async def program(*, portable):
         print(f", then {error}")
 
 
-async def main():
-    for portable in (False, True):
-        print("\nwith a synchronisation before the copy and before the free" if portable else "as it was written")
-        for rules in ("cuda", "acl"):
-            print(f" {rules}:", end="")
-            async with acl_py.simulate(device="h200", rules=rules):
-                await program(portable=portable)
-
-
-asyncio.run(main())
+for portable in (False, True):
+    print("\nwith a synchronisation before the copy and before the free" if portable else "as it was written")
+    for rules in ("cuda", "acl"):
+        print(f" {rules}:", end="")
+        acl_py.run(partial(program, portable=portable), device="h200", rules=rules)

@@ -39,27 +39,27 @@ async def consume(stream, empty, full):
 
 
 async def main():
-    async with acl_py.simulate(device="h200", rules="acl") as sim:
-        first = await acl_py.CreateStream(name="producing")
-        second = await acl_py.CreateStream(name="consuming")
-        empty = await acl_py.CreateEventWithFlag(EventFlag.SYNC, name="empty")
-        full = await acl_py.CreateEventWithFlag(EventFlag.SYNC, name="full")
-        try:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(produce(first, empty, full), name="producer")
-                group.create_task(consume(second, empty, full), name="consumer")
-        except* acl_py.DeadlockError as group:
-            print(f"{len(group.exceptions)} tasks got an error; the first:\n{group.exceptions[0]}")
-        try:
-            await acl_py.SynchronizeStreamWithTimeout(second, 5)
-        except acl_py.AclError as error:
-            print(f"\nafter 5 ms:\n{error}")
+    sim = acl_py.current_simulation()
+    first = await acl_py.CreateStream(name="producing")
+    second = await acl_py.CreateStream(name="consuming")
+    empty = await acl_py.CreateEventWithFlag(EventFlag.SYNC, name="empty")
+    full = await acl_py.CreateEventWithFlag(EventFlag.SYNC, name="full")
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(produce(first, empty, full), name="producer")
+            group.create_task(consume(second, empty, full), name="consumer")
+    except* acl_py.DeadlockError as group:
+        print(f"{len(group.exceptions)} tasks got an error; the first:\n{group.exceptions[0]}")
+    try:
+        await acl_py.SynchronizeStreamWithTimeout(second, 5)
+    except acl_py.AclError as error:
+        print(f"\nafter 5 ms:\n{error}")
 
-        await acl_py.RecordEvent(empty)  # in the default stream, which waits for no other stream
-        await acl_py.SynchronizeDevice()
-        print("\nwith one more record of empty:")
-        for op in sim.trace.ops:
-            print(f"  {op.name:5} {op.start_ns / 1000:8,.1f} to {op.end_ns / 1000:8,.1f} us")
+    await acl_py.RecordEvent(empty)  # in the default stream, which waits for no other stream
+    await acl_py.SynchronizeDevice()
+    print("\nwith one more record of empty:")
+    for op in sim.trace.ops:
+        print(f"  {op.name:5} {op.start_ns / 1000:8,.1f} to {op.end_ns / 1000:8,.1f} us")
 
 
-asyncio.run(main())
+acl_py.run(main, device="h200", rules="acl")

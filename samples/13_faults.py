@@ -6,8 +6,6 @@ part. One rule for each of these cases shows how the job reacts, and how long it
 byte, which only a comparison of the results can find.
 """
 
-import asyncio
-
 import numpy as np
 
 import acl_py
@@ -73,20 +71,20 @@ async def job(source, result):
             await lanes.open()
 
 
-async def main():
-    for title, rules in DAYS.items():
-        print(title)
-        async with acl_py.simulate(device="h200") as sim:
-            source, result = await acl_py.MallocHost(PARTS * NBYTES), await acl_py.MallocHost(PARTS * NBYTES)
-            numbers = source.numpy(np.int32)
-            numbers[:] = np.arange(numbers.size)
-            begin = sim.now_ns
-            guards = [sim.fault(rule) for rule in rules]
-            await job(source, result)
-            for guard in guards:
-                guard.remove()
-            wrong = np.count_nonzero(result.numpy(np.int32) != 2 * numbers)
-            print(f"  {(sim.now_ns - begin) / 1000:,.0f} us; wrong numbers: {wrong}")
+async def day(rules):
+    sim = acl_py.current_simulation()
+    source, result = await acl_py.MallocHost(PARTS * NBYTES), await acl_py.MallocHost(PARTS * NBYTES)
+    numbers = source.numpy(np.int32)
+    numbers[:] = np.arange(numbers.size)
+    begin = sim.now_ns
+    guards = [sim.fault(rule) for rule in rules]
+    await job(source, result)
+    for guard in guards:
+        guard.remove()
+    wrong = np.count_nonzero(result.numpy(np.int32) != 2 * numbers)
+    print(f"  {(sim.now_ns - begin) / 1000:,.0f} us; wrong numbers: {wrong}")
 
 
-asyncio.run(main())
+for title, rules in DAYS.items():
+    print(title)
+    acl_py.run(day, rules, device="h200")

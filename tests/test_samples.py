@@ -1,6 +1,7 @@
 """Each sample prints what the file beside it says. `python tests/test_samples.py` writes those files anew."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -33,6 +34,13 @@ def test_a_sample_says_what_it_shows_and_in_which_scenario(sample):
     text = sample.read_text(encoding="utf-8")
     assert text.startswith('"""Shows: ')
     assert "\n\nScenario: " in text
+
+
+@pytest.mark.parametrize("sample", [*SAMPLES, *APPS], ids=lambda sample: sample.stem)
+def test_a_sample_runs_on_the_simulated_clock(sample):
+    text = sample.read_text(encoding="utf-8")
+    assert re.search(r"\b(acl|acl_py)\.run\b", text)
+    assert not re.search(r"\b(asyncio|anyio)\.run\b|\.simulate\(|clock=", text)
 
 
 def test_the_samples_are_numbered_as_a_course():

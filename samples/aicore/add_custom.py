@@ -6,8 +6,6 @@ stage runs on its own pipe. EnQue tells the next pipe that a tile is ready, and 
 the buffer is free. The last tile of a part may be shorter.
 """
 
-import asyncio
-
 import numpy as np
 
 import acl_py as acl
@@ -74,16 +72,16 @@ async def main():
     length = BLOCKS * 2048
     values = [rng.uniform(-1, 1, length).astype(np.float16) for _ in range(2)]
     result = np.empty_like(values[0])
-    async with acl.simulate(device="ascend910b1", instructions=1_000) as sim:
-        x, y, z = [Array(await acl.Malloc(result.nbytes), np.float16) for _ in range(3)]
-        for array, numbers in zip((x, y), values, strict=True):
-            await acl.Memcpy(array, array.nbytes, numbers, numbers.nbytes, MemcpyKind.HOST_TO_DEVICE)
-        launch = await add_custom[BLOCKS](x, y, z, length)
-        await acl.SynchronizeDevice()
-        await acl.Memcpy(result, result.nbytes, z, z.nbytes, MemcpyKind.DEVICE_TO_HOST)
-        print("as NumPy's:", np.array_equal(result, values[0] + values[1]))
-        print(f"the launch took {(launch.end_ns - launch.start_ns) / 1000:.2f} us")
-        print(pipes.lanes(sim.trace, width=80))
+    sim = acl.current_simulation()
+    x, y, z = [Array(await acl.Malloc(result.nbytes), np.float16) for _ in range(3)]
+    for array, numbers in zip((x, y), values, strict=True):
+        await acl.Memcpy(array, array.nbytes, numbers, numbers.nbytes, MemcpyKind.HOST_TO_DEVICE)
+    launch = await add_custom[BLOCKS](x, y, z, length)
+    await acl.SynchronizeDevice()
+    await acl.Memcpy(result, result.nbytes, z, z.nbytes, MemcpyKind.DEVICE_TO_HOST)
+    print("as NumPy's:", np.array_equal(result, values[0] + values[1]))
+    print(f"the launch took {(launch.end_ns - launch.start_ns) / 1000:.2f} us")
+    print(pipes.lanes(sim.trace, width=80))
 
 
-asyncio.run(main())
+acl.run(main, device="ascend910b1", instructions=1_000)

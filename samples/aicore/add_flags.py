@@ -7,8 +7,6 @@ sets the flags of the first kernel, one by one. Queues set no flags before the l
 were never used. They cost the scalar pipe some work.
 """
 
-import asyncio
-
 import numpy as np
 
 import acl_py as acl
@@ -99,24 +97,23 @@ async def main():
     values = [rng.integers(-99, 100, BLOCKS * TILES * TILE).astype(np.float16) for _ in range(2)]
     result = np.empty_like(values[0])
     flags = {}
-    async with acl.simulate(device="ascend910b1"):
-        x, y, z = [Array(await acl.Malloc(result.nbytes), np.float16) for _ in range(3)]
-        for array, numbers in zip((x, y), values, strict=True):
-            await acl.Memcpy(array, array.nbytes, numbers, numbers.nbytes, MemcpyKind.HOST_TO_DEVICE)
-        for kernel in (by_hand, stages_with_flags, stages_with_queues):
-            launch = await kernel[BLOCKS](x, y, z)
-            await acl.SynchronizeDevice()
-            await acl.Memcpy(result, result.nbytes, z, z.nbytes, MemcpyKind.DEVICE_TO_HOST)
-            ran = launch.work.result
-            flags[kernel] = flags_in_the_loop(ran.programs[0])
-            print(
-                f"{kernel.name:20} as NumPy's: {np.array_equal(result, values[0] + values[1])}, "
-                f"{len(ran.findings)} findings, {(launch.end_ns - launch.start_ns) / 1000:.2f} us, "
-                f"scalar {ran.timeline.busy_us['scalar']:.2f} us"
-            )
+    x, y, z = [Array(await acl.Malloc(result.nbytes), np.float16) for _ in range(3)]
+    for array, numbers in zip((x, y), values, strict=True):
+        await acl.Memcpy(array, array.nbytes, numbers, numbers.nbytes, MemcpyKind.HOST_TO_DEVICE)
+    for kernel in (by_hand, stages_with_flags, stages_with_queues):
+        launch = await kernel[BLOCKS](x, y, z)
+        await acl.SynchronizeDevice()
+        await acl.Memcpy(result, result.nbytes, z, z.nbytes, MemcpyKind.DEVICE_TO_HOST)
+        ran = launch.work.result
+        flags[kernel] = flags_in_the_loop(ran.programs[0])
+        print(
+            f"{kernel.name:20} as NumPy's: {np.array_equal(result, values[0] + values[1])}, "
+            f"{len(ran.findings)} findings, {(launch.end_ns - launch.start_ns) / 1000:.2f} us, "
+            f"scalar {ran.timeline.busy_us['scalar']:.2f} us"
+        )
     print("the stages set the flags that were set by hand:", flags[stages_with_flags] == flags[by_hand])
     for kernel in (by_hand, stages_with_queues):
         print(f"{kernel.name}, first tile:", " ".join(flags[kernel][: flags[kernel].index("SetFlag<MTE3_V>") + 1]))
 
 
-asyncio.run(main())
+acl.run(main, device="ascend910b1")

@@ -6,7 +6,7 @@ latency, which is long compared with such small copies. On all 48 cores the gain
 the gaps of another, and together they reach the bandwidth of the memory.
 """
 
-import asyncio
+from functools import partial
 
 import numpy as np
 
@@ -47,27 +47,24 @@ async def launched(blocks, buffers):
     length = blocks * TILES * TILE
     values = [(np.arange(length) % number).astype(np.float16) for number in (99, 77)]
     result = np.empty_like(values[0])
-    async with acl.simulate(device="ascend910b1", instructions=2_000) as sim:
-        x, y, z = [Array(await acl.Malloc(result.nbytes), np.float16) for _ in range(3)]
-        for array, numbers in zip((x, y), values, strict=True):
-            await acl.Memcpy(array, array.nbytes, numbers, numbers.nbytes, MemcpyKind.HOST_TO_DEVICE)
-        launch = await add_custom[blocks](x, y, z, buffers)
-        await acl.SynchronizeDevice()
-        await acl.Memcpy(result, result.nbytes, z, z.nbytes, MemcpyKind.DEVICE_TO_HOST)
-        assert np.array_equal(result, values[0] + values[1])
-        return launch, pipes.lanes(sim.trace, width=100, core="AIV 0")
+    sim = acl.current_simulation()
+    x, y, z = [Array(await acl.Malloc(result.nbytes), np.float16) for _ in range(3)]
+    for array, numbers in zip((x, y), values, strict=True):
+        await acl.Memcpy(array, array.nbytes, numbers, numbers.nbytes, MemcpyKind.HOST_TO_DEVICE)
+    launch = await add_custom[blocks](x, y, z, buffers)
+    await acl.SynchronizeDevice()
+    await acl.Memcpy(result, result.nbytes, z, z.nbytes, MemcpyKind.DEVICE_TO_HOST)
+    assert np.array_equal(result, values[0] + values[1])
+    return launch, pipes.lanes(sim.trace, width=100, core="AIV 0")
 
 
-async def main():
-    print("cores  buffers  core busy   launch")
-    for blocks in (1, 8, 48):
-        for buffers in (1, 2, 3):
-            launch, _ = await launched(blocks, buffers)
-            busy = launch.work.result.timeline.busy_us["aiv_time"]
-            print(f"{blocks:5}  {buffers:7}  {busy:6.2f} us  {(launch.end_ns - launch.start_ns) / 1000:6.2f} us")
-    for buffers in (1, 2):
-        print(f"\nOne core with {buffers} for each queue:")
-        print((await launched(1, buffers))[1])
-
-
-asyncio.run(main())
+run = partial(acl.run, launched, device="ascend910b1", instructions=2_000)
+print("cores  buffers  core busy   launch")
+for blocks in (1, 8, 48):
+    for buffers in (1, 2, 3):
+        launch, _ = run(blocks, buffers)
+        busy = launch.work.result.timeline.busy_us["aiv_time"]
+        print(f"{blocks:5}  {buffers:7}  {busy:6.2f} us  {(launch.end_ns - launch.start_ns) / 1000:6.2f} us")
+for buffers in (1, 2):
+    print(f"\nOne core with {buffers} for each queue:")
+    print(run(1, buffers)[1])

@@ -7,8 +7,6 @@ hazards therefore looks at the order that flags give, not at times. It reports b
 the missing event. In weak mode the read also sees the old bytes, so that the result is wrong too.
 """
 
-import asyncio
-
 import numpy as np
 
 import acl_py as acl
@@ -68,17 +66,16 @@ def forgetful_and_unlucky(x: asc.In, y: asc.In, z: asc.Out):
 async def main():
     values = np.arange(TILES * TILE).astype(np.float16)
     result = np.empty_like(values)
-    async with acl.simulate(device="ascend910b1"):
-        x, y, z = [Array(await acl.Malloc(values.nbytes), np.float16) for _ in range(3)]
-        for array in (x, y):
-            await acl.Memcpy(array, array.nbytes, values, values.nbytes, MemcpyKind.HOST_TO_DEVICE)
-        for kernel in (right, forgetful, forgetful_and_unlucky):
-            launch = await kernel[1](x, y, z)
-            await acl.SynchronizeDevice()
-            await acl.Memcpy(result, result.nbytes, z, z.nbytes, MemcpyKind.DEVICE_TO_HOST)
-            wrong = np.count_nonzero(result != values + values)
-            findings = launch.work.result.findings
-            print(f"{kernel.name}: {wrong:,} of {result.size:,} numbers are wrong, {len(findings)} findings\n")
+    x, y, z = [Array(await acl.Malloc(values.nbytes), np.float16) for _ in range(3)]
+    for array in (x, y):
+        await acl.Memcpy(array, array.nbytes, values, values.nbytes, MemcpyKind.HOST_TO_DEVICE)
+    for kernel in (right, forgetful, forgetful_and_unlucky):
+        launch = await kernel[1](x, y, z)
+        await acl.SynchronizeDevice()
+        await acl.Memcpy(result, result.nbytes, z, z.nbytes, MemcpyKind.DEVICE_TO_HOST)
+        wrong = np.count_nonzero(result != values + values)
+        findings = launch.work.result.findings
+        print(f"{kernel.name}: {wrong:,} of {result.size:,} numbers are wrong, {len(findings)} findings\n")
 
 
-asyncio.run(main())
+acl.run(main, device="ascend910b1")

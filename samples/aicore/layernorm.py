@@ -6,8 +6,6 @@ gamma and beta once and keeps them. A row has 768 elements: counts need not be p
 with the same computation in float64, rounded once.
 """
 
-import asyncio
-
 import ml_dtypes
 import numpy as np
 
@@ -95,15 +93,15 @@ async def main():
     values = rng.normal(3, 2, (ROWS, WIDTH)).astype(ml_dtypes.bfloat16)
     gamma, beta = (rng.normal(1, 0.1, WIDTH).astype(np.float32) for _ in range(2))
     result = np.empty_like(values)
-    async with acl.simulate(device="ascend910b1") as sim:
-        arrays = []
-        for numbers in (values, gamma, beta):
-            arrays.append(Array(await acl.Malloc(numbers.nbytes), numbers.dtype))
-            await acl.Memcpy(arrays[-1], numbers.nbytes, numbers, numbers.nbytes, MemcpyKind.HOST_TO_DEVICE)
-        y = Array(await acl.Malloc(values.nbytes), values.dtype)
-        launch = await layernorm[BLOCKS](*arrays, y)
-        await acl.SynchronizeDevice()
-        await acl.Memcpy(result, result.nbytes, y, y.nbytes, MemcpyKind.DEVICE_TO_HOST)
+    sim = acl.current_simulation()
+    arrays = []
+    for numbers in (values, gamma, beta):
+        arrays.append(Array(await acl.Malloc(numbers.nbytes), numbers.dtype))
+        await acl.Memcpy(arrays[-1], numbers.nbytes, numbers, numbers.nbytes, MemcpyKind.HOST_TO_DEVICE)
+    y = Array(await acl.Malloc(values.nbytes), values.dtype)
+    launch = await layernorm[BLOCKS](*arrays, y)
+    await acl.SynchronizeDevice()
+    await acl.Memcpy(result, result.nbytes, y, y.nbytes, MemcpyKind.DEVICE_TO_HOST)
     exact = values.astype(np.float64)
     exact -= exact.mean(axis=1, keepdims=True)
     exact /= np.sqrt((exact**2).mean(axis=1, keepdims=True) + EPSILON)
@@ -114,4 +112,4 @@ async def main():
     print(f"{ROWS} rows on {BLOCKS} cores took {(launch.end_ns - launch.start_ns) / 1000:.2f} us")
 
 
-asyncio.run(main())
+acl.run(main, device="ascend910b1")

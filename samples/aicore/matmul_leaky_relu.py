@@ -6,8 +6,6 @@ block serves both, and computes the next piece while the vector core works on th
 workspace in GM, because the cores share no other memory. The tiling says which part belongs to which core.
 """
 
-import asyncio
-
 import numpy as np
 
 import acl_py as acl
@@ -58,21 +56,21 @@ async def main():
     a, b = rng.normal(size=(M, K)).astype(np.float16), rng.normal(size=(K, N)).astype(np.float16)
     bias = rng.normal(size=N).astype(np.float32)
     result = np.empty((M, N), np.float32)
-    async with acl.simulate(device="ascend910b1") as sim:
-        spec = sim.runtime.profile.aicore
-        vectors = 2 * BLOCKS
-        tiling = asc.multi_core_matmul_tiling(
-            spec, M, N, K, np.float16, cores=vectors, is_bias=True, fix_split=(64, 64, 128)
-        )
-        arrays = []
-        for numbers in (a, b, bias):
-            arrays.append(Array(await acl.Malloc(numbers.nbytes), numbers.dtype))
-            await acl.Memcpy(arrays[-1], numbers.nbytes, numbers, numbers.nbytes, MemcpyKind.HOST_TO_DEVICE)
-        c, workspace = await acl.Malloc(result.nbytes), await acl.Malloc(tiling.workspace_bytes(vectors))
-        await matmul_leaky_relu[BLOCKS](*arrays, c, workspace, tiling)
-        await acl.SynchronizeDevice()
-        [launch] = [op for op in sim.trace.ops if op.cores is not None]
-        await acl.Memcpy(result, result.nbytes, c, c.nbytes, MemcpyKind.DEVICE_TO_HOST)
+    sim = acl.current_simulation()
+    spec = sim.runtime.profile.aicore
+    vectors = 2 * BLOCKS
+    tiling = asc.multi_core_matmul_tiling(
+        spec, M, N, K, np.float16, cores=vectors, is_bias=True, fix_split=(64, 64, 128)
+    )
+    arrays = []
+    for numbers in (a, b, bias):
+        arrays.append(Array(await acl.Malloc(numbers.nbytes), numbers.dtype))
+        await acl.Memcpy(arrays[-1], numbers.nbytes, numbers, numbers.nbytes, MemcpyKind.HOST_TO_DEVICE)
+    c, workspace = await acl.Malloc(result.nbytes), await acl.Malloc(tiling.workspace_bytes(vectors))
+    await matmul_leaky_relu[BLOCKS](*arrays, c, workspace, tiling)
+    await acl.SynchronizeDevice()
+    [launch] = [op for op in sim.trace.ops if op.cores is not None]
+    await acl.Memcpy(result, result.nbytes, c, c.nbytes, MemcpyKind.DEVICE_TO_HOST)
     exact = a.astype(np.float64) @ b.astype(np.float64) + bias
     exact = np.where(exact >= 0, exact, exact * SLOPE)
     print(f"error below 0.0001: {np.max(np.abs(result - exact)) < 1e-4}, findings {sim.findings}")
@@ -80,4 +78,4 @@ async def main():
     print("  " + ", ".join(f"{name} {us:.2f} us" for name, us in launch.cores.busy_us.items()))
 
 
-asyncio.run(main())
+acl.run(main, device="ascend910b1")

@@ -6,8 +6,6 @@ block, asc.block_us gives the time of each, and asc.balance assigns the longest 
 smallest load so far. The assignment is an argument of the next launch, as a tiling would be.
 """
 
-import asyncio
-
 import numpy as np
 
 import acl_py as acl
@@ -47,28 +45,27 @@ def exp_rows(x: asc.In, y: asc.Out, rows: tuple):
 async def main():
     values = np.random.default_rng(0).normal(size=sum(LENGTHS)).astype(np.float32)
     result = np.empty_like(values)
-    async with acl.simulate(device="ascend910b1"):
-        x, y = [Array(await acl.Malloc(values.nbytes), np.float32) for _ in range(2)]
-        await acl.Memcpy(x, x.nbytes, values, values.nbytes, MemcpyKind.HOST_TO_DEVICE)
+    x, y = [Array(await acl.Malloc(values.nbytes), np.float32) for _ in range(2)]
+    await acl.Memcpy(x, x.nbytes, values, values.nbytes, MemcpyKind.HOST_TO_DEVICE)
 
-        async def launched(rows):
-            launch = await exp_rows[len(rows)](x, y, rows)
-            await acl.SynchronizeDevice()
-            return launch
+    async def launched(rows):
+        launch = await exp_rows[len(rows)](x, y, rows)
+        await acl.SynchronizeDevice()
+        return launch
 
-        alone = await launched(tuple((row,) for row in range(len(LENGTHS))))
-        times = asc.block_us(alone.work.result)
-        print(f"a row takes {min(times):.2f} to {max(times):.2f} us, all of them {sum(times):.1f} us")
-        in_turn = tuple(tuple(range(core, len(LENGTHS), CORES)) for core in range(CORES))
-        balanced = asc.balance(times, CORES)
-        for name, rows in (("in turn", in_turn), ("balanced", balanced.units)):
-            launch = await launched(rows)
-            await acl.Memcpy(result, result.nbytes, y, y.nbytes, MemcpyKind.DEVICE_TO_HOST)
-            busy = asc.block_us(launch.work.result)
-            took = (launch.end_ns - launch.start_ns) / 1000
-            print(f"{name}: right {np.allclose(result, np.exp(values))}, the launch takes {took:.1f} us")
-            print(f"  its cores work {min(busy):.1f} to {max(busy):.1f} us")
-        print(f"planned: {balanced}")
+    alone = await launched(tuple((row,) for row in range(len(LENGTHS))))
+    times = asc.block_us(alone.work.result)
+    print(f"a row takes {min(times):.2f} to {max(times):.2f} us, all of them {sum(times):.1f} us")
+    in_turn = tuple(tuple(range(core, len(LENGTHS), CORES)) for core in range(CORES))
+    balanced = asc.balance(times, CORES)
+    for name, rows in (("in turn", in_turn), ("balanced", balanced.units)):
+        launch = await launched(rows)
+        await acl.Memcpy(result, result.nbytes, y, y.nbytes, MemcpyKind.DEVICE_TO_HOST)
+        busy = asc.block_us(launch.work.result)
+        took = (launch.end_ns - launch.start_ns) / 1000
+        print(f"{name}: right {np.allclose(result, np.exp(values))}, the launch takes {took:.1f} us")
+        print(f"  its cores work {min(busy):.1f} to {max(busy):.1f} us")
+    print(f"planned: {balanced}")
 
 
-asyncio.run(main())
+acl.run(main, device="ascend910b1")

@@ -6,8 +6,6 @@ blocks than there are cores. The second version forgets SyncAll: it may read the
 written to it. The check for hazards reports this.
 """
 
-import asyncio
-
 import numpy as np
 
 import acl_py as acl
@@ -77,19 +75,19 @@ def hasty_total_of(x: asc.In, total: asc.Out, workspace: asc.InOut):
 async def main():
     values = np.random.default_rng(0).integers(0, 8, LENGTH).astype(np.float32)  # so small that sums are exact
     result = np.empty(SLOT, np.float32)
-    async with acl.simulate(device="ascend910b1") as sim:
-        x = Array(await acl.Malloc(values.nbytes), np.float32)
-        total = Array(await acl.Malloc(result.nbytes), np.float32)
-        workspace = Array(await acl.Malloc(BLOCKS * SLOT * 4), np.float32)
-        await acl.Memcpy(x, x.nbytes, values, values.nbytes, MemcpyKind.HOST_TO_DEVICE)
-        for kernel in (total_of, hasty_total_of):
-            await acl.Memset(workspace, workspace.nbytes, 0, workspace.nbytes)
-            launch = await kernel[BLOCKS](x, total, workspace)
-            await acl.SynchronizeDevice()
-            await acl.Memcpy(result, result.nbytes, total, total.nbytes, MemcpyKind.DEVICE_TO_HOST)
-            verdict = "right" if result[0] == values.sum(dtype=np.float64) else "wrong"
-            print(f"{kernel.name}: {verdict}, {(launch.end_ns - launch.start_ns) / 1000:.2f} us")
+    sim = acl.current_simulation()
+    x = Array(await acl.Malloc(values.nbytes), np.float32)
+    total = Array(await acl.Malloc(result.nbytes), np.float32)
+    workspace = Array(await acl.Malloc(BLOCKS * SLOT * 4), np.float32)
+    await acl.Memcpy(x, x.nbytes, values, values.nbytes, MemcpyKind.HOST_TO_DEVICE)
+    for kernel in (total_of, hasty_total_of):
+        await acl.Memset(workspace, workspace.nbytes, 0, workspace.nbytes)
+        launch = await kernel[BLOCKS](x, total, workspace)
+        await acl.SynchronizeDevice()
+        await acl.Memcpy(result, result.nbytes, total, total.nbytes, MemcpyKind.DEVICE_TO_HOST)
+        verdict = "right" if result[0] == values.sum(dtype=np.float64) else "wrong"
+        print(f"{kernel.name}: {verdict}, {(launch.end_ns - launch.start_ns) / 1000:.2f} us")
     print(f"{LENGTH:,} numbers; {len(sim.findings)} findings: {', '.join(each.rule.name for each in sim.findings)}")
 
 
-asyncio.run(main())
+acl.run(main, device="ascend910b1")

@@ -6,8 +6,6 @@ results, and they are divided by the sum. The scalar pipe reads both numbers wit
 vector pipe: that takes a flag, V_S. Queues do the rest. The result is compared with softmax in float64.
 """
 
-import asyncio
-
 import numpy as np
 
 import acl_py as acl
@@ -61,13 +59,13 @@ def softmax(x: asc.In, y: asc.Out):
 async def main():
     values = np.random.default_rng(0).normal(0, 5, (ROWS, WIDTH)).astype(np.float32)
     result = np.empty_like(values)
-    async with acl.simulate(device="ascend910b1") as sim:
-        x, y = [Array(await acl.Malloc(values.nbytes), np.float32) for _ in range(2)]
-        await acl.Memcpy(x, x.nbytes, values, values.nbytes, MemcpyKind.HOST_TO_DEVICE)
-        await softmax[BLOCKS](x, y)
-        await acl.SynchronizeDevice()
-        [launch] = [op for op in sim.trace.ops if op.cores is not None]
-        await acl.Memcpy(result, result.nbytes, y, y.nbytes, MemcpyKind.DEVICE_TO_HOST)
+    sim = acl.current_simulation()
+    x, y = [Array(await acl.Malloc(values.nbytes), np.float32) for _ in range(2)]
+    await acl.Memcpy(x, x.nbytes, values, values.nbytes, MemcpyKind.HOST_TO_DEVICE)
+    await softmax[BLOCKS](x, y)
+    await acl.SynchronizeDevice()
+    [launch] = [op for op in sim.trace.ops if op.cores is not None]
+    await acl.Memcpy(result, result.nbytes, y, y.nbytes, MemcpyKind.DEVICE_TO_HOST)
     exact = np.exp(values - values.max(axis=1, keepdims=True).astype(np.float64))
     exact /= exact.sum(axis=1, keepdims=True)
     print(f"relative error below 0.00001: {np.max(np.abs(result - exact) / exact) < 1e-5}, findings {sim.findings}")
@@ -75,4 +73,4 @@ async def main():
     print("  " + ", ".join(f"{name} {us:.2f} us" for name, us in launch.cores.busy_us.items()))
 
 
-asyncio.run(main())
+acl.run(main, device="ascend910b1")

@@ -6,8 +6,6 @@ unified buffer have a row too. Then the worst and the best choice are launched. 
 launch does not follow and what that costs: it plays the launch again as if it did, and compares the times.
 """
 
-import asyncio
-
 import numpy as np
 
 import acl_py as acl
@@ -52,16 +50,15 @@ async def main():
     choices = {"tile": (1024, 4096, 8192, 16384), "depth": (1, 2, 3)}
     tuning = asc.tune(add, BLOCKS, (*values, np.zeros(LENGTH, np.float16)), choices, device=DEVICE, check=is_right)
     print(tuning)
-    async with acl.simulate(device=DEVICE):
-        x, y, z = [Array(await acl.Malloc(LENGTH * 2), np.float16) for _ in range(3)]
-        for array, numbers in zip((x, y), values, strict=True):
-            await acl.Memcpy(array, array.nbytes, numbers, numbers.nbytes, MemcpyKind.HOST_TO_DEVICE)
-        for row in (tuning.worst, tuning.best):
-            launch = await add[BLOCKS](x, y, z, *row.choice.values())
-            await acl.SynchronizeDevice()
-            print(f"\n{row}, launched in {(launch.end_ns - launch.start_ns) / 1000:.2f} us")
-            for advice in asc.advise(launch.work.result):
-                print(advice)
+    x, y, z = [Array(await acl.Malloc(LENGTH * 2), np.float16) for _ in range(3)]
+    for array, numbers in zip((x, y), values, strict=True):
+        await acl.Memcpy(array, array.nbytes, numbers, numbers.nbytes, MemcpyKind.HOST_TO_DEVICE)
+    for row in (tuning.worst, tuning.best):
+        launch = await add[BLOCKS](x, y, z, *row.choice.values())
+        await acl.SynchronizeDevice()
+        print(f"\n{row}, launched in {(launch.end_ns - launch.start_ns) / 1000:.2f} us")
+        for advice in asc.advise(launch.work.result):
+            print(advice)
 
 
-asyncio.run(main())
+acl.run(main, device=DEVICE)
