@@ -1,11 +1,8 @@
 """Failed calls are listed at the end, by function, line and code: most scripts never look at what a call gives."""
 
 import re
-import subprocess
-import sys
 import threading
 from pathlib import Path
-from textwrap import dedent
 
 import card
 import pytest
@@ -19,21 +16,6 @@ from acl_py.compat.acl.report import report
 def failed():
     """What the summary says of failures."""
     return [line.strip() for line in report(session()).splitlines() if line.startswith(("  failed", "  and"))]
-
-
-@pytest.fixture
-def run(tmp_path):
-    """Run a script with `acl-py run`: what came of it."""
-
-    def run(script, *options):
-        path = tmp_path / "script.py"
-        path.write_text(dedent(script), encoding="utf-8")
-        return subprocess.run(
-            [sys.executable, "-W", "error", "-m", "acl_py", "run", *options, str(path)],
-            capture_output=True, encoding="utf-8", check=False, timeout=60,
-        )  # fmt: skip
-
-    return run
 
 
 def lines_of(stderr):
@@ -68,13 +50,13 @@ def test_a_failing_call_is_not_silent(run):
 
 
 def test_strict_exits_with_4_if_a_call_failed(run):
-    done = run(DOUBLE_FREE, "--strict")
+    done = run(DOUBLE_FREE, options=("--strict",))
     assert done.returncode == 4
     assert lines_of(done.stderr) == [DOUBLE, STALE]
 
 
 def test_the_exit_code_of_the_script_comes_before_that_of_strict(run):
-    done = run("import acl, sys\nacl.rt.set_device(99)\nsys.exit(7)\n", "--strict")
+    done = run("import acl, sys\nacl.rt.set_device(99)\nsys.exit(7)\n", options=("--strict",))
     assert done.returncode == 7
 
 
@@ -87,7 +69,7 @@ def test_the_exit_code_of_a_hang_comes_before_that_of_strict(run):
         acl.rt.wait_and_reset_notify(notify, 0, 0)
         acl.rt.synchronize_stream(0)
         """
-    done = run(script, "--strict")
+    done = run(script, options=("--strict",))
     assert done.returncode == 3
     (line,) = lines_of(done.stderr)
     assert line.startswith("failed: acl.rt.set_device() at script.py:2: ACL_ERROR_RT_INVALID_DEVICEID (107001): ")
@@ -104,7 +86,7 @@ def test_what_fails_in_a_finalizer_counts_too(run):
 
         owner = Owner()
         """
-    done = run(script, "--strict")
+    done = run(script, options=("--strict",))
     assert done.returncode == 4
     assert lines_of(done.stderr) == [
         "failed: acl.rt.free() at script.py:6: ACL_ERROR_INVALID_PARAM (100000): the address is 0"
@@ -232,7 +214,7 @@ def test_calls_inside_a_simulation_of_the_native_api_are_listed(run):
 
         acl_py.run(main, device="ascend910b3")
         """
-    done = run(script, "--strict")
+    done = run(script, options=("--strict",))
     assert done.returncode == 4
     assert done.stderr.splitlines() == [
         "acl-py: inside simulations of the native API",

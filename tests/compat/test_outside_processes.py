@@ -11,23 +11,6 @@ import pytest
 
 from acl_py.compat.acl.face import modules as acl
 
-
-@pytest.fixture
-def run(tmp_path):
-    """Write a script and run it: what came of it."""
-
-    def run(script, *arguments, options=()):
-        path = tmp_path / "script.py"
-        path.write_text(dedent(script), encoding="utf-8")
-        return subprocess.run(
-            [sys.executable, "-W", "error", "-m", "acl_py", "run", *options, str(path), *arguments],
-            capture_output=True, encoding="utf-8", check=False, timeout=60, cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(each for each in sys.path if each)},
-        )  # fmt: skip
-
-    return run
-
-
 POOL = """\
     import multiprocessing
     import sys

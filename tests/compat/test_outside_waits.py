@@ -1,8 +1,5 @@
 """Waits of scripts under `acl-py run`: those that the world outside ends go on, those that nobody ends are told."""
 
-import os
-import subprocess
-import sys
 from textwrap import dedent
 
 import pytest
@@ -28,20 +25,14 @@ def record():
 
 
 @pytest.fixture
-def run(tmp_path):
+def run_waiting(run):
     """Run a script whose stream waits for an event: exit code, output and errors."""
 
-    def run(script, *options):
-        path = tmp_path / "script.py"
-        path.write_text(BEGINNING + dedent(script), encoding="utf-8")
-        done = subprocess.run(
-            [sys.executable, "-m", "acl_py", "run", *options, str(path)],
-            capture_output=True, encoding="utf-8", check=False, timeout=60,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(each for each in sys.path if each)},
-        )  # fmt: skip
+    def run_waiting(script, *options):
+        done = run(BEGINNING + dedent(script), options=options)
         return done.returncode, done.stdout, done.stderr
 
-    return run
+    return run_waiting
 
 
 ENDED_FROM_OUTSIDE = {
@@ -96,8 +87,8 @@ ENDED_FROM_OUTSIDE = {
 
 
 @pytest.mark.parametrize("script", ENDED_FROM_OUTSIDE.values(), ids=ENDED_FROM_OUTSIDE)
-def test_a_wait_that_is_ended_from_outside_is_no_hang(run, script):
-    code, out, err = run(dedent(script) + "\nasyncio.run(main())\nprint(acl.rt.synchronize_stream(stream))")
+def test_a_wait_that_is_ended_from_outside_is_no_hang(run_waiting, script):
+    code, out, err = run_waiting(dedent(script) + "\nasyncio.run(main())\nprint(acl.rt.synchronize_stream(stream))")
     assert (code, out) == (0, "0\n"), err
 
 
@@ -108,14 +99,14 @@ IN_LOOPS = {
 
 
 @pytest.mark.parametrize("script", IN_LOOPS.values(), ids=IN_LOOPS)
-def test_an_event_loop_with_nothing_to_come_helps_nobody(run, script):
-    code, _, err = run(script)
+def test_an_event_loop_with_nothing_to_come_helps_nobody(run_waiting, script):
+    code, _, err = run_waiting(script)
     assert code == 3
     assert "acl.rt.synchronize_stream(stream 1) at script.py:12 can never end" in err
     assert "wait for Event 1 on stream 1 (script.py:8)" in err
 
 
-def test_a_thread_that_only_wakes_up_now_and_then_may_help_but_not_for_longer_than_one_says(run):
+def test_a_thread_that_only_wakes_up_now_and_then_may_help_but_not_for_longer_than_one_says(run_waiting):
     heartbeat = """
         def beat():
             while True:
@@ -124,6 +115,6 @@ def test_a_thread_that_only_wakes_up_now_and_then_may_help_but_not_for_longer_th
         threading.Thread(target=beat, name="heart", daemon=True).start()
         wait()
         """
-    code, _, err = run(heartbeat, "--hang-after", "1")
+    code, _, err = run_waiting(heartbeat, "--hang-after", "1")
     assert code == 3
     assert "what might still wake it: thread 'heart'" in err

@@ -130,7 +130,7 @@ def test_a_hang_is_an_exception_there(outcome):
             stream, ret = acl.rt.create_stream()
             event, ret = acl.rt.create_event_with_flag(1)
             acl.rt.stream_wait_event(stream, event)
-            with pytest.raises(DeadlockError, match="record that event"):
+            with pytest.raises(DeadlockError, match="record Event 1, in a stream"):
                 acl.rt.synchronize_stream(stream)
         """
     )

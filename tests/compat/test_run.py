@@ -4,25 +4,8 @@ import os
 import re
 import subprocess
 import sys
-from textwrap import dedent
 
 import pytest
-
-
-@pytest.fixture
-def run(tmp_path):
-    """Write a script and run it: what came of it."""
-
-    def run(script, *arguments, options=(), command=("-m", "acl_py")):
-        path = tmp_path / "script.py"
-        path.write_text(dedent(script), encoding="utf-8")
-        return subprocess.run(
-            [sys.executable, "-W", "error", *command, "run", *options, str(path), *arguments],
-            capture_output=True, encoding="utf-8", check=False, timeout=60, cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(each for each in sys.path if each)},
-        )  # fmt: skip
-
-    return run
 
 
 def test_a_script_is_main_with_its_arguments_and_its_folder_on_the_path(run, tmp_path):
@@ -189,14 +172,16 @@ def test_what_only_the_reset_freed_is_a_leak_too(run):
         acl.rt.set_device(0)
         pointer, ret = acl.rt.malloc(1024, 0)
         buffer = acl.create_data_buffer(pointer, 1024)
+        attributes = [acl.op.create_attr() for _ in range(2)]
         acl.rt.reset_device(0)
         acl.finalize()
         """
     leaks = [line.strip() for line in run(script).stderr.splitlines() if "leak" in line]
-    memory = "leak: 1 allocation of device memory, 1.0 KiB, never freed before the reset at script.py:5"
+    memory = "leak: 1 allocation of device memory, 1.0 KiB, never freed before the reset at script.py:6"
     assert leaks == [
         f"{memory}, made at script.py:3",
         "leak: 1 data buffer never destroyed",
+        "leak: 2 attribute sets never destroyed",
     ]
 
 

@@ -18,7 +18,7 @@ class WrongTextError(RuntimeError, ValueError):
 
 
 @dataclass(eq=False, slots=True)
-class Attributes:
+class AttributeSet:
     """Values by name."""
 
     values: dict[str, Any] = field(default_factory=dict)
@@ -28,27 +28,27 @@ def attributes_of(here: Session, handle: int) -> dict[str, Any] | None:
     """The values behind *handle*; 0 stands for none at all."""
     if not handle:
         return {}
-    attributes = here.find(handle, Attributes)
+    attributes = here.find(handle, AttributeSet)
     return None if attributes is None else dict(attributes.values)
 
 
 @takes("")
 def create_attr() -> int:
     """Make an empty set of attributes."""
-    return session().handle(Attributes())
+    return session().handle(AttributeSet())
 
 
 @takes("k")
 def destroy_attr(handle: int) -> None:
     """End a set of attributes."""
     here = session()
-    if here.find(handle, Attributes) is not None:
+    if here.find(handle, AttributeSet) is not None:
         here.forget(handle)
 
 
 def _set(handle: int, name: str, value: Any) -> int:
     here = session()
-    attributes = here.find(handle, Attributes)
+    attributes = here.find(handle, AttributeSet)
     if attributes is None:
         return here.refuse(INVALID_PARAM, f"{handle:#x} is no set of attributes: see acl.op.create_attr()")
     attributes.values[name] = value
