@@ -25,13 +25,11 @@ from device_model.completions import Completion, Nanoseconds, Then
 from device_model.ids import Ids
 from device_model.names import named
 from device_model.rules import EventClass
-from device_model.steps import Level, within
+from device_model.steps import Level, recording, within
 from device_model.streams import Stream
 
 if TYPE_CHECKING:
     from device_model.contexts import Context
-
-_RECORD = "record that event, in a stream that does not wait itself"  # to break a deadlock
 
 
 class Event(handles.Event):
@@ -101,7 +99,8 @@ class Event(handles.Event):
         if self.work is None or self.work.done:
             return
         if limit_ns:
-            stream.step(f"wait for {self.name}", site, within(stream, self.work, limit_ns, repr(self)), remedy=_RECORD)
+            generator = within(stream, self.work, limit_ns, repr(self))
+            stream.step(f"wait for {self.name}", site, generator, remedy=recording(self.name))
         else:
             stream.wait(self.work)
 
@@ -183,7 +182,8 @@ class FlagEvent(Event):
     def hold_back(self, stream: Stream, site: object, limit_ns: Nanoseconds) -> None:
         """Queue a step in *stream* that lasts until the flag is set; later work of *stream* waits for it."""
         self.waits += 1
-        stream.step(f"wait for {self.name}", site, self._wait(stream, limit_ns), lambda: self.work, _RECORD)
+        generator = self._wait(stream, limit_ns)
+        stream.step(f"wait for {self.name}", site, generator, lambda: self.work, recording(self.name))
 
     def _wait(self, stream: Stream, limit_ns: Nanoseconds) -> Iterator[Completion]:
         yield from self.level.until_set(stream, limit_ns, repr(self))

@@ -27,15 +27,13 @@ from device_model.names import named
 from device_model.observe import Hooks, Observer
 from device_model.ops import Op
 from device_model.scheduler import Scheduler
-from device_model.steps import Level, until
+from device_model.steps import Level, recording, until
 from device_model.streams import Stream
 
 if TYPE_CHECKING:
     from device_model.device import Device
 
-# What breaks a deadlock at a wait for these.
-_RECORD = "record that notify, in a stream that does not wait itself"
-_WRITE = "write that word, from a stream that does not wait itself"
+_WRITE = "write that word, from a stream that does not wait itself"  # to break a deadlock
 
 
 class Notify(Handle):
@@ -73,7 +71,8 @@ class Notify(Handle):
         If the wait takes longer than *limit_ns*, it is a failure of *stream*, and the notify is not cleared; 0 sets no
         limit.
         """
-        return stream.step(f"wait for {self.name}", site, self._wait(stream, limit_ns), lambda: self._record, _RECORD)
+        generator = self._wait(stream, limit_ns)
+        return stream.step(f"wait for {self.name}", site, generator, lambda: self._record, recording(self.name))
 
     def reset(self) -> None:
         """Clear the notify at once."""

@@ -123,3 +123,8 @@ def within(stream: "Stream", completion: Completion, limit_ns: Nanoseconds, what
         # The steps of a stream take turns, so the step that waits here is the first of those that are not over.
         device = stream.context.device
         device.call_hook(device.hooks.wait_timed_out, next(iter(stream.steps)), error)
+
+
+def recording(name: str) -> str:
+    """Return what breaks a deadlock at a wait for *name*, an event or a notify."""
+    return f"record {name}, in a stream that does not wait itself"

@@ -208,5 +208,5 @@ class Directory:
             allocation = self._graveyard.find(address)
         if allocation is None:
             what = f"{verb} of {address_text(address)}, {self._stories.whereabouts(address)}"
-            raise self.fail(kind, what, "pass the buffer itself")
+            raise self.fail(kind, what, "pass the buffer itself, or the address that it has")
         return allocation, address - allocation.address

@@ -66,7 +66,7 @@ async def test_a_wait_for_a_record_that_nobody_makes():
         "A on stream 1 (LINE) waits for",
         "wait for Event 1 on stream 1 (LINE): " + NOTHING,
     ]
-    assert "to break it: record that event, in a stream that does not wait itself" in str(error)
+    assert "to break it: record Event 1, in a stream that does not wait itself" in str(error)
 
 
 @tiny_acl
@@ -97,7 +97,7 @@ async def test_a_host_that_waits_for_room_behind_a_wait_that_never_ends():
         "A on stream 1 (LINE) waits for",
         "wait for Event 1 on stream 1 (LINE): " + NOTHING,
     ]
-    assert "to break it: record that event" in str(error)
+    assert "to break it: record Event 1" in str(error)
 
 
 def few_ids(ids):
@@ -161,7 +161,7 @@ async def test_notifies_words_and_callbacks():
     await acl.SubscribeReport(None, c)
     await acl.LaunchCallback(print, None, acl.CallbackBlock.BLOCK, c)
     for stream, what, remedy in (
-        (a, "wait for Notify 1", "record that notify"),
+        (a, "wait for Notify 1", "record Notify 1"),
         (b, "wait for the word", "write that word"),
         (c, "callback print", "ProcessReport()"),
     ):

@@ -49,7 +49,7 @@ HANGING = {  # what the explanation says of each: who waits, for what, at which 
     "unrecorded_event": (
         r"the program: acl\.rt\.synchronize_stream\(stream 1\) at unrecorded_event\.py:18",
         r"wait for Event 1 on stream 1 \(unrecorded_event\.py:14\)",
-        r"record that event",
+        r"record Event \d+, in a stream",
     ),
 }
 DEVICE = {"event_limit": "ascend310p3"}  # which has 1023 event ids

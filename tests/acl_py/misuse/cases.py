@@ -815,7 +815,7 @@ await SynchronizeStream(stream)""",
     acl_py.DeadlockError,
     "work on stream 1 (example.py:5) waits for",
     f"wait for Event 2 on stream 1 (example.py:4): {END}",
-    "record that event",
+    "record Event ",
     rules="acl",
 )
 case(
@@ -826,7 +826,7 @@ await WaitAndResetNotify(await CreateNotify(name='go'), stream)
 await SynchronizeStream(stream)""",
     acl_py.DeadlockError,
     f"wait for Notify 'go' on stream 1 (example.py:3): {END}",
-    "record that notify",
+    "record Notify ",
     rules="acl",
 )
 case(

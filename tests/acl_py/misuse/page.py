@@ -9,19 +9,21 @@ from tests.acl_py.misuse.accused import ACCUSED, COUNT, DEVICE, finding_of
 from tests.acl_py.misuse.cases import CASES, PRELUDE
 from tests.acl_py.misuse.run import run
 
-HEAD = f"""\
+HEAD = """\
 # Errors
 
-What a mistake looks like from outside: {len(CASES)} of them, each with what is called and what it says. Where a message
-names a place in the program it is a line of `example.py`, whose first two are
+This page lists {count} mistakes. Each has the code that makes it and the message that it gets. Messages name lines of
+`example.py`, which begins with these two:
 
 ```python
-{PRELUDE.strip()}
+{prelude}
 ```
 
-on a device with a few megabytes, under CUDA's rules if nothing else is said. A call that fails changes nothing, and the
-runtime can be used afterwards; where the device itself has failed, after `ResetDevice()`. This page is printed by
-`python -m tests.acl_py.misuse`, and a test holds it to that. `acl-py explain-error CODE` explains a code.
+The device has a few megabytes, and the rules are CUDA's, if nothing else is said. A call that fails changes nothing.
+The runtime can be used afterwards; if the device itself has failed, after `ResetDevice()`. This page is printed by
+`python -m tests.acl_py.misuse`, and a test compares it with that. `acl-py explain-error CODE` explains a code.
+
+Sections: {sections}.
 """
 
 CORES = f"""\
@@ -43,7 +45,13 @@ Those that a simulation can give, without fault rules; `acl-py explain-error` kn
 
 
 def page():
-    parts = [HEAD]
+    sections = [
+        *(noun.capitalize() for noun, _ in groupby(CASES, key=lambda case: case.noun)),
+        "Core kernels",
+        "All codes",
+    ]
+    links = " ·\n".join(f"[{each}](#{each.lower().replace(' ', '-')})" for each in sections)
+    parts = [HEAD.format(count=len(CASES) + len(ACCUSED), prelude=PRELUDE.strip(), sections=links)]
     for noun, cases in groupby(CASES, key=lambda case: case.noun):
         parts.append(f"## {noun.capitalize()}\n")
         for case in cases:
