@@ -90,6 +90,13 @@ def test_the_readme_is_short_and_shows_the_picture_first():
     assert lines[8].startswith("![")
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_prose_has_at_most_120_columns(page):
+    """Tables, code and messages, which are quoted, are as wide as they are."""
+    prose = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    assert [line for line in prose.splitlines() if len(line) > 120 and not line.startswith(("|", "> "))] == []
+
+
 def anchors(page: Path) -> set[str]:
     """The anchors of the headings of *page*, as they are made on the web."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)

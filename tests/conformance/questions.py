@@ -8,6 +8,7 @@ Folklore and documentation are in questions.toml; the times are computed. A test
 import sys
 import tomllib
 from pathlib import Path
+from textwrap import fill
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))  # pytest knows `criteria` by its bare name
@@ -29,7 +30,8 @@ def page():
     documents = {document["id"]: document for document in measured("semantics")}
     parts = [written["head"]]
     for topic in written["topics"]:
-        parts += [f"## {topic['title']}", "", topic["intro"], "", HEADING]
+        intro = fill(topic["intro"], 120, break_on_hyphens=False)
+        parts += [f"## {topic['title']}", "", intro, "", HEADING]
         for ids, *answer in topic["answers"]:
             parts += [_row(documents[id_], *answer) for id_ in ids]
         parts.append("")
