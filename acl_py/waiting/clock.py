@@ -330,9 +330,11 @@ class Clock(Gate):
             self._look_next_turn()
         else:
             self._set(max(int(first), now))
-            self._ring(first)
-            self._set_horizons()
-            self._time_has_passed(spinning)
+            try:
+                self._run_timers(first)
+            finally:  # SystemExit and KeyboardInterrupt come out of a callback
+                self._set_horizons()
+                self._time_has_passed(spinning)
 
     def _run_devices(self) -> bool:
         """Run the devices up to the first timer, until something can run; return whether it can, or may after a turn.
@@ -412,13 +414,29 @@ class Clock(Gate):
         while (timer := self.timers.take(until)) is not None:
             self._make_ready(timer, now)
 
+    def _run_timers(self, until: float) -> None:
+        """Run the callbacks of all timers that are due at *until* or before, now that no task can run.
+
+        That saves a turn of the loop. In debug mode the loop runs them, because it reports which callbacks are slow.
+        """
+        if self.loop.get_debug():
+            self._ring(until)
+            return
+        now = self.now_ns
+        while (timer := self.timers.take(until)) is not None:
+            self._note(timer, now)
+            timer._run()
+
     def _make_ready(self, timer: asyncio.TimerHandle, now: Nanoseconds) -> None:
-        when = timer.when()
-        self._rung = (now, max(when, self._rung[1]) if now == self._rung[0] else when)
+        self._note(timer, now)
         if self._handle is not None:
             self._queue.append(timer)
         else:
             self.loop.call_soon(_run_timer, timer, context=self._context)
+
+    def _note(self, timer: asyncio.TimerHandle, now: Nanoseconds) -> None:
+        when = timer.when()
+        self._rung = (now, max(when, self._rung[1]) if now == self._rung[0] else when)
 
 
 def _run_timer(timer: asyncio.TimerHandle) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Collection, Sequence
 from concurrent.futures import thread as pool
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 from types import CodeType, FrameType
 from typing import NamedTuple
 from weakref import WeakSet
@@ -29,6 +30,8 @@ _WAITS, _COMMAND, _PRIVATE = (0, 9), 0x7F, 0x80
 _TASKS = Path("/proc/self/task")
 _ON_SIGINT = getattr(asyncio.Runner, "_on_sigint", None)
 _WORKER = pool._worker.__code__
+# The queues of the pools, by weak references to their threads; to go through the mapping itself is slow.
+_QUEUES: dict[object, SimpleQueue[object]] = pool._threads_queues.data  # type: ignore[attr-defined]
 _STEP = getattr(getattr(asyncio.BaseEventLoop, "_run_once", None), "__code__", None)  # of an event loop
 
 # Real seconds until an idle pool thread has picked up its job, or until a polling thread is looked at again.
@@ -47,8 +50,8 @@ class Company:
 
     def are_others_idle(self) -> bool:
         """Whether every thread but the calling one is an idle worker of a pool: the quick answer to the usual case."""
-        here = threading.get_ident()
-        return all(ident == here or _is_idle(frame) for ident, frame in sys._current_frames().items())
+        codes = [frame.f_code for frame in sys._current_frames().values()]
+        return codes.count(_WORKER) == len(codes) - 1 and not any(map(SimpleQueue.qsize, _QUEUES.values()))
 
     def could_act(self, blocked: Collection[Thread]) -> list[str]:
         """Return, in words, the threads that could act while those in *blocked* cannot."""

@@ -340,3 +340,46 @@ def test_debug_mode_tells_of_slow_callbacks_in_real_time_only(on_loop, caplog):
 
     on_loop(main, debug=True)
     assert "Executing" in caplog.text
+
+
+def test_debug_mode_names_a_slow_timer(on_loop, caplog):
+    def be_slow():
+        until = monotonic() + 0.06
+        while monotonic() < until:
+            pass
+
+    async def main():
+        loop = asyncio.get_running_loop()
+        loop.slow_callback_duration = 0.05
+        loop.call_later(1, be_slow)
+        await asyncio.sleep(2)
+
+    on_loop(main, debug=True)
+    assert "be_slow" in caplog.text
+
+
+def test_debug_mode_changes_no_time(on_loop):
+    async def main():
+        async with acl.simulate(device="tiny"):
+            return [await clocked._beside_others(program) for program in (clocked.kernels, clocked.serve)]
+
+    assert on_loop(main, debug=True) == on_loop(main)
+
+
+def test_the_clock_goes_on_after_an_exit_out_of_a_timer(on_loop):
+    rung = []
+
+    async def main():
+        loop = asyncio.get_running_loop()
+        last = loop.create_future()
+        loop.call_later(1, sys.exit, "from a timer")
+        loop.call_later(1, rung.append, "at the same instant")
+        loop.call_later(2, last.set_result, "the last")
+        try:
+            await asyncio.sleep(3)
+        finally:
+            rung.append(await last)
+
+    with pytest.raises(SystemExit, match="from a timer"):
+        on_loop(main)
+    assert rung == ["at the same instant", "the last"]
