@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from acl_py.errors import DeadlockError
 from acl_py.faults import Fault, Guard
 from acl_py.runtime.findings import Mistake, Speaker
 from acl_py.runtime.runtime import MeasuredRuntime, Runtime
@@ -355,7 +356,7 @@ def run(
         raise TypeError(f"acl_py.run() takes a coroutine function and its arguments, run(main, ...), not {what}")
 
     async def whole() -> _T:
-        with _simulating(options):
+        with _simulating(options), _ending_deadlocks():
             return await main(*args)
 
     if asyncio._get_running_loop() is not None:
@@ -365,6 +366,26 @@ def run(
         )
     with asyncio.Runner(loop_factory=_loop_factory(options.clock, uvloop)) as runner:
         return runner.run(whole())
+
+
+@contextmanager
+def _ending_deadlocks() -> Iterator[None]:
+    """Cancel the calling task when all tasks of its loop wait for one another, and raise DeadlockError at its end."""
+    clock, task, found = getattr(asyncio.get_running_loop(), CLOCK, None), asyncio.current_task(), []
+    assert task is not None, "a coroutine runs in a task"
+
+    def end(error: DeadlockError) -> None:
+        found.append(error)
+        task.cancel()
+
+    if clock is not None:
+        clock.on_deadlock = end
+    try:
+        yield
+    except asyncio.CancelledError:
+        if found:
+            raise found[-1] from None
+        raise
 
 
 def _loop_factory(clock: str | None, uvloop: bool) -> Callable[[], asyncio.AbstractEventLoop] | None:

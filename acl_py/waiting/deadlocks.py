@@ -110,6 +110,14 @@ def error(
     return made
 
 
+def of_tasks() -> DeadlockError:
+    """Return the error for a program whose tasks all wait for one another, and for no device."""
+    waits = tuple(meetings(()))
+    head = "no task or thread can run, no timer is set, and nothing is scheduled on a device; these wait:"
+    report = "\n".join([head, *(f"  {wait}" for wait in waits)])
+    return DeadlockError(f"{report}\nto break it: {_remedy((), held=False)}", waits)
+
+
 def _remedy(links: Sequence[Link], *, held: bool) -> str:
     if held:
         return "leave the hold() before a task has to wait for the device"

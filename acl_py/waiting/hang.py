@@ -23,7 +23,7 @@ from weakref import WeakSet
 
 from acl_py.waiting.loops import Listening, call_in_real_time, live_timers
 from acl_py.waiting.tasks import Future, Task, waits_inside
-from acl_py.waiting.threads import GRACE_S, Company, is_hopeless
+from acl_py.waiting.threads import GRACE_S, Company, has_signal_handlers, is_hopeless
 
 # Real seconds between looks while only the outside can help, and until the warning.
 LOOK_S = 1.0
@@ -59,9 +59,25 @@ class Outside:
 
     def is_pending(self, loop: asyncio.AbstractEventLoop) -> bool:
         """Whether a descriptor, a child process or a thread may still act: what a timer in simulated time waits for."""
-        if self.must_poll(loop):
-            return True
+        return self.must_poll(loop) or self._could_threads_act()
+
+    def _could_threads_act(self) -> bool:
         return not self._company.are_others_idle() and bool(self._company.could_act([threading.current_thread()]))
+
+    def is_shut(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Whether tasks of *loop* wait, all of them for one another, and nothing outside could ever end that.
+
+        Stricter than `could_wake`: it is not certain if a signal has a handler.
+        """
+        tasks = asyncio.all_tasks(loop)
+        return (
+            bool(tasks)
+            and all(waits_inside(task, ()) for task in tasks)
+            and not self._listening.has_grown(loop)
+            and not any(live_timers(loop, None))
+            and not self._could_threads_act()
+            and not has_signal_handlers()
+        )
 
     def _new_descriptors(self, loop: asyncio.AbstractEventLoop) -> Iterator[str]:
         if self._listening.has_grown(loop):

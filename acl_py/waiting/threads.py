@@ -124,7 +124,7 @@ def _alarm(thread: Thread) -> object:
     awake if the program has a handler for a signal, which may wake it.
     """
     frame = _frame(thread)
-    if frame is None or (thread is threading.main_thread() and any(map(_has_handler, signal.valid_signals()))):
+    if frame is None or (thread is threading.main_thread() and has_signal_handlers()):
         return None
     if frame.f_code is threading.Condition.wait.__code__:
         return _bell(frame)
@@ -168,6 +168,11 @@ def _bell(frame: FrameType) -> object:
     except RuntimeError:  # another thread changes the waiters at this moment
         return None
     return None if may_wake else alarm
+
+
+def has_signal_handlers() -> bool:
+    """Whether the program has a handler for a signal, besides those of Python and of asyncio for Ctrl-C."""
+    return any(map(_has_handler, signal.valid_signals()))
 
 
 def _has_handler(number: int) -> bool:
