@@ -257,7 +257,8 @@ async def answer_over_tcp(load: Load) -> tuple[list[Floats], float]:
 def be_a_client(port: int, load: Load) -> list[Floats]:
     """Send each vector and wait for its answer, in real time; then be silent until the server hangs up."""
     answers = []
-    with socket.create_connection(("127.0.0.1", port)) as connection, connection.makefile("rb") as received:
+    address = "127.0.0.1", port
+    with socket.create_connection(address, timeout=10) as connection, connection.makefile("rb") as received:
         for vector in load.vectors:
             connection.sendall(np.float32(load.patience_us[1]).tobytes() + vector.tobytes())
             answers.append(np.frombuffer(received.read(vector.nbytes), np.float32))

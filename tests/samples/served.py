@@ -25,7 +25,7 @@ def connection():
 
 
 async def client(number, end, vectors, history):
-    """Ask again and again, with more and more patience; every fifth client falls silent in the middle of a request."""
+    """Ask one question after another, with random patience; every fifth client falls silent within a request."""
     sim, received = acl.current_simulation(), BufferedByteReceiveStream(end)
     async with end:
         await anyio.sleep(sim.rng.uniform(0, 500e-6))

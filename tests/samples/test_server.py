@@ -122,7 +122,7 @@ def talk_to_a_server(client, load, uvloop):
         ):
             group.start_soon(listener.serve, partial(talk, policy, inbox, report, len(load.up)))
             address = "127.0.0.1", listener.extra(SocketAttribute.local_port)
-            outcome = await anyio.to_thread.run_sync(lambda: client(socket.create_connection(address)))
+            outcome = await anyio.to_thread.run_sync(lambda: client(socket.create_connection(address, timeout=10)))
             group.cancel_scope.cancel()
         return outcome, acl.current_simulation().now_ns
 
@@ -174,10 +174,10 @@ def test_clients_that_leave_do_no_harm(uvloop):
         address = connection.getpeername()
         with connection:
             connection.sendall(question[:9])
-        with socket.create_connection(address) as rude:
+        with socket.create_connection(address, timeout=10) as rude:
             rude.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
             rude.sendall(question)
-        with socket.create_connection(address) as polite, polite.makefile("rb") as received:
+        with socket.create_connection(address, timeout=10) as polite, polite.makefile("rb") as received:
             polite.sendall(question)
             return np.frombuffer(received.read(load.vectors[0].nbytes), np.float32)
 
