@@ -71,6 +71,7 @@ def drive(request):
     """Run a program, a coroutine function of a `Host`, and hand back its log; in every environment."""
     drive = _driver(ENVIRONMENTS[_param(request)])
     drive.is_simulated = request.param.startswith("simulated")
+    drive.is_eager = request.param.endswith("eager")
     return drive
 
 
