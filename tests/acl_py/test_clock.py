@@ -47,7 +47,7 @@ def test_a_hundred_runs_let_the_same_number_of_kernels_through():
 def _in_a_process(*arguments, seed="random"):
     command = [sys.executable, "clocked.py", *arguments]
     done = subprocess.run(
-        command, cwd=HERE, env={"PYTHONHASHSEED": seed, "PYTHONPATH": ""}, capture_output=True, text=True, check=True
+        command, cwd=HERE, env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
     )
     return done.stdout
 
