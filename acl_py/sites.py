@@ -148,6 +148,12 @@ def _at(frame: FrameType) -> Site:
     return site
 
 
+def site_of_task(task: "asyncio.Task[Any]") -> Site | None:
+    """Return the line that made *task*, if its coroutine is not the user's own; else None."""
+    coroutine = task.get_coro()
+    return _made.get(coroutine) if isinstance(coroutine, CoroutineType) else None
+
+
 def note_tasks(loop: asyncio.AbstractEventLoop) -> None:
     """From now on note, for each task of *loop* that is nothing but a verb, the line that made it."""
     previous = loop.get_task_factory()

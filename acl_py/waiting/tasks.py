@@ -11,7 +11,7 @@ from types import CoroutineType, FrameType
 from typing import Any
 
 from acl_py.callers import described
-from acl_py.sites import is_foreign
+from acl_py.sites import is_foreign, site_of_task
 
 # Code in which a task waits for another task of the program. In `asyncio.tasks` it depends on the awaited future.
 _MEETING_PLACES = frozenset({"asyncio.locks", "asyncio.queues", "asyncio.taskgroups"})
@@ -56,8 +56,9 @@ def meetings(waits: Container[Future]) -> Iterator[str]:
             continue
         frames = list(_frames(task))
         user = next((each for each in reversed(frames) if not is_foreign(each.f_code)), None)
-        if user is not None:
-            where = f"{Path(user.f_code.co_filename).name}:{user.f_lineno}"
+        # A task may be nothing but a `queue.get()`: then the line that made it.
+        where = site_of_task(task) if user is None else f"{Path(user.f_code.co_filename).name}:{user.f_lineno}"
+        if where is not None:
             how = frames[-1].f_code.co_qualname
             yield f"{described(task)}: in {how} at {where}, for {_whom(waiter, frames[-1])}"
 

@@ -58,6 +58,17 @@ def test_a_queue_that_nobody_fills_once_the_device_is_done(uvloop):
         acl.run(program, device="tiny", uvloop=uvloop)
 
 
+def test_a_task_without_a_line_of_its_own_has_the_line_that_made_it():
+    async def program():
+        async with asyncio.TaskGroup() as group:
+            group.create_task(asyncio.Queue().get(), name="reader")
+
+    with pytest.raises(acl.DeadlockError) as caught:
+        acl.run(program, device="tiny")
+    line = program.__code__.co_firstlineno + 2
+    assert caught.value.chain[0] == f"task 'reader': in Queue.get at test_clock_deadlock.py:{line}, for another task"
+
+
 def test_a_program_that_catches_its_cancellation_goes_on():
     async def program():
         try:
