@@ -90,7 +90,8 @@ def _rows(trace: Trace, rows: str, since_ns: int | None) -> tuple[int, dict[str,
         "host": _together(box for box in _host_boxes(trace, queued_by) if box.start >= start)
     }
     if rows != "engines":
-        for op in sorted(ops, key=lambda op: stream_order(op.stream)):
+        places = stream_order(ops)
+        for op in sorted(ops, key=lambda op: places[op.stream]):
             lanes.setdefault(op.stream, []).append(Box(op.start_ns, op.end_ns, op.kind, op.name))
     if rows != "streams":
         for op in sorted(ops, key=lambda op: ENGINE_ORDER.index(op.engine)):

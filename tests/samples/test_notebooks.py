@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import acl_py
+
 FOLDER = Path(__file__).parent.parent.parent / "samples" / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("[0-9]_*.py"))
 PARTS = ("*The question:*", "## Your prediction", "## The run", "timeline.show(", "## Exercises")
@@ -34,6 +36,25 @@ def test_every_exercise_of_a_notebook_has_a_folded_solution(notebook):
 @for_each_notebook
 def test_a_notebook_is_python_that_may_await_anywhere(notebook):
     compile(notebook.read_text(encoding="utf-8"), notebook.name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
+
+def test_a_picture_has_a_row_for_the_host_and_one_for_each_stream(monkeypatch):
+    pytest.importorskip("matplotlib").use("agg")
+    monkeypatch.syspath_prepend(FOLDER)
+    import timeline
+
+    async def program():
+        second, first = await acl_py.CreateStream(name="second"), await acl_py.CreateStream()
+        for stream in (second, first, None):
+            await acl_py.LaunchHostFunc(stream, lambda: None)
+        await acl_py.SynchronizeDevice()
+        return acl_py.current_simulation().trace
+
+    trace = acl_py.run(program, device="tiny")
+    figure = timeline.draw({"all": trace}, rows="both", since_ns={"all": None})
+    rows = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert rows == ["host", "legacy", "stream 2", "stream 'second'", "host thread"]
+    timeline.plt.close(figure)
 
 
 @pytest.mark.slow
