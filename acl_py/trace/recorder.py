@@ -236,7 +236,7 @@ def _caller_writers(
     thread = -1
 
     def op_queued(op: Op) -> None:
-        """Note who called, unless it was the first caller: a program of one task pays for no entry."""
+        """Note the calling task, unless it is the first one: a program of one task needs no entry."""
         # The common case, here and below: the same task as before. To ask for the running loop costs a system call
         # before Python 3.12.
         if get_ident() != thread or task_of(loop) is not latest:

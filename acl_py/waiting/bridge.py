@@ -198,7 +198,7 @@ class Bridge:
 
         An error on the way (of an observer, or a mistake of ours) goes to all waiters: if the callback died silently,
         they would wait without an end. KeyboardInterrupt and SystemExit go to one of them, so that they come out of a
-        verb, as they do where the device runs in place. If nobody waits, errors come out here.
+        verb, as they do where the device runs in place. If no task waits, errors come out here.
         """
         host = self.host
         try:

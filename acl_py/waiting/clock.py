@@ -287,7 +287,7 @@ class Clock(Gate):
 
     @property
     def is_needed(self) -> bool:
-        """Whether the gate has to look: devices go on also if nobody waits for them."""
+        """Whether the gate has to look: devices go on also if no task waits for them."""
         return True
 
     # --- letting time pass

@@ -289,7 +289,7 @@ class _Image:
 def _empty_ranges(private: Bytes, arguments: Sequence[Argument]) -> list[tuple[int, int]]:
     """Return the ranges of *arguments* that hold nothing before the launch, in their order.
 
-    These are Out arguments, and blocks of InOut arguments that still hold the poison of memory nobody has written.
+    These are Out arguments, and blocks of InOut arguments that still hold the poison of unwritten memory.
     """
     read = [(argument.start, argument.stop) for argument in arguments if argument.is_read]
     ranges: list[tuple[int, int]] = []

@@ -209,7 +209,7 @@ def vdec(source: In, target: Out, job: _Decoding) -> None:
 
 @kernel(cost=Cost(us=_us), serial=True)
 def vdec_skipped(source: In, job: _Decoding) -> None:
-    """Decode a frame whose picture nobody wants."""
+    """Decode a frame and drop its picture."""
     job.run(source.tobytes(), None)
 
 
