@@ -28,6 +28,7 @@ only from those below it, and all of them may import device_model:
     trace/          the recorder, and the views of what it recorded
         chart chrome pipes summary      timelines as text, Chrome traces, pipes of AI cores, reports
         drawing reading                 lanes of characters; which call queued an operation
+        tracks jsontext                 lanes of viewers; how long JSON files are written
         recorder reasons instructions   rows of operations and calls; why each started when it did; AI cores
     waiting/        how a host waits, and how a hang is told from a wait
         bridge threads loops tasks      coroutines and the device; threads; event loops; what a task waits for

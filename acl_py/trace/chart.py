@@ -74,8 +74,9 @@ def _host_lanes(
     per_lane = -(-len(rows) // _MAX_TASKS) or 1
     for first in range(0, len(rows), per_lane):
         together = rows[first : first + per_lane]
-        callers = HostRow([caller for row in together for caller in row.callers], [])
-        of_lane = [span for row in together for index in row.calls for span in spans[shown[index]]]
+        callers = HostRow([caller for row in together for caller in row.callers])
+        mine = set(callers.callers)
+        of_lane = [span for index in shown if calls[index].caller in mine for span in spans[index]]
         yield Lane(callers.label if len(rows) > 1 else "host", of_lane)
 
 

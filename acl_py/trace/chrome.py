@@ -1,209 +1,242 @@
 """The Chrome trace: one JSON file that Perfetto and chrome://tracing open.
 
 The host is a process with a lane of calls for each task or thread. Each device is a process with a lane per engine and
-stream. An arrow leads from each call to the operation that it queued. A strike of a fault rule is an instant in a lane
-of the host. If the trace has instructions of core kernels, the device also has a lane per core and pipe.
+stream, and with counters. An arrow leads from each call to the operation that it queued. A strike of a fault rule is an
+instant in a lane of the host. If the trace has instructions of core kernels, the device also has a lane per core and
+pipe. `correlation` in the arguments of an operation is its number, and `stream_id` that of its stream; of a call it is
+the number of the first operation that it queued.
 
-Viewers enforce three rules without an error message:
+Viewers enforce four rules without an error message:
 
-* If two slices of one lane overlap without nesting, the later one is dropped. So a slice goes to the first free lane of
-  its kind. A second lane of calls is needed only if two tasks of one name wait at the same time.
-* Ids of flows are integers, and the end of a flow needs `"bp": "e"` to bind to the slice that begins there.
+* If two slices of one lane overlap without nesting, the later one is dropped (tracks.py).
+* An arrow leads from the slice that has `flow_out` to all that have `flow_in` and the same `bind_id`, an integer. None
+  of them may begin before the first.
 * Times are floating-point microseconds. Counted from the start of the simulation they keep every nanosecond; counted
   from 1970 they would not.
+* A lane that has the number of its process counts as the main thread. So lanes are numbered after the processes.
+
+Events are written as they are made, so an export needs memory for a few numbers of each row. Their order is free.
 """
 
-import json
-from collections.abc import Sequence
-from heapq import heappop, heappush
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from acl_py.trace.instructions import CoreInstruction
-from acl_py.trace.pipes import PIPE_ORDER
-from acl_py.trace.reading import ENGINE_ORDER, host_rows, queuing_calls, site_of_call, stream_order
-from acl_py.trace.recorder import Call, Operation, Strike, Trace
+import numpy as np
 
-Event = dict[str, Any]
-_Slot = tuple[int, int]  # process, lane
+from acl_py.trace.instructions import CoreInstruction
+from acl_py.trace.jsontext import Quoted, write_list
+from acl_py.trace.pipes import PIPE_ORDER
+from acl_py.trace.reading import ENGINE_ORDER, host_rows, queuing_calls, site_of_call, stream_ids, stream_order
+from acl_py.trace.recorder import Call, CoreRun, Operation, Strike, Trace
+from acl_py.trace.tracks import Track
 
 _HOST = 1  # a process; some viewers treat 0 specially
 _FIRST_DEVICE = 2
-_FAULTS: _Slot = (_HOST, 0)  # the lane of strikes of fault rules
+_BATCH = 50  # points of a counter that are formatted at once
 
 
 def write(trace: Trace, path: str | Path) -> None:
     """Write *trace* to the file *path*, one event per line."""
     with Path(path).open("w", encoding="utf-8") as file:
-        file.write('{"displayTimeUnit": "ns", "traceEvents": [\n')
-        file.write(",\n".join(json.dumps(event) for event in events(trace)))
-        file.write("\n]}\n")
+        write_list(file, '{"displayTimeUnit": "ns", "traceEvents": [', _events(trace), "]}")
 
 
-def events(trace: Trace) -> list[Event]:
-    """Return the events of *trace*: names of processes and lanes, then slices and flows in order of time."""
-    ops, calls = trace.ops, trace.calls
-    names: list[Event] = []
-    call_slots = _call_slots(calls, names)
-    op_slots = _op_slots(ops, names)
-    timed: list[tuple[float, Event]] = _core_slices(ops, trace.instructions, op_slots, names)
-    for call, slot in zip(calls, call_slots, strict=True):
-        timed.append((call.enter_ns, _call_slice(call, slot)))
-    for op, slot in zip(ops, op_slots, strict=True):
-        before = None if op.after is None else ops[op.after]
-        timed.append((op.start_ns, _op_slice(op, before, slot)))
-    if trace.strikes:
-        names.append(_name("thread_name", _FAULTS, "faults"))
-        timed += [(strike.at_ns, _strike(strike)) for strike in trace.strikes]
-    # After the slices. The sort is stable: at one instant a slice must precede the flow that binds to it.
-    for flow, (op, slot, index) in enumerate(zip(ops, op_slots, queuing_calls(ops, calls), strict=True), start=1):
-        if index is not None:
-            timed.append((calls[index].enter_ns, _flow("s", flow, calls[index].enter_ns, call_slots[index])))
-            timed.append((op.start_ns, _flow("f", flow, op.start_ns, slot) | {"bp": "e"}))
-    timed.sort(key=lambda entry: entry[0])
-    return names + [event for _, event in timed]
+def _events(trace: Trace) -> Iterator[str]:
+    """Yield the events of *trace*, those that belong together in one text: the names of processes and lanes first."""
+    ops, calls, instructions = trace.ops, trace.calls, trace.instructions
+    devices = sorted({op.device for op in ops})
+    numbers = count(_FIRST_DEVICE + max(devices, default=0) + 1)
+    faults = Track(_HOST, "faults", numbers)
+    host, work, pipes = (
+        _host_tracks(calls, numbers),
+        _work_tracks(ops, numbers),
+        _pipe_tracks(ops, instructions, numbers),
+    )
+    queued_by = queuing_calls(ops, calls)
+    arrows = _arrows(queued_by, len(calls))
+    quoted = Quoted()
+
+    yield _process_name(_HOST, "host")
+    for device in devices:
+        yield _process_name(_FIRST_DEVICE + device, f"device {device}")
+    yield from _calls(calls, host, arrows, quoted)
+    yield from _operations(ops, work, queued_by, arrows, quoted)
+    yield from _instructions(ops, instructions, pipes, quoted)
+    for strike in trace.strikes:
+        yield _strike(strike, faults, quoted)
+    for device in devices:
+        yield from _counters([op for op in ops if op.device == device], _FIRST_DEVICE + device)
+    tracks = [*([faults] if trace.strikes else []), *dict.fromkeys(host.values()), *work.values(), *pipes.values()]
+    yield from _lane_names(tracks, quoted)
 
 
-def _call_slots(calls: Sequence[Call], names: list[Event]) -> list[_Slot]:
-    """Return the slot of each call, and append the names of lanes to *names*."""
-    names.append(_name("process_name", (_HOST, 0), "host"))
+# --- lanes
+
+
+def _host_tracks(calls: Sequence[Call], numbers: Iterator[int]) -> dict[str, Track]:
+    """Return the track of each task and thread; some share one."""
     rows = host_rows(calls)
-    slots = [(0, 0)] * len(calls)
-    base = 1
-    for row in rows:
-        lanes = _lanes([(calls[index].enter_ns, calls[index].exit_ns) for index in row.calls])
-        for index, lane in zip(row.calls, lanes, strict=True):
-            slots[index] = _HOST, base + lane
-        for lane in range(max(lanes) + 1):
-            label = _numbered("calls" if len(rows) == 1 else row.label, lane)
-            names += [_name("thread_name", (_HOST, base + lane), label), _sort_index((_HOST, base + lane))]
-        base += max(lanes) + 1
-    return slots
+    tracks = [Track(_HOST, "calls" if len(rows) == 1 else row.label, numbers) for row in rows]
+    return {caller: track for row, track in zip(rows, tracks, strict=True) for caller in row.callers}
 
 
-def _op_slots(ops: Sequence[Operation], names: list[Event]) -> list[_Slot]:
-    """Return the slot of each operation, and append the names of lanes to *names*."""
-    groups: dict[tuple[int, int, int, str], list[int]] = {}
+def _work_tracks(ops: Sequence[Operation], numbers: Iterator[int]) -> dict[tuple[int, str, str], Track]:
+    """Return the track of each device, engine and stream."""
     order = stream_order(ops)
-    for index, op in enumerate(ops):
-        key = op.device, ENGINE_ORDER.index(op.engine), order[op.stream], op.stream
-        groups.setdefault(key, []).append(index)
-    slots = [(0, 0)] * len(ops)
-    last_lane: dict[int, int] = {}
-    for (device, engine, _, stream), indices in sorted(groups.items()):
-        pid = _FIRST_DEVICE + device
-        if pid not in last_lane:
-            last_lane[pid] = 0
-            names.append(_name("process_name", (pid, 0), f"device {device}"))
-        base = last_lane[pid] + 1
-        lanes = _lanes([(ops[index].start_ns, ops[index].end_ns) for index in indices])
-        for index, lane in zip(indices, lanes, strict=True):
-            slots[index] = pid, base + lane
-        for lane in sorted(set(lanes)):
-            names.append(_name("thread_name", (pid, base + lane), _numbered(f"{ENGINE_ORDER[engine]} {stream}", lane)))
-            names.append(_sort_index((pid, base + lane)))
-            last_lane[pid] = base + lane
-    return slots
+    keys = sorted(
+        {(op.device, op.engine, op.stream) for op in ops},
+        key=lambda key: (key[0], ENGINE_ORDER.index(key[1]), order[key[2]]),
+    )
+    return {key: Track(_FIRST_DEVICE + key[0], f"{key[1]} {key[2]}", numbers) for key in keys}
 
 
-def _core_slices(
-    ops: Sequence[Operation], rows: Sequence[CoreInstruction], op_slots: Sequence[_Slot], names: list[Event]
-) -> list[tuple[float, Event]]:
-    """Yield the instructions of core kernels with their times, in lanes below those of the device's engines."""
-    groups: dict[tuple[int, tuple[str, int], int], list[int]] = {}
-    for index, row in enumerate(rows):
-        core_type, core = row.core.split()
-        key = ops[row.operation].device, (core_type, int(core)), PIPE_ORDER.index(row.pipe)
-        groups.setdefault(key, []).append(index)
-    last_lane: dict[int, int] = {}
-    for pid, lane in op_slots:
-        last_lane[pid] = max(lane, last_lane.get(pid, 0))
-    slices: list[tuple[float, Event]] = []
-    for (device, (core_type, number), pipe), indices in sorted(groups.items()):
-        pid = _FIRST_DEVICE + device
-        base = last_lane[pid] + 1
-        lanes = _lanes([(rows[index].start_ns, rows[index].end_ns) for index in indices])
-        for index, lane in zip(indices, lanes, strict=True):
-            slices.append((rows[index].start_ns, _instruction_slice(rows, index, (pid, base + lane))))
-        for lane in sorted(set(lanes)):
-            label = _numbered(f"{core_type} {number} {PIPE_ORDER[pipe]}", lane)
-            names.append(_name("thread_name", (pid, base + lane), label))
-            names.append(_sort_index((pid, base + lane)))
-            last_lane[pid] = base + lane
-    return slices
+def _pipe_tracks(
+    ops: Sequence[Operation], rows: Sequence[CoreInstruction], numbers: Iterator[int]
+) -> dict[tuple[int, str, str], Track]:
+    """Return the track of each device, core and pipe."""
+    keys = sorted(
+        {(ops[row.operation].device, row.core, row.pipe) for row in rows},
+        key=lambda key: (key[0], _core_order(key[1]), PIPE_ORDER.index(key[2])),
+    )
+    return {key: Track(_FIRST_DEVICE + key[0], f"{key[1]} {key[2]}", numbers) for key in keys}
 
 
-def _lanes(spans: Sequence[tuple[float, float]]) -> list[int]:
-    """Return the first free lane for each span (beginning, end), so that no two spans of a lane overlap."""
-    lanes = [0] * len(spans)
-    busy: list[tuple[float, int]] = []  # a heap of (end, lane)
-    free: list[int] = []
-    for index in sorted(range(len(spans)), key=spans.__getitem__):
-        begin, end = spans[index]
-        while busy and busy[0][0] <= begin:
-            heappush(free, heappop(busy)[1])
-        lane = heappop(free) if free else len(busy)
-        lanes[index] = lane
-        heappush(busy, (end, lane))
-    return lanes
+def _core_order(core: str) -> tuple[str, int]:
+    core_type, number = core.split()
+    return core_type, int(number)
 
 
-def _numbered(name: str, lane: int) -> str:
-    return f"{name} ({lane + 1})" if lane else name
+def _process_name(pid: int, name: str) -> str:
+    return f'{{"ph":"M","name":"process_name","pid":{pid},"args":{{"name":"{name}"}}}}'
 
 
-def _us(ns: float) -> float:
-    return ns / 1000
+def _lane_names(tracks: Sequence[Track], quoted: Quoted) -> Iterator[str]:
+    """Yield the names and the order of all lanes. Their number is known when all slices have been placed."""
+    names = ((track.pid, *lane) for track in tracks for lane in track.names())
+    for order, (pid, lane, name) in enumerate(names):
+        place = f'"pid":{pid},"tid":{lane}'
+        yield f'{{"ph":"M","name":"thread_name",{place},"args":{{"name":{quoted[name]}}}}}'
+        yield f'{{"ph":"M","name":"thread_sort_index",{place},"args":{{"sort_index":{order}}}}}'
 
 
-def _name(what: str, slot: _Slot, name: str) -> Event:
-    return {"ph": "M", "name": what, "pid": slot[0], "tid": slot[1], "args": {"name": name}}
+# --- slices
 
 
-def _sort_index(slot: _Slot) -> Event:
-    return {"ph": "M", "name": "thread_sort_index", "pid": slot[0], "tid": slot[1], "args": {"sort_index": slot[1]}}
+def _arrows(queued_by: Sequence[int | None], calls: int) -> "array[int]":
+    """Return the number of the arrow from each call: that of the first operation that it queued, or 0."""
+    arrows = array("I", bytes(4 * calls))
+    for number in range(len(queued_by), 0, -1):
+        index = queued_by[number - 1]
+        if index is not None:
+            arrows[index] = number
+    return arrows
 
 
-def _slice(name: str, category: str, begin: float, end: float, slot: _Slot, args: Event) -> Event:
-    pid, tid = slot
-    span = {"ts": _us(begin), "dur": _us(end - begin)}
-    return {"ph": "X", "name": name, "cat": category, "pid": pid, "tid": tid, **span, "args": args}
+def _calls(calls: Sequence[Call], host: Mapping[str, Track], arrows: "array[int]", quoted: Quoted) -> Iterator[str]:
+    for call, arrow in zip(calls, arrows, strict=True):
+        enter, exit_ = call.enter_ns, call.exit_ns
+        site = f'"args":{{"site":{quoted[site_of_call(call)]}'
+        yield (
+            f'{{"ph":"X","name":{quoted[call.name]},"cat":"call","pid":{_HOST},'
+            f'"tid":{host[call.caller].place(enter, exit_)},"ts":{enter / 1000:.3f},"dur":{(exit_ - enter) / 1000:.3f},'
+            + (f'"bind_id":{arrow},"flow_out":true,{site},"correlation":{arrow}}}}}' if arrow else f"{site}}}}}")
+        )
 
 
-def _call_slice(call: Call, slot: _Slot) -> Event:
-    return _slice(call.name, "call", call.enter_ns, call.exit_ns, slot, {"site": site_of_call(call)})
+def _operations(
+    ops: Sequence[Operation],
+    work: Mapping[tuple[int, str, str], Track],
+    queued_by: Sequence[int | None],
+    arrows: "array[int]",
+    quoted: Quoted,
+) -> Iterator[str]:
+    ids = stream_ids(ops)
+    for number, (op, call) in enumerate(zip(ops, queued_by, strict=True), start=1):
+        start, end, stream = op.start_ns, op.end_ns, op.stream
+        track = work[op.device, op.engine, stream]
+        flow = "" if call is None else f'"bind_id":{arrows[call]},"flow_in":true,'
+        yield (
+            f'{{"ph":"X","name":{quoted[op.name]},"cat":"{op.kind}","pid":{track.pid},"tid":{track.place(start, end)},'
+            f'"ts":{start / 1000:.3f},"dur":{(end - start) / 1000:.3f},{flow}"args":{{"correlation":{number},'
+            f'"stream":{quoted[stream]},"stream_id":{ids[stream]},"bytes":{op.bytes},'
+            f'"queued_us":{op.queued_ns / 1000:.3f},"site":{quoted[op.site]},"waited_for":{quoted[_reason(op, ops)]}'
+            + ("}}" if op.cores is None else f"{_cores(op.cores, quoted)}}}}}")
+        )
 
 
-def _op_slice(op: Operation, before: Operation | None, slot: _Slot) -> Event:
-    args: Event = {"bytes": op.bytes, "stream": op.stream, "queued_us": _us(op.queued_ns), "site": op.site}
+def _reason(op: Operation, ops: Sequence[Operation]) -> str:
     why = op.why.name.lower()
-    args["waited_for"] = why if before is None else f"{why}: {before.name} of {before.stream} at {before.site}"
-    if op.cores is not None:
-        args |= {"blocks": op.cores.blocks} | {f"{name}_us": round(us, 3) for name, us in op.cores.busy_us.items()}
-        if op.cores.findings:
-            args["findings"] = list(op.cores.findings)
-        if op.cores.left_out:
-            args["instructions_left_out"] = op.cores.left_out
-    return _slice(op.name, op.kind, op.start_ns, op.end_ns, slot, args)
+    if op.after is None:
+        return why
+    before = ops[op.after]
+    return f"{why}: {before.name} of {before.stream} at {before.site}"
 
 
-def _instruction_slice(rows: Sequence[CoreInstruction], index: int, slot: _Slot) -> Event:
-    row = rows[index]
-    args: Event = {"block": row.block, "site": row.site}
-    if row.bytes:
-        args["bytes"] = row.bytes
-    if row.waited_for is not None:
-        setter = rows[row.waited_for]
-        args["waited_for"] = f"{setter.name} of {setter.core} at {setter.site}"
-    return _slice(row.name, f"pipe {row.kind}", row.start_ns, row.end_ns, slot, args)
+def _cores(run: CoreRun, quoted: Quoted) -> str:
+    """Return more arguments, for a core kernel."""
+    args = [f'"blocks":{run.blocks}', *(f"{quoted[name + '_us']}:{round(us, 3)}" for name, us in run.busy_us.items())]
+    if run.findings:
+        args.append(f'"findings":[{",".join(map(quoted.__getitem__, run.findings))}]')
+    if run.left_out:
+        args.append(f'"instructions_left_out":{run.left_out}')
+    return "," + ",".join(args)
 
 
-def _strike(strike: Strike) -> Event:
-    pid, tid = _FAULTS
-    args = {"struck": strike.name, "site": strike.site, "made": strike.made}
-    return {"ph": "i", "s": "p", "name": strike.rule, "cat": "fault", "pid": pid, "tid": tid, "ts": _us(strike.at_ns),
-            "args": args}  # fmt: skip
+def _instructions(
+    ops: Sequence[Operation],
+    rows: Sequence[CoreInstruction],
+    pipes: Mapping[tuple[int, str, str], Track],
+    quoted: Quoted,
+) -> Iterator[str]:
+    for row in sorted(rows, key=attrgetter("end_ns")):
+        track = pipes[ops[row.operation].device, row.core, row.pipe]
+        args = f'"block":{row.block},"site":{quoted[row.site]}'
+        if row.bytes:
+            args += f',"bytes":{row.bytes}'
+        if row.waited_for is not None:
+            setter = rows[row.waited_for]
+            args += f',"waited_for":{quoted[f"{setter.name} of {setter.core} at {setter.site}"]}'
+        yield (
+            f'{{"ph":"X","name":{quoted[row.name]},"cat":"pipe {row.kind}","pid":{track.pid},'
+            f'"tid":{track.place(row.start_ns, row.end_ns)},"ts":{row.start_ns / 1000},'
+            f'"dur":{(row.end_ns - row.start_ns) / 1000},"args":{{{args}}}}}'
+        )
 
 
-def _flow(phase: str, flow: int, at: int, slot: _Slot) -> Event:
-    return {"ph": phase, "id": flow, "name": "queues", "cat": "queues", "pid": slot[0], "tid": slot[1], "ts": _us(at)}
+def _strike(strike: Strike, track: Track, quoted: Quoted) -> str:
+    args = f'"struck":{quoted[strike.name]},"site":{quoted[strike.site]},"made":{quoted[strike.made]}'
+    return (
+        f'{{"ph":"i","s":"p","name":{quoted[strike.rule]},"cat":"fault","pid":{track.pid},"tid":{track.lanes[0]},'
+        f'"ts":{strike.at_ns / 1000:.3f},"args":{{{args}}}}}'
+    )
+
+
+# --- counters
+
+
+def _counters(ops: Sequence[Operation], pid: int) -> Iterator[str]:
+    """Yield how many operations run on a device, and how many bytes its copies move, whenever that changes."""
+    ones = np.ones(len(ops), np.int64)
+    moved = np.fromiter((0 if op.engine == "cores" else op.bytes for op in ops), np.int64, len(ops))
+    yield from _counter(ops, ones, f'{{"ph":"C","name":"running","pid":{pid},"ts":%.3f,"args":{{"operations":%d}}}}')
+    yield from _counter(ops, moved, f'{{"ph":"C","name":"in flight","pid":{pid},"ts":%.3f,"args":{{"bytes":%d}}}}')
+
+
+def _counter(ops: Sequence[Operation], amounts: "np.ndarray[Any, np.dtype[np.int64]]", form: str) -> Iterator[str]:
+    """Yield the sum of the *amounts* of all operations that run, whenever it changes."""
+    starts = np.fromiter(map(attrgetter("start_ns"), ops), np.int64, len(ops))
+    ends = np.fromiter(map(attrgetter("end_ns"), ops), np.int64, len(ops))
+    times = np.concatenate((starts, ends))
+    order = np.argsort(times, kind="stable")
+    times, totals = times[order], np.concatenate((amounts, -amounts))[order].cumsum()
+    last = np.append(times[1:] != times[:-1], True)  # of the changes at one time
+    times, totals = times[last], totals[last]
+    changed = np.append(totals[:1] != 0, totals[1:] != totals[:-1])
+    times, totals = times[changed], totals[changed]
+    for some in range(0, len(times), _BATCH):
+        both = np.stack((times[some : some + _BATCH] / 1000, totals[some : some + _BATCH]), axis=1)
+        yield ",\n".join([form] * len(both)) % tuple(both.ravel().tolist())

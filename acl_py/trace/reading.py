@@ -8,14 +8,20 @@ progress at that instant.
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from heapq import heappop, heappush
+from itertools import count
+from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple
+
+import numpy as np
 
 from acl_py.trace.recorder import Call, Operation
 
 ENGINE_ORDER = ("H2D", "cores", "P2P", "D2H", "host")  # as data passes them
 
+_NEVER = 1 << 63
 _VERBS = {
     "fill": "Memset",
     "kernel": "LaunchKernel",
@@ -23,13 +29,29 @@ _VERBS = {
 }  # by kind; all others are Memcpy
 
 
+def stream_ids(ops: Iterable[Operation]) -> dict[str, int]:
+    """Return a number for each stream of *ops*, for formats in which streams have no names.
+
+    "stream 3" has number 3. Default streams and streams with names get the numbers that follow, from 7 on: analysers
+    take 0 for no stream, and 7 is the default stream in CUDA's traces.
+    """
+    order = stream_order(ops)
+    numbers = {stream: _kind_of_stream(stream)[1] for stream in order}
+    following = count(max(7, 1 + max(numbers.values(), default=0)))
+    return {stream: numbers[stream] or next(following) for stream in order}
+
+
 def stream_order(ops: Iterable[Operation]) -> dict[str, int]:
     """Return the places of the streams of *ops*: default streams, then those with numbers, then those with names.
 
     Streams with names are in the order in which they first got work.
     """
-    streams = dict.fromkeys(op.stream for op in sorted(ops, key=lambda op: op.queued_ns))
-    return {stream: place for place, stream in enumerate(sorted(streams, key=_kind_of_stream))}
+    first: dict[str, int] = {}
+    for op in ops:
+        if op.queued_ns < first.get(op.stream, _NEVER):
+            first[op.stream] = op.queued_ns
+    streams = sorted(sorted(first, key=first.__getitem__), key=_kind_of_stream)
+    return {stream: place for place, stream in enumerate(streams)}
 
 
 def _kind_of_stream(stream: str) -> tuple[int, int, str]:
@@ -39,11 +61,11 @@ def _kind_of_stream(stream: str) -> tuple[int, int, str]:
     return (1, int(own), "") if own.isdecimal() else (2, 0, "")
 
 
-class HostRow(NamedTuple):
-    """A row of the host: the tasks and threads that share it, and the indices of their calls."""
+@dataclass(slots=True)
+class HostRow:
+    """A row of the host: the tasks and threads that share it, in the order of their first calls."""
 
     callers: list[str]
-    calls: list[int]
 
     @property
     def label(self) -> str:
@@ -52,54 +74,66 @@ class HostRow(NamedTuple):
         return f"{first} and {len(others):,} more" if others else first
 
 
-def host_rows(calls: Sequence[Call]) -> list[HostRow]:
+def host_rows(calls: Iterable[Call]) -> list[HostRow]:
     """Return the rows of the host, in the order of their first calls: one for each task or thread.
 
     Those without a name share a row if the last call of one is over before the first call of the next begins. So a
     program that makes a task for each request has as many rows as it had requests at a time.
     """
-    by_caller: dict[str, list[int]] = {}
-    for index in sorted(range(len(calls)), key=lambda index: calls[index].enter_ns):
-        by_caller.setdefault(calls[index].caller, []).append(index)
+    first: dict[str, int] = {}
+    last: dict[str, int] = {}
+    for call in calls:
+        caller, enter = call.caller, call.enter_ns
+        if caller not in first or enter < first[caller]:
+            first[caller] = enter
+        last[caller] = call.exit_ns  # calls are in the order of their exits
     rows: list[HostRow] = []
     shared: list[tuple[int, int]] = []  # a heap: when the last call of a row without a name is over, and the row
-    for caller, indices in by_caller.items():
+    for caller in sorted(first, key=first.__getitem__):
         is_named = not caller.split()[-1].isdecimal()
-        if not is_named and shared and shared[0][0] <= calls[indices[0]].enter_ns:
+        if not is_named and shared and shared[0][0] <= first[caller]:
             _, number = heappop(shared)
             rows[number].callers.append(caller)
-            rows[number].calls.extend(indices)
         else:
             number = len(rows)
-            rows.append(HostRow([caller], indices))
+            rows.append(HostRow([caller]))
         if not is_named:
-            heappush(shared, (max(calls[index].exit_ns for index in indices), number))
+            heappush(shared, (last[caller], number))
     return rows
 
 
 def site_of_call(call: Call) -> str:
     """Return the line of *call* in the form of `Operation.site`: "file.py:12"."""
-    return f"{Path(call.file).name}:{call.line}"
+    return _site(call.file, call.line)
+
+
+@lru_cache(maxsize=4096)
+def _site(file: str, line: int) -> str:
+    return f"{Path(file).name}:{line}"
 
 
 def queuing_calls(ops: Sequence[Operation], calls: Sequence[Call]) -> list[int | None]:
     """Return for each of *ops* the index in *calls* of the call that queued it. Calls are in order of their exits."""
-    by_line: dict[tuple[str, int], list[int]] = {}
-    for index, call in enumerate(calls):
-        by_line.setdefault((call.file, call.line), []).append(index)
+    exits = np.fromiter(map(attrgetter("exit_ns"), calls), np.int64, len(calls))
+    queued = np.fromiter(map(attrgetter("queued_ns"), ops), np.int64, len(ops))
     by_site: dict[str, list[int]] = {}
-    for indices in by_line.values():
-        by_site.setdefault(site_of_call(calls[indices[0]]), []).extend(indices)
-    for indices in by_site.values():
-        indices.sort()  # two files may have the same name
-    return [_queuing_call(op, by_site.get(op.site, ()), calls) for op in ops]
+    queuing: list[int | None] = []
+    for op, first in zip(ops, np.searchsorted(exits, queued).tolist(), strict=True):
+        # A plain verb returns when it has queued its operation, so the first call that had not returned then is mostly
+        # the right one.
+        if first < len(calls) and _may_have_queued(calls[first], op) and site_of_call(calls[first]) == op.site:
+            queuing.append(first)
+            continue
+        if not by_site:
+            for index, call in enumerate(calls):
+                by_site.setdefault(site_of_call(call), []).append(index)
+        candidates = by_site.get(op.site, [])
+        later = range(bisect_left(candidates, first), len(candidates))
+        queuing.append(
+            next((candidates[place] for place in later if _may_have_queued(calls[candidates[place]], op)), None)
+        )
+    return queuing
 
 
-def _queuing_call(op: Operation, candidates: Sequence[int], calls: Sequence[Call]) -> int | None:
-    verb = _VERBS.get(op.kind, "Memcpy")
-    first = bisect_left(candidates, op.queued_ns, key=lambda index: calls[index].exit_ns)
-    for place in range(first, len(candidates)):
-        call = calls[candidates[place]]
-        if call.enter_ns <= op.queued_ns and call.name.startswith(verb):
-            return candidates[place]
-    return None
+def _may_have_queued(call: Call, op: Operation) -> bool:
+    return call.enter_ns <= op.queued_ns and call.name.startswith(_VERBS.get(op.kind, "Memcpy"))

@@ -1,6 +1,7 @@
 """Programs whose traces the charts are tried on; all on the tiny device, so that their times are known."""
 
 import asyncio
+import json
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from histories import D2H, H2D
 
 import acl_py
 from acl_py import Cost, MemcpyKind
+from acl_py.trace import chrome
 
 SIZE = 10_000
 
@@ -157,3 +159,15 @@ def any_trace(request):
 def traced():
     """Run a program, or one of the above by its name, and hand back its trace."""
     return lambda program: trace_of(globals()[program] if isinstance(program, str) else program)
+
+
+@pytest.fixture
+def chrome_events(tmp_path):
+    """The events of a trace's Chrome trace, as a viewer reads them."""
+
+    def read(trace):
+        path = tmp_path / "chrome.json"
+        chrome.write(trace, path)
+        return json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
+
+    return read

@@ -1,15 +1,17 @@
 """The Chrome trace obeys the rules that its viewers do not tell."""
 
 import json
-from collections import defaultdict
+import tracemalloc
+from collections import Counter, defaultdict
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 
 import acl_py
 from acl_py import faults
 from acl_py.trace import chrome
-from acl_py.trace.recorder import Trace
+from acl_py.trace.recorder import Call, Trace
 
 
 def by_phase(events):
@@ -33,9 +35,9 @@ def lane_names(phases):
     return {lane(e): f"{processes[e['pid']]}: {e['args']['name']}" for e in phases["M"] if e["name"] == "thread_name"}
 
 
-def test_no_two_slices_of_a_lane_overlap(any_trace):
+def test_no_two_slices_of_a_lane_overlap(any_trace, chrome_events):
     lanes = defaultdict(list)
-    for event in by_phase(chrome.events(any_trace))["X"]:
+    for event in by_phase(chrome_events(any_trace))["X"]:
         lanes[lane(event)].append(span(event))
     for spans in lanes.values():
         spans.sort()
@@ -43,8 +45,8 @@ def test_no_two_slices_of_a_lane_overlap(any_trace):
             assert end <= begin
 
 
-def test_every_operation_and_call_is_one_slice_in_a_lane_with_a_name(any_trace):
-    phases = by_phase(chrome.events(any_trace))
+def test_every_operation_and_call_is_one_slice_in_a_lane_with_a_name(any_trace, chrome_events):
+    phases = by_phase(chrome_events(any_trace))
     slices = [(event["name"], *span(event)) for event in phases["X"]]
     ops = [(op.name, op.start_ns, op.end_ns) for op in any_trace.ops]
     calls = [(call.name, call.enter_ns, call.exit_ns) for call in any_trace.calls]
@@ -54,50 +56,71 @@ def test_every_operation_and_call_is_one_slice_in_a_lane_with_a_name(any_trace):
     assert len(set(names.values())) == len(names)
 
 
-def test_each_operation_has_an_arrow_from_the_call_that_queued_it(any_trace):
-    phases = by_phase(chrome.events(any_trace))
-    starts = {event["id"]: event for event in phases["s"]}
-    ends = {event["id"]: event for event in phases["f"]}
-    assert len(starts) == len(phases["s"]) == len(ends) == len(any_trace.ops)
-    assert starts.keys() == ends.keys()
-    begins = {(*lane(event), event["ts"]): event for event in phases["X"]}
-    for number, end in ends.items():
-        start = starts[number]
+def test_each_operation_has_an_arrow_from_the_call_that_queued_it(any_trace, chrome_events):
+    slices = by_phase(chrome_events(any_trace))["X"]
+    ops = [event for event in slices if event.get("flow_in")]
+    calls = {event["bind_id"]: event for event in slices if event.get("flow_out")}
+    assert [event["args"]["correlation"] for event in ops] == list(range(1, len(any_trace.ops) + 1))
+    assert calls.keys() == {event["bind_id"] for event in ops}
+    for number, call in calls.items():
         assert type(number) is int
-        assert end["bp"] == "e"
-        call, op = begins[*lane(start), start["ts"]], begins[*lane(end), end["ts"]]
         assert call["cat"] == "call"
+        assert call["args"]["correlation"] == number
+    for op in ops:
+        call = calls[op["bind_id"]]
         assert op["cat"] != "call"
         assert call["args"]["site"] == op["args"]["site"]
         assert span(call)[0] < round(op["args"]["queued_us"] * 1000) <= span(call)[1]
-        assert start["ts"] <= end["ts"]
+        assert call["ts"] <= op["ts"]
 
 
-def test_events_are_in_the_order_of_their_times_and_slices_before_their_flows(any_trace):
-    events = chrome.events(any_trace)
-    timed = [event for event in events if event["ph"] != "M"]
-    assert [event["ts"] for event in timed] == sorted(event["ts"] for event in timed)
-    assert all(event["ph"] == "M" for event in events[: len(events) - len(timed)])
-    seen = set()
-    for event in timed:
-        if event["ph"] == "X":
-            seen.add((*lane(event), event["ts"]))
-        else:
-            assert (*lane(event), event["ts"]) in seen
+def test_no_lane_has_the_number_of_a_process(any_trace, chrome_events):
+    phases = by_phase(chrome_events(any_trace))
+    lanes = {event["tid"] for event in phases["X"]}
+    assert lanes.isdisjoint(event["pid"] for event in phases["X"])
+    assert len(lanes) == len({lane(event) for event in phases["X"]})
 
 
-def test_the_file_is_json_and_holds_the_events(any_trace, tmp_path):
+def test_lanes_are_sorted_in_the_order_of_their_numbers_and_names(any_trace, chrome_events):
+    events = [event for event in by_phase(chrome_events(any_trace))["M"] if event["name"] == "thread_sort_index"]
+    assert [event["args"]["sort_index"] for event in events] == list(range(len(events)))
+    assert [event["pid"] for event in events] == sorted(event["pid"] for event in events)
+
+
+def test_counters_have_what_runs_and_the_bytes_that_are_copied(chrome_events, traced):
+    counters = by_phase(chrome_events(traced("one_of_each")))["C"]
+    running = [(event["ts"], event["args"]["operations"]) for event in counters if event["name"] == "running"]
+    moving = [(event["ts"], event["args"]["bytes"]) for event in counters if event["name"] == "in flight"]
+    assert running == [(3.01, 1), (43.01, 0)]  # one operation begins where another ends
+    assert moving == [(3.01, 10_000), (13.01, 0), (33.01, 10_000), (43.01, 0)]
+
+
+def test_a_counter_is_the_sum_over_all_that_runs(any_trace, chrome_events):
+    counters = by_phase(chrome_events(any_trace))["C"]
+    for device in {op.device for op in any_trace.ops}:
+        own = [event for event in counters if event["pid"] == device + 2 and event["name"] == "running"]
+        for event in own:
+            at = round(event["ts"] * 1000)
+            ops = [op for op in any_trace.ops if op.device == device and op.start_ns <= at < op.end_ns]
+            assert event["args"]["operations"] == len(ops)
+        assert own[-1]["args"]["operations"] == 0
+
+
+def test_the_file_has_one_event_per_line(any_trace, tmp_path):
     path = tmp_path / "trace.json"
     chrome.write(any_trace, path)
-    document = json.loads(path.read_text(encoding="utf-8"))
-    assert document["displayTimeUnit"] == "ns"
-    assert document["traceEvents"] == chrome.events(any_trace)
+    first, *lines, last = path.read_text(encoding="utf-8").splitlines()
+    assert (first, last) == ('{"displayTimeUnit": "ns", "traceEvents": [', "]}")
+    assert json.loads(path.read_text(encoding="utf-8"))["traceEvents"] == [
+        json.loads(line.removesuffix(",")) for line in lines
+    ]
 
 
-def test_a_whole_trace(traced):
-    phases = by_phase(chrome.events(traced("one_of_each")))
+def test_a_whole_trace(traced, chrome_events):
+    phases = by_phase(chrome_events(traced("one_of_each")))
     names = lane_names(phases)
-    assert [(names[lane(event)], event["name"], *span(event)) for event in phases["X"]] == [
+    slices = sorted(phases["X"], key=lambda event: event["ts"])
+    assert [(names[lane(event)], event["name"], *span(event)) for event in slices] == [
         ("host: calls", "MallocHost", 0, 10),
         ("host: calls", "Malloc", 10, 1_010),
         ("host: calls", "CreateStream", 1_010, 2_010),
@@ -110,24 +133,26 @@ def test_a_whole_trace(traced):
         ("device 0: D2H stream 1", "d2h", 33_010, 43_010),
     ]
     op = next(event for event in phases["X"] if event["name"] == "h2d")
-    assert op["args"].keys() == {"bytes", "stream", "queued_us", "site", "waited_for"}
-    assert (op["args"]["bytes"], op["args"]["stream"], op["args"]["queued_us"]) == (10_000, "stream 1", 3.01)
+    args = op["args"]
+    assert args.keys() == {"correlation", "bytes", "stream", "stream_id", "queued_us", "site", "waited_for"}
+    assert (args["correlation"], args["stream"], args["stream_id"]) == (1, "stream 1", 1)
+    assert (args["bytes"], args["queued_us"]) == (10_000, 3.01)
     assert op["args"]["site"].startswith("conftest.py:")
     assert op["args"]["waited_for"] == "host"
     scale = next(event for event in phases["X"] if event["name"] == "scale")
     assert scale["args"]["waited_for"] == f"order: h2d of stream 1 at {op['args']['site']}"
 
 
-def test_tasks_that_wait_at_the_same_time_have_lanes_of_their_own(traced):
-    names = lane_names(by_phase(chrome.events(traced("tasks"))))
+def test_tasks_that_wait_at_the_same_time_have_lanes_of_their_own(traced, chrome_events):
+    names = lane_names(by_phase(chrome_events(traced("tasks"))))
     assert list(names.values()) == [
         *("host: task 1", "host: task 2", "host: task 3"),
         *("device 0: cores stream 1", "device 0: cores stream 2", "device 0: cores stream 3"),
     ]
 
 
-def test_lanes_have_the_names_of_tasks_and_streams(traced):
-    phases = by_phase(chrome.events(traced("named")))
+def test_lanes_have_the_names_of_tasks_and_streams(traced, chrome_events):
+    phases = by_phase(chrome_events(traced("named")))
     assert list(lane_names(phases).values()) == [
         "host: task 1 and 1 more",  # its task has made the streams, and a task without a name uses one
         "host: task 'producer'",
@@ -140,8 +165,8 @@ def test_lanes_have_the_names_of_tasks_and_streams(traced):
     assert streams == {"stream 3", "stream 'uploads'", "stream 'maths'"}
 
 
-def test_default_streams_of_two_contexts_stand_apart(traced):
-    names = lane_names(by_phase(chrome.events(traced("two_devices_and_two_contexts"))))
+def test_default_streams_of_two_contexts_stand_apart(traced, chrome_events):
+    names = lane_names(by_phase(chrome_events(traced("two_devices_and_two_contexts"))))
     assert list(names.values()) == [
         "host: calls",
         "device 0: cores legacy",
@@ -150,19 +175,17 @@ def test_default_streams_of_two_contexts_stand_apart(traced):
     ]
 
 
-def test_chunks_of_one_pageable_copy_hang_on_one_call(traced):
-    phases = by_phase(chrome.events(traced("pageable")))
-    sources = defaultdict(int)
-    for event in phases["s"]:
-        sources[event["ts"]] += 1
-    assert list(sources.values()) == [3, 1, 3] * 3 + [1]  # 10,000 bytes through buffers of 4,096
+def test_chunks_of_one_pageable_copy_hang_on_one_call(traced, chrome_events):
+    phases = by_phase(chrome_events(traced("pageable")))
+    arrows = Counter(event["bind_id"] for event in phases["X"] if event.get("flow_in"))
+    assert list(arrows.values()) == [3, 1, 3] * 3 + [1]  # 10,000 bytes through buffers of 4,096
 
 
-async def test_what_fault_rules_strike_are_instants():
+async def test_what_fault_rules_strike_are_instants(chrome_events):
     async with acl_py.simulate(device="tiny") as sim:
         with sim.fault(faults.delay(5, call="Malloc")):
             await acl_py.Malloc(64)
-    phases = by_phase(chrome.events(sim.trace))
+    phases = by_phase(chrome_events(sim.trace))
     [instant] = phases["i"]
     assert (instant["name"], instant["ts"], instant["args"]["struck"]) == ("delay(call='Malloc', us=5)", 0, "Malloc")
     assert lane_names(phases)[lane(instant)] == "host: faults"
@@ -174,6 +197,20 @@ def test_nothing_is_a_trace_too(tmp_path):
     assert [event["ph"] for event in document["traceEvents"]] == ["M"]
 
 
+def test_an_export_needs_little_memory_for_each_operation(traced, tmp_path):
+    trace = traced("many")
+    rows = SimpleNamespace(
+        ops=trace.ops * 50, calls=trace.calls * 50, instructions=[], strikes=[]
+    )  # to read the rows of a trace takes memory of its own
+    tracemalloc.start()
+    chrome.write(rows, tmp_path / "trace.json")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak / len(rows.ops) < 200  # bytes
+
+
 @pytest.mark.parametrize("at", [0, 1, 999, 123_456_789_012_345])
-def test_times_keep_every_nanosecond(at):
-    assert round(chrome._us(at) * 1000) == at
+def test_times_keep_every_nanosecond(at, chrome_events):
+    call = Call("Sleep", at, at + 1, "x.py", 1, "task 1")
+    [event] = by_phase(chrome_events(SimpleNamespace(ops=[], calls=[call], instructions=[], strikes=[])))["X"]
+    assert (round(event["ts"] * 1000), round(event["dur"] * 1000)) == (at, 1)

@@ -1,6 +1,5 @@
 """What a trace keeps of core kernels, and its views: the pipe chart, the lanes of the Chrome trace, the report."""
 
-import json
 from collections import defaultdict
 from itertools import pairwise
 from pathlib import Path
@@ -10,7 +9,7 @@ import pytest
 
 import acl_py as acl
 from acl_py import asc
-from acl_py.trace import chrome, pipes
+from acl_py.trace import pipes
 
 DEVICE = "ascend910b1"
 TILE = 2048
@@ -129,9 +128,9 @@ async def test_a_launch_tells_how_busy_the_pipes_of_its_cores_were():
 # --- Chrome
 
 
-async def test_the_chrome_trace_has_a_lane_per_core_and_pipe():
+async def test_the_chrome_trace_has_a_lane_per_core_and_pipe(chrome_events):
     sim = await traced((2, 2))
-    events = json.loads(json.dumps(chrome.events(sim.trace)))
+    events = chrome_events(sim.trace)
     names = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
     slices = defaultdict(list)
     for event in events:
@@ -149,9 +148,9 @@ async def test_the_chrome_trace_has_a_lane_per_core_and_pipe():
     assert wait["args"]["waited_for"].startswith("SetFlag<MTE2_V> of AIV 1 at test_instructions.py:")
 
 
-async def test_the_slice_of_a_launch_tells_of_its_pipes_and_of_what_is_left_out():
+async def test_the_slice_of_a_launch_tells_of_its_pipes_and_of_what_is_left_out(chrome_events):
     sim = await traced((2, 2), instructions=10)
-    [launch] = [event for event in chrome.events(sim.trace) if event["ph"] == "X" and event["cat"] == "kernel"]
+    [launch] = [event for event in chrome_events(sim.trace) if event["ph"] == "X" and event["cat"] == "kernel"]
     [(_, op)] = kernels(sim)
     assert launch["args"]["blocks"] == 2
     assert launch["args"]["vec_us"] == round(op.cores.busy_us["vec"], 3)

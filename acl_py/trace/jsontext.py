@@ -1,0 +1,32 @@
+"""JSON text, for writers of long files: much faster than to build an object for each line.
+
+A trace repeats few strings very often, so each of them is encoded once.
+"""
+
+import json
+from collections.abc import Iterable
+from itertools import islice
+from typing import IO
+
+_BATCH = 100  # items that are written at once
+
+
+class Quoted(dict[str, str]):
+    """The JSON text of strings, with quotation marks."""
+
+    __slots__ = ()
+
+    def __missing__(self, text: str) -> str:
+        encoded = self[text] = json.dumps(text)
+        return encoded
+
+
+def write_list(file: IO[str], begin: str, items: Iterable[str], end: str) -> None:
+    """Write *items*, the texts of JSON values, one per line, between *begin* and *end*."""
+    file.write(begin + "\n")
+    rest = iter(items)
+    separator = ""
+    while some := list(islice(rest, _BATCH)):
+        file.write(separator + ",\n".join(some))
+        separator = ",\n"
+    file.write("\n" + end + "\n")

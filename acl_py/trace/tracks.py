@@ -1,0 +1,45 @@
+"""Tracks: slices that belong together in a viewer, such as the calls of a task or the operations of a stream.
+
+Viewers lose one of two slices that overlap in one lane without nesting. So a track has a second lane where its slices
+overlap. Slices come in the order of their ends, as the rows of a trace do. Each goes to the free lane that was busy
+last. This needs no sorting, and no more lanes than any other choice.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+
+_ALL = 1 << 62  # above the number of every lane
+
+
+class Track:
+    """Slices with one label in the process *pid*, in as many lanes as they need; *numbers* gives each lane a number."""
+
+    __slots__ = ("_free", "_numbers", "label", "lanes", "pid")
+
+    def __init__(self, pid: int, label: str, numbers: Iterator[int]) -> None:
+        self.pid = pid
+        self.label = label
+        self.lanes = [next(numbers)]
+        self._numbers = numbers
+        self._free: list[tuple[float, int]] = [(-1, self.lanes[0])]  # the last end in each lane, in order, and the lane
+
+    def place(self, start: float, end: float) -> int:
+        """Return the number of the lane of the next slice."""
+        free = self._free
+        if free[-1][0] <= start:  # the common case
+            lane = free[-1][1]
+            free[-1] = end, lane
+            return lane
+        before = bisect_right(free, (start, _ALL))
+        if before:
+            lane = free.pop(before - 1)[1]
+        else:
+            lane = next(self._numbers)
+            self.lanes.append(lane)
+        free.append((end, lane))
+        return lane
+
+    def names(self) -> Iterator[tuple[int, str]]:
+        """Yield the number and the name of each lane: the label, with a number from the second lane on."""
+        for place, lane in enumerate(self.lanes, start=1):
+            yield lane, self.label if place == 1 else f"{self.label} ({place})"

@@ -1,0 +1,68 @@
+"""What views of a trace cost: processor time and memory for each operation, above the rows that they read."""
+
+import tracemalloc
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import process_time
+
+import acl_py
+from acl_py.trace import chart, chrome
+from tests.bench.measure import say, show, spread, target
+from tests.bench.ring import ours
+
+OPS = 30_000
+STREAMS = 8
+RUNS = 5
+CHROME_US, CHART_US = 8, 2  # at most
+
+
+def main():
+    trace = _recorded()
+    rows = _Rows(trace)
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "trace"
+        views = {
+            "reading the rows": (lambda: _Rows(trace), None),
+            "Chrome trace": (lambda: chrome.write(rows, file), CHROME_US),
+            "text chart": (lambda: chart.lanes(rows), CHART_US),
+        }
+        measured = {name: ([_us(view) for _ in range(RUNS)], _peak(view)) for name, (view, _) in views.items()}
+    show(
+        f"Views of a trace of {len(rows.ops):,} operations and {len(rows.calls):,} calls, over {STREAMS} streams",
+        ("view", "us per operation", "bytes per operation"),
+        [(name, spread(times), f"{peak:.0f}") for name, (times, peak) in measured.items()],
+    )
+    for name, (_, limit) in views.items():
+        if limit is not None:
+            say(f"  {name}, us per operation  {target(min(measured[name][0]), limit)}")
+    say("")
+
+
+class _Rows:
+    """The rows of a trace, read once."""
+
+    def __init__(self, trace):
+        self.ops, self.calls = trace.ops, trace.calls
+        self.instructions, self.strikes = trace.instructions, trace.strikes
+
+
+def _recorded():
+    async def program():
+        await ours(OPS, STREAMS, 1)
+        return acl_py.current_simulation().trace
+
+    return acl_py.run(program, workers=1)
+
+
+def _us(view):
+    begin = process_time()
+    view()
+    return (process_time() - begin) / OPS * 1e6
+
+
+def _peak(view):
+    tracemalloc.start()
+    view()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak / OPS
