@@ -5,7 +5,8 @@ only from those below it, and all of them may import device_model:
 
     cli/, __main__, pytest_plugin   the command line, and what a pytest run of `acl` scripts needs
     tools/          what the command line calls
-        replay player programs portability   stream programs: played, read, and tried under other rules
+        replay player tasks programs    stream programs: played, by several tasks, and read
+        portability                     stream programs, tried under other rules
         kernels                         what stream programs launch
         documents                       JSON files from anywhere, read document by document
         demo demo_aicore                the demos

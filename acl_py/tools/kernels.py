@@ -1,12 +1,18 @@
-"""The kernels and host functions of stream programs: those of the script that ran the measured programs on a card."""
+"""The kernels and host functions of stream programs: those of the script that ran the measured programs on a card, and
+those of recorded programs, which have a name, times and the bytes that they declare, and compute nothing.
+"""
 
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from acl_py.errors import DeviceError, Kind
-from acl_py.verbs.kernels import Cost, InOut, KernelFunction, kernel
+from acl_py.runtime.runtime import Runtime
+from acl_py.verbs.kernels import Cost, InOut, KernelFunction, Launchable, kernel
+from device_model.completions import Nanoseconds
+from device_model.work import CoreKernel, Extent, Kernel, Label, Occupation, Work
 
 FAULT_US = 151_000.0  # from a bad address to the error (measured: sticky_error, the wait after the poke)
 
@@ -55,3 +61,88 @@ def poke(address: int) -> KernelFunction[...]:
         raise DeviceError(Kind.ILLEGAL_ADDRESS, f"a kernel wrote to {address:#x}, where the device has no memory")
 
     return kernel(cost=Cost(us=FAULT_US))(poke)
+
+
+@cache
+def callback(name: str) -> Callable[[Any], None]:
+    """Return a function called *name* that does nothing with its argument."""
+
+    def callback(_: Any) -> None:
+        """Do nothing."""
+
+    callback.__name__ = name
+    return callback
+
+
+class Recorded(Launchable[...]):
+    """A kernel of a recorded program: each block is busy for *block_ns*, and its bytes are those that were declared."""
+
+    def __init__(
+        self,
+        label: Label,
+        reads: Sequence[Extent],
+        writes: Sequence[Extent],
+        block_ns: Nanoseconds,
+        exclusive: bool,
+    ) -> None:
+        super().__init__(host_function)
+        self.label, self.name = label, label.name
+        self.reads, self.writes = reads, writes
+        self.block_ns, self.exclusive = block_ns, exclusive
+
+    def work(self, runtime: Runtime, blocks: int, args: tuple[Any, ...]) -> Work:  # noqa: ARG002 - it has none
+        """Return the work of a launch."""
+        return Kernel(
+            self.label, blocks, self.block_ns, host_function, self.reads, self.writes,
+            _touched(self.reads, self.writes), exclusive=self.exclusive, serial=False,
+        )  # fmt: skip
+
+
+class RecordedOnCores(Launchable[...]):
+    """A core kernel of a recorded program, which takes *cores* AI cores at once and gives them back as *occupation*
+    says.
+    """
+
+    def __init__(
+        self, label: Label, reads: Sequence[Extent], writes: Sequence[Extent], occupation: Occupation, cores: int
+    ) -> None:
+        super().__init__(host_function)
+        self.label, self.name = label, label.name
+        self.reads, self.writes = reads, writes
+        self.occupation, self.cores = occupation, cores
+
+    def work(self, runtime: Runtime, blocks: int, args: tuple[Any, ...]) -> Work:  # noqa: ARG002 - it has none
+        """Return the work of a launch."""
+        return _OnCores(self, blocks)
+
+
+class _OnCores(CoreKernel):
+    """The work of one launch of *kernel*."""
+
+    __slots__ = ("_kernel", "blocks", "cores", "label", "nbytes", "result")
+
+    def __init__(self, kernel: RecordedOnCores, blocks: int) -> None:
+        self._kernel = kernel
+        self.label, self.blocks, self.cores = kernel.label, blocks, kernel.cores
+        self.nbytes = _touched(kernel.reads, kernel.writes)
+        self.result = None
+
+    def run(self) -> Occupation:
+        """Return how long the kernel takes: nothing is computed."""
+        return self._kernel.occupation
+
+    def perform(self) -> None:
+        """Do nothing."""
+
+    def reads(self) -> Sequence[Extent]:
+        """Return the bytes that the kernel declared as read."""
+        return self._kernel.reads
+
+    def writes(self) -> Sequence[Extent]:
+        """Return the bytes that the kernel declared as written."""
+        return self._kernel.writes
+
+
+def _touched(reads: Sequence[Extent], writes: Sequence[Extent]) -> int:
+    """Return the number of bytes in *reads* and *writes*; those in both count once."""
+    return sum(stop - start for _, start, stop in dict.fromkeys((*reads, *writes)))

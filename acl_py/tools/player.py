@@ -1,17 +1,18 @@
 """The player of stream programs: it makes the calls of one program, through the ordinary verbs, without an event loop.
 
 The costs of the device and the runtime are in the profile. The constants here belong to the script that made the
-measured programs: the time between two calls, the time to hand a call to another thread, the time of accesses to its
-own memory. What it launched is in kernels.py.
+measured programs: the time to hand a call to another thread, the time of accesses to its own memory. What it launched
+is in kernels.py. Whose turn it is, if a program has several tasks, is decided in tasks.py.
 """
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from sys import _getframe
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,21 +22,27 @@ from acl_py.errors import AclError, Kind
 from acl_py.runtime.blocking import finish
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import SUCCESS, last_error
+from acl_py.sites import site_of
 from acl_py.tools import kernels
 from acl_py.tools.programs import Program, ProgramError, Step
-from acl_py.trace import Trace
-from acl_py.verbs import copies, devices, events, fills, host, streams
-from acl_py.verbs.callbacks import LaunchHostFunc
+from acl_py.tools.tasks import Tasks, inside
+from acl_py.trace import Operation, Trace
+from acl_py.verbs import callbacks, copies, devices, events, fills, host, signals, streams
 from acl_py.verbs.kernels import Array, Cost, LaunchKernel
+from device_model import handles
 from device_model.completions import Completion
+from device_model.contexts import Context
 from device_model.errors import printable
 from device_model.memory import Buffer, Space
 from device_model.memory.backing import ROOM
 from device_model.names import LONGEST_NAME
+from device_model.observe import Observer
+from device_model.ops import Op
 from device_model.rules import KernelFailure
+from device_model.scheduler import nanoseconds
 from device_model.streams import Stream
+from device_model.work import Extent, Label, Lane, Occupation
 
-GAP_NS = 380  # between two calls (measured: timelines, medians of 0.32 to 0.42 us for every pair of calls)
 TOUCH_NS_PER_MIB = (
     409_000  # the script's host_register allocates and fills before the call (measured: 1,636 us for 4 MiB)
 )
@@ -44,9 +51,17 @@ HANDOFF_NS = 12_000  # to another host thread, and back (measured: graphs, 10 to
 HOST_ACCESS_NS = 900
 PAGE, PAGE_NS = 4096, 18  # a byte of each page (measured: managed host_touch of pages that are there)
 
-_COPIES = ("memcpy_async", "memcpy", "memcpy2d_async", "memcpy_peer_async", "memcpy_peer")
+T = TypeVar("T")
+_KINDS = {
+    "h2h": copies.MemcpyKind.HOST_TO_HOST,
+    "h2d": copies.MemcpyKind.HOST_TO_DEVICE,
+    "d2h": copies.MemcpyKind.DEVICE_TO_HOST,
+    "d2d": copies.MemcpyKind.DEVICE_TO_DEVICE,
+    "default": copies.MemcpyKind.DEFAULT,
+}
+_COPIES = ("memcpy_async", "memcpy", "memcpy2d_async", "memcpy2d", "memcpy_peer_async", "memcpy_peer")
 _Memory = Buffer | npt.NDArray[Any] | int  # an int is the address 0, of memory that was never allocated
-_ON_DEVICE = ("launch", "poke", "inc", "touch", *_COPIES, "memset_async", "memset")
+_ON_DEVICE = ("launch", "launch_cores", "poke", "inc", "touch", *_COPIES, "memset_async", "memset")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,44 +87,66 @@ class Player:
         has_legacy = runtime.device(0).primary.legacy is not None
         # The stream that programs call "legacy".
         default = streams.LEGACY_STREAM if has_legacy else None
-        self.streams: defaultdict[str, Any] = defaultdict(lambda: default)
-        self.events: defaultdict[str, Any] = defaultdict(lambda: None)
+        self.streams: defaultdict[Hashable, Any] = defaultdict(lambda: default)
+        self.events: dict[str, handles.Event] = {}
+        self.notifies: dict[str, signals.Notify] = {}
+        self.contexts: dict[str, Context] = {}
+        self._queued: dict[str, Completion] = {}  # the operations of steps with an id
+        self._labels: dict[str, Label] = {}  # of kernels, by their names
+        self._reports: dict[str | None, Any] = {}  # the callback that each task has taken and not ended
         self.streams["per_thread"] = streams.PER_THREAD_STREAM
         self._threads: defaultdict[str, _Thread] = defaultdict(_Thread)  # besides the main one
-        self._step: Step | None = None  # the step that is being played
+        self._tasks = Tasks(runtime, program.steps)
+        runtime.bridge = self._tasks
+        self._queuers = _Queuers(self._tasks)
+        runtime.hooks.add(self._queuers)
+        self.calls: dict[int, Played] = {}  # those that have returned, by the index of the step
         self._pageable_bytes = 0
         self._pool_base: int | None = None  # the address of the first stream-ordered allocation
         # Declared objects exist before the first call and cost no time: they are made in the model, not by calls.
-        context = runtime.device(0).primary
         for name, buffer in program.buffers.items():
             made = self.memory[name] = self._make(f"buffers.{printable(name)}", **buffer)
             if isinstance(made, Buffer):
                 made.allocation.given_name = _name(name)
-        if len(program.streams) > (left := context.device.stream_ids.free):
-            raise self._unplayable(f"streams: there are {len(program.streams):,}, and the device has {left:,} left")
         for name, options in program.streams.items():
-            nonblocking = options["flags"] == "nonblocking"
-            self.streams[name] = context.create_stream(
-                nonblocking=nonblocking, priority=options["priority"], made=program.id, name=_name(name)
-            )
+            self.streams[name] = self._stream(name, **options)
         for name, options in program.events.items():
+            context = self._context(f"events.{printable(name)}", options["device"])
             event = context.create_event(timing=options["timing"], made=program.id, name=_name(name))
             event.blocking = options["blocking"]
             self.events[name] = event
 
-    def play(self, step: Step) -> Played:
-        """Make one call.
+    def _stream(self, name: str, flags: str, priority: int, device: int) -> Stream:
+        """Make a stream that exists before the first call."""
+        context = self._context(f"streams.{printable(name)}", device)
+        if not context.device.stream_ids.free:
+            wanted = sum(options["device"] == device for options in self.program.streams.values())
+            left = wanted - sum(isinstance(stream, Stream) for stream in self.streams.values())
+            raise self._unplayable(f"streams: there are {wanted:,}, and the device has {wanted - left:,} left")
+        return context.create_stream(
+            nonblocking=flags == "nonblocking", priority=priority, made=self.program.id, name=_name(name)
+        )
+
+    def _context(self, where: str, device: int) -> Context:
+        try:
+            return self.runtime.device(device).primary
+        except AclError as error:
+            raise self._unplayable(f"{where}: device: {error.what}; {error.remedy}") from error
+
+    def run(self) -> None:
+        """Make all calls; `calls` has them then, or those up to a deadlock.
 
         Raises:
-            ProgramError: the host would crash in this call, or simulated time would pass its end.
+            ProgramError: the host would crash in a call, or simulated time would pass its end.
+            DeadlockError: a call waits for work that never ends.
         """
-        self._step = step
         with self._within_time():
-            return self._play(step)
+            self._tasks.run(self.play)
 
-    def _play(self, step: Step) -> Played:
+    async def play(self, step: Step) -> None:
+        """Make one call."""
         runtime = self.runtime
-        runtime.pay(GAP_NS)
+        runtime.pay(self.program.gap_ns)
         if step.op == "host_register":
             runtime.pay(TOUCH_NS_PER_MIB * step.fields["bytes"] >> 20)
         if step.thread is not None:
@@ -117,7 +154,7 @@ class Player:
         enter, ret = runtime.host_ns, 0
         answer: Any = None
         try:
-            answer = self._call(step)
+            answer = await self._call(step)
         except AclError as error:
             ret = error.code
         exit_ns = runtime.host_ns
@@ -127,41 +164,39 @@ class Player:
             ret = self.not_ready
         elif step.op in ("get_last_error", "peek_error"):
             ret = answer
-        return Played(step, enter, exit_ns, ret, answer)
+        if step.id is not None and isinstance(answer, Completion):
+            self._queued[step.id] = answer
+        self.calls[step.index] = Played(step, enter, exit_ns, ret, answer)
 
-    def _call(self, step: Step) -> Any:
+    async def _call(self, step: Step) -> Any:
         verb: Callable[..., Coroutine[Any, Any, Any]] = getattr(self, step.op)
         if step.thread is None:
-            return finish(verb(**step.fields))
-        thread, shared = self._threads[step.thread], self.streams["per_thread"]
-        if step.fields.get("stream") == "per_thread" and shared is streams.PER_THREAD_STREAM:
-            self.streams["per_thread"] = self._per_thread(thread, step.thread)
-        try:
-            return thread.context.run(finish, verb(**step.fields))
-        finally:
-            self.streams["per_thread"] = shared
+            return await verb(**step.fields)
+        thread, fields = self._threads[step.thread], dict(step.fields)
+        if fields.get("stream") == "per_thread":
+            fields["stream"] = self._per_thread(thread, step.thread)
+        return await inside(thread.context, verb(**fields))
 
-    def _per_thread(self, thread: "_Thread", name: str) -> Any:
-        """Return the per-thread default stream of a host thread: an ordinary blocking stream of its own.
+    def _per_thread(self, thread: "_Thread", name: str) -> Hashable:
+        """Return the name of the per-thread default stream of a host thread: an ordinary blocking stream of its own.
 
-        Under rules without per-thread streams return PER_THREAD_STREAM, which the verbs refuse.
+        Under rules without per-thread streams it is the one that the verbs refuse.
         """
         context = self.runtime.device(0).primary
         if context.per_thread is None:
-            return streams.PER_THREAD_STREAM
-        if thread.stream is None:
+            return "per_thread"
+        if thread not in self.streams:
             own = _name(f"per_thread of {name}")
-            thread.stream = context.create_stream(nonblocking=False, priority=0, made=self.program.id, name=own)
-        return thread.stream
+            self.streams[thread] = context.create_stream(nonblocking=False, priority=0, made=self.program.id, name=own)
+        return thread
 
     def end(self) -> float:
         """Synchronise the device once more, and return the makespan in microseconds."""
-        self._step = None
         with self._within_time():
             return self._end()
 
     def _end(self) -> float:
-        self.runtime.pay(GAP_NS)
+        self.runtime.pay(self.program.gap_ns)
         try:
             finish(devices.SynchronizeDevice())
         except AclError as error:  # the program's work has failed, and this call reports it
@@ -170,15 +205,24 @@ class Player:
                 raise AssertionError(f"a device without a failure refused to synchronise: {error}") from error
         return self.runtime.host_ns / 1000
 
-    def spans(self, calls: list[Played], trace: Trace) -> dict[int, tuple[int, int, str]]:
+    def spans(self, trace: Trace) -> dict[int, tuple[int, int, str]]:
         """Return start, end and engine of the operations of each step, on the device or by the host instead."""
-        ops = sorted(trace.ops, key=lambda op: op.queued_ns)
-        queued = [op.queued_ns for op in ops]
+        queued: defaultdict[int, list[Operation]] = defaultdict(list)
+        staged = []  # parts of copies of pageable memory, which the device queues itself
+        for op, step in zip(trace.ops, self._queuers.ended, strict=True):
+            if step is None:
+                staged.append(op)
+            else:
+                queued[step].append(op)
+        staged.sort(key=lambda op: op.queued_ns)
+        times = [op.queued_ns for op in staged]
         spans: dict[int, tuple[int, int, str]] = {}
-        for call in calls:
+        for call in self.calls.values():
             if call.step.op not in _ON_DEVICE or call.ret:
                 continue
-            own = ops[bisect_left(queued, call.enter_ns) : bisect_right(queued, call.exit_ns)]
+            own = (
+                queued[call.step.index] or staged[bisect_left(times, call.enter_ns) : bisect_right(times, call.exit_ns)]
+            )
             if own:
                 spans[call.step.index] = min(op.start_ns for op in own), max(op.end_ns for op in own), own[0].engine
             elif self._is_by_host(call.step):  # the card's trace shows one operation of the length of the call
@@ -195,17 +239,51 @@ class Player:
 
     # --- the ops
 
-    async def launch(self, stream: str, us: float, blocks: int, exclusive: bool) -> Completion:
-        return await LaunchKernel(kernels.spin(us, exclusive), blocks, (), self.streams[stream])
+    async def launch(
+        self, stream: str, us: float, blocks: int, exclusive: bool, name: str | None, reads: Any, writes: Any
+    ) -> Completion:
+        if name is None and not reads and not writes:
+            return await LaunchKernel(kernels.spin(us, exclusive), blocks, (), self.streams[stream])
+        block_ns = nanoseconds("us", us, 1000)
+        kernel = kernels.Recorded(self._label(name), self._extents(reads), self._extents(writes), block_ns, exclusive)
+        return await LaunchKernel(kernel, blocks, (), self.streams[stream])
+
+    async def launch_cores(
+        self, stream: str, us: float, cores: int, blocks: int, released: Any, name: str | None, reads: Any, writes: Any
+    ) -> Completion:
+        duration = nanoseconds("us", us, 1000)
+        ends = [(nanoseconds("released", at, 1000), count) for at, count in released] or [(duration, cores)]
+        if sum(count for _, count in ends) != cores or any(at > duration for at, _ in ends):
+            raise self._unplayable(f"released: must give back {cores} cores, and within {us:g} us")
+        have = self.runtime.profile.cores.count
+        if cores > have:
+            raise self._unplayable(f"cores: the kernel takes {cores} AI cores at once, and the device has {have}")
+        kernel = kernels.RecordedOnCores(
+            self._label(name), self._extents(reads), self._extents(writes), Occupation(duration, ends), cores
+        )
+        return await LaunchKernel(kernel, blocks, (), self.streams[stream])
+
+    def _label(self, name: str | None) -> Label:
+        name = "kernel" if name is None else _name(name)
+        return self._labels.setdefault(name, Label("kernel", Lane.COMPUTE, name))
+
+    def _extents(self, extents: Iterable[tuple[str, int, int]]) -> tuple[Extent, ...]:
+        """Return the bytes that a kernel declares; memory that is gone or of the host only is left out."""
+        found = []
+        for name, start, stop in extents:
+            memory = self.memory[name]
+            if _is_reached(memory, stop):
+                found.append((memory.allocation, memory.offset + start, memory.offset + stop))
+        return tuple(found)
 
     async def poke(self, addr: int, stream: str) -> Completion:
         return await LaunchKernel(kernels.poke(addr), 1, (), self.streams[stream])
 
     async def memcpy_async(
-        self, dst: str, src: str, bytes: int, dst_off: int, src_off: int, stream: str  # noqa: A002 - the format's name
+        self, dst: str, src: str, bytes: int, dst_off: int, src_off: int, stream: str, kind: str  # noqa: A002 - the format's name
     ) -> Completion:  # fmt: skip
         to, room, source = self._ends(dst, dst_off, src, src_off)
-        return await copies.MemcpyAsync(to, room, source, bytes, copies.MemcpyKind.DEFAULT, self.streams[stream])
+        return await copies.MemcpyAsync(to, room, source, bytes, _KINDS[kind], self.streams[stream])
 
     async def memcpy(
         self, dst: str, src: str, bytes: int, dst_off: int, src_off: int, stream: str | None  # noqa: A002, ARG002
@@ -214,12 +292,18 @@ class Player:
         await copies.Memcpy(to, room, source, bytes, copies.MemcpyKind.DEFAULT)
 
     async def memcpy2d_async(
-        self, dst: str, src: str, dpitch: int, spitch: int, width: int, height: int, stream: str
-    ) -> Completion:
-        to, source = self.memory[dst], self.memory[src]
-        return await copies.Memcpy2dAsync(
-            to, dpitch, source, spitch, width, height, copies.MemcpyKind.DEFAULT, self.streams[stream]
-        )
+        self, dst: str, src: str, dpitch: int, spitch: int, width: int, height: int, stream: str,
+        dst_off: int, src_off: int, kind: str,
+    ) -> Completion:  # fmt: skip
+        to, _, source = self._ends(dst, dst_off, src, src_off)
+        return await copies.Memcpy2dAsync(to, dpitch, source, spitch, width, height, _KINDS[kind], self.streams[stream])
+
+    async def memcpy2d(
+        self, dst: str, src: str, dpitch: int, spitch: int, width: int, height: int,
+        dst_off: int, src_off: int, kind: str,
+    ) -> None:  # fmt: skip
+        to, _, source = self._ends(dst, dst_off, src, src_off)
+        await copies.Memcpy2d(to, dpitch, source, spitch, width, height, _KINDS[kind])
 
     # A peer copy from a device to itself is a copy inside the device (measured: memcpy-peer-self).
 
@@ -234,41 +318,76 @@ class Player:
         to, room, source = self._ends(dst, dst_off, src, src_off)
         await copies.Memcpy(to, room, source, bytes, copies.MemcpyKind.DEVICE_TO_DEVICE)
 
-    async def memset_async(self, dst: str, bytes: int, value: int, stream: str) -> Completion:  # noqa: A002
-        return await fills.MemsetAsync(self.memory[dst], _size(self.memory[dst]), value, bytes, self.streams[stream])
+    async def memset_async(self, dst: str, bytes: int, value: int, stream: str, dst_off: int) -> Completion:  # noqa: A002
+        to, room, _ = self._ends(dst, dst_off, dst, 0)
+        return await fills.MemsetAsync(to, room, value, bytes, self.streams[stream])
 
-    async def memset(self, dst: str, bytes: int, value: int, stream: str | None) -> None:  # noqa: A002, ARG002
-        await fills.Memset(self.memory[dst], _size(self.memory[dst]), value, bytes)
+    async def memset(self, dst: str, bytes: int, value: int, stream: str | None, dst_off: int) -> None:  # noqa: A002, ARG002
+        to, room, _ = self._ends(dst, dst_off, dst, 0)
+        await fills.Memset(to, room, value, bytes)
 
     async def memcpy_async_bad(self, dst_addr: int, src_addr: int, bytes: int, kind: int, stream: str) -> Completion:  # noqa: A002
         return await copies.MemcpyAsync(dst_addr, bytes, src_addr, bytes, kind, self.streams[stream])
 
     async def record(self, event: str, stream: str) -> Completion:
-        return await events.RecordEvent(self.events[event], self.streams[stream])
+        return await events.RecordEvent(self._made(self.events, event), self.streams[stream])
 
     async def wait(self, event: str, stream: str) -> None:
-        await streams.StreamWaitEvent(self.streams[stream], self.events[event])
+        await streams.StreamWaitEvent(self.streams[stream], self._made(self.events, event))
 
-    async def sync_stream(self, stream: str) -> None:
-        await streams.SynchronizeStream(self.streams[stream])
+    async def reset(self, event: str, stream: str) -> Completion:
+        return await events.ResetEvent(self._made(self.events, event), self.streams[stream])
 
-    async def sync_event(self, event: str) -> None:
-        await events.SynchronizeEvent(self.events[event])
+    async def sync_stream(self, stream: str, limit_ms: int | None) -> None:
+        if limit_ms is None:
+            await streams.SynchronizeStream(self.streams[stream])
+        else:
+            await streams.SynchronizeStreamWithTimeout(self.streams[stream], limit_ms)
 
-    async def sync_device(self) -> None:
-        await devices.SynchronizeDevice()
+    async def sync_event(self, event: str, limit_ms: int | None) -> None:
+        if limit_ms is None:
+            await events.SynchronizeEvent(self._made(self.events, event))
+        else:
+            await events.SynchronizeEventWithTimeout(self._made(self.events, event), limit_ms)
+
+    async def sync_device(self, limit_ms: int | None) -> None:
+        if limit_ms is None:
+            await devices.SynchronizeDevice()
+        else:
+            await devices.SynchronizeDeviceWithTimeout(limit_ms)
+
+    async def sync_op(self, of: str) -> None:
+        if of in self._queued:  # its call may have failed
+            await self._queued[of]
 
     async def query_stream(self, stream: str) -> streams.Status:
         return await streams.StreamQuery(self.streams[stream])
 
     async def query_event(self, event: str) -> streams.Status:
-        return await events.QueryEventStatus(self.events[event])
+        return await events.QueryEventStatus(self._made(self.events, event))
+
+    async def query_waits(self, event: str) -> streams.Status:
+        return await events.QueryEventWaitStatus(self._made(self.events, event))
+
+    async def timestamp(self, event: str) -> int:
+        return await events.GetEventTimestamp(self._made(self.events, event))
 
     async def elapsed(self, start: str, end: str) -> float:
-        return await events.EventElapsedTime(self.events[start], self.events[end])
+        return await events.EventElapsedTime(self._made(self.events, start), self._made(self.events, end))
 
-    async def host_work(self, us: float) -> None:
-        await host.HostWork(us)
+    async def host_work(self, us: float, name: str | None) -> None:
+        if name is None:
+            await host.HostWork(us)
+            return
+        enter = self.runtime.host_ns
+        self.runtime.pay(nanoseconds("us", us, 1000))
+        self.runtime.called(_name(name), enter, site_of(_getframe()))
+
+    async def sleep(self, us: float) -> None:
+        await host.Sleep(us)
+
+    async def returned(self) -> None:
+        pass
 
     async def malloc(self, name: str, bytes: int) -> None:  # noqa: A002
         self.memory[name] = await mem.Malloc(bytes, name=_name(name))
@@ -313,25 +432,88 @@ class Player:
     async def priority_range(self) -> tuple[int, int]:
         return await streams.DeviceGetStreamPriorityRange()
 
-    async def create_event(self, event: str, timing: bool, blocking: bool) -> None:
-        self.events[event] = await events.CreateEvent(timing=timing, blocking=blocking, name=_name(event))
+    async def create_event(self, event: str, timing: bool, blocking: bool, kind: str) -> None:
+        if kind == "default":
+            self.events[event] = await events.CreateEvent(timing=timing, blocking=blocking, name=_name(event))
+            return
+        create = events.CreateEventWithFlag if kind == "flag" else events.CreateEventExWithFlag
+        flag = events.EventFlag.SYNC | (events.EventFlag.TIME_LINE if timing else 0)
+        self.events[event] = await create(flag, name=_name(event))
 
     async def destroy_event(self, event: str) -> None:
-        await events.DestroyEvent(self.events[event])
+        await events.DestroyEvent(self._made(self.events, event))
 
-    async def set_device(self) -> None:
-        await devices.SetDevice(0)
+    async def create_notify(self, notify: str) -> None:
+        self.notifies[notify] = await signals.CreateNotify(name=_name(notify))
+
+    async def destroy_notify(self, notify: str) -> None:
+        await signals.DestroyNotify(self._made(self.notifies, notify))
+
+    async def record_notify(self, notify: str, stream: str) -> Completion:
+        return await signals.RecordNotify(self._made(self.notifies, notify), self.streams[stream])
+
+    async def wait_notify(self, notify: str, stream: str, limit_s: int) -> Completion:
+        return await signals.WaitAndResetNotify(self._made(self.notifies, notify), self.streams[stream], limit_s)
+
+    async def reset_notify(self, notify: str) -> None:
+        await signals.ResetNotifies([self._made(self.notifies, notify)])
+
+    async def value_write(self, buf: str, value: int, stream: str, off: int) -> Completion:
+        return await signals.ValueWrite(_behind(self.memory[buf], off), value, 0, self.streams[stream])
+
+    async def value_wait(self, buf: str, value: int, stream: str, off: int, compare: str) -> Completion:
+        flag = signals.Compare[compare.upper()]
+        return await signals.ValueWait(_behind(self.memory[buf], off), value, flag, self.streams[stream])
+
+    async def subscribe(self, stream: str) -> None:
+        await callbacks.SubscribeReport(None, self.streams[stream])
+
+    async def unsubscribe(self, stream: str) -> None:
+        await callbacks.UnsubscribeReport(None, self.streams[stream])
+
+    async def launch_callback(self, stream: str, block: bool, name: str | None) -> Completion:
+        function = kernels.callback("callback" if name is None else _name(name))
+        return await callbacks.LaunchCallback(function, None, int(block), self.streams[stream])
+
+    async def process_report(self, limit_ms: int | None) -> None:
+        await self.end_report()
+        self._reports[self._task] = await callbacks.take_report(-1 if limit_ms is None else limit_ms)
+
+    async def end_report(self) -> None:
+        report = self._reports.pop(self._task, None)
+        if report is not None:
+            await callbacks.end_report(report)
+
+    @property
+    def _task(self) -> str | None:
+        """The name of the task whose turn it is."""
+        task = self._tasks.running
+        return None if task is None or task.step is None else task.step.task
+
+    async def create_context(self, context: str, device: int) -> None:
+        self.contexts[context] = await devices.CreateContext(device)
+
+    async def set_context(self, context: str) -> None:
+        await devices.SetCurrentContext(self._made(self.contexts, context))
+
+    async def destroy_context(self, context: str) -> None:
+        await devices.DestroyContext(self._made(self.contexts, context))
+
+    async def set_device(self, device: int) -> None:
+        await devices.SetDevice(device)
 
     async def mem_get_info(self) -> None:
         await mem.GetMemInfo()
 
-    async def host_func(self, stream: str, us: float, buf: str | None, by: int) -> Completion:
+    async def host_func(self, stream: str, us: float, buf: str | None, by: int, name: str | None) -> Completion:
+        if name is not None:
+            return await callbacks.LaunchHostFunc(self.streams[stream], kernels.callback(_name(name)), (None,), us=us)
         if buf is None:
-            return await LaunchHostFunc(self.streams[stream], kernels.host_function, us=us)
-        return await LaunchHostFunc(self.streams[stream], kernels.add, (self._counter(buf), by), us=us)
+            return await callbacks.LaunchHostFunc(self.streams[stream], kernels.host_function, us=us)
+        return await callbacks.LaunchHostFunc(self.streams[stream], kernels.add, (self._counter(buf), by), us=us)
 
     async def add_callback(self, stream: str, us: float) -> Completion:
-        return await LaunchHostFunc(self.streams[stream], kernels.host_function, us=us)
+        return await callbacks.LaunchHostFunc(self.streams[stream], kernels.host_function, us=us)
 
     async def host_write(self, buf: str, value: int) -> None:
         self.runtime.pay(HOST_ACCESS_NS)
@@ -368,6 +550,13 @@ class Player:
     async def peek_error(self) -> int:
         return await host.PeekAtLastError()
 
+    def _made(self, things: Mapping[str, T], name: str) -> T:
+        """Return the one of *things* called *name*; AclError if the call that was to make it has failed."""
+        if name not in things:
+            what = f"{name!r} was never made: the call that makes it has failed"
+            raise self.runtime.error(Kind.INVALID_HANDLE, what, "see that call")
+        return things[name]
+
     def _ends(self, dst: str, dst_off: int, src: str, src_off: int) -> tuple[Any, int, Any]:
         to, source = self.memory[dst], self.memory[src]
         return _behind(to, dst_off), max(0, _size(to) - dst_off), _behind(source, src_off)
@@ -392,11 +581,12 @@ class Player:
             return memory
         raise self._unplayable(f"buf: {buf!r} {problem}; the host would crash here")
 
-    def _make(self, where: str, space: str, bytes: int) -> _Memory:  # noqa: A002
+    def _make(self, where: str, space: str, bytes: int, device: int) -> _Memory:  # noqa: A002
         """Make memory that exists before the first call."""
+        self._context(where, device)
         try:
             if space == "device":
-                return self.runtime.memory.malloc(0, bytes, None)
+                return self.runtime.memory.malloc(device, bytes, None)
             if space == "pinned":
                 return self.runtime.memory.malloc_host(bytes, None)
         except AclError as error:
@@ -419,7 +609,8 @@ class Player:
             raise self._unplayable(str(error)) from error
 
     def _unplayable(self, problem: str) -> ProgramError:
-        step = self._step
+        task = self._tasks.running
+        step = None if task is None else task.step
         where = "" if step is None else f"step {step.index} ({step.op}): "
         return ProgramError(f"program {self.program.id!r}: {where}{problem}")
 
@@ -458,11 +649,29 @@ def _name(name: str) -> str:
 
 
 class _Thread:
-    """A host thread other than the main one. It begins without a last error."""
+    """A host thread other than the main one. It begins without a last error. Its per-thread default stream has it as
+    its name.
+    """
 
-    __slots__ = ("context", "stream")
+    __slots__ = ("context",)
 
     def __init__(self) -> None:
         self.context = copy_context()
         self.context.run(last_error.set, SUCCESS)
-        self.stream: Stream | None = None  # its per-thread default stream
+
+
+class _Queuers(Observer):
+    """Notes which step has queued each operation: `ended` has its index in the order of ends, as the trace does."""
+
+    def __init__(self, tasks: Tasks) -> None:
+        self._tasks = tasks
+        self._steps: dict[Op, int] = {}
+        self.ended: list[int | None] = []
+
+    def op_queued(self, op: Op) -> None:
+        task = self._tasks.running
+        if task is not None and task.step is not None:
+            self._steps[op] = task.step.index
+
+    def op_ended(self, op: Op) -> None:
+        self.ended.append(self._steps.pop(op, None))

@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 
 from acl_py.errors import DeadlockError
-from acl_py.runtime.blocking import BlockingBridge
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import SUCCESS, Scope, last_error, scope_var
 from acl_py.simulation import Options, build
@@ -49,7 +48,7 @@ class Difference:
 @dataclass(slots=True)
 class _Run:
     rules: str
-    calls: list[Played]
+    calls: dict[int, Played]  # by step, up to a deadlock
     spans: dict[int, tuple[int, int, str]]
     seen: dict[int, dict[str, str]]  # by step: the contents of host buffers when it had returned
     final: dict[str, str]
@@ -87,11 +86,10 @@ class _Watched(Player):
                 model.fill(buffer.allocation, 0, number + 1, min(buffer.nbytes, _LOOK))
         self.seen: dict[int, dict[str, str]] = {}
 
-    def play(self, step: Step) -> Played:
-        played = super().play(step)
+    async def play(self, step: Step) -> None:
+        await super().play(step)
         if step.op in _SYNCHRONISING:
             self.seen[step.index] = self.contents(host_only=True)
-        return played
 
     def contents(self, *, host_only: bool) -> dict[str, str]:
         """Return a description of each buffer that has not been freed, by name."""
@@ -127,22 +125,20 @@ def _described(view: memoryview) -> str:
 def _run(program: Program, rules: SyncRules, device: str | Path | DeviceProfile) -> _Run:
     runtime, trace = build(Options(device, rules))
     assert trace is not None, "build() records by default"
-    runtime.bridge = BlockingBridge(runtime, alone=True)
     runtime.workers = Workers(runtime.scheduler, 1)
     runtime.device(0).uses = 1
     scope_var.set(Scope(runtime, runtime.device(0).primary))
     last_error.set(SUCCESS)
     try:
         player = _Watched(program, runtime)
-        calls: list[Played] = []
         hang = None
         try:
-            calls.extend(map(player.play, program.steps))  # up to a deadlock
+            player.run()
             player.end()
         except DeadlockError as error:
             hang = f"hangs: {str(error).splitlines()[0]}"
-        spans = player.spans(calls, trace)
-        return _Run(rules.name, calls, spans, player.seen, player.contents(host_only=False), hang)
+        spans = player.spans(trace)
+        return _Run(rules.name, player.calls, spans, player.seen, player.contents(host_only=False), hang)
     finally:
         runtime.close("the comparison is over")
 
@@ -150,7 +146,7 @@ def _run(program: Program, rules: SyncRules, device: str | Path | DeviceProfile)
 def _codes(program: Program, runs: Sequence[_Run]) -> list[Difference]:
     differing = []
     for index, step in enumerate(program.steps):
-        codes = {run.rules: run.calls[index].ret for run in runs if index < len(run.calls)}
+        codes = {run.rules: run.calls[index].ret for run in runs if index in run.calls}
         well = {code == 0 for code in codes.values()}
         if len(well) > 1:  # vendors have different numbers, so only success or failure counts
             differing.append(Difference("code", name_of(step), {rules: str(code) for rules, code in codes.items()}))
@@ -161,7 +157,7 @@ def _waits(program: Program, runs: Sequence[_Run]) -> list[Difference]:
     """Return the calls whose return came after the end of different work."""
     differing = []
     for index, step in enumerate(program.steps):
-        if any(index >= len(run.calls) or run.calls[index].ret for run in runs):
+        if any(index not in run.calls or run.calls[index].ret for run in runs):
             continue
         earlier = [each for each in program.steps[: index + 1] if all(each.index in run.spans for run in runs)]
         over = {

@@ -15,6 +15,7 @@ from acl_py.tools.documents import DocumentError, Odd, read, short
 from device_model.errors import listed, printable
 from device_model.scheduler import END_NS
 
+GAP_NS = 380  # between two calls of the measured programs (measured: timelines, 0.32 to 0.42 us for every pair)
 _REQUIRED = object()
 _LONGEST = 200  # characters of a name
 _A_NAME = f"a name of 1 to {_LONGEST} characters without lone surrogates"
@@ -27,7 +28,8 @@ class ProgramError(ValueError):
 @dataclass(frozen=True, slots=True)
 class Step:
     """One call: its place, its op, the id of the operation that it queues, its fields with the defaults filled in, and
-    the name of the host thread that makes it (None: the main one).
+    the name of the host thread that makes it (None: the main one). *task* is the task that the step belongs to (None:
+    the main one), and *after* the index of a step that must have ended before.
     """
 
     index: int
@@ -35,28 +37,42 @@ class Step:
     id: str | None
     fields: Mapping[str, Any]
     thread: str | None = None
+    task: str | None = None
+    after: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A checked program. The `buffers`, `streams` and `events` exist before its first call."""
+    """A checked program. The `buffers`, `streams` and `events` exist before its first call. The host takes `gap_ns`
+    between two calls. `notes` say what a recorded program could not keep of the run.
+    """
 
     id: str
     buffers: Mapping[str, Mapping[str, Any]]
     streams: Mapping[str, Mapping[str, Any]]
     events: Mapping[str, Mapping[str, Any]]
     steps: tuple[Step, ...]
+    gap_ns: int = GAP_NS
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """The values that a field may have. *refers* is the kind of thing that it names, *makes* the kind it creates."""
+    """The values that a field may have. *refers* is the kind of thing that it names, *makes* the kind it creates. A
+    list of extents names a buffer in each.
+    """
 
     what: str
     fits: Callable[[Any], bool]
     default: Any = _REQUIRED
     refers: str | None = None
     makes: str | None = None
+
+    def names(self, value: Any) -> Iterable[str]:
+        """Return what *value* names."""
+        if self.refers is None or value is None:
+            return ()
+        return (value,) if isinstance(value, str) else (first for first, *_ in value)
 
 
 def _whole(value: object, least: int, most: int = 2**63 - 1) -> bool:
@@ -71,6 +87,24 @@ def _text(value: object) -> bool:
     return isinstance(value, str) and 1 <= len(value) <= _LONGEST and not any("\ud800" <= c <= "\udfff" for c in value)
 
 
+def _extents(value: object) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(each, list) and len(each) == 3 and _text(each[0]) and _whole(each[1], 0) and _whole(each[2], each[1])
+        for each in value
+    )
+
+
+def _releases(value: object) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(each, list) and len(each) == 2 and _amount(each[0]) and _whole(each[1], 1) for each in value
+    )
+
+
+def _one_of(*values: str, default: Any = _REQUIRED) -> _Field:
+    listed_ = ", ".join(f'"{value}"' for value in values[:-1])
+    return _Field(f'{listed_} or "{values[-1]}"', lambda value: value in values, default)
+
+
 def _name(kind: str, *, makes: bool = False) -> _Field:
     return _Field(f"the name of a {kind}", _text, refers=None if makes else kind, makes=kind if makes else None)
 
@@ -83,13 +117,24 @@ _ADDRESS = _Field("an address: a whole number, 0 to 2**64 - 1", lambda value: _w
 _US = _Field("microseconds: a number from 0 to 4.6e15, all of simulated time", _amount)
 _INT = _Field("a whole number of 64 bits", lambda value: _whole(value, -(2**63)))
 _INT32 = _Field("a whole number of 32 bits", lambda value: _whole(value, -(2**31), 2**31 - 1))
-_FLAGS = _Field('"blocking" or "nonblocking"', lambda value: value in ("blocking", "nonblocking"), "blocking")
+_FLAGS = _one_of("blocking", "nonblocking", default="blocking")
 _PRIORITY = replace(_INT, default=0)
 _TIMING = _Field("true or false", lambda value: isinstance(value, bool), True)
 _BLOCKING = replace(_TIMING, default=False)
+_NOTIFY, _CONTEXT = _name("notify"), _name("context")
+_LABEL = _Field(_A_NAME, _text, None)
+_EXTENTS = _Field(
+    "a list of [buffer, start, stop], whole numbers with start at most stop", _extents, (), refers="buffer"
+)
+_KIND = _one_of("h2h", "h2d", "d2h", "d2d", "default", default="default")
+_DEVICE = _Field("the number of a device, 0 to 2**31 - 1", lambda value: _whole(value, 0, 2**31 - 1), 0)
+_LIMIT = _Field("milliseconds: a whole number, 1 to 2**31 - 1", lambda value: _whole(value, 1, 2**31 - 1), None)
+_CLASS = _one_of("default", "flag", "snapshot", default="default")
+_WORD = _Field("a whole number, 0 to 2**64 - 1", lambda value: _whole(value, 0, 2**64 - 1))
 _NO_STREAM = _Field("the name of a stream", _text, None, refers="stream")  # ignored: calls that wait have no stream
 _COPY = {"dst": _MEMORY, "src": _MEMORY, "bytes": _COUNT, "dst_off": _OFFSET, "src_off": _OFFSET}
-_FILL = {"dst": _MEMORY, "bytes": _COUNT, "value": replace(_INT, default=0)}
+_FILL = {"dst": _MEMORY, "bytes": _COUNT, "value": replace(_INT, default=0), "dst_off": _OFFSET}
+_IN_ROWS = {"dst_off": _OFFSET, "src_off": _OFFSET, "kind": _KIND}
 _ALLOCATE = {"name": _name("buffer", makes=True), "bytes": _BYTES}
 
 OPS: Mapping[str, Mapping[str, _Field]] = {
@@ -97,9 +142,22 @@ OPS: Mapping[str, Mapping[str, _Field]] = {
         "stream": _STREAM,
         "us": _US,
         "blocks": _Field("a number of blocks, 1 to 2**63 - 1", lambda value: _whole(value, 1), 1),
-        "exclusive": _Field("true or false", lambda value: isinstance(value, bool), False),
+        "exclusive": _BLOCKING,
+        "name": _LABEL,
+        "reads": _EXTENTS,
+        "writes": _EXTENTS,
     },
-    "memcpy_async": {**_COPY, "stream": _STREAM},
+    "launch_cores": {
+        "stream": _STREAM,
+        "us": _US,
+        "cores": _Field("a number of AI cores, 1 to 2**31 - 1", lambda value: _whole(value, 1, 2**31 - 1)),
+        "blocks": _Field("a number of blocks, 1 to 2**63 - 1", lambda value: _whole(value, 1), 1),
+        "released": _Field("a list of [microseconds, cores]", _releases, ()),
+        "name": _LABEL,
+        "reads": _EXTENTS,
+        "writes": _EXTENTS,
+    },
+    "memcpy_async": {**_COPY, "stream": _STREAM, "kind": _KIND},
     "memcpy": {**_COPY, "stream": _NO_STREAM},
     "memcpy2d_async": {
         "dst": _MEMORY,
@@ -109,6 +167,16 @@ OPS: Mapping[str, Mapping[str, _Field]] = {
         "width": _COUNT,
         "height": _COUNT,
         "stream": _STREAM,
+        **_IN_ROWS,
+    },
+    "memcpy2d": {
+        "dst": _MEMORY,
+        "src": _MEMORY,
+        "dpitch": _COUNT,
+        "spitch": _COUNT,
+        "width": _COUNT,
+        "height": _COUNT,
+        **_IN_ROWS,
     },
     "memcpy_peer_async": {**_COPY, "stream": _STREAM},
     "memcpy_peer": _COPY,
@@ -116,13 +184,19 @@ OPS: Mapping[str, Mapping[str, _Field]] = {
     "memset": {**_FILL, "stream": _NO_STREAM},
     "record": {"event": _EVENT, "stream": _STREAM},
     "wait": {"event": _EVENT, "stream": _STREAM},
-    "sync_stream": {"stream": _STREAM},
-    "sync_event": {"event": _EVENT},
-    "sync_device": {},
+    "reset": {"event": _EVENT, "stream": _STREAM},
+    "sync_stream": {"stream": _STREAM, "limit_ms": _LIMIT},
+    "sync_event": {"event": _EVENT, "limit_ms": _LIMIT},
+    "sync_device": {"limit_ms": _LIMIT},
+    "sync_op": {"of": _name("operation")},
     "query_stream": {"stream": _STREAM},
     "query_event": {"event": _EVENT},
+    "query_waits": {"event": _EVENT},
     "elapsed": {"start": _EVENT, "end": _EVENT},
-    "host_work": {"us": _US},
+    "timestamp": {"event": _EVENT},
+    "host_work": {"us": _US, "name": _LABEL},
+    "sleep": {"us": _US},
+    "returned": {},
     "malloc": _ALLOCATE,
     "malloc_host": _ALLOCATE,
     "host_register": _ALLOCATE,
@@ -136,9 +210,36 @@ OPS: Mapping[str, Mapping[str, _Field]] = {
     "destroy_stream": {"name": _STREAM},
     "get_priority": {"stream": _STREAM},
     "priority_range": {},
-    "create_event": {"event": _name("event", makes=True), "timing": _TIMING, "blocking": _BLOCKING},
+    "create_event": {"event": _name("event", makes=True), "timing": _TIMING, "blocking": _BLOCKING, "kind": _CLASS},
     "destroy_event": {"event": _EVENT},
-    "set_device": {},
+    "create_notify": {"notify": _name("notify", makes=True)},
+    "destroy_notify": {"notify": _NOTIFY},
+    "record_notify": {"notify": _NOTIFY, "stream": _STREAM},
+    "wait_notify": {
+        "notify": _NOTIFY,
+        "stream": _STREAM,
+        "limit_s": _Field(
+            "seconds: a whole number, 0 (no limit) to 2**32 - 1", lambda value: _whole(value, 0, 2**32 - 1), 0
+        ),
+    },
+    "reset_notify": {"notify": _NOTIFY},
+    "value_write": {"buf": _MEMORY, "value": _WORD, "stream": _STREAM, "off": _OFFSET},
+    "value_wait": {
+        "buf": _MEMORY,
+        "value": _WORD,
+        "stream": _STREAM,
+        "off": _OFFSET,
+        "compare": _one_of("geq", "eq", "and", "nor", default="geq"),
+    },
+    "subscribe": {"stream": _STREAM},
+    "unsubscribe": {"stream": _STREAM},
+    "launch_callback": {"stream": _STREAM, "block": _TIMING, "name": _LABEL},
+    "process_report": {"limit_ms": _LIMIT},
+    "end_report": {},
+    "create_context": {"context": _name("context", makes=True), "device": _DEVICE},
+    "set_context": {"context": _CONTEXT},
+    "destroy_context": {"context": _CONTEXT},
+    "set_device": {"device": _DEVICE},
     "mem_get_info": {},
     "host_write": {"buf": _MEMORY, "value": _INT32},
     "host_read": {"buf": _MEMORY},
@@ -148,6 +249,7 @@ OPS: Mapping[str, Mapping[str, _Field]] = {
         "us": _US,
         "buf": replace(_MEMORY, default=None),
         "by": replace(_INT32, default=1),
+        "name": _LABEL,
     },
     "add_callback": {"stream": _STREAM, "us": _US},
     "inc": {"buf": _MEMORY, "by": replace(_INT32, default=1), "stream": _STREAM},
@@ -163,6 +265,7 @@ OPS: Mapping[str, Mapping[str, _Field]] = {
     },
     "poke": {"addr": _ADDRESS, "stream": _STREAM},
 }
+_OF_EVERY_STEP = ("op", "id", "thread", "task", "after")
 _Known = dict[str, dict[str, None]]  # the existing names of each kind, in their order
 _GRAPHS, _MANAGED = "stream capture and graphs", "managed memory"
 # Ops of measured programs that cannot be replayed yet, and the features that they need.
@@ -181,9 +284,10 @@ _BUFFER = {
         '"device", "pinned" or "pageable"', lambda value: value in ("device", "pinned", "pageable")
     ),
     "bytes": _BYTES,
+    "device": _DEVICE,
 }  # fmt: skip
-_STREAM_OPTIONS = {"flags": _FLAGS, "priority": _PRIORITY}
-_EVENT_OPTIONS = {"timing": _TIMING, "blocking": _BLOCKING}
+_STREAM_OPTIONS = {"flags": _FLAGS, "priority": _PRIORITY, "device": _DEVICE}
+_EVENT_OPTIONS = {"timing": _TIMING, "blocking": _BLOCKING, "device": _DEVICE}
 
 
 def load(path: str | Path) -> list[Program | ProgramError]:
@@ -228,10 +332,13 @@ def parse(document: object, where: str = "program") -> Program:
     entries = document.get("steps")
     if not isinstance(entries, list):
         _refuse(where, "steps", "a list of steps", document)
-    known = {
+    known: _Known = {
         "buffer": dict.fromkeys(buffers),
         "stream": dict.fromkeys(("legacy", "per_thread", *streams)),
         "event": dict.fromkeys(events),
+        "notify": {},
+        "context": {},
+        "operation": {},
     }
     ids: dict[str, int] = {}
     steps = []
@@ -241,8 +348,16 @@ def parse(document: object, where: str = "program") -> Program:
             first = ids.setdefault(step.id, index)
             if first != index:
                 raise ProgramError(f"{where}: step {index}: id: step {first} already has the id {step.id!r}")
+            known["operation"][step.id] = None
         steps.append(step)
-    return Program(id_, buffers, streams, events, tuple(steps))
+    gap_us = document.get("gap_us", GAP_NS / 1000)
+    if not _amount(gap_us):
+        _refuse(where, "gap_us", _US.what, document)
+    notes = document.get("notes", [])
+    if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
+        _refuse(where, "notes", "a list of strings", document)
+    shown = tuple(printable(note) for note in notes)
+    return Program(id_, buffers, streams, events, tuple(steps), round(gap_us * 1000), shown)
 
 
 def _checked(entry: object, where: str) -> Program | ProgramError:
@@ -265,13 +380,18 @@ def _step(index: int, entry: object, known: _Known, where: str) -> Step:
         raise _not_yet(where, "op", LATER[op])
     if "external" in entry:  # a field of record and wait
         raise _not_yet(where, "external", _GRAPHS)
-    for name in ("id", "thread"):
+    for name in ("id", "thread", "task"):
         if name in entry and not _text(entry[name]):
             _refuse(where, name, _A_NAME, entry)
-    options = {name: value for name, value in entry.items() if name not in ("op", "id", "thread")}
+    after = entry.get("after")
+    if "after" in entry and not _whole(after, 0, index - 1):
+        earlier = f"the index of an earlier step, 0 to {index - 1}" if index else "left out: there is no earlier step"
+        _refuse(where, "after", earlier, entry)
+    options = {name: value for name, value in entry.items() if name not in _OF_EVERY_STEP}
     if op == "inc" and "name" in options and "buf" not in options:  # measured programs use both
         options["buf"] = options.pop("name")
-    return Step(index, op, entry.get("id"), _fields(options, OPS[op], known, where), entry.get("thread"))
+    fields = _fields(options, OPS[op], known, where)
+    return Step(index, op, entry.get("id"), fields, entry.get("thread"), entry.get("task"), after)
 
 
 def _not_yet(where: str, field: str, what: str) -> ProgramError:
@@ -313,10 +433,11 @@ def _fields(options: Mapping[str, Any], fields: Mapping[str, _Field], known: _Kn
         value = values[name] = options[name]
         if not field.fits(value):
             _refuse(where, name, field.what, options)
-        if field.refers is not None and value not in known[field.refers]:
-            there = known[field.refers]
-            meant = f"there are {listed(there)}" if there else f"the program has no {field.refers}s"
-            raise ProgramError(f"{where}: {name}: there is no {field.refers} {value!r}; {meant}")
+        for named in field.names(value):
+            there = known[field.refers or ""]
+            if named not in there:
+                meant = f"there are {listed(there)}" if there else f"the program has no {field.refers}s"
+                raise ProgramError(f"{where}: {name}: there is no {field.refers} {named!r}; {meant}")
         if field.makes is not None:
             known[field.makes][value] = None
     return values

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from acl_py.faults import Fault, Guard, Rule
-from acl_py.runtime.blocking import BlockingBridge
 from acl_py.runtime.scopes import SUCCESS, Scope, last_error, scope_var
 from acl_py.simulation import Options, build
 from acl_py.tools.player import Played, Player
@@ -108,7 +107,6 @@ def _replay(
 ) -> Replay:
     runtime, trace = build(Options(device, rules))
     assert trace is not None, "build() records by default"
-    runtime.bridge = BlockingBridge(runtime, alone=True)
     looks = any(step.op == "host_read" for step in program.steps)
     runtime.workers = (Workers if looks else _LightWorkers)(runtime.scheduler, 1)
     scope_var.set(Scope(runtime, runtime.device(0).primary))
@@ -116,12 +114,13 @@ def _replay(
     try:
         player = Player(program, runtime)
         guards = [Guard(runtime, [fault]) for fault in faults]
-        calls = [player.play(step) for step in program.steps]
+        player.run()
+        calls = [player.calls[step.index] for step in program.steps]
         for guard in guards:
             guard.remove()  # the last synchronisation is not part of the program
         injected = tuple(rule for guard in guards for rule in guard.rules)
         end = player.end()
-        spans = player.spans(calls, trace)
+        spans = player.spans(trace)
         device_times, log = _device_times(calls, spans), _log(calls, spans, runtime.profile.latency)
         return Replay(program, _host_calls(calls), device_times, log, end, trace, injected)
     finally:

@@ -56,8 +56,8 @@ def refusal(*steps, **changes):
             LAUNCH | {"id": ""},
             'step 0 (launch): id: must be a name of 1 to 200 characters without lone surrogates, not ""',
         ),
-        (LAUNCH | {"color": "red"}, '"color" is unknown; there are stream, us, blocks, exclusive'),
-        ({"op": "sync_device", "stream": "A"}, '"stream" is unknown; there are no fields'),
+        (LAUNCH | {"color": "red"}, '"color" is unknown; there are stream, us, blocks, exclusive, name, reads, writes'),
+        ({"op": "peek_error", "stream": "A"}, '"stream" is unknown; there are no fields'),
         ({"op": "record", "event": "f", "stream": "A"}, "event: there is no event 'f'"),
         ({"op": "memcpy", "dst": "d", "src": "x", "bytes": 1}, "src: there is no buffer 'x'; there are d, h"),
         (
@@ -236,9 +236,11 @@ def test_every_op_can_be_played():
         {"op": "host_register", "name": "r", "bytes": mib},
         {"op": "malloc_async", "name": "ma", "bytes": mib, "stream": "T"},
         {"op": "launch", "stream": "T", "us": 5, "blocks": 3, "exclusive": True},
-        {"op": "memcpy_async", **copy, "stream": "T"},
+        {"op": "memcpy_async", "id": "in", **copy, "stream": "T", "kind": "h2d"},
+        {"op": "sync_op", "of": "in"},
         {"op": "memcpy", **copy},
         {"op": "memcpy2d_async", "dst": "d", "src": "h", **rows, "stream": "T"},
+        {"op": "memcpy2d", "dst": "d", "src": "h", **rows, "dst_off": 64, "kind": "h2d"},
         {"op": "memcpy_peer_async", "dst": "d", "src": "m", "bytes": 64, "stream": "T"},
         {"op": "memcpy_peer", "dst": "d", "src": "m", "bytes": 64},
         {"op": "memset_async", "dst": "m", "bytes": mib, "value": 7, "stream": "legacy"},
@@ -246,6 +248,8 @@ def test_every_op_can_be_played():
         {"op": "host_func", "stream": "per_thread", "us": 5},
         {"op": "add_callback", "stream": "A", "us": 5},
         {"op": "host_work", "us": 5},
+        {"op": "sleep", "us": 5},
+        {"op": "returned"},
         {"op": "host_write", "buf": "h", "value": 3},
         {"op": "host_read", "buf": "h"},
         {"op": "host_touch", "buf": "h", "bytes": 4096},
@@ -269,16 +273,56 @@ def test_every_op_can_be_played():
         {"op": "free", "name": "m"},
         {"op": "destroy_event", "event": "f"},
         {"op": "destroy_stream", "name": "T"},
+        {"op": "create_context", "context": "c", "device": 0},
+        {"op": "set_context", "context": "c"},
         {"op": "set_device"},
+        {"op": "destroy_context", "context": "c"},
         {"op": "mem_get_info"},
         {"op": "peek_error"},
         {"op": "get_last_error"},
         {"op": "memcpy_async_bad", "dst_addr": 16, "src_addr": 16, "bytes": 4, "kind": 1, "stream": "A"},
         {"op": "poke", "addr": 16, "stream": "A"},
     ]
-    assert {step["op"] for step in steps} == set(OPS)
+    assert {step["op"] for step in (*steps, *OF_ACL)} == set(OPS)
     run = replay(parse(document(*steps)))
     assert [call.ret for call in run.host[:-2] if call.ret not in (0, 600)] == []
+
+
+OF_ACL = [
+    {"op": "create_event", "event": "flag", "kind": "flag", "timing": False},
+    {"op": "wait", "event": "flag", "stream": "T"},
+    {"op": "query_waits", "event": "flag"},
+    {"op": "record", "event": "flag", "stream": "A"},
+    {"op": "reset", "event": "flag", "stream": "T"},
+    {"op": "create_event", "event": "picture", "kind": "snapshot"},
+    {"op": "record", "event": "picture", "stream": "A"},
+    {"op": "sync_event", "event": "picture", "limit_ms": 1},
+    {"op": "timestamp", "event": "picture"},
+    {"op": "create_notify", "notify": "n"},
+    {"op": "record_notify", "notify": "n", "stream": "A"},
+    {"op": "wait_notify", "notify": "n", "stream": "T", "limit_s": 1},
+    {"op": "reset_notify", "notify": "n"},
+    {"op": "destroy_notify", "notify": "n"},
+    {"op": "memset", "dst": "d", "bytes": 8, "dst_off": 8},
+    {"op": "value_wait", "buf": "d", "off": 8, "value": 3, "compare": "eq", "stream": "T"},
+    {"op": "value_write", "buf": "d", "off": 8, "value": 3, "stream": "A"},
+    {"op": "subscribe", "stream": "T"},
+    {"op": "launch_callback", "stream": "T", "name": "seen"},
+    {"op": "process_report", "limit_ms": 5},
+    {"op": "end_report"},
+    {"op": "unsubscribe", "stream": "T"},
+    {"op": "launch_cores", "id": "k", "stream": "T", "us": 5, "cores": 2, "blocks": 2, "name": "add",
+     "released": [[4, 1], [5, 1]], "reads": [["d", 0, 64]], "writes": [["d", 64, 128]]},
+]  # fmt: skip
+
+
+def test_every_op_of_acl_can_be_played():
+    """What CUDA's rules do not have, on two streams."""
+    steps = [{"op": "create_stream", "name": "T"}, *OF_ACL, {"op": "sync_device", "limit_ms": 1}]
+    run = replay(parse(document(*steps)), device="tiny", rules="acl")
+    failed = [(step["op"], call.ret) for step, call in zip(steps, run.host, strict=True) if call.ret]
+    assert failed == [("query_waits", 507004)]  # not ready
+    assert [(op.name, op.end_ns - op.start_ns) for op in run.trace.ops] == [("fill", 8), ("add", 5_000)]
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -293,7 +337,10 @@ def test_any_program_runs_to_its_end(seed):
 
 def nonsense(rng):
     """A program of random calls with random arguments, all of which the format allows."""
-    names = {"buffer": ["d", "h", "g"], "stream": ["legacy", "per_thread", "A", "N"], "event": ["e", "f"]}
+    names = {
+        "buffer": ["d", "h", "g"], "stream": ["legacy", "per_thread", "A", "N"], "event": ["e", "f"],
+        "notify": ["n"], "context": ["c"], "operation": ["o"],
+    }  # fmt: skip
     values = {
         "us": [0, 1, 50.5, 500],
         "bytes": [1, 4096, 65536, 65540, 1 << 20, 3 << 20],
@@ -316,10 +363,26 @@ def nonsense(rng):
         "by": [1, -(2**31)],
         "write": [True, False],
         "blocking": [True, False],
+        "reads": [(), [["d", 0, 64]], [["h", 0, 8 << 20]]],
+        "writes": [(), [["g", 0, 64]]],
+        "cores": [1, 4, 10_000],
+        "released": [(), [[1, 1]]],
+        "limit_ms": [None, 1],
+        "limit_s": [0, 1],
+        "off": [0, 3, 8],
+        "compare": ["geq", "nor"],
+        "block": [True, False],
+        "device": [0, 1],
     }
+    values["kind"] += ["default", "d2h", "flag", "snapshot"]
     ops = [op for op in OPS if op not in CRASHES and (op != "poke" or rng.random() < 0.1)]
-    steps = []
-    for index in range(rng.randint(1, 60)):
+    steps = [
+        {"op": "create_notify", "notify": "n"},
+        {"op": "create_context", "context": "c"},
+        {"op": "set_device"},
+        {"op": "launch", "id": "o", "stream": "A", "us": 5},
+    ]
+    for index in range(4, rng.randint(5, 64)):
         op = rng.choice(ops)
         step = {"op": op}
         for name, field in OPS[op].items():
@@ -327,7 +390,14 @@ def nonsense(rng):
                 step[name] = f"{field.makes} {index}"
                 names[field.makes].append(step[name])
             else:
-                step[name] = rng.choice(names[field.refers] if field.refers else values[name])
+                named = names[field.refers] if field.refers and name not in values else ()
+                if name == "name" and not named:
+                    named = [None, "add"]
+                optional = field.default in (None, ())
+                fitting = [value for value in values.get(name, ()) if field.fits(value) or (optional and not value)]
+                step[name] = rng.choice(named or fitting)
+                if step[name] in (None, ()):
+                    del step[name]
         if op == "host_func":
             step["buf"] = "g"
         steps.append(step)
@@ -336,5 +406,6 @@ def nonsense(rng):
     return document(*steps, buffers=buffers, streams=streams, events={"e": {}, "f": {"timing": False}})
 
 
-CRASHES = ("host_write", "host_read", "host_touch")  # what the host touches must be its own
+# What the host touches must be its own, and what a kernel takes must be there.
+CRASHES = ("host_write", "host_read", "host_touch", "launch_cores")
 SPACES = ("device", "pinned", "pageable")

@@ -311,7 +311,15 @@ WHOLE = {
         {"op": "sync_device"},
         {"op": "host_read", "buf": "p"},
         {"op": "free", "name": "d"},
+        {"op": "launch", "stream": "N", "us": 5, "name": "k", "reads": [["p", 0, 64]], "task": "b", "after": 2},
+        {"op": "create_event", "event": "flag", "kind": "flag", "task": "b"},
+        {"op": "sync_op", "of": "in", "task": "c"},
+        {"op": "sleep", "us": 3, "task": "b"},
+        {"op": "sync_stream", "stream": "N", "limit_ms": 1, "task": "c", "after": 16},
+        {"op": "returned", "task": "b"},
     ],
+    "gap_us": 0.5,
+    "notes": ["a note"],
 }
 ODD = st.sampled_from(
     [
