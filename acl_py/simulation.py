@@ -202,7 +202,7 @@ def _begin(options: Options) -> tuple[Simulation, Scope]:
     loop = asyncio.get_running_loop()
     runtime, recorder = build(options)
     _set_clock(options, loop)
-    runtime.bridge = Bridge(runtime)
+    runtime.bridge = Bridge(runtime, warns_of_timers=options.clock is None)
     note_tasks(loop)
     runtime.device(0).uses = 1
     return Simulation(runtime, recorder, loop), Scope(runtime, runtime.device(0).primary)
@@ -266,7 +266,8 @@ async def simulate(
             a socket, another thread) could still end it. None: never.
         clock: "simulated": timers of asyncio ring in simulated time (docs/time.md). A loop that is not one of
             `new_event_loop` has simulated time for the length of the simulation. "real": timers ring in real time. By
-            default the loop decides.
+            default the loop decides; where its time is real, there is a RuntimeWarning if a task waits for a device
+            while a timer of less than a minute is set.
 
     Raises:
         ValueError: An option has a value that it cannot have.

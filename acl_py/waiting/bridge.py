@@ -35,6 +35,7 @@ from weakref import WeakKeyDictionary, ref
 
 from acl_py.waiting.hang import LOOK_S, Vigil
 from acl_py.waiting.loops import CLOCK, holder
+from acl_py.waiting.real_timers import TimerWatch
 from acl_py.waiting.threads import GRACE_S, is_hopeless
 from device_model.completions import Completion, Nanoseconds
 from device_model.errors import INTERRUPTS
@@ -85,8 +86,9 @@ class Bridge:
     A runtime belongs to a loop only while it has waiters.
     """
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Host, *, warns_of_timers: bool = False) -> None:
         self.host = host
+        self.warns_of_timers = warns_of_timers  # if they are short and in real time: once, while a task waits
         self.began_ns: Nanoseconds = 0  # the time of the loop's clock, if that is simulated, when the host's was 0
         self._fruitless = 0  # queries in a row that could not have been answered otherwise
         self._polling_since = 0.0
@@ -128,6 +130,8 @@ class Bridge:
         gate, host = self._here(), self.host
         if gate.holders:
             gate.refuse_holder()
+        if gate.short_timers:
+            gate.timer_watch.check(self)
         if not host.waiters and gate.alone() and not gate.is_trip_due() and self._run_in_place(completion):
             return
         future: asyncio.Future[None] = gate.loop.create_future()  # one for each waiter: a future has one owner
@@ -229,6 +233,11 @@ class Bridge:
             future.set_result(None)
 
     @property
+    def are_waiting(self) -> bool:
+        """Whether a task waits for a device."""
+        return bool(self.host.waiters)
+
+    @property
     def patience_s(self) -> float:
         """How many real seconds these waits may last while only the outside can end them."""
         return inf if self.host.hang_after is None else self.host.hang_after
@@ -311,6 +320,8 @@ class Gate:
             Context()
         )  # without it observers would see the context variables of the task that armed the look
         self.vigil = Vigil(loop, self._look_again, self._context)
+        self.timer_watch = TimerWatch(self.bridges, self.holders)
+        self.short_timers: Sized = self.timer_watch.timers  # every wait asks whether there are any
         self.witness: Sized = ()  # what a device that runs must not see growing; see `Scheduler.run_to_wake`
 
     def __repr__(self) -> str:
@@ -329,10 +340,12 @@ class Gate:
             self.vigil.begin(loop)
         self.bridges[bridge] = None
         bridge.host.horizon_ns = END_NS + 1
+        self.timer_watch.begin(loop)
 
     def discard(self, bridge: Bridge) -> None:
         """Note that the runtime of *bridge* has ended, or went to another loop."""
         self.bridges.pop(bridge, None)
+        self.timer_watch.end()
 
     def reach(self, bridge: Bridge, cost: Nanoseconds) -> Nanoseconds:
         """Return the host time of *bridge* after a call of *cost*."""

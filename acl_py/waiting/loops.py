@@ -99,6 +99,7 @@ class Listening:
             id(container): len(container)
             for container in gc.get_referents(loop)
             if isinstance(container, (set, dict, WeakValueDictionary)) and container is not self._timers
+            if container is not getattr(loop, "__dict__", None)  # its attributes, which this package sets, too
             if signals or not _has_handlers(container)
         }
 

@@ -153,7 +153,7 @@ def test_held_time_waits_for_a_thread(simulate):
 
 def test_simulated_time_does_not_wait_for_the_outside(simulate):
     async def program(sim, note, a, b):
-        sleeper = asyncio.create_task(asyncio.sleep(0.02))
+        sleeper = asyncio.create_task(asyncio.to_thread(threading.Event().wait, 0.02))
         await asyncio.gather(_repeat(note, "A", a, 10, 3), _repeat(note, "B", b, 15, 3))
         assert not sleeper.done()
         await sleeper
