@@ -152,10 +152,11 @@ async def _time_is_held():
 
 
 async def _of_a_callback():
-    loop = asyncio.get_running_loop()
-    loop.call_soon(loop.call_later, 30, int)
+    loop, timers = asyncio.get_running_loop(), []
+    loop.call_soon(lambda: timers.append(loop.call_later(30, int)))
     await asyncio.sleep(0)
     await wait()
+    assert len(timers) == 1
 
 
 NO_MISTAKES = (_no_wait, _a_wait_that_is_over, _over_before_the_wait, _two_minutes, _no_time, _time_is_held,
@@ -223,6 +224,7 @@ def test_a_warning_that_is_an_error_comes_out_where_it_belongs(set_before):
             with pytest.raises(RuntimeWarning, match="a timer of 30 s"):
                 async with mixed():
                     await wait()
+            assert all(timer.cancelled() for timer in asyncio.get_running_loop()._scheduled)
             await wait()
             assert sim.now_ns > 60_000_000_000
 
