@@ -3,12 +3,13 @@
 If several tasks or threads make calls, each of them has a row instead of the host.
 """
 
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 
+import numpy as np
 from rich.text import Text
 
-from acl_py.trace.drawing import Lane, Look, Span, draw
+from acl_py.trace.drawing import Ints, Lane, Look, Spans, draw
 from acl_py.trace.reading import ENGINE_ORDER, HostRow, host_rows, queuing_calls, stream_order
 from acl_py.trace.recorder import Call, Operation, Trace
 
@@ -27,6 +28,8 @@ _LOOKS = {
     "call": Look("▓", "▒", "▒", "yellow", "host calls", "calls"),
     "wait": Look("░", "·", "·", "bright_black", "host held", "calls", behind=True),
 }
+_ALL = list(_LOOKS.values())
+_PLACES = {kind: place for place, kind in enumerate(_LOOKS)}
 
 
 def lanes(trace: Trace, width: int = 100, *, since_ns: int | None = None, until_ns: int | None = None) -> str:
@@ -43,107 +46,156 @@ def styled_lanes(trace: Trace, width: int = 100, *, since_ns: int | None = None,
     ops, calls = trace.ops, trace.calls
     if not ops and not calls:
         return Text("nothing happened")
-    queued_by = queuing_calls(ops, calls)
-    start, end = _interesting(ops, calls, queued_by)
+    work, host = _Work(ops), _Host(ops, calls)
+    start, end = _interesting(work, host)
     start, end = start if since_ns is None else since_ns, end if until_ns is None else until_ns
     end = max(end, start + 1)
-    shown = [op for op in ops if op.end_ns > start and op.start_ns < end]
-    rows = [*_host_lanes(ops, calls, queued_by, start, end), *_device_lanes(shown)]
-    return draw(rows, list(_LOOKS.values()), start, end, width)
+    rows = [*_host_lanes(host, calls, start, end), *_device_lanes(work, stream_order(ops), start, end)]
+    return draw(rows, _ALL, start, end, width)
+
+
+# --- rows as arrays
+
+
+def _numbers(rows: Sequence[Operation] | Sequence[Call], field: str) -> Ints:
+    return np.fromiter(map(attrgetter(field), rows), np.int64, len(rows))
+
+
+def _places(rows: Sequence[Operation] | Sequence[Call], field: str) -> tuple[Ints, list[str]]:
+    """Return the different values of *field*, and for each row the place of its own."""
+    values = list(dict.fromkeys(map(attrgetter(field), rows)))
+    place_of = {value: place for place, value in enumerate(values)}
+    return np.fromiter(map(place_of.__getitem__, map(attrgetter(field), rows)), np.int64, len(rows)), values
+
+
+class _Work:
+    """The operations of a trace."""
+
+    def __init__(self, ops: Sequence[Operation]) -> None:
+        self.start, self.end = _numbers(ops, "start_ns"), _numbers(ops, "end_ns")
+        self.device = _numbers(ops, "device")
+        self.kind, self.kinds = _places(ops, "kind")
+        self.name, self.names = _places(ops, "name")
+        self.stream, self.streams = _places(ops, "stream")
+        self.engine, self.engines = _places(ops, "engine")
+        self.look = np.array([_PLACES[kind] for kind in self.kinds], np.int64)[self.kind]
+
+    def spans(self, which: Ints) -> Spans:
+        """Return some operations, by their places, with their names."""
+        ones = np.ones(len(which), np.int64)
+        return Spans(_ALL, self.names, self.start[which], self.end[which], self.look[which], self.name[which], ones)
+
+
+class _Host:
+    """The calls of a trace. The host works from *enter* on, and waits for a completion from *waits* on, until *exit*.
+
+    *first* is the time of the first call that queued an operation.
+    """
+
+    def __init__(self, ops: Sequence[Operation], calls: Sequence[Call]) -> None:
+        self.enter, self.exit = _numbers(calls, "enter_ns"), _numbers(calls, "exit_ns")
+        self.name, self.names = _places(calls, "name")
+        self.caller, self.callers = _places(calls, "caller")
+        queued = _numbers(ops, "queued_ns")
+        queued_by = np.fromiter(
+            (-1 if call is None else call for call in queuing_calls(ops, calls)), np.int64, len(ops)
+        )
+        known = queued_by >= 0
+        self.waits = self.exit.copy()
+        np.minimum.at(self.waits, queued_by[known], queued[known])
+        waits_only = np.array([name.startswith(("Sync", "Sleep")) for name in self.names], bool)[self.name]
+        self.waits[waits_only] = self.enter[waits_only]
+        queued[known] = self.enter[queued_by[known]]
+        self.first = int(queued.min()) if len(queued) else int(self.enter.min())
 
 
 # --- lanes and their spans
 
 
-def _interesting(ops: Sequence[Operation], calls: Sequence[Call], queued_by: Sequence[int | None]) -> tuple[int, int]:
-    if not ops:
-        return min(call.enter_ns for call in calls), max(call.exit_ns for call in calls)
-    start = min(
-        op.queued_ns if index is None else calls[index].enter_ns for op, index in zip(ops, queued_by, strict=True)
-    )
-    end = max(op.end_ns for op in ops)
-    return start, max([end, *(call.exit_ns for call in calls if call.enter_ns < end)])
+def _interesting(work: _Work, host: _Host) -> tuple[int, int]:
+    if not len(work.end):
+        return host.first, int(host.exit.max())
+    end = work.end.max()
+    return host.first, int(max([end, *host.exit[host.enter < end]]))
 
 
-def _host_lanes(
-    ops: Sequence[Operation], calls: Sequence[Call], queued_by: Sequence[int | None], start: int, end: int
-) -> Iterator[Lane]:
-    shown = [index for index, call in enumerate(calls) if call.exit_ns > start and call.enter_ns < end]
-    rows = host_rows([calls[index] for index in shown])
-    spans = _host_spans(ops, calls, queued_by)
+def _host_lanes(host: _Host, calls: Sequence[Call], start: int, end: int) -> Iterator[Lane]:
+    shown = np.flatnonzero((host.exit > start) & (host.enter < end))
+    rows = host_rows([calls[index] for index in shown.tolist()])
     per_lane = -(-len(rows) // _MAX_TASKS) or 1
+    place_of = {caller: place for place, caller in enumerate(host.callers)}
     for first in range(0, len(rows), per_lane):
-        together = rows[first : first + per_lane]
-        callers = HostRow([caller for row in together for caller in row.callers])
-        mine = set(callers.callers)
-        of_lane = [span for index in shown if calls[index].caller in mine for span in spans[index]]
-        yield Lane(callers.label if len(rows) > 1 else "host", of_lane)
+        together = HostRow([caller for row in rows[first : first + per_lane] for caller in row.callers])
+        of_lane = np.isin(host.caller[shown], [place_of[caller] for caller in together.callers])
+        yield Lane(together.label if len(rows) > 1 else "host", _host_spans(host, shown[of_lane]))
 
 
-def _host_spans(ops: Sequence[Operation], calls: Sequence[Call], queued_by: Sequence[int | None]) -> list[list[Span]]:
+def _host_spans(host: _Host, which: Ints) -> Spans:
     """Return each call as up to two spans: the host works, and then waits for a completion."""
-    waits_from: dict[int, int] = {}
-    for op, index in zip(ops, queued_by, strict=True):
-        if index is not None:
-            waits_from[index] = min(op.queued_ns, waits_from.get(index, op.queued_ns))
-    spans: list[list[Span]] = []
-    for index, call in enumerate(calls):
-        spans.append([])
-        waits = call.enter_ns if call.name.startswith(("Sync", "Sleep")) else waits_from.get(index, call.exit_ns)
-        if call.enter_ns < waits:
-            spans[-1].append(Span(call.enter_ns, waits, _LOOKS["call"], call.name))
-        if waits < call.exit_ns:
-            spans[-1].append(Span(waits, call.exit_ns, _LOOKS["wait"], call.name))
-    return spans
+    enter, waits, exit_, name = host.enter[which], host.waits[which], host.exit[which], host.name[which]
+    start, end = np.concatenate((enter, waits)), np.concatenate((waits, exit_))
+    look = np.repeat([_PLACES["call"], _PLACES["wait"]], len(which))
+    spans = Spans(_ALL, host.names, start, end, look, np.tile(name, 2), np.ones_like(start))
+    return spans.select(start < end)
 
 
-def _device_lanes(ops: Sequence[Operation]) -> Iterator[Lane]:
-    devices = sorted({op.device for op in ops})
+def _device_lanes(work: _Work, order: Mapping[str, int], start: int, end: int) -> Iterator[Lane]:
+    shown = np.flatnonzero((work.end > start) & (work.start < end))
+    devices = np.unique(work.device[shown]).tolist()
     for device in devices:
-        of_device = [op for op in ops if op.device == device]
+        own = shown[work.device[shown] == device]
         prefix = f"{device}: " if len(devices) > 1 else ""
-        streams = list(stream_order(of_device))
+        streams = sorted(np.unique(work.stream[own]).tolist(), key=lambda place: order[work.streams[place]])
         if len(streams) > 1:
-            yield from _stream_lanes(of_device, streams, prefix)
+            yield from _stream_lanes(work, own, streams, prefix)
         for engine in ENGINE_ORDER:
-            of_engine = [op for op in of_device if op.engine == engine]
-            if of_engine:
-                label = "host thread" if engine == "host" else engine
-                yield Lane(prefix + label, _engine_spans(of_engine, by_stream=len(streams) > 1))
+            if engine in work.engines:
+                of_engine = own[work.engine[own] == work.engines.index(engine)]
+                if len(of_engine):
+                    label = "host thread" if engine == "host" else engine
+                    yield Lane(prefix + label, _engine_spans(work, of_engine, by_stream=len(streams) > 1))
 
 
-def _engine_spans(ops: Sequence[Operation], *, by_stream: bool) -> list[Span]:
+def _engine_spans(work: _Work, which: Ints, *, by_stream: bool) -> Spans:
     """Return the operations of an engine, labelled by name, or by stream if streams have lanes of their own."""
     if not by_stream:
-        return [Span(op.start_ns, op.end_ns, _LOOKS[op.kind], op.name) for op in ops]
-    spans: list[Span] = []
-    for _, of_look in groupby(sorted(ops, key=lambda op: (op.kind, op.start_ns)), key=lambda op: op.kind):
-        together: list[Operation] = []
-        end = 0
-        for op in of_look:
-            if together and op.start_ns >= end:
-                spans.append(_side_by_side(together, end))
-                together = []
-            together.append(op)
-            end = max(end, op.end_ns) if together[1:] else op.end_ns
-        spans.append(_side_by_side(together, end))
-    return spans
+        return work.spans(which)
+    parts = []
+    names = [stream.removeprefix("stream ") for stream in work.streams]
+    for kind in sorted(work.kinds):
+        of_kind = which[work.kind[which] == work.kinds.index(kind)]
+        if len(of_kind):
+            parts.append(_side_by_side(work, of_kind[np.argsort(work.start[of_kind], kind="stable")], kind, names))
+    return Spans(_ALL, names, *map(np.concatenate, zip(*parts, strict=True)))
 
 
-def _side_by_side(ops: Sequence[Operation], end: int) -> Span:
-    """Return one span for operations that overlap on one engine, as kernels do."""
-    streams = list(dict.fromkeys(op.stream.removeprefix("stream ") for op in ops))
-    look = _LOOKS[ops[0].kind]
-    name = "+".join(streams) if len(streams) <= _MAX_NAMES else f"{len(ops)} {look.many}"
-    return Span(ops[0].start_ns, end, look, name, len(ops))
+def _side_by_side(work: _Work, which: Ints, kind: str, names: list[str]) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+    """Return one span for operations of a *kind* that overlap on one engine, as kernels do: the columns of `Spans`.
+
+    The operations come in the order of their starts. New names are appended to *names*, which begins with the streams.
+    """
+    start, end = work.start[which], np.maximum.accumulate(work.end[which])
+    first = np.flatnonzero(np.append(True, start[1:] >= end[:-1]))
+    last = np.append(first[1:], len(which))
+    name = work.stream[which][first]
+    places: dict[tuple[int, ...], int] = {}
+    for group in np.flatnonzero(last - first > 1).tolist():
+        streams = tuple(dict.fromkeys(work.stream[which[first[group] : last[group]]].tolist()))
+        if len(streams) > _MAX_NAMES:
+            name[group] = len(names)
+            names.append(f"{last[group] - first[group]} {_LOOKS[kind].many}")
+        elif streams not in places:
+            name[group] = places[streams] = len(names)
+            names.append("+".join(names[each] for each in streams))
+        else:
+            name[group] = places[streams]
+    return start[first], end[last - 1], np.full(len(first), _PLACES[kind]), name, last - first
 
 
-def _stream_lanes(ops: Sequence[Operation], streams: Sequence[str], prefix: str) -> Iterator[Lane]:
+def _stream_lanes(work: _Work, which: Ints, streams: Sequence[int], prefix: str) -> Iterator[Lane]:
     per_lane = -(-len(streams) // _MAX_STREAMS)
-    lane_of = {stream: number // per_lane for number, stream in enumerate(streams)}
-    spans: list[list[Span]] = [[] for _ in range(0, len(streams), per_lane)]
-    for op in ops:
-        spans[lane_of[op.stream]].append(Span(op.start_ns, op.end_ns, _LOOKS[op.kind], op.name))
-    for number, of_lane in enumerate(spans):
-        first, *others = streams[number * per_lane : (number + 1) * per_lane]
-        yield Lane(prefix + (f"{first} to {others[-1].removeprefix('stream ')}" if others else first), of_lane)
+    for first in range(0, len(streams), per_lane):
+        places = streams[first : first + per_lane]
+        name, *others = (work.streams[place] for place in places)
+        label = f"{name} to {others[-1].removeprefix('stream ')}" if others else name
+        yield Lane(prefix + label, work.spans(which[np.isin(work.stream[which], places)]))

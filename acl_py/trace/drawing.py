@@ -2,16 +2,25 @@
 
 A column is a slice of time. In each lane a column belongs to the span that filled most of it. A run of columns with one
 owner is a bar, with its name if it fits. Neighbours that are too short for their names become one bar that says how
-many they are, so the same chart shows four spans or four thousand. Colours may be added, but the chart does not need
+many they are, so the same chart shows four spans or four million. Colours may be added, but the chart does not need
 them.
+
+The spans of a lane are arrays, and all work on single spans is NumPy's: a trace has many more spans than the chart has
+columns.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
+
+Ints = npt.NDArray[np.int64]
 
 _TICK_COLUMNS = 12  # the least distance of two ticks
 _SHARE_COLUMNS = 6
@@ -44,25 +53,72 @@ class Span(NamedTuple):
     stands_for: int = 1
 
 
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """Spans as arrays: *look* and *name* are places in *looks* and *names*."""
+
+    looks: Sequence[Look]
+    names: Sequence[str]
+    start: Ints
+    end: Ints
+    look: Ints
+    name: Ints
+    stands_for: Ints
+
+    @classmethod
+    def of(cls, spans: Sequence[Span]) -> "Spans":
+        """Return *spans* as arrays."""
+        looks, names = list(dict.fromkeys(s.look for s in spans)), list(dict.fromkeys(s.name for s in spans))
+        rows = [(s.start, s.end, looks.index(s.look), names.index(s.name), s.stands_for) for s in spans]
+        return cls(looks, names, *np.array(rows, np.int64).reshape(-1, 5).T)
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def select(self, which: Ints | npt.NDArray[np.bool_]) -> "Spans":
+        """Return some of the spans, by their places or as a mask."""
+        columns = (column[which] for column in (self.start, self.end, self.look, self.name, self.stands_for))
+        return Spans(self.looks, self.names, *columns)
+
+    @property
+    def behind(self) -> npt.NDArray[np.bool_]:
+        """Whether each span is behind all others."""
+        return np.array([look.behind for look in self.looks], bool)[self.look]
+
+
 class Lane(NamedTuple):
     """Spans that are drawn in one row."""
 
     label: str
-    spans: Sequence[Span]
+    spans: Spans
 
 
-class _Window(NamedTuple):
+@dataclass(frozen=True)
+class _Window:
     """The time that the chart shows: *columns* from *start* to *end*."""
 
     start: int
     end: int
     columns: int
 
+    @cached_property
+    def begins(self) -> Ints:
+        """The beginnings of all columns, and the end of the last one."""
+        width = self.end - self.start
+        return np.array([self.start + column * width // self.columns for column in range(self.columns + 1)], np.int64)
+
+    @cached_property
+    def _borders(self) -> Ints:
+        """The first nanosecond that is in each column, and the first behind them all."""
+        width = self.end - self.start
+        return np.array([self.start - -column * width // self.columns for column in range(self.columns + 1)], np.int64)
+
+    def of(self, times: Ints) -> Ints:
+        """Return the column of each time: -1 for times before the window, the number of columns for those after it."""
+        return np.searchsorted(self._borders, times, side="right") - 1
+
     def column(self, at: int) -> int:
         return (at - self.start) * self.columns // (self.end - self.start)
-
-    def begin_of(self, column: int) -> int:
-        return self.start + column * (self.end - self.start) // self.columns
 
 
 class _Bar(NamedTuple):
@@ -89,74 +145,76 @@ def draw(lanes: Sequence[Lane], looks: Sequence[Look], start: int, end: int, wid
 # --- columns and bars
 
 
-class _Column:
-    """One column: nanoseconds by owner, which is the index of a span."""
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """The columns of a lane: the span that owns each, or -1, and for how many nanoseconds spans fill it."""
 
-    __slots__ = ("busy_ns", "owner", "owner_ns", "waiting_ns")
-
-    def __init__(self) -> None:
-        self.owner = -1
-        self.owner_ns = 0
-        self.busy_ns = 0
-        self.waiting_ns = 0
+    owner: Ints
+    filled_ns: Ints
 
 
-def _columns(spans: Sequence[Span], window: _Window) -> list[_Column]:
-    columns = [_Column() for _ in range(window.columns)]
+def _columns(spans: Spans, window: _Window) -> _Columns:
     # Waits come last: if tasks share the host and one waits while another makes a call, the host makes a call.
-    for index in sorted(range(len(spans)), key=lambda index: (spans[index].look.behind, spans[index].start)):
-        span = spans[index]
-        if span.start >= window.end or span.end < window.start:
-            continue
-        first, last = window.column(max(span.start, window.start)), window.column(max(span.end - 1, span.start))
-        for number in range(first, min(last, window.columns - 1) + 1):
-            column = columns[number]
-            begin, end = window.begin_of(number), window.begin_of(number + 1)
-            share = min(span.end, end) - max(span.start, begin)
-            if span.look.behind:
-                if column.busy_ns * 2 >= end - begin:
-                    continue
-                column.waiting_ns += share
-            else:
-                column.busy_ns += share
-            if share > column.owner_ns or column.owner < 0:
-                column.owner, column.owner_ns = index, share
-    return columns
+    order = np.lexsort((spans.start, spans.behind))
+    order = order[(spans.start[order] < window.end) & (spans.end[order] >= window.start)]
+    first = window.of(np.maximum(spans.start[order], window.start))
+    last = np.minimum(window.of(np.maximum(spans.end[order] - 1, spans.start[order])), window.columns - 1)
+    lengths = np.maximum(last - first + 1, 0)
+    span = np.repeat(order, lengths)  # here and below: an element for each column of each span
+    column = np.arange(len(span)) - np.repeat(lengths.cumsum() - lengths - first, lengths)
+    share = np.minimum(spans.end[span], window.begins[column + 1])
+    share -= np.maximum(spans.start[span], window.begins[column])
+    behind = spans.behind[span]
+
+    filled, owner, most = (np.full(window.columns, value, np.int64) for value in (0, -1, -1))
+    np.add.at(filled, column[~behind], share[~behind])
+    shown = ~behind | (filled[column] * 2 < np.diff(window.begins)[column])
+    span, column, share, behind = span[shown], column[shown], share[shown], behind[shown]
+    np.add.at(filled, column[behind], share[behind])
+    np.maximum.at(most, column, share)
+    owns = share == most[column]
+    owner[column[owns][::-1]] = span[owns][::-1]  # of equal shares the first
+    return _Columns(owner, filled)
 
 
-def _bars(spans: Sequence[Span], columns: Sequence[_Column], window: _Window) -> list[_Bar]:
+def _bars(spans: Spans, columns: _Columns, window: _Window) -> list[_Bar]:
     bars: list[_Bar] = []
-    numbers = [number for number, column in enumerate(columns) if column.owner >= 0]
-    for owner, group in groupby(numbers, key=lambda number: columns[number].owner):
+    owners = columns.owner.tolist()
+    for owner, group in groupby((number for number, owner in enumerate(owners) if owner >= 0), key=owners.__getitem__):
         run = list(group)
-        bars.append(_Bar(run[0], run[-1], spans[owner].look, spans[owner].name))
+        bars.append(_Bar(run[0], run[-1], spans.looks[int(spans.look[owner])], spans.names[int(spans.name[owner])]))
     return list(_merged(bars, spans, window))
 
 
-def _merged(bars: Sequence[_Bar], spans: Sequence[Span], window: _Window) -> Iterator[_Bar]:
+def _merged(bars: Sequence[_Bar], spans: Spans, window: _Window) -> Iterator[_Bar]:
     """Join neighbours of one look that are too short for their names to one bar that says how many they are."""
-    middles = [(window.column((span.start + span.end) // 2), span) for span in spans]
+    middles = window.of(spans.start + (spans.end - spans.start) // 2)
+    order = np.argsort(middles, kind="stable")
+    spans, middles = spans.select(order), middles[order]
     run: list[_Bar] = []
     for bar in bars:
         fits = cell_len(bar.name) + 2 <= bar.last - bar.first + 1
         if run and (fits or bar.look != run[-1].look or bar.first > run[-1].last + 1):
-            yield _one(run, middles)
+            yield _one(run, spans, middles)
             run = []
         if fits:
             yield bar
         else:
             run.append(bar)
     if run:
-        yield _one(run, middles)
+        yield _one(run, spans, middles)
 
 
-def _one(run: Sequence[_Bar], middles: Sequence[tuple[int, Span]]) -> _Bar:
+def _one(run: Sequence[_Bar], spans: Spans, middles: Ints) -> _Bar:
+    """Return one bar for a *run* of them; *spans* are in the order of their *middles*."""
     first, last, look = run[0].first, run[-1].last, run[0].look
     if len(run) == 1:
         return run[0]
-    meant = [span for middle, span in middles if span.look == look and first <= middle <= last]
-    what = f"× {meant[0].name}" if len({span.name for span in meant}) == 1 else look.many
-    return _Bar(first, last, look, f"{sum(span.stands_for for span in meant)} {what}")
+    begin, end = np.searchsorted(middles, (first, last + 1))
+    meant = spans.select(np.arange(begin, end)[spans.look[begin:end] == spans.looks.index(look)])
+    names = np.unique(meant.name).tolist()
+    what = f"× {spans.names[names[0]]}" if len(names) == 1 else look.many
+    return _Bar(first, last, look, f"{meant.stands_for.sum()} {what}")
 
 
 # --- text
@@ -173,7 +231,7 @@ def _line(lane: Lane, window: _Window, margin: int) -> Text:
         line.append(_bar(bar, columns, window, touches), style=bar.look.style)
         at, previous = bar.last + 1, bar.look
     line.append(" " * (window.columns - at))
-    busy = _busy_ns([span for span in lane.spans if not span.look.behind], window)
+    busy = _busy_ns(lane.spans.select(~lane.spans.behind), window)
     line.append(f"{_percent(busy, window.end - window.start):>{_SHARE_COLUMNS}}", style="bold")
     return line
 
@@ -183,15 +241,13 @@ def _fitting(label: str) -> str:
     return label if cell_len(label) <= _LABEL_COLUMNS else f"{set_cell_size(label, _LABEL_COLUMNS - 1).rstrip()}…"
 
 
-def _bar(bar: _Bar, columns: Sequence[_Column], window: _Window, touches: bool) -> str:
+def _bar(bar: _Bar, columns: _Columns, window: _Window, touches: bool) -> str:
     look = bar.look
-    glyphs: list[str] = []
-    for number in range(bar.first, bar.last + 1):
-        column = columns[number]
-        if (column.busy_ns + column.waiting_ns) * 2 >= window.begin_of(number + 1) - window.begin_of(number):
-            glyphs.append(look.full)
-        else:
-            glyphs.append(look.begins if number == bar.first < bar.last else look.thin)
+    bar_columns = slice(bar.first, bar.last + 1)
+    is_full = columns.filled_ns[bar_columns] * 2 >= np.diff(window.begins)[bar_columns]
+    glyphs = [look.full if full else look.thin for full in is_full]
+    if not is_full[0] and bar.first < bar.last:
+        glyphs[0] = look.begins
     length = len(glyphs)
     if touches and length > 2:
         glyphs[0] = "│"
@@ -203,15 +259,12 @@ def _bar(bar: _Bar, columns: Sequence[_Column], window: _Window, touches: bool) 
     return "".join(glyphs)
 
 
-def _busy_ns(spans: Sequence[Span], window: _Window) -> int:
+def _busy_ns(spans: Spans, window: _Window) -> int:
     """Return for how many nanoseconds of the window at least one of *spans* lasts."""
-    busy, reached = 0, window.start
-    for span in sorted(spans):
-        begin, end = max(span.start, reached), min(span.end, window.end)
-        if begin < end:
-            busy += end - begin
-            reached = end
-    return busy
+    order = np.argsort(spans.start, kind="stable")
+    begin, end = spans.start[order], np.minimum(spans.end[order], window.end)
+    reached = np.maximum.accumulate(np.concatenate(([window.start], end)))[:-1]
+    return int(np.maximum(end - np.maximum(begin, reached), 0).sum())
 
 
 def _percent(part: int, whole: int) -> str:
@@ -246,7 +299,10 @@ def _us(ns: int) -> str:
 
 
 def _legend(lanes: Sequence[Lane], looks: Sequence[Look], window: _Window, margin: int) -> list[Text]:
-    used = {span.look for lane in lanes for span in lane.spans if span.start < window.end and span.end > window.start}
+    used: set[Look] = set()
+    for spans in (lane.spans for lane in lanes):
+        shown = (spans.start < window.end) & (spans.end > window.start)
+        used.update(spans.looks[look] for look in np.unique(spans.look[shown]).tolist())
     items = [Text.assemble((look.full * 2, look.style), (f" {look.legend}", "dim")) for look in looks if look in used]
     if window.start:
         items.append(Text(f"0 = {_us(window.start)} us", style="dim"))

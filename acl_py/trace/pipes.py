@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from acl_py.trace.drawing import Lane, Look, Span, draw
+from acl_py.trace.drawing import Lane, Look, Span, Spans, draw
 from acl_py.trace.instructions import CoreInstruction
 from acl_py.trace.recorder import Trace
 
@@ -59,14 +59,14 @@ def styled_lanes(
     begin = min(row.start_ns for row in shown)
     end = max(row.end_ns for row in shown) - begin if span_ns is None else span_ns
     lanes = [Lane(pipe, _spans([row for row in shown if row.pipe == pipe], begin)) for pipe in PIPE_ORDER]
-    used = [lane for lane in lanes if any(not span.look.behind for span in lane.spans)]
+    used = [lane for lane in lanes if not lane.spans.behind.all()]
     return draw(used or lanes, [*_LOOKS.values(), _HELD], 0, round(end), width)
 
 
-def _spans(rows: Sequence[CoreInstruction], begin_ns: float) -> list[Span]:
+def _spans(rows: Sequence[CoreInstruction], begin_ns: float) -> Spans:
     spans = []
     for row in rows:
         start, end = round(row.start_ns - begin_ns), round(row.end_ns - begin_ns)
         if start < end:
             spans.append(Span(start, end, _LOOKS[row.pipe] if row.kind == "work" else _HELD, row.name))
-    return spans
+    return Spans.of(spans)

@@ -80,18 +80,18 @@ def host_rows(calls: Iterable[Call]) -> list[HostRow]:
     Those without a name share a row if the last call of one is over before the first call of the next begins. So a
     program that makes a task for each request has as many rows as it had requests at a time.
     """
-    first: dict[str, int] = {}
+    first: dict[str, tuple[int, int]] = {}  # when its first call begins, and the place of that call
     last: dict[str, int] = {}
-    for call in calls:
+    for index, call in enumerate(calls):
         caller, enter = call.caller, call.enter_ns
-        if caller not in first or enter < first[caller]:
-            first[caller] = enter
+        if caller not in first or enter < first[caller][0]:
+            first[caller] = enter, index
         last[caller] = call.exit_ns  # calls are in the order of their exits
     rows: list[HostRow] = []
     shared: list[tuple[int, int]] = []  # a heap: when the last call of a row without a name is over, and the row
     for caller in sorted(first, key=first.__getitem__):
         is_named = not caller.split()[-1].isdecimal()
-        if not is_named and shared and shared[0][0] <= first[caller]:
+        if not is_named and shared and shared[0][0] <= first[caller][0]:
             _, number = heappop(shared)
             rows[number].callers.append(caller)
         else:

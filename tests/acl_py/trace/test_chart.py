@@ -137,6 +137,22 @@ def test_a_window_shows_what_is_in_it(traced):
     )
 
 
+def test_short_bars_of_many_streams_are_added_up(traced):
+    async def program(sim):
+        streams = [await acl_py.CreateStream() for _ in range(5)]
+        for _ in range(2):
+            for stream in streams:
+                await acl_py.LaunchKernel(WORK, 1, (), stream)
+            await acl_py.SynchronizeDevice()
+        await acl_py.HostWork(10_000)
+        await acl_py.LaunchKernel(WORK, 1)
+        await acl_py.SynchronizeDevice()
+
+    cores = next(line for line in chart.lanes(traced(program), 3_000).splitlines() if line.startswith("cores"))
+    assert "10 kernels" in cores
+    assert "×" not in cores
+
+
 def test_colours_change_no_character(any_trace):
     assert chart.styled_lanes(any_trace, 90).plain == chart.lanes(any_trace, 90)
 
