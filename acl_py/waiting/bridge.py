@@ -33,6 +33,8 @@ from types import coroutine
 from typing import Any, ParamSpec, Protocol, TypeVar
 from weakref import WeakKeyDictionary, ref
 
+from acl_py.errors import DeadlockError
+from acl_py.waiting import deadlocks
 from acl_py.waiting.hang import LOOK_S, Vigil
 from acl_py.waiting.loops import CLOCK, holder
 from acl_py.waiting.real_timers import TimerWatch
@@ -46,6 +48,7 @@ EMPTY_LOOKS = 2
 EMPTY_LOOKS_BLIND = 10  # where the loop does not show its queue and the tasks are scanned instead
 SPIN_TURNS = 10_000  # turns without a call while a task can run: `while not flag: await sleep(0)`
 POLL_LIMIT = 10_000  # fruitless queries in a row on a device that has nothing to do
+LAST_LOOKS = 20  # turns after the last wait for a device in which tasks that wait for one another are looked for
 TRIP_S = 0.010  # the longest time without a trip through the loop
 
 Waiting = Any  # the host's record of one wait: the bridge hands it back and never looks inside
@@ -316,6 +319,9 @@ class Gate:
         self._other: Callable[[], Task | None] = _no_task  # a witness that there is another task
         self._trip = time.monotonic()
         self._warned = False  # of a spinner
+        # Called with the error when all tasks wait for one another.
+        self.on_deadlock: Callable[[DeadlockError], object] = _warn_of
+        self._is_deadlock_told = False
         self._context = (
             Context()
         )  # without it observers would see the context variables of the task that armed the look
@@ -432,7 +438,8 @@ class Gate:
         """Let time pass if no task can run; called once a turn while a task waits."""
         self._armed, self._solo = False, None
         if not self.is_needed:
-            return  # the next wait arms it
+            self._look_at_tasks()
+            return
         self._turns += 1
         spinning = self._turns >= SPIN_TURNS
         if not (spinning or self._is_quiet()):
@@ -445,6 +452,18 @@ class Gate:
                 raise
             for bridge in list(self.waiting):
                 bridge.throw(error)
+
+    def _look_at_tasks(self) -> None:
+        """Report, once, that all tasks wait for one another; look for some turns. Then the next wait arms the look."""
+        if self._is_deadlock_told or not self.bridges or self.holders:
+            return
+        self._turns += 1
+        if not self._is_quiet():
+            if self._turns < LAST_LOOKS:
+                self._look_next_turn()
+        elif self.vigil.outside.is_shut_for_all(self.loop):
+            self._is_deadlock_told = True
+            self.on_deadlock(deadlocks.of_tasks())
 
     def _is_quiet(self) -> bool:
         """Whether no task could run at as many looks in a row as it takes to be sure."""
@@ -497,6 +516,10 @@ def _gate_of(loop: asyncio.AbstractEventLoop) -> Gate:
 def has_simulations(loop: asyncio.AbstractEventLoop) -> bool:
     """Whether simulations with a real clock run in *loop*."""
     return loop in _GATES and bool(_GATES[loop].bridges)
+
+
+def _warn_of(error: DeadlockError) -> None:
+    warnings.warn(str(error), RuntimeWarning, stacklevel=1)
 
 
 def _can_run(task: Task) -> bool:

@@ -17,7 +17,6 @@ without a change. A `Clock` takes the place of the loop's own `time`, `call_at` 
 import asyncio
 import sys
 import time
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextvars import Context
@@ -25,7 +24,6 @@ from heapq import heapify, heappop, heappush
 from math import inf
 from typing import Any, TypeVar
 
-from acl_py.errors import DeadlockError
 from acl_py.waiting import deadlocks
 from acl_py.waiting.bridge import Bridge, Gate, has_simulations
 from acl_py.waiting.loops import CLOCK, call_in_real_time
@@ -112,8 +110,6 @@ class Clock(Gate):
         self._resting = False  # nothing can happen before a task makes a call or sets a timer
         self._rung: tuple[Nanoseconds, float] = (-1, 0.0)  # the instant of the last timers, and their latest time
         self._jobs = 0  # of executors
-        # Called with the error when all tasks wait for one another.
-        self.on_deadlock: Callable[[DeadlockError], object] = _warn_of
         self._begun = self._is_borrowed
         # asyncio can run one handle again and again, which is cheaper than a new one for each look or timer.
         self._queue: deque[asyncio.Handle] = getattr(loop, "_ready", deque())
@@ -444,10 +440,6 @@ class Clock(Gate):
     def _note(self, timer: asyncio.TimerHandle, now: Nanoseconds) -> None:
         when = timer.when()
         self._rung = (now, max(when, self._rung[1]) if now == self._rung[0] else when)
-
-
-def _warn_of(error: DeadlockError) -> None:
-    warnings.warn(str(error), RuntimeWarning, stacklevel=1)
 
 
 def _run_timer(timer: asyncio.TimerHandle) -> None:

@@ -69,14 +69,17 @@ class Outside:
 
         Stricter than `could_wake`: it is not certain if a signal has a handler.
         """
-        tasks = asyncio.all_tasks(loop)
+        return not (self._listening.has_grown(loop) or self._could_threads_act()) and _tasks_are_stuck(loop)
+
+    def is_shut_for_all(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Do what `is_shut` does in a loop of others, where what was there before the simulation may wake its tasks."""
+        company = Company()
+        for thread in threading.enumerate():
+            company.admit(thread)
         return (
-            bool(tasks)
-            and all(waits_inside(task, ()) for task in tasks)
-            and not self._listening.has_grown(loop)
-            and not any(live_timers(loop, None))
-            and not self._could_threads_act()
-            and not has_signal_handlers()
+            self._listening.is_empty(loop)
+            and not company.could_act([threading.current_thread()])
+            and _tasks_are_stuck(loop)
         )
 
     def _new_descriptors(self, loop: asyncio.AbstractEventLoop) -> Iterator[str]:
@@ -88,6 +91,17 @@ class Outside:
         for task in asyncio.all_tasks(loop):
             if task is not asking and task not in self._tasks and not waits_inside(task, waits):
                 yield f"task {task.get_name()!r}"
+
+
+def _tasks_are_stuck(loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether tasks of *loop* wait, all of them for one another, and no timer or handler of a signal ends that."""
+    tasks = asyncio.all_tasks(loop)
+    return (
+        bool(tasks)
+        and all(waits_inside(task, ()) for task in tasks)
+        and not any(live_timers(loop, None))
+        and not has_signal_handlers()
+    )
 
 
 class Waiters(Protocol):

@@ -94,14 +94,23 @@ class Listening:
         sizes = self._sizes_of(loop, signals=signals)
         return sizes != self._sizes and any(size > self._sizes.get(key, 0) for key, size in sizes.items())
 
+    def is_empty(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Whether *loop* listens to its own pipe alone, also by what was there at that moment."""
+        if self._map is not None:
+            return len(self._map) <= 1
+        return all(len(each) <= isinstance(each, dict) for each in self._containers(loop, signals=False))
+
     def _sizes_of(self, loop: asyncio.AbstractEventLoop, *, signals: bool = True) -> dict[int, int]:
-        return {
-            id(container): len(container)
+        return {id(container): len(container) for container in self._containers(loop, signals=signals)}
+
+    def _containers(self, loop: asyncio.AbstractEventLoop, *, signals: bool) -> Iterator[Collection[Any]]:
+        return (
+            container
             for container in gc.get_referents(loop)
             if isinstance(container, (set, dict, WeakValueDictionary)) and container is not self._timers
             if container is not getattr(loop, "__dict__", None)  # its attributes, which this package sets, too
             if signals or not _has_handlers(container)
-        }
+        )
 
 
 def _has_handlers(container: Collection[Any]) -> bool:

@@ -5,8 +5,13 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 
 import pytest
+import uvloop
 from clocked import busy
 
 import acl_py as acl
@@ -96,7 +101,7 @@ def test_a_signal_with_a_handler_may_still_come(uvloop):
         loop, come = asyncio.get_running_loop(), asyncio.Event()
         loop.add_signal_handler(signal.SIGUSR1, come.set)
         kill = f"import os, time; time.sleep(0.05); os.kill({os.getpid()}, {signal.SIGUSR1:d})"
-        child = subprocess.Popen([sys.executable, "-c", kill])  # noqa: ASYNC220 - asyncio would watch it
+        child = start(kill)
         await come.wait()
         loop.remove_signal_handler(signal.SIGUSR1)
         return child.wait()
@@ -131,3 +136,129 @@ def test_without_run_there_is_a_warning_and_no_task_is_cancelled():
         [warning] = runner.run(main())
     assert isinstance(warning, RuntimeWarning)
     assert "in Event.wait at test_clock_deadlock.py:" in str(warning)
+
+
+@pytest.fixture(params=[None, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def reported(request):
+    """Run a program in a loop of others, with a real clock, and return its warnings; the program is cancelled then.
+
+    Warnings are errors in these tests, so they reach the loop's handler of exceptions.
+    """
+
+    def reported(program):
+        async def main():
+            loop, task, reports = asyncio.get_running_loop(), asyncio.current_task(), []
+
+            def report(_, context):
+                reports.append(context["exception"])
+                loop.call_soon(task.cancel)
+
+            loop.set_exception_handler(report)
+            async with acl.simulate(device="tiny"):
+                try:
+                    await program()
+                except asyncio.CancelledError:
+                    task.uncancel()
+            return reports
+
+        with asyncio.Runner(loop_factory=request.param) as runner:
+            return runner.run(main())
+
+    return reported
+
+
+async def device_then_queue():
+    queue, stream = asyncio.Queue(), await acl.CreateStream()
+    await acl.LaunchKernel(busy(10), 1, (), stream)
+    await asyncio.gather(acl.SynchronizeStream(stream), asyncio.sleep(0))
+    await queue.get()
+
+
+async def device_in_place_then_locks():
+    async def take(first, second):
+        async with first:
+            await acl.HostWork(1)
+            await asyncio.sleep(0)
+            async with second:
+                pass
+
+    await acl.LaunchKernel(busy(10), 1)
+    await acl.SynchronizeDevice()
+    a, b = asyncio.Lock(), asyncio.Lock()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(take(a, b), name="one")
+        group.create_task(take(b, a), name="two")
+
+
+@pytest.mark.parametrize("program", [device_then_queue, device_in_place_then_locks])
+def test_in_a_loop_of_others_there_is_one_warning(reported, program):
+    [warning] = reported(program)
+    assert isinstance(warning, RuntimeWarning)
+    head, *waits, remedy = str(warning).splitlines()
+    assert head == "no task or thread can run, no timer is set, and nothing is scheduled on a device; these wait:"
+    if program is device_then_queue:
+        assert any("in Queue.get at test_clock_deadlock.py:" in wait for wait in waits)
+    else:
+        assert [wait.split(":")[0].strip() for wait in sorted(waits)][-2:] == ["task 'one'", "task 'two'"]
+    assert remedy.startswith("to break it: ")
+
+
+def test_in_a_loop_of_others_a_second_deadlock_is_left_to_ctrl_c(reported):
+    async def program():
+        with suppress(asyncio.CancelledError):
+            await device_then_queue()
+        asyncio.current_task().uncancel()
+        with start(f"import os, time; time.sleep(0.05); os.kill({os.getpid()}, {signal.SIGINT:d})"):
+            await device_then_queue()
+
+    assert len(reported(program)) == 1  # Ctrl-C cancels the program, too
+
+
+@asynccontextmanager
+async def a_timer(put):
+    asyncio.get_running_loop().call_later(0.05, put)
+    yield
+
+
+@asynccontextmanager
+async def a_thread(put):
+    threading.Thread(target=lambda: (time.sleep(0.05), put()), daemon=True).start()
+    yield
+
+
+@asynccontextmanager
+async def a_server(put):
+    async with await asyncio.start_server(lambda reader, writer: (put(), writer.close()), "127.0.0.1", 0) as server:
+        address = server.sockets[0].getsockname()
+        with start(f"import socket; socket.create_connection({address}).recv(1)"):
+            yield
+
+
+@asynccontextmanager
+async def a_signal(put):
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGUSR1, put)
+    with start(f"import os, time; time.sleep(0.05); os.kill({os.getpid()}, {signal.SIGUSR1:d})"):
+        yield
+    loop.remove_signal_handler(signal.SIGUSR1)
+
+
+def start(code):
+    return subprocess.Popen([sys.executable, "-c", code])  # asyncio would watch its own
+
+
+@pytest.mark.parametrize("helper", [a_timer, a_thread, a_server, a_signal])
+@pytest.mark.parametrize("loop_factory", [None, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def test_in_a_loop_of_others_what_was_there_before_the_simulation_may_help(loop_factory, helper):
+    """Warnings are errors in these tests, so one would reach the loop's handler of exceptions."""
+
+    async def main():
+        loop, queue, reports = asyncio.get_running_loop(), asyncio.Queue(), []
+        loop.set_exception_handler(lambda _, context: reports.append(context))
+        async with helper(partial(loop.call_soon_threadsafe, queue.put_nowait, "item")), acl.simulate(device="tiny"):
+            await acl.LaunchKernel(busy(10), 1)
+            await acl.SynchronizeDevice()
+            return await queue.get(), reports
+
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        assert runner.run(main()) == ("item", [])

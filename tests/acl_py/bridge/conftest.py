@@ -53,7 +53,7 @@ if sys.version_info >= (3, 12):
 # Tests that only a loop with real time can pass, and why. Tests whose times differ ask `drive.is_simulated`.
 REAL_ONLY = {
     "test_the_timers_were_found": "a timer in simulated time is no help from outside: it is the next event",
-    "test_no_look_while_nobody_waits": "in simulated time devices and timers go on if nobody waits, so the gate looks",
+    "test_few_looks_while_nobody_waits": "in simulated time devices go on if nobody waits, so the gate looks",
     "test_warning_if_only_the_outside_can_help": "its sleep is the next event, so there is nothing to warn of",
     "test_warning_that_is_an_error_reaches_the_waiter": "its sleep is over at once",
     "test_hang_after_makes_it_an_error": "its sleep of an hour is over at once, and then nothing can help",

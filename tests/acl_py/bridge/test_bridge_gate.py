@@ -119,17 +119,17 @@ def test_a_trip_through_the_loop_is_made_now_and_then(run, monkeypatch):
     assert len(looks) >= 5  # two for each trip in real time, where the loop may have to poll its sockets
 
 
-def test_no_look_while_nobody_waits(run, monkeypatch):
+def test_few_looks_while_nobody_waits(run, monkeypatch):
     looks = _count_looks(monkeypatch)
 
     async def main():
         await asyncio.gather(_repeat(Host(), "A", US, 2), asyncio.sleep(0))
         before = len(looks)
-        for _ in range(100):
+        for _ in range(1_000):
             await asyncio.sleep(0)
         return len(looks) - before
 
-    assert run(main) <= 1
+    assert run(main) <= acl_py.waiting.bridge.LAST_LOOKS
 
 
 def test_nothing_is_left_behind(run):
