@@ -113,6 +113,8 @@ from acl_py.verbs.kernels import Cost as Cost
 from acl_py.verbs.kernels import LaunchKernel as LaunchKernel
 from acl_py.verbs.kernels import block_kernel as block_kernel
 from acl_py.verbs.kernels import kernel as kernel
+from acl_py.verbs.marks import annotate as annotate
+from acl_py.verbs.marks import mark as mark
 from acl_py.verbs.memory import Buffer as Buffer
 from acl_py.verbs.memory import Free as Free
 from acl_py.verbs.memory import FreeAsync as FreeAsync

@@ -193,7 +193,13 @@ def build(options: Options) -> tuple[Runtime, Trace | None]:
     )
     if not options.trace:
         return runtime, None
-    recorder = Trace(runtime.unfinished, instructions=options.instructions)
+    recorder = Trace(
+        runtime.unfinished,
+        instructions=options.instructions,
+        device=profile.name,
+        rules=rules.name,
+        host_ns=lambda: runtime.host_ns,
+    )
     runtime.hooks.add(recorder)
     return runtime, recorder
 

@@ -21,11 +21,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar
 
 from device_model import handles
-from device_model.completions import Completion, Nanoseconds, Then
+from device_model.completions import NOTHING, Completion, Nanoseconds, Then
 from device_model.ids import Ids
 from device_model.names import named
 from device_model.rules import EventClass
-from device_model.steps import Level, recording, within
+from device_model.steps import Level, StepKind, recording, within
 from device_model.streams import Stream
 
 if TYPE_CHECKING:
@@ -91,18 +91,19 @@ class Event(handles.Event):
         self.recorded_ns = stream.scheduler.now
         return self.work
 
-    def hold_back(self, stream: Stream, site: object, limit_ns: Nanoseconds) -> None:
-        """Let work that is queued in *stream* from now on wait for this event.
+    def hold_back(self, stream: Stream, site: object, limit_ns: Nanoseconds) -> Completion:
+        """Let work that is queued in *stream* from now on wait for this event. Return what it waits for.
 
         If the wait takes longer than *limit_ns*, it is a failure of *stream*; 0 sets no limit.
         """
         if self.work is None or self.work.done:
-            return
+            return self.work or NOTHING
         if limit_ns:
             generator = within(stream, self.work, limit_ns, repr(self))
-            stream.step(f"wait for {self.name}", site, generator, remedy=recording(self.name))
-        else:
-            stream.wait(self.work)
+            what = f"wait for {self.name}"
+            return stream.step(StepKind.WAIT, self.name, what, site, generator, remedy=recording(self.name))
+        stream.wait(self.work)
+        return self.work
 
     def timestamp_ns(self) -> Nanoseconds:
         """Return when the record took place on the device: after the call, and after all work that it recorded."""
@@ -136,12 +137,13 @@ class RecordedEvent(CountedEvent):
     __slots__ = ()
     class_ = EventClass.RECORDED
 
-    def hold_back(self, stream: Stream, site: object, limit_ns: Nanoseconds) -> None:
+    def hold_back(self, stream: Stream, site: object, limit_ns: Nanoseconds) -> Completion:
         """Let later work of *stream* wait, and count the wait until it is over."""
-        super().hold_back(stream, site, limit_ns)
+        held = super().hold_back(stream, site, limit_ns)
         if self.work is not None and not self.work.done:
             self.waits += 1
             self.work.add_waiter(Then(self._end_wait))
+        return held
 
     def _end_wait(self, by: Completion) -> None:  # noqa: ARG002 - each wait is for one
         self.waits -= 1
@@ -167,7 +169,9 @@ class FlagEvent(Event):
 
     def record(self, stream: Stream, site: object = None) -> Completion:
         """Queue a step in *stream* that sets the flag, and return its completion."""
-        self.work = stream.step(f"record of {self.name}", site, self.level.raising(stream.scheduler))
+        self.work = stream.step(
+            StepKind.RECORD, self.name, f"record of {self.name}", site, self.level.raising(stream.scheduler)
+        )
         self.stream = stream
         self.recorded_ns = stream.scheduler.now
         stream.scheduler.settle()
@@ -175,15 +179,16 @@ class FlagEvent(Event):
 
     def reset(self, stream: Stream, site: object) -> Completion:
         """Queue a step in *stream* that clears the flag, and return its completion."""
-        step = stream.step(f"reset of {self.name}", site, self.level.clearing())
+        step = stream.step(StepKind.RESET, self.name, f"reset of {self.name}", site, self.level.clearing())
         stream.scheduler.settle()
         return step
 
-    def hold_back(self, stream: Stream, site: object, limit_ns: Nanoseconds) -> None:
+    def hold_back(self, stream: Stream, site: object, limit_ns: Nanoseconds) -> Completion:
         """Queue a step in *stream* that lasts until the flag is set; later work of *stream* waits for it."""
         self.waits += 1
         generator = self._wait(stream, limit_ns)
-        stream.step(f"wait for {self.name}", site, generator, lambda: self.work, recording(self.name))
+        what = f"wait for {self.name}"
+        return stream.step(StepKind.WAIT, self.name, what, site, generator, lambda: self.work, recording(self.name))
 
     def _wait(self, stream: Stream, limit_ns: Nanoseconds) -> Iterator[Completion]:
         yield from self.level.until_set(stream, limit_ns, repr(self))

@@ -11,9 +11,13 @@ LONGEST_NAME = 200
 
 
 def check_name(name: object) -> None:
-    """Raise TypeError or ValueError unless *name* is None or a string of 1 to LONGEST_NAME printable characters."""
-    if name is None:
-        return
+    """Raise TypeError or ValueError unless *name* is None or what `check_given_name` accepts."""
+    if name is not None:
+        check_given_name(name)
+
+
+def check_given_name(name: object) -> None:
+    """Raise TypeError or ValueError unless *name* is a string of 1 to LONGEST_NAME printable characters."""
     if not isinstance(name, str):
         raise TypeError(f"name must be a str, not {shown(name)}")
     if not name or len(name) > LONGEST_NAME:

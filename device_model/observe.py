@@ -31,12 +31,17 @@ if TYPE_CHECKING:
 class Observer:
     """A watcher of a simulation; override the methods that you want to be called."""
 
-    def call(self, name: str, enter_ns: Nanoseconds, exit_ns: Nanoseconds, site: object) -> None:
+    def call(
+        self, name: str, enter_ns: Nanoseconds, exit_ns: Nanoseconds, site: object, about: tuple[object, ...]
+    ) -> None:
         """A call of *name*, made at *site*, took the host from *enter_ns* to *exit_ns*.
 
-        MemcpyAsync and LaunchKernel make up most of a program. When all they did was to queue an operation, this method
-        is not called for them, as `op_queued` has the same facts: the call lasted from `op.called_ns` to
-        `op.queued_ns`, and was made at `op.site`.
+        *about* has what it was about: streams, events, notifies, allocations, contexts, the work of a copy or a fill,
+        numbers.
+
+        Four verbs make up most of a program, and this method is not called for them, as others have the same facts. If
+        all that MemcpyAsync or LaunchKernel did was to queue an operation, `op_queued` is called: the call lasted from
+        `op.called_ns` to `op.queued_ns`. `recorded` and `waited` stand for calls of RecordEvent and StreamWaitEvent.
         """
 
     def op_queued(self, op: "Op") -> None:
@@ -45,11 +50,30 @@ class Observer:
     def op_ended(self, op: "Op") -> None:
         """*op* ended; its times are known now."""
 
-    def recorded(self, event: "Event", stream: "Stream") -> None:
-        """*event* was recorded on *stream*."""
+    def recorded(
+        self, event: "Event", stream: "Stream", enter_ns: Nanoseconds, site: object, completion: Completion
+    ) -> None:
+        """*event* was recorded on *stream*, in a call from *enter_ns* to now, made at *site*.
 
-    def waited(self, stream: "Stream", event: "Event") -> None:
-        """The work queued on *stream* from now on waits for *event*."""
+        *completion* is all the work that the record stands for; of an event with a flag, it is the step that sets it.
+        """
+
+    def waited(
+        self, event: "Event", stream: "Stream", enter_ns: Nanoseconds, site: object, completion: Completion
+    ) -> None:
+        """The work queued on *stream* from now on waits for *event*; the call lasted from *enter_ns* to now.
+
+        *completion* is what that work waits for: the work of the last record, or the step that waits.
+        """
+
+    def step_queued(self, step: "Step") -> None:
+        """*step* was queued in its stream: a flag that it sets, clears or waits for, a callback that it hands over."""
+
+    def host_waited(self, completion: Completion, since_ns: Nanoseconds) -> None:
+        """The host slept in a call from *since_ns* until *completion* was done."""
+
+    def marked(self, name: str, begin_ns: Nanoseconds, end_ns: Nanoseconds, site: object) -> None:
+        """The program has marked the time from *begin_ns* to *end_ns* as *name*; see `acl_py.annotate`."""
 
     def synchronized(self, completion: Completion) -> None:
         """The host learned that *completion* is done: it waited for it, or asked."""
@@ -87,20 +111,26 @@ class Hooks:
         "fault",
         "finding",
         "freed",
+        "host_waited",
+        "marked",
         "op_ended",
         "op_queued",
         "ran",
         "recorded",
+        "step_queued",
         "synchronized",
         "wait_timed_out",
         "waited",
     )
 
-    call: Callable[[str, Nanoseconds, Nanoseconds, object], None] | None
+    call: Callable[[str, Nanoseconds, Nanoseconds, object, tuple[object, ...]], None] | None
     op_queued: "Callable[[Op], None] | None"
     op_ended: "Callable[[Op], None] | None"
-    recorded: "Callable[[Event, Stream], None] | None"
-    waited: "Callable[[Stream, Event], None] | None"
+    recorded: "Callable[[Event, Stream, Nanoseconds, object, Completion], None] | None"
+    waited: "Callable[[Event, Stream, Nanoseconds, object, Completion], None] | None"
+    step_queued: "Callable[[Step], None] | None"
+    host_waited: Callable[[Completion, Nanoseconds], None] | None
+    marked: Callable[[str, Nanoseconds, Nanoseconds, object], None] | None
     synchronized: Callable[[Completion], None] | None
     allocated: "Callable[[Allocation], None] | None"
     freed: "Callable[[Allocation], None] | None"

@@ -55,7 +55,7 @@ class Op(Completion):
     by: Completion | None
     why: Why
     reasons: dict[Completion, Why] | None
-    row: int  # its number in a trace, once it has ended
+    row: int  # its number in a trace, once it has ended; -1 before
     # Of kernels with exclusive blocks and of core kernels, while the dispatcher has them:
     blocks_left: int  # blocks not yet placed
     cores_held: int  # AI cores that it has to itself; an exclusive block holds one
@@ -64,8 +64,7 @@ class Op(Completion):
         # Not super().__init__(): one call less for each operation. Lane and size are the work's, here for speed.
         self.done = False
         self.waiters = None
-        self.end_ns = -1
-        self.start_ns = -1
+        self.end_ns = self.start_ns = self.row = -1
         self.blockers = 0
         self.error = None
         self.by = self.reasons = None

@@ -27,7 +27,7 @@ from device_model.names import named
 from device_model.observe import Hooks, Observer
 from device_model.ops import Op
 from device_model.scheduler import Scheduler
-from device_model.steps import Level, recording, until
+from device_model.steps import Level, StepKind, recording, until
 from device_model.streams import Stream
 
 if TYPE_CHECKING:
@@ -62,7 +62,9 @@ class Notify(Handle):
 
     def record(self, stream: Stream, site: object) -> Completion:
         """Queue a step in *stream* that sets the notify, and return its completion."""
-        self._record = stream.step(f"record of {self.name}", site, self.level.raising(stream.scheduler))
+        self._record = stream.step(
+            StepKind.NOTIFY, self.name, f"record of {self.name}", site, self.level.raising(stream.scheduler)
+        )
         return self._record
 
     def wait(self, stream: Stream, site: object, limit_ns: Nanoseconds) -> Completion:
@@ -72,7 +74,10 @@ class Notify(Handle):
         limit.
         """
         generator = self._wait(stream, limit_ns)
-        return stream.step(f"wait for {self.name}", site, generator, lambda: self._record, recording(self.name))
+        what = f"wait for {self.name}"
+        return stream.step(
+            StepKind.NOTIFY_WAIT, self.name, what, site, generator, lambda: self._record, recording(self.name)
+        )
 
     def reset(self) -> None:
         """Clear the notify at once."""
@@ -120,7 +125,7 @@ class Words(Observer):
     def write(self, stream: Stream, site: object, allocation: Allocation, offset: int, value: int) -> Completion:
         """Queue a step in *stream* that writes *value*, and return its completion."""
         what = f"write of {value} at {offset} of {allocation.name}"
-        return stream.step(what, site, self._write(allocation, offset, value))
+        return stream.step(StepKind.VALUE, allocation.name, what, site, self._write(allocation, offset, value))
 
     def wait(
         self, stream: Stream, site: object, allocation: Allocation, offset: int, value: int, how: Compare,
@@ -132,9 +137,9 @@ class Words(Observer):
         sets no limit.
         """
         word = f"the word at {offset} of {allocation.name} to be {how.name} {value}"
-        return stream.step(
-            f"wait for {word}", site, self._wait(stream, word, allocation, offset, value, how, limit_ns), remedy=_WRITE
-        )
+        generator = self._wait(stream, word, allocation, offset, value, how, limit_ns)
+        name = allocation.name
+        return stream.step(StepKind.VALUE_WAIT, name, f"wait for {word}", site, generator, remedy=_WRITE)
 
     def op_ended(self, op: Op) -> None:
         """Let waiting streams compare again if *op* has written memory."""

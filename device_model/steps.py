@@ -4,12 +4,13 @@ A `Step` starts when all earlier work of its stream is done, and the work queued
 that is set, a wait for a flag and a callback that is handed to its subscriber keep their order with the operations of
 the stream, and take no time on any engine. What a step does is a generator of the completions that it waits for:
 
-    stream.step("record of event 3", site, level.raising(scheduler))
+    stream.step(StepKind.RECORD, "event 3", "record of event 3", site, level.raising(scheduler))
 
 The generators in this module are made for `Stream.step`.
 """
 
 from collections.abc import Callable, Generator, Iterator
+from enum import Enum
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -21,16 +22,34 @@ if TYPE_CHECKING:
     from device_model.streams import Stream
 
 
-class Step(Process):
-    """An entry in a stream that takes no engine: it sets a flag, waits for one, or hands over a callback."""
+class StepKind(Enum):
+    """What a step does; the values are the kinds of `StreamStep` in a trace."""
 
-    __slots__ = ("hope", "remedy", "site", "stream", "what")
+    RECORD = "record"
+    WAIT = "wait"
+    RESET = "reset"
+    NOTIFY = "notify"
+    NOTIFY_WAIT = "notify_wait"
+    VALUE = "value"
+    VALUE_WAIT = "value_wait"
+    CALLBACK = "callback"
+
+
+class Step(Process):
+    """An entry in a stream that takes no engine: it sets a flag, waits for one, or hands over a callback.
+
+    *kind* is what it does, and *name* that of its event, notify, allocation or function.
+    """
+
+    __slots__ = ("hope", "kind", "name", "queued_ns", "remedy", "site", "stream", "what")
 
     stream: "Stream"
 
     def __init__(
         self,
         stream: "Stream",
+        kind: StepKind,
+        name: str,
         what: str,
         site: object,
         generator: Iterator[Completion],
@@ -40,8 +59,11 @@ class Step(Process):
         self.remedy = remedy
         self.stream = stream
         self.hope = hope
+        self.kind = kind
+        self.name = name
         self.what = what
         self.site = site
+        self.queued_ns = stream.scheduler.now
         super().__init__(stream.scheduler, chain((stream.turn(),), generator))
 
     def __repr__(self) -> str:

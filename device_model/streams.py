@@ -24,7 +24,7 @@ from device_model.completions import NOTHING, AllOf, Completion, Nanoseconds, Wh
 from device_model.errors import DeviceError
 from device_model.ops import Op
 from device_model.queues import HardwareQueue
-from device_model.steps import Step
+from device_model.steps import Step, StepKind
 
 if TYPE_CHECKING:
     from device_model.contexts import Context
@@ -151,6 +151,8 @@ class Stream(handles.Stream):
 
     def step(
         self,
+        kind: StepKind,
+        name: str,
         what: str,
         site: object,
         generator: Iterator[Completion],
@@ -159,13 +161,16 @@ class Stream(handles.Stream):
     ) -> "Step":
         """Queue a step: *generator* runs when all earlier work of this stream is done, and takes no time on an engine.
 
-        What is queued from now on waits for its end. *what* and *site* name it in reports. If it waits for a signal,
-        *hope* returns the queued work that would give the signal, or None; *remedy* says what to do if the signal never
-        comes.
+        What is queued from now on waits for its end. *kind* and *name* of its subject, *what* and *site* are for
+        traces and reports. If it waits for a signal, *hope* returns the queued work that would give the signal, or
+        None; *remedy* says what to do if the signal never comes.
         """
-        self.tail = step = Step(self, what, site, generator, hope, remedy)
+        self.tail = step = Step(self, kind, name, what, site, generator, hope, remedy)
         if not step.done:
             self.steps[step] = None
+        queued = self.context.device.hooks.step_queued
+        if queued is not None:
+            queued(step)
         return step
 
 

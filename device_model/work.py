@@ -242,7 +242,8 @@ class Kernel(Work):
     A *serial* body touches more than simulated memory, so no other body may run beside it.
     """
 
-    __slots__ = ("alone", "block_ns", "blocks", "body", "exclusive", "label", "nbytes", "read", "touched", "written")
+    __slots__ = ("alone", "block_ns", "blocks", "body", "exclusive", "label", "nbytes", "number", "read",
+                 "touched", "written")  # fmt: skip
 
     def __init__(
         self,
@@ -259,6 +260,7 @@ class Kernel(Work):
     ) -> None:
         assert blocks > 0, f"kernel {label} has no blocks"
         self.label = label
+        self.number = -1  # of its launches in a trace, once it has one
         self.blocks = blocks
         self.block_ns = block_ns
         self.body = body

@@ -178,8 +178,11 @@ class Runtime:
         if completion.done:
             await self.bridge.breathe()
         else:
+            since = self.host_ns
             await self.bridge.wait(completion, Waiting(what, completion, site))
             self.skip_real_time()
+            if self.hooks.host_waited is not None:
+                self.hooks.host_waited(completion, since)
             self.pay(self.costs.wake)
         synchronized = self.hooks.synchronized
         if synchronized is not None:
@@ -207,10 +210,11 @@ class Runtime:
         streams: Iterable[Stream],
         limit: "Limit | None" = None,
         asleep_ns: Nanoseconds = 0,
+        about: tuple[object, ...] = (),
     ) -> None:
         """Do all of a verb that waits: pay its cost, wait, note the call even if the wait fails, and raise the errors
         of *context* and of *streams*. With a *limit* it waits no longer than that. A host that had to wait pays
-        *asleep_ns* on top of its wake-up.
+        *asleep_ns* on top of its wake-up. *about* is for observers.
         """
         enter = self.host_ns
         self.pay(self.costs.sync)
@@ -226,7 +230,7 @@ class Runtime:
             if self.memory.pools[ordinal].is_holding:
                 self.trim_pool(ordinal)
         finally:
-            self.called(name, enter, site)
+            self.called(name, enter, site, *about)
         if context.error is not None:
             raise self.context_error(context)
         self.check_failures(context, streams)
@@ -257,8 +261,11 @@ class Runtime:
 
     async def busy_until(self, completion: Completion, what: str, site: object) -> None:
         """Suspend until *completion* is done. The host itself takes part in it, so it pays no wake-up."""
+        since = self.host_ns
         await self.bridge.wait(completion, Waiting(what, completion, site))
         self.skip_real_time()
+        if self.hooks.host_waited is not None:
+            self.hooks.host_waited(completion, since)
         self.pay(0)
 
     async def wait_for_place(self, queue: HardwareQueue, op: Op, stream: Stream, site: object) -> None:
@@ -269,6 +276,7 @@ class Runtime:
             raise self.error(Kind.STREAM_FULL, f"{stream!r} takes no more work", "it waits for a model to run it")
         what = f"queuing {op.work.label} on {stream.name} waits for room in its hardware queue"
         request = queue.request_place()
+        since = self.host_ns
         try:
             await self.bridge.wait(request, Waiting(what, request, site))
             self.check_stream(stream)
@@ -278,6 +286,8 @@ class Runtime:
             raise
         queue.take_place(request)
         self.skip_real_time()
+        if self.hooks.host_waited is not None:
+            self.hooks.host_waited(request, since)
 
     def check_failures(self, context: Context, streams: Iterable[Stream]) -> None:
         """Raise the first failure that *streams* remember; all of them forget theirs."""
@@ -303,22 +313,22 @@ class Runtime:
             if allocation.freed is not None:
                 self.memory.locate(Buffer(allocation, start, stop - start), stop - start, f"memory of {op!r}")
 
-    def called(self, name: str, enter_ns: Nanoseconds, site: Site) -> None:
-        """Tell the observers that a call of *name*, which began at *enter_ns*, is over."""
+    def called(self, name: str, enter_ns: Nanoseconds, site: Site, *about: object) -> None:
+        """Tell the observers that a call of *name* is over, which began at *enter_ns*, and what it was *about*."""
         call = self.hooks.call
         if call is not None:
-            call(name, enter_ns, self.host_ns, site)
+            call(name, enter_ns, self.host_ns, site, about)
 
-    async def carry_out(self, name: str, site: Site, work: Coroutine[Any, Any, T]) -> T:
+    async def carry_out(self, name: str, site: Site, work: Coroutine[Any, Any, T], *about: object) -> T:
         """Do the *work* of a call of *name*. The trace has the call even if it fails, unless it was refused at once."""
         enter = self.host_ns
         try:
             result = await work
         except BaseException:
             if self.host_ns > enter:
-                self.called(name, enter, site)
+                self.called(name, enter, site, *about)
             raise
-        self.called(name, enter, site)
+        self.called(name, enter, site, *about)
         return result
 
     def check_context(self, context: Context) -> None:

@@ -11,7 +11,8 @@ from rich.text import Text
 
 from acl_py.trace.drawing import Ints, Lane, Look, Spans, draw
 from acl_py.trace.reading import ENGINE_ORDER, HostRow, host_rows, queuing_calls, stream_order
-from acl_py.trace.recorder import Call, Operation, Trace
+from acl_py.trace.recorder import Trace
+from acl_py.trace.rows import Call, Operation
 
 _MAX_STREAMS = 12  # lanes per device; more streams share lanes
 _MAX_NAMES = 4  # of streams whose kernels run side by side

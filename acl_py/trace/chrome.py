@@ -27,11 +27,11 @@ from typing import Any
 
 import numpy as np
 
-from acl_py.trace.instructions import CoreInstruction
 from acl_py.trace.jsontext import Quoted, write_list
 from acl_py.trace.pipes import PIPE_ORDER
 from acl_py.trace.reading import ENGINE_ORDER, host_rows, queuing_calls, site_of_call, stream_ids, stream_order
-from acl_py.trace.recorder import Call, CoreRun, Operation, Strike, Trace
+from acl_py.trace.recorder import Trace
+from acl_py.trace.rows import Call, CoreInstruction, CoreRun, Operation, Strike
 from acl_py.trace.tracks import Track
 
 _HOST = 1  # a process; some viewers treat 0 specially

@@ -7,7 +7,9 @@ the beginning of the last one. The trace also has the number of instructions tha
 from io import BytesIO
 from operator import attrgetter
 from struct import Struct
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from acl_py.trace.rows import CoreInstruction
 
 if TYPE_CHECKING:
     from device_model.aicore.core.names import Pipe
@@ -16,29 +18,6 @@ if TYPE_CHECKING:
 
 _ROW = Struct("<IIddqi")  # program, number; start, end; bytes; the row waited for, or -1
 _end = attrgetter("end")
-
-
-class CoreInstruction(NamedTuple):
-    """One instruction of a core kernel, on a *core* ("AIV 3") for a *block*, in a *pipe*; *kind* is "work", "set",
-    "wait", "barrier" ...
-
-    *operation* is the index of the launch in `Trace.ops`, *waited_for* that of another instruction in
-    `Trace.instructions`: the set of a wait, or the last one that used the bytes of a vector instruction; None if
-    there is none or it was left out. Times in nanoseconds of simulated time, with fractions; *bytes* are those moved
-    to or from GM; *site* is the line of the kernel.
-    """
-
-    operation: int
-    core: str
-    block: int
-    pipe: str
-    kind: str
-    name: str
-    start_ns: float
-    end_ns: float
-    bytes: int
-    site: str
-    waited_for: int | None
 
 
 class Instructions:

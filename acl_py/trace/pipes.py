@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from acl_py.trace.drawing import Lane, Look, Span, Spans, draw
-from acl_py.trace.instructions import CoreInstruction
 from acl_py.trace.recorder import Trace
+from acl_py.trace.rows import CoreInstruction
 
 PIPE_ORDER = ("S", "MTE2", "MTE1", "M", "FIX", "V", "MTE3")  # as data passes them
 

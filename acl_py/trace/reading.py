@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from acl_py.trace.recorder import Call, Operation
+from acl_py.trace.rows import Call, Operation
 
 ENGINE_ORDER = ("H2D", "cores", "P2P", "D2H", "host")  # as data passes them
 

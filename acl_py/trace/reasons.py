@@ -17,19 +17,24 @@ from device_model.work import Lane
 
 class Row(NamedTuple):
     """The row of an operation: *number* stands for its stream, site and label, *caller* for the task or thread that
-    called; *called* to *end* are times.
+    called; *called* to *end* are times. *dst* and *src* stand for the memory at both ends, *dst* of a kernel for what
+    its launches have in common.
 
     It was *ready* because of *why*, and waited for the operation with row *after*; -1 if that has no row yet.
     """
 
     number: int
     caller: int
+    dst: int
+    src: int
+    dst_offset: int
+    src_offset: int
+    bytes: int
     called: Nanoseconds
     queued: Nanoseconds
     ready: Nanoseconds
     start: Nanoseconds
     end: Nanoseconds
-    bytes: int
     why: int
     after: int
 
@@ -42,7 +47,10 @@ def reasons(
     *places* are by the number of a row; *early* has what some rows waited for that got a row later, or none.
     """
     for index, row in enumerate(rows):
-        after = row.after if row.after >= 0 else getattr(early.get(index), "row", None)
+        after: int | None = row.after
+        if row.after < 0:
+            later = early.get(index)
+            after = None if later is None or later.row < 0 else later.row
         why = Why(row.why)
         if row.start > row.ready and after is not None:
             why = _late(row, rows[after], places)

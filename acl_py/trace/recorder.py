@@ -1,114 +1,67 @@
-"""The recorder: a packed row for each operation and each host call, decoded when it is read.
+"""The recorder: packed rows of operations, calls, records and waits, and sleeps of the host.
 
-A row of an operation takes 61 bytes, a row of a call 24. It has times and sizes, a number that stands for the values
-that many rows share (stream, call site, label), and the number of the task or thread that called. Numbers are given in
-the order in which the values first appear, so a trace is the same for every run and contains no address.
+A row of an operation takes 85 bytes, a row of a call 24, of a record or a wait 40. It has times and sizes, numbers that
+stand for the values that many rows share (stream, call site, label), and the number of the task or thread that called.
+Numbers are given in the order in which the values first appear, so a trace is the same for every run and contains no
+address. decoding.py makes the rows of rows.py from them.
 
-For a core kernel the trace has how busy its pipes were, and on demand its instructions (instructions.py).
+When a record or a wait is over is known later. Its completion is kept until then, and looked at now and then.
 """
 
+from array import array
 from asyncio import AbstractEventLoop, _get_running_loop
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from io import BytesIO
-from struct import Struct
+from pathlib import Path
 from threading import Thread, get_ident
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from acl_py.callers import Caller, current_caller, row_name, task_of
-from acl_py.sites import Site
-from acl_py.trace.instructions import CoreInstruction, Instructions
-from acl_py.trace.reasons import Row, reasons
-from device_model.completions import AllOf, Completion, Why
+from acl_py.trace.decoding import Decoding
+from acl_py.trace.files import save
+from acl_py.trace.instructions import Instructions
+from acl_py.trace.packing import ANY_OP, CALL, NO_OP, OP, SLEEP, STEP
+from acl_py.trace.rows import (
+    Call,
+    Copied,
+    CoreInstruction,
+    CoreRun,
+    Extent,
+    Filled,
+    Handle,
+    Mark,
+    Memory,
+    Operation,
+    StreamStep,
+    Strike,
+    Timeline,
+)  # fmt: skip
+from device_model.completions import AllOf, Completion, FirstOf, Nanoseconds, Need, Process, Why
+from device_model.events import Event
 from device_model.faults import Rule
+from device_model.memory import Allocation
 from device_model.observe import Observer
 from device_model.ops import Op
+from device_model.steps import Step, StepKind
 from device_model.streams import Stream
-from device_model.work import CoreKernel, Label
+from device_model.work import Copy, CoreKernel, Fill, Kernel, Label, PitchedCopy, Work
 
 if TYPE_CHECKING:
     from device_model.aicore.runner import Result
 
-_OP = Struct("<IIqqqqqqBi")  # the fields of reasons.Row
-_CALL = Struct("<IIqq")  # numbers of values and caller; enter, exit
+_FIRST_LOOK = 1024  # so many completions of steps are kept before those that are done are let go
 _K = TypeVar("_K")
+_ORDER = Why.ORDER  # a member that is read through its enum takes ten times as long
+_RECORD, _WAIT = StepKind.RECORD, StepKind.WAIT
 
-ENGINES = {
-    "h2d": "H2D",
-    "d2h": "D2H",
-    "d2d": "cores",
-    "p2p": "P2P",
-    "fill": "cores",
-    "kernel": "cores",
-    "host_function": "host",
-}
+_Extents = tuple[Extent, ...]
+# What a launch is, for all launches that are the same: blocks, nanoseconds of a block, exclusive, reads, writes. In
+# rows, memory has its serial number in place of its index.
+Launch = tuple[int, Nanoseconds, bool, _Extents, _Extents]
 
 
-class CoreRun(NamedTuple):
-    """The run of a core kernel on its cores, in *blocks* blocks.
-
-    *busy_us* has microseconds by the profiler's names (aiv_time, vec, scalar, mte2, ...), the mean over the cores in
-    use. *findings* describe mistakes in the kernel. *left_out* is the number of instructions beyond the limit of
-    the trace.
-    """
-
-    blocks: int
-    busy_us: Mapping[str, float]
-    findings: tuple[str, ...]
-    left_out: int
-
-
-class Operation(NamedTuple):
-    """One operation on a device. Times in nanoseconds; *site* is the line that submitted it, as "file.py:12".
-
-    *cores* has more about a core kernel, and is None for other operations. *why* is the reason why the operation did
-    not start earlier, and *after* the index, in `Trace.ops`, of the operation that it waited for; None if it was none.
-    """
-
-    name: str
-    kind: str
-    stream: str
-    engine: str
-    queued_ns: int
-    start_ns: int
-    end_ns: int
-    bytes: int
-    site: str
-    device: int
-    cores: CoreRun | None = None
-    why: Why = Why.HOST
-    after: int | None = None
-
-
-class Call(NamedTuple):
-    """One call of the host, from *enter_ns* to *exit_ns*, made in *file* at *line*.
-
-    *caller* is the task or thread that made it: "task 'producer'" if the program has named it, otherwise "task 1", with
-    a number in the order of first calls.
-    """
-
-    name: str
-    enter_ns: int
-    exit_ns: int
-    file: str
-    line: int
-    caller: str
-
-
-class Strike(NamedTuple):
-    """A fault rule struck a call or an operation called *name*, at *at_ns*.
-
-    *site* is the line that queues the operation. *rule* is the text of the rule, and *made* the line that made it.
-    """
-
-    at_ns: int
-    rule: str
-    made: str
-    name: str
-    site: str
-
-
-class _Numbers(dict[_K, int]):
+class Numbers(dict[_K, int]):
     """Numbers for values, from 0, in the order in which they first appear."""
 
     __slots__ = ()
@@ -121,134 +74,261 @@ class _Numbers(dict[_K, int]):
 class Trace(Observer):
     """All operations and calls of a simulation; `ops` and `calls` are lists of records, in order of their end.
 
-    `op_queued`, `op_ended` and `call` of this observer are functions made for one trace, not methods. A closure reaches
-    its variables faster, and these functions are the whole cost of a trace.
+    Four methods of this observer are functions made for one trace. A closure reaches its variables faster, and these
+    functions are the whole cost of a trace.
     """
 
-    __slots__ = ("_call_numbers", "_callers", "_calls", "_core_runs", "_early", "_instructions", "_op_callers",
-                 "_op_numbers", "_ops", "_unfinished", "call", "op_ended", "op_queued", "strikes")  # fmt: skip
+    __slots__ = (
+        "allocations", "call", "call_numbers", "call_rows", "caller_number", "callers", "core_runs", "device", "early",
+        "error", "host_ns", "launches", "marks_made", "op_callers", "op_ended", "op_numbers", "op_queued", "op_rows",
+        "recorded", "records", "rules", "sleep_rows", "step_rows", "stored_instructions", "strikes", "unfinished",
+        "waited",
+    )  # fmt: skip
 
     op_queued: Callable[[Op], None]  # type: ignore[assignment]
     op_ended: Callable[[Op], None]  # type: ignore[assignment]
-    call: Callable[[str, int, int, object], None]  # type: ignore[assignment]
+    call: Callable[[str, int, int, object, tuple[object, ...]], None]  # type: ignore[assignment]
+    recorded: Callable[[Event, Stream, Nanoseconds, object, Completion], None]  # type: ignore[assignment]
+    waited: Callable[[Event, Stream, Nanoseconds, object, Completion], None]  # type: ignore[assignment]
+    caller_number: Callable[[], int]  # of the calling task or thread
 
-    def __init__(self, unfinished: Callable[[], Iterable[Op]] = tuple, *, instructions: int = 0) -> None:
-        """*instructions* is the number of instructions to keep of each core kernel."""
-        self._unfinished = unfinished  # operations that have not ended: only they know their calls
-        self._ops, self._calls = BytesIO(), BytesIO()
-        self._op_numbers: _Numbers[tuple[Stream, object, Label]] = _Numbers()
-        self._call_numbers: _Numbers[tuple[str, object]] = _Numbers()
-        self._callers: list[str] = []  # by their numbers
-        self._op_callers: dict[Op, int] = {}  # who made the call of an operation that has not ended, if not caller 0
+    def __init__(
+        self,
+        unfinished: Callable[[], Iterable[Op]] = tuple,
+        *,
+        instructions: int = 0,
+        device: str = "",
+        rules: str = "",
+        host_ns: Callable[[], Nanoseconds] = int,
+    ) -> None:
+        """*instructions* is the number of instructions to keep of each core kernel; *device* and *rules* are names."""
+        self.unfinished = unfinished  # operations that have not ended: only they know their calls
+        self.device, self.rules, self.host_ns = device, rules, host_ns
+        self.error = ""  # with what the run has ended, if not as it should
+        self.op_rows, self.call_rows, self.sleep_rows = BytesIO(), BytesIO(), BytesIO()
+        self.op_numbers: Numbers[tuple[Stream, object, Label]] = Numbers()
+        self.launches: Numbers[Launch] = Numbers()
+        self.call_numbers: Numbers[tuple[str, object, tuple[object, ...]]] = Numbers()
+        self.callers: list[str] = []  # by their numbers
+        self.op_callers: dict[Op, int] = {}  # who made the call of an operation that has not ended, if not caller 0
         # What some operations waited for that had no row yet when they ended: a copy inside the device lets others
         # start before its own end. An operation that is aborted before its start never gets one.
-        self._early: dict[int, Op] = {}
-        self.op_ended = _op_writer(self._ops.write, self._op_numbers, self._op_callers, self._early)
-        self.op_queued, self.call = _caller_writers(
-            self._calls.write, self._call_numbers, self._callers, self._op_callers
-        )
-        self._core_runs: dict[int, CoreRun] = {}  # by the index of the operation
-        self._instructions = Instructions(instructions)
+        self.early: dict[int, Op] = {}
+        self.allocations: dict[int, list[Any]] = {}  # by serial number: the fields of Memory
+        self.marks_made: list[tuple[str, Nanoseconds, Nanoseconds, object, int]] = []
+        self.core_runs: dict[int, CoreRun] = {}  # by the index of the operation
+        self.stored_instructions = Instructions(instructions)
         self.strikes: list[Strike] = []  # of fault rules, in order
+        self.step_rows = StepRows()
+        self.records: dict[Event, int] = {}  # the step of the last record of each event
+        self.op_ended = _op_writer(self)
+        self.caller_number, self.op_queued, self.call, self.recorded, self.waited = _caller_writers(self)
 
     def __repr__(self) -> str:
         return f"<Trace of {len(self)} operations>"
 
     def __len__(self) -> int:
-        return self._ops.tell() // _OP.size
+        return self.op_rows.tell() // OP.size
 
     @property
     def ops(self) -> list[Operation]:
         """All operations that have ended, in order of their end."""
-        common = [
-            (label.name, label.kind, stream.name, ENGINES[label.kind], str(site), stream.context.device.ordinal)
-            for stream, site, label in self._op_numbers
-        ]
-        ops = []
-        cores = self._core_runs.get
-        rows = list(self._op_rows())
-        places = [(stream, label.lane) for stream, _, label in self._op_numbers]
-        for index, (row, reason) in enumerate(zip(rows, reasons(rows, places, self._early), strict=True)):
-            name, kind, stream, engine, site, device = common[row.number]
-            times = row.queued, row.start, row.end
-            ops.append(Operation(name, kind, stream, engine, *times, row.bytes, site, device, cores(index), *reason))
-        return ops
+        return Decoding(self).ops
+
+    @property
+    def calls(self) -> list[Call]:
+        """All host calls that have returned, in the order of their returns."""
+        return Decoding(self).calls
+
+    @property
+    def steps(self) -> list[StreamStep]:
+        """All records, waits and other steps of streams, in the order of their calls."""
+        return Decoding(self).steps
+
+    @property
+    def marks(self) -> list[Mark]:
+        """What the program has marked, in the order of their ends."""
+        return Decoding(self).marks
+
+    @property
+    def buffers(self) -> list[Memory]:
+        """All memory that was allocated or registered, in that order."""
+        return Decoding(self).buffers
+
+    @property
+    def handles(self) -> list[Handle]:
+        """The streams, events, notifies and contexts in use so far."""
+        return Decoding(self).handles
 
     @property
     def instructions(self) -> list[CoreInstruction]:
         """The instructions of core kernels that were kept: by launch, then by block, in the order of issue."""
-        return self._instructions.decoded()
+        return self.stored_instructions.decoded()
+
+    def timeline(self) -> Timeline:
+        """Return all rows so far as plain data."""
+        rows = Decoding(self)
+        return Timeline(
+            rows.ops, rows.calls, rows.steps, rows.marks, rows.buffers, rows.handles, list(self.strikes),
+            self.instructions, self.device, self.rules, self.host_ns(), self.error,
+        )  # fmt: skip
+
+    def save(self, path: str | Path) -> None:
+        """Write all rows so far to the file *path*; `acl_py.trace.read_trace` reads it, without the program."""
+        save(self.timeline(), path)
+
+    def step_queued(self, step: Step) -> None:
+        """Store a row; `recorded` and `waited` do it for events."""
+        if step.kind is not _RECORD and step.kind is not _WAIT:
+            queued = step.queued_ns
+            key = step.kind, step.name, step.stream, step.site
+            self.step_rows.add(key, self.caller_number(), queued, queued, step, NO_OP)
+
+    def host_waited(self, completion: Completion, since_ns: Nanoseconds) -> None:
+        """Store a row."""
+        last = _last(completion)
+        # Room in a queue, or a copy in parts: the end of an operation has brought it, but which one is not known.
+        after = last.row if isinstance(last, Op) else ANY_OP if isinstance(last, Need | Process) else NO_OP
+        end = max(since_ns, completion.end_ns)
+        self.sleep_rows.write(SLEEP.pack(self.caller_number(), since_ns, end, after))
+
+    def marked(self, name: str, begin_ns: Nanoseconds, end_ns: Nanoseconds, site: object) -> None:
+        """Store a row."""
+        self.marks_made.append((name, begin_ns, end_ns, site, self.caller_number()))
+
+    def allocated(self, allocation: Allocation) -> None:
+        """Store a row."""
+        space = allocation.space.name.lower()
+        self.allocations[allocation.serial] = [
+            allocation.name, space, allocation.nbytes, allocation.device, str(allocation.made), ""
+        ]  # fmt: skip
+
+    def freed(self, allocation: Allocation) -> None:
+        """Complete the row."""
+        row = self.allocations.get(allocation.serial)
+        if row is not None:  # a trace may begin later
+            row[-1] = str(allocation.freed)
 
     def ran(self, op: Op, result: "Result") -> None:
         """Store the run of the cores; this follows the row of the operation."""
         if result.timeline is None:  # the launch was stopped
             return
         index = len(self) - 1
-        left_out = self._instructions.note(index, op.start_ns, result)
+        left_out = self.stored_instructions.note(index, op.start_ns, result)
         findings = tuple(map(str, result.findings))
         work = op.work
         assert isinstance(work, CoreKernel), f"{op!r} is not a core kernel"
-        self._core_runs[index] = CoreRun(work.blocks, result.timeline.busy_us, findings, left_out)
+        self.core_runs[index] = CoreRun(work.blocks, result.timeline.busy_us, findings, left_out)
 
     def fault(self, rule: Rule, subject: Op | str, at_ns: int) -> None:
         """Store a strike."""
         name, site = (subject, "") if isinstance(subject, str) else (subject.work.label.name, str(subject.site))
         self.strikes.append(Strike(at_ns, rule.text, str(rule.made), name, site))
 
-    @property
-    def calls(self) -> list[Call]:
-        """All host calls that have returned, in the order of their returns."""
-        calls = []
-        named = [(name, *_place(site)) for name, site in self._call_numbers]
-        callers = self._callers
-        for number, caller, enter, exit_ in _CALL.iter_unpack(self._calls.getvalue()):
-            name, file, line = named[number]
-            calls.append(Call(name, enter, exit_, file, line, callers[caller]))
-        queuing = [(_verb(label), *_place(site)) for _, site, label in self._op_numbers]
-        for row in self._op_rows():
-            if row.called >= 0:
-                name, file, line = queuing[row.number]
-                calls.append(Call(name, row.called, row.queued, file, line, callers[row.caller]))
-        calls += [
-            Call(verb_of(op), op.called_ns, op.queued_ns, *_place(op.site), callers[self._op_callers.get(op, 0)])
-            for op in self._unfinished()
-            if op.called_ns >= 0
-        ]
-        calls.sort(key=lambda call: (call.exit_ns, call.enter_ns))
-        return calls
 
-    def _op_rows(self) -> Iterator[Row]:
-        return map(Row._make, _OP.iter_unpack(self._ops.getvalue()))
+class StepRows:
+    """Rows of steps, each with when it was over and which operation was the last that it waited for."""
+
+    __slots__ = ("_next_look", "_pending", "afters", "ends", "numbers", "rows")
+
+    def __init__(self) -> None:
+        self.rows = BytesIO()
+        self.numbers: Numbers[tuple[StepKind, Event | str, Stream, object]] = Numbers()
+        self.ends, self.afters = array("q"), array("i")
+        self._pending: list[tuple[int, Completion]] = []
+        self._next_look = _FIRST_LOOK
+
+    def add(
+        self, key: "tuple[StepKind, Event | str, Stream, object]", caller: int, enter_ns: Nanoseconds,
+        exit_ns: Nanoseconds, completion: Completion, record: int,
+    ) -> int:  # fmt: skip
+        """Store a row, and return its index. *completion* says when the step is over."""
+        row = len(self.ends)
+        self.rows.write(STEP.pack(self.numbers[key], caller, enter_ns, exit_ns, record))
+        self.ends.append(-1)
+        self.afters.append(NO_OP)
+        self._pending.append((row, completion))
+        if len(self._pending) >= self._next_look:
+            self.look()
+            self._next_look = max(_FIRST_LOOK, 2 * len(self._pending))
+        return row
+
+    def look(self) -> None:
+        """Complete the rows of the steps that are over."""
+        still = []
+        for row, completion in self._pending:
+            if not completion.done:
+                still.append((row, completion))
+                continue
+            last = _last(completion)
+            if isinstance(last, Op) and last.row >= 0:
+                self.afters[row] = last.row
+            self.ends[row] = completion.end_ns
+        self._pending = still
 
 
-_Write = Callable[[bytes], int]
+def _last(completion: Completion) -> Completion | None:
+    """Return what *completion*, which is done, has waited for last: an operation, if it was one."""
+    last: Completion | None = completion
+    while isinstance(last, AllOf | FirstOf):
+        last = last.last if isinstance(last, AllOf) else last.first
+    return last
 
 
 def _caller_writers(
-    write: _Write, numbers: _Numbers[tuple[str, object]], names: list[str], callers: dict[Op, int]
-) -> tuple[Callable[[Op], None], Callable[[str, int, int, object], None]]:
-    """Return `op_queued` and `call`: both note the number of the calling task or thread; a new one goes to *names*."""
-    pack = _CALL.pack
+    trace: Trace,
+) -> tuple[Callable[[], int], Any, Any, Any, Any]:
+    """Return `caller_number`, and `op_queued`, `call`, `recorded` and `waited`, which note the calling task or thread.
+
+    A new one goes to the names of callers.
+    """
+    names, callers = trace.callers, trace.op_callers
+    call_numbers, write_call, pack_call = trace.call_numbers, trace.call_rows.write, CALL.pack
+    add_step, records = trace.step_rows.add, trace.records
     known: WeakKeyDictionary[Caller, int] = WeakKeyDictionary()
     latest: Caller | None = None
     number = -1  # of the latest caller
     loop: AbstractEventLoop | None = None  # that of the latest caller, and the thread in which it runs
     thread = -1
 
+    # The common case, here and below: the same task as before. To ask for the running loop costs a system call before
+    # Python 3.12.
+
     def op_queued(op: Op) -> None:
         """Note the calling task, unless it is the first one: a program of one task needs no entry."""
-        # The common case, here and below: the same task as before. To ask for the running loop costs a system call
-        # before Python 3.12.
         if get_ident() != thread or task_of(loop) is not latest:
             change()
         if number:
             callers[op] = number
 
-    def call(name: str, enter_ns: int, exit_ns: int, site: object) -> None:
+    def call(name: str, enter_ns: int, exit_ns: int, site: object, about: tuple[object, ...]) -> None:
         """Store a row."""
         if get_ident() != thread or task_of(loop) is not latest:
             change()
-        write(pack(numbers[name, site], number, enter_ns, exit_ns))
+        for each in about:
+            if isinstance(each, Work | Allocation):  # what many calls have in common, in place of the objects
+                about = tuple(map(plain, about))
+                break
+        write_call(pack_call(call_numbers[name, site, about], number, enter_ns, exit_ns))
+
+    def recorded(event: Event, stream: Stream, enter_ns: int, site: object, completion: Completion) -> None:
+        """Store a row."""
+        if get_ident() != thread or task_of(loop) is not latest:
+            change()
+        exit_ns = stream.scheduler.now
+        records[event] = add_step((_RECORD, event, stream, site), number, enter_ns, exit_ns, completion, NO_OP)
+
+    def waited(event: Event, stream: Stream, enter_ns: int, site: object, completion: Completion) -> None:
+        """Store a row."""
+        if get_ident() != thread or task_of(loop) is not latest:
+            change()
+        record = records.get(event, NO_OP)
+        add_step((_WAIT, event, stream, site), number, enter_ns, stream.scheduler.now, completion, record)
+
+    def caller_number() -> int:
+        if get_ident() != thread or task_of(loop) is not latest:
+            change()
+        return number
 
     def change() -> None:
         nonlocal latest, number, loop, thread
@@ -263,13 +343,12 @@ def _caller_writers(
             names.append(row_name(caller, len(names) + 1))
         number = known[caller]
 
-    return op_queued, call
+    return caller_number, op_queued, call, recorded, waited
 
 
-def _op_writer(
-    write: _Write, numbers: _Numbers[tuple[Stream, object, Label]], callers: dict[Op, int], early: dict[int, Op]
-) -> Callable[[Op], None]:
-    pack, order, none = _OP.pack, Why.ORDER, -1
+def _op_writer(trace: Trace) -> Callable[[Op], None]:
+    write, pack, order, none = trace.op_rows.write, OP.pack, _ORDER, NO_OP
+    numbers, callers, early, launches = trace.op_numbers, trace.op_callers, trace.early, trace.launches
     count = 0
 
     def op_ended(op: Op) -> None:
@@ -282,18 +361,64 @@ def _op_writer(
             why = order
             if op.reasons is not None or type(by) is not Op:
                 why, by = _reason(op)
-            try:
-                after = by.row  # type: ignore[union-attr]
-            except AttributeError:
-                if isinstance(by, Op):
+            if isinstance(by, Op):
+                after = by.row
+                if after < 0:
                     early[row] = by
-        number = numbers[op.stream, op.site, op.work.label]
+        work = op.work
+        if type(work) is Copy:
+            dst, src, dst_offset, src_offset = work.dst.serial, work.src.serial, work.dst_offset, work.src_offset
+        elif type(work) is Kernel and work.number >= 0:
+            dst, src, dst_offset, src_offset = work.number, none, 0, 0
+        else:
+            dst, src, dst_offset, src_offset = _ends(work, launches)
         caller = callers.pop(op, 0) if callers else 0
         write(
-            pack(number, caller, op.called_ns, op.queued_ns, op.ready_ns, op.start_ns, op.end_ns, op.nbytes, why, after)
-        )
+            pack(
+                numbers[op.stream, op.site, work.label], caller, dst, src, dst_offset, src_offset, op.nbytes,
+                op.called_ns, op.queued_ns, op.ready_ns, op.start_ns, op.end_ns, why, after,
+            )
+        )  # fmt: skip
 
     return op_ended
+
+
+def _ends(work: Work, launches: Numbers[Launch]) -> tuple[int, int, int, int]:
+    """Return the numbers of both ends of a copy or a fill and the offsets there; of a kernel, its number."""
+    if isinstance(work, Copy):
+        return work.dst.serial, work.src.serial, work.dst_offset, work.src_offset
+    if isinstance(work, Fill):
+        return work.dst.serial, NO_OP, work.offset, 0
+    if isinstance(work, Kernel):
+        number = work.number = launches[work.blocks, work.block_ns, work.exclusive, *_touched(work)]
+        return number, NO_OP, 0, 0
+    if isinstance(work, CoreKernel):
+        return launches[work.blocks, 0, True, *_touched(work)], NO_OP, 0, 0
+    return NO_OP, NO_OP, 0, 0
+
+
+def _touched(work: Work) -> tuple[_Extents, _Extents]:
+    reads, writes = (
+        tuple(Extent(allocation.serial, start, stop) for allocation, start, stop in extents)
+        for extents in (work.reads(), work.writes())
+    )
+    return reads, writes
+
+
+def plain(subject: object) -> object:
+    """Return what a row has in place of *subject*, which a call was about."""
+    if isinstance(subject, Allocation):
+        return Extent(subject.serial, 0, subject.nbytes)
+    if isinstance(subject, Fill):
+        return Filled(subject.dst.serial, subject.offset, subject.value, subject.nbytes)
+    if isinstance(subject, Copy):
+        rows = (
+            (subject.width, subject.height, subject.dst_pitch, subject.src_pitch)
+            if isinstance(subject, PitchedCopy) else ()
+        )  # fmt: skip
+        return Copied(subject.label.kind, subject.dst.serial, subject.dst_offset, subject.src.serial,
+                      subject.src_offset, subject.nbytes, *rows)  # fmt: skip
+    return subject
 
 
 def _reason(op: Op) -> tuple[Why, Completion | None]:
@@ -304,16 +429,3 @@ def _reason(op: Op) -> tuple[Why, Completion | None]:
     if not isinstance(by, AllOf):
         return why, by
     return by.why if why is Why.ORDER and by.why is not None else why, by.last
-
-
-def verb_of(op: Op) -> str:
-    """Return the name of the verb that queued *op* and did nothing else."""
-    return _verb(op.work.label)
-
-
-def _verb(label: Label) -> str:
-    return "LaunchKernel" if label.kind == "kernel" else "MemcpyAsync"
-
-
-def _place(site: object) -> tuple[str, int]:
-    return (site.file, site.line) if isinstance(site, Site) else ("", 0)

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from acl_py.trace.recorder import Call, CoreRun, Operation, Trace
+from acl_py.trace.recorder import Trace
+from acl_py.trace.rows import Call, CoreRun, Operation
 
 if TYPE_CHECKING:
     from acl_py.runtime.runtime import Runtime

@@ -23,6 +23,7 @@ from device_model.errors import shown
 from device_model.integers import Integer, is_integer
 from device_model.ops import Op
 from device_model.scheduler import nanoseconds
+from device_model.steps import StepKind
 from device_model.streams import Stream
 from device_model.work import HostFunction, Lane
 
@@ -78,7 +79,7 @@ async def LaunchHostFunc(
         )
     op = Op(HostFunction(function, tuple(args), duration_ns), Lane.HOST, 0, site)
     runtime.submit(stream, op, runtime.costs.host_function, runtime.profile.latency.host_function_start)
-    runtime.called("LaunchHostFunc", enter, site)
+    runtime.called("LaunchHostFunc", enter, site, stream)
     return op
 
 
@@ -263,11 +264,13 @@ async def LaunchCallback(
         )
     runtime.pay(runtime.costs.host_function)
     callback = Callback(runtime, function, user_data)
-    what = f"{_CALLBACK}{getattr(function, '__name__', function)!s}"
+    function_name = str(getattr(function, "__name__", function))
+    what = f"{_CALLBACK}{function_name}"
     turn = _turn(runtime, subscriber, callback, blocking=block == CallbackBlock.BLOCK)
-    completion = stream.step(what, site, turn, remedy="let the stream's subscriber call ProcessReport()")
+    remedy = "let the stream's subscriber call ProcessReport()"
+    completion = stream.step(StepKind.CALLBACK, function_name, what, site, turn, remedy=remedy)
     runtime.scheduler.settle()
-    runtime.called("LaunchCallback", enter, site)
+    runtime.called("LaunchCallback", enter, site, stream)
     return completion
 
 

@@ -112,9 +112,10 @@ async def MemcpyAsync(
         label = copy.label
         if not count or (kind, copy.dst.space, copy.src.space) not in runtime.async_routes:
             work = _copy_with_host(scope, stream, kind, copy, site)
-            return await runtime.carry_out("MemcpyAsync", site, work)
+            return await runtime.carry_out("MemcpyAsync", site, work, copy, stream)
         if label is not D2D and label in ON_DEVICES:
-            return await runtime.carry_out("MemcpyAsync", site, transfers.queue(runtime, stream, copy, site))
+            work = transfers.queue(runtime, stream, copy, site)
+            return await runtime.carry_out("MemcpyAsync", site, work, copy, stream)
     op = Op(copy, label.lane, count, site, enter)
     queue = stream.queues[op.lane]
     if len(queue.fifo) + queue.reserved >= queue.depth:
@@ -198,7 +199,7 @@ async def Memcpy(dst: Memory, dest_max: Integer, src: Memory, count: Integer, ki
         _check_kind(runtime, kind, copy)
     elif count:  # the addresses of a copy of no bytes are not looked at
         copy = _copy_of(runtime, dst, src, count, MemcpyKind.DEFAULT)
-    await runtime.carry_out("Memcpy", site, _copy_and_wait(scope, copy, site))
+    await runtime.carry_out("Memcpy", site, _copy_and_wait(scope, copy, site), copy)
 
 
 async def Memcpy2dAsync(
@@ -253,7 +254,8 @@ async def Memcpy2dAsync(
     _check_kind(runtime, kind, copy)
     if copy.label is H2H and runtime.rules.host_to_host is HostToHost.REFUSED:
         raise _no_host_to_host(runtime, copy)
-    return await runtime.carry_out("Memcpy2dAsync", site, transfers.in_rows(runtime, stream, copy, site))
+    work = transfers.in_rows(runtime, stream, copy, site)
+    return await runtime.carry_out("Memcpy2dAsync", site, work, copy, stream)
 
 
 async def Memcpy2d(
@@ -294,7 +296,7 @@ async def Memcpy2d(
     copy = _rows_of(runtime, dst, dst_pitch, src, src_pitch, width, height)
     outside = runtime.rules.sync_copy is SyncCopy.OUTSIDE
     _check_kind(runtime, MemcpyKind.DEFAULT if outside else kind, copy)
-    await runtime.carry_out("Memcpy2d", site, _rows_and_wait(scope, copy, site))
+    await runtime.carry_out("Memcpy2d", site, _rows_and_wait(scope, copy, site), copy)
 
 
 # --- copies in which the host takes part

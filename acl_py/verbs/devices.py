@@ -102,7 +102,7 @@ async def SetDevice(device: Integer) -> None:
     runtime.pay(runtime.costs.set_device)
     target.uses += 1
     change(scope, target.primary)
-    runtime.called("SetDevice", enter, site)
+    runtime.called("SetDevice", enter, site, target)
 
 
 async def GetDevice() -> int:
@@ -232,7 +232,7 @@ async def _reset(call: Call, name: str, device: Device, uses: int) -> None:
         if scope.context.device is device and runtime.rules.context_gone is ContextGone.PRIMARY:
             change(scope, device.primary)
     device.uses = uses
-    runtime.called(name, enter, site)
+    runtime.called(name, enter, site, device)
 
 
 async def SynchronizeDevice() -> None:
@@ -281,7 +281,7 @@ async def _synchronize(call: Call, name: str, limit: Limit | None) -> None:
     contexts = device.contexts if whole else [scope.context]
     streams = [stream for context in contexts for stream in context.everything()]
     what = f"{name}() of {device!r}"
-    await runtime.synchronize(name, completion, what, site, scope.context, streams, limit)
+    await runtime.synchronize(name, completion, what, site, scope.context, streams, limit, about=(scope.context,))
 
 
 async def CreateContext(device: Integer) -> Context:
@@ -312,7 +312,7 @@ async def CreateContext(device: Integer) -> Context:
     runtime.pay(runtime.costs.other)
     context = target.create_context(site)
     change(scope, context)
-    runtime.called("CreateContext", enter, site)
+    runtime.called("CreateContext", enter, site, context)
     return context
 
 
@@ -340,7 +340,7 @@ async def DestroyContext(context: Context) -> None:
     context.destroy(site)
     if scope.context is context and runtime.rules.context_gone is ContextGone.PRIMARY:
         change(scope, context.device.primary)
-    runtime.called("DestroyContext", enter, site)
+    runtime.called("DestroyContext", enter, site, context)
 
 
 async def SetCurrentContext(context: Context) -> None:
@@ -362,7 +362,7 @@ async def SetCurrentContext(context: Context) -> None:
     _check(scope, context)
     runtime.pay(runtime.costs.set_device)
     change(scope, context)
-    runtime.called("SetCurrentContext", enter, site)
+    runtime.called("SetCurrentContext", enter, site, context)
 
 
 async def GetCurrentContext() -> Context:

@@ -164,7 +164,7 @@ def _create(
         )
     runtime.pay(runtime.costs.create_event)
     event = scope.context.create_event(class_, timing=timing, waitable=waitable, made=site, name=name)
-    runtime.called(verb, enter, site)
+    runtime.called(verb, enter, site, event)
     return event
 
 
@@ -188,7 +188,7 @@ async def DestroyEvent(event: handles.Event) -> None:
     event = check_event(scope, event)
     runtime.pay(runtime.costs.destroy_event)
     event.destroy(site)
-    runtime.called("DestroyEvent", enter, site)
+    runtime.called("DestroyEvent", enter, site, event)
 
 
 async def RecordEvent(event: handles.Event, stream: StreamLike = None) -> Completion:
@@ -246,10 +246,7 @@ async def RecordEvent(event: handles.Event, stream: StreamLike = None) -> Comple
     completion = event.record(stream, site)
     hooks = runtime.hooks
     if hooks.recorded is not None:
-        hooks.recorded(event, stream)
-    call = runtime.hooks.call
-    if call is not None:
-        call("RecordEvent", enter, runtime.host_ns, site)
+        hooks.recorded(event, stream, enter, site, completion)
     return completion
 
 
@@ -297,7 +294,7 @@ async def ResetEvent(event: handles.Event, stream: StreamLike = None) -> Complet
         )
     runtime.pay(runtime.costs.record)
     completion = event.reset(stream, site) if isinstance(event, FlagEvent) else stream.turn()
-    runtime.called("ResetEvent", enter, site)
+    runtime.called("ResetEvent", enter, site, event, stream)
     return completion
 
 
@@ -331,7 +328,7 @@ async def QueryEventWaitStatus(event: handles.Event) -> Status:
     await answered(
         scope, NOTHING if done else None, lambda: Waiting(f"QueryEventWaitStatus({event.name})", NOTHING, site)
     )
-    runtime.called("QueryEventWaitStatus", enter, site)
+    runtime.called("QueryEventWaitStatus", enter, site, event)
     return Status.COMPLETE if done else Status.NOT_READY
 
 
@@ -360,7 +357,7 @@ async def GetEventTimestamp(event: handles.Event) -> int:
     try:
         _check_time(scope, event)
     finally:
-        runtime.called("GetEventTimestamp", enter, site)
+        runtime.called("GetEventTimestamp", enter, site, event)
     return event.timestamp_ns() // 1000
 
 
@@ -409,7 +406,7 @@ async def QueryEventStatus(event: handles.Event) -> Status:
     done = event.done and (event.work is not None or event.class_ is EventClass.SNAPSHOT)
     work = event.work or NOTHING
     await answered(scope, work if done else None, lambda: Waiting(f"QueryEventStatus({event.name})", work, site))
-    runtime.called("QueryEventStatus", enter, site)
+    runtime.called("QueryEventStatus", enter, site, event)
     if event.context.error is not None:
         raise runtime.context_error(event.context)
     return Status.COMPLETE if done else Status.NOT_READY
@@ -468,7 +465,8 @@ async def _synchronize(call: Call, name: str, event: handles.Event, limit: Limit
     streams = () if event.stream is None else (event.stream,)
     what = f"{name}({event.name})"
     asleep_ns = runtime.costs.wake_asleep if event.blocking else 0
-    await runtime.synchronize(name, event.work or NOTHING, what, site, event.context, streams, limit, asleep_ns)
+    work = event.work or NOTHING
+    await runtime.synchronize(name, work, what, site, event.context, streams, limit, asleep_ns, (event,))
 
 
 def _check_host(scope: Scope, event: handles.Event) -> Event:
@@ -516,7 +514,7 @@ async def EventElapsedTime(start: handles.Event, end: handles.Event) -> float:
         for event in (start, end):
             _check_time(scope, event)
     finally:
-        runtime.called("EventElapsedTime", enter, site)
+        runtime.called("EventElapsedTime", enter, site, start, end)
     return (end.timestamp_ns() - start.timestamp_ns()) / 1e6
 
 

@@ -51,7 +51,7 @@ async def MemsetAsync(
     scope, runtime, site, _ = begin()
     stream = resolve(scope, stream)
     fill = _fill_of(runtime, dst, dest_max, value, count)
-    return await runtime.carry_out("MemsetAsync", site, _fill(runtime, stream, fill, site))
+    return await runtime.carry_out("MemsetAsync", site, _fill(runtime, stream, fill, site), fill, stream)
 
 
 async def Memset(dst: Memory, dest_max: Integer, value: Integer, count: Integer) -> None:
@@ -79,7 +79,7 @@ async def Memset(dst: Memory, dest_max: Integer, value: Integer, count: Integer)
     """
     scope, runtime, site, _ = begin()
     fill = _fill_of(runtime, dst, dest_max, value, count)
-    await runtime.carry_out("Memset", site, _fill_and_wait(scope, fill, site))
+    await runtime.carry_out("Memset", site, _fill_and_wait(scope, fill, site), fill)
 
 
 async def _fill_and_wait(scope: Scope, fill: Fill, site: Site) -> None:

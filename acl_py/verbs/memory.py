@@ -81,7 +81,7 @@ async def Malloc(
     buffer.allocation.given_name = name
     runtime.pay(runtime.costs.malloc[nbytes])
     _tell_allocated(runtime, buffer.allocation)
-    runtime.called("Malloc", enter, site)
+    runtime.called("Malloc", enter, site, buffer.allocation)
     return buffer
 
 
@@ -170,7 +170,7 @@ async def MallocHost(nbytes: Integer, *, name: str | None = None) -> Buffer:
     buffer.allocation.given_name = name
     runtime.pay(_by_size(runtime.costs.malloc_host, buffer.nbytes))
     _tell_allocated(runtime, buffer.allocation)
-    runtime.called("MallocHost", enter, site)
+    runtime.called("MallocHost", enter, site, buffer.allocation)
     return buffer
 
 
@@ -262,7 +262,7 @@ async def HostRegister(memory: Memory, nbytes: Integer | None = None, *, name: s
     buffer.allocation.given_name = name
     runtime.pay(_by_size(runtime.costs.register, buffer.nbytes))
     _tell_allocated(runtime, buffer.allocation)
-    runtime.called("HostRegister", enter, site)
+    runtime.called("HostRegister", enter, site, buffer.allocation)
     return buffer
 
 
@@ -341,7 +341,7 @@ async def MallocAsync(nbytes: Integer, stream: StreamLike = None, *, name: str |
     if after is not None:
         stream.wait(_completion(after))
     _tell_allocated(runtime, buffer.allocation)
-    runtime.called("MallocAsync", enter, site)
+    runtime.called("MallocAsync", enter, site, buffer.allocation, stream)
     return buffer
 
 
@@ -375,7 +375,7 @@ async def FreeAsync(buffer: Memory, stream: StreamLike = None) -> Completion:
     if not behind.done:
         behind.add_waiter(Then(lambda _: _drop(allocation, runtime.workers)))
     _tell_freed(runtime, allocation)
-    runtime.called("FreeAsync", enter, site)
+    runtime.called("FreeAsync", enter, site, allocation, stream)
     return behind
 
 
@@ -401,7 +401,7 @@ async def SetMemPoolThreshold(nbytes: Integer) -> None:
         raise runtime.error(Kind.INVALID_VALUE, f"a pool that keeps {nbytes} bytes", "nbytes must be 0 or more")
     runtime.memory.pool(scope.context.device.ordinal).release_threshold = nbytes
     runtime.pay(runtime.costs.other)
-    runtime.called("SetMemPoolThreshold", enter, site)
+    runtime.called("SetMemPoolThreshold", enter, site, nbytes)
 
 
 async def GetMemInfo(attribute: int = 0) -> tuple[int, int]:  # noqa: ARG001 - aclrt's kind of memory: there is one
@@ -471,7 +471,7 @@ async def _end(
             completion.add_waiter(Then(lambda _: end_once()))
         raise
     finally:
-        runtime.called(name, enter, site)
+        runtime.called(name, enter, site, allocation)
 
 
 def _give_back(runtime: Runtime, ordinal: int, buffer: object, site: object) -> None:

@@ -55,7 +55,7 @@ async def CreateNotify(flag: int = 0, *, name: str | None = None) -> Notify:
         )
     runtime.pay(runtime.costs.create_event)
     notify = device.create_notify(site, name)
-    runtime.called("CreateNotify", enter, site)
+    runtime.called("CreateNotify", enter, site, notify)
     return notify
 
 
@@ -80,7 +80,7 @@ async def DestroyNotify(notify: Notify) -> None:
     runtime.pay(runtime.costs.destroy_event)
     notify.destroyed = site
     notify.device.notify_ids.give(runtime.scheduler.now)
-    runtime.called("DestroyNotify", enter, site)
+    runtime.called("DestroyNotify", enter, site, notify)
 
 
 async def RecordNotify(notify: Notify, stream: StreamLike = None) -> Completion:
@@ -111,7 +111,7 @@ async def RecordNotify(notify: Notify, stream: StreamLike = None) -> Completion:
     runtime.pay(runtime.costs.record)
     completion = notify.record(stream, site)
     runtime.scheduler.settle()
-    runtime.called("RecordNotify", enter, site)
+    runtime.called("RecordNotify", enter, site, notify, stream)
     return completion
 
 
@@ -154,7 +154,7 @@ async def WaitAndResetNotify(notify: Notify, stream: StreamLike = None, timeout:
     runtime.pay(runtime.costs.wait)
     completion = notify.wait(stream, site, _shorter(limit_ns, runtime.state(WaitLimit).ns))
     runtime.scheduler.settle()
-    runtime.called("WaitAndResetNotify", enter, site)
+    runtime.called("WaitAndResetNotify", enter, site, notify, stream, timeout)
     return completion
 
 
@@ -214,7 +214,7 @@ async def ValueWrite(address: Memory, value: Integer, flag: int = 0, stream: Str
     runtime.pay(runtime.costs.record)
     completion = stream.context.device.words.write(stream, site, allocation, offset, value)
     runtime.scheduler.settle()
-    runtime.called("ValueWrite", enter, site)
+    runtime.called("ValueWrite", enter, site, allocation, offset, value, stream)
     return completion
 
 
@@ -259,7 +259,7 @@ async def ValueWait(address: Memory, value: Integer, flag: int = Compare.GEQ, st
     words = stream.context.device.words
     completion = words.wait(stream, site, allocation, offset, value, Compare(flag), runtime.state(WaitLimit).ns)
     runtime.scheduler.settle()
-    runtime.called("ValueWait", enter, site)
+    runtime.called("ValueWait", enter, site, allocation, offset, value, flag, stream)
     return completion
 
 

@@ -181,7 +181,7 @@ def _create(call: Call, verb: str, *, nonblocking: bool, priority: int, bound: b
         )
     runtime.pay(runtime.costs.create_stream)
     stream = scope.context.create_stream(nonblocking=nonblocking, priority=priority, made=site, bound=bound, name=name)
-    runtime.called(verb, enter, site)
+    runtime.called(verb, enter, site, stream)
     return stream
 
 
@@ -223,7 +223,7 @@ async def StreamGetPriority(stream: StreamLike = None) -> int:
     scope, runtime, site, enter = begin()
     stream = resolve(scope, stream)
     runtime.pay(runtime.costs.other)
-    runtime.called("StreamGetPriority", enter, site)
+    runtime.called("StreamGetPriority", enter, site, stream)
     return stream.priority
 
 
@@ -269,7 +269,7 @@ async def DestroyStream(stream: handles.Stream) -> None:
         await runtime.wait(stream.backlog(), f"DestroyStream({stream.name})", site)
         runtime.check_stream(stream)  # refuses it if another task has destroyed it
     stream.context.destroy_stream(stream, site)
-    runtime.called("DestroyStream", enter, site)
+    runtime.called("DestroyStream", enter, site, stream)
 
 
 def _destroyable(scope: Scope, stream: StreamLike) -> Stream:
@@ -302,7 +302,7 @@ async def DestroyStreamForce(stream: handles.Stream) -> None:
     runtime.pay(runtime.costs.destroy_stream)
     stream.context.device.abort(stream, _aborted(stream, site))
     stream.context.destroy_stream(stream, site)
-    runtime.called("DestroyStreamForce", enter, site)
+    runtime.called("DestroyStreamForce", enter, site, stream)
 
 
 async def StreamAbort(stream: handles.Stream) -> None:
@@ -325,7 +325,7 @@ async def StreamAbort(stream: handles.Stream) -> None:
     stream = resolve(scope, stream)
     runtime.pay(runtime.costs.other)
     stream.context.device.abort(stream, _aborted(stream, site))
-    runtime.called("StreamAbort", enter, site)
+    runtime.called("StreamAbort", enter, site, stream)
 
 
 def _aborted(stream: Stream, site: Site) -> DeviceError:
@@ -392,7 +392,7 @@ async def synchronize(call: Call, name: str, stream: StreamLike, limit: Limit | 
     scope, runtime, site, _ = call
     stream = resolve(scope, stream)
     what = f"{name}({stream.name})"
-    await runtime.synchronize(name, _wait_of(stream), what, site, stream.context, (stream,), limit)
+    await runtime.synchronize(name, _wait_of(stream), what, site, stream.context, (stream,), limit, about=(stream,))
 
 
 def limit_of(runtime: Runtime, timeout: Integer, kind: Kind) -> Limit | None:
@@ -436,7 +436,7 @@ async def StreamQuery(stream: StreamLike = None) -> Status:
     idle = stream.idle or stream.bound
     known = stream.tail if idle else None
     await answered(scope, known, lambda: Waiting(f"StreamQuery({stream.name})", stream.backlog(), site))
-    runtime.called("StreamQuery", enter, site)
+    runtime.called("StreamQuery", enter, site, stream)
     if stream.context.error is not None:
         raise runtime.context_error(stream.context)
     return Status.COMPLETE if idle else Status.NOT_READY
@@ -499,16 +499,13 @@ async def StreamWaitEvent(stream: StreamLike, event: handles.Event) -> None:
     runtime.pay(runtime.costs.wait)
     work = event.work
     if type(event) is not Event:
-        event.hold_back(stream, site, runtime.state(WaitLimit).ns)
+        work = event.hold_back(stream, site, runtime.state(WaitLimit).ns)
         runtime.scheduler.settle()
     elif work is not None:
         stream.wait(work)
     hooks = runtime.hooks
     if hooks.waited is not None:
-        hooks.waited(stream, event)
-    call = runtime.hooks.call
-    if call is not None:
-        call("StreamWaitEvent", enter, runtime.host_ns, site)
+        hooks.waited(event, stream, enter, site, work or NOTHING)
 
 
 def _check_wait(runtime: Runtime, stream: Stream, event: Event) -> None:

@@ -225,7 +225,7 @@ async def test_observers_listen_from_when_they_are_added():
         def __init__(self):
             self.heard = []
 
-        def call(self, name, enter_ns, exit_ns, site):
+        def call(self, name, enter_ns, exit_ns, site, about):
             self.heard.append(name)
 
         def op_queued(self, op):
@@ -234,11 +234,11 @@ async def test_observers_listen_from_when_they_are_added():
         def op_ended(self, op):
             self.heard.append(f"ended {op.work.label} at {op.end_ns}")
 
-        def recorded(self, event, stream):
-            self.heard.append(f"recorded on {stream.name}")
+        def recorded(self, event, stream, enter_ns, site, completion):
+            self.heard.append(f"recorded on {stream.name}, {'' if completion.done else 'not '}done")
 
-        def waited(self, stream, event):
-            self.heard.append(f"waited on {stream.name}")
+        def waited(self, event, stream, enter_ns, site, completion):
+            self.heard.append(f"waited on {stream.name}, {'' if completion.done else 'not '}done")
 
         def synchronized(self, completion):
             self.heard.append(f"synchronized {completion.done}")
@@ -262,10 +262,8 @@ async def test_observers_listen_from_when_they_are_added():
         "allocated 8",
         "Malloc",
         "queued A",
-        "recorded on legacy",
-        "RecordEvent",
-        "waited on legacy",
-        "StreamWaitEvent",
+        "recorded on legacy, not done",
+        "waited on legacy, not done",
         "ended A at 13000",
         "synchronized True",
         "SynchronizeDevice",

@@ -1,0 +1,274 @@
+"""Decoding a trace: from the packed rows of the recorder to the rows of rows.py.
+
+Some facts are found here that the recorder has no column for. How long a call slept: from the sleeps of its caller
+between its beginning and its end. Which operation gave back a place that a host had waited for: one that ended at that
+instant.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from itertools import chain
+from operator import itemgetter
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from acl_py.sites import Site
+from acl_py.trace.packing import ANY_OP, CALL, OP, SLEEP, STEP
+from acl_py.trace.reasons import Row, reasons
+from acl_py.trace.rows import (
+    About,
+    Call,
+    Copied,
+    Extent,
+    Filled,
+    Handle,
+    Mark,
+    Memory,
+    Operation,
+    Ref,
+    StreamStep,
+)  # fmt: skip
+from device_model.contexts import Context
+from device_model.device import Device
+from device_model.errors import shown
+from device_model.events import Event
+from device_model.ops import Op
+from device_model.signals import Notify
+from device_model.steps import StepKind
+from device_model.streams import Stream
+from device_model.work import Label
+
+if TYPE_CHECKING:
+    from acl_py.trace.recorder import Trace
+
+ENGINES = {
+    "h2d": "H2D",
+    "d2h": "D2H",
+    "d2d": "cores",
+    "p2p": "P2P",
+    "fill": "cores",
+    "kernel": "cores",
+    "host_function": "host",
+}
+_ASKED_FOR = {StepKind.RECORD: "RecordEvent", StepKind.WAIT: "StreamWaitEvent"}  # verbs that have no row as calls
+
+
+_HANDLES = (Stream, Event, Notify, Context, Device)
+
+
+class _Sleep(NamedTuple):
+    begin: int
+    end: int
+    after: int | None
+
+
+class Decoding:
+    """The rows of *trace* so far. Each list is made once, when it is first asked for."""
+
+    def __init__(self, trace: "Trace") -> None:
+        self._trace = trace
+        streams = (*(key[0] for key in trace.op_numbers), *(key[2] for key in trace.step_rows.numbers))
+        subjects = (*(key[1] for key in trace.step_rows.numbers), *chain(*(key[2] for key in trace.call_numbers)))
+        named = [each for each in (*streams, *subjects) if isinstance(each, _HANDLES)]
+        self._places = {handle: place for place, handle in enumerate(dict.fromkeys(named))}
+        self._buffer_places = {serial: place for place, serial in enumerate(trace.allocations)}
+        trace.step_rows.look()
+
+    @cached_property
+    def ops(self) -> list[Operation]:
+        """All operations that have ended."""
+        trace, rows = self._trace, self._op_rows
+        common = [
+            (label.name, label.kind, stream.name, ENGINES[label.kind], str(site), stream.context.device.ordinal,
+             self._places[stream])
+            for stream, site, label in trace.op_numbers
+        ]  # fmt: skip
+        launches = list(trace.launches)
+        places = [(stream, label.lane) for stream, _, label in trace.op_numbers]
+        kinds = [label.kind for _, _, label in trace.op_numbers]
+        cores = trace.core_runs.get
+        ops = []
+        for index, (row, (why, after)) in enumerate(zip(rows, reasons(rows, places, trace.early), strict=True)):
+            name, kind, stream, engine, site, device, in_stream = common[row.number]
+            blocks, block_ns, exclusive = 0, 0, False
+            reads: Sequence[Extent]
+            writes: Sequence[Extent]
+            if kinds[row.number] == "kernel":
+                blocks, block_ns, exclusive, reads, writes = launches[row.dst] if row.dst >= 0 else _NO_LAUNCH
+            else:
+                reads = [Extent(row.src, row.src_offset, row.src_offset + row.bytes)]
+                writes = [Extent(row.dst, row.dst_offset, row.dst_offset + row.bytes)]
+            ops.append(
+                Operation(
+                    name, kind, stream, engine, row.queued, row.start, row.end, row.bytes, site, device, cores(index),
+                    why, after, trace.callers[row.caller] if trace.callers else "", row.called, row.ready, in_stream,
+                    blocks, block_ns, exclusive, self._known(reads), self._known(writes),
+                )
+            )  # fmt: skip
+        return ops
+
+    @cached_property
+    def calls(self) -> list[Call]:
+        """All calls that have returned."""
+        trace = self._trace
+        callers = trace.callers
+        calls: list[tuple[int, Call]] = []  # with the number of the caller
+        named = [(name, *_place(site), tuple(map(self._about, about))) for name, site, about in trace.call_numbers]
+        for number, caller, enter, exit_ in CALL.iter_unpack(trace.call_rows.getvalue()):
+            name, file, line, about = named[number]
+            calls.append((caller, Call(name, enter, exit_, file, line, callers[caller], about)))
+        queuing = [
+            (_verb(label), *_place(site), (Ref(self._places[stream]),)) for stream, site, label in trace.op_numbers
+        ]
+        for row in self._op_rows:
+            if row.called >= 0:
+                name, file, line, about = queuing[row.number]
+                calls.append((row.caller, Call(name, row.called, row.queued, file, line, callers[row.caller], about)))
+        for op in trace.unfinished():
+            if op.called_ns >= 0:
+                caller = trace.op_callers.get(op, 0)
+                where = *_place(op.site), callers[caller], (Ref(self._places.get(op.stream, -1)),)
+                calls.append((caller, Call(verb_of(op), op.called_ns, op.queued_ns, *where)))
+        keys = list(trace.step_rows.numbers)
+        for number, caller, enter, exit_, _ in self._step_rows:
+            kind, event, stream, site = keys[number]
+            if kind in _ASKED_FOR:
+                named_ = Ref(self._places[cast("Event", event)]), Ref(self._places[stream])
+                call = Call(_ASKED_FOR[kind], enter, exit_, *_place(site), callers[caller], named_)
+                calls.append((caller, call))
+        calls.sort(key=lambda each: (each[1].exit_ns, each[1].enter_ns))
+        return [self._with_sleep(caller, call) for caller, call in calls]
+
+    @cached_property
+    def steps(self) -> list[StreamStep]:
+        """All steps."""
+        steps = self._trace.step_rows
+        keys = list(steps.numbers)
+        decoded = []
+        for (number, caller, _, exit_, record), end, after in zip(
+            self._step_rows, steps.ends, steps.afters, strict=True
+        ):
+            kind, subject, stream, site = keys[number]
+            name = subject if isinstance(subject, str) else subject.name
+            end_ns = max(end, exit_) if end >= 0 else -1  # what is over already is so when the call ends
+            decoded.append(
+                StreamStep(
+                    kind.value, name, stream.name, stream.context.device.ordinal, exit_, end_ns, str(site),
+                    self._trace.callers[caller], self._places[stream], None if record < 0 else record,
+                    None if after < 0 else after,
+                )
+            )  # fmt: skip
+        return decoded
+
+    @cached_property
+    def marks(self) -> list[Mark]:
+        """All marks."""
+        callers = self._trace.callers
+        return [
+            Mark(name, begin, end, str(site), callers[caller])
+            for name, begin, end, site, caller in self._trace.marks_made
+        ]
+
+    @cached_property
+    def buffers(self) -> list[Memory]:
+        """All memory."""
+        return [Memory(*row) for row in self._trace.allocations.values()]
+
+    @cached_property
+    def handles(self) -> list[Handle]:
+        """All handles that the other rows name."""
+        return [_described(handle) for handle in self._places]
+
+    @cached_property
+    def _op_rows(self) -> list[Row]:
+        return list(map(Row._make, OP.iter_unpack(self._trace.op_rows.getvalue())))
+
+    @cached_property
+    def _step_rows(self) -> list[tuple[int, int, int, int, int]]:
+        return list(STEP.iter_unpack(self._trace.step_rows.rows.getvalue()))
+
+    @cached_property
+    def _sleeps(self) -> dict[int, list[_Sleep]]:
+        """The sleeps of each caller, in order."""
+        ends = sorted((row.end, index) for index, row in enumerate(self._op_rows))
+        sleeps: dict[int, list[_Sleep]] = {}
+        for caller, begin, end, after in SLEEP.iter_unpack(self._trace.sleep_rows.getvalue()):
+            if after == ANY_OP:
+                place = bisect_right(ends, (end, len(ends))) - 1
+                after = ends[place][1] if place >= 0 and ends[place][0] == end else -1
+            sleeps.setdefault(caller, []).append(_Sleep(begin, end, None if after < 0 else after))
+        return sleeps
+
+    def _with_sleep(self, caller: int, call: Call) -> Call:
+        sleeps = self._sleeps.get(caller)
+        if sleeps is None:
+            return call
+        first = bisect_left(sleeps, call.enter_ns, key=itemgetter(0))
+        inside = [sleep for sleep in sleeps[first : bisect_right(sleeps, call.exit_ns, key=itemgetter(0))]
+                  if sleep.end <= call.exit_ns]  # fmt: skip
+        if not inside:
+            return call
+        return call._replace(waited_ns=sum(end - begin for begin, end, _ in inside), after=inside[-1].after)
+
+    def _known(self, extents: Iterable[Extent]) -> tuple[Extent, ...]:
+        """Return those of *extents* that are in memory of `buffers`, with its index there."""
+        places = self._buffer_places
+        return tuple(
+            Extent(places[serial], start, stop) for serial, start, stop in extents if serial in places
+        )  # fmt: skip
+
+    def _about(self, subject: object) -> About:
+        places = self._buffer_places
+        if isinstance(subject, Extent | Filled):
+            return subject._replace(buffer=places.get(subject.buffer, -1))
+        if isinstance(subject, Copied):
+            return subject._replace(dst=places.get(subject.dst, -1), src=places.get(subject.src, -1))
+        if isinstance(subject, _HANDLES):
+            return Ref(self._places[subject])
+        return subject if isinstance(subject, int | str) else shown(subject)
+
+
+_NO_LAUNCH: tuple[int, int, bool, tuple[Extent, ...], tuple[Extent, ...]] = (0, 0, False, (), ())  # of aborted work
+
+
+def _described(handle: object) -> Handle:
+    """Return the row of a stream, an event, a notify, a context or a device."""
+    if isinstance(handle, Stream):
+        options: dict[str, bool | int | str] = {}
+        legacy = handle.context.legacy
+        if handle.order is None and legacy is not None and handle is not legacy:
+            options["nonblocking"] = True
+        if handle.priority:
+            options["priority"] = handle.priority
+        return Handle("stream", handle.name, handle.context.device.ordinal, _text(handle.made), options)
+    if isinstance(handle, Event):
+        options = {"class": handle.class_.name.lower()}
+        if not handle.timing:
+            options["timing"] = False
+        if handle.blocking:
+            options["blocking"] = True
+        return Handle("event", handle.name, handle.context.device.ordinal, _text(handle.made), options)
+    if isinstance(handle, Notify):
+        return Handle("notify", handle.name, handle.device.ordinal, _text(handle.made), {})
+    if isinstance(handle, Context):
+        return Handle("context", "primary" if handle.primary else "context", handle.device.ordinal, _text(handle.made),
+                      {})  # fmt: skip
+    assert isinstance(handle, Device), f"{handle!r} is no handle"
+    return Handle("device", f"device {handle.ordinal}", handle.ordinal, "", {})
+
+
+def verb_of(op: Op) -> str:
+    """Return the name of the verb that queued *op* and did nothing else."""
+    return _verb(op.work.label)
+
+
+def _verb(label: Label) -> str:
+    return "LaunchKernel" if label.kind == "kernel" else "MemcpyAsync"
+
+
+def _place(site: object) -> tuple[str, int]:
+    return (site.file, site.line) if isinstance(site, Site) else ("", 0)
+
+
+def _text(made: object) -> str:
+    return "" if made is None else str(made)

@@ -1,0 +1,273 @@
+"""Saved traces: a Timeline as a file, readable without the program that made it.
+
+The file is compressed JSON, a line each: a head with the version of the form, a line for each column of each list of
+rows, and a last line that says that nothing is missing. A column of texts has each text once, and a number for each
+row. docs/traces.md describes the columns.
+
+A file may come from somebody else: `read_trace` checks every value and every index, and nothing in it is code.
+"""
+
+import gzip
+import json
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from acl_py.trace.rows import (
+    About,
+    Call,
+    Copied,
+    CoreInstruction,
+    CoreRun,
+    Extent,
+    Filled,
+    Handle,
+    Mark,
+    Memory,
+    Operation,
+    Ref,
+    StreamStep,
+    Strike,
+    Timeline,
+)  # fmt: skip
+from device_model.completions import Why
+from device_model.errors import printable
+
+FORM, VERSION = "acl_py trace", 1
+_LIMIT = 2**63
+
+
+class TraceFileError(ValueError):
+    """A file that is no trace that can be read. The message names the file, the place and the problem."""
+
+
+class _Kind(NamedTuple):
+    """What the values of a column are: how to check and decode one, and what to call it in a message."""
+
+    what: str
+    decode: Callable[[Any], Any]
+    rows: str = ""  # the list that the values, or the first number of each of their parts, are places in
+    encode: Callable[[Any], Any] = lambda value: value  # for JSON, which knows tuples and whole-number enums
+
+
+def _checked(*types: type) -> Callable[[Any], Any]:
+    def decode(value: Any) -> Any:
+        if type(value) not in types:  # a bool is no number here
+            raise ValueError
+        if isinstance(value, int | float) and not -_LIMIT <= value < _LIMIT:
+            raise ValueError
+        return value
+
+    return decode
+
+
+_int, _text = _checked(int), _checked(str)
+_number = _checked(int, float)
+
+
+def _row(cls: Any, *decoders: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def decode(value: Any) -> Any:
+        if not isinstance(value, list) or len(value) != len(decoders):
+            raise ValueError
+        return cls(*(each(field) for each, field in zip(decoders, value, strict=True)))
+
+    return decode
+
+
+def _many(decode_one: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
+    def decode(value: Any) -> tuple[Any, ...]:
+        if not isinstance(value, list):
+            raise ValueError
+        return tuple(map(decode_one, value))
+
+    return decode
+
+
+def _mapping(decode_one: Callable[[Any], Any]) -> Callable[[Any], Mapping[str, Any]]:
+    def decode(value: Any) -> Mapping[str, Any]:
+        if not isinstance(value, dict):
+            raise ValueError
+        return {name: decode_one(each) for name, each in value.items()}
+
+    return decode
+
+
+def _optional(decode_one: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: None if value is None else decode_one(value)
+
+
+_extent = _row(Extent, _int, _int, _int)
+_ABOUT: Mapping[str, Callable[[Any], Any]] = {
+    "Extent": _extent,
+    "Copied": _row(Copied, _text, *[_int] * 9),
+    "Filled": _row(Filled, *[_int] * 4),
+    "Ref": _row(Ref, _int),
+}
+
+
+def _about(value: Any) -> About:
+    if isinstance(value, list) and value and value[0] in _ABOUT:
+        decoded: About = _ABOUT[value[0]](value[1:])
+        return decoded
+    return _checked(int, str)(value)  # type: ignore[no-any-return]
+
+
+_INT, _TEXT = _Kind("a whole number of 64 bits", _int), _Kind("a text", _text)
+_BOOL, _FLOAT = _Kind("true or false", _checked(bool)), _Kind("a number", _number)
+_WHY = _Kind("a reason", lambda value: Why(_int(value)))
+_EXTENTS = _Kind("a list of [buffer, start, stop]", _many(_extent), "buffers")
+_CORES = _Kind(
+    "null or the run of a core kernel",
+    _optional(_row(CoreRun, _int, _mapping(_number), _many(_text), _int)),
+    encode=lambda run: None if run is None else run._replace(busy_us=dict(run.busy_us)),
+)
+_ABOUTS = _Kind(
+    "a list of what a call was about",
+    _many(_about),
+    encode=lambda about: [[type(each).__name__, *each] if isinstance(each, tuple) else each for each in about],
+)
+_OPTIONS = _Kind("an object", _mapping(_checked(bool, int, str)), encode=dict)
+
+
+def _index(rows: str) -> _Kind:
+    return _Kind(f"null or the place of a row of {rows}", _optional(_int), rows)
+
+
+_STREAM = _Kind("-1 or the place of a row of handles", _int, "handles")
+# The lists of a timeline in their order, and the columns of each in the order of its fields.
+_LISTS: Mapping[str, tuple[Any, Sequence[_Kind]]] = {
+    "ops": (Operation, (_TEXT, _TEXT, _TEXT, _TEXT, _INT, _INT, _INT, _INT, _TEXT, _INT, _CORES, _WHY, _index("ops"),
+                        _TEXT, _INT, _INT, _STREAM, _INT, _INT, _BOOL, _EXTENTS, _EXTENTS)),
+    "calls": (Call, (_TEXT, _INT, _INT, _TEXT, _INT, _TEXT, _ABOUTS, _INT, _index("ops"))),
+    "steps": (StreamStep, (_TEXT, _TEXT, _TEXT, _INT, _INT, _INT, _TEXT, _TEXT, _STREAM, _index("steps"),
+                           _index("ops"))),
+    "marks": (Mark, (_TEXT, _INT, _INT, _TEXT, _TEXT)),
+    "buffers": (Memory, (_TEXT, _TEXT, _INT, _INT, _TEXT, _TEXT)),
+    "handles": (Handle, (_TEXT, _TEXT, _INT, _TEXT, _OPTIONS)),
+    "strikes": (Strike, (_INT, _TEXT, _TEXT, _TEXT, _TEXT)),
+    "instructions": (CoreInstruction, (_Kind("the place of a row of ops", _int, "ops"), _TEXT, _INT, _TEXT, _TEXT,
+                                       _TEXT, _FLOAT, _FLOAT, _INT, _TEXT, _index("instructions"))),
+}  # fmt: skip
+_HEAD = ("device", "rules", "end_ns", "error")
+
+
+def save(timeline: Timeline, path: str | Path) -> None:
+    """Write *timeline* to the file *path*, which `read_trace` reads."""
+    # No time of day and no name of a file: the same run gives the same bytes.
+    with Path(path).open("wb") as raw, gzip.GzipFile("", "wb", 6, raw, mtime=0) as file:
+        for line in _lines(timeline):
+            file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+
+
+def _lines(timeline: Timeline) -> Iterator[Any]:
+    yield {"form": FORM, "version": VERSION} | {name: getattr(timeline, name) for name in _HEAD}
+    for name, (cls, kinds) in _LISTS.items():
+        rows = getattr(timeline, name)
+        yield {"list": name, "rows": len(rows)}
+        for place, (field, kind) in enumerate(zip(cls._fields, kinds, strict=True)):
+            column = [row[place] for row in rows]
+            yield {"column": field} | (_texts(column) if kind is _TEXT else {"values": list(map(kind.encode, column))})
+    yield {"end": True}
+
+
+def _texts(column: Sequence[str]) -> dict[str, Any]:
+    numbers = {text: number for number, text in enumerate(dict.fromkeys(column))}
+    return {"texts": list(numbers), "values": [numbers[text] for text in column]}
+
+
+def read_trace(path: str | Path) -> Timeline:
+    """Return the timeline that the file *path* has.
+
+    Raises:
+        TraceFileError: the file cannot be read, is no trace, is of a later version, or is not whole.
+    """
+    name = printable(str(path))
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            lines = [json.loads(line) for line in file]
+    except OSError as error:
+        if isinstance(error, gzip.BadGzipFile):
+            raise TraceFileError(f"{name}: is no trace that acl_py has saved: {error}") from error
+        raise TraceFileError(f"{name}: cannot be read: {error.strerror or error}") from error
+    except EOFError as error:
+        raise TraceFileError(f"{name}: is not whole: the end of the file is missing") from error
+    except (zlib.error, ValueError, RecursionError) as error:
+        raise TraceFileError(f"{name}: is damaged: {error}") from error
+    return _timeline(lines, name)
+
+
+def _timeline(lines: list[Any], name: str) -> Timeline:
+    head = lines[0] if lines else None
+    if not isinstance(head, dict) or head.get("form") != FORM:
+        raise TraceFileError(f"{name}: is no trace: its first line does not say {FORM!r}")
+    version = head.get("version")
+    if version != VERSION:
+        raise TraceFileError(f"{name}: has version {version!r}; this acl_py reads version {VERSION}: use a newer one")
+    if lines[-1] != {"end": True}:
+        raise TraceFileError(f"{name}: is not whole: its last line is missing")
+    rest = iter(lines[1:-1])
+    try:
+        lists: dict[str, Any] = {list_: _rows(list_, rest, name) for list_ in _LISTS}
+        about: dict[str, Any] = {each: (_int if each == "end_ns" else _text)(head.get(each)) for each in _HEAD}
+    except ValueError as error:
+        if isinstance(error, TraceFileError):
+            raise
+        raise TraceFileError(f"{name}: the first line lacks a value of {', '.join(_HEAD)}") from error
+    _check_places(lists, name)
+    return Timeline(**lists, **about)
+
+
+def _rows(list_: str, lines: Iterator[Any], name: str) -> list[Any]:
+    cls, kinds = _LISTS[list_]
+    head = next(lines, None)
+    if not isinstance(head, dict) or head.get("list") != list_ or type(head.get("rows")) is not int:
+        raise TraceFileError(f"{name}: the list {list_} is missing")
+    columns = []
+    for field, kind in zip(cls._fields, kinds, strict=True):
+        where = f"{name}: {list_}.{field}"
+        line = next(lines, None)
+        if not isinstance(line, dict) or line.get("column") != field or not isinstance(line.get("values"), list):
+            raise TraceFileError(f"{where}: this column is missing")
+        values = line["values"]
+        if len(values) != head["rows"]:
+            raise TraceFileError(f"{where}: has {len(values)} values, and the list has {head['rows']} rows")
+        columns.append([_value(kind, value, f"{where}: row {row}", line) for row, value in enumerate(values)])
+    return [cls(*row) for row in zip(*columns, strict=True)]
+
+
+def _value(kind: _Kind, value: Any, where: str, line: Mapping[str, Any]) -> Any:
+    try:
+        if kind is not _TEXT:
+            return kind.decode(value)
+        if _int(value) < 0:
+            raise ValueError
+        return _text(line["texts"][value])
+    except (ValueError, TypeError, IndexError, KeyError) as error:
+        raise TraceFileError(f"{where}: must be {kind.what}") from error
+
+
+def _check_places(lists: Mapping[str, list[Any]], name: str) -> None:
+    """Refuse places of rows that there are not, so that a reader may follow each of them."""
+    for list_, (cls, kinds) in _LISTS.items():
+        for column, (field, kind) in enumerate(zip(cls._fields, kinds, strict=True)):
+            if not kind.rows and kind is not _ABOUTS:
+                continue
+            for row, each in enumerate(lists[list_]):
+                if not all(-1 <= place < len(lists[rows]) for rows, place in _places(kind, each[column])):
+                    raise TraceFileError(f"{name}: {list_}.{field}: row {row} names a row that there is not")
+
+
+def _places(kind: _Kind, value: Any) -> Iterator[tuple[str, int]]:
+    if kind is _EXTENTS:
+        yield from (("buffers", extent.buffer) for extent in value)
+    elif kind is _ABOUTS:
+        for about in value:
+            if isinstance(about, Ref):
+                yield "handles", about.handle
+            elif isinstance(about, Extent | Filled):
+                yield "buffers", about.buffer
+            elif isinstance(about, Copied):
+                yield from (("buffers", about.dst), ("buffers", about.src))
+    elif value is not None:
+        yield kind.rows, value

@@ -1,0 +1,243 @@
+"""The rows of a recording: plain data, which every view, export and explanation reads.
+
+A `Timeline` has all of them. It is taken from a live trace (`Trace.timeline`) or read from a file (files.py), and knows
+nothing of the program that ran. Times are nanoseconds of simulated time; an index is a place in a list of the same
+timeline; a *site* is a line of the program, as "file.py:12".
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from device_model.completions import Why
+
+
+class Extent(NamedTuple):
+    """The bytes *start* to *stop* of `Timeline.buffers[buffer]`; -1 stands for an array of the program."""
+
+    buffer: int
+    start: int
+    stop: int
+
+
+class Copied(NamedTuple):
+    """What a call that copies was about: *bytes* from *src*, at an offset, to *dst*; both are as in Extent.
+
+    Of a copy by rows it has also *height* rows of *width* bytes, which begin so many bytes apart.
+    """
+
+    kind: str
+    dst: int
+    dst_offset: int
+    src: int
+    src_offset: int
+    bytes: int
+    width: int = 0
+    height: int = 0
+    dst_pitch: int = 0
+    src_pitch: int = 0
+
+
+class Filled(NamedTuple):
+    """What a call that fills was about: *bytes* of the byte *value*, from *offset* of *buffer* on."""
+
+    buffer: int
+    offset: int
+    value: int
+    bytes: int
+
+
+class Ref(NamedTuple):
+    """What a call was about: `Timeline.handles[handle]`."""
+
+    handle: int
+
+
+About = Extent | Copied | Filled | Ref | int | str
+
+
+class CoreRun(NamedTuple):
+    """The run of a core kernel on its cores, in *blocks* blocks.
+
+    *busy_us* has microseconds by the profiler's names (aiv_time, vec, scalar, mte2, ...), the mean over the cores in
+    use. *findings* describe mistakes in the kernel. *left_out* is the number of instructions beyond the limit of
+    the trace.
+    """
+
+    blocks: int
+    busy_us: Mapping[str, float]
+    findings: tuple[str, ...]
+    left_out: int
+
+
+class Operation(NamedTuple):
+    """One operation on a device; *site* is the line that submitted it.
+
+    *cores* has more about a core kernel, and is None for other operations. *why* is the reason why the operation did
+    not start earlier, and *after* the index, in `Trace.ops`, of the operation that it waited for; None if it was none.
+    Its call began at *called_ns*; -1 if a larger call queued it. It was ready at *ready_ns*: no engine could have
+    started it earlier. *in_stream* is the index of its stream in `Timeline.handles`.
+
+    A kernel has *blocks*, each busy for *block_ns* (0: a core kernel, whose time is known from its run); an *exclusive*
+    block has a core to itself. *reads* and *writes* are the bytes that it touches: of a copy by rows from the first to
+    the last.
+    """
+
+    name: str
+    kind: str
+    stream: str
+    engine: str
+    queued_ns: int
+    start_ns: int
+    end_ns: int
+    bytes: int
+    site: str
+    device: int
+    cores: CoreRun | None = None
+    why: Why = Why.HOST
+    after: int | None = None
+    caller: str = ""
+    called_ns: int = -1
+    ready_ns: int = -1
+    in_stream: int = -1
+    blocks: int = 0
+    block_ns: int = 0
+    exclusive: bool = False
+    reads: tuple[Extent, ...] = ()
+    writes: tuple[Extent, ...] = ()
+
+
+class Call(NamedTuple):
+    """One call of the host, from *enter_ns* to *exit_ns*, made in *file* at *line*.
+
+    *caller* is the task or thread that made it: "task 'producer'" if the program has named it, otherwise "task 1", with
+    a number in the order of first calls. *about* is what the call was about, such as a stream and an event. The
+    caller slept in it for *waited_ns*, and woke when the operation with index *after* ended; None if it waited for no
+    operation.
+    """
+
+    name: str
+    enter_ns: int
+    exit_ns: int
+    file: str
+    line: int
+    caller: str
+    about: tuple[About, ...] = ()
+    waited_ns: int = 0
+    after: int | None = None
+
+
+class StreamStep(NamedTuple):
+    """An entry in a stream that takes no engine.
+
+    *kind* is "record", "wait", "reset", "notify", "notify_wait", "value", "value_wait" or "callback"; *name* is that of
+    its event, notify, memory or function, *in_stream* the index of its stream in `Timeline.handles`. It was queued at
+    *queued_ns*, and over at *end_ns*: -1 if it never was. A wait for an event has the index of the *record* that it
+    waits for, if there was one. *after* is the index of the last operation that a record, or a wait for a record,
+    stands for.
+    """
+
+    kind: str
+    name: str
+    stream: str
+    device: int
+    queued_ns: int
+    end_ns: int
+    site: str
+    caller: str
+    in_stream: int = -1
+    record: int | None = None
+    after: int | None = None
+
+
+class Mark(NamedTuple):
+    """What the program marked: the time from *begin_ns* to *end_ns* as *name*; a single instant if they are equal."""
+
+    name: str
+    begin_ns: int
+    end_ns: int
+    site: str
+    caller: str
+
+
+class Memory(NamedTuple):
+    """Memory with one life: *space* is "device", "pinned" or "pageable"; *freed* is "" if it never was."""
+
+    name: str
+    space: str
+    bytes: int
+    device: int
+    made: str
+    freed: str = ""
+
+
+class Handle(NamedTuple):
+    """A stream, event, notify, context or device in use; *kind* is one of these words. *made* is the line that made it.
+
+    *options* has what its maker was asked for, where that is not the usual: "nonblocking" and "priority" of a stream,
+    "timing", "blocking" and "class" of an event.
+    """
+
+    kind: str
+    name: str
+    device: int
+    made: str
+    options: Mapping[str, bool | int | str]
+
+
+class Strike(NamedTuple):
+    """A fault rule struck a call or an operation called *name*, at *at_ns*.
+
+    *site* is the line that queues the operation. *rule* is the text of the rule, and *made* the line that made it.
+    """
+
+    at_ns: int
+    rule: str
+    made: str
+    name: str
+    site: str
+
+
+class CoreInstruction(NamedTuple):
+    """One instruction of a core kernel, on a *core* ("AIV 3") for a *block*, in a *pipe*; *kind* is "work", "set",
+    "wait", "barrier" ...
+
+    *operation* is the index of the launch in `Trace.ops`, *waited_for* that of another instruction in
+    `Trace.instructions`: the set of a wait, or the last one that used the bytes of a vector instruction; None if
+    there is none or it was left out. Times in nanoseconds of simulated time, with fractions; *bytes* are those moved
+    to or from GM; *site* is the line of the kernel.
+    """
+
+    operation: int
+    core: str
+    block: int
+    pipe: str
+    kind: str
+    name: str
+    start_ns: float
+    end_ns: float
+    bytes: int
+    site: str
+    waited_for: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """One recording: operations and calls in the order of their ends, all else in the order in which it came.
+
+    *device* is the name of the profile, *rules* that of the rules. The host's time was *end_ns* when it was taken.
+    *error* says with what a run has ended that did not come to its end; "" for others.
+    """
+
+    ops: Sequence[Operation] = ()
+    calls: Sequence[Call] = ()
+    steps: Sequence[StreamStep] = ()
+    marks: Sequence[Mark] = ()
+    buffers: Sequence[Memory] = ()
+    handles: Sequence[Handle] = ()
+    strikes: Sequence[Strike] = ()
+    instructions: Sequence[CoreInstruction] = ()
+    device: str = ""
+    rules: str = ""
+    end_ns: int = 0
+    error: str = ""
