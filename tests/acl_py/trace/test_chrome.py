@@ -11,7 +11,8 @@ import pytest
 import acl_py
 from acl_py import faults
 from acl_py.trace import chrome
-from acl_py.trace.recorder import Call, Trace
+from acl_py.trace.recorder import Trace
+from acl_py.trace.rows import Call
 
 
 def by_phase(events):
