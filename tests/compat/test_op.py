@@ -82,6 +82,23 @@ def test_an_operator_whose_flops_take_longer_than_simulated_time_is_a_code(acl):
         unregister_op("Endless")
 
 
+def test_the_function_of_an_operator_must_not_call_the_runtime(acl):
+    """It runs in the middle of a call, as any kernel does"""
+    answers = []
+
+    @register_op("Nested")
+    def nested(x):
+        answers.append(acl.rt.malloc(64, 0))
+        return x
+
+    try:
+        assert run(acl, "Nested", [X], "float32", (2, 3))[:2] == (0, 0)
+    finally:
+        unregister_op("Nested")
+    assert answers == [(0, 207006)]
+    assert "acl.rt.malloc() inside <kernel Nested>" in acl.get_recent_err_msg()
+
+
 def test_attributes_of_all_kinds_reach_the_operator(acl):
     seen = {}
 

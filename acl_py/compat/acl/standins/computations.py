@@ -17,6 +17,7 @@ from acl_py import log
 from acl_py.compat.acl.face.tracebacks import traceback_text
 from acl_py.errors import Kind
 from acl_py.runtime.runtime import Runtime
+from acl_py.runtime.scopes import Barred
 from acl_py.verbs.arrays import Access, Array
 from acl_py.verbs.kernels import Cost, Launchable, Launches, run_out_of_time
 from device_model.errors import INTERRUPTS, CodedError, DeviceError, text_of
@@ -123,6 +124,7 @@ class Computation(Launchable[...]):
         except ValueError as error:  # the flops of an operator depend on its inputs
             what = f"{self!r} has an impossible cost: {error}"
             raise runtime.error(Kind.INVALID_VALUE, what, "correct the cost, or check the inputs") from error
+        self._barred = Barred(runtime, self)
         body: Callable[[], None] = self._run
         limit_ns = runtime.state(Launches).limit_ns
         if 0 < limit_ns < block_ns:
@@ -130,6 +132,9 @@ class Computation(Launchable[...]):
         return Kernel(self.label, blocks, block_ns, body, read, written, nbytes, exclusive=True, serial=self._serial)
 
     def _run(self) -> None:
+        self._barred.run(self._compute)
+
+    def _compute(self) -> None:
         try:
             results = self.function(*(each.view(Access.IN) for each in self.inputs))
             if not isinstance(results, tuple) and not (isinstance(results, list) and len(self.outputs) > 1):
