@@ -8,7 +8,7 @@ import typer
 
 from acl_py.cli.common import Device, complain, profile_of, rules_of
 from acl_py.tools import scripts
-from acl_py.tools.scripts import Form
+from acl_py.tools.scripts import Clock, Form
 
 
 class HostTime(Enum):
@@ -56,6 +56,13 @@ CountedTime = Annotated[
         help="modelled: calls take the times of the profile; measured: the real time between calls counts too."
     ),
 ]
+ScriptClock = Annotated[
+    Clock,
+    typer.Option(
+        help="What `time` means in the script and the modules in its folder: simulated: time.time(), perf_counter() "
+        "and sleep() take simulated time; real: Python's."
+    ),
+]
 HangAfter = Annotated[
     float | None,
     typer.Option(
@@ -80,6 +87,7 @@ def run_command(
     models: Models = None,
     register: Register = None,
     host_time: CountedTime = HostTime.MODELLED,
+    clock: ScriptClock = Clock.REAL,
     hang_after: HangAfter = None,
     strict: Strict = False,
 ) -> None:
@@ -103,7 +111,7 @@ def run_command(
     }
     form = _form(is_module=is_module, is_text=is_text)
     try:
-        code = scripts.run(script, arguments or (), register or (), form=form, strict=strict, **options)
+        code = scripts.run(script, arguments or (), register or (), form=form, strict=strict, clock=clock, **options)
     except scripts.ScriptError as error:
         complain(f"acl-py: {error}")
         raise typer.Exit(2) from error

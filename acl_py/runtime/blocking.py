@@ -130,13 +130,17 @@ class BlockingBridge:
                 self._look(waiter)
                 if waiter.error is not None:
                     raise waiter.error
-                self._calls.wait(GRACE_S)
+                self._calls.wait(self._nap_s())
         finally:
             del self._waiters[waiter], self.runtime.waiters[waiter]
         self._look_at_limit(completion, waiting)
 
     async def breathe(self) -> None:
         """Do nothing: other threads run by themselves."""
+
+    def forgive_polls(self) -> None:
+        """Note that a thread has read the clock: a loop of polls may end by it, so they begin to count anew."""
+        self._fruitless = self._ran_out = 0
 
     def poll_succeeded(self) -> None:
         """Note that a query was answered "done"."""
@@ -188,6 +192,8 @@ class BlockingBridge:
         finally:
             if scheduler.now > runtime.host_ns:
                 runtime.host_ns = scheduler.now
+                if self._waiters:  # the device may have completed what they wait for
+                    self._calls.notify_all()
         return completion.done
 
     def _must_stop(self) -> bool:
@@ -200,6 +206,11 @@ class BlockingBridge:
         if not limits or not self._only_limits():
             return False
         return time.monotonic() < limits[next(scheduler.subjects())] and bool(self._helpers())
+
+    def _nap_s(self) -> float:
+        """Return the real seconds until a waiting thread looks again: up to the first limit, if there are limits."""
+        first = min(self.runtime.limits.values(), default=inf)
+        return min(GRACE_S, max(_NAP_S, first - time.monotonic()))
 
     def _look(self, waiter: _Waiter) -> None:
         """Give all waiting threads an error if their waits can never end."""
@@ -268,7 +279,12 @@ class BlockingBridge:
         """Name the threads that could act while the calling thread cannot."""
         if self._company is None:
             return []
-        blocked = [waiter.thread for waiter in self._waiters if waiter.is_blocked]
+        limits = self.runtime.limits
+        blocked = [
+            waiter.thread
+            for waiter in self._waiters
+            if waiter.is_blocked and waiter.completion not in limits  # a thread that only sleeps acts afterwards
+        ]
         return self._company.could_act([threading.current_thread(), *blocked])
 
     def _outside(self) -> list[str]:

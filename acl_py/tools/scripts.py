@@ -23,13 +23,14 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from acl_py.compat.acl import hanging, install, processes
 from acl_py.compat.acl.face.failed_calls import Failures
 from acl_py.compat.acl.face.tracebacks import hide_own_frames, hide_own_frames_of_uncaught_errors
 from acl_py.errors import DeadlockError
+from acl_py.tools.own_modules import compile_on_simulated_clock, import_on_simulated_clock
 
 _INTERRUPTED = 130
 _CALLS_FAILED = 4
@@ -47,6 +48,13 @@ class Form(Enum):
     TEXT = "-c"  # the program itself
 
 
+class Clock(Enum):
+    """What `time` means in a script's own modules."""
+
+    REAL = "real"
+    SIMULATED = "simulated"
+
+
 @dataclass(frozen=True)
 class Main:
     """A program that can run as `__main__`: *execute* gets the module."""
@@ -56,6 +64,9 @@ class Main:
     execute: Callable[[ModuleType], object]
 
 
+_Compiler = Callable[[bytes | str, str], CodeType]  # of a text and the name of its file
+
+
 def run(
     program: str,
     arguments: Sequence[str] = (),
@@ -63,19 +74,21 @@ def run(
     *,
     form: Form = Form.FILE,
     strict: bool = False,
+    clock: Clock = Clock.REAL,
     **options: Any,
 ) -> int:
     """Run *program* with *arguments* in this process, which must end soon afterwards, and return its exit code.
 
     The *register* files run first: they register the functions of models and operators. *options* are those of
-    `acl_py.compat.acl.install`. A *strict* run returns 4 instead of 0 if the summary lists failed calls. The summary
-    comes after the script's threads, its atexit functions and the finalizers of its globals, because scripts free
-    memory in all of these.
+    `acl_py.compat.acl.install`. With a simulated *clock* the script's own modules have another `time` (own_modules.py);
+    in processes that the script starts anew, `time` is Python's. A *strict* run returns 4 instead of 0 if the summary
+    lists failed calls. The summary comes after the script's threads, its atexit functions and the finalizers of its
+    globals, because scripts free memory in all of these.
 
     Raises:
         ScriptError: the script cannot be read.
     """
-    main = _main(program, form)
+    main = _main(program, form, compile_on_simulated_clock if clock is Clock.SIMULATED else _compile)
     install(replace=True, on_hang=hanging.end_process, **options)
     processes.hand_on(register, options)
     hide_own_frames_of_uncaught_errors()
@@ -90,34 +103,40 @@ def run(
     sys.argv = [main.name, *arguments]
     if not sys.flags.safe_path:
         sys.path[0] = main.folder
+    if clock is Clock.SIMULATED:
+        import_on_simulated_clock(main.folder)
     code = _execute(main)
     failed = _end()
     return code or (_CALLS_FAILED if strict and failed else 0)
 
 
-def _main(program: str, form: Form) -> Main:
+def _main(program: str, form: Form, compiler: _Compiler) -> Main:
     if form is Form.MODULE:
         # It also sets sys.argv[0], and says what Python says if there is no such module.
         return Main("-m", str(Path.cwd()), lambda _: runpy._run_module_as_main(program))  # type: ignore[attr-defined]
     if form is Form.TEXT:
-        return Main("-c", "", partial(_run_source, program, "<string>"))
+        return Main("-c", "", partial(_run_source, compiler, program, "<string>"))
     if program == "-":
-        return Main("-", "", partial(_run_source, sys.stdin.buffer.read(), "<stdin>"))
+        return Main("-", "", partial(_run_source, compiler, sys.stdin.buffer.read(), "<stdin>"))
     try:
         source = Path(program).read_bytes()
     except OSError as error:
         raise ScriptError(f"can't open file {program!r}: {error.strerror}") from error
-    return Main(program, str(Path(program).resolve().parent), partial(_run_file, source, program))
+    return Main(program, str(Path(program).resolve().parent), partial(_run_file, compiler, source, program))
 
 
-def _run_file(source: bytes, name: str, main: ModuleType) -> None:
+def _run_file(compiler: _Compiler, source: bytes, name: str, main: ModuleType) -> None:
     main.__file__ = name
     vars(main).update(__cached__=None)
-    _run_source(source, name, main)
+    _run_source(compiler, source, name, main)
 
 
-def _run_source(source: bytes | str, name: str, main: ModuleType) -> None:
-    exec(compile(source, name, "exec", dont_inherit=True), vars(main))
+def _run_source(compiler: _Compiler, source: bytes | str, name: str, main: ModuleType) -> None:
+    exec(compiler(source, name), vars(main))
+
+
+def _compile(source: bytes | str, name: str) -> CodeType:
+    return compile(source, name, "exec", dont_inherit=True)
 
 
 def _end() -> int:
