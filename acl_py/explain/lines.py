@@ -1,0 +1,115 @@
+"""The critical path by line of the program, and as text."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from acl_py.explain.path import Cause, Part, critical_path, makespan_ns, site_of
+from acl_py.explain.slack import slacks
+from acl_py.trace.rows import Timeline
+
+_SHOWN = 12  # the most lines of the program in a report
+
+MEANING = {
+    Cause.WORK: "operations ran",
+    Cause.CALL: "the host was busy in calls",
+    Cause.PROGRAM: "the host was between two calls",
+    Cause.ASLEEP: "a call waited for something that is no operation",
+    Cause.HOST: "operations were on their way from the host to their engine",
+    Cause.ORDER: "operations waited for work ahead of them in their stream",
+    Cause.EVENT: "operations waited for an event, a notify or a value",
+    Cause.LEGACY: "operations waited because of the default-stream rule",
+    Cause.ENGINE: "operations waited for a busy engine",
+    Cause.GAP: "an engine paused between two operations",
+    Cause.CORES: "operations waited for free cores",
+    Cause.QUEUE: "operations waited behind work of another stream in a shared hardware queue",
+    Cause.STAGING: "operations waited until the host had staged pageable memory",
+    Cause.FAULT: "a fault rule delayed operations",
+}
+
+
+@dataclass(slots=True)
+class Line:
+    """What one line of the program has to do with the critical path.
+
+    *ns* says how long the path is there, by cause. *names* counts the operations that the line queued, or if it queued
+    none, its calls on the path. *slack_ns* is the smallest slack of the operations; None if it queued none. The time
+    between calls has no line: its *site* is empty.
+    """
+
+    site: str
+    ns: Counter[Cause] = field(default_factory=Counter)
+    names: Counter[str] = field(default_factory=Counter)
+    slack_ns: int | None = None
+
+
+class _Lines(dict[str, Line]):
+    """Lines by their sites."""
+
+    def __missing__(self, site: str) -> Line:
+        line = self[site] = Line(site)
+        return line
+
+
+def by_line(timeline: Timeline, path: Sequence[Part]) -> list[Line]:
+    """Return all lines that queued an operation or are on *path*, the critical path; those with the most time first."""
+    lines = _Lines()
+    for op, slack in zip(timeline.ops, slacks(timeline, path), strict=True):
+        line = lines[op.site]
+        line.names[op.name] += 1
+        line.slack_ns = slack if line.slack_ns is None else min(line.slack_ns, slack)
+    for part in path:
+        line = lines[site_of(part, timeline)]
+        line.ns[part.cause] += part.ns
+        if line.slack_ns is None and part.call is not None:
+            line.names[timeline.calls[part.call].name] += 1
+    return sorted(lines.values(), key=lambda line: -line.ns.total())
+
+
+def path_text(timeline: Timeline) -> str:
+    """Return the critical path as plain text: the total by cause, then by line, then the lines that have slack."""
+    path = critical_path(timeline)
+    makespan = makespan_ns(timeline)
+    causes: Counter[Cause] = Counter()
+    for part in path:
+        causes[part.cause] += part.ns
+    lines = by_line(timeline, path)
+    text = [f"critical path: {us(makespan)}, the whole run"]
+    text += [f"  {_row(ns, makespan)}  {cause.value:<8} {MEANING[cause]}" for cause, ns in causes.most_common()]
+    text += _on_path([line for line in lines if line.ns], makespan)
+    text += _off_path([line for line in lines if not line.ns])
+    return "\n".join(text)
+
+
+def _on_path(lines: Sequence[Line], makespan: int) -> Iterator[str]:
+    if lines:
+        yield "by line:"
+    for line in lines[:_SHOWN]:
+        causes = ", ".join(f"{cause.value} {us(ns)}" for cause, ns in line.ns.most_common())
+        what = ": ".join(part for part in (line.site, _names(line)) if part) or "between calls"
+        yield f"  {_row(line.ns.total(), makespan)}  {what}: {causes}"
+    if len(lines) > _SHOWN:
+        rest = sum(line.ns.total() for line in lines[_SHOWN:])
+        yield f"  {_row(rest, makespan)}  {len(lines) - _SHOWN:,} more lines"
+
+
+def _off_path(lines: Sequence[Line]) -> Iterator[str]:
+    if lines:
+        yield "not on the path, with the time by which its operations could be longer:"
+    for line in sorted(lines, key=lambda line: line.slack_ns or 0)[:_SHOWN]:
+        yield f"  {us(line.slack_ns or 0):>14}         {line.site}: {_names(line)}"
+    if len(lines) > _SHOWN:
+        yield f"  {len(lines) - _SHOWN:,} more lines"
+
+
+def _names(line: Line) -> str:
+    return ", ".join(name if count == 1 else f"{count:,} {name}" for name, count in line.names.items())
+
+
+def us(ns: int) -> str:
+    """Return a time for people."""
+    return f"{ns / 1000:,.1f} us"
+
+
+def _row(ns: int, total: int) -> str:
+    return f"{us(ns):>14} {100 * ns / total if total else 0:4.0f} %"

@@ -1,0 +1,189 @@
+"""The critical path: the chain of waits that a run took as long as it did because of.
+
+The path is found from the end of the run backwards. An operation started when the last thing that it waited for was
+over: another operation, or the call that queued it. A call returned when the host had done it, or when the operation
+ended that it waited for. Tasks and threads share one host clock, so before a call the host was busy with the call
+before it, of whichever task. The parts of the path follow one another without a gap, so they add up to the makespan.
+"""
+
+from bisect import bisect_right
+from enum import StrEnum
+from typing import NamedTuple
+
+from acl_py.explain.host import busy_times, call_around
+from acl_py.trace.reading import site_of_call
+from acl_py.trace.rows import Timeline
+
+
+class Cause(StrEnum):
+    """What a part of the critical path was spent on. From HOST on, these are the reasons of `Why`."""
+
+    WORK = "work"  # an operation ran
+    CALL = "call"  # the host was busy in a call
+    PROGRAM = "program"  # the host was between two calls
+    ASLEEP = "asleep"  # a call waited for something that is no operation: a timer, a callback
+    HOST = "host"  # an operation was on its way from the host to its engine
+    ORDER = "order"
+    EVENT = "event"
+    LEGACY = "legacy"
+    ENGINE = "engine"
+    GAP = "gap"
+    CORES = "cores"
+    QUEUE = "queue"
+    STAGING = "staging"
+    FAULT = "fault"
+
+
+class Part(NamedTuple):
+    """A part of the critical path, from *begin_ns* to *end_ns*.
+
+    *op* is the index of the operation that ran or had to wait, *by* that of the operation that it waited for, and
+    *call* the index of the call that the host was in; each is None if there is none.
+    """
+
+    begin_ns: int
+    end_ns: int
+    cause: Cause
+    op: int | None = None
+    by: int | None = None
+    call: int | None = None
+
+    @property
+    def ns(self) -> int:
+        """How long it is."""
+        return self.end_ns - self.begin_ns
+
+
+def makespan_ns(timeline: Timeline) -> int:
+    """Return when the host and all operations that ended were done, from the begin of the simulation."""
+    return max(timeline.end_ns, max((op.end_ns for op in timeline.ops), default=0))
+
+
+def critical_path(timeline: Timeline) -> list[Part]:
+    """Return the parts of the critical path in the order of time. They add up to `makespan_ns`."""
+    return _Walk(timeline).parts()
+
+
+def site_of(part: Part, timeline: Timeline) -> str:
+    """Return the line of *part*, as "file.py:12"; empty for the time between calls."""
+    if part.op is not None:
+        return timeline.ops[part.op].site
+    return "" if part.call is None else site_of_call(timeline.calls[part.call])
+
+
+class _Walk:
+    """A walk backwards in time, from one cause to the next.
+
+    It ends because each step goes back: to an operation that ended before, or to a busy time of the host before the
+    last one visited, even if no time passes in between.
+    """
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
+        self.busy = busy_times(timeline)
+        self.ends = [each.end_ns for each in self.busy]
+        self.before = len(self.busy)  # the host's busy times from here on have been visited
+        self.around = call_around(timeline)
+        self.in_stream = _ends_by_stream(timeline)
+        self.waits = _waits_by_stream(timeline)
+        self.found: list[Part] = []
+
+    def parts(self) -> list[Part]:
+        ops = self.timeline.ops
+        at = makespan_ns(self.timeline)
+        last = max(range(len(ops)), key=lambda index: ops[index].end_ns, default=None)
+        op = last if last is not None and at > self.timeline.end_ns else None
+        while at > 0:
+            op, at = self._host(at) if op is None else self._operation(op, at)
+        self.found.reverse()
+        return self.found
+
+    def _add(self, begin: int, end: int, cause: Cause, op: int | None = None, by: int | None = None,
+             call: int | None = None) -> int:  # fmt: skip
+        begin = max(begin, 0)
+        if begin < end:
+            self.found.append(Part(begin, end, cause, op, by, call))
+        return min(begin, end)
+
+    def _operation(self, index: int, at: int) -> tuple[int | None, int]:
+        """Go from *at*, in an operation, to what it had waited for."""
+        op = self.timeline.ops[index]
+        at = self._add(op.start_ns, at, Cause.WORK, index)
+        why = Cause[op.why.name]
+        after, queued = op.after, op.queued_ns
+        if after is None:
+            after, queued = self._signalled(index)
+        if after is not None:
+            return after, self._add(self.timeline.ops[after].end_ns, at, why, index, after)
+        return self._inside(index, self._add(queued, at, why, index))
+
+    def _signalled(self, index: int) -> tuple[int | None, int]:
+        """Return what gave the signal that an operation waited for: an operation, or the host at a time."""
+        op = self.timeline.ops[index]
+        queued, waits = self.waits.get((op.device, op.stream), ((), ()))
+        for place in range(bisect_right(queued, op.queued_ns) - 1, -1, -1):
+            wait = self.timeline.steps[waits[place]]
+            if 0 <= wait.end_ns <= op.queued_ns:  # the steps of a stream end in their order
+                break
+            if wait.end_ns > op.start_ns:
+                continue
+            if wait.after is not None or wait.record is None:
+                return wait.after, op.queued_ns
+            record = self.timeline.steps[wait.record]
+            return record.after, max(op.queued_ns, record.queued_ns)
+        return None, op.queued_ns
+
+    def _inside(self, index: int, at: int) -> tuple[int | None, int]:
+        """Go from the instant at which an operation was queued to what the host did before."""
+        op = self.timeline.ops[index]
+        number = self.around(op.caller, at)
+        if number is None:
+            return None, at
+        call = self.timeline.calls[number]
+        before = self._last_end(index, at) if call.waited_ns else None
+        if before is not None and self.timeline.ops[before].end_ns > call.enter_ns:
+            return before, self._add(self.timeline.ops[before].end_ns, at, Cause.CALL, call=number)
+        return None, self._add(call.enter_ns, at, Cause.CALL, call=number)
+
+    def _last_end(self, index: int, at: int) -> int | None:
+        """Return the last operation of the stream of an operation that had ended *at* a time."""
+        op = self.timeline.ops[index]
+        ends, indices = self.in_stream[op.device, op.stream]
+        place = bisect_right(ends, at) - 1
+        return indices[place] if place >= 0 and indices[place] < index else None
+
+    def _host(self, at: int) -> tuple[int | None, int]:
+        """Go from a time of the host to what it did, or waited for, before."""
+        self.before = place = min(self.before, bisect_right(self.ends, at)) - 1
+        if place < 0:
+            return None, self._add(0, at, Cause.PROGRAM)
+        busy = self.busy[place]
+        at = self._add(busy.end_ns, at, Cause.PROGRAM)
+        if busy.asleep_ns is not None:
+            at = self._add(busy.asleep_ns, at, Cause.ASLEEP, call=busy.call)
+            return None, at
+        earlier = self.ends[place - 1] if place else 0
+        if busy.after is not None and earlier <= busy.begin_ns:
+            return busy.after, self._add(busy.begin_ns, at, Cause.CALL, call=busy.call)
+        return None, self._add(max(busy.begin_ns, min(earlier, at)), at, Cause.CALL, call=busy.call)
+
+
+def _ends_by_stream(timeline: Timeline) -> dict[tuple[int, str], tuple[list[int], list[int]]]:
+    """Return the ends of the operations of each stream in their order, and the indices of the operations."""
+    ends: dict[tuple[int, str], tuple[list[int], list[int]]] = {}
+    for index, op in enumerate(timeline.ops):
+        times, indices = ends.setdefault((op.device, op.stream), ([], []))
+        times.append(op.end_ns)
+        indices.append(index)
+    return ends
+
+
+def _waits_by_stream(timeline: Timeline) -> dict[tuple[int, str], tuple[list[int], list[int]]]:
+    """Return when the waits of each stream were queued, in their order, and their indices in `steps`."""
+    waits: dict[tuple[int, str], tuple[list[int], list[int]]] = {}
+    for index, step in enumerate(timeline.steps):
+        if step.kind in ("wait", "notify_wait", "value_wait"):
+            times, indices = waits.setdefault((step.device, step.stream), ([], []))
+            times.append(step.queued_ns)
+            indices.append(index)
+    return waits

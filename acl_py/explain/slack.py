@@ -1,0 +1,133 @@
+"""Slack: how much longer an operation could take before the run takes longer.
+
+It follows from the relations in the recording: stream order, events, synchronising calls, the order in which an engine
+ran its operations, and the order of the host's calls. Some relations show in a recording only where they held an
+operation back: the default-stream rule, full cores, a shared hardware queue. So a slack is an upper bound, and the
+slack of an operation on the critical path is 0.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+
+from acl_py.explain.host import Busy, busy_times
+from acl_py.explain.path import Cause, Part, makespan_ns
+from acl_py.trace.rows import Operation, Timeline
+from device_model.completions import Why
+
+_ONE_AT_A_TIME = ("H2D", "D2H", "P2P")  # engines that run one operation after the other
+
+
+def slacks(timeline: Timeline, path: Iterable[Part]) -> list[int]:
+    """Return the slack of each operation in nanoseconds, in their order; *path* is the critical path."""
+    ops, busy = timeline.ops, busy_times(timeline)
+    end = makespan_ns(timeline)
+    slack = [end - op.end_ns for op in ops] + [end - each.end_ns for each in busy]
+    if busy:
+        slack[-1] = end - timeline.end_ns  # what the host does behind its last call takes as long as before
+    for part in path:
+        if part.cause is Cause.WORK and part.op is not None:
+            slack[part.op] = 0
+    # A node is an operation, or a busy time of the host behind them. Both are visited from the last one backwards.
+    begins = [(op.start_ns, op.end_ns) for op in ops] + [(each.begin_ns, each.end_ns) for each in busy]
+    edges = _Edges(timeline, busy)
+    for node in sorted(range(len(begins)), key=lambda node: (*begins[node], node), reverse=True):
+        for earlier, spare in edges.into(node):
+            slack[earlier] = min(slack[earlier], slack[node] + max(spare, 0))
+    return slack[: len(ops)]
+
+
+class _Edges:
+    """The relations of a recording: what comes before each operation and each busy time, and the time to spare."""
+
+    def __init__(self, timeline: Timeline, busy: list[Busy]) -> None:
+        self.ops = timeline.ops
+        self.timeline = timeline
+        self.busy = busy
+        self.busy_ends = [each.end_ns for each in busy]
+        self.before = _neighbours(self.ops)
+        self.waits = _waits(timeline)
+        self.tails = _Tails(self.ops)
+
+    def into(self, node: int) -> Iterator[tuple[int, int]]:
+        """Yield what comes before *node*, and by how much that could be later without changing *node*."""
+        count = len(self.ops)
+        return self._into_op(node) if node < count else self._into_host(node - count)
+
+    def _into_op(self, index: int) -> Iterator[tuple[int, int]]:
+        op = self.ops[index]
+        if op.after is not None:
+            yield op.after, 0
+        for earlier in (*self.before[index], *self.waits.get(index, ())):
+            if earlier != op.after:
+                yield earlier, op.start_ns - self.ops[earlier].end_ns
+        place = bisect_right(self.busy_ends, op.queued_ns) - 1
+        if place >= 0:
+            is_late = op.after is None and op.why in (Why.HOST, Why.FAULT, Why.STAGING)
+            yield len(self.ops) + place, 0 if is_late else op.start_ns - op.queued_ns
+
+    def _into_host(self, place: int) -> Iterator[tuple[int, int]]:
+        busy = self.busy[place]
+        if place:
+            spare = busy.begin_ns - self.busy[place - 1].end_ns if busy.after is not None else 0
+            yield len(self.ops) + place - 1, spare
+        if busy.after is not None:
+            yield busy.after, 0
+        call = self.timeline.calls[busy.call]
+        if call.name.startswith("Synchronize") and busy.end_ns == call.exit_ns:
+            for tail in self.tails.at(call.about, call.enter_ns):
+                if tail != busy.after and self.ops[tail].end_ns <= busy.end_ns:
+                    yield tail, busy.begin_ns - self.ops[tail].end_ns
+
+
+def _neighbours(ops: Sequence[Operation]) -> list[list[int]]:
+    """Return for each operation those that came before it in its stream and on its engine."""
+    before: list[list[int]] = [[] for _ in ops]
+    last: dict[tuple[int, str], int] = {}
+    for index in sorted(range(len(ops)), key=lambda index: (ops[index].start_ns, ops[index].end_ns, index)):
+        op = ops[index]
+        lines = [op.stream, op.engine] if op.engine in _ONE_AT_A_TIME else [op.stream]
+        for line in lines:
+            earlier = last.get((op.device, line))
+            if earlier is not None:
+                before[index].append(earlier)
+            last[op.device, line] = index
+    return before
+
+
+def _waits(timeline: Timeline) -> dict[int, list[int]]:
+    """Return for each operation those that events made it wait for: waits of its stream that are queued before it."""
+    queued: dict[tuple[int, str], list[tuple[int, int]]] = {}
+    for index, op in enumerate(timeline.ops):
+        queued.setdefault((op.device, op.stream), []).append((op.queued_ns, index))
+    for each in queued.values():
+        each.sort()
+    waits: dict[int, list[int]] = {}
+    for step in timeline.steps:
+        if step.kind != "wait" or step.record is None:
+            continue
+        after = timeline.steps[step.record].after
+        of_stream = queued.get((step.device, step.stream), [])
+        place = bisect_right(of_stream, (step.queued_ns, -1))
+        if after is not None and place < len(of_stream):
+            waits.setdefault(of_stream[place][1], []).append(after)
+    return waits
+
+
+class _Tails:
+    """The last operation of each stream at a time of the host."""
+
+    def __init__(self, ops: Sequence[Operation]) -> None:
+        self.streams: dict[str, list[tuple[int, int]]] = {}
+        for index, op in enumerate(ops):
+            self.streams.setdefault(op.stream, []).append((op.queued_ns, index))
+        for of_stream in self.streams.values():
+            of_stream.sort()
+
+    def at(self, about: Sequence[str], at_ns: int) -> Iterator[int]:
+        """Yield the last operations that a call waits for: those of the streams in *about*, or else of all streams."""
+        named = [stream for stream in about if stream in self.streams]
+        for stream in named if about else self.streams:
+            of_stream = self.streams[stream]
+            place = bisect_right(of_stream, at_ns, key=lambda queued: queued[0]) - 1
+            if place >= 0:
+                yield of_stream[place][1]
