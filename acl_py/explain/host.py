@@ -1,42 +1,34 @@
 """The host's side of a recording: when the one host clock was busy, and in which call.
 
-All tasks and threads of a simulation share one clock. A call that waited is two busy times: until it fell asleep, and
-from its wake-up until its return.
+All tasks and threads of a simulation share one clock. A call in which the caller slept has a busy time before its first
+sleep, and one after each sleep.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from acl_py.trace.rows import Timeline
+from acl_py.trace.rows import Sleep, Timeline
 
 
 class Busy(NamedTuple):
-    """A time in which the host was busy in the call with this index.
-
-    It began because the operation *after* ended, if there is one. If *asleep_ns* is not None, the call slept from then
-    until *begin_ns* and waited for something that is no operation.
-    """
+    """A time in which the host was busy in the call with this index; it began because *sleep* was over, if not None."""
 
     begin_ns: int
     end_ns: int
     call: int
-    after: int | None = None
-    asleep_ns: int | None = None
+    sleep: Sleep | None = None
 
 
 def busy_times(timeline: Timeline) -> list[Busy]:
     """Return the busy times of the host in the order of their ends."""
     times: list[Busy] = []
     for index, call in enumerate(timeline.calls):
-        if not call.waited_ns:
-            times.append(Busy(call.enter_ns, call.exit_ns, index))
-            continue
-        woken = call.exit_ns if call.after is None else timeline.ops[call.after].end_ns
-        woken = min(max(woken, call.enter_ns), call.exit_ns)
-        asleep = max(call.enter_ns, woken - call.waited_ns)
-        times.append(Busy(call.enter_ns, asleep, index))
-        times.append(Busy(woken, call.exit_ns, index, call.after, asleep if call.after is None else None))
+        begin, before = call.enter_ns, None
+        for sleep in call.sleeps:
+            times.append(Busy(begin, sleep.begin_ns, index, before))
+            begin, before = sleep.end_ns, sleep
+        times.append(Busy(begin, call.exit_ns, index, before))
     times.sort(key=lambda busy: (busy.end_ns, busy.begin_ns))
     return times
 
@@ -61,3 +53,8 @@ def call_around(timeline: Timeline) -> Callable[[str, int], int | None]:
         return indices[place]
 
     return around
+
+
+def sleep_before(sleeps: Sequence[Sleep], at_ns: int) -> Sleep | None:
+    """Return the last of *sleeps* that had begun before *at_ns*, if any."""
+    return next((sleep for sleep in reversed(sleeps) if sleep.begin_ns < at_ns), None)

@@ -10,9 +10,9 @@ from bisect import bisect_right
 from enum import StrEnum
 from typing import NamedTuple
 
-from acl_py.explain.host import busy_times, call_around
+from acl_py.explain.host import busy_times, call_around, sleep_before
 from acl_py.trace.reading import site_of_call
-from acl_py.trace.rows import Timeline
+from acl_py.trace.rows import Sleep, Timeline
 
 
 class Cause(StrEnum):
@@ -86,6 +86,7 @@ class _Walk:
         self.around = call_around(timeline)
         self.in_stream = _ends_by_stream(timeline)
         self.waits = _waits_by_stream(timeline)
+        self.queued_by = _queued_by_caller(timeline)
         self.found: list[Part] = []
 
     def parts(self) -> list[Part]:
@@ -100,10 +101,12 @@ class _Walk:
 
     def _add(self, begin: int, end: int, cause: Cause, op: int | None = None, by: int | None = None,
              call: int | None = None) -> int:  # fmt: skip
-        begin = max(begin, 0)
-        if begin < end:
-            self.found.append(Part(begin, end, cause, op, by, call))
-        return min(begin, end)
+        part = Part(max(begin, 0), end, cause, op, by, call)
+        if self.found and part[2:] == self.found[-1][2:]:
+            self.found[-1] = part._replace(end_ns=self.found[-1].end_ns)
+        elif part.ns > 0:
+            self.found.append(part)
+        return min(part.begin_ns, end)
 
     def _operation(self, index: int, at: int) -> tuple[int | None, int]:
         """Go from *at*, in an operation, to what it had waited for."""
@@ -120,7 +123,7 @@ class _Walk:
     def _signalled(self, index: int) -> tuple[int | None, int]:
         """Return what gave the signal that an operation waited for: an operation, or the host at a time."""
         op = self.timeline.ops[index]
-        queued, waits = self.waits.get((op.device, op.stream), ((), ()))
+        queued, waits = self.waits.get(op.in_stream, ((), ()))
         for place in range(bisect_right(queued, op.queued_ns) - 1, -1, -1):
             wait = self.timeline.steps[waits[place]]
             if 0 <= wait.end_ns <= op.queued_ns:  # the steps of a stream end in their order
@@ -140,17 +143,33 @@ class _Walk:
         if number is None:
             return None, at
         call = self.timeline.calls[number]
-        before = self._last_end(index, at) if call.waited_ns else None
-        if before is not None and self.timeline.ops[before].end_ns > call.enter_ns:
-            return before, self._add(self.timeline.ops[before].end_ns, at, Cause.CALL, call=number)
-        return None, self._add(call.enter_ns, at, Cause.CALL, call=number)
+        sleep = sleep_before(call.sleeps, at)
+        if sleep is None:
+            return None, self._add(call.enter_ns, at, Cause.CALL, call=number)
+        return self._wake(number, sleep, self._add(min(sleep.end_ns, at), at, Cause.CALL, call=number), index)
 
-    def _last_end(self, index: int, at: int) -> int | None:
-        """Return the last operation of the stream of an operation that had ended *at* a time."""
-        op = self.timeline.ops[index]
-        ends, indices = self.in_stream[op.device, op.stream]
+    def _wake(self, number: int, sleep: Sleep, at: int, index: int) -> tuple[int | None, int]:
+        """Go from *at*, the end of a sleep or a time in it, to what the caller had waited for.
+
+        A caller that copies pageable memory in parts takes turns with the operations that it queues. In such a sleep it
+        waited for the last one that had ended; only those before *index* count.
+        """
+        if sleep.after is not None and at == sleep.end_ns:
+            return sleep.after, self._add(self.timeline.ops[sleep.after].end_ns, at, Cause.CALL, call=number)
+        stream = self._staged_in(self.timeline.calls[number].caller, sleep)
+        if stream is None:
+            return None, self._add(sleep.begin_ns, at, Cause.ASLEEP, call=number)
+        ends, indices = self.in_stream[stream]
         place = bisect_right(ends, at) - 1
-        return indices[place] if place >= 0 and indices[place] < index else None
+        if place >= 0 and indices[place] < index and ends[place] > sleep.begin_ns:
+            return indices[place], self._add(ends[place], at, Cause.CALL, call=number)
+        return None, self._add(sleep.begin_ns, at, Cause.CALL, call=number)
+
+    def _staged_in(self, caller: str, sleep: Sleep) -> int | None:
+        """Return the stream in which *caller* queued operations while it slept, if it did."""
+        times, streams = self.queued_by.get(caller, ((), ()))
+        place = bisect_right(times, sleep.end_ns) - 1
+        return streams[place] if place >= 0 and times[place] >= sleep.begin_ns else None
 
     def _host(self, at: int) -> tuple[int | None, int]:
         """Go from a time of the host to what it did, or waited for, before."""
@@ -159,31 +178,40 @@ class _Walk:
             return None, self._add(0, at, Cause.PROGRAM)
         busy = self.busy[place]
         at = self._add(busy.end_ns, at, Cause.PROGRAM)
-        if busy.asleep_ns is not None:
-            at = self._add(busy.asleep_ns, at, Cause.ASLEEP, call=busy.call)
-            return None, at
         earlier = self.ends[place - 1] if place else 0
-        if busy.after is not None and earlier <= busy.begin_ns:
-            return busy.after, self._add(busy.begin_ns, at, Cause.CALL, call=busy.call)
-        return None, self._add(max(busy.begin_ns, min(earlier, at)), at, Cause.CALL, call=busy.call)
+        if earlier > busy.begin_ns:  # another task or thread had the host when this one woke
+            return None, self._add(min(earlier, at), at, Cause.CALL, call=busy.call)
+        at = self._add(busy.begin_ns, at, Cause.CALL, call=busy.call)
+        return (None, at) if busy.sleep is None else self._wake(busy.call, busy.sleep, at, len(self.timeline.ops))
 
 
-def _ends_by_stream(timeline: Timeline) -> dict[tuple[int, str], tuple[list[int], list[int]]]:
+def _ends_by_stream(timeline: Timeline) -> dict[int, tuple[list[int], list[int]]]:
     """Return the ends of the operations of each stream in their order, and the indices of the operations."""
-    ends: dict[tuple[int, str], tuple[list[int], list[int]]] = {}
+    ends: dict[int, tuple[list[int], list[int]]] = {}
     for index, op in enumerate(timeline.ops):
-        times, indices = ends.setdefault((op.device, op.stream), ([], []))
+        times, indices = ends.setdefault(op.in_stream, ([], []))
         times.append(op.end_ns)
         indices.append(index)
     return ends
 
 
-def _waits_by_stream(timeline: Timeline) -> dict[tuple[int, str], tuple[list[int], list[int]]]:
+def _waits_by_stream(timeline: Timeline) -> dict[int, tuple[list[int], list[int]]]:
     """Return when the waits of each stream were queued, in their order, and their indices in `steps`."""
-    waits: dict[tuple[int, str], tuple[list[int], list[int]]] = {}
+    waits: dict[int, tuple[list[int], list[int]]] = {}
     for index, step in enumerate(timeline.steps):
         if step.kind in ("wait", "notify_wait", "value_wait"):
-            times, indices = waits.setdefault((step.device, step.stream), ([], []))
+            times, indices = waits.setdefault(step.in_stream, ([], []))
             times.append(step.queued_ns)
             indices.append(index)
     return waits
+
+
+def _queued_by_caller(timeline: Timeline) -> dict[str, tuple[list[int], list[int]]]:
+    """Return when larger calls of each caller queued operations, in order, and in which streams."""
+    queued: dict[str, tuple[list[int], list[int]]] = {}
+    for op in sorted(timeline.ops, key=lambda op: op.queued_ns):
+        if op.called_ns < 0:
+            times, streams = queued.setdefault(op.caller, ([], []))
+            times.append(op.queued_ns)
+            streams.append(op.in_stream)
+    return queued

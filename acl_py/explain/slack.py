@@ -6,12 +6,13 @@ operation back: the default-stream rule, full cores, a shared hardware queue. So
 slack of an operation on the critical path is 0.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
 
 from acl_py.explain.host import Busy, busy_times
 from acl_py.explain.path import Cause, Part, makespan_ns
-from acl_py.trace.rows import Operation, Timeline
+from acl_py.trace.rows import Call, Operation, Ref, Timeline
 from device_model.completions import Why
 
 _ONE_AT_A_TIME = ("H2D", "D2H", "P2P")  # engines that run one operation after the other
@@ -45,8 +46,8 @@ class _Edges:
         self.busy = busy
         self.busy_ends = [each.end_ns for each in busy]
         self.before = _neighbours(self.ops)
-        self.waits = _waits(timeline)
-        self.tails = _Tails(self.ops)
+        self.queued = _Queued(self.ops)
+        self.waits = _waits(timeline, self.queued)
 
     def into(self, node: int) -> Iterator[tuple[int, int]]:
         """Yield what comes before *node*, and by how much that could be later without changing *node*."""
@@ -67,67 +68,69 @@ class _Edges:
 
     def _into_host(self, place: int) -> Iterator[tuple[int, int]]:
         busy = self.busy[place]
+        after = None if busy.sleep is None else busy.sleep.after
         if place:
-            spare = busy.begin_ns - self.busy[place - 1].end_ns if busy.after is not None else 0
+            spare = 0 if after is None else busy.begin_ns - self.busy[place - 1].end_ns
             yield len(self.ops) + place - 1, spare
-        if busy.after is not None:
-            yield busy.after, 0
+        if after is not None:
+            yield after, 0
         call = self.timeline.calls[busy.call]
         if call.name.startswith("Synchronize") and busy.end_ns == call.exit_ns:
-            for tail in self.tails.at(call.about, call.enter_ns):
-                if tail != busy.after and self.ops[tail].end_ns <= busy.end_ns:
+            for tail in self.queued.waited_for(call):
+                if tail != after and self.ops[tail].end_ns <= busy.end_ns:
                     yield tail, busy.begin_ns - self.ops[tail].end_ns
 
 
 def _neighbours(ops: Sequence[Operation]) -> list[list[int]]:
     """Return for each operation those that came before it in its stream and on its engine."""
     before: list[list[int]] = [[] for _ in ops]
-    last: dict[tuple[int, str], int] = {}
+    last: dict[int | tuple[int, str], int] = {}
     for index in sorted(range(len(ops)), key=lambda index: (ops[index].start_ns, ops[index].end_ns, index)):
         op = ops[index]
-        lines = [op.stream, op.engine] if op.engine in _ONE_AT_A_TIME else [op.stream]
-        for line in lines:
-            earlier = last.get((op.device, line))
+        engine = op.device, op.engine
+        for line in (op.in_stream, engine) if op.engine in _ONE_AT_A_TIME else (op.in_stream,):
+            earlier = last.get(line)
             if earlier is not None:
                 before[index].append(earlier)
-            last[op.device, line] = index
+            last[line] = index
     return before
 
 
-def _waits(timeline: Timeline) -> dict[int, list[int]]:
+def _waits(timeline: Timeline, queued: "_Queued") -> dict[int, list[int]]:
     """Return for each operation those that events made it wait for: waits of its stream that are queued before it."""
-    queued: dict[tuple[int, str], list[tuple[int, int]]] = {}
-    for index, op in enumerate(timeline.ops):
-        queued.setdefault((op.device, op.stream), []).append((op.queued_ns, index))
-    for each in queued.values():
-        each.sort()
     waits: dict[int, list[int]] = {}
     for step in timeline.steps:
-        if step.kind != "wait" or step.record is None:
-            continue
-        after = timeline.steps[step.record].after
-        of_stream = queued.get((step.device, step.stream), [])
-        place = bisect_right(of_stream, (step.queued_ns, -1))
-        if after is not None and place < len(of_stream):
-            waits.setdefault(of_stream[place][1], []).append(after)
+        if step.kind == "wait" and step.after is not None:
+            held = queued.next_op(step.in_stream, step.queued_ns)
+            if held is not None:
+                waits.setdefault(held, []).append(step.after)
     return waits
 
 
-class _Tails:
-    """The last operation of each stream at a time of the host."""
+class _Queued:
+    """The operations of each stream in the order in which they were queued."""
 
     def __init__(self, ops: Sequence[Operation]) -> None:
-        self.streams: dict[str, list[tuple[int, int]]] = {}
+        self.streams: dict[int, list[tuple[int, int]]] = {}  # when, and the index of the operation
         for index, op in enumerate(ops):
-            self.streams.setdefault(op.stream, []).append((op.queued_ns, index))
+            self.streams.setdefault(op.in_stream, []).append((op.queued_ns, index))
         for of_stream in self.streams.values():
             of_stream.sort()
 
-    def at(self, about: Sequence[str], at_ns: int) -> Iterator[int]:
-        """Yield the last operations that a call waits for: those of the streams in *about*, or else of all streams."""
-        named = [stream for stream in about if stream in self.streams]
-        for stream in named if about else self.streams:
+    def next_op(self, stream: int, at_ns: int) -> int | None:
+        """Return the first operation that was queued in *stream* from *at_ns* on."""
+        of_stream = self.streams.get(stream, [])
+        place = bisect_left(of_stream, (at_ns, -1))
+        return of_stream[place][1] if place < len(of_stream) else None
+
+    def waited_for(self, call: Call) -> Iterator[int]:
+        """Yield the last operations that a call which synchronises waits for: of its streams, or of all of them."""
+        if call.name.startswith("SynchronizeDevice"):
+            streams: Iterable[int] = self.streams
+        else:
+            streams = [each.handle for each in call.about if isinstance(each, Ref) and each.handle in self.streams]
+        for stream in streams:
             of_stream = self.streams[stream]
-            place = bisect_right(of_stream, at_ns, key=lambda queued: queued[0]) - 1
+            place = bisect_right(of_stream, call.enter_ns, key=itemgetter(0)) - 1
             if place >= 0:
                 yield of_stream[place][1]

@@ -1,23 +1,27 @@
 """Recordings written by hand: rows with what a test is about, and round numbers for the rest."""
 
-from acl_py.trace.rows import Call, Operation, StreamStep, Timeline
+from acl_py.trace.rows import Call, Operation, Sleep, StreamStep, Timeline
 from device_model.completions import Why
 
 ENGINES = {"h2d": "H2D", "d2h": "D2H", "kernel": "cores"}
 
 
 def op(name, start, end, *, queued=0, stream="stream 1", kind="kernel", why=Why.HOST, after=None, line=1, **more):
-    more = {"caller": "task 1"} | more
+    more = {"caller": "task 1", "in_stream": int(stream.split()[-1])} | more
     place = stream, ENGINES[kind], queued, start, end
     return Operation(name, kind, *place, 0, f"a.py:{line}", 0, None, why, after, **more)
 
 
-def call(name, enter, exit_, *, line=9, caller="task 1", **more):
-    return Call(name, enter, exit_, "a.py", line, caller, **more)
+def call(name, enter, exit_, *sleeps, line=9, caller="task 1", **more):
+    """A call, with its sleeps as (from, to, the operation that ended them)."""
+    slept = tuple(Sleep(*sleep) for sleep in sleeps)
+    waited = sum(sleep.end_ns - sleep.begin_ns for sleep in slept)
+    after = slept[-1].after if slept else None
+    return Call(name, enter, exit_, "a.py", line, caller, waited_ns=waited, after=after, sleeps=slept, **more)
 
 
 def wait(stream, queued, end, *, kind="wait", **more):
-    return StreamStep(kind, "event 1", stream, 0, queued, end, "a.py:5", "task 1", **more)
+    return StreamStep(kind, "event 1", stream, 0, queued, end, "a.py:5", "task 1", int(stream.split()[-1]), **more)
 
 
 def recording(ops=(), calls=(), end=0, steps=(), **more):

@@ -41,7 +41,7 @@ def test_a_host_that_makes_calls_and_then_computes():
 def test_a_call_that_waits_for_an_operation_which_its_host_had_queued():
     run = recording(
         [op("k", 15, 100, queued=10)],
-        [call("LaunchKernel", 0, 10), call("SynchronizeStream", 10, 102, waited_ns=87, after=0)],
+        [call("LaunchKernel", 0, 10), call("SynchronizeStream", 10, 102, (13, 100, 0))],
     )
     assert path(run) == [
         (0, 10, "call", "LaunchKernel"),
@@ -84,31 +84,32 @@ def test_a_wake_up_that_comes_late_because_another_task_has_the_host():
         [
             call("LaunchKernel", 0, 0),
             call("HostWork", 20, 80, caller="task 2"),
-            call("SynchronizeStream", 0, 85, waited_ns=80, after=0),
+            call("SynchronizeStream", 0, 85, (1, 50, 0)),
         ],
     )
     assert path(run) == [
-        (0, 20, "program", ""),
+        (0, 1, "call", "SynchronizeStream"),
+        (1, 20, "program", ""),
         (20, 80, "call", "HostWork"),
         (80, 85, "call", "SynchronizeStream"),
     ]
 
 
 def test_a_call_that_sleeps():
-    assert path(recording(calls=[call("Sleep", 10, 110, waited_ns=95)])) == [
+    assert path(recording(calls=[call("Sleep", 10, 110, (15, 110))])) == [
         (0, 10, "program", ""),
         (10, 15, "call", "Sleep"),
         (15, 110, "asleep", "Sleep"),
     ]
 
 
-def test_a_call_that_queues_several_operations_and_waits_between_them():
+def test_a_copy_in_parts_takes_turns_with_its_operations():
     run = recording(
         [
             op("h2d", 20, 60, queued=10, kind="h2d", why=Why.STAGING),
             op("h2d", 75, 95, queued=70, kind="h2d", why=Why.STAGING),
         ],
-        [call("MemcpyAsync", 0, 70 + 5, waited_ns=40, after=0)],
+        [call("MemcpyAsync", 0, 75, (5, 70))],
     )
     assert path(run) == [
         (0, 10, "call", "MemcpyAsync"),
@@ -117,6 +118,20 @@ def test_a_call_that_queues_several_operations_and_waits_between_them():
         (60, 70, "call", "MemcpyAsync"),
         (70, 75, "staging", "h2d"),
         (75, 95, "work", "h2d"),
+    ]
+
+
+def test_a_call_that_waits_for_its_stream_and_then_for_its_own_operation():
+    run = recording(
+        [op("k", 0, 50), op("h2d", 65, 90, queued=60, kind="h2d", stream="stream 2", called_ns=-1)],
+        [call("LaunchKernel", 0, 0), call("MemcpyAsync", 0, 92, (5, 50, 0), (60, 90, 1))],
+    )
+    assert path(run) == [
+        (0, 50, "work", "k"),
+        (50, 60, "call", "MemcpyAsync"),
+        (60, 65, "host", "h2d"),
+        (65, 90, "work", "h2d"),
+        (90, 92, "call", "MemcpyAsync"),
     ]
 
 

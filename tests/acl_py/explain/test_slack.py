@@ -5,9 +5,12 @@ from hand import call, op, recording, wait
 from acl_py.explain.lines import by_line, path_text
 from acl_py.explain.path import critical_path
 from acl_py.explain.slack import slacks
+from acl_py.trace.rows import Ref
 from device_model.completions import Why
 
-SYNC = call("SynchronizeDevice", 1, 100, waited_ns=98, after=1)
+
+def sync(after):
+    return call("SynchronizeDevice", 1, 100, (2, 100, after))
 
 
 def slack(timeline):
@@ -16,7 +19,7 @@ def slack(timeline):
 
 
 def test_of_two_streams_that_are_waited_for_the_shorter_has_slack():
-    run = recording([op("short", 1, 70), op("long", 1, 100, stream="stream 2")], [call("LaunchKernel", 0, 0), SYNC])
+    run = recording([op("short", 1, 70), op("long", 1, 100, stream="stream 2")], [call("LaunchKernel", 0, 0), sync(1)])
     assert slack(run) == {"short": 30, "long": 0}
 
 
@@ -27,7 +30,7 @@ def test_slack_of_a_chain_is_that_of_its_end():
             op("second", 30, 70, why=Why.EVENT),
             op("long", 1, 100, stream="stream 2"),
         ],
-        [SYNC._replace(after=2)],
+        [sync(2)],
     )
     assert slack(run) == {"first": 40, "second": 30, "long": 0}
 
@@ -36,8 +39,8 @@ def test_an_event_that_comes_early_gives_slack():
     run = recording(
         [op("recorded", 1, 50), op("ahead", 1, 90, stream="stream 2"),
          op("waits", 90, 100, queued=5, stream="stream 2", why=Why.ORDER, after=1)],
-        [SYNC._replace(after=2)],
-        steps=[wait("stream 1", 2, 50, kind="record", after=0), wait("stream 2", 3, 50, record=0)],
+        [sync(2)],
+        steps=[wait("stream 1", 2, 50, kind="record", after=0), wait("stream 2", 3, 50, record=0, after=0)],
     )  # fmt: skip
     assert slack(run) == {"recorded": 40, "ahead": 0, "waits": 0}
 
@@ -49,7 +52,7 @@ def test_the_next_copy_of_an_engine_limits_slack():
             op("next", 40, 60, kind="h2d", stream="stream 2"),
             op("use", 60, 100, stream="stream 2", after=1, why=Why.ORDER),
         ],
-        [SYNC._replace(after=2)],
+        [sync(2)],
     )
     assert slack(run)["up"] == 10
 
@@ -57,9 +60,9 @@ def test_the_next_copy_of_an_engine_limits_slack():
 def test_a_synchronised_stream_limits_the_slack_of_its_work_alone():
     run = recording(
         [op("own", 1, 40), op("other", 1, 40, stream="stream 2"), op("late", 50, 100, queued=50)],
-        [call("SynchronizeStream", 1, 42, about=("stream 1",), waited_ns=39, after=0),
+        [call("SynchronizeStream", 1, 42, (2, 40, 0), about=(Ref(1),)),
          call("LaunchKernel", 42, 50),
-         call("SynchronizeDevice", 50, 101, waited_ns=50, after=2)],
+         call("SynchronizeDevice", 50, 101, (51, 100, 2))],
     )  # fmt: skip
     assert slack(run) == {"own": 0, "other": 60, "late": 0}
 
@@ -71,7 +74,7 @@ def test_the_path_by_line():
          op("side", 30_000, 50_000, queued=30_000, line=5, stream="stream 2")],
         [call("MemcpyAsync", 0, 10_000, line=3), call("LaunchKernel", 10_000, 20_000, line=4),
          call("LaunchKernel", 20_000, 30_000, line=5),
-         call("SynchronizeDevice", 30_000, 92_000, line=6, waited_ns=60_000, after=1)],
+         call("SynchronizeDevice", 30_000, 92_000, (30_000, 90_000, 1), line=6)],
         end=100_000,
     )  # fmt: skip
     assert [(line.site, line.ns.total(), line.slack_ns) for line in by_line(run, critical_path(run))] == [

@@ -1,0 +1,193 @@
+"""Findings: places of a program where something waited although nobody asked for it, or was asked to wait for nothing.
+
+Each finding is one line of the program, with all calls and operations that it concerns. It says what waited and for
+how long, and what a person can change. How long something waited is not what the change is worth: a wait may be hidden
+behind other work. For that, see `prices`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from acl_py.explain.lines import us
+from acl_py.explain.order import SYNCHRONISATIONS, WAITS, Order
+from acl_py.trace.reading import site_of_call
+from acl_py.trace.rows import Call, Copied, Operation, Timeline
+from device_model.completions import Why
+
+
+class Pitfall(StrEnum):
+    """What kind of wait a finding is about."""
+
+    LEGACY = "legacy stream"
+    PAGEABLE = "pageable copy"
+    FREE = "free"
+    DESTROY = "destroy"
+    FULL_QUEUE = "full queue"
+    SHARED_QUEUE = "shared queue"
+    SYNC_COPY = "synchronous copy"
+    NOTHING_NEW = "orders nothing new"
+
+
+@dataclass(slots=True)
+class Finding:
+    """One finding. *held_ns* adds up the waits; *calls* and *ops* are indices, and all of them lie from *begin_ns* to
+    *end_ns*. *what* says what happened, and *edit* what to change.
+    """
+
+    pitfall: Pitfall
+    site: str
+    what: str
+    edit: str
+    held_ns: int = 0
+    begin_ns: int = 0
+    end_ns: int = 0
+    calls: list[int] = field(default_factory=list)
+    ops: list[int] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """The finding in two sentences."""
+        times = len(self.calls) or len(self.ops)
+        often = "" if times == 1 else f", {times:,} times"
+        return f"{self.site}: {self.what}{often}, for {us(self.held_ns)}. {self.edit}"
+
+
+def findings(timeline: Timeline) -> list[Finding]:
+    """Return all findings of *timeline*, those with the longest waits first."""
+    found = _Found(timeline)
+    for index, call in enumerate(timeline.calls):
+        found.look_at_call(index, call)
+    for index, op in enumerate(timeline.ops):
+        found.look_at_op(index, op)
+    found.look_for_nothing_new(Order(timeline, asked_for=True).nothing_new)
+    return sorted(found.by_place.values(), key=lambda finding: -finding.held_ns)
+
+
+def findings_text(found: Sequence[Finding]) -> str:
+    """Return *found* as plain text, a line for each."""
+    if not found:
+        return "findings: none: no call and no operation waited without being asked to"
+    return "\n".join([f"findings: {len(found):,}", *(f"  {finding.text}" for finding in found)])
+
+
+_PINNED = "Use pinned memory: MallocHost() instead of an array, or HostRegister() once before the loop"
+_PAGEABLE = {
+    "h2d": "a copy from pageable memory kept the host, which copied the bytes to buffers of the driver",
+    "d2h": "a copy to pageable memory kept the host until it was done",
+}
+_PAGEABLE_ACL = "a copy of pageable memory kept the host until its stream and the copy were done"
+_BY_HOST = "Copy without the device, for example with numpy.copyto(), as soon as the bytes are there"
+_FREES = {
+    "Free": "Use FreeAsync() in the stream that used the memory last, or free it behind the last synchronisation",
+    "FreeHost": "Keep the memory for the next round, or free it behind the last synchronisation",
+    "HostUnregister": "Keep it registered for the next round, or unregister it behind the last synchronisation",
+}
+_DESTROYS = ("DestroyStream", "DestroyContext", "ResetDevice")
+_SYNC_COPIES = ("Memcpy", "Memcpy2d", "Memset")
+_QUEUES = ("MemcpyAsync", "Memcpy2dAsync", "MemsetAsync", "LaunchKernel", "LaunchHostFunc")
+
+
+class _Found:
+    """The findings so far, one for each pitfall and place."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
+        self.by_place: dict[tuple[Pitfall, str, str], Finding] = {}
+        self.is_acl = timeline.rules == "acl"
+        self.before = _previous(timeline.ops)
+
+    def look_at_call(self, index: int, call: Call) -> None:
+        """Note what the call *index* waited for without being asked to."""
+        lasted = call.exit_ns - call.enter_ns
+        copy = next((each for each in call.about if isinstance(each, Copied)), None)
+        if call.name.endswith("Async") and copy is not None and copy.kind in _PAGEABLE and self._is_pageable(copy):
+            what = _PAGEABLE_ACL if self.is_acl else _PAGEABLE[copy.kind]
+            self._call(Pitfall.PAGEABLE, index, lasted, what, _PINNED)
+        elif copy is not None and copy.kind == "h2h" and call.waited_ns:
+            what = f"{call.name}() from host to host waited for earlier work, and then the host copied"
+            self._call(Pitfall.SYNC_COPY, index, call.waited_ns, what, _BY_HOST)
+        elif not call.waited_ns:
+            return
+        elif call.name in _FREES:
+            what = f"{call.name}() waited for all work of the device"
+            self._call(Pitfall.FREE, index, call.waited_ns, what, _FREES[call.name])
+        elif call.name in _DESTROYS:
+            edit = "Destroy it behind a synchronisation that the program needs anyway"
+            self._call(Pitfall.DESTROY, index, call.waited_ns, f"{call.name}() waited for work", edit)
+        elif call.name in _SYNC_COPIES:
+            edit = f"Use {call.name}Async() in a stream, with pinned memory, and synchronise before the result is used"
+            self._call(Pitfall.SYNC_COPY, index, call.waited_ns, f"{call.name}() waited for its work", edit)
+        elif call.name in _QUEUES:
+            edit = "Queue fewer and larger operations, or use more streams"
+            self._call(
+                Pitfall.FULL_QUEUE, index, call.waited_ns, f"{call.name}() waited for room in a full queue", edit
+            )
+
+    def look_at_op(self, index: int, op: Operation) -> None:
+        """Note which line held the operation *index* back without being asked to."""
+        if op.after is None:
+            return
+        other = self.timeline.ops[op.after]
+        if op.why is Why.LEGACY:
+            is_legacy = op.stream.startswith("legacy")
+            site = op.site if is_legacy else other.site
+            what = (
+                "work of the legacy stream waited for blocking streams"
+                if is_legacy
+                else "work of blocking streams waited for the legacy stream"
+            )
+            edit = "Give the work of the legacy stream a stream made with CreateStream(nonblocking=True)"
+            self._op(Pitfall.LEGACY, index, site, what, edit)
+        elif op.why is Why.QUEUE:
+            what = f"work of other streams waited in a hardware queue behind {other.name} of {other.stream}"
+            edit = "Queue the other work first, or use fewer streams: streams beyond the number of queues share them"
+            self._op(Pitfall.SHARED_QUEUE, index, other.site, what, edit)
+
+    def look_for_nothing_new(self, nothing_new: Sequence[int]) -> None:
+        """Note the lines whose waits and synchronisations order nothing new, each time that they are made."""
+        calls = self.timeline.calls
+        left_out = set(nothing_new)
+        useful = {
+            (call.name, site_of_call(call))
+            for index, call in enumerate(calls)
+            if index not in left_out and call.name.startswith((*WAITS, *SYNCHRONISATIONS))
+        }
+        for index in nothing_new:
+            call = calls[index]
+            if (call.name, site_of_call(call)) not in useful:
+                what = f"{call.name}() orders nothing that was not in order before"
+                self._call(Pitfall.NOTHING_NEW, index, call.exit_ns - call.enter_ns, what, "Remove the call")
+
+    def _is_pageable(self, copy: Copied) -> bool:
+        return any(end < 0 or self.timeline.buffers[end].space == "pageable" for end in (copy.dst, copy.src))
+
+    def _call(self, pitfall: Pitfall, index: int, held_ns: int, what: str, edit: str) -> None:
+        call = self.timeline.calls[index]
+        finding = self._finding(pitfall, site_of_call(call), what, edit, call.enter_ns, call.exit_ns)
+        finding.calls.append(index)
+        finding.held_ns += held_ns
+
+    def _op(self, pitfall: Pitfall, index: int, site: str, what: str, edit: str) -> None:
+        op = self.timeline.ops[index]
+        free = max(op.queued_ns, self.before[index])  # it could have started then
+        finding = self._finding(pitfall, site, what, edit, free, op.start_ns)
+        finding.ops.append(index)
+        finding.held_ns += max(0, op.start_ns - free)
+
+    def _finding(self, pitfall: Pitfall, site: str, what: str, edit: str, begin_ns: int, end_ns: int) -> Finding:
+        finding = self.by_place.setdefault(
+            (pitfall, site, what), Finding(pitfall, site, what, edit, begin_ns=begin_ns, end_ns=end_ns)
+        )
+        finding.begin_ns, finding.end_ns = min(finding.begin_ns, begin_ns), max(finding.end_ns, end_ns)
+        return finding
+
+
+def _previous(ops: Sequence[Operation]) -> list[int]:
+    """Return for each operation when the one before it in its stream ended; 0 for the first."""
+    ends = [0] * len(ops)
+    last: dict[int, int] = {}
+    for index in sorted(range(len(ops)), key=lambda index: (ops[index].queued_ns, ops[index].start_ns, index)):
+        ends[index] = last.get(ops[index].in_stream, 0)
+        last[ops[index].in_stream] = ops[index].end_ns
+    return ends

@@ -1,0 +1,232 @@
+"""Findings: each pitfall in the smallest program that has it, and the line that is named."""
+
+import asyncio
+from linecache import getline
+
+import numpy as np
+import pytest
+from histories import D2H, DEFAULT, H2D, H2H, busy
+
+import acl_py
+from acl_py.explain.findings import findings, findings_text
+from device_model.profile import load
+
+SIZE = 10_000
+US = 1_000
+
+
+def found(program, **options):
+    """What the run of *program* has: (pitfall, source of the line, microseconds that it held, number of times)."""
+
+    async def main():
+        async with acl_py.simulate(**{"device": "tiny", "workers": 1} | options) as sim:
+            await program()
+            return sim.trace.timeline()
+
+    return [
+        (str(each.pitfall), source(each.site), each.held_ns // US, len(each.calls) or len(each.ops))
+        for each in findings(asyncio.run(main()))
+    ]
+
+
+def source(site):
+    name, line = site.split(":")
+    assert name == "test_findings.py"
+    return getline(__file__, int(line)).strip().removeprefix("await ")
+
+
+kernel, other = busy("kernel", 50), busy("other", 50)
+
+
+def test_a_program_that_asks_for_all_its_waits_has_no_findings():
+    async def program():
+        stream = await acl_py.CreateStream()
+        host, device = await acl_py.MallocHost(SIZE), await acl_py.Malloc(SIZE)
+        await acl_py.MemcpyAsync(device, SIZE, host, SIZE, H2D, stream)
+        await kernel[1, stream]()
+        await acl_py.SynchronizeStream(stream)
+
+    assert found(program) == []
+
+
+def test_the_legacy_stream_in_both_directions():
+    async def program():
+        stream = await acl_py.CreateStream()
+        await kernel[1, stream]()
+        await kernel[1]()
+        await other[1, stream]()
+        await acl_py.SynchronizeDevice()
+
+    assert found(program) == [
+        ("legacy stream", "kernel[1]()", 50, 1),  # other waits for it
+        ("legacy stream", "kernel[1]()", 49, 1),  # it waits for the first kernel
+    ]
+
+
+def test_a_nonblocking_stream_is_the_edit():
+    async def program():
+        stream = await acl_py.CreateStream(nonblocking=True)
+        await kernel[1, stream]()
+        await kernel[1]()
+        await other[1, stream]()
+        await acl_py.SynchronizeDevice()
+
+    assert found(program) == []
+
+
+@pytest.mark.parametrize("rules", ["cuda", "acl"])
+def test_pageable_copies(rules):
+    async def program():
+        array = np.zeros(SIZE, np.uint8)
+        device, stream = await acl_py.Malloc(SIZE), await acl_py.CreateStream()
+        for _ in range(3):
+            await kernel[1, stream]()
+            await acl_py.MemcpyAsync(array, SIZE, device, SIZE, D2H, stream)
+
+    ((pitfall, line, held, times),) = found(program, rules=rules)
+    assert (pitfall, times) == ("pageable copy", 3)
+    assert line == "acl_py.MemcpyAsync(array, SIZE, device, SIZE, D2H, stream)"
+    assert held >= 3 * 50
+
+
+def test_a_copy_from_host_to_host():
+    async def program():
+        array, again = np.zeros(SIZE, np.uint8), np.zeros(SIZE, np.uint8)
+        stream = await acl_py.CreateStream()
+        await kernel[1, stream]()
+        await acl_py.MemcpyAsync(again, SIZE, array, SIZE, H2H, stream)
+
+    assert found(program) == [("synchronous copy", "acl_py.MemcpyAsync(again, SIZE, array, SIZE, H2H, stream)", 50, 1)]
+
+
+def test_a_synchronous_copy():
+    async def program():
+        host, device = await acl_py.MallocHost(SIZE), await acl_py.Malloc(SIZE)
+        await acl_py.Memcpy(device, SIZE, host, SIZE, H2D)
+
+    assert found(program) == [("synchronous copy", "acl_py.Memcpy(device, SIZE, host, SIZE, H2D)", 10, 1)]
+
+
+@pytest.mark.parametrize(
+    ("make", "give_back"),
+    [
+        (acl_py.Malloc, acl_py.Free),
+        (acl_py.MallocHost, acl_py.FreeHost),
+        (lambda size: acl_py.HostRegister(np.zeros(size, np.uint8)), acl_py.HostUnregister),
+    ],
+    ids=["Free", "FreeHost", "HostUnregister"],
+)
+def test_a_free_that_waits_for_the_device(make, give_back):
+    async def program():
+        stream = await acl_py.CreateStream(nonblocking=True)
+        memory = await make(SIZE)
+        await kernel[1, stream]()
+        await give_back(memory)
+
+    assert found(program) == [("free", "give_back(memory)", 50, 1)]
+    assert found(program, rules="acl") == []
+
+
+def test_a_destroy_that_waits_for_its_stream():
+    async def program():
+        stream = await acl_py.CreateStream()
+        await kernel[1, stream]()
+        await acl_py.DestroyStream(stream)
+
+    assert found(program, rules="acl") == [("destroy", "acl_py.DestroyStream(stream)", 49, 1)]
+    assert found(program) == []
+
+
+def test_a_full_queue():
+    async def program():
+        stream = await acl_py.CreateStream()
+        for _ in range(load("tiny").queues.depth + 3):
+            await kernel[1, stream]()
+
+    ((pitfall, line, _, _),) = found(program)
+    assert (pitfall, line) == ("full queue", "kernel[1, stream]()")
+
+
+def test_calls_that_order_nothing_new():
+    async def program():
+        one, two = await acl_py.CreateStream(), await acl_py.CreateStream()
+        event = await acl_py.CreateEvent()
+        await kernel[1, one]()
+        await acl_py.RecordEvent(event, one)
+        await acl_py.StreamWaitEvent(two, event)
+        await acl_py.StreamWaitEvent(two, event)
+        await acl_py.StreamWaitEvent(one, event)
+        await kernel[1, two]()
+        await acl_py.SynchronizeStream(two)
+        await acl_py.SynchronizeEvent(event)
+        await acl_py.SynchronizeDevice()
+
+    lines = {line for pitfall, line, _, _ in found(program) if pitfall == "orders nothing new"}
+    assert lines == {
+        "acl_py.StreamWaitEvent(two, event)",
+        "acl_py.StreamWaitEvent(one, event)",
+        "acl_py.SynchronizeEvent(event)",
+        "acl_py.SynchronizeDevice()",
+    }
+
+
+def test_a_line_that_orders_something_once_is_no_finding():
+    async def program():
+        stream = await acl_py.CreateStream()
+        for rounds in range(3):
+            if rounds == 1:
+                await kernel[1, stream]()
+            await acl_py.SynchronizeStream(stream)
+
+    assert found(program) == []
+
+
+def test_what_another_task_has_waited_for_is_not_known():
+    """The tasks may tell each other, but the recording cannot show it: no finding."""
+
+    async def program():
+        stream = await acl_py.CreateStream()
+        await kernel[1, stream]()
+        await acl_py.SynchronizeStream(stream)
+        await asyncio.create_task(acl_py.SynchronizeDevice())
+
+    assert found(program) == []
+
+
+def test_a_synchronisation_behind_a_free_is_still_needed():
+    """A program must not rely on a wait that nobody asked for."""
+
+    async def program():
+        memory, stream = await acl_py.Malloc(SIZE), await acl_py.CreateStream()
+        await kernel[1, stream]()
+        await acl_py.Free(memory)
+        await acl_py.SynchronizeStream(stream)
+
+    assert [pitfall for pitfall, *_ in found(program)] == ["free"]
+
+
+def test_a_wait_of_the_legacy_stream_is_a_barrier():
+    async def program():
+        stream, event = await acl_py.CreateStream(), await acl_py.CreateEvent()
+        await kernel[1, stream]()
+        await acl_py.StreamWaitEvent(acl_py.LEGACY_STREAM, event)
+
+    assert found(program) == []
+
+
+def test_the_text_of_findings():
+    assert findings_text([]) == "findings: none: no call and no operation waited without being asked to"
+
+    async def main():
+        async with acl_py.simulate(device="tiny", workers=1) as sim:
+            host, device = await acl_py.MallocHost(SIZE), await acl_py.Malloc(SIZE)
+            for _ in range(2):
+                await acl_py.Memcpy(device, SIZE, host, SIZE, DEFAULT)
+            return sim.trace.timeline()
+
+    found = findings(asyncio.run(main()))
+    assert findings_text(found) == (
+        "findings: 1\n"
+        f"  {found[0].site}: Memcpy() waited for its work, 2 times, for 20.0 us. "
+        "Use MemcpyAsync() in a stream, with pinned memory, and synchronise before the result is used"
+    )
