@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import chain
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
 
 from acl_py.sites import Site
 from acl_py.trace.packing import ANY_OP, CALL, OP, SLEEP, STEP
@@ -26,6 +26,7 @@ from acl_py.trace.rows import (
     Memory,
     Operation,
     Ref,
+    Sleep,
     StreamStep,
 )  # fmt: skip
 from device_model.contexts import Context
@@ -54,12 +55,6 @@ _ASKED_FOR = {StepKind.RECORD: "RecordEvent", StepKind.WAIT: "StreamWaitEvent"} 
 
 
 _HANDLES = (Stream, Event, Notify, Context, Device)
-
-
-class _Sleep(NamedTuple):
-    begin: int
-    end: int
-    after: int | None
 
 
 class Decoding:
@@ -188,15 +183,15 @@ class Decoding:
         return list(STEP.iter_unpack(self._trace.step_rows.rows.getvalue()))
 
     @cached_property
-    def _sleeps(self) -> dict[int, list[_Sleep]]:
+    def _sleeps(self) -> dict[int, list[Sleep]]:
         """The sleeps of each caller, in order."""
         ends = sorted((row.end, index) for index, row in enumerate(self._op_rows))
-        sleeps: dict[int, list[_Sleep]] = {}
+        sleeps: dict[int, list[Sleep]] = {}
         for caller, begin, end, after in SLEEP.iter_unpack(self._trace.sleep_rows.getvalue()):
             if after == ANY_OP:
                 place = bisect_right(ends, (end, len(ends))) - 1
                 after = ends[place][1] if place >= 0 and ends[place][0] == end else -1
-            sleeps.setdefault(caller, []).append(_Sleep(begin, end, None if after < 0 else after))
+            sleeps.setdefault(caller, []).append(Sleep(begin, end, None if after < 0 else after))
         return sleeps
 
     def _with_sleep(self, caller: int, call: Call) -> Call:
@@ -205,10 +200,11 @@ class Decoding:
             return call
         first = bisect_left(sleeps, call.enter_ns, key=itemgetter(0))
         inside = [sleep for sleep in sleeps[first : bisect_right(sleeps, call.exit_ns, key=itemgetter(0))]
-                  if sleep.end <= call.exit_ns]  # fmt: skip
+                  if sleep.end_ns <= call.exit_ns]  # fmt: skip
         if not inside:
             return call
-        return call._replace(waited_ns=sum(end - begin for begin, end, _ in inside), after=inside[-1].after)
+        waited = sum(sleep.end_ns - sleep.begin_ns for sleep in inside)
+        return call._replace(waited_ns=waited, after=inside[-1].after, sleeps=tuple(inside))
 
     def _known(self, extents: Iterable[Extent]) -> tuple[Extent, ...]:
         """Return those of *extents* that are in memory of `buffers`, with its index there."""

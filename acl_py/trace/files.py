@@ -27,6 +27,7 @@ from acl_py.trace.rows import (
     Memory,
     Operation,
     Ref,
+    Sleep,
     StreamStep,
     Strike,
     Timeline,
@@ -127,6 +128,8 @@ _ABOUTS = _Kind(
     _many(_about),
     encode=lambda about: [[type(each).__name__, *each] if isinstance(each, tuple) else each for each in about],
 )
+_SLEEPS = _Kind("a list of [begin_ns, end_ns, null or the place of a row of ops]",
+                _many(_row(Sleep, _int, _int, _optional(_int))), "ops")  # fmt: skip
 _OPTIONS = _Kind("an object", _mapping(_checked(bool, int, str)), encode=dict)
 
 
@@ -139,7 +142,7 @@ _STREAM = _Kind("-1 or the place of a row of handles", _int, "handles")
 _LISTS: Mapping[str, tuple[Any, Sequence[_Kind]]] = {
     "ops": (Operation, (_TEXT, _TEXT, _TEXT, _TEXT, _INT, _INT, _INT, _INT, _TEXT, _INT, _CORES, _WHY, _index("ops"),
                         _TEXT, _INT, _INT, _STREAM, _INT, _INT, _BOOL, _EXTENTS, _EXTENTS)),
-    "calls": (Call, (_TEXT, _INT, _INT, _TEXT, _INT, _TEXT, _ABOUTS, _INT, _index("ops"))),
+    "calls": (Call, (_TEXT, _INT, _INT, _TEXT, _INT, _TEXT, _ABOUTS, _INT, _index("ops"), _SLEEPS)),
     "steps": (StreamStep, (_TEXT, _TEXT, _TEXT, _INT, _INT, _INT, _TEXT, _TEXT, _STREAM, _index("steps"),
                            _index("ops"))),
     "marks": (Mark, (_TEXT, _INT, _INT, _TEXT, _TEXT)),
@@ -261,6 +264,8 @@ def _check_places(lists: Mapping[str, list[Any]], name: str) -> None:
 def _places(kind: _Kind, value: Any) -> Iterator[tuple[str, int]]:
     if kind is _EXTENTS:
         yield from (("buffers", extent.buffer) for extent in value)
+    elif kind is _SLEEPS:
+        yield from (("ops", sleep.after) for sleep in value if sleep.after is not None)
     elif kind is _ABOUTS:
         for about in value:
             if isinstance(about, Ref):

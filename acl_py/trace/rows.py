@@ -107,13 +107,21 @@ class Operation(NamedTuple):
     writes: tuple[Extent, ...] = ()
 
 
+class Sleep(NamedTuple):
+    """A time in which a caller slept in a call; it woke because the operation with index *after* ended, if one did."""
+
+    begin_ns: int
+    end_ns: int
+    after: int | None = None
+
+
 class Call(NamedTuple):
     """One call of the host, from *enter_ns* to *exit_ns*, made in *file* at *line*.
 
     *caller* is the task or thread that made it: "task 'producer'" if the program has named it, otherwise "task 1", with
     a number in the order of first calls. *about* is what the call was about, such as a stream and an event. The
     caller slept in it for *waited_ns*, and woke when the operation with index *after* ended; None if it waited for no
-    operation.
+    operation. *sleeps* has each of its sleeps.
     """
 
     name: str
@@ -125,6 +133,7 @@ class Call(NamedTuple):
     about: tuple[About, ...] = ()
     waited_ns: int = 0
     after: int | None = None
+    sleeps: tuple[Sleep, ...] = ()
 
 
 class StreamStep(NamedTuple):
