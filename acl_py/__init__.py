@@ -4,6 +4,10 @@ The verbs are aclrt's without the prefix, all of them coroutines. The package, f
 only from those below it, and all of them may import device_model:
 
     cli/, __main__, pytest_plugin   the command line, and what a pytest run of `acl` scripts needs
+    explain/        explanations of recordings
+        path host slack lines           the critical path, and how much longer each operation could be, by line
+        findings order                  waits that nobody asked for; which operations are in order, and conflicts
+        profiler stages                 stages of a running program, and the overlap of copies and computation
     tools/          what the command line calls
         replay player tasks programs    stream programs: played, by several tasks, and read
         portability                     stream programs, tried under other rules

@@ -16,7 +16,15 @@ from types import ModuleType
 
 import pytest
 
-PACKAGES = ("acl_py", "acl_py.asc", "acl_py.compat.acl", "acl_py.trace", "device_model", "device_model.memory")
+PACKAGES = (
+    "acl_py",
+    "acl_py.asc",
+    "acl_py.compat.acl",
+    "acl_py.explain",
+    "acl_py.trace",
+    "device_model",
+    "device_model.memory",
+)
 FILE = Path(__file__).with_name("public_names.json")
 
 

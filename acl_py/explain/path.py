@@ -7,7 +7,9 @@ before it, of whichever task. The parts of the path follow one another without a
 """
 
 from bisect import bisect_right
+from collections.abc import Callable
 from enum import StrEnum
+from functools import cached_property
 from typing import NamedTuple
 
 from acl_py.explain.host import busy_times, call_around, sleep_before
@@ -83,19 +85,27 @@ class _Walk:
         self.busy = busy_times(timeline)
         self.ends = [each.end_ns for each in self.busy]
         self.before = len(self.busy)  # the host's busy times from here on have been visited
-        self.around = call_around(timeline)
         self.in_stream = _ends_by_stream(timeline)
         self.waits = _waits_by_stream(timeline)
         self.queued_by = _queued_by_caller(timeline)
         self.found: list[Part] = []
+
+    @cached_property
+    def around(self) -> Callable[[str, int], int | None]:
+        return call_around(self.timeline)
 
     def parts(self) -> list[Part]:
         ops = self.timeline.ops
         at = makespan_ns(self.timeline)
         last = max(range(len(ops)), key=lambda index: ops[index].end_ns, default=None)
         op = last if last is not None and at > self.timeline.end_ns else None
+        seen: set[int] = set()  # a file may have rows that wait for one another
         while at > 0:
-            op, at = self._host(at) if op is None else self._operation(op, at)
+            if op is None or op in seen:
+                op, at = self._host(at)
+            else:
+                seen.add(op)
+                op, at = self._operation(op, at)
         self.found.reverse()
         return self.found
 
@@ -139,7 +149,7 @@ class _Walk:
     def _inside(self, index: int, at: int) -> tuple[int | None, int]:
         """Go from the instant at which an operation was queued to what the host did before."""
         op = self.timeline.ops[index]
-        number = self.around(op.caller, at)
+        number = None if op.called_ns >= 0 else self.around(op.caller, at)
         if number is None:
             return None, at
         call = self.timeline.calls[number]
@@ -209,9 +219,8 @@ def _waits_by_stream(timeline: Timeline) -> dict[int, tuple[list[int], list[int]
 def _queued_by_caller(timeline: Timeline) -> dict[str, tuple[list[int], list[int]]]:
     """Return when larger calls of each caller queued operations, in order, and in which streams."""
     queued: dict[str, tuple[list[int], list[int]]] = {}
-    for op in sorted(timeline.ops, key=lambda op: op.queued_ns):
-        if op.called_ns < 0:
-            times, streams = queued.setdefault(op.caller, ([], []))
-            times.append(op.queued_ns)
-            streams.append(op.in_stream)
+    for op in sorted((op for op in timeline.ops if op.called_ns < 0), key=lambda op: op.queued_ns):
+        times, streams = queued.setdefault(op.caller, ([], []))
+        times.append(op.queued_ns)
+        streams.append(op.in_stream)
     return queued

@@ -1,8 +1,9 @@
 """Stages of a program, and how well its copies and its computation overlap."""
 
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from acl_py.explain.lines import us
 from acl_py.trace.rows import Mark, Operation, Timeline
@@ -70,7 +71,7 @@ def stages(timeline: Timeline, names: Iterable[str] | None = None) -> list[Stage
     """
     wanted = None if names is None else set(names)
     by_name: dict[str, list[Mark]] = {}
-    for mark in sorted(timeline.marks, key=lambda mark: mark.begin_ns):
+    for mark in sorted(timeline.marks, key=lambda mark: (mark.begin_ns, -mark.end_ns)):
         if mark.name in wanted if wanted is not None else mark.end_ns > mark.begin_ns:
             by_name.setdefault(mark.name, []).append(mark)
     return [_stage(name, marks, timeline.ops) for name, marks in by_name.items()]
@@ -142,7 +143,8 @@ def _span(mark: Mark) -> Span:
 
 
 def _is_in(spans: Sequence[Span], at_ns: int) -> bool:
-    place = bisect_right(spans, at_ns, key=lambda span: span[0]) - 1
+    """Whether a call that queued an operation *at_ns*, at its end, was made in one of *spans*."""
+    place = bisect_left(spans, at_ns, key=itemgetter(0)) - 1
     return place >= 0 and at_ns <= spans[place][1]
 
 

@@ -19,13 +19,13 @@ def found(program, **options):
     """What the run of *program* has: (pitfall, source of the line, microseconds that it held, number of times)."""
 
     async def main():
-        async with acl_py.simulate(**{"device": "tiny", "workers": 1} | options) as sim:
-            await program()
-            return sim.trace.timeline()
+        await program()
+        return acl_py.current_simulation().trace.timeline()
 
+    timeline = acl_py.run(main, **{"device": "tiny", "workers": 1} | options)
     return [
         (str(each.pitfall), source(each.site), each.held_ns // US, len(each.calls) or len(each.ops))
-        for each in findings(asyncio.run(main()))
+        for each in findings(timeline)
     ]
 
 
@@ -218,13 +218,12 @@ def test_the_text_of_findings():
     assert findings_text([]) == "findings: none: no call and no operation waited without being asked to"
 
     async def main():
-        async with acl_py.simulate(device="tiny", workers=1) as sim:
-            host, device = await acl_py.MallocHost(SIZE), await acl_py.Malloc(SIZE)
-            for _ in range(2):
-                await acl_py.Memcpy(device, SIZE, host, SIZE, DEFAULT)
-            return sim.trace.timeline()
+        host, device = await acl_py.MallocHost(SIZE), await acl_py.Malloc(SIZE)
+        for _ in range(2):
+            await acl_py.Memcpy(device, SIZE, host, SIZE, DEFAULT)
+        return acl_py.current_simulation().trace.timeline()
 
-    found = findings(asyncio.run(main()))
+    found = findings(acl_py.run(main, device="tiny", workers=1))
     assert findings_text(found) == (
         "findings: 1\n"
         f"  {found[0].site}: Memcpy() waited for its work, 2 times, for 20.0 us. "

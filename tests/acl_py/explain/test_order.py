@@ -1,6 +1,5 @@
 """Which operations are certain to be in order, and which of them conflict."""
 
-import asyncio
 from itertools import combinations
 
 import pytest
@@ -16,12 +15,11 @@ a, b, c = (busy(name, 10) for name in "abc")
 
 def order_of(program, **options):
     async def main():
-        async with acl_py.simulate(**{"device": "tiny", "workers": 1} | options) as sim:
-            await program()
-            await acl_py.SynchronizeDevice()
-            return sim.trace.timeline()
+        await program()
+        await acl_py.SynchronizeDevice()
+        return acl_py.current_simulation().trace.timeline()
 
-    return Order(asyncio.run(main()))
+    return Order(acl_py.run(main, **{"device": "tiny", "workers": 1} | options))
 
 
 def ordered(program, **options):
@@ -92,10 +90,13 @@ def test_a_host_that_synchronises_orders_what_it_queues_then(sync):
         await a[1, one]()
         await acl_py.RecordEvent(event, one)
         await b[1, one]()
-        waits = {"stream": acl_py.SynchronizeStream(one), "event": acl_py.SynchronizeEvent(event),
-                 "device": acl_py.SynchronizeDevice()}  # fmt: skip
-        for name, wait in waits.items():
-            await (wait if name == sync else asyncio.sleep(wait.close() or 0))
+        match sync:
+            case "stream":
+                await acl_py.SynchronizeStream(one)
+            case "event":
+                await acl_py.SynchronizeEvent(event)
+            case "device":
+                await acl_py.SynchronizeDevice()
         await c[1, two]()
 
     assert ordered(program) == {"ab", "ac"} | ({"bc"} if sync != "event" else set())

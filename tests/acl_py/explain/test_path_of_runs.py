@@ -18,11 +18,10 @@ kernel = busy("kernel", 50)
 
 def timeline_of(program, *args, **options):
     async def main():
-        async with acl_py.simulate(**{"device": "tiny", "workers": 1} | options) as sim:
-            await program(*args)
-            return sim.trace.timeline()
+        await program(*args)
+        return acl_py.current_simulation().trace.timeline()
 
-    return asyncio.run(main())
+    return acl_py.run(main, **{"device": "tiny", "workers": 1} | options)
 
 
 def check(timeline):

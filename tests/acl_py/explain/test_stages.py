@@ -66,7 +66,7 @@ def test_nothing_overlaps_with_nothing():
 
 def test_the_report():
     run = recording(
-        [op("up", 0, 60_000, kind="h2d"), op("k", 60_000, 100_000, queued=20_000)],
+        [op("up", 0, 60_000, queued=5_000, kind="h2d"), op("k", 60_000, 100_000, queued=25_000)],
         marks=[mark("upload", 0, 10_000), mark("compute it", 20_000, 30_000)],
     )
     assert (
