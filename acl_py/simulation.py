@@ -35,6 +35,8 @@ from device_model.rules import RULES, SyncRules
 if TYPE_CHECKING:
     import numpy as np
 
+    from acl_py.trace.page import Page
+
 _T = TypeVar("_T")
 _HOST_TIMES = {"modelled": Runtime, "measured": MeasuredRuntime}
 _CLOCKS = ("simulated", "real", None)
@@ -87,6 +89,16 @@ class Simulation(Handle):
     def report(self) -> str:
         """Return a summary as text: simulated time, use of engines and streams, waits, findings, leaks."""
         return summarize(self.runtime, self._trace, self.findings, leaks_of(self.runtime))
+
+    def timeline(self) -> "Page":
+        """Return the timeline so far as a page. A notebook shows it; `write(path)` makes an HTML file of it.
+
+        Raises:
+            RuntimeError: the simulation was started with trace=False.
+        """
+        from acl_py.trace.page import Page, Run  # imported here: most programs make no page
+
+        return Page([Run("Timeline", self.trace.timeline())])
 
     def observe(self, observer: Observer) -> None:
         """Call the hooks of *observer* from now on; see `Observer`."""

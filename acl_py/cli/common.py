@@ -1,11 +1,13 @@
 """What several commands share: options, and how they print."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 
+from acl_py.trace.page import Page
 from device_model import profile as profiles
 from device_model.profile import DeviceProfile, ProfileError
 from device_model.rules import RULES, SyncRules
@@ -14,6 +16,10 @@ _PLAIN_WIDTH = 120  # columns, if the output is not a terminal
 
 Device = Annotated[
     str, typer.Option(help="The name of a device profile (see `acl-py devices`), or the path of a .toml file.")
+]
+ReportOut = Annotated[
+    Path | None,
+    typer.Option("--report", metavar="FILE.html", help="Write the timeline to this file, as a page for any browser."),
 ]
 
 
@@ -41,3 +47,13 @@ def console(*, stderr: bool = False) -> Console:
 def complain(what: str) -> None:
     """Print *what* in red to the standard error."""
     console(stderr=True).print(f"[red]{escape(what)}[/red]", soft_wrap=True, highlight=False)
+
+
+def write_page(page: Page, path: Path) -> bool:
+    """Write *page* to the file *path*. If that is not possible, say why and return False."""
+    try:
+        page.write(path)
+    except OSError as error:
+        complain(f"{path}: cannot be written: {error.strerror}")
+        return False
+    return True

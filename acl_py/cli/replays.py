@@ -11,13 +11,14 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from acl_py import faults
-from acl_py.cli.common import Device, complain, console, profile_of, rules_of
+from acl_py.cli.common import Device, ReportOut, complain, console, profile_of, rules_of, write_page
 from acl_py.errors import DeadlockError
 from acl_py.faults import Fault, FaultError
 from acl_py.tools.portability import differences
 from acl_py.tools.programs import Program, ProgramError, load
 from acl_py.tools.replay import Replay, replay
 from acl_py.trace import chart, chrome
+from acl_py.trace.page import Page, Run
 from device_model.errors import printable
 from device_model.profile import DeviceProfile
 from device_model.rules import SyncRules
@@ -56,6 +57,7 @@ def replay_command(
     fault: FaultRules = None,
     json_out: JsonOut = None,
     trace_out: TraceOut = None,
+    report: ReportOut = None,
 ) -> None:
     """Run stream programs and show their times: a timeline for one program, a table for several.
 
@@ -64,13 +66,15 @@ def replay_command(
     card, orders = profile_of(device), [rules_of(name) for name in rules or ()]
     injected = [_fault(text) for text in fault or ()]
     if len(orders) > 1:
-        _check_alone(json_out, trace_out, injected)
+        _check_alone([json_out, trace_out, report], injected)
         _, fine = _for_each(files, partial(_compare, orders=orders, card=card))
     else:
         order = orders[0] if orders else None
         runs, fine = _for_each(files, partial(_replay, card=card, order=order, injected=injected))
         _show(runs)
         fine &= _write(runs, json_out, trace_out)
+        if report is not None:
+            fine &= _write_report(runs, report)
     if not fine:
         raise typer.Exit(1)
 
@@ -82,10 +86,10 @@ def _fault(text: str) -> Fault:
         raise typer.BadParameter(str(error)) from error
 
 
-def _check_alone(json_out: Path | None, trace_out: Path | None, injected: Sequence[Fault]) -> None:
+def _check_alone(outputs: Sequence[Path | None], injected: Sequence[Fault]) -> None:
     """Refuse the options that apply to one run, because there are several rules."""
-    if json_out is not None or trace_out is not None:
-        raise typer.BadParameter("--json and --trace write one run: give --rules only once")
+    if any(outputs):
+        raise typer.BadParameter("--json, --trace and --report write one run: give --rules only once")
     if injected:
         raise typer.BadParameter("--fault applies to one run: give --rules only once")
 
@@ -173,6 +177,14 @@ def _write(runs: Sequence[Replay], json_out: Path | None, trace_out: Path | None
         complain(f"{error.filename}: cannot be written: {error.strerror}")
         fine = False
     return fine
+
+
+def _write_report(runs: Sequence[Replay], path: Path) -> bool:
+    """Write the timelines of all *runs* to a page, one below the other. Return whether that was possible."""
+    if not runs:
+        complain("--report has nothing to write: no program ran")
+        return False
+    return write_page(Page([Run(printable(run.program.id), run.trace.timeline()) for run in runs]), path)
 
 
 def _compare(program: Program, *, orders: Sequence[SyncRules], card: DeviceProfile) -> None:

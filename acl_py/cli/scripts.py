@@ -1,14 +1,17 @@
 """`acl-py run`: reads the options of a script's run."""
 
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from acl_py.cli.common import Device, complain, profile_of, rules_of
+from acl_py.cli.common import Device, ReportOut, complain, profile_of, rules_of, write_page
 from acl_py.tools import scripts
 from acl_py.tools.scripts import Clock, Form
+from acl_py.trace.page import Page, Run
+from acl_py.trace.rows import Timeline
 
 
 class HostTime(Enum):
@@ -90,6 +93,7 @@ def run_command(
     clock: ScriptClock = Clock.REAL,
     hang_after: HangAfter = None,
     strict: Strict = False,
+    report: ReportOut = None,
 ) -> None:
     """Run a script that says `import acl`, unmodified and without a card.
 
@@ -110,8 +114,11 @@ def run_command(
         "hang_after": hang_after,
     }
     form = _form(is_module=is_module, is_text=is_text)
+    views = [] if report is None else [partial(_write_report, script if form is Form.FILE else form.value, report)]
     try:
-        code = scripts.run(script, arguments or (), register or (), form=form, strict=strict, clock=clock, **options)
+        code = scripts.run(
+            script, arguments or (), register or (), views, form=form, strict=strict, clock=clock, **options
+        )
     except scripts.ScriptError as error:
         complain(f"acl-py: {error}")
         raise typer.Exit(2) from error
@@ -122,3 +129,7 @@ def _form(*, is_module: bool, is_text: bool) -> Form:
     if is_module and is_text:
         raise typer.BadParameter("-m and -c exclude each other: SCRIPT is either a module or a program")
     return Form.MODULE if is_module else Form.TEXT if is_text else Form.FILE
+
+
+def _write_report(title: str, path: Path, timeline: Timeline) -> None:
+    write_page(Page([Run(title, timeline)]), path)

@@ -6,6 +6,7 @@ many streams share the chunks. The result is really computed and compared with N
 """
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,12 +18,14 @@ from rich.text import Text
 
 from acl_py.simulation import Simulation, simulate
 from acl_py.trace.chart import styled_lanes
+from acl_py.trace.page import Page, Run
 from acl_py.verbs.copies import Memcpy, MemcpyAsync, MemcpyKind
 from acl_py.verbs.devices import SynchronizeDevice
 from acl_py.verbs.kernels import Array, Cost, In, LaunchKernel, Out, kernel
 from acl_py.verbs.memory import Malloc, MallocHost
 from acl_py.verbs.streams import CreateStream
 
+TITLE = "One job, four ways"
 DEVICE = "h200"
 CHUNKS = 8
 IMAGES = 1024  # in a chunk
@@ -113,15 +116,15 @@ async def _host_memory(version: Version, images: Floats) -> tuple[Any, Any]:
     return source, result
 
 
-def main() -> None:
-    """Do the job in each version; draw the timelines and explain them."""
+def main() -> Page:
+    """Do the job in each version; draw the timelines and explain them. Return them as a page."""
     console = Console(highlight=False)
     console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, (CHUNKS * IMAGES, SIZE)).astype(np.float32)
     weights = rng.integers(-1, 2, (SIZE, SIZE)).astype(np.float32)  # whole numbers: sums are exact in any order
     expected = np.maximum(images @ weights, 0)
-    console.print(Text("One job, four ways", style="bold"))
+    console.print(Text(TITLE, style="bold"))
     console.print(_task(images))
     outcomes = []
     for number, version in enumerate(VERSIONS, start=1):
@@ -136,6 +139,16 @@ def main() -> None:
     console.print(_table(outcomes))
     console.print()
     console.print(_why(outcomes[-1].sim))
+    return page(outcomes)
+
+
+def page(outcomes: Sequence[Outcome]) -> Page:
+    """Return the page of *outcomes*: the timelines of all versions on one axis, which begins with the first copy."""
+    runs = [
+        Run(version.title, outcome.sim.trace.timeline(), since_ns=outcome.start_ns)
+        for version, outcome in zip(VERSIONS, outcomes, strict=True)
+    ]
+    return Page(runs, TITLE)
 
 
 def _task(images: Floats) -> str:

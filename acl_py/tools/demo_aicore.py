@@ -16,6 +16,7 @@ from rich.text import Text
 
 from acl_py import asc
 from acl_py.simulation import Simulation, simulate
+from acl_py.trace.page import Page, Run
 from acl_py.trace.pipes import styled_lanes
 from acl_py.trace.rows import CoreRun, Operation
 from acl_py.verbs.copies import Memcpy, MemcpyKind
@@ -23,6 +24,7 @@ from acl_py.verbs.devices import SynchronizeDevice
 from acl_py.verbs.kernels import Array, LaunchKernel
 from acl_py.verbs.memory import Malloc
 
+TITLE = "One kernel, single- and double-buffered"
 DEVICE = "ascend910b1"
 BLOCKS = 8
 TILES = 6  # of a block
@@ -97,13 +99,13 @@ async def do(buffers: int, x: Halves, y: Halves) -> Outcome:
         return Outcome(sim, op, op.cores, result)
 
 
-def main() -> None:
-    """Launch both versions; draw the pipes of one core in each, and explain the difference."""
+def main() -> Page:
+    """Launch both versions; draw the pipes of one core in each, and explain the difference. Return them as a page."""
     console = Console(highlight=False)
     console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
     rng = np.random.default_rng(0)
     x, y = (rng.integers(-99, 100, LENGTH).astype(np.float16) for _ in range(2))
-    console.print(Text("One kernel, single- and double-buffered", style="bold"))
+    console.print(Text(TITLE, style="bold"))
     console.print(_task())
     outcomes = {buffers: asyncio.run(do(buffers, x, y)) for buffers in VERSIONS}
     span = max(map(_span_ns, outcomes.values()))
@@ -117,6 +119,11 @@ def main() -> None:
     console.print(_table(outcomes))
     console.print()
     console.print(_why(outcomes))
+    runs = [
+        Run(VERSIONS[buffers], outcome.sim.trace.timeline(), since_ns=outcome.op.start_ns, until_ns=outcome.op.end_ns)
+        for buffers, outcome in outcomes.items()
+    ]
+    return Page(runs, TITLE)
 
 
 def _span_ns(outcome: Outcome) -> float:

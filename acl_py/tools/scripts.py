@@ -17,7 +17,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import thread as pool
 from dataclasses import dataclass
 from enum import Enum
@@ -29,6 +29,7 @@ from typing import Any
 from acl_py.compat.acl import hanging, install, processes
 from acl_py.compat.acl.face.failed_calls import Failures
 from acl_py.compat.acl.face.tracebacks import hide_own_frames, hide_own_frames_of_uncaught_errors
+from acl_py.compat.acl.hanging import View
 from acl_py.errors import DeadlockError
 from acl_py.tools.own_modules import compile_on_simulated_clock, import_on_simulated_clock
 
@@ -71,6 +72,7 @@ def run(
     program: str,
     arguments: Sequence[str] = (),
     register: Sequence[Path] = (),
+    views: Iterable[View] = (),
     *,
     form: Form = Form.FILE,
     strict: bool = False,
@@ -79,7 +81,8 @@ def run(
 ) -> int:
     """Run *program* with *arguments* in this process, which must end soon afterwards, and return its exit code.
 
-    The *register* files run first: they register the functions of models and operators. *options* are those of
+    The *register* files run first: they register the functions of models and operators. Each of the *views* gets the
+    timeline after the summary, however the run ends, unless a signal kills it. *options* are those of
     `acl_py.compat.acl.install`. With a simulated *clock* the script's own modules have another `time` (own_modules.py);
     in processes that the script starts anew, `time` is Python's. A *strict* run returns 4 instead of 0 if the summary
     lists failed calls. The summary comes after the script's threads, its atexit functions and the finalizers of its
@@ -90,6 +93,7 @@ def run(
     """
     main = _main(program, form, compile_on_simulated_clock if clock is Clock.SIMULATED else _compile)
     install(replace=True, on_hang=hanging.end_process, **options)
+    hanging.views[:] = views
     processes.hand_on(register, options)
     hide_own_frames_of_uncaught_errors()
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from acl_py.trace.rows import Call, Operation
+from acl_py.trace.rows import Call, Operation, StreamStep
 
 ENGINE_ORDER = ("H2D", "cores", "P2P", "D2H", "host")  # as data passes them
 
@@ -41,7 +41,7 @@ def stream_ids(ops: Iterable[Operation]) -> dict[str, int]:
     return {stream: numbers[stream] or next(following) for stream in order}
 
 
-def stream_order(ops: Iterable[Operation]) -> dict[str, int]:
+def stream_order(ops: Iterable[Operation | StreamStep]) -> dict[str, int]:
     """Return the places of the streams of *ops*: default streams, then those with numbers, then those with names.
 
     Streams with names are in the order in which they first got work.

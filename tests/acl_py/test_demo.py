@@ -2,6 +2,10 @@
 
 import re
 
+from pages import data_of, rows_of
+from typer.testing import CliRunner
+
+from acl_py.cli import app
 from acl_py.tools import demo
 
 
@@ -20,3 +24,22 @@ def test_the_demo_draws_four_timelines_and_compares_them(capsys):
     assert speedups[0] == 1.0
     assert speedups == sorted(speedups)
     assert speedups[3] > 1.5 * speedups[2] > 1.5 * speedups[1]
+
+
+def test_the_report_of_the_demo_has_all_four_timelines_from_the_first_copy_on(tmp_path):
+    file = tmp_path / "demo.html"
+    assert CliRunner().invoke(app, ["demo", "--report", str(file)]).exit_code == 0
+    data = data_of(file.read_text(encoding="utf-8"))
+    assert data["title"] == "One job, four ways"
+    assert [run["title"] for run in data["runs"]] == [version.title for version in demo.VERSIONS]
+    for run in data["runs"]:
+        (first,) = {start for name, start in rows_of(run, "calls", "text:name", "start") if start == run["since"]}
+        assert first > 0
+    spans = [run["until"] - run["since"] for run in data["runs"]]
+    assert spans == sorted(spans, reverse=True)
+
+
+def test_a_report_that_cannot_be_written_is_said(tmp_path):
+    done = CliRunner().invoke(app, ["demo", "--report", str(tmp_path / "nowhere" / "demo.html")])
+    assert done.exit_code == 1
+    assert "demo.html: cannot be written: No such file or directory" in done.stderr.replace("\n", "")

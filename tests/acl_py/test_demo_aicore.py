@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from pages import data_of, rows_of
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -40,3 +41,14 @@ def test_the_command_shows_what_it_is_asked_for():
     assert done.exit_code == 0
     assert "AddCustom" in done.stdout
     assert CliRunner().invoke(app, ["demo", "nothing"]).exit_code == 2
+
+
+def test_the_report_shows_the_launches_pipe_by_pipe(tmp_path):
+    file = tmp_path / "aicore.html"
+    assert CliRunner().invoke(app, ["demo", "aicore", "--report", str(file)]).exit_code == 0
+    runs = data_of(file.read_text(encoding="utf-8"))["runs"]
+    single, double = (run["until"] - run["since"] for run in runs)
+    assert single > double
+    for run in runs:
+        pipes = rows_of(run, "instructions", "text:core", "text:pipe")
+        assert {pipe for core, pipe in pipes if core == "AIV 0"} == {"MTE2", "V", "MTE3", "S"}

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from pages import data_of, rows_of
 
 
 def test_a_script_is_main_with_its_arguments_and_its_folder_on_the_path(run, tmp_path):
@@ -474,6 +475,64 @@ def test_a_hang_that_the_script_would_catch_ends_it_all_the_same(run):
     assert "script.py:8" in done.stderr
     assert "script.py:5" in done.stderr
     assert "us of simulated time" in done.stderr
+
+
+def test_the_report_of_a_script_has_its_timeline(run, tmp_path):
+    script = """\
+        import acl
+        acl.rt.set_device(0)
+        pointer, ret = acl.rt.malloc(1024, 0)
+        acl.rt.memset(pointer, 1024, 0, 1024)
+        acl.rt.free(pointer)
+        """
+    done = run(script, options=["--report", "report.html"])
+    assert done.returncode == 0
+    (shown,) = data_of((tmp_path / "report.html").read_text(encoding="utf-8"))["runs"]
+    assert shown["title"].endswith("script.py")
+    assert rows_of(shown, "ops", "text:name", "text:site") == [("fill", "script.py:4")]
+
+
+def test_the_report_of_a_script_that_hangs_has_the_chain_of_waits(run, tmp_path):
+    script = """\
+        import acl
+        acl.rt.set_device(0)
+        stream, ret = acl.rt.create_stream()
+        notify, ret = acl.rt.create_notify(0)
+        acl.rt.wait_and_reset_notify(notify, stream, 0)
+        acl.rt.synchronize_stream(stream)
+        """
+    done = run(script, options=["--report", "report.html"])
+    assert done.returncode == 3
+    (shown,) = data_of((tmp_path / "report.html").read_text(encoding="utf-8"))["runs"]
+    assert "script.py:5" in shown["error"]
+    assert shown["error"] in done.stderr
+    assert rows_of(shown, "steps", "text:kind", "start") == [("notify_wait", -1)]
+
+
+def test_a_report_that_cannot_be_written_changes_no_exit_code(run):
+    done = run("import acl; raise SystemExit(7)", options=["--report", "nowhere/report.html"])
+    assert done.returncode == 7
+    assert "nowhere/report.html: cannot be written: No such file or directory" in done.stderr
+
+
+def test_a_process_that_a_script_starts_writes_no_report(run):
+    script = """\
+        import multiprocessing, os
+        import acl
+
+        def hang():
+            acl.rt.set_device(0)
+            stream, ret = acl.rt.create_stream()
+            acl.rt.wait_and_reset_notify(acl.rt.create_notify(0)[0], stream, 0)
+            acl.rt.synchronize_stream(stream)
+
+        if __name__ == "__main__":
+            process = multiprocessing.get_context("fork").Process(target=hang)
+            process.start()
+            process.join()
+            print(process.exitcode, os.path.exists("report.html"))
+        """
+    assert run(script, options=["--report", "report.html"]).stdout == "3 False\n"
 
 
 def test_a_hang_inside_a_simulation_of_the_native_api_ends_it_too(run):

@@ -4,6 +4,7 @@ import json
 
 import pytest
 from criteria import measured
+from pages import data_of
 from typer.testing import CliRunner
 
 from acl_py import __version__
@@ -85,6 +86,19 @@ def test_a_chrome_trace_of_one_program(file, tmp_path):
     result = acl_py("replay", file(GOOD, GOOD), "--trace", str(out))
     assert result.exit_code == 1
     assert "--trace writes the trace of one program, but 2 ran" in result.stderr
+
+
+def test_a_report_has_the_timelines_of_all_programs(file, tmp_path):
+    out = tmp_path / "report.html"
+    assert acl_py("replay", file(GOOD, GOOD | {"id": "<other>"}), "--report", str(out)).exit_code == 0
+    runs = data_of(out.read_text(encoding="utf-8"))["runs"]
+    assert [(run["title"], run["ops"]["rows"]) for run in runs] == [("good", 1), ("<other>", 1)]
+
+
+def test_a_report_of_no_program_is_refused(file, tmp_path):
+    result = acl_py("replay", file(BAD), "--report", str(tmp_path / "report.html"))
+    assert result.exit_code == 1
+    assert "--report has nothing to write: no program ran" in result.stderr
 
 
 def test_an_output_that_cannot_be_written_is_said(file, tmp_path):

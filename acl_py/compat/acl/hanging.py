@@ -5,22 +5,27 @@ import multiprocessing
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 
 from acl_py.callers import described
 from acl_py.compat.acl import report
+from acl_py.compat.acl.face.failed_calls import Failures
 from acl_py.compat.acl.face.session import current_session, guest_failures
 from acl_py.compat.acl.face.wording import reword
 from acl_py.errors import DeadlockError
 from acl_py.sites import PACKAGE, Site
+from acl_py.trace.rows import Timeline
+
+View = Callable[[Timeline], object]  # what makes something of the timeline of a run
 
 HUNG = 3
 _STDLIB = str(Path(os.__file__).parent) + os.sep
 _RUNNER = str(Path(PACKAGE, "tools", "scripts.py"))  # the frames that called this one are not the script's
 
 _EXECUTORS_WORKER = "concurrent.futures.process", "_process_worker"
+views: list[View] = []  # of this run; they follow its summary
 _ending = threading.Lock()  # never released: several threads may hang, and one ends the process
 
 
@@ -35,6 +40,9 @@ def end_process(error: DeadlockError) -> None:
         return
     _ending.acquire()
     show(error)
+    session = current_session()
+    if session is not None and session.trace is not None:
+        session.trace.error = reword(str(error))
     summarize()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -60,13 +68,19 @@ def show(error: DeadlockError) -> None:
 
 def summarize() -> int:
     """Print the summary of the process's session, if it has one, and the calls that failed inside simulations of the
-    native API. Return how many calls and operations failed in all.
+    native API. Then make the views; a process that the script started makes none. Return how many calls and operations
+    failed in all.
     """
     session = current_session()
     if session is not None:
         print(f"acl-py: {report.report(session)}", file=sys.stderr)
     if guest_failures:
         print("\n".join(["acl-py: inside simulations of the native API", *guest_failures.lines()]), file=sys.stderr)
+    if not Failures.are_told_at_once:
+        trace = None if session is None else session.trace
+        timeline = Timeline() if trace is None else trace.timeline()
+        for view in views:
+            view(timeline)
     return len(guest_failures) + (0 if session is None else len(session.failures))
 
 

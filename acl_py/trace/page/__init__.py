@@ -1,0 +1,62 @@
+"""The page: a timeline in one HTML file, which needs neither a network nor a server.
+
+`data.py` makes the tables of the data. `page.html` is the frame and `page.css` the looks. The scripts, in their order,
+are `data.js` (columns to tables), `lanes.js` (tables to lanes), `chart.js` (lanes on a canvas), `panel.js` (what is
+beside the canvas) and `main.js` (keys and pointers). The same runs give the same bytes.
+"""
+
+import json
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+from acl_py.trace.page.data import Finding as Finding
+from acl_py.trace.page.data import Run as Run
+from acl_py.trace.page.data import document
+from device_model.errors import printable
+
+_SCRIPTS = ("data.js", "lanes.js", "chart.js", "panel.js", "main.js")
+_HEIGHT = 460  # of the page in a notebook, in pixels
+
+
+class Page:
+    """One or more runs as an HTML page, one below the other on one axis of time.
+
+    *title* is by default that of the first run, to which the others are compared.
+    """
+
+    def __init__(self, runs: Sequence[Run], title: str = "") -> None:
+        if not runs:
+            raise ValueError("a page needs at least one run")
+        self.runs = tuple(runs)
+        self.title = title or runs[0].title
+
+    def __repr__(self) -> str:
+        return f"<Page {self.title!r}>"
+
+    def html(self) -> str:
+        """Return the text of the page."""
+        return Template(_text("page.html")).substitute(
+            title=escape(printable(self.title)),
+            style=_text("page.css"),
+            # A name in the data cannot end the script element, because "<" is escaped.
+            data=json.dumps(document(self.runs, self.title), separators=(",", ":")).replace("<", "\\u003c"),
+            script="\n".join(map(_text, _SCRIPTS)),
+        )
+
+    def write(self, path: str | Path) -> None:
+        """Write the page to the file *path*."""
+        Path(path).write_text(self.html(), encoding="utf-8")
+
+    def _repr_html_(self) -> str:
+        """Return the page in a frame of its own, for a notebook; it is there too when the notebook is saved."""
+        return (
+            f'<iframe srcdoc="{escape(self.html())}" width="100%" height="{_HEIGHT}" frameborder="0"'
+            f' title="{escape(printable(self.title))}"></iframe>'
+        )
+
+
+def _text(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")

@@ -1,0 +1,393 @@
+// The page: its parts put together, and what keys and pointers do.
+
+const DOCUMENT = JSON.parse(byId("data").textContent);
+const CAUSES = DOCUMENT.causes;
+const PIPES = DOCUMENT.pipes;
+const DARK = matchMedia("(prefers-color-scheme: dark)");
+document.documentElement.dataset.theme = DARK.matches ? "dark" : "light";
+const runs = DOCUMENT.runs.map(decodeRun);
+const chart = new Chart(byId("lanes"), byId("scroller"), byId("room"), runs);
+const overview = byId("overview");
+const PAPER_WIDTH = 1000; // pixels
+const search = { rows: [], at: -1 };
+
+// --- the overview: the whole time in one strip, with a frame around what is visible
+
+function drawOverview() {
+  const context = overview.getContext("2d");
+  const [ratio, width, height] = [window.devicePixelRatio || 1, overview.clientWidth, overview.clientHeight];
+  if (overview.width !== Math.round(width * ratio)) {
+    overview.width = Math.round(width * ratio);
+    overview.height = Math.round(height * ratio);
+  }
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, width, height);
+  drawEngines(context, width, height);
+  const [left, right] = [chart.begin, chart.end].map((time) => overviewX(time, width));
+  context.fillStyle = chart.look("veil");
+  context.fillRect(0, 0, left, height);
+  context.fillRect(right, 0, width - right, height);
+  context.strokeStyle = chart.look("accent");
+  context.strokeRect(left + 0.5, 0.5, Math.max(right - left - 1, 2), height - 1);
+}
+
+function overviewX(time, width) {
+  const [begin, end] = chart.home();
+  return ((time - begin) / (end - begin)) * width;
+}
+
+/** Draw a line for each engine; it is drawn once for each width and theme. */
+function drawEngines(context, width, height) {
+  const key = `${width} ${chart.look("paper")}`;
+  if (drawEngines.key !== key) {
+    drawEngines.key = key;
+    drawEngines.picture = enginesPicture(width, height);
+  }
+  context.drawImage(drawEngines.picture, 0, 0, width, height);
+}
+
+function enginesPicture(width, height) {
+  const picture = element("canvas", { width, height });
+  const pen = picture.getContext("2d");
+  const lanes = chart.lanes.filter((lane) => lane.group === ENGINES);
+  const [begin, end] = chart.home();
+  const pixel = (end - begin) / width;
+  const each = (height - 4) / Math.max(lanes.length, 1);
+  lanes.forEach((lane, place) => {
+    for (const track of lane.levels) {
+      for (let x = 0; x < width; x++) {
+        const share = track.filledIn(begin + x * pixel, begin + (x + 1) * pixel) / pixel;
+        if (share <= 0) continue;
+        pen.globalAlpha = Math.min(1, 0.25 + 0.75 * share);
+        pen.fillStyle = chart.look(track.tones[Math.min(firstAbove(track.end, begin + x * pixel), track.count - 1)]);
+        pen.fillRect(x, 2 + place * each, 1, Math.max(each - 1, 1));
+      }
+    }
+  });
+  return picture;
+}
+
+// --- selection, findings, search
+
+function select(item, reveals = false) {
+  chart.selected = item;
+  showSelection(item, select);
+  if (item && reveals) {
+    const table = item.run[item.table];
+    const lane = item.run.places[item.table].lane[item.row];
+    const [begin, end] = [table.start[item.row], table.end[item.row]];
+    if (end < chart.begin || begin > chart.end) chart.reveal(begin, end, lane);
+    else chart.scrollTo(lane);
+  }
+  chart.redraw();
+}
+
+function chooseFinding(finding, button) {
+  for (const other of document.querySelectorAll("#findings button")) other.removeAttribute("aria-current");
+  button.setAttribute("aria-current", "true");
+  chart.finding = finding;
+  if (finding.ops.length) select({ kind: "item", run: finding.run, table: "ops", row: finding.ops[0] });
+  const lane = finding.ops.length ? finding.run.places.ops.lane[finding.ops[0]] : null;
+  chart.reveal(finding.begin, Math.max(finding.end, finding.begin), lane);
+}
+
+function fit() {
+  chart.show(...chart.home());
+}
+
+function zoomToSelection() {
+  if (!chart.selected) return fit();
+  const { run, table, row } = chart.selected;
+  chart.reveal(run[table].start[row], run[table].end[row], run.places[table].lane[row]);
+}
+
+/** Select the neighbour of the selection in its lane, *step* further. */
+function selectNeighbour(step) {
+  const lane = chart.selected?.run.places[chart.selected.table].lane[chart.selected.row]
+    ?? chart.lanes.find((each) => each.table === "ops") ?? chart.lanes[0];
+  if (!lane) return;
+  const { start } = lane.run[lane.table];
+  const rows = [...new Set(lane.levels.flatMap((track) => [...track.row]))].sort((one, other) => start[one] - start[other]);
+  const at = chart.selected ? rows.indexOf(chart.selected.row) + step : 0;
+  if (rows[at] !== undefined) select({ kind: "item", run: lane.run, table: lane.table, row: rows[at] }, true);
+}
+
+/** Point out all rows whose name, stream, task or line has the text of the search box. */
+function find() {
+  const wanted = byId("query").value.trim().toLowerCase();
+  search.at = -1;
+  search.rows = wanted ? runs.flatMap((run) => matchesOf(run, wanted)) : [];
+  const found = new Map();
+  for (const { run, table, row } of search.rows) {
+    const key = `${runs.indexOf(run)} ${table}`;
+    if (!found.has(key)) found.set(key, new Set());
+    found.get(key).add(row);
+  }
+  chart.isMatch = wanted ? (run, table, row) => found.get(`${runs.indexOf(run)} ${table}`)?.has(row) ?? false : null;
+  tellMatches();
+  chart.redraw();
+}
+
+function matchesOf(run, wanted) {
+  const hits = run.texts.map((text) => text.toLowerCase().includes(wanted));
+  return TABLES.flatMap((name) => {
+    const table = run[name];
+    const columns = ["name", "site", "stream", "caller", "core"].filter((column) => table[column]);
+    const rows = [];
+    for (let row = 0; row < table.rows; row++) {
+      if (columns.some((column) => hits[table[column][row]])) rows.push({ kind: "item", run, table: name, row });
+    }
+    return rows;
+  }).sort((one, other) => run[one.table].start[one.row] - run[other.table].start[other.row]);
+}
+
+function tellMatches() {
+  const wanted = byId("query").value.trim();
+  const count = search.rows.length;
+  const text = search.at < 0 ? `${formatNumber(count)} found` : `${formatNumber(search.at + 1)} of ${formatNumber(count)}`;
+  byId("matches").textContent = wanted ? text : "";
+}
+
+function nextMatch(step) {
+  if (!search.rows.length) return;
+  search.at = (search.at + step + search.rows.length) % search.rows.length;
+  tellMatches();
+  select(search.rows[search.at], true);
+}
+
+// --- looks
+
+function setTheme(theme) {
+  document.documentElement.dataset.theme = theme;
+  refresh();
+}
+
+function toggleTheme() {
+  setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark");
+}
+
+function toggleCritical() {
+  chart.showsCritical = !chart.showsCritical;
+  byId("critical").setAttribute("aria-pressed", String(chart.showsCritical));
+  chart.redraw();
+}
+
+function refresh() {
+  chart.scroll = chart.scroller.scrollTop;
+  chart.resize();
+  chart.readLooks();
+  chart.draw();
+}
+
+// --- pointers
+
+const pointers = new Map(); // those that are down, by id
+let drag = null;
+
+function pointOf(event) {
+  const box = chart.scroller.getBoundingClientRect();
+  return [event.clientX - box.left, event.clientY - box.top];
+}
+
+function onDown(event) {
+  if (event.button > 0) return;
+  const [x] = pointOf(event);
+  pointers.set(event.pointerId, event.clientX);
+  if (pointers.size === 2) drag = { pinch: spreadOf(), window: [chart.begin, chart.end] };
+  else drag = { x: event.clientX, window: [chart.begin, chart.end], moved: false, range: event.shiftKey, from: chart.timeAt(x) };
+}
+
+function spreadOf() {
+  const [one, other] = [...pointers.values()];
+  return Math.max(20, Math.abs(one - other));
+}
+
+function onMove(event) {
+  if (!drag || !pointers.has(event.pointerId)) return hover(event);
+  pointers.set(event.pointerId, event.clientX);
+  const [begin, end] = drag.window;
+  if (drag.pinch) {
+    const span = ((end - begin) * drag.pinch) / spreadOf();
+    chart.show((begin + end - span) / 2, (begin + end + span) / 2);
+    return;
+  }
+  const moved = event.clientX - drag.x;
+  if (!drag.moved && Math.abs(moved) < 4) return;
+  if (!drag.moved) chart.scroller.setPointerCapture(event.pointerId);
+  drag.moved = true;
+  showTip(null);
+  if (drag.range) {
+    chart.range = [drag.from, chart.timeAt(pointOf(event)[0])];
+    chart.redraw();
+  } else {
+    const shift = (moved / (chart.width - chart.left)) * (end - begin);
+    chart.show(begin - shift, end - shift);
+  }
+}
+
+function onUp(event) {
+  pointers.delete(event.pointerId);
+  const done = drag;
+  drag = null;
+  if (!done || done.pinch) return;
+  if (chart.range) {
+    const [from, to] = chart.range.sort((one, other) => one - other);
+    chart.range = null;
+    chart.show(from, to);
+  } else if (!done.moved && event.type === "pointerup") {
+    click(event);
+  }
+}
+
+function click(event) {
+  const hit = chart.hit(...pointOf(event));
+  if (hit?.kind === "run" || hit?.kind === "group") {
+    if (!chart.collapsed.delete(hit.key)) chart.collapsed.add(hit.key);
+    chart.arrange();
+    chart.redraw();
+  } else if (hit?.kind === "gap") {
+    select({ kind: "item", run: hit.run, table: "ops", row: hit.row });
+  } else {
+    select(hit?.kind === "item" ? hit : null);
+  }
+}
+
+function hover(event) {
+  const hit = event.target === chart.canvas ? chart.hit(...pointOf(event)) : null;
+  const changed = hit?.row !== chart.hovered?.row || hit?.table !== chart.hovered?.table || hit?.run !== chart.hovered?.run;
+  chart.hovered = hit;
+  chart.scroller.style.cursor = hit ? "pointer" : "";
+  showTip(event.pointerType === "touch" ? null : hit, event.clientX, event.clientY);
+  if (changed) chart.redraw();
+}
+
+function onWheel(event) {
+  if (event.ctrlKey || event.metaKey) {
+    event.preventDefault();
+    chart.zoom(Math.exp(event.deltaY * 0.002), chart.timeAt(pointOf(event)[0]));
+  } else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
+    event.preventDefault();
+    chart.pan(((event.deltaX || event.deltaY) / chart.width) * 0.9);
+  }
+}
+
+function onOverview(event) {
+  if (!event.buttons) return;
+  const box = overview.getBoundingClientRect();
+  const [begin, end] = chart.home();
+  const at = begin + ((event.clientX - box.left) / box.width) * (end - begin);
+  const half = (chart.end - chart.begin) / 2;
+  chart.show(at - half, at + half);
+}
+
+// --- keys
+
+const KEYS = {
+  ArrowLeft: () => chart.pan(-0.15),
+  ArrowRight: () => chart.pan(0.15),
+  "+": () => chart.zoom(0.7),
+  "=": () => chart.zoom(0.7),
+  "-": () => chart.zoom(1 / 0.7),
+  0: fit,
+  f: zoomToSelection,
+  ",": () => selectNeighbour(-1),
+  ".": () => selectNeighbour(1),
+  "/": () => byId("query").focus(),
+  n: () => nextMatch(1),
+  N: () => nextMatch(-1),
+  c: () => !byId("critical").hidden && toggleCritical(),
+  t: toggleTheme,
+  "?": () => byId("help").showModal(),
+  Escape: clear,
+};
+
+function clear() {
+  chart.finding = null;
+  for (const button of document.querySelectorAll("#findings button")) button.removeAttribute("aria-current");
+  select(null);
+}
+
+function onKey(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || byId("help").open) return;
+  if (event.target === byId("query")) {
+    if (event.key === "Escape") {
+      byId("query").value = "";
+      byId("query").blur();
+      find();
+    }
+    return;
+  }
+  const action = KEYS[event.key] ?? KEYS[event.key.toLowerCase()];
+  if (!action) return;
+  event.preventDefault();
+  action();
+}
+
+// --- the page as a whole
+
+function showHeading() {
+  const [first] = runs;
+  byId("title").textContent = DOCUMENT.title;
+  const counts = `${formatNumber(first.ops.rows)} operations, ${formatNumber(first.calls.rows)} calls`;
+  const time = runs.length > 1 ? `${runs.length} runs` : `${formatTime(first.until)}, ${counts}`;
+  byId("subtitle").textContent = [first.device, `rules ${first.rules}`, time].filter(Boolean).join(" · ");
+  const failed = runs.find((run) => run.error);
+  byId("error").hidden = !failed;
+  if (failed) byId("error").querySelector("pre").textContent = failed.error;
+  byId("critical").hidden = !runs.some((run) => run.critical.length);
+  byId("empty").hidden = runs.some((run) => run.ops.rows || run.calls.rows);
+}
+
+function listen() {
+  const { scroller } = chart;
+  scroller.addEventListener("pointerdown", onDown);
+  scroller.addEventListener("pointermove", onMove);
+  scroller.addEventListener("pointerup", onUp);
+  scroller.addEventListener("pointercancel", onUp);
+  scroller.addEventListener("pointerleave", () => showTip(null));
+  scroller.addEventListener("dblclick", zoomToSelection);
+  scroller.addEventListener("wheel", onWheel, { passive: false });
+  scroller.addEventListener("scroll", () => {
+    chart.scroll = scroller.scrollTop;
+    chart.redraw();
+  });
+  overview.addEventListener("pointerdown", onOverview);
+  overview.addEventListener("pointermove", onOverview);
+  document.addEventListener("keydown", onKey);
+  byId("query").addEventListener("input", find);
+  byId("search").addEventListener("submit", (event) => {
+    event.preventDefault();
+    nextMatch(1);
+  });
+  byId("zoom-in").onclick = () => chart.zoom(0.5);
+  byId("zoom-out").onclick = () => chart.zoom(2);
+  byId("fit").onclick = fit;
+  byId("theme").onclick = toggleTheme;
+  byId("critical").onclick = toggleCritical;
+  byId("keys").onclick = () => byId("help").showModal();
+  DARK.addEventListener("change", () => setTheme(DARK.matches ? "dark" : "light"));
+  window.addEventListener("beforeprint", beginPrint);
+  window.addEventListener("afterprint", () => byId("paper").replaceChildren());
+  new ResizeObserver(refresh).observe(scroller);
+}
+
+/** Put a picture of each run on paper, in the colours for paper. */
+function beginPrint() {
+  const { theme } = document.documentElement.dataset;
+  document.documentElement.dataset.theme = "light";
+  chart.readLooks();
+  chart.resize();
+  byId("paper").replaceChildren(...runs.map((run) => chart.pictureOf(run, PAPER_WIDTH)).filter(Boolean));
+  document.documentElement.dataset.theme = theme;
+  refresh();
+}
+
+showHeading();
+showRuns(runs, (run) => chart.scrollTo(chart.lanes.find((lane) => lane.run === run)));
+showFindings(runs, chooseFinding);
+showUse(chart);
+showLegend(chart.lanes);
+showSelection(null, select);
+chart.onDraw = drawOverview;
+listen();
+refresh();

@@ -1,0 +1,288 @@
+// What is beside the canvas: the runs, the selection, the findings, the engines, the legend and the tip at the pointer.
+
+const TONES = {
+  call: "host calls", held: "host waits", h2d: "copy to the device", kernel: "kernel", d2h: "copy to the host",
+  d2d: "copy inside the device", p2p: "copy between devices", fill: "fill", host_function: "host function",
+  mark: "mark", step: "event, notify or wait", bad: "a wait that never ended",
+};
+const LISTED = 8; // rows that a list in the selection shows
+const WORST = 4; // causes of idle time that are listed for an engine
+
+/** Return an element with *children*: elements and texts. */
+function element(tag, properties = {}, ...children) {
+  const { dataset, ...plain } = properties;
+  const made = Object.assign(document.createElement(tag), plain);
+  Object.assign(made.dataset, dataset);
+  made.append(...children);
+  return made;
+}
+
+function byId(id) {
+  return document.getElementById(id);
+}
+
+/** Return a small square in the colour *tone*. */
+function swatch(tone, isGap = false) {
+  const made = element("i", { className: isGap ? "swatch gap" : `swatch ${tone}` });
+  made.style.setProperty("--tone", `var(--${tone})`);
+  return made;
+}
+
+// --- the selection
+
+/** Show *item* in the panel: a row of a table, with links to what it waited for and what waited for it. */
+function showSelection(item, select) {
+  const place = byId("selection").querySelector("div");
+  if (!item) {
+    place.replaceChildren(element("p", { className: "hint" }, "Click something in the timeline to see what it waited for."));
+    return;
+  }
+  const { run, table, row } = item;
+  const { tone, facts } = DESCRIBE[table](run, row);
+  facts.push(...linkFacts(run, linksOf(run, table, row), select));
+  place.replaceChildren(
+    element("h3", {}, swatch(tone), nameOf(run, table, row)),
+    element("dl", {}, ...facts.filter(Boolean).map(([name, ...value]) =>
+      element("div", {}, element("dt", {}, name), element("dd", {}, ...value)))),
+  );
+}
+
+/** Return a button that selects a row; it says its name, and its stream or task. */
+function linkTo(run, table, row, select) {
+  const owner = { ops: "stream", calls: "caller", steps: "stream", instructions: "core" }[table];
+  const text = `${nameOf(run, table, row)}, ${run.text(run[table][owner][row])}`;
+  return element("button", {
+    type: "button", className: "link", onclick: () => select({ kind: "item", run, table, row }, true),
+  }, text);
+}
+
+/** Return a fact for each role that *links* have. */
+function linkFacts(run, links, select) {
+  const roles = [...new Set(links.map((link) => link.role))];
+  return roles.map((role) => {
+    const ofRole = links.filter((link) => link.role === role);
+    const items = ofRole.slice(0, LISTED).map(({ table, row }) => element("li", {}, linkTo(run, table, row, select)));
+    if (ofRole.length > LISTED) items.push(element("li", {}, `and ${formatNumber(ofRole.length - LISTED)} more`));
+    return [role, element("ul", {}, ...items)];
+  });
+}
+
+const DESCRIBE = {
+  ops: describeOperation, calls: describeCall, steps: describeStep, marks: describeMark, instructions: describeInstruction,
+};
+
+function describeOperation(run, row) {
+  const { ops } = run;
+  const kind = run.text(ops.kind[row]);
+  const lasts = ops.end[row] - ops.start[row];
+  const bytes = ops.bytes[row];
+  const rate = lasts > 0 ? `, ${formatNumber(bytes / lasts, 1)} GB/s` : "";
+  return {
+    tone: kind,
+    facts: [
+      ["kind", TONES[kind] ?? kind],
+      ["lasts", formatTime(lasts)],
+      ["starts", formatTime(ops.start[row])],
+      ["queued", formatTime(ops.queued[row]), element("small", {}, ` ${formatTime(ops.start[row] - ops.queued[row])} before`)],
+      ["start", `held up by ${CAUSES[ops.why[row]]}`],
+      bytes ? ["bytes", formatBytes(bytes) + rate] : null,
+      ["stream", run.text(ops.stream[row])],
+      ["engine", `${run.text(ops.engine[row])} of device ${ops.device[row]}`],
+      ["line", element("code", {}, run.text(ops.site[row]))],
+      ...coreFacts(run.cores[row]),
+    ],
+  };
+}
+
+/** Return how busy the pipes of a core kernel were. */
+function coreFacts(cores) {
+  if (!cores) return [];
+  const busy = Object.entries(cores.busy).map(([name, us]) => element("li", {}, `${name} ${formatNumber(us)} µs`));
+  const left = cores.left_out ? [["not shown", `${formatNumber(cores.left_out)} instructions`]] : [];
+  return [["blocks", formatNumber(cores.blocks)], ["pipes", element("ul", {}, ...busy)], ...left];
+}
+
+function describeCall(run, row) {
+  const { calls } = run;
+  return {
+    tone: "call",
+    facts: [
+      ["lasts", formatTime(calls.end[row] - calls.start[row])],
+      calls.held[row] ? ["of it, waits", formatTime(calls.held[row])] : null,
+      ["begins", formatTime(calls.start[row])],
+      ["caller", run.text(calls.caller[row])],
+      ["line", element("code", {}, run.text(calls.site[row]))],
+    ],
+  };
+}
+
+function describeStep(run, row) {
+  const { steps } = run;
+  return {
+    tone: steps.isOver[row] ? "step" : "bad",
+    facts: [
+      ["kind", run.text(steps.kind[row]).replace("_", " ")],
+      ["stream", run.text(steps.stream[row])],
+      ["queued", formatTime(steps.queued[row])],
+      ["over", steps.isOver[row] ? formatTime(steps.start[row]) : "never"],
+      ["caller", run.text(steps.caller[row])],
+      ["line", element("code", {}, run.text(steps.site[row]))],
+    ],
+  };
+}
+
+function describeMark(run, row) {
+  const { marks } = run;
+  return {
+    tone: "mark",
+    facts: [
+      ["begins", formatTime(marks.start[row])],
+      ["lasts", formatTime(marks.end[row] - marks.start[row])],
+      ["caller", run.text(marks.caller[row])],
+      ["line", element("code", {}, run.text(marks.site[row]))],
+    ],
+  };
+}
+
+function describeInstruction(run, row) {
+  const table = run.instructions;
+  const kind = run.text(table.kind[row]);
+  return {
+    tone: kind === "work" ? `pipe-${run.text(table.pipe[row])}` : "held",
+    facts: [
+      ["lasts", formatTime(table.end[row] - table.start[row])],
+      ["starts", formatTime(table.start[row])],
+      ["core", `${run.text(table.core[row])}, pipe ${run.text(table.pipe[row])}, block ${table.block[row]}`],
+      kind === "work" ? null : ["kind", kind],
+      table.bytes[row] ? ["bytes", formatBytes(table.bytes[row])] : null,
+      ["line", element("code", {}, run.text(table.site[row]))],
+      ["launch", nameOf(run, "ops", table.operation[row])],
+    ],
+  };
+}
+
+// --- lists
+
+/** List the findings of all runs; each leads to its place. */
+function showFindings(runs, choose) {
+  const findings = runs.flatMap((run) => run.findings);
+  byId("findings").hidden = !findings.length;
+  byId("findings").querySelector("h2").textContent = `Findings (${findings.length})`;
+  byId("findings").querySelector("ol").replaceChildren(...findings.map((finding) => {
+    const [headline, ...rest] = finding.text.split("\n");
+    const price = finding.price_ns === null ? [] : [element("b", { className: "price" }, formatTime(finding.price_ns))];
+    const site = [finding.site, runs.length > 1 ? finding.run.title : ""].filter(Boolean).join(" · ");
+    const button = element("button", { type: "button" },
+      element("span", { className: "headline" }, headline), ...price,
+      ...(rest.length ? [element("span", { className: "more" }, rest.join("\n"))] : []),
+      element("code", {}, site));
+    button.onclick = () => choose(finding, button);
+    return element("li", {}, button);
+  }));
+}
+
+/** List the runs with their times, if there are several. */
+function showRuns(runs, reveal) {
+  byId("runs").hidden = runs.length < 2;
+  const longest = Math.max(1, ...runs.map((run) => run.until));
+  byId("runs").querySelector("table").replaceChildren(...runs.map((run) => {
+    const bar = element("i", { className: "bar" });
+    bar.style.width = `${(100 * run.until) / longest}%`;
+    const name = element("button", { type: "button", className: "link", onclick: () => reveal(run) }, run.title);
+    const [time, change = ""] = comparison(runs[0], run).split(", ");
+    return element("tr", {}, element("th", { scope: "row" }, name, bar), element("td", {}, time),
+      element("td", {}, change));
+  }));
+}
+
+/** Show for each engine how much of its run it worked, and why it did not in the rest. */
+function showUse(chart) {
+  const engines = chart.lanes.filter((lane) => lane.group === ENGINES && lane.run.until > 0);
+  byId("use").hidden = !engines.length;
+  byId("use").querySelector("div").replaceChildren(...chart.runs.flatMap((run) => {
+    const lanes = engines.filter((lane) => lane.run === run);
+    const heading = chart.runs.length > 1 && lanes.length ? [element("h3", {}, run.title)] : [];
+    return [...heading, ...lanes.map((lane) => useOf(lane))];
+  }));
+}
+
+function useOf(lane) {
+  const { until } = lane.run;
+  const idle = new Map();
+  for (let index = 0; index < lane.gaps.count; index++) {
+    const length = Math.min(lane.gaps.end[index], until) - Math.max(lane.gaps.begin[index], 0);
+    if (length > 0) idle.set(lane.gaps.tones[index], (idle.get(lane.gaps.tones[index]) ?? 0) + length);
+  }
+  const gaps = [...idle.values()].reduce((sum, each) => sum + each, 0);
+  const busy = busyOf(lane, until);
+  const causes = [...idle].filter(([, length]) => length > until / 200).sort((one, other) => other[1] - one[1]);
+  const parts = [["work", busy], ...causes];
+  const bar = element("div", { className: "use" }, ...parts.map(([tone, length]) => {
+    const part = element("i");
+    part.style.width = `${(100 * length) / until}%`;
+    part.style.background = tone === "work" ? "var(--work)" : `var(--${tone})`;
+    return part;
+  }));
+  const list = causes.slice(0, WORST).map(([tone, length]) => element("li", {}, swatch(tone, true),
+    `${formatShare(length, until)} ${CAUSES[tone.split("-")[1]]}`));
+  const rest = until - busy - gaps;
+  if (rest > until / 200) list.push(element("li", {}, element("i", { className: "swatch none" }), `${formatShare(rest, until)} before or after its work`));
+  return element("section", {}, element("p", {}, element("span", {}, lane.label), element("b", {}, `${formatShare(busy, until)} busy`)),
+    bar, element("ul", {}, ...list));
+}
+
+/** Return for how long at least one span of *lane* lasts between 0 and *until*. */
+function busyOf(lane, until) {
+  const spans = lane.levels.flatMap((track) => [...track.begin].map((begin, index) => [begin, track.end[index]]));
+  spans.sort((one, other) => one[0] - other[0]);
+  let [busy, reached] = [0, 0];
+  for (const [begin, end] of spans) {
+    const from = Math.max(begin, reached);
+    const to = Math.min(end, until);
+    if (from < to) busy += to - from;
+    reached = Math.max(reached, to);
+  }
+  return busy;
+}
+
+/** Name the colours that the lanes use. */
+function showLegend(lanes) {
+  const work = new Set(lanes.flatMap((lane) => [...lane.levels, lane.points].flatMap((track) => track.tones)));
+  const gaps = new Set(lanes.flatMap((lane) => lane.gaps.tones));
+  const known = Object.keys(TONES).filter((tone) => work.has(tone));
+  const causes = CAUSES.map((name, number) => [`cause-${number}`, name]).filter(([tone]) => gaps.has(tone));
+  const title = (text) => element("b", {}, text);
+  byId("legend").replaceChildren(
+    ...known.map((tone) => element("span", {}, swatch(tone), TONES[tone])),
+    ...(causes.length ? [title("idle because of")] : []),
+    ...causes.map(([tone, name]) => element("span", {}, swatch(tone, true), name)),
+  );
+}
+
+// --- the tip at the pointer
+
+/** Show what *hit* is beside the pointer; nothing if it is no row and no gap. */
+function showTip(hit, x, y) {
+  const tip = byId("tip");
+  tip.hidden = !(hit?.kind === "item" || hit?.kind === "gap");
+  if (tip.hidden) return;
+  tip.replaceChildren(...(hit.kind === "gap" ? gapTip(hit) : itemTip(hit)));
+  const { width, height } = tip.getBoundingClientRect();
+  tip.style.left = `${Math.max(4, Math.min(x + 14, window.innerWidth - width - 6))}px`;
+  tip.style.top = `${y + 18 + height > window.innerHeight ? y - height - 10 : y + 18}px`;
+}
+
+function itemTip({ run, table, row }) {
+  const lasts = table === "steps" ? run.text(run.steps.kind[row]).replace("_", " ") : formatTime(run[table].end[row] - run[table].start[row]);
+  const cause = table === "ops" ? [element("p", {}, `start held up by ${CAUSES[run.ops.why[row]]}`)] : [];
+  const held = table === "calls" && run.calls.held[row] ? [element("p", {}, `waits ${formatTime(run.calls.held[row])} of it`)] : [];
+  return [element("b", {}, nameOf(run, table, row)), ` ${lasts}`, ...cause, ...held,
+    element("code", {}, run.text(run[table].site[row]))];
+}
+
+function gapTip({ run, row, tone, begin, end }) {
+  const before = waitedFor(run.ops, row);
+  const after = before < 0 || tone === "cause-0" ? [] : [element("p", {},
+    `${nameOf(run, "ops", row)} waited for ${nameOf(run, "ops", before)}, ${run.text(run.ops.stream[before])}`)];
+  return [element("b", {}, "idle"), ` ${formatTime(end - begin)}`, element("p", {}, `because of ${CAUSES[tone.split("-")[1]]}`), ...after];
+}
