@@ -10,9 +10,9 @@ import numpy as np
 from rich.text import Text
 
 from acl_py.trace.drawing import Ints, Lane, Look, Spans, draw
-from acl_py.trace.reading import ENGINE_ORDER, HostRow, host_rows, queuing_calls, stream_order
+from acl_py.trace.reading import ENGINE_ORDER, HostRow, as_timeline, host_rows, queuing_calls, stream_order
 from acl_py.trace.recorder import Trace
-from acl_py.trace.rows import Call, Operation
+from acl_py.trace.rows import Call, Operation, Timeline
 
 _MAX_STREAMS = 12  # lanes per device; more streams share lanes
 _MAX_NAMES = 4  # of streams whose kernels run side by side
@@ -33,7 +33,9 @@ _ALL = list(_LOOKS.values())
 _PLACES = {kind: place for place, kind in enumerate(_LOOKS)}
 
 
-def lanes(trace: Trace, width: int = 100, *, since_ns: int | None = None, until_ns: int | None = None) -> str:
+def lanes(
+    trace: Trace | Timeline, width: int = 100, *, since_ns: int | None = None, until_ns: int | None = None
+) -> str:
     """Draw *trace* as plain text of at most *width* columns.
 
     The chart shows the time from *since_ns* to *until_ns*. By default it begins with the first call that queued an
@@ -42,9 +44,12 @@ def lanes(trace: Trace, width: int = 100, *, since_ns: int | None = None, until_
     return styled_lanes(trace, width, since_ns=since_ns, until_ns=until_ns).plain
 
 
-def styled_lanes(trace: Trace, width: int = 100, *, since_ns: int | None = None, until_ns: int | None = None) -> Text:
+def styled_lanes(
+    trace: Trace | Timeline, width: int = 100, *, since_ns: int | None = None, until_ns: int | None = None
+) -> Text:
     """Draw the chart of `lanes` with colours, for rich."""
-    ops, calls = trace.ops, trace.calls
+    timeline = as_timeline(trace)
+    ops, calls = timeline.ops, timeline.calls
     if not ops and not calls:
         return Text("nothing happened")
     work, host = _Work(ops), _Host(ops, calls)

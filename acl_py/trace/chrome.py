@@ -29,59 +29,52 @@ import numpy as np
 
 from acl_py.trace.jsontext import Quoted, write_list
 from acl_py.trace.pipes import PIPE_ORDER
-from acl_py.trace.reading import ENGINE_ORDER, host_rows, queuing_calls, site_of_call, stream_ids, stream_order
+from acl_py.trace.reading import ENGINE_ORDER, as_timeline, correlations, site_of_call, stream_ids, stream_order
 from acl_py.trace.recorder import Trace
-from acl_py.trace.rows import Call, CoreInstruction, CoreRun, Operation, Strike
-from acl_py.trace.tracks import Track
+from acl_py.trace.rows import Call, CoreInstruction, CoreRun, Operation, Strike, Timeline
+from acl_py.trace.tracks import Track, host_tracks
 
 _HOST = 1  # a process; some viewers treat 0 specially
 _FIRST_DEVICE = 2
 _BATCH = 50  # points of a counter that are formatted at once
 
 
-def write(trace: Trace, path: str | Path) -> None:
+def write(trace: Trace | Timeline, path: str | Path) -> None:
     """Write *trace* to the file *path*, one event per line."""
+    timeline = as_timeline(trace)
     with Path(path).open("w", encoding="utf-8") as file:
-        write_list(file, '{"displayTimeUnit": "ns", "traceEvents": [', _events(trace), "]}")
+        write_list(file, '{"displayTimeUnit": "ns", "traceEvents": [', _events(timeline), "]}")
 
 
-def _events(trace: Trace) -> Iterator[str]:
-    """Yield the events of *trace*, those that belong together in one text: the names of processes and lanes first."""
-    ops, calls, instructions = trace.ops, trace.calls, trace.instructions
+def _events(timeline: Timeline) -> Iterator[str]:
+    """Yield all events, those that belong together in one text: the names of processes and lanes first."""
+    ops, calls, instructions = timeline.ops, timeline.calls, timeline.instructions
     devices = sorted({op.device for op in ops})
     numbers = count(_FIRST_DEVICE + max(devices, default=0) + 1)
     faults = Track(_HOST, "faults", numbers)
     host, work, pipes = (
-        _host_tracks(calls, numbers),
+        host_tracks(calls, _HOST, numbers),
         _work_tracks(ops, numbers),
         _pipe_tracks(ops, instructions, numbers),
     )
-    queued_by = queuing_calls(ops, calls)
-    arrows = _arrows(queued_by, len(calls))
+    of_ops, of_calls = correlations(ops, calls)
     quoted = Quoted()
 
     yield _process_name(_HOST, "host")
     for device in devices:
         yield _process_name(_FIRST_DEVICE + device, f"device {device}")
-    yield from _calls(calls, host, arrows, quoted)
-    yield from _operations(ops, work, queued_by, arrows, quoted)
+    yield from _calls(calls, host, of_calls, quoted)
+    yield from _operations(ops, work, of_ops, quoted)
     yield from _instructions(ops, instructions, pipes, quoted)
-    for strike in trace.strikes:
+    for strike in timeline.strikes:
         yield _strike(strike, faults, quoted)
     for device in devices:
         yield from _counters([op for op in ops if op.device == device], _FIRST_DEVICE + device)
-    tracks = [*([faults] if trace.strikes else []), *dict.fromkeys(host.values()), *work.values(), *pipes.values()]
+    tracks = [*([faults] if timeline.strikes else []), *dict.fromkeys(host.values()), *work.values(), *pipes.values()]
     yield from _lane_names(tracks, quoted)
 
 
 # --- lanes
-
-
-def _host_tracks(calls: Sequence[Call], numbers: Iterator[int]) -> dict[str, Track]:
-    """Return the track of each task and thread; some share one."""
-    rows = host_rows(calls)
-    tracks = [Track(_HOST, "calls" if len(rows) == 1 else row.label, numbers) for row in rows]
-    return {caller: track for row, track in zip(rows, tracks, strict=True) for caller in row.callers}
 
 
 def _work_tracks(ops: Sequence[Operation], numbers: Iterator[int]) -> dict[tuple[int, str, str], Track]:
@@ -126,16 +119,6 @@ def _lane_names(tracks: Sequence[Track], quoted: Quoted) -> Iterator[str]:
 # --- slices
 
 
-def _arrows(queued_by: Sequence[int | None], calls: int) -> "array[int]":
-    """Return the number of the arrow from each call: that of the first operation that it queued, or 0."""
-    arrows = array("I", bytes(4 * calls))
-    for number in range(len(queued_by), 0, -1):
-        index = queued_by[number - 1]
-        if index is not None:
-            arrows[index] = number
-    return arrows
-
-
 def _calls(calls: Sequence[Call], host: Mapping[str, Track], arrows: "array[int]", quoted: Quoted) -> Iterator[str]:
     for call, arrow in zip(calls, arrows, strict=True):
         enter, exit_ = call.enter_ns, call.exit_ns
@@ -150,15 +133,14 @@ def _calls(calls: Sequence[Call], host: Mapping[str, Track], arrows: "array[int]
 def _operations(
     ops: Sequence[Operation],
     work: Mapping[tuple[int, str, str], Track],
-    queued_by: Sequence[int | None],
     arrows: "array[int]",
     quoted: Quoted,
 ) -> Iterator[str]:
     ids = stream_ids(ops)
-    for number, (op, call) in enumerate(zip(ops, queued_by, strict=True), start=1):
+    for number, (op, arrow) in enumerate(zip(ops, arrows, strict=True), start=1):
         start, end, stream = op.start_ns, op.end_ns, op.stream
         track = work[op.device, op.engine, stream]
-        flow = "" if call is None else f'"bind_id":{arrows[call]},"flow_in":true,'
+        flow = f'"bind_id":{arrow},"flow_in":true,' if arrow else ""
         yield (
             f'{{"ph":"X","name":{quoted[op.name]},"cat":"{op.kind}","pid":{track.pid},"tid":{track.place(start, end)},'
             f'"ts":{start / 1000:.3f},"dur":{(end - start) / 1000:.3f},{flow}"args":{{"correlation":{number},'

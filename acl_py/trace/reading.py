@@ -6,6 +6,7 @@ call of an operation is the one that was made at the same line, by a verb that q
 progress at that instant.
 """
 
+from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,10 +15,14 @@ from heapq import heappop, heappush
 from itertools import count
 from operator import attrgetter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from acl_py.trace.rows import Call, Operation, StreamStep
+from acl_py.trace.rows import Call, Operation, StreamStep, Timeline
+
+if TYPE_CHECKING:
+    from acl_py.trace.recorder import Trace
 
 ENGINE_ORDER = ("H2D", "cores", "P2P", "D2H", "host")  # as data passes them
 
@@ -27,6 +32,11 @@ _VERBS = {
     "kernel": "LaunchKernel",
     "host_function": "LaunchHostFunc",
 }  # by kind; all others are Memcpy
+
+
+def as_timeline(trace: "Trace | Timeline") -> Timeline:
+    """Return the rows of *trace*, which may be live or have been saved."""
+    return trace if isinstance(trace, Timeline) else trace.timeline()
 
 
 def stream_ids(ops: Iterable[Operation]) -> dict[str, int]:
@@ -137,3 +147,16 @@ def queuing_calls(ops: Sequence[Operation], calls: Sequence[Call]) -> list[int |
 
 def _may_have_queued(call: Call, op: Operation) -> bool:
     return call.enter_ns <= op.queued_ns and call.name.startswith(_VERBS.get(op.kind, "Memcpy"))
+
+
+def correlations(ops: Sequence[Operation], calls: Sequence[Call]) -> tuple["array[int]", "array[int]"]:
+    """Return a number for each operation and for each call, the same for a call and what it queued.
+
+    It is one more than the index of the first operation that the call queued; 0 for an operation without a call, and
+    for a call that queued nothing.
+    """
+    of_ops, of_calls = array("I", bytes(4 * len(ops))), array("I", bytes(4 * len(calls)))
+    for index, call in enumerate(queuing_calls(ops, calls)):
+        if call is not None:
+            of_ops[index] = of_calls[call] = of_calls[call] or index + 1
+    return of_ops, of_calls

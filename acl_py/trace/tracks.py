@@ -6,7 +6,11 @@ last. This needs no sorting, and no more lanes than any other choice.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+
+from acl_py.trace.reading import host_rows, stream_ids
+from acl_py.trace.rows import Call, Operation
 
 _ALL = 1 << 62  # above the number of every lane
 
@@ -43,3 +47,20 @@ class Track:
         """Yield the number and the name of each lane: the label, with a number from the second lane on."""
         for place, lane in enumerate(self.lanes, start=1):
             yield lane, self.label if place == 1 else f"{self.label} ({place})"
+
+
+def host_tracks(calls: Sequence[Call], pid: int, numbers: Iterator[int]) -> dict[str, Track]:
+    """Return the track of each task and thread; some share one."""
+    rows = host_rows(calls)
+    tracks = [Track(pid, "calls" if len(rows) == 1 else row.label, numbers) for row in rows]
+    return {caller: track for row, track in zip(rows, tracks, strict=True) for caller in row.callers}
+
+
+def stream_tracks(
+    ops: Sequence[Operation], pid_of: Callable[[int], int], numbers: Iterator[int]
+) -> dict[tuple[int, str], Track]:
+    """Return the track of each device and stream. Its first lane has the number of the stream (`stream_ids`)."""
+    ids = stream_ids(ops)
+    order = {stream: place for place, stream in enumerate(ids)}
+    keys = sorted({(op.device, op.stream) for op in ops}, key=lambda key: (key[0], order[key[1]]))
+    return {key: Track(pid_of(key[0]), key[1], chain([ids[key[1]]], numbers)) for key in keys}

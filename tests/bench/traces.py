@@ -18,11 +18,11 @@ CHROME_US, CHART_US = 8, 2  # at most
 
 def main():
     trace = _recorded()
-    rows = _Rows(trace)
+    rows = trace.timeline()
     with TemporaryDirectory() as folder:
         file = Path(folder) / "trace"
         views = {
-            "reading the rows": (lambda: _Rows(trace), None),
+            "reading the rows": (trace.timeline, None),
             "Chrome trace": (lambda: chrome.write(rows, file), CHROME_US),
             "text chart": (lambda: chart.lanes(rows), CHART_US),
         }
@@ -36,14 +36,6 @@ def main():
         if limit is not None:
             say(f"  {name}, us per operation  {target(min(measured[name][0]), limit)}")
     say("")
-
-
-class _Rows:
-    """The rows of a trace, read once."""
-
-    def __init__(self, trace):
-        self.ops, self.calls = trace.ops, trace.calls
-        self.instructions, self.strikes = trace.instructions, trace.strikes
 
 
 def _recorded():

@@ -4,7 +4,6 @@ import json
 import tracemalloc
 from collections import Counter, defaultdict
 from itertools import pairwise
-from types import SimpleNamespace
 
 import pytest
 
@@ -12,7 +11,7 @@ import acl_py
 from acl_py import faults
 from acl_py.trace import chrome
 from acl_py.trace.recorder import Trace
-from acl_py.trace.rows import Call
+from acl_py.trace.rows import Call, Timeline
 
 
 def by_phase(events):
@@ -200,9 +199,7 @@ def test_nothing_is_a_trace_too(tmp_path):
 
 def test_an_export_needs_little_memory_for_each_operation(traced, tmp_path):
     trace = traced("many")
-    rows = SimpleNamespace(
-        ops=trace.ops * 50, calls=trace.calls * 50, instructions=[], strikes=[]
-    )  # to read the rows of a trace takes memory of its own
+    rows = Timeline(trace.ops * 50, trace.calls * 50)  # to read the rows of a trace takes memory of its own
     tracemalloc.start()
     chrome.write(rows, tmp_path / "trace.json")
     _, peak = tracemalloc.get_traced_memory()
@@ -213,5 +210,5 @@ def test_an_export_needs_little_memory_for_each_operation(traced, tmp_path):
 @pytest.mark.parametrize("at", [0, 1, 999, 123_456_789_012_345])
 def test_times_keep_every_nanosecond(at, chrome_events):
     call = Call("Sleep", at, at + 1, "x.py", 1, "task 1")
-    [event] = by_phase(chrome_events(SimpleNamespace(ops=[], calls=[call], instructions=[], strikes=[])))["X"]
+    [event] = by_phase(chrome_events(Timeline(calls=[call])))["X"]
     assert (round(event["ts"] * 1000), round(event["dur"] * 1000)) == (at, 1)

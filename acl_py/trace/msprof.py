@@ -1,0 +1,230 @@
+"""The folder of Ascend's profiler: a timeline and a table of kernels for each device.
+
+Ascend's analysers find the folder of a device by its name, which ends in "_ascend_pt". It has what torch_npu's profiler
+writes, as far as a simulation knows it: shapes of tensors, for example, are "N/A".
+
+The format differs from a Chrome trace: the file is a bare list, times are text, and numbers of processes are made of
+a place in the viewer and the number of the device.
+"""
+
+import csv
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from acl_py.trace.jsontext import Quoted, write_list
+from acl_py.trace.reading import as_timeline, correlations, site_of_call, stream_ids
+from acl_py.trace.recorder import Trace
+from acl_py.trace.rows import Call, Operation, Timeline
+from acl_py.trace.tracks import Track, host_tracks, stream_tracks
+
+_HOST_PID = 1
+_LAYERS = {"CANN": (7, "CPU"), "Ascend Hardware": (13, "NPU"), "Overlap Analysis": (23, "NPU")}  # place, label
+_COMPUTING, _FREE = 0, 3  # lanes of the overlap analysis
+_NO_MODEL = 4294967295
+_COPIES = {
+    "h2d": ("PCIE_DMA_SQE", "host to device"),
+    "d2h": ("PCIE_DMA_SQE", "device to host"),
+    "d2d": ("SDMA_SQE", "device to device"),
+    "p2p": ("SDMA_SQE", "device to device"),
+}
+KERNEL_COLUMNS = (
+    *("Step Id", "Device_id", "Model ID", "Task ID", "Stream ID", "Name", "Type", "Accelerator Core"),
+    *("Start Time(us)", "Duration(us)", "Wait Time(us)", "Block Dim", "Mix Block Dim", "Input Shapes"),
+    *("Input Data Types", "Input Formats", "Output Shapes", "Output Data Types", "Output Formats", "Context ID"),
+    *("aicore_time(us)", "aic_mac_time(us)", "aic_mte1_time(us)", "aic_fixpipe_time(us)"),
+    *("aiv_time(us)", "aiv_vec_time(us)", "aiv_scalar_time(us)", "aiv_mte2_time(us)", "aiv_mte3_time(us)"),
+)
+_BUSY = ("aic_time", "mac", "mte1", "fixpipe", "aiv_time", "vec", "scalar", "mte2", "mte3")  # of the last columns
+
+_Times = npt.NDArray[np.int64]
+
+
+def write(trace: Trace | Timeline, path: str | Path) -> None:
+    """Make the folder *path*, with a folder for each device: "device_0_ascend_pt" and so on."""
+    timeline = as_timeline(trace)
+    for device in sorted({op.device for op in timeline.ops}) or [0]:
+        folder = Path(path) / f"device_{device}_ascend_pt"
+        output = folder / "ASCEND_PROFILER_OUTPUT"
+        output.mkdir(parents=True, exist_ok=True)
+        info = {"rank_id": device, "config": {"experimental_config": {"_profiler_level": "Level1"}}}
+        (folder / f"profiler_info_{device}.json").write_text(json.dumps(info) + "\n", encoding="utf-8")
+        with (output / "trace_view.json").open("w", encoding="utf-8") as file:
+            write_list(file, "[", _events(timeline, device), "]")
+        with (output / "kernel_details.csv").open("w", encoding="utf-8", newline="") as file:
+            table = csv.writer(file)
+            table.writerow(KERNEL_COLUMNS)
+            table.writerows(_kernel_rows(timeline.ops, device))
+
+
+def _events(timeline: Timeline, device: int) -> Iterator[str]:
+    """Yield the events of the host and of one device."""
+    pids = {name: _HOST_PID << 10 | place << 5 | device for name, (place, _) in _LAYERS.items()}
+    calls = timeline.calls
+    of_ops, of_calls = correlations(timeline.ops, calls)
+    ops = [(op, number) for op, number in zip(timeline.ops, of_ops, strict=True) if op.device == device]
+    own = {number for _, number in ops}
+    numbers = count(10_000)
+    host = host_tracks(calls, pids["CANN"], numbers)
+    streams = stream_tracks([op for op, _ in ops], lambda _: pids["Ascend Hardware"], numbers)
+    quoted = Quoted()
+    yield from _processes(pids)
+    yield from _calls(calls, host, (number if number in own else 0 for number in of_calls), quoted)
+    yield from _tasks(ops, stream_ids(timeline.ops), streams, quoted)
+    yield from _overlaps([op for op, _ in ops], pids["Overlap Analysis"])
+    lanes = [(track.pid, *lane) for track in dict.fromkeys(host.values()) for lane in track.names()]
+    for track in streams.values():
+        lanes += [(track.pid, lane, f"Stream {name.removeprefix('stream ')}") for lane, name in track.names()]
+    lanes += [(pids["Overlap Analysis"], _COMPUTING, "Computing"), (pids["Overlap Analysis"], _FREE, "Free")]
+    for order, (pid, lane, name) in enumerate(lanes):
+        yield _about(pid, lane, "thread_name", "name", quoted[name])
+        yield _about(pid, lane, "thread_sort_index", "sort_index", order)
+
+
+def _processes(pids: Mapping[str, int]) -> Iterator[str]:
+    for name, pid in pids.items():
+        place, label = _LAYERS[name]
+        yield _about(pid, 0, "process_name", "name", f'"{name}"')
+        yield _about(pid, 0, "process_labels", "labels", f'"{label}"')
+        yield _about(pid, 0, "process_sort_index", "sort_index", place)
+
+
+def _about(pid: int, lane: int, what: str, key: str, value: object) -> str:
+    return f'{{"name":"{what}","ph":"M","pid":{pid},"tid":{lane},"args":{{"{key}":{value}}}}}'
+
+
+def _us(ns: int) -> str:
+    """Return a time as these files have it: text, in microseconds."""
+    return f'"{ns // 1000}.{ns % 1000:03}"'
+
+
+def _calls(calls: Sequence[Call], tracks: Mapping[str, Track], numbers: Iterable[int], quoted: Quoted) -> Iterator[str]:
+    for call, number in zip(calls, numbers, strict=True):
+        track = tracks[call.caller]
+        lane = track.place(call.enter_ns, call.exit_ns)
+        connection = f'"connection_id":{number},' if number else ""
+        yield (
+            f'{{"name":{quoted["AscendCL@aclrt" + call.name]},"ph":"X","pid":{track.pid},"tid":{lane},'
+            f'"ts":{_us(call.enter_ns)},"dur":{(call.exit_ns - call.enter_ns) / 1000:.3f},"args":{{"Thread Id":{lane},'
+            f'"Mode":"ACL_RTS","level":"acl","id":{quoted["aclrt" + call.name]},"item_id":"0",{connection}'
+            f'"site":{quoted[site_of_call(call)]}}}}}'
+        )
+        if number:
+            yield _arrow("s", number, track.pid, lane, call.enter_ns)
+
+
+def _arrow(phase: str, number: int, pid: int, lane: int, at_ns: int) -> str:
+    binds = ',"bp":"e"' if phase == "f" else ""
+    return (
+        f'{{"name":"HostToDevice{number}","ph":"{phase}"{binds},"id":"{number}","cat":"HostToDevice","pid":{pid},'
+        f'"tid":{lane},"ts":{_us(at_ns)}}}'
+    )
+
+
+def _tasks(
+    ops: Iterable[tuple[Operation, int]],
+    ids: Mapping[str, int],
+    tracks: Mapping[tuple[int, str], Track],
+    quoted: Quoted,
+) -> Iterator[str]:
+    for index, (op, number) in enumerate(ops):
+        track = tracks[op.device, op.stream]
+        lane = track.place(op.start_ns, op.end_ns)
+        yield (
+            f'{{"name":{_task_name(op, quoted)},"ph":"X","pid":{track.pid},"tid":{lane},"ts":{_us(op.start_ns)},'
+            f'"dur":{(op.end_ns - op.start_ns) / 1000:.3f},"args":{{"Model Id":{_NO_MODEL},'
+            f'"Task Type":"{_task_type(op)}","Physic Stream Id":{ids[op.stream]},"Task Id":{index},"Batch Id":0,'
+            f'"Subtask Id":{_NO_MODEL},"connection_id":{number}{_copied(op)},"site":{quoted[op.site]}}}}}'
+        )
+        if number:
+            yield _arrow("f", number, track.pid, lane, op.start_ns)
+
+
+def _task_name(op: Operation, quoted: Quoted) -> str:
+    return '"MEMCPY_ASYNC"' if op.kind in _COPIES else quoted[op.name]
+
+
+def _task_type(op: Operation) -> str:
+    if op.kind in _COPIES:
+        return _COPIES[op.kind][0]
+    if op.kind == "fill":
+        return "SDMA_SQE"
+    if op.kind == "host_function":
+        return "CALLBACK"
+    return _accelerator(op)
+
+
+def _accelerator(op: Operation) -> str:
+    """Return which kind of cores a kernel runs on; ordinary kernels do not say."""
+    used = [] if op.cores is None else [core for core in ("aic", "aiv") if f"{core}_time" in op.cores.busy_us]
+    return {"aiv": "AI_VECTOR_CORE", "aic,aiv": "MIX_AIC"}.get(",".join(used), "AI_CORE")
+
+
+def _copied(op: Operation) -> str:
+    if op.kind not in _COPIES:
+        return ""
+    lasts = op.end_ns - op.start_ns
+    return (
+        f',"size(B)":{op.bytes},"bandwidth(GB/s)":{op.bytes / lasts if lasts else 0:.3f},'
+        f'"operation":"{_COPIES[op.kind][1]}"'
+    )
+
+
+# --- the overlap analysis
+
+
+def _overlaps(ops: Sequence[Operation], pid: int) -> Iterator[str]:
+    """Yield when kernels ran, and when they did not, from the first operation to the last."""
+    kernels = [op for op in ops if op.kind == "kernel"]
+    start, end = union(kernels)
+    yield from _spans("Computing", pid, _COMPUTING, start, end)
+    if ops:
+        first, last = min(op.start_ns for op in ops), max(op.end_ns for op in ops)
+        free_start, free_end = np.append(first, end), np.append(start, last)
+        lasts = free_start < free_end
+        yield from _spans("Free", pid, _FREE, free_start[lasts], free_end[lasts])
+
+
+def union(ops: Sequence[Operation]) -> tuple[_Times, _Times]:
+    """Return the beginnings and ends of the times in which at least one of *ops* runs."""
+    start, end = (np.array([getattr(op, name) for op in ops], np.int64) for name in ("start_ns", "end_ns"))
+    order = np.argsort(start, kind="stable")
+    start, end = start[order], np.maximum.accumulate(end[order])
+    first = np.append(True, start[1:] > end[:-1])[: len(start)]
+    return start[first], end[np.append(first[1:], True)[: len(start)]]
+
+
+def _spans(name: str, pid: int, lane: int, start: _Times, end: _Times) -> Iterator[str]:
+    for begin, until in zip(start.tolist(), end.tolist(), strict=True):
+        yield (
+            f'{{"name":"{name}","ph":"X","pid":{pid},"tid":{lane},"ts":{_us(begin)},'
+            f'"dur":{(until - begin) / 1000:.3f},"args":{{}}}}'
+        )
+
+
+# --- the table of kernels
+
+
+def _kernel_rows(ops: Sequence[Operation], device: int) -> Iterator[tuple[object, ...]]:
+    ids = stream_ids(ops)
+    before: dict[str, int] = {}  # the end of the last kernel of each stream
+    index = -1
+    for op in ops:
+        index += op.device == device
+        if op.device != device or op.kind != "kernel":
+            continue
+        waited = max(0, op.start_ns - before.get(op.stream, op.start_ns))
+        before[op.stream] = op.end_ns
+        blocks, busy = (0, {}) if op.cores is None else (op.cores.blocks, op.cores.busy_us)
+        times = op.start_ns, op.end_ns - op.start_ns, waited
+        yield (
+            *("", device, _NO_MODEL, index, ids[op.stream], op.name, op.name, _accelerator(op)),
+            *(f"{ns / 1000:.3f}" for ns in times),
+            *(blocks, 0),
+            *["N/A"] * 7,
+            *(f"{busy[name]:.3f}" if name in busy else "N/A" for name in _BUSY),
+        )
