@@ -32,6 +32,7 @@ only from those below it, and all of them may import device_model:
     log             one event for each call, if it is turned on
     trace/          the recorder, and the views of what it recorded
         chart chrome pipes summary      timelines as text, Chrome traces, pipes of AI cores, reports
+        kineto msprof msprof_op table   the formats of other profilers, and CSV
         drawing reading                 lanes of characters; which call queued an operation
         tracks jsontext                 lanes of viewers; how long JSON files are written
         recorder reasons instructions   rows of operations and calls; why each started when it did; AI cores

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from acl_py import __version__
-from acl_py.cli.common import ReportOut, write_page
+from acl_py.cli.common import Format, ReportOut, TraceFormat, TraceOut, write_page, write_trace
 from acl_py.cli.devices import devices_command
 from acl_py.cli.explanations import explain_error_command
 from acl_py.cli.replays import replay_command
@@ -49,11 +49,19 @@ def demo_command(
     what: Annotated[
         Demo, typer.Argument(help="streams: one job in four versions. aicore: one kernel, single- and double-buffered.")
     ] = Demo.STREAMS,
+    trace_out: TraceOut = None,
+    trace_format: Format = TraceFormat.CHROME,
     report: ReportOut = None,
 ) -> None:
-    """Run one job in several versions, and draw the timelines of the device, or of the pipes of an AI core."""
+    """Run one job in several versions, and draw the timelines of the device, or of the pipes of an AI core.
+
+    --trace writes the last version.
+    """
     from acl_py.tools import demo, demo_aicore  # imported here, because few other commands need their kernels
 
     page = (demo if what is Demo.STREAMS else demo_aicore).main()
-    if report is not None and not write_page(page, report):
+    fine = trace_out is None or write_trace(page.runs[-1].timeline, trace_out, trace_format)
+    if report is not None:
+        fine &= write_page(page, report)
+    if not fine:
         raise typer.Exit(1)

@@ -1,5 +1,7 @@
 """What several commands share: options, and how they print."""
 
+from collections.abc import Callable
+from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
@@ -7,7 +9,10 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from acl_py.trace import chrome, kineto, msprof, msprof_op, table
+from acl_py.trace.files import save
 from acl_py.trace.page import Page
+from acl_py.trace.rows import Timeline
 from device_model import profile as profiles
 from device_model.profile import DeviceProfile, ProfileError
 from device_model.rules import RULES, SyncRules
@@ -16,6 +21,38 @@ _PLAIN_WIDTH = 120  # columns, if the output is not a terminal
 
 Device = Annotated[
     str, typer.Option(help="The name of a device profile (see `acl-py devices`), or the path of a .toml file.")
+]
+TraceOut = Annotated[
+    Path | None, typer.Option("--trace", metavar="FILE", help="Write the trace to this file; --format says how.")
+]
+
+
+class TraceFormat(Enum):
+    """The formats of traces."""
+
+    CHROME = "chrome"
+    KINETO = "kineto"
+    MSPROF = "msprof"
+    MSPROF_OP = "msprof-op"
+    CSV = "csv"
+    ACL = "acl"
+
+
+_WRITERS: dict[TraceFormat, Callable[[Timeline, Path], None]] = {
+    TraceFormat.CHROME: chrome.write,
+    TraceFormat.KINETO: kineto.write,
+    TraceFormat.MSPROF: msprof.write,
+    TraceFormat.MSPROF_OP: msprof_op.write,
+    TraceFormat.CSV: table.write,
+    TraceFormat.ACL: save,
+}
+Format = Annotated[
+    TraceFormat,
+    typer.Option(
+        "--format",
+        help="The format of --trace. chrome: for Perfetto; kineto: as PyTorch's profiler; msprof: a folder as Ascend's "
+        "profiler; msprof-op: instructions of core kernels; csv: a table; acl: all, for `acl-py report`.",
+    ),
 ]
 ReportOut = Annotated[
     Path | None,
@@ -55,5 +92,18 @@ def write_page(page: Page, path: Path) -> bool:
         page.write(path)
     except OSError as error:
         complain(f"{path}: cannot be written: {error.strerror}")
+        return False
+    return True
+
+
+def write_trace(timeline: Timeline, path: Path, form: TraceFormat) -> bool:
+    """Write *timeline* to the file or folder *path*. If that is not possible, say why and return False."""
+    try:
+        _WRITERS[form](timeline, path)
+    except OSError as error:
+        complain(f"{error.filename}: cannot be written: {error.strerror}")
+        return False
+    except ValueError as error:  # the format asks for something that the trace does not have
+        complain(f"{path}: {error}")
         return False
     return True

@@ -11,13 +11,25 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from acl_py import faults
-from acl_py.cli.common import Device, ReportOut, complain, console, profile_of, rules_of, write_page
+from acl_py.cli.common import (
+    Device,
+    Format,
+    ReportOut,
+    TraceFormat,
+    TraceOut,
+    complain,
+    console,
+    profile_of,
+    rules_of,
+    write_page,
+    write_trace,
+)
 from acl_py.errors import DeadlockError
 from acl_py.faults import Fault, FaultError
 from acl_py.tools.portability import differences
 from acl_py.tools.programs import Program, ProgramError, load
 from acl_py.tools.replay import Replay, replay
-from acl_py.trace import chart, chrome
+from acl_py.trace import chart
 from acl_py.trace.page import Page, Run
 from device_model.errors import printable
 from device_model.profile import DeviceProfile
@@ -45,9 +57,6 @@ FaultRules = Annotated[
     ),
 ]
 JsonOut = Annotated[Path | None, typer.Option("--json", help="Write all times to this JSON file.")]
-TraceOut = Annotated[
-    Path | None, typer.Option("--trace", help="Write a Chrome trace to this file; for one program only.")
-]
 
 
 def replay_command(
@@ -57,6 +66,7 @@ def replay_command(
     fault: FaultRules = None,
     json_out: JsonOut = None,
     trace_out: TraceOut = None,
+    trace_format: Format = TraceFormat.CHROME,
     report: ReportOut = None,
 ) -> None:
     """Run stream programs and show their times: a timeline for one program, a table for several.
@@ -72,7 +82,7 @@ def replay_command(
         order = orders[0] if orders else None
         runs, fine = _for_each(files, partial(_replay, card=card, order=order, injected=injected))
         _show(runs)
-        fine &= _write(runs, json_out, trace_out)
+        fine &= _write(runs, json_out, trace_out, trace_format)
         if report is not None:
             fine &= _write_report(runs, report)
     if not fine:
@@ -162,15 +172,15 @@ def _table(runs: Sequence[Replay]) -> Table:
     return table
 
 
-def _write(runs: Sequence[Replay], json_out: Path | None, trace_out: Path | None) -> bool:
+def _write(runs: Sequence[Replay], json_out: Path | None, trace_out: Path | None, form: TraceFormat) -> bool:
     """Write the files that were asked for. Return whether that was possible."""
     fine = True
     if trace_out is not None and len(runs) != 1:
         complain(f"--trace writes the trace of one program, but {len(runs)} ran")
-        trace_out, fine = None, False
+        fine = False
+    elif trace_out is not None:
+        fine = write_trace(runs[0].trace.timeline(), trace_out, form)
     try:
-        if trace_out is not None:
-            chrome.write(runs[0].trace, trace_out)
         if json_out is not None:
             json_out.write_text(json.dumps([run.to_json() for run in runs]) + "\n", encoding="utf-8")
     except OSError as error:

@@ -7,7 +7,19 @@ from typing import Annotated
 
 import typer
 
-from acl_py.cli.common import Device, ReportOut, complain, profile_of, rules_of, write_page
+from acl_py.cli.common import (
+    Device,
+    Format,
+    ReportOut,
+    TraceFormat,
+    TraceOut,
+    complain,
+    profile_of,
+    rules_of,
+    write_page,
+    write_trace,
+)
+from acl_py.compat.acl.hanging import View
 from acl_py.tools import scripts
 from acl_py.tools.scripts import Clock, Form
 from acl_py.trace.page import Page, Run
@@ -93,6 +105,8 @@ def run_command(
     clock: ScriptClock = Clock.REAL,
     hang_after: HangAfter = None,
     strict: Strict = False,
+    trace_out: TraceOut = None,
+    trace_format: Format = TraceFormat.CHROME,
     report: ReportOut = None,
 ) -> None:
     """Run a script that says `import acl`, unmodified and without a card.
@@ -114,7 +128,11 @@ def run_command(
         "hang_after": hang_after,
     }
     form = _form(is_module=is_module, is_text=is_text)
-    views = [] if report is None else [partial(_write_report, script if form is Form.FILE else form.value, report)]
+    views: list[View] = []
+    if trace_out is not None:
+        views.append(partial(write_trace, path=trace_out, form=trace_format))
+    if report is not None:
+        views.append(partial(_write_report, script if form is Form.FILE else form.value, report))
     try:
         code = scripts.run(
             script, arguments or (), register or (), views, form=form, strict=strict, clock=clock, **options

@@ -1,5 +1,6 @@
 """`acl-py demo aicore` draws a core with one buffer per queue and with two, and tells what that changes."""
 
+import json
 import re
 
 import pytest
@@ -52,3 +53,9 @@ def test_the_report_shows_the_launches_pipe_by_pipe(tmp_path):
     for run in runs:
         pipes = rows_of(run, "instructions", "text:core", "text:pipe")
         assert {pipe for core, pipe in pipes if core == "AIV 0"} == {"MTE2", "V", "MTE3", "S"}
+
+
+def test_the_trace_has_the_instructions_of_the_last_version(tmp_path):
+    file = tmp_path / "trace.json"
+    assert CliRunner().invoke(app, ["demo", "aicore", "--trace", str(file), "--format", "msprof-op"]).exit_code == 0
+    assert json.loads(file.read_text(encoding="utf-8"))["profilingType"] == "op"

@@ -8,6 +8,8 @@ import sys
 import pytest
 from pages import data_of, rows_of
 
+from acl_py.trace import read_trace
+
 
 def test_a_script_is_main_with_its_arguments_and_its_folder_on_the_path(run, tmp_path):
     (tmp_path / "beside.py").write_text("WHAT = 'found'\n")
@@ -490,6 +492,20 @@ def test_the_report_of_a_script_has_its_timeline(run, tmp_path):
     (shown,) = data_of((tmp_path / "report.html").read_text(encoding="utf-8"))["runs"]
     assert shown["title"].endswith("script.py")
     assert rows_of(shown, "ops", "text:name", "text:site") == [("fill", "script.py:4")]
+
+
+def test_the_trace_of_a_script(run, tmp_path):
+    script = """\
+        import acl
+        acl.rt.set_device(0)
+        pointer, ret = acl.rt.malloc(1024, 0)
+        acl.rt.memset(pointer, 1024, 0, 1024)
+        """
+    done = run(script, options=["--trace", "run.acltrace", "--format", "acl"])
+    assert done.returncode == 0
+    timeline = read_trace(tmp_path / "run.acltrace")
+    assert [(op.name, op.site) for op in timeline.ops] == [("fill", "script.py:4")]
+    assert timeline.device == "ascend910b3"
 
 
 def test_the_report_of_a_script_that_hangs_has_the_chain_of_waits(run, tmp_path):

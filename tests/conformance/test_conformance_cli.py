@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from acl_py import __version__
 from acl_py.cli import app, common
 from acl_py.cli.devices import unit_of, value_of
+from acl_py.trace import read_trace
 from device_model.profile import load, names
 
 GOOD = {"id": "good", "streams": {"A": {}}, "steps": [{"op": "launch", "id": "k", "stream": "A", "us": 100}]}
@@ -86,6 +87,31 @@ def test_a_chrome_trace_of_one_program(file, tmp_path):
     result = acl_py("replay", file(GOOD, GOOD), "--trace", str(out))
     assert result.exit_code == 1
     assert "--trace writes the trace of one program, but 2 ran" in result.stderr
+
+
+@pytest.mark.parametrize("form", ["chrome", "kineto", "msprof", "csv", "acl"])
+def test_a_trace_in_each_format(file, tmp_path, form):
+    out = tmp_path / "trace"
+    assert acl_py("replay", file(GOOD), "--trace", str(out), "--format", form).exit_code == 0
+    files = [out] if out.is_file() else [each for each in out.rglob("*") if each.is_file()]
+    assert len(files) == (3 if form == "msprof" else 1)
+    assert all(each.stat().st_size for each in files)
+    if form == "acl":
+        assert [op.kind for op in read_trace(out).ops] == ["kernel"]
+
+
+def test_a_format_that_asks_for_more_than_the_trace_has(file, tmp_path):
+    result = acl_py("replay", file(GOOD), "--trace", str(tmp_path / "trace.json"), "--format", "msprof-op")
+    assert result.exit_code == 1
+    assert "trace.json: the trace has no instructions of core kernels; start the simulation with" in result.stderr
+    assert not (tmp_path / "trace.json").exists()
+
+
+def test_a_format_that_does_not_exist(file, tmp_path):
+    result = acl_py("replay", file(GOOD), "--trace", str(tmp_path / "trace.json"), "--format", "nsys")
+    assert result.exit_code == 2
+    message = " ".join(result.stderr.replace("│", " ").split())
+    assert "'nsys' is not one of 'chrome', 'kineto', 'msprof', 'msprof-op', 'csv', 'acl'" in message
 
 
 def test_a_report_has_the_timelines_of_all_programs(file, tmp_path):
