@@ -36,8 +36,8 @@ class Event(handles.Event):
     """A snapshot event, as CUDA has it: the last record counts; an earlier wait keeps the record that it found."""
 
     __slots__ = (
-        "blocking", "context", "destroyed", "external", "given_name", "home", "id", "made", "recorded_ns", "stream",
-        "timing", "waitable", "waits", "work",
+        "blocking", "context", "destroyed", "external", "given_name", "home", "id", "made", "recorded_ns", "row",
+        "stream", "timing", "waitable", "waits", "work",
     )  # fmt: skip
     id: int
     timing: bool
@@ -57,6 +57,7 @@ class Event(handles.Event):
         self.work: Completion | None = None  # all that its stream had been given at the last record
         self.stream: Stream | None = None  # the stream of the last record
         self.recorded_ns: Nanoseconds = -1
+        self.row = -1  # of the last record in a trace
         self.waits = 0  # waits of streams that are not over; counted for the classes that ACL lets a host ask about
 
     @property

@@ -55,7 +55,7 @@ class Op(Completion):
     by: Completion | None
     why: Why
     reasons: dict[Completion, Why] | None
-    row: int  # its number in a trace, once it has ended; -1 before
+    row: int  # its serial number in a trace; -1 without one
     # Of kernels with exclusive blocks and of core kernels, while the dispatcher has them:
     blocks_left: int  # blocks not yet placed
     cores_held: int  # AI cores that it has to itself; an exclusive block holds one

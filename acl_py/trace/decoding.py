@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, cast
 
 from acl_py.sites import Site
-from acl_py.trace.packing import ANY_OP, CALL, OP, SLEEP, STEP
+from acl_py.trace.packing import ANY_OP, CALL, LATER, NO_OP, OP, SLEEP, STEP
 from acl_py.trace.reasons import Row, reasons
 from acl_py.trace.rows import (
     About,
@@ -35,7 +35,6 @@ from device_model.errors import shown
 from device_model.events import Event
 from device_model.ops import Op
 from device_model.signals import Notify
-from device_model.steps import StepKind
 from device_model.streams import Stream
 from device_model.work import Label
 
@@ -51,7 +50,7 @@ ENGINES = {
     "kernel": "cores",
     "host_function": "host",
 }
-_ASKED_FOR = {StepKind.RECORD: "RecordEvent", StepKind.WAIT: "StreamWaitEvent"}  # verbs that have no row as calls
+_ASKED_FOR = {"record": "RecordEvent", "wait": "StreamWaitEvent"}  # verbs that have no row as calls
 
 
 _HANDLES = (Stream, Event, Notify, Context, Device)
@@ -83,7 +82,7 @@ class Decoding:
         kinds = [label.kind for _, _, label in trace.op_numbers]
         cores = trace.core_runs.get
         ops = []
-        for index, (row, (why, after)) in enumerate(zip(rows, reasons(rows, places, trace.early), strict=True)):
+        for index, (row, (why, after)) in enumerate(zip(rows, reasons(rows, places, self._index_of), strict=True)):
             name, kind, stream, engine, site, device, in_stream = common[row.number]
             blocks, block_ns, exclusive = 0, 0, False
             reads: Sequence[Extent]
@@ -125,7 +124,7 @@ class Decoding:
                 where = *_place(op.site), callers[caller], (Ref(self._places.get(op.stream, -1)),)
                 calls.append((caller, Call(verb_of(op), op.called_ns, op.queued_ns, *where)))
         keys = list(trace.step_rows.numbers)
-        for number, caller, enter, exit_, _ in self._step_rows:
+        for number, caller, enter, exit_, _, _ in self._step_rows:
             kind, event, stream, site = keys[number]
             if kind in _ASKED_FOR:
                 named_ = Ref(self._places[cast("Event", event)]), Ref(self._places[stream])
@@ -140,17 +139,20 @@ class Decoding:
         steps = self._trace.step_rows
         keys = list(steps.numbers)
         decoded = []
-        for (number, caller, _, exit_, record), end, after in zip(
-            self._step_rows, steps.ends, steps.afters, strict=True
-        ):
+        for place, (number, caller, _, exit_, record, serial) in enumerate(self._step_rows):
             kind, subject, stream, site = keys[number]
             name = subject if isinstance(subject, str) else subject.name
-            end_ns = max(end, exit_) if end >= 0 else -1  # what is over already is so when the call ends
+            end_ns, after = exit_, self._index_of.get(serial)
+            if serial == LATER:
+                end, last = steps.over.get(place, (-1, NO_OP))
+                end_ns, after = max(end, exit_) if end >= 0 else -1, self._index_of.get(last)
+            elif serial >= 0:  # what is over already when the call begins is over for it when the call ends
+                end_ns = -1 if after is None else max(self._op_rows[after].end, exit_)
             decoded.append(
                 StreamStep(
-                    kind.value, name, stream.name, stream.context.device.ordinal, exit_, end_ns, str(site),
+                    kind, name, stream.name, stream.context.device.ordinal, exit_, end_ns, str(site),
                     self._trace.callers[caller], self._places[stream], None if record < 0 else record,
-                    None if after < 0 else after,
+                    after,
                 )
             )  # fmt: skip
         return decoded
@@ -179,7 +181,12 @@ class Decoding:
         return list(map(Row._make, OP.iter_unpack(self._trace.op_rows.getvalue())))
 
     @cached_property
-    def _step_rows(self) -> list[tuple[int, int, int, int, int]]:
+    def _index_of(self) -> dict[int, int]:
+        """The index of each operation by its serial number."""
+        return {row.serial: index for index, row in enumerate(self._op_rows)}
+
+    @cached_property
+    def _step_rows(self) -> list[tuple[int, int, int, int, int, int]]:
         return list(STEP.iter_unpack(self._trace.step_rows.rows.getvalue()))
 
     @cached_property
@@ -190,8 +197,10 @@ class Decoding:
         for caller, begin, end, after in SLEEP.iter_unpack(self._trace.sleep_rows.getvalue()):
             if after == ANY_OP:
                 place = bisect_right(ends, (end, len(ends))) - 1
-                after = ends[place][1] if place >= 0 and ends[place][0] == end else -1
-            sleeps.setdefault(caller, []).append(Sleep(begin, end, None if after < 0 else after))
+                found = ends[place][1] if place >= 0 and ends[place][0] == end else None
+            else:
+                found = self._index_of.get(after)
+            sleeps.setdefault(caller, []).append(Sleep(begin, end, found))
         return sleeps
 
     def _with_sleep(self, caller: int, call: Call) -> Call:

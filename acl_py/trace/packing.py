@@ -2,8 +2,10 @@
 
 from struct import Struct
 
-OP = Struct("<IIiiqqqqqqqqBi")  # the fields of reasons.Row
+OP = Struct("<IIIiiqqqqqqqqBi")  # the fields of reasons.Row
 CALL = Struct("<IIqq")  # numbers of values and caller; enter, exit
-STEP = Struct("<IIqqi")  # numbers of values and caller; enter, exit; the step with the record that a wait waits for
+STEP = Struct("<IIqqiq")  # numbers of values and caller; enter, exit; the record that a wait waits for; the serial
+# number of the operation with whose end it is over, or NO_OP if it was over at once, or LATER
 SLEEP = Struct("<Iqqi")  # number of the caller; from, to; the operation whose end woke it
-NO_OP, ANY_OP = -1, -2  # in place of an operation: none; one that ended at that instant
+# In place of an operation: none; one that ended at that instant; it is known later, and stored by the row of the step.
+NO_OP, ANY_OP, LATER = -1, -2, -3

@@ -9,20 +9,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from device_model.completions import Nanoseconds, Why
-from device_model.ops import Op
 from device_model.queues import HardwareQueue
 from device_model.streams import Stream
 from device_model.work import Lane
 
 
 class Row(NamedTuple):
-    """The row of an operation: *number* stands for its stream, site and label, *caller* for the task or thread that
-    called; *called* to *end* are times. *dst* and *src* stand for the memory at both ends, *dst* of a kernel for what
-    its launches have in common.
+    """The row of an operation; *serial* is its number in the order of queuing.
 
-    It was *ready* because of *why*, and waited for the operation with row *after*; -1 if that has no row yet.
+    *number* stands for its stream, site and label, *caller* for the task or thread that called, *dst* and *src* for the
+    memory at both ends, *dst* of a kernel for what its launches have in common; *called* to *end* are times.
+
+    It was *ready* because of *why*, and waited for the operation with the serial number *after*; -1 for none.
     """
 
+    serial: int
     number: int
     caller: int
     dst: int
@@ -40,17 +41,14 @@ class Row(NamedTuple):
 
 
 def reasons(
-    rows: Sequence[Row], places: Sequence[tuple[Stream, Lane]], early: Mapping[int, Op]
+    rows: Sequence[Row], places: Sequence[tuple[Stream, Lane]], index_of: Mapping[int, int]
 ) -> Iterator[tuple[Why, int | None]]:
-    """Yield why the operation of each row did not start earlier, and the row of the operation that it waited for.
+    """Yield why the operation of each row did not start earlier, and the index of the operation that it waited for.
 
-    *places* are by the number of a row; *early* has what some rows waited for that got a row later, or none.
+    *places* are by the number of a row, *index_of* by serial number. An operation that never ended has no row.
     """
-    for index, row in enumerate(rows):
-        after: int | None = row.after
-        if row.after < 0:
-            later = early.get(index)
-            after = None if later is None or later.row < 0 else later.row
+    for row in rows:
+        after = index_of.get(row.after)
         why = Why(row.why)
         if row.start > row.ready and after is not None:
             why = _late(row, rows[after], places)

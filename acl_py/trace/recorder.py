@@ -1,14 +1,15 @@
 """The recorder: packed rows of operations, calls, records and waits, and sleeps of the host.
 
-A row of an operation takes 85 bytes, a row of a call 24, of a record or a wait 40. It has times and sizes, numbers that
+A row of an operation takes 89 bytes, a row of a call 24, of a record or a wait 36. It has times and sizes, numbers that
 stand for the values that many rows share (stream, call site, label), and the number of the task or thread that called.
 Numbers are given in the order in which the values first appear, so a trace is the same for every run and contains no
 address. decoding.py makes the rows of rows.py from them.
 
-When a record or a wait is over is known later. Its completion is kept until then, and looked at now and then.
+An operation has a serial number from when it is queued. Other rows refer to it by this number, also those that are
+stored before it ends. Most records and waits are over when one operation ends. The completions of the others are kept,
+and looked at now and then.
 """
 
-from array import array
 from asyncio import AbstractEventLoop, _get_running_loop
 from collections.abc import Callable, Iterable
 from io import BytesIO
@@ -21,7 +22,7 @@ from acl_py.callers import Caller, current_caller, row_name, task_of
 from acl_py.trace.decoding import Decoding
 from acl_py.trace.files import save
 from acl_py.trace.instructions import Instructions
-from acl_py.trace.packing import ANY_OP, CALL, NO_OP, OP, SLEEP, STEP
+from acl_py.trace.packing import ANY_OP, CALL, LATER, NO_OP, OP, SLEEP, STEP
 from acl_py.trace.rows import (
     Call,
     Copied,
@@ -43,7 +44,7 @@ from device_model.faults import Rule
 from device_model.memory import Allocation
 from device_model.observe import Observer
 from device_model.ops import Op
-from device_model.steps import Step, StepKind
+from device_model.steps import Step
 from device_model.streams import Stream
 from device_model.work import Copy, CoreKernel, Fill, Kernel, Label, PitchedCopy, Work
 
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 _FIRST_LOOK = 1024  # so many completions of steps are kept before those that are done are let go
 _K = TypeVar("_K")
 _ORDER = Why.ORDER  # a member that is read through its enum takes ten times as long
-_RECORD, _WAIT = StepKind.RECORD, StepKind.WAIT
+_RECORD, _WAIT = "record", "wait"
 
 _Extents = tuple[Extent, ...]
 # What a launch is, for all launches that are the same: blocks, nanoseconds of a block, exclusive, reads, writes. In
@@ -79,9 +80,9 @@ class Trace(Observer):
     """
 
     __slots__ = (
-        "allocations", "call", "call_numbers", "call_rows", "caller_number", "callers", "core_runs", "device", "early",
-        "error", "host_ns", "launches", "marks_made", "op_callers", "op_ended", "op_numbers", "op_queued", "op_rows",
-        "recorded", "records", "rules", "sleep_rows", "step_rows", "stored_instructions", "strikes", "unfinished",
+        "allocations", "call", "call_numbers", "call_rows", "caller_number", "callers", "core_runs", "device", "error",
+        "host_ns", "launches", "marks_made", "op_callers", "op_ended", "op_numbers", "op_queued", "op_rows",
+        "recorded", "rules", "sleep_rows", "step_rows", "stored_instructions", "strikes", "unfinished",
         "waited",
     )  # fmt: skip
 
@@ -111,17 +112,12 @@ class Trace(Observer):
         self.call_numbers: Numbers[tuple[str, object, tuple[object, ...]]] = Numbers()
         self.callers: list[str] = []  # by their numbers
         self.op_callers: dict[Op, int] = {}  # who made the call of an operation that has not ended, if not caller 0
-        # What some operations waited for that had no row yet when they ended: a copy inside the device lets others
-        # start before its own end. An operation that is aborted before its start never gets one.
-        self.early: dict[int, Op] = {}
         self.allocations: dict[int, list[Any]] = {}  # by serial number: the fields of Memory
         self.marks_made: list[tuple[str, Nanoseconds, Nanoseconds, object, int]] = []
         self.core_runs: dict[int, CoreRun] = {}  # by the index of the operation
         self.stored_instructions = Instructions(instructions)
         self.strikes: list[Strike] = []  # of fault rules, in order
         self.step_rows = StepRows()
-        self.records: dict[Event, int] = {}  # the step of the last record of each event
-        self.op_ended = _op_writer(self)
         self.caller_number, self.op_queued, self.call, self.recorded, self.waited = _caller_writers(self)
 
     def __repr__(self) -> str:
@@ -179,9 +175,10 @@ class Trace(Observer):
 
     def step_queued(self, step: Step) -> None:
         """Store a row; `recorded` and `waited` do it for events."""
-        if step.kind is not _RECORD and step.kind is not _WAIT:
+        kind = step.kind.value
+        if kind is not _RECORD and kind is not _WAIT:
             queued = step.queued_ns
-            key = step.kind, step.name, step.stream, step.site
+            key = kind, step.name, step.stream, step.site
             self.step_rows.add(key, self.caller_number(), queued, queued, step, NO_OP)
 
     def host_waited(self, completion: Completion, since_ns: Nanoseconds) -> None:
@@ -227,43 +224,52 @@ class Trace(Observer):
 
 
 class StepRows:
-    """Rows of steps, each with when it was over and which operation was the last that it waited for."""
+    """Rows of steps, and when those were over that waited for more than one operation."""
 
-    __slots__ = ("_next_look", "_pending", "afters", "ends", "numbers", "rows")
+    __slots__ = ("_next_look", "_pending", "count", "numbers", "over", "rows")
 
     def __init__(self) -> None:
         self.rows = BytesIO()
-        self.numbers: Numbers[tuple[StepKind, Event | str, Stream, object]] = Numbers()
-        self.ends, self.afters = array("q"), array("i")
+        self.count = 0
+        self.numbers: Numbers[tuple[str, Event | str, Stream, object]] = Numbers()
+        self.over: dict[int, tuple[Nanoseconds, int]] = {}  # by row: when, and the serial number of the last operation
         self._pending: list[tuple[int, Completion]] = []
         self._next_look = _FIRST_LOOK
 
     def add(
-        self, key: "tuple[StepKind, Event | str, Stream, object]", caller: int, enter_ns: Nanoseconds,
-        exit_ns: Nanoseconds, completion: Completion, record: int,
-    ) -> int:  # fmt: skip
+        self,
+        key: "tuple[str, Event | str, Stream, object]",
+        caller: int,
+        enter_ns: Nanoseconds,
+        exit_ns: Nanoseconds,
+        completion: Completion,
+        record: int,
+    ) -> int:
         """Store a row, and return its index. *completion* says when the step is over."""
-        row = len(self.ends)
-        self.rows.write(STEP.pack(self.numbers[key], caller, enter_ns, exit_ns, record))
-        self.ends.append(-1)
-        self.afters.append(NO_OP)
-        self._pending.append((row, completion))
-        if len(self._pending) >= self._next_look:
-            self.look()
-            self._next_look = max(_FIRST_LOOK, 2 * len(self._pending))
+        row = self.count
+        self.count = row + 1
+        if type(completion) is Op and completion.row >= 0:
+            serial = completion.row
+        elif completion.done and not isinstance(completion, Op):
+            serial = NO_OP
+        else:
+            serial = LATER
+            self._pending.append((row, completion))
+            if len(self._pending) >= self._next_look:
+                self.look()
+                self._next_look = max(_FIRST_LOOK, 2 * len(self._pending))
+        self.rows.write(STEP.pack(self.numbers[key], caller, enter_ns, exit_ns, record, serial))
         return row
 
     def look(self) -> None:
-        """Complete the rows of the steps that are over."""
+        """Let go of the completions that are done."""
         still = []
         for row, completion in self._pending:
-            if not completion.done:
+            if completion.done:
+                last = _last(completion)
+                self.over[row] = completion.end_ns, last.row if isinstance(last, Op) else NO_OP
+            else:
                 still.append((row, completion))
-                continue
-            last = _last(completion)
-            if isinstance(last, Op) and last.row >= 0:
-                self.afters[row] = last.row
-            self.ends[row] = completion.end_ns
         self._pending = still
 
 
@@ -275,27 +281,29 @@ def _last(completion: Completion) -> Completion | None:
     return last
 
 
-def _caller_writers(
-    trace: Trace,
-) -> tuple[Callable[[], int], Any, Any, Any, Any]:
+def _caller_writers(trace: Trace) -> tuple[Callable[[], int], Any, Any, Any, Any]:
     """Return `caller_number`, and `op_queued`, `call`, `recorded` and `waited`, which note the calling task or thread.
 
     A new one goes to the names of callers.
     """
     names, callers = trace.callers, trace.op_callers
     call_numbers, write_call, pack_call = trace.call_numbers, trace.call_rows.write, CALL.pack
-    add_step, records = trace.step_rows.add, trace.records
+    add_step = trace.step_rows.add
     known: WeakKeyDictionary[Caller, int] = WeakKeyDictionary()
     latest: Caller | None = None
     number = -1  # of the latest caller
     loop: AbstractEventLoop | None = None  # that of the latest caller, and the thread in which it runs
     thread = -1
+    serial = 0  # of the next operation
 
     # The common case, here and below: the same task as before. To ask for the running loop costs a system call before
     # Python 3.12.
 
     def op_queued(op: Op) -> None:
-        """Note the calling task, unless it is the first one: a program of one task needs no entry."""
+        """Give *op* its serial number; note the calling task, unless it is the first: one task needs no entries."""
+        nonlocal serial
+        op.row = serial
+        serial += 1
         if get_ident() != thread or task_of(loop) is not latest:
             change()
         if number:
@@ -315,15 +323,14 @@ def _caller_writers(
         """Store a row."""
         if get_ident() != thread or task_of(loop) is not latest:
             change()
-        exit_ns = stream.scheduler.now
-        records[event] = add_step((_RECORD, event, stream, site), number, enter_ns, exit_ns, completion, NO_OP)
+        now = stream.scheduler.now
+        event.row = add_step((_RECORD, event, stream, site), number, enter_ns, now, completion, NO_OP)
 
     def waited(event: Event, stream: Stream, enter_ns: int, site: object, completion: Completion) -> None:
         """Store a row."""
         if get_ident() != thread or task_of(loop) is not latest:
             change()
-        record = records.get(event, NO_OP)
-        add_step((_WAIT, event, stream, site), number, enter_ns, stream.scheduler.now, completion, record)
+        add_step((_WAIT, event, stream, site), number, enter_ns, stream.scheduler.now, completion, event.row)
 
     def caller_number() -> int:
         if get_ident() != thread or task_of(loop) is not latest:
@@ -343,19 +350,25 @@ def _caller_writers(
             names.append(row_name(caller, len(names) + 1))
         number = known[caller]
 
+    def next_serial() -> int:
+        """Return the serial number of an operation that the device has queued itself."""
+        nonlocal serial
+        serial += 1
+        return serial - 1
+
+    trace.op_ended = _op_writer(trace, next_serial)
     return caller_number, op_queued, call, recorded, waited
 
 
-def _op_writer(trace: Trace) -> Callable[[Op], None]:
+def _op_writer(trace: Trace, next_serial: Callable[[], int]) -> Callable[[Op], None]:
     write, pack, order, none = trace.op_rows.write, OP.pack, _ORDER, NO_OP
-    numbers, callers, early, launches = trace.op_numbers, trace.op_callers, trace.early, trace.launches
-    count = 0
+    numbers, callers, launches = trace.op_numbers, trace.op_callers, trace.launches
 
     def op_ended(op: Op) -> None:
         """Store a row."""
-        nonlocal count
-        row = op.row = count
-        count = row + 1
+        serial = op.row
+        if serial < 0:
+            serial = op.row = next_serial()
         by, why, after = op.by, op.why, none
         if by is not None:
             why = order
@@ -363,8 +376,8 @@ def _op_writer(trace: Trace) -> Callable[[Op], None]:
                 why, by = _reason(op)
             if isinstance(by, Op):
                 after = by.row
-                if after < 0:
-                    early[row] = by
+                if after < 0:  # the device has queued it, and it has not ended
+                    after = by.row = next_serial()
         work = op.work
         if type(work) is Copy:
             dst, src, dst_offset, src_offset = work.dst.serial, work.src.serial, work.dst_offset, work.src_offset
@@ -375,7 +388,9 @@ def _op_writer(trace: Trace) -> Callable[[Op], None]:
         caller = callers.pop(op, 0) if callers else 0
         write(
             pack(
-                numbers[op.stream, op.site, work.label], caller, dst, src, dst_offset, src_offset, op.nbytes,
+                serial,
+                numbers[op.stream, op.site, work.label],
+                caller, dst, src, dst_offset, src_offset, op.nbytes,
                 op.called_ns, op.queued_ns, op.ready_ns, op.start_ns, op.end_ns, why, after,
             )
         )  # fmt: skip
