@@ -24,7 +24,10 @@ from acl_py.cli.common import (
     write_page,
     write_trace,
 )
+from acl_py.cli.explaining import Explain, WhatIf, edits_of, explain_case, say
 from acl_py.errors import DeadlockError
+from acl_py.explain.cases import Case, EditError
+from acl_py.explain.edits import Edit
 from acl_py.faults import Fault, FaultError
 from acl_py.tools.portability import differences
 from acl_py.tools.programs import Program, ProgramError, load
@@ -33,7 +36,7 @@ from acl_py.trace import chart
 from acl_py.trace.page import Page, Run
 from device_model.errors import printable
 from device_model.profile import DeviceProfile
-from device_model.rules import SyncRules
+from device_model.rules import RULES, SyncRules
 
 _T = TypeVar("_T")
 _ENGINES = ("H2D", "D2H", "cores")
@@ -68,6 +71,8 @@ def replay_command(
     trace_out: TraceOut = None,
     trace_format: Format = TraceFormat.CHROME,
     report: ReportOut = None,
+    explain: Explain = False,
+    what_if: WhatIf = None,
 ) -> None:
     """Run stream programs and show their times: a timeline for one program, a table for several.
 
@@ -75,16 +80,24 @@ def replay_command(
     """
     card, orders = profile_of(device), [rules_of(name) for name in rules or ()]
     injected = [_fault(text) for text in fault or ()]
+    edits = edits_of(what_if)
+    if injected and (explain or edits):
+        raise typer.BadParameter("--explain and --what-if run the program again, without faults: leave --fault out")
     if len(orders) > 1:
-        _check_alone([json_out, trace_out, report], injected)
+        _check_alone([json_out, trace_out, report], injected, explained=explain or bool(edits))
         _, fine = _for_each(files, partial(_compare, orders=orders, card=card))
     else:
         order = orders[0] if orders else None
         runs, fine = _for_each(files, partial(_replay, card=card, order=order, injected=injected))
         _show(runs)
         fine &= _write(runs, json_out, trace_out, trace_format)
+        pages = [Run(printable(run.program.id), run.trace.timeline()) for run in runs]
+        if explain or edits:
+            programs = [run.program for run in runs]
+            pages, explained = _explain(programs, card, order or RULES[card.rules], edits, explain=explain)
+            fine &= explained
         if report is not None:
-            fine &= _write_report(runs, report)
+            fine &= _write_report(pages, report)
     if not fine:
         raise typer.Exit(1)
 
@@ -96,8 +109,10 @@ def _fault(text: str) -> Fault:
         raise typer.BadParameter(str(error)) from error
 
 
-def _check_alone(outputs: Sequence[Path | None], injected: Sequence[Fault]) -> None:
+def _check_alone(outputs: Sequence[Path | None], injected: Sequence[Fault], *, explained: bool) -> None:
     """Refuse the options that apply to one run, because there are several rules."""
+    if explained:
+        raise typer.BadParameter("--explain and --what-if explain one run: give --rules only once")
     if any(outputs):
         raise typer.BadParameter("--json, --trace and --report write one run: give --rules only once")
     if injected:
@@ -189,12 +204,38 @@ def _write(runs: Sequence[Replay], json_out: Path | None, trace_out: Path | None
     return fine
 
 
-def _write_report(runs: Sequence[Replay], path: Path) -> bool:
+def _write_report(runs: Sequence[Run], path: Path) -> bool:
     """Write the timelines of all *runs* to a page, one below the other. Return whether that was possible."""
     if not runs:
         complain("--report has nothing to write: no program ran")
         return False
-    return write_page(Page([Run(printable(run.program.id), run.trace.timeline()) for run in runs]), path)
+    return write_page(Page(runs), path)
+
+
+def _explain(
+    programs: Sequence[Program],
+    card: DeviceProfile,
+    rules: SyncRules,
+    edits: Sequence[Sequence[Edit]],
+    *,
+    explain: bool,
+) -> tuple[list[Run], bool]:
+    """Print what each program waited for, and what *edits* would change.
+
+    Returns:
+        The timelines for a page, and whether all edits could be made.
+    """
+    pages: list[Run] = []
+    fine = True
+    for program in programs:
+        if len(programs) > 1:
+            say(f"{printable(program.id)}:")
+        try:
+            pages += explain_case(Case(program, card, rules), edits, explain=explain)
+        except EditError as error:
+            complain(f"{printable(program.id)}: {error}")
+            fine = False
+    return pages, fine
 
 
 def _compare(program: Program, *, orders: Sequence[SyncRules], card: DeviceProfile) -> None:

@@ -12,7 +12,7 @@ from enum import StrEnum
 from acl_py.explain.lines import us
 from acl_py.explain.order import SYNCHRONISATIONS, WAITS, Order
 from acl_py.trace.reading import site_of_call
-from acl_py.trace.rows import Call, Copied, Operation, Timeline
+from acl_py.trace.rows import Call, Copied, Operation, StreamStep, Timeline
 from device_model.completions import Why
 
 
@@ -96,6 +96,7 @@ class _Found:
         self.by_place: dict[tuple[Pitfall, str, str], Finding] = {}
         self.is_acl = timeline.rules == "acl"
         self.before = _previous(timeline.ops)
+        self.legacy_steps = [step for step in timeline.steps if is_legacy(step)]
 
     def look_at_call(self, index: int, call: Call) -> None:
         """Note what the call *index* waited for without being asked to."""
@@ -130,19 +131,24 @@ class _Found:
             return
         other = self.timeline.ops[op.after]
         if op.why is Why.LEGACY:
-            is_legacy = op.stream.startswith("legacy")
-            site = op.site if is_legacy else other.site
-            what = (
-                "work of the legacy stream waited for blocking streams"
-                if is_legacy
-                else "work of blocking streams waited for the legacy stream"
-            )
-            edit = "Give the work of the legacy stream a stream made with CreateStream(nonblocking=True)"
-            self._op(Pitfall.LEGACY, index, site, what, edit)
+            self._legacy(index, op, other)
         elif op.why is Why.QUEUE:
             what = f"work of other streams waited in a hardware queue behind {other.name} of {other.stream}"
             edit = "Queue the other work first, or use fewer streams: streams beyond the number of queues share them"
             self._op(Pitfall.SHARED_QUEUE, index, other.site, what, edit)
+
+    def _legacy(self, index: int, op: Operation, other: Operation) -> None:
+        """Note the work, or the record or wait, of the legacy stream that stands between *op* and *other*."""
+        edit = "Give the work of the legacy stream a stream made with CreateStream(nonblocking=True)"
+        waited = "work of blocking streams waited for the legacy stream"
+        if is_legacy(op):
+            self._op(Pitfall.LEGACY, index, op.site, "work of the legacy stream waited for blocking streams", edit)
+        elif is_legacy(other):
+            self._op(Pitfall.LEGACY, index, other.site, waited, edit)
+        else:
+            step = next(step for step in reversed(self.legacy_steps) if step.queued_ns <= op.queued_ns)
+            edit = f"Let another stream, made with CreateStream(nonblocking=True), {step.kind} the event"
+            self._op(Pitfall.LEGACY, index, step.site, f"{waited}, where an event is recorded or waited for", edit)
 
     def look_for_nothing_new(self, nothing_new: Sequence[int]) -> None:
         """Note the lines whose waits and synchronisations order nothing new, each time that they are made."""
@@ -181,6 +187,11 @@ class _Found:
         )
         finding.begin_ns, finding.end_ns = min(finding.begin_ns, begin_ns), max(finding.end_ns, end_ns)
         return finding
+
+
+def is_legacy(row: Operation | StreamStep) -> bool:
+    """Whether *row* is in the legacy stream, which no program has made or named."""
+    return row.stream.startswith("legacy")
 
 
 def _previous(ops: Sequence[Operation]) -> list[int]:

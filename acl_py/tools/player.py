@@ -108,6 +108,8 @@ class Player:
             made = self.memory[name] = self._make(f"buffers.{printable(name)}", **buffer)
             if isinstance(made, Buffer):
                 made.allocation.given_name = _name(name)
+                if runtime.hooks.allocated is not None:
+                    runtime.hooks.allocated(made.allocation)
         for name, options in program.streams.items():
             self.streams[name] = self._stream(name, **options)
         for name, options in program.events.items():

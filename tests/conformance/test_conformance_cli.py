@@ -14,6 +14,11 @@ from acl_py.trace import read_trace
 from device_model.profile import load, names
 
 GOOD = {"id": "good", "streams": {"A": {}}, "steps": [{"op": "launch", "id": "k", "stream": "A", "us": 100}]}
+LEGACY = {
+    "id": "legacy",
+    "streams": {"A": {}},
+    "steps": [{"op": "launch", "stream": stream, "us": 3000} for stream in ("A", "legacy", "A")],
+}
 BAD = {"id": "bad", "steps": [{"op": "launch", "stream": "A", "us": 100}]}
 
 
@@ -266,3 +271,38 @@ def test_a_rule_that_cannot_be_is_refused_with_what_can(file, fault, said):
     result = acl_py("replay", file(GOOD), "--fault", fault)
     assert result.exit_code == 2
     assert said in result.stderr
+
+
+def test_a_replay_is_explained_with_prices(file):
+    done = acl_py("replay", file(LEGACY), "--explain")
+    assert done.exit_code == 0, done.output
+    assert "critical path: 9,0" in done.output
+    assert "step:1: work of blocking streams waited for the legacy stream, for 3,0" in done.output
+    assert "Worth 3,0" in done.output
+
+
+def test_what_if_with_several_edits(file, tmp_path):
+    report = tmp_path / "page.html"
+    path = file(LEGACY)
+    done = acl_py("replay", path, "--what-if", "nonblocking", "--what-if", "cores=1,h2d=2x", "--report", str(report))
+    assert done.exit_code == 0, done.output
+    assert "nonblocking: 6,0" in done.output
+    assert "cores=1, h2d=2x: 9,0" in done.output
+    assert ": no difference\n" in done.output
+    titles = [run["title"] for run in data_of(report.read_text(encoding="utf-8"))["runs"]]
+    assert titles == ["legacy", "nonblocking", "cores=1, h2d=2x"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said", "code"),
+    [
+        (["--what-if", "pinned=w"], "legacy: pinned=w: there is no buffer 'w'", 1),
+        (["--what-if", "nonblockin"], "did you mean nonblocking?", 2),
+        (["--explain", "--fault", "hang op=kernel"], "leave --fault out", 2),
+        (["--explain", "--rules", "cuda", "--rules", "acl"], "give --rules only once", 2),
+    ],
+)
+def test_an_explanation_that_cannot_be_given(file, options, said, code):
+    done = acl_py("replay", file(LEGACY), *options)
+    assert done.exit_code == code
+    assert said in " ".join(done.output.replace("│", " ").split())

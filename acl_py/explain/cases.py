@@ -1,0 +1,68 @@
+"""A case: a program, and the device and rules under which it runs; and how its steps are changed.
+
+Edits are functions from one case to another (edits.py). They change nothing else: a step that is taken out is gone for
+all steps that come after it, and their numbers are corrected.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from acl_py.tools.programs import Program, Step
+from device_model.profile import DeviceProfile
+from device_model.rules import SyncRules
+
+ASYNCHRONOUS = {"memcpy": "memcpy_async", "memcpy2d": "memcpy2d_async", "memset": "memset_async"}
+
+
+class EditError(ValueError):
+    """An edit that cannot be made; the message says what is wrong with it, and what there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A *program* with the *device* and *rules* under which it runs. *notes* say what its times do not contain."""
+
+    program: Program
+    device: DeviceProfile
+    rules: SyncRules
+    notes: tuple[str, ...] = ()
+
+    def noting(self, *notes: str) -> "Case":
+        """Return this case with further notes."""
+        return replace(self, notes=(*self.notes, *(note for note in notes if note not in self.notes)))
+
+    def on_device(self, **parts: Mapping[str, Any]) -> "Case":
+        """Return this case with other values of the device: `on_device(cores={"count": 8})`."""
+        changed = {part: replace(getattr(self.device, part), **values) for part, values in parts.items()}
+        return replace(self, device=replace(self.device, **changed))
+
+    def with_steps(self, change: Callable[[Step], Sequence[Step]], last: Sequence[Step] = ()) -> "Case":
+        """Return this case with what *change* makes of each step: none, one or several; and then the *last* ones."""
+        return replace(self, program=_renumbered(self.program, [*map(change, self.program.steps)], last))
+
+
+def with_fields(step: Step, op: str = "", /, **fields: Any) -> Step:
+    """Return *step* with other fields, and with another op if one is given."""
+    return replace(step, op=op or step.op, fields={**step.fields, **fields})
+
+
+def in_stream(step: Step, stream: str) -> Step:
+    """Return the asynchronous form, in *stream*, of a synchronous copy or fill."""
+    kind = {"kind": "default"} if step.op == "memcpy" else {}
+    return with_fields(step, ASYNCHRONOUS[step.op], stream=stream, **kind)
+
+
+def _renumbered(program: Program, pieces: Sequence[Sequence[Step]], last: Sequence[Step]) -> Program:
+    """Return *program* with *pieces* in place of its steps, and the *last* ones behind them."""
+    steps: list[Step] = []
+    ends: list[int | None] = []  # for each old step the new index of its last piece, or of the step of its task before
+    latest: dict[str | None, int] = {}
+    for old, piece in zip(program.steps, pieces, strict=True):
+        for step in piece:
+            latest[step.task] = len(steps)
+            after = None if step.after is None else ends[step.after]
+            steps.append(replace(step, index=len(steps), after=after))
+        ends.append(latest.get(old.task))
+    steps += [replace(step, index=len(steps) + place, after=None) for place, step in enumerate(last)]
+    return replace(program, steps=tuple(steps))

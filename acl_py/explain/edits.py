@@ -1,0 +1,249 @@
+"""Edits: what a program, its device or its rules would be with one change, such as pinned memory or more streams.
+
+`parse` reads an edit as users write it, and `apply` makes it. An edit is checked against the case that it is applied
+to: a name that is not in it is refused with those that are. Some edits leave out what nobody can know without running
+the changed program, and say so in the notes of the case.
+
+    case = apply(parse("pinned=weights"), case)
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from math import isfinite
+
+from acl_py.explain.cases import Case, EditError, with_fields
+from acl_py.explain.relisting import relist
+from acl_py.tools.programs import Program, Step
+from device_model.aicore.core.spec import MOST
+from device_model.errors import listed, printable
+from device_model.profile import Curve, ProfileError, load
+from device_model.rules import RULES, DefaultStream
+
+MOST_STREAMS = 1024  # for streams=N: more than any card runs side by side
+_MOST_CORES = 4096
+_KERNELS = ("launch", "launch_cores")
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One change, as users write it: *name*, with *value* after an equals sign, *of* whom after a colon."""
+
+    name: str
+    of: str = ""
+    value: str = ""
+
+    def __str__(self) -> str:
+        of = f":{self.of}" if self.of else ""
+        return f"{self.name}{of}" + (f"={self.value}" if self.value else "")
+
+
+def parse_all(text: str) -> list[Edit]:
+    """Return the edits that *text* says, separated by commas: they are made one after the other.
+
+    Raises:
+        EditError: as `parse`.
+    """
+    return [parse(part) for part in re.split(_BEFORE_AN_EDIT, text)]
+
+
+def parse(text: str) -> Edit:
+    """Return the edit that *text* says.
+
+    Raises:
+        EditError: There is no such edit, or it has no value where it needs one.
+    """
+    left, _, value = text.strip().partition("=")
+    name, _, of = left.partition(":")
+    if name not in _MAKERS:
+        near = get_close_matches(name, _MAKERS, 1)
+        meant = f"did you mean {near[0]}?" if near else f"there are {FORMS}"
+        raise EditError(f"there is no what-if {printable(text)!r}; {meant}")
+    takes_value, needs_value = name not in _WITHOUT_VALUE, name not in (*_WITHOUT_VALUE, *_VALUE_OPTIONAL)
+    if bool(of) != (name in _OF_SOMEBODY) or (value and not takes_value) or (needs_value and not value):
+        raise EditError(f"{printable(text)!r}: is written {_FORMS[name]}")
+    return Edit(name, of, value)
+
+
+def apply(edit: Edit, case: Case) -> Case:
+    """Return *case* with *edit*.
+
+    Raises:
+        EditError: the value cannot be used, or names something that the case does not have.
+    """
+    return _MAKERS[edit.name](edit, case)
+
+
+# --- the edits
+
+
+def _pinned(edit: Edit, case: Case) -> Case:
+    buffers = case.program.buffers
+    pageable = [name for name, options in buffers.items() if options["space"] == "pageable"]
+    if edit.value and edit.value not in buffers:
+        raise EditError(f"{edit}: there is no buffer {printable(edit.value)!r}; pageable buffers: {_some(pageable)}")
+    if edit.value and edit.value not in pageable:
+        raise EditError(f"{edit}: this buffer is {buffers[edit.value]['space']} memory already")
+    return pin(case, [edit.value] if edit.value else pageable)
+
+
+def pin(case: Case, names: Iterable[str]) -> Case:
+    """Return *case* with the buffers of these *names* in pinned memory."""
+    buffers = dict(case.program.buffers)
+    for name in names:
+        buffers[name] = {**buffers[name], "space": "pinned"}
+    changed = replace(case, program=replace(case.program, buffers=buffers))
+    return changed.noting(
+        "pinned memory costs time to allocate or to register, once; this is not included",
+        "a copy to pinned memory returns before it is done: the host must synchronise before it reads the bytes, and "
+        "before it changes the bytes of a copy from there",
+    )
+
+
+def _nonblocking(edit: Edit, case: Case) -> Case:
+    known = _streams(case.program)
+    if edit.value and edit.value not in known:
+        raise EditError(f"{edit}: there is no stream {printable(edit.value)!r}; there are {_some(known)}")
+    names = {edit.value} if edit.value else set(known)
+    streams = {
+        name: {**options, "flags": "nonblocking"} if name in names else options
+        for name, options in case.program.streams.items()
+    }
+
+    def change(step: Step) -> list[Step]:
+        if step.op == "create_stream" and step.fields["name"] in names:
+            return [with_fields(step, flags="nonblocking")]
+        return [step]
+
+    return replace(case, program=replace(case.program, streams=streams)).with_steps(change)
+
+
+def _per_thread(edit: Edit, case: Case) -> Case:
+    rules = RULES["cuda_per_thread"]
+    if case.rules.default_stream is not DefaultStream.LEGACY:
+        raise EditError(f"{edit}: the rules {case.rules.name} have no legacy default stream")
+
+    def change(step: Step) -> list[Step]:
+        return [with_fields(step, stream="per_thread") if step.fields.get("stream") == "legacy" else step]
+
+    return replace(case, rules=rules).with_steps(change)
+
+
+def _more_streams(edit: Edit, case: Case) -> Case:
+    return relist(case, _count(edit, MOST_STREAMS))
+
+
+def _bandwidth(edit: Edit, case: Case) -> Case:
+    factor = _factor(edit)
+    points = getattr(case.device.copies, edit.name).points
+    fixed = points[0][1]
+    faster = Curve([(size, round(fixed + (time - fixed) / factor)) for size, time in points])
+    return case.on_device(copies={edit.name: faster}).noting(
+        f"{edit}: the part of a copy's time that grows with its size is divided by {factor:g}; its fixed part stays"
+    )
+
+
+def _kernel(edit: Edit, case: Case) -> Case:
+    factor = _factor(edit)
+    names = {name for step in case.program.steps if step.op in _KERNELS for name in _names(step)}
+    if edit.of not in names:
+        raise EditError(f"{edit}: there is no kernel {printable(edit.of)!r}; there are {_some(sorted(names))}")
+
+    def change(step: Step) -> list[Step]:
+        if step.op not in _KERNELS or edit.of not in _names(step):
+            return [step]
+        times = {"us": round(step.fields["us"] * factor, 3)}
+        if step.fields.get("released"):
+            times["released"] = [[round(us * factor, 3), cores] for us, cores in step.fields["released"]]
+        return [with_fields(step, **times)]
+
+    return case.with_steps(change)
+
+
+def _cores(edit: Edit, case: Case) -> Case:
+    count = _count(edit, _MOST_CORES)
+    widest = max((step.fields["cores"] for step in case.program.steps if step.op == "launch_cores"), default=0)
+    if widest > count:
+        raise EditError(f"{edit}: a kernel of this program takes {widest} AI cores at once")
+    return case.on_device(cores={"count": count}).noting(
+        f"{edit}: kernels have the same number of blocks, each as long as before; only how many run at a time changes"
+    )
+
+
+def _device(edit: Edit, case: Case) -> Case:
+    try:
+        device = load(edit.value)
+    except ProfileError as error:
+        raise EditError(f"{edit}: {error}") from error
+    said = {name for step in case.program.steps if step.op in _KERNELS for name in _names(step)[:1]}
+    note = f"the times of kernels are those of the run, not rescaled for {device.name}: {_some(sorted(said))}"
+    return replace(case, device=device).noting(*([note] if said else []))
+
+
+def _queue_depth(edit: Edit, case: Case) -> Case:
+    depth = MOST if edit.value == "inf" else _count(edit, MOST)
+    return case.on_device(queues={"depth": depth})
+
+
+_MAKERS: Mapping[str, Callable[[Edit, Case], Case]] = {
+    "pinned": _pinned,
+    "nonblocking": _nonblocking,
+    "per-thread": _per_thread,
+    "streams": _more_streams,
+    "h2d": _bandwidth,
+    "d2h": _bandwidth,
+    "d2d": _bandwidth,
+    "kernel": _kernel,
+    "cores": _cores,
+    "device": _device,
+    "queue-depth": _queue_depth,
+}
+_FORMS = {
+    "pinned": "pinned or pinned=BUFFER",
+    "nonblocking": "nonblocking or nonblocking=STREAM",
+    "per-thread": "per-thread",
+    "streams": "streams=N",
+    "h2d": "h2d=2x",
+    "d2h": "d2h=2x",
+    "d2d": "d2d=2x",
+    "kernel": "kernel:NAME=0.5x",
+    "cores": "cores=N",
+    "device": "device=NAME",
+    "queue-depth": "queue-depth=N or queue-depth=inf",
+}
+_WITHOUT_VALUE, _VALUE_OPTIONAL, _OF_SOMEBODY = ("per-thread",), ("pinned", "nonblocking"), ("kernel",)
+FORMS = ", ".join(_FORMS.values())
+_BEFORE_AN_EDIT = rf",(?=\s*(?:{'|'.join(_FORMS)})(?:[:=,]|\s*$))"  # names of kernels may have commas
+
+
+def _names(step: Step) -> list[str]:
+    """Return the names under which users know a kernel: its own, and that of its step."""
+    return [name for name in (step.fields.get("name"), step.id) if name is not None]
+
+
+def _streams(program: Program) -> list[str]:
+    made = [step.fields["name"] for step in program.steps if step.op == "create_stream"]
+    return [*program.streams, *made]
+
+
+def _factor(edit: Edit) -> float:
+    try:
+        factor = float(edit.value.removesuffix("x"))
+    except ValueError:
+        factor = 0
+    if not edit.value.endswith("x") or not isfinite(factor) or not 1e-6 <= factor <= 1e6:
+        raise EditError(f"{edit}: the value must be a number from 1e-6 to 1e6 with an x, such as 2x")
+    return factor
+
+
+def _count(edit: Edit, most: int) -> int:
+    value = edit.value
+    if not value.isascii() or not value.isdecimal() or len(value) > len(str(most)) or not 1 <= int(value) <= most:
+        raise EditError(f"{edit}: the value must be a whole number from 1 to {most:,}")
+    return int(value)
+
+
+def _some(names: Iterable[str]) -> str:
+    there = dict.fromkeys(names)
+    return listed(there) if there else "none"

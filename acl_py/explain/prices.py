@@ -1,0 +1,220 @@
+"""Prices: what the edit of each finding is worth, found by running the program again with that one edit.
+
+A finding says which calls and operations it is about. The steps of the program that make them are found by their times,
+which a replay of an unchanged program repeats to the nanosecond.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from operator import itemgetter
+
+from acl_py.explain.cases import ASYNCHRONOUS, Case, EditError, in_stream, with_fields
+from acl_py.explain.findings import Finding, Pitfall, findings, is_legacy
+from acl_py.explain.lines import us
+from acl_py.explain.whatif import Answer, Asker
+from acl_py.tools.programs import Program, Step
+from acl_py.trace.rows import Operation, Timeline
+from device_model.aicore.core.spec import MOST
+
+MOST_PRICED = 20  # findings: each needs a run of the whole program
+_MOST_QUEUES = 4096  # the model makes an object for each
+_OWN_STREAM = "own stream"
+_PINNED = "pinned copy of "
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """A finding with the *answer* of its edit; None if the edit cannot be made, and then *problem* says why."""
+
+    finding: Finding
+    answer: Answer | None
+    problem: str = ""
+
+    @property
+    def text(self) -> str:
+        """The finding and its price as plain text."""
+        if self.answer is None:
+            return f"{self.finding.text}. No price: {self.problem}"
+        gain = self.answer.gain_ns
+        worth = f"Worth {us(gain)}" if gain > 0 else "Worth nothing" if not gain else f"It costs {us(-gain)} more"
+        text = f"{self.finding.text}. {worth} of {us(self.answer.before_ns)}."
+        if self.answer.conflicts:
+            text += f" Not as it is: it leaves work without order: {self.answer.conflicts[0]}."
+        return text
+
+
+def prices(asker: Asker, timeline: Timeline) -> list[Priced]:
+    """Return the findings of *timeline*, each with its price; those that are worth most first.
+
+    *timeline* is the recording of the program of *asker*, or the one of its replay.
+    """
+    steps, of_device = _Steps(asker, timeline), dict[Pitfall, Priced]()
+    priced = []
+    for place, finding in enumerate(findings(timeline)):
+        if finding.pitfall in of_device:  # an edit of the device is the same for all lines
+            priced.append(replace(of_device[finding.pitfall], finding=finding))
+        elif place >= MOST_PRICED:
+            priced.append(Priced(finding, None, f"only the {MOST_PRICED} longest waits are priced"))
+        else:
+            priced.append(_priced(asker, finding, steps))
+            if finding.pitfall in (Pitfall.FULL_QUEUE, Pitfall.SHARED_QUEUE):
+                of_device[finding.pitfall] = priced[-1]
+    return sorted(priced, key=lambda each: -each.answer.gain_ns if each.answer is not None else 0)
+
+
+def prices_text(priced: Sequence[Priced]) -> str:
+    """Return *priced* as plain text, and what their times do not contain."""
+    if not priced:
+        return "findings: none: no call and no operation waited without being asked to"
+    lines = [f"findings: {len(priced):,}", *(f"  {each.text}" for each in priced)]
+    notes = dict.fromkeys(note for each in priced if each.answer is not None for note in each.answer.notes)
+    return "\n".join([*lines, *(f"  not known: {note}" for note in notes)])
+
+
+def _priced(asker: Asker, finding: Finding, steps: "_Steps") -> Priced:
+    chosen = steps.of(finding)
+    try:
+        if not chosen:
+            raise EditError("the program has no step for it")
+        return Priced(finding, asker.compare(_EDITS[finding.pitfall](asker.case, chosen), finding.edit))
+    except EditError as error:
+        return Priced(finding, None, str(error))
+
+
+class _Steps:
+    """The steps of a program by the times of their calls in a recording."""
+
+    def __init__(self, asker: Asker, timeline: Timeline) -> None:
+        self.timeline = timeline
+        steps = asker.case.program.steps
+        calls = [(round(call.enter_us * 1000), round(call.exit_us * 1000), call.step) for call in asker.before.host]
+        self.by_times: dict[tuple[int, int], list[Step]] = {}
+        for enter, exit_, index in calls:
+            self.by_times.setdefault((enter, exit_), []).append(steps[index])
+        self.calls = [(enter, exit_, steps[index]) for enter, exit_, index in sorted(calls)]
+
+    def of(self, finding: Finding) -> list[Step]:
+        """Return the steps that make the calls of *finding*, or that queue what held its operations back."""
+        calls = [self.timeline.calls[index] for index in finding.calls]
+        found = [step for call in calls for step in self.by_times.get((call.enter_ns, call.exit_ns), ())]
+        for index in finding.ops:
+            found += self._holding(self.timeline.ops[index], finding)
+        return [*{step.index: step for step in sorted(found, key=lambda step: step.index)}.values()]
+
+    def _holding(self, op: Operation, finding: Finding) -> list[Step]:
+        """Return the steps that queued what held *op* back: it itself, an operation, or a record or wait."""
+        after = op if op.after is None else self.timeline.ops[op.after]
+        if finding.pitfall is not Pitfall.LEGACY or is_legacy(after):
+            return self._queuing(after.queued_ns)
+        if is_legacy(op):
+            return self._queuing(op.queued_ns)
+        steps = [step for step in self.timeline.steps if is_legacy(step) and step.queued_ns <= op.queued_ns]
+        return self._queuing(steps[-1].queued_ns)
+
+    def _queuing(self, at_ns: int) -> list[Step]:
+        """Return the steps whose calls queued something at *at_ns*: at their ends, or while they lasted."""
+        last = bisect_left(self.calls, at_ns, key=itemgetter(0))
+        return next(([step] for _, exit_, step in reversed(self.calls[:last]) if at_ns <= exit_), [])
+
+
+# --- the edit for each pitfall
+
+
+def _own_stream(case: Case, steps: Sequence[Step]) -> Case:
+    """Give the work, records and waits of the legacy stream a non-blocking stream of its own."""
+    chosen = _indices(steps)
+    streams = {**case.program.streams, _OWN_STREAM: {"flags": "nonblocking", "priority": 0, "device": 0}}
+    case = replace(case, program=replace(case.program, streams=streams))
+
+    def change(step: Step) -> list[Step]:
+        if step.index not in chosen:
+            return [step]
+        return [in_stream(step, _OWN_STREAM) if step.op in ASYNCHRONOUS else with_fields(step, stream=_OWN_STREAM)]
+
+    return case.with_steps(change)
+
+
+def _in_pinned_memory(case: Case, steps: Sequence[Step]) -> Case:
+    """Give the chosen copies pinned memory in place of pageable memory."""
+    program, chosen = case.program, _indices(steps)
+    ends = {step.fields[end] for step in steps for end in ("dst", "src") if end in step.fields}
+    pageable = {name for name in ends if program.buffers.get(name, {}).get("space") == "pageable"}
+    if not pageable:
+        raise EditError("the memory is made by the program itself, by other means")
+    pinned = {_PINNED + name: {**program.buffers[name], "space": "pinned"} for name in sorted(pageable)}
+    case = replace(case, program=replace(program, buffers={**program.buffers, **pinned}))
+
+    def change(step: Step) -> list[Step]:
+        if step.index not in chosen:
+            return [step]
+        moved = {end: _PINNED + step.fields[end] for end in ("dst", "src") if step.fields.get(end) in pageable}
+        return [with_fields(step, **moved)]
+
+    return case.with_steps(change).noting(
+        "pinned memory costs time to allocate or to register, once; this is not included",
+        "a copy to pinned memory returns before it is done: the host must synchronise before it reads the bytes, and "
+        "before it changes the bytes of a copy from there",
+    )
+
+
+def _at_the_end(case: Case, steps: Sequence[Step]) -> Case:
+    """Make the chosen calls behind all others."""
+    chosen = _indices(steps)
+    return case.with_steps(lambda step: [] if step.index in chosen else [step], last=steps)
+
+
+def _without(case: Case, steps: Sequence[Step]) -> Case:
+    """Leave out the chosen calls."""
+    chosen = _indices(steps)
+    return case.with_steps(lambda step: [] if step.index in chosen else [step])
+
+
+def _asynchronous(case: Case, steps: Sequence[Step]) -> Case:
+    """Let the chosen copies and fills be asynchronous, in the default stream and with pinned memory."""
+    if not all(step.op in ASYNCHRONOUS and _is_on_device(case.program, step) for step in steps):
+        raise EditError("the host makes this copy, not the device")
+    chosen = _indices(steps)
+
+    def change(step: Step) -> list[Step]:
+        return [in_stream(step, "legacy") if step.index in chosen else step]
+
+    case = case.with_steps(change).noting(
+        "the host must synchronise before it reads or changes the bytes of a copy that is now asynchronous"
+    )
+    changed = [case.program.steps[index] for index in sorted(chosen)]
+    ends = {step.fields.get(end) for step in changed for end in ("dst", "src")}
+    if any(case.program.buffers.get(str(name), {}).get("space") == "pageable" for name in ends):
+        case = _in_pinned_memory(case, changed)
+    return case
+
+
+def _is_on_device(program: Program, step: Step) -> bool:
+    """Whether one end of a copy, or what is filled, is memory of the device."""
+    host = {name for name, options in program.buffers.items() if options["space"] != "device"}
+    host |= {step.fields["name"] for step in program.steps if step.op in ("malloc_host", "host_register")}
+    return any(step.fields[end] not in host for end in ("dst", "src") if end in step.fields)
+
+
+def _deep_queues(case: Case, _: Sequence[Step]) -> Case:
+    return case.on_device(queues={"depth": MOST})
+
+
+def _many_queues(case: Case, _: Sequence[Step]) -> Case:
+    return case.on_device(queues={"compute": _MOST_QUEUES, "copy": _MOST_QUEUES})
+
+
+_EDITS: Mapping[Pitfall, Callable[[Case, Sequence[Step]], Case]] = {
+    Pitfall.LEGACY: _own_stream,
+    Pitfall.PAGEABLE: _in_pinned_memory,
+    Pitfall.FREE: _at_the_end,
+    Pitfall.DESTROY: _at_the_end,
+    Pitfall.FULL_QUEUE: _deep_queues,
+    Pitfall.SHARED_QUEUE: _many_queues,
+    Pitfall.SYNC_COPY: _asynchronous,
+    Pitfall.NOTHING_NEW: _without,
+}
+
+
+def _indices(steps: Iterable[Step]) -> set[int]:
+    return {step.index for step in steps}

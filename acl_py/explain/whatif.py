@@ -1,0 +1,156 @@
+"""What-if: a program is run again with edits, and the two runs are compared.
+
+The worth of an edit is the makespan of the program as it is minus that of the edited one, both replayed; it is never a
+sum of waits. If the edit leaves two operations without order that touch the same bytes, the answer says so: such an
+edit is no fix.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
+
+from acl_py.errors import DeadlockError
+from acl_py.explain.cases import Case, EditError
+from acl_py.explain.edits import Edit, apply
+from acl_py.explain.lines import us
+from acl_py.explain.order import Order
+from acl_py.tools.programs import ProgramError
+from acl_py.tools.replay import Replay, replay
+from acl_py.trace.rows import Timeline
+from device_model.errors import listed
+
+_SHOWN = 3  # conflicts of an answer
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What edits would change. Times are makespans: from the first call to the end of a last synchronisation.
+
+    *before* and *after* are the timelines of both runs. *conflicts* name pairs of operations that the edits leave
+    without order although they touch the same bytes; if there are any, the edits are no fix. *notes* say what the times
+    do not contain.
+    """
+
+    edits: str
+    before_ns: int
+    after_ns: int
+    conflicts: tuple[str, ...]
+    notes: tuple[str, ...]
+    before: Timeline = field(repr=False)
+    after: Timeline = field(repr=False)
+    case: Case = field(repr=False)
+
+    @property
+    def gain_ns(self) -> int:
+        """How much shorter the edited run is; negative if it is longer."""
+        return self.before_ns - self.after_ns
+
+    @property
+    def text(self) -> str:
+        """The answer as plain text."""
+        lines = [f"{self.edits}: {us(self.after_ns)} instead of {us(self.before_ns)}: {_gain(self)}"]
+        if self.conflicts:
+            lines.append(f"  no fix: it leaves work on the same bytes without order: {listed(self.conflicts[:_SHOWN])}")
+            if len(self.conflicts) > _SHOWN:
+                lines.append(f"  and {len(self.conflicts) - _SHOWN:,} more pairs of operations")
+        lines += [f"  not known: {note}" for note in self.notes]
+        return "\n".join(lines)
+
+
+class Asker:
+    """Answers questions about one case, whose own run is made once."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.before = run(case)
+        self._timeline = self.before.trace.timeline()
+        self._conflicts = set(_conflicts(self._timeline))
+
+    @property
+    def timeline(self) -> Timeline:
+        """The timeline of the program as it is, in which each step is a line: "step:12".
+
+        The synchronisation that ends a replay is no step, and is left out.
+        """
+        steps = {
+            (round(call.enter_us * 1000), round(call.exit_us * 1000)): call.step for call in reversed(self.before.host)
+        }
+        calls = [
+            call._replace(file="step", line=steps[call.enter_ns, call.exit_ns])
+            for call in self._timeline.calls
+            if (call.enter_ns, call.exit_ns) in steps
+        ]
+        begins = sorted((enter, exit_, step) for (enter, exit_), step in steps.items())
+        ops = [op._replace(site=_site(op.queued_ns, begins)) for op in self._timeline.ops]
+        rows = [row._replace(site=_site(row.queued_ns, begins)) for row in self._timeline.steps]
+        end = max((call.exit_ns for call in calls), default=0)
+        return replace(self._timeline, calls=calls, ops=ops, steps=rows, end_ns=end)
+
+    def ask(self, edits: Sequence[Edit]) -> Answer:
+        """Return what *edits* would change, made one after the other.
+
+        Raises:
+            EditError: an edit cannot be made, or the edited program cannot run.
+        """
+        case = self.case
+        for edit in edits:
+            case = apply(edit, case)
+        return self.compare(case, ", ".join(map(str, edits)))
+
+    def compare(self, case: Case, what: str) -> Answer:
+        """Return how the run of *case* differs; *what* says what was edited."""
+        try:
+            run_ = run(case)
+        except (ProgramError, DeadlockError) as error:
+            raise EditError(f"{what}: the edited program does not run: {error}") from error
+        after = run_.trace.timeline()
+        conflicts = [pair for pair in dict.fromkeys(_conflicts(after)) if pair not in self._conflicts]
+        notes = (*case.program.notes, *case.notes)
+        before_ns, after_ns = (round(each.makespan_us * 1000) for each in (self.before, run_))
+        return Answer(what, before_ns, after_ns, tuple(conflicts), notes, self._timeline, after, case)
+
+
+def _site(at_ns: int, begins: Sequence[tuple[int, int, int]]) -> str:
+    """Return the line of the step that queued something at *at_ns*."""
+    last = bisect_left(begins, at_ns, key=itemgetter(0))
+    step = next((step for _, exit_, step in reversed(begins[:last]) if at_ns <= exit_), None)
+    return "" if step is None else f"step:{step}"
+
+
+def run(case: Case) -> Replay:
+    """Run the program of *case*.
+
+    Raises what `replay` raises.
+    """
+    return replay(case.program, device=case.device, rules=case.rules)
+
+
+def answers_text(answers: Iterable[Answer]) -> str:
+    """Return *answers* as plain text, those with the largest gain first."""
+    return "\n".join(answer.text for answer in sorted(answers, key=lambda answer: -answer.gain_ns))
+
+
+def _conflicts(timeline: Timeline) -> Iterator[str]:
+    """Yield each conflict of *timeline* as text, in which operations are counted by their names as they are queued.
+
+    So the text is the same in another run of the same operations, whatever their streams and times are.
+    """
+    ops = timeline.ops
+    counts: Counter[str] = Counter()
+    names: dict[int, str] = {}
+    for index in sorted(range(len(ops)), key=lambda index: (ops[index].queued_ns, index)):
+        counts[ops[index].name] += 1
+        names[index] = f"{ops[index].name} {counts[ops[index].name]}"
+    for pair in Order(timeline).conflicts():
+        which = " and ".join(sorted((names[pair.one], names[pair.other])))
+        yield f"{which} on bytes {pair.start:,} to {pair.stop:,} of {timeline.buffers[pair.buffer].name}"
+
+
+def _gain(answer: Answer) -> str:
+    gain = answer.gain_ns
+    if not gain:
+        return "no difference"
+    share = f"{100 * abs(gain) / answer.before_ns:.1f} %"
+    return f"{us(gain)} less ({share})" if gain > 0 else f"{us(-gain)} more ({share})"

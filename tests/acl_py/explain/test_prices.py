@@ -1,0 +1,166 @@
+"""Prices: programs in two versions, before and after a person's edit. The price is the difference of the two runs."""
+
+import pytest
+from listed import MIB, case, copy, copy_now, fill, launch, program, record, step, sync, wait
+
+from acl_py.explain.findings import Pitfall
+from acl_py.explain.prices import MOST_PRICED, prices, prices_text
+from acl_py.explain.whatif import Asker, run
+
+BIG = 8 * MIB
+K = launch("A")
+
+
+def free(name="d"):
+    return step("free", name=name)
+
+
+# The pitfall, its rules, and the steps before and after the edit.
+PAIRS = {
+    "legacy work between two kernels": (
+        Pitfall.LEGACY, "cuda", program(K, launch("legacy"), K), program(K, launch("N"), K)),
+    "legacy work behind a kernel": (
+        Pitfall.LEGACY, "cuda", program(K, launch("legacy")), program(K, launch("N"))),
+    "a fill of the default stream": (
+        Pitfall.LEGACY, "cuda", program(K, step("memset", dst="e", bytes=MIB), K), program(K, fill("e", "N"), K)),
+    "a record of the legacy stream": (
+        Pitfall.LEGACY, "cuda", program(K, record("x", "legacy"), launch("B")),
+        program(K, record("x", "N"), launch("B"))),
+    "a wait of the legacy stream": (
+        Pitfall.LEGACY, "cuda", program(K, record("x", "A"), wait("x", "legacy"), launch("B")),
+        program(K, record("x", "A"), wait("x", "N"), launch("B"))),
+    "a pageable upload": (
+        Pitfall.PAGEABLE, "cuda", program(copy("d", "g", "A", BIG), K, launch("B"), size=BIG),
+        program(copy("d", "g", "A", BIG), K, launch("B"), size=BIG, pinned="g")),
+    "a small pageable upload": (
+        Pitfall.PAGEABLE, "cuda", program(copy("d", "g", "A", 4096)), program(copy("d", "p", "A", 4096))),
+    "a pageable download": (
+        Pitfall.PAGEABLE, "cuda", program(K, copy("g", "d", "A"), launch("B")),
+        program(K, copy("p", "d", "A"), launch("B"))),
+    "pageable rows": (
+        Pitfall.PAGEABLE, "cuda",
+        program(step("memcpy2d_async", dst="d", src="g", dpitch=64, spitch=64, width=32, height=64, stream="A")),
+        program(step("memcpy2d_async", dst="d", src="p", dpitch=64, spitch=64, width=32, height=64, stream="A"))),
+    "a pageable upload under ACL": (
+        Pitfall.PAGEABLE, "acl", program(K, copy("d", "g", "A"), launch("B")),
+        program(K, copy("d", "p", "A"), launch("B"))),
+    "a pageable download under ACL": (
+        Pitfall.PAGEABLE, "acl", program(K, copy("g", "d", "A"), launch("B")),
+        program(K, copy("p", "d", "A"), launch("B"))),
+    "a free in the middle": (
+        Pitfall.FREE, "cuda", program(K, free(), launch("B"), sync()), program(K, launch("B"), sync(), free())),
+    "a free of pinned memory": (
+        Pitfall.FREE, "cuda", program(step("malloc_host", name="m", bytes=MIB), K, step("free_host", name="m"), K),
+        program(step("malloc_host", name="m", bytes=MIB), K, K, step("free_host", name="m"))),
+    "an unregistration": (
+        Pitfall.FREE, "cuda",
+        program(step("host_register", name="m", bytes=MIB), launch("A", 3000), step("host_unregister", name="m"), K),
+        program(step("host_register", name="m", bytes=MIB), launch("A", 3000), K, step("host_unregister", name="m"))),
+    "a stream destroyed under ACL": (
+        Pitfall.DESTROY, "acl", program(launch("B"), step("destroy_stream", name="B"), K),
+        program(launch("B"), K, step("destroy_stream", name="B"))),
+    "a synchronous upload": (
+        Pitfall.SYNC_COPY, "cuda", program(copy_now("d", "p"), launch("legacy", touches="d")),
+        program(copy("d", "p", "legacy"), launch("legacy", touches="d"))),
+    "a synchronous download": (
+        Pitfall.SYNC_COPY, "cuda", program(launch("legacy", touches="d"), copy_now("p", "d"), launch("N")),
+        program(launch("legacy", touches="d"), copy("p", "d", "legacy"), launch("N"))),
+    "a synchronous pageable copy": (
+        Pitfall.SYNC_COPY, "cuda", program(copy_now("d", "g"), launch("N")),
+        program(copy("d", "p", "legacy"), launch("N"))),
+    "a synchronous copy under ACL": (
+        Pitfall.SYNC_COPY, "acl", program(copy_now("d", "p"), launch("B")),
+        program(copy("d", "p", "legacy"), launch("B"))),
+    "a synchronous fill under ACL": (
+        Pitfall.SYNC_COPY, "acl", program(step("memset", dst="d", bytes=MIB), launch("B")),
+        program(fill("d", "legacy"), launch("B"))),
+    "a second synchronisation": (
+        Pitfall.NOTHING_NEW, "cuda", program(K, sync("A"), sync("A"), K), program(K, sync("A"), K)),
+    "a wait within one stream": (
+        Pitfall.NOTHING_NEW, "cuda", program(K, record("x", "A"), wait("x", "A"), K), program(K, record("x", "A"), K)),
+    "a wait for an event that was never recorded": (
+        Pitfall.NOTHING_NEW, "cuda", program(wait("x", "A"), K), program(K)),
+    "a synchronisation of the device behind all streams": (
+        Pitfall.NOTHING_NEW, "acl", program(K, launch("B"), sync("A"), sync("B"), sync(), K),
+        program(K, launch("B"), sync("A"), sync("B"), K)),
+}  # fmt: skip
+
+
+def priced(before, rules):
+    asker = Asker(case(before, rules))
+    return prices(asker, asker.timeline)
+
+
+def makespan(program, rules):
+    return round(run(case(program, rules)).makespan_us * 1000)
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_the_price_is_the_difference_of_the_two_versions(name):
+    pitfall, rules, before, after = PAIRS[name]
+    found = {each.answer.gain_ns for each in priced(before, rules) if each.finding.pitfall is pitfall}
+    assert found == {makespan(before, rules) - makespan(after, rules)}
+
+
+def test_a_full_queue_is_priced_with_a_queue_that_is_never_full():
+    before = program(*[launch("A")] * 1100, sync())
+    full = [each for each in priced(before, "cuda") if each.finding.pitfall is Pitfall.FULL_QUEUE]
+    assert len(full) > 1  # each step is a line
+    assert len({id(each.answer) for each in full}) == 1
+    assert full[0].answer.case.device.queues.depth > 10**9
+    assert sum(each.finding.held_ns for each in full) > 0
+    assert full[0].answer.gain_ns == 0  # the host waits, but the device has work all the time
+
+
+def test_only_the_longest_waits_are_priced():
+    before = program(*[copy("d", "g", "A", 4096)] * (MOST_PRICED + 1))
+    without = [each for each in priced(before, "cuda") if each.answer is None]
+    assert [each.problem for each in without] == ["only the 20 longest waits are priced"]
+
+
+def test_a_shared_queue_is_priced_with_a_queue_for_each_stream():
+    """Nine streams: the last shares the queue of the first, whose head waits for an event."""
+    streams = "ABCDEFGHI"
+    before = program(
+        launch("B", 300), record("x", "B"), wait("x", "A"), launch("A"), *(launch(each, 1) for each in "CDEFGH"),
+        launch("I", 200), launch("I", 200), streams=streams,
+    )  # fmt: skip
+    shared = [each for each in priced(before, "cuda") if each.finding.pitfall is Pitfall.SHARED_QUEUE]
+    assert [each.answer.gain_ns > 0 for each in shared] == [True]
+
+
+def test_a_finding_that_many_steps_share_has_one_price():
+    repeated = [copy("d", "g", "A", BIG), launch("B")] * 3
+    before, after = (program(*repeated, size=BIG, pinned=pinned) for pinned in ("", "g"))
+    total = makespan(before, "cuda") - makespan(after, "cuda")
+    alone = [each.answer.gain_ns for each in priced(before, "cuda")]
+    assert len(alone) == 3  # each step is a line
+    assert max(alone) < total
+
+
+def test_an_edit_that_leaves_work_without_order_is_no_fix():
+    """The kernel of the legacy stream reads what the blocking stream writes: only the rule keeps them apart."""
+    before = program(launch("A", touches="d"), launch("legacy", reads="d", name="reader"))
+    (found,) = priced(before, "cuda")
+    assert found.answer.conflicts == (f"kernel 1 and reader 1 on bytes 0 to {MIB:,} of allocation 'd'",)
+    assert "Not as it is: it leaves work without order: kernel 1 and reader 1" in found.text
+
+
+def test_a_copy_by_the_host_has_no_price():
+    before = program(K, copy("h", "g", "A"))
+    (found,) = priced(before, "cuda")
+    assert found.answer is None
+    assert found.text.endswith("No price: the host makes this copy, not the device")
+
+
+def test_the_text_of_prices():
+    assert prices_text([]) == "findings: none: no call and no operation waited without being asked to"
+    text = prices_text(priced(program(K, copy("g", "d", "A")), "cuda"))
+    first, finding, *notes = text.splitlines()
+    assert first == "findings: 1"
+    assert finding.startswith("  step:1: a copy to pageable memory kept the host until it was done, for ")
+    assert " Worth " in finding
+    assert [note[:34] for note in notes] == [
+        "  not known: pinned memory costs t",
+        "  not known: a copy to pinned memo",
+    ]
