@@ -142,6 +142,21 @@ async def test_another_thread_cannot_use_the_simulation_of_a_loop(module):
             acl.util.stop_thread(tid)
 
 
+async def test_a_kernel_in_a_worker_thread_may_be_the_first_that_calls(module):
+    """It is refused, and the simulation remains that of its loop."""
+    acl, answers = module, []
+
+    @acl_py.kernel(cost=acl_py.Cost(us=1))
+    def calls(_: acl_py.In) -> None:
+        answers.append((threading.current_thread() is threading.main_thread(), acl.rt.malloc(64, 0)))
+
+    async with acl_py.simulate(device="tiny", rules="acl", workers=2):
+        await calls[1, None](acl_py.Array(await acl_py.Malloc(4 << 20), np.uint8))
+        await acl_py.SynchronizeDevice()
+        assert answers == [(False, (0, 207006))]
+        assert acl.rt.malloc(64, 0)[1] == 0
+
+
 async def test_a_simulation_that_is_open_is_found(module):
     acl = module
     sim = acl_py.open(device="tiny", rules="acl")

@@ -8,9 +8,53 @@ import pytest
 from card import D2H, H2D, broken, content, done, launch, made, module, work
 from script_threads import N, at_once, in_thread, report_thread
 
+import acl_py
 from acl_py import DeadlockError
 
 pytestmark = pytest.mark.usefixtures("often")
+
+
+# --- functions in worker threads
+
+
+@pytest.mark.parametrize(("workers", "is_worker"), [(1, False), (2, True)])
+def test_an_operator_that_calls_is_refused_in_a_worker_thread_too(run, workers, is_worker):
+    """The thread that has the turn waits for the worker: a call that waited for the turn would hang."""
+    script = """\
+        import threading
+        import acl
+        from acl_py.compat.acl import register_op
+
+        @register_op("Calls")
+        def calls(x):
+            print(threading.current_thread().name.startswith("acl_py-worker"))
+            print(acl.rt.malloc(64, 0), acl.rt.memset(source, 8, 1, 8), acl.rt.synchronize_device())
+            print(acl.rt.device_get_stream_priority_range(), acl.rt.get_device())
+            print(acl.get_recent_err_msg().partition(";")[0])
+            print(acl.rt.pointer_get_attributes(source)[0]["location"], acl.data_type_size(0))
+            return x + 1
+
+        acl.init(), acl.rt.set_device(0)
+        n = 4 << 20
+        source, target = acl.rt.malloc(n, 0)[0], acl.rt.malloc(n, 0)[0]
+        acl.rt.memset(source, n, 7, n)
+        desc = acl.create_tensor_desc(4, [n], 2)
+        data = [acl.create_data_buffer(each, n) for each in (source, target)]
+        print(acl.op.execute_v2("Calls", [desc], data[:1], [desc], data[1:], 0, 0), acl.rt.synchronize_device())
+        out = bytes(n)
+        print(acl.rt.memcpy(acl.util.bytes_to_ptr(out), n, target, n, 2), set(out))
+        """
+    ran = run(script, options=("--workers", str(workers)))
+    assert ran.stdout.splitlines() == [
+        str(is_worker),
+        "(0, 207006) 207006 207006",
+        "(0, 0, 207006) (0, 207006)",
+        "ACL_ERROR_RT_NO_PERMISSION (207006): acl.rt.get_device() inside <kernel Calls>",
+        "{'id': 0, 'type': 1} 4",
+        "0 0",
+        "0 {8}",
+    ]
+    assert "acl.rt.malloc() at script.py" in ran.stderr
 
 
 # --- contexts
@@ -337,3 +381,19 @@ def test_an_exception_callback_may_make_calls(acl):
     launch(broken, stream)
     assert acl.rt.synchronize_stream(stream) == 507035
     assert seen == [(507035, {1})]
+
+
+def test_an_exception_callback_comes_after_the_call_even_if_a_kernel_calls_meanwhile(acl):
+    """The refused call of the kernel ran the callback, in the middle of the other call."""
+    seen = []
+
+    @acl_py.kernel(cost=acl_py.Cost(us=20))
+    def calls():
+        seen.append(("kernel", acl.rt.malloc(N, 0)))
+
+    done(acl.rt.set_exception_info_callback(lambda _: seen.append(("callback", acl.rt.malloc(N, 0)[1]))))
+    launch(broken)
+    done(acl.rt.set_device(1))
+    launch(calls)
+    done(acl.rt.synchronize_device())
+    assert seen == [("kernel", (0, 207006)), ("callback", 0)]

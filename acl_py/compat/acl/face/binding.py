@@ -82,8 +82,11 @@ def takes(letters: str, *, bare: bool = False) -> Callable[[_T], _T]:
 
 _RUN = """\
 scope = _scope_var.get()
-here = scope is not None and scope is _mine.scope and scope.runtime.state(_Face).session or _session()
-turn = here.turn
+here = scope is not None and scope is _mine.scope and scope.runtime.state(_Face).session
+if here: turn = here.turn
+else:
+    here = _session()
+    turn = here.turn_here()
 turn.acquire()
 try:
     for _ in _function(here, {given}).__await__(): raise AssertionError("a verb of a blocking runtime suspended")

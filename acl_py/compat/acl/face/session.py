@@ -31,7 +31,7 @@ from acl_py.errors import AclError, DeadlockError, Kind
 from acl_py.runtime.blocking import BlockingBridge, take_part
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import SUCCESS as NO_ERROR
-from acl_py.runtime.scopes import Scope, last_error, opened, scope_var
+from acl_py.runtime.scopes import Barred, Scope, last_error, opened, scope_var
 from acl_py.simulation import build, simulation_of
 from acl_py.sites import site_of
 from acl_py.trace import Trace
@@ -77,8 +77,30 @@ class Turn(AbstractContextManager[object], Protocol):
         """End the call."""
 
 
+class _NoTurn:
+    """The turn of a call in the function of a kernel, a model or an operator. Its verb is refused and changes nothing,
+    so it waits for no other call.
+
+    Such a function may run in a worker thread. The thread that has the turn waits for its end.
+    """
+
+    def acquire(self) -> None:
+        """Do nothing."""
+
+    def release(self) -> None:
+        """Do nothing."""
+
+    __enter__ = acquire
+
+    def __exit__(self, *_: object) -> None:
+        """Do nothing."""
+
+
+_NO_TURN = _NoTurn()
+
+
 class Session(Handles):
-    """A runtime with handles for its objects. The thread that holds the *turn* makes calls."""
+    """A runtime with handles for its objects. The thread that holds the *turn* makes calls; see `turn_here`."""
 
     turn: Turn
 
@@ -106,6 +128,10 @@ class Session(Handles):
 
     # --- calls: functions that only run a verb do so in a wrapper of their own, see binding.runs
 
+    def turn_here(self) -> Turn:
+        """Return the turn that the calling code takes before it makes a call."""
+        return _NO_TURN if _is_barred() else self.turn
+
     def run(self, verb: Coroutine[Any, Any, Any]) -> Any:
         """Run *verb* to its end and return its result, for a function that `gives` it.
 
@@ -114,7 +140,7 @@ class Session(Handles):
             DeadlockError: The verb would wait forever.
         """
         try:
-            with self.turn:
+            with self.turn_here():
                 verb.send(None)
         except StopIteration as end:
             return end.value
@@ -141,8 +167,8 @@ class Session(Handles):
         return self.call(verb)[1]
 
     def do_pending(self) -> None:
-        """Do what the last call made due."""
-        while self.pending:
+        """Do what the last call made due. The call of a kernel, in the middle of another one, leaves it to that one."""
+        while self.pending and not _is_barred():
             self.pending.pop(0)()
 
     def failed(self, error: AclError) -> int:
@@ -303,13 +329,16 @@ class _GuestTurn:
 
     def __init__(self, runtime: Runtime, options: Options) -> None:
         self._runtime = runtime
-        self._thread = threading.get_ident()
+        # A kernel may run in a worker thread: then the thread that makes the first call is not known yet.
+        self._thread = None if _is_barred() else threading.get_ident()
         self._blocking = BlockingBridge(runtime, alone=True)
         self._blocking.on_hang = options.on_hang
         self._usual: list[Any] = []  # bridges to restore, the innermost last
 
     def acquire(self) -> None:
         """Begin a call."""
+        if self._thread is None:
+            self._thread = threading.get_ident()
         if threading.get_ident() != self._thread:
             raise RuntimeError(
                 "acl was called in a thread that belongs to a simulation of another thread's event loop: "
@@ -373,12 +402,12 @@ _lock = threading.RLock()  # re-entrant: a finalizer may call during `end`
 
 
 def session() -> Session:
-    """Return the session of the calling thread's calls; the thread joins it."""
+    """Return the session of the calling thread's calls; the thread joins it, unless a device calls."""
     scope = scope_var.get()
     if scope is not None:
         here: Session | None = scope.runtime.state(Face).session
         if here is not None:
-            if scope is not mine.scope and isinstance(here, OwnSession):
+            if scope is not mine.scope and isinstance(here, OwnSession) and not _is_barred():
                 here.join()
             return here
         if scope.runtime.closed is None:
@@ -389,6 +418,12 @@ def session() -> Session:
     own = own_session()
     own.join()
     return own
+
+
+def _is_barred() -> bool:
+    """Whether the function of a kernel, a model or an operator calls."""
+    scope = scope_var.get()
+    return scope is not None and isinstance(scope.context, Barred)
 
 
 def own_session() -> OwnSession:

@@ -129,7 +129,7 @@ async def mem_invalidate(here: Session, address: int, size: int) -> None:
 def pointer_get_attributes(address: int) -> tuple[dict[str, Any], int]:
     """Where an address is: 0 in the host's pinned memory, 1 on a device, 2 neither."""
     here = session()
-    with here.turn:
+    with here.turn_here():
         allocation = here.runtime.memory.holder(address)
     location = {"id": 0, "type": _UNREGISTERED}
     if allocation is not None and allocation.space is Space.DEVICE:
@@ -181,7 +181,7 @@ def host_get_device_pointer(here: Session, address: int, flag: int) -> int:
     """The address at which devices reach pinned host memory: the same."""
     if not address:
         raise here.error(INVALID_PARAM, "the address is 0")
-    with here.turn:
+    with here.turn_here():
         allocation = here.runtime.memory.holder(address)
     if flag or allocation is None or not allocation.is_host_visible:
         raise here.error(PARAM_INVALID, "devices reach only memory that is pinned, and the flag is 0")

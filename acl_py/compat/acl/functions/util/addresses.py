@@ -119,7 +119,7 @@ def ptr_to_numpy(address: int, shape: Any, type_number: int) -> Any:
 def _bytes_at(address: int, nbytes: int) -> np.ndarray[Any, Any]:
     """Those of pinned memory keep it mapped for as long as they live: scripts look at them after free_host()."""
     here = session()
-    with here.turn:
+    with here.turn_here():
         allocation = here.runtime.memory.holder(address)
     offset = 0 if allocation is None else address - allocation.address
     if allocation is None or offset + nbytes > allocation.nbytes:
