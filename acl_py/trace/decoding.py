@@ -6,14 +6,14 @@ instant.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from itertools import chain
 from operator import itemgetter
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from acl_py.sites import Site
-from acl_py.trace.packing import ANY_OP, CALL, LATER, NO_OP, OP, SLEEP, STEP
+from acl_py.trace.packing import ANY_OP, CALL, LATER, NO_OP, OP, SLEEP, STEP, Store
 from acl_py.trace.reasons import Row, reasons
 from acl_py.trace.rows import (
     About,
@@ -38,9 +38,6 @@ from device_model.signals import Notify
 from device_model.streams import Stream
 from device_model.work import Label
 
-if TYPE_CHECKING:
-    from acl_py.trace.recorder import Trace
-
 ENGINES = {
     "h2d": "H2D",
     "d2h": "D2H",
@@ -57,30 +54,31 @@ _HANDLES = (Stream, Event, Notify, Context, Device)
 
 
 class Decoding:
-    """The rows of *trace* so far. Each list is made once, when it is first asked for."""
+    """The rows of a *store* so far. Each list is made once, when it is first asked for."""
 
-    def __init__(self, trace: "Trace") -> None:
-        self._trace = trace
-        streams = (*(key[0] for key in trace.op_numbers), *(key[2] for key in trace.step_rows.numbers))
-        subjects = (*(key[1] for key in trace.step_rows.numbers), *chain(*(key[2] for key in trace.call_numbers)))
+    def __init__(self, store: Store, unfinished: Callable[[], Iterable[Op]]) -> None:
+        self._store = store
+        self._unfinished = unfinished
+        streams = (*(key[0] for key in store.op_numbers), *(key[2] for key in store.step_rows.numbers))
+        subjects = (*(key[1] for key in store.step_rows.numbers), *chain(*(key[2] for key in store.call_numbers)))
         named = [each for each in (*streams, *subjects) if isinstance(each, _HANDLES)]
         self._places = {handle: place for place, handle in enumerate(dict.fromkeys(named))}
-        self._buffer_places = {serial: place for place, serial in enumerate(trace.allocations)}
-        trace.step_rows.look()
+        self._buffer_places = {serial: place for place, serial in enumerate(store.allocations)}
+        store.step_rows.look()
 
     @cached_property
     def ops(self) -> list[Operation]:
         """All operations that have ended."""
-        trace, rows = self._trace, self._op_rows
+        store, rows = self._store, self._op_rows
         common = [
             (label.name, label.kind, stream.name, ENGINES[label.kind], str(site), stream.context.device.ordinal,
              self._places[stream])
-            for stream, site, label in trace.op_numbers
+            for stream, site, label in store.op_numbers
         ]  # fmt: skip
-        launches = list(trace.launches)
-        places = [(stream, label.lane) for stream, _, label in trace.op_numbers]
-        kinds = [label.kind for _, _, label in trace.op_numbers]
-        cores = trace.core_runs.get
+        launches = list(store.launches)
+        places = [(stream, label.lane) for stream, _, label in store.op_numbers]
+        kinds = [label.kind for _, _, label in store.op_numbers]
+        cores = store.core_runs.get
         ops = []
         for index, (row, (why, after)) in enumerate(zip(rows, reasons(rows, places, self._index_of), strict=True)):
             name, kind, stream, engine, site, device, in_stream = common[row.number]
@@ -95,7 +93,7 @@ class Decoding:
             ops.append(
                 Operation(
                     name, kind, stream, engine, row.queued, row.start, row.end, row.bytes, site, device, cores(index),
-                    why, after, trace.callers[row.caller] if trace.callers else "", row.called, row.ready, in_stream,
+                    why, after, store.callers[row.caller] if store.callers else "", row.called, row.ready, in_stream,
                     blocks, block_ns, exclusive, self._known(reads), self._known(writes),
                 )
             )  # fmt: skip
@@ -104,26 +102,26 @@ class Decoding:
     @cached_property
     def calls(self) -> list[Call]:
         """All calls that have returned."""
-        trace = self._trace
-        callers = trace.callers
+        store = self._store
+        callers = store.callers
         calls: list[tuple[int, Call]] = []  # with the number of the caller
-        named = [(name, *_place(site), tuple(map(self._about, about))) for name, site, about in trace.call_numbers]
-        for number, caller, enter, exit_ in CALL.iter_unpack(trace.call_rows.getvalue()):
+        named = [(name, *_place(site), tuple(map(self._about, about))) for name, site, about in store.call_numbers]
+        for number, caller, enter, exit_ in CALL.iter_unpack(store.call_rows.getvalue()):
             name, file, line, about = named[number]
             calls.append((caller, Call(name, enter, exit_, file, line, callers[caller], about)))
         queuing = [
-            (_verb(label), *_place(site), (Ref(self._places[stream]),)) for stream, site, label in trace.op_numbers
+            (_verb(label), *_place(site), (Ref(self._places[stream]),)) for stream, site, label in store.op_numbers
         ]
         for row in self._op_rows:
             if row.called >= 0:
                 name, file, line, about = queuing[row.number]
                 calls.append((row.caller, Call(name, row.called, row.queued, file, line, callers[row.caller], about)))
-        for op in trace.unfinished():
+        for op in self._unfinished():
             if op.called_ns >= 0:
-                caller = trace.op_callers.get(op, 0)
+                caller = store.op_callers.get(op, 0)
                 where = *_place(op.site), callers[caller], (Ref(self._places.get(op.stream, -1)),)
                 calls.append((caller, Call(verb_of(op), op.called_ns, op.queued_ns, *where)))
-        keys = list(trace.step_rows.numbers)
+        keys = list(store.step_rows.numbers)
         for number, caller, enter, exit_, _, _ in self._step_rows:
             kind, event, stream, site = keys[number]
             if kind in _ASKED_FOR:
@@ -136,7 +134,7 @@ class Decoding:
     @cached_property
     def steps(self) -> list[StreamStep]:
         """All steps."""
-        steps = self._trace.step_rows
+        steps = self._store.step_rows
         keys = list(steps.numbers)
         decoded = []
         for place, (number, caller, _, exit_, record, serial) in enumerate(self._step_rows):
@@ -151,7 +149,7 @@ class Decoding:
             decoded.append(
                 StreamStep(
                     kind, name, stream.name, stream.context.device.ordinal, exit_, end_ns, str(site),
-                    self._trace.callers[caller], self._places[stream], None if record < 0 else record,
+                    self._store.callers[caller], self._places[stream], None if record < 0 else record,
                     after,
                 )
             )  # fmt: skip
@@ -160,16 +158,15 @@ class Decoding:
     @cached_property
     def marks(self) -> list[Mark]:
         """All marks."""
-        callers = self._trace.callers
+        callers = self._store.callers
         return [
-            Mark(name, begin, end, str(site), callers[caller])
-            for name, begin, end, site, caller in self._trace.marks_made
+            Mark(name, begin, end, str(site), callers[caller]) for name, begin, end, site, caller in self._store.marks
         ]
 
     @cached_property
     def buffers(self) -> list[Memory]:
         """All memory."""
-        return [Memory(*row) for row in self._trace.allocations.values()]
+        return [Memory(*row) for row in self._store.allocations.values()]
 
     @cached_property
     def handles(self) -> list[Handle]:
@@ -178,7 +175,7 @@ class Decoding:
 
     @cached_property
     def _op_rows(self) -> list[Row]:
-        return list(map(Row._make, OP.iter_unpack(self._trace.op_rows.getvalue())))
+        return list(map(Row._make, OP.iter_unpack(self._store.op_rows.getvalue())))
 
     @cached_property
     def _index_of(self) -> dict[int, int]:
@@ -187,14 +184,14 @@ class Decoding:
 
     @cached_property
     def _step_rows(self) -> list[tuple[int, int, int, int, int, int]]:
-        return list(STEP.iter_unpack(self._trace.step_rows.rows.getvalue()))
+        return list(STEP.iter_unpack(self._store.step_rows.rows.getvalue()))
 
     @cached_property
     def _sleeps(self) -> dict[int, list[Sleep]]:
         """The sleeps of each caller, in order."""
         ends = sorted((row.end, index) for index, row in enumerate(self._op_rows))
         sleeps: dict[int, list[Sleep]] = {}
-        for caller, begin, end, after in SLEEP.iter_unpack(self._trace.sleep_rows.getvalue()):
+        for caller, begin, end, after in SLEEP.iter_unpack(self._store.sleep_rows.getvalue()):
             if after == ANY_OP:
                 place = bisect_right(ends, (end, len(ends))) - 1
                 found = ends[place][1] if place >= 0 and ends[place][0] == end else None

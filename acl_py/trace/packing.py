@@ -1,6 +1,26 @@
-"""The packed rows of a trace: their forms, and what a number in a row may mean besides an index."""
+"""The packed rows of a trace: what is stored of each, and how.
 
+A row of an operation takes 89 bytes, a row of a call 24, of a record or a wait 36. It has times and sizes, numbers that
+stand for the values that many rows share (stream, call site, label), and the number of the task or thread that called.
+Numbers are given in the order in which the values first appear, so a trace is the same for every run and contains no
+address.
+
+An operation has a serial number from when it is queued. Other rows refer to it by this number, also those that are
+stored before it ends. Most records and waits are over when one operation ends. The completions of the others are kept,
+and looked at now and then.
+"""
+
+from io import BytesIO
 from struct import Struct
+from typing import Any, TypeVar
+
+from acl_py.trace.instructions import Instructions
+from acl_py.trace.rows import CoreRun, Extent
+from device_model.completions import AllOf, Completion, FirstOf, Nanoseconds
+from device_model.events import Event
+from device_model.ops import Op
+from device_model.streams import Stream
+from device_model.work import Label
 
 OP = Struct("<IIIiiqqqqqqqqBi")  # the fields of reasons.Row
 CALL = Struct("<IIqq")  # numbers of values and caller; enter, exit
@@ -9,3 +29,105 @@ STEP = Struct("<IIqqiq")  # numbers of values and caller; enter, exit; the recor
 SLEEP = Struct("<Iqqi")  # number of the caller; from, to; the operation whose end woke it
 # In place of an operation: none; one that ended at that instant; it is known later, and stored by the row of the step.
 NO_OP, ANY_OP, LATER = -1, -2, -3
+
+_FIRST_LOOK = 1024  # so many completions of steps are kept before those that are done are let go
+_K = TypeVar("_K")
+_Extents = tuple[Extent, ...]
+# What a launch is, for all launches that are the same: blocks, nanoseconds of a block, exclusive, reads, writes. In
+# rows, memory has its serial number in place of its index.
+Launch = tuple[int, Nanoseconds, bool, _Extents, _Extents]
+StepKey = tuple[str, Event | str, Stream, object]  # kind, subject, stream, site
+
+
+class Numbers(dict[_K, int]):
+    """Numbers for values, from 0, in the order in which they first appear."""
+
+    __slots__ = ()
+
+    def __missing__(self, key: _K) -> int:
+        number = self[key] = len(self)
+        return number
+
+
+class Store:
+    """All packed rows of one trace, and the values that their numbers stand for."""
+
+    __slots__ = (
+        "allocations", "call_numbers", "call_rows", "callers", "core_runs", "instructions", "launches", "marks",
+        "op_callers", "op_numbers", "op_rows", "sleep_rows", "step_rows",
+    )  # fmt: skip
+
+    def __init__(self, instructions: int) -> None:
+        self.op_rows, self.call_rows, self.sleep_rows = BytesIO(), BytesIO(), BytesIO()
+        self.step_rows = StepRows()
+        self.op_numbers: Numbers[tuple[Stream, object, Label]] = Numbers()
+        self.launches: Numbers[Launch] = Numbers()
+        self.call_numbers: Numbers[tuple[str, object, tuple[object, ...]]] = Numbers()
+        self.callers: list[str] = []  # by their numbers
+        self.op_callers: dict[Op, int] = {}  # who made the call of an operation that has not ended, if not caller 0
+        self.allocations: dict[int, list[Any]] = {}  # by serial number: the fields of Memory
+        self.marks: list[tuple[str, Nanoseconds, Nanoseconds, object, int]] = []
+        self.core_runs: dict[int, CoreRun] = {}  # by the index of the operation
+        self.instructions = Instructions(instructions)
+
+    def __len__(self) -> int:
+        """Return the number of operations."""
+        return self.op_rows.tell() // OP.size
+
+
+class StepRows:
+    """Rows of steps, and when those were over that waited for more than one operation."""
+
+    __slots__ = ("_next_look", "_pending", "count", "numbers", "over", "rows")
+
+    def __init__(self) -> None:
+        self.rows = BytesIO()
+        self.count = 0
+        self.numbers: Numbers[StepKey] = Numbers()
+        self.over: dict[int, tuple[Nanoseconds, int]] = {}  # by row: when, and the serial number of the last operation
+        self._pending: list[tuple[int, Completion]] = []
+        self._next_look = _FIRST_LOOK
+
+    def add(
+        self,
+        key: StepKey,
+        caller: int,
+        enter_ns: Nanoseconds,
+        exit_ns: Nanoseconds,
+        completion: Completion,
+        record: int,
+    ) -> int:
+        """Store a row, and return its index. *completion* says when the step is over."""
+        row = self.count
+        self.count = row + 1
+        if type(completion) is Op and completion.row >= 0:
+            serial = completion.row
+        elif completion.done and not isinstance(completion, Op):
+            serial = NO_OP
+        else:
+            serial = LATER
+            self._pending.append((row, completion))
+            if len(self._pending) >= self._next_look:
+                self.look()
+                self._next_look = max(_FIRST_LOOK, 2 * len(self._pending))
+        self.rows.write(STEP.pack(self.numbers[key], caller, enter_ns, exit_ns, record, serial))
+        return row
+
+    def look(self) -> None:
+        """Let go of the completions that are done."""
+        still = []
+        for row, completion in self._pending:
+            if completion.done:
+                last = last_of(completion)
+                self.over[row] = completion.end_ns, last.row if isinstance(last, Op) else NO_OP
+            else:
+                still.append((row, completion))
+        self._pending = still
+
+
+def last_of(completion: Completion) -> Completion | None:
+    """Return what *completion*, which is done, has waited for last: an operation, if it was one."""
+    last: Completion | None = completion
+    while isinstance(last, AllOf | FirstOf):
+        last = last.last if isinstance(last, AllOf) else last.first
+    return last

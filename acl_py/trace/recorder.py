@@ -1,28 +1,19 @@
-"""The recorder: packed rows of operations, calls, records and waits, and sleeps of the host.
+"""The recorder: the observer that stores a row for each operation, call, record, wait and sleep of the host.
 
-A row of an operation takes 89 bytes, a row of a call 24, of a record or a wait 36. It has times and sizes, numbers that
-stand for the values that many rows share (stream, call site, label), and the number of the task or thread that called.
-Numbers are given in the order in which the values first appear, so a trace is the same for every run and contains no
-address. decoding.py makes the rows of rows.py from them.
-
-An operation has a serial number from when it is queued. Other rows refer to it by this number, also those that are
-stored before it ends. Most records and waits are over when one operation ends. The completions of the others are kept,
-and looked at now and then.
+packing.py has the packed rows, and decoding.py makes the rows of rows.py from them.
 """
 
 from asyncio import AbstractEventLoop, _get_running_loop
 from collections.abc import Callable, Iterable
-from io import BytesIO
 from pathlib import Path
 from threading import Thread, get_ident
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from acl_py.callers import Caller, current_caller, row_name, task_of
 from acl_py.trace.decoding import Decoding
 from acl_py.trace.files import save
-from acl_py.trace.instructions import Instructions
-from acl_py.trace.packing import ANY_OP, CALL, LATER, NO_OP, OP, SLEEP, STEP
+from acl_py.trace.packing import ANY_OP, CALL, NO_OP, OP, SLEEP, Launch, Numbers, Store, last_of
 from acl_py.trace.rows import (
     Call,
     Copied,
@@ -38,7 +29,7 @@ from acl_py.trace.rows import (
     Strike,
     Timeline,
 )  # fmt: skip
-from device_model.completions import AllOf, Completion, FirstOf, Nanoseconds, Need, Process, Why
+from device_model.completions import AllOf, Completion, Nanoseconds, Need, Process, Why
 from device_model.events import Event
 from device_model.faults import Rule
 from device_model.memory import Allocation
@@ -46,30 +37,13 @@ from device_model.observe import Observer
 from device_model.ops import Op
 from device_model.steps import Step
 from device_model.streams import Stream
-from device_model.work import Copy, CoreKernel, Fill, Kernel, Label, PitchedCopy, Work
+from device_model.work import Copy, CoreKernel, Fill, Kernel, PitchedCopy, Work
 
 if TYPE_CHECKING:
     from device_model.aicore.runner import Result
 
-_FIRST_LOOK = 1024  # so many completions of steps are kept before those that are done are let go
-_K = TypeVar("_K")
 _ORDER = Why.ORDER  # a member that is read through its enum takes ten times as long
 _RECORD, _WAIT = "record", "wait"
-
-_Extents = tuple[Extent, ...]
-# What a launch is, for all launches that are the same: blocks, nanoseconds of a block, exclusive, reads, writes. In
-# rows, memory has its serial number in place of its index.
-Launch = tuple[int, Nanoseconds, bool, _Extents, _Extents]
-
-
-class Numbers(dict[_K, int]):
-    """Numbers for values, from 0, in the order in which they first appear."""
-
-    __slots__ = ()
-
-    def __missing__(self, key: _K) -> int:
-        number = self[key] = len(self)
-        return number
 
 
 class Trace(Observer):
@@ -80,10 +54,8 @@ class Trace(Observer):
     """
 
     __slots__ = (
-        "allocations", "call", "call_numbers", "call_rows", "caller_number", "callers", "core_runs", "device", "error",
-        "host_ns", "launches", "marks_made", "op_callers", "op_ended", "op_numbers", "op_queued", "op_rows",
-        "recorded", "rules", "sleep_rows", "step_rows", "stored_instructions", "strikes", "unfinished",
-        "waited",
+        "_caller_number", "_host_ns", "_store", "_unfinished", "call", "device", "error", "op_ended", "op_queued",
+        "recorded", "rules", "strikes", "waited",
     )  # fmt: skip
 
     op_queued: Callable[[Op], None]  # type: ignore[assignment]
@@ -91,7 +63,6 @@ class Trace(Observer):
     call: Callable[[str, int, int, object, tuple[object, ...]], None]  # type: ignore[assignment]
     recorded: Callable[[Event, Stream, Nanoseconds, object, Completion], None]  # type: ignore[assignment]
     waited: Callable[[Event, Stream, Nanoseconds, object, Completion], None]  # type: ignore[assignment]
-    caller_number: Callable[[], int]  # of the calling task or thread
 
     def __init__(
         self,
@@ -103,70 +74,67 @@ class Trace(Observer):
         host_ns: Callable[[], Nanoseconds] = int,
     ) -> None:
         """*instructions* is the number of instructions to keep of each core kernel; *device* and *rules* are names."""
-        self.unfinished = unfinished  # operations that have not ended: only they know their calls
-        self.device, self.rules, self.host_ns = device, rules, host_ns
+        self._unfinished = unfinished  # operations that have not ended: only they know their calls
+        self._host_ns = host_ns
+        self.device, self.rules = device, rules
         self.error = ""  # with what the run has ended, if not as it should
-        self.op_rows, self.call_rows, self.sleep_rows = BytesIO(), BytesIO(), BytesIO()
-        self.op_numbers: Numbers[tuple[Stream, object, Label]] = Numbers()
-        self.launches: Numbers[Launch] = Numbers()
-        self.call_numbers: Numbers[tuple[str, object, tuple[object, ...]]] = Numbers()
-        self.callers: list[str] = []  # by their numbers
-        self.op_callers: dict[Op, int] = {}  # who made the call of an operation that has not ended, if not caller 0
-        self.allocations: dict[int, list[Any]] = {}  # by serial number: the fields of Memory
-        self.marks_made: list[tuple[str, Nanoseconds, Nanoseconds, object, int]] = []
-        self.core_runs: dict[int, CoreRun] = {}  # by the index of the operation
-        self.stored_instructions = Instructions(instructions)
         self.strikes: list[Strike] = []  # of fault rules, in order
-        self.step_rows = StepRows()
-        self.caller_number, self.op_queued, self.call, self.recorded, self.waited = _caller_writers(self)
+        self._store = Store(instructions)
+        self._caller_number, self.op_queued, self.op_ended, self.call, self.recorded, self.waited = _writers(
+            self._store
+        )
 
     def __repr__(self) -> str:
         return f"<Trace of {len(self)} operations>"
 
     def __len__(self) -> int:
-        return self.op_rows.tell() // OP.size
+        return len(self._store)
+
+    @property
+    def _rows(self) -> Decoding:
+        return Decoding(self._store, self._unfinished)
 
     @property
     def ops(self) -> list[Operation]:
         """All operations that have ended, in order of their end."""
-        return Decoding(self).ops
+        return self._rows.ops
 
     @property
     def calls(self) -> list[Call]:
         """All host calls that have returned, in the order of their returns."""
-        return Decoding(self).calls
+        return self._rows.calls
 
     @property
     def steps(self) -> list[StreamStep]:
         """All records, waits and other steps of streams, in the order of their calls."""
-        return Decoding(self).steps
+        return self._rows.steps
 
     @property
     def marks(self) -> list[Mark]:
         """What the program has marked, in the order of their ends."""
-        return Decoding(self).marks
+        return self._rows.marks
 
     @property
     def buffers(self) -> list[Memory]:
         """All memory that was allocated or registered, in that order."""
-        return Decoding(self).buffers
+        return self._rows.buffers
 
     @property
     def handles(self) -> list[Handle]:
         """The streams, events, notifies and contexts in use so far."""
-        return Decoding(self).handles
+        return self._rows.handles
 
     @property
     def instructions(self) -> list[CoreInstruction]:
         """The instructions of core kernels that were kept: by launch, then by block, in the order of issue."""
-        return self.stored_instructions.decoded()
+        return self._store.instructions.decoded()
 
     def timeline(self) -> Timeline:
         """Return all rows so far as plain data."""
-        rows = Decoding(self)
+        rows = self._rows
         return Timeline(
             rows.ops, rows.calls, rows.steps, rows.marks, rows.buffers, rows.handles, list(self.strikes),
-            self.instructions, self.device, self.rules, self.host_ns(), self.error,
+            self.instructions, self.device, self.rules, self._host_ns(), self.error,
         )  # fmt: skip
 
     def save(self, path: str | Path) -> None:
@@ -179,30 +147,30 @@ class Trace(Observer):
         if kind is not _RECORD and kind is not _WAIT:
             queued = step.queued_ns
             key = kind, step.name, step.stream, step.site
-            self.step_rows.add(key, self.caller_number(), queued, queued, step, NO_OP)
+            self._store.step_rows.add(key, self._caller_number(), queued, queued, step, NO_OP)
 
     def host_waited(self, completion: Completion, since_ns: Nanoseconds) -> None:
         """Store a row."""
-        last = _last(completion)
+        last = last_of(completion)
         # Room in a queue, or a copy in parts: the end of an operation has brought it, but which one is not known.
         after = last.row if isinstance(last, Op) else ANY_OP if isinstance(last, Need | Process) else NO_OP
         end = max(since_ns, completion.end_ns)
-        self.sleep_rows.write(SLEEP.pack(self.caller_number(), since_ns, end, after))
+        self._store.sleep_rows.write(SLEEP.pack(self._caller_number(), since_ns, end, after))
 
     def marked(self, name: str, begin_ns: Nanoseconds, end_ns: Nanoseconds, site: object) -> None:
         """Store a row."""
-        self.marks_made.append((name, begin_ns, end_ns, site, self.caller_number()))
+        self._store.marks.append((name, begin_ns, end_ns, site, self._caller_number()))
 
     def allocated(self, allocation: Allocation) -> None:
         """Store a row."""
         space = allocation.space.name.lower()
-        self.allocations[allocation.serial] = [
+        self._store.allocations[allocation.serial] = [
             allocation.name, space, allocation.nbytes, allocation.device, str(allocation.made), ""
         ]  # fmt: skip
 
     def freed(self, allocation: Allocation) -> None:
         """Complete the row."""
-        row = self.allocations.get(allocation.serial)
+        row = self._store.allocations.get(allocation.serial)
         if row is not None:  # a trace may begin later
             row[-1] = str(allocation.freed)
 
@@ -211,11 +179,11 @@ class Trace(Observer):
         if result.timeline is None:  # the launch was stopped
             return
         index = len(self) - 1
-        left_out = self.stored_instructions.note(index, op.start_ns, result)
+        left_out = self._store.instructions.note(index, op.start_ns, result)
         findings = tuple(map(str, result.findings))
         work = op.work
         assert isinstance(work, CoreKernel), f"{op!r} is not a core kernel"
-        self.core_runs[index] = CoreRun(work.blocks, result.timeline.busy_us, findings, left_out)
+        self._store.core_runs[index] = CoreRun(work.blocks, result.timeline.busy_us, findings, left_out)
 
     def fault(self, rule: Rule, subject: Op | str, at_ns: int) -> None:
         """Store a strike."""
@@ -223,72 +191,13 @@ class Trace(Observer):
         self.strikes.append(Strike(at_ns, rule.text, str(rule.made), name, site))
 
 
-class StepRows:
-    """Rows of steps, and when those were over that waited for more than one operation."""
-
-    __slots__ = ("_next_look", "_pending", "count", "numbers", "over", "rows")
-
-    def __init__(self) -> None:
-        self.rows = BytesIO()
-        self.count = 0
-        self.numbers: Numbers[tuple[str, Event | str, Stream, object]] = Numbers()
-        self.over: dict[int, tuple[Nanoseconds, int]] = {}  # by row: when, and the serial number of the last operation
-        self._pending: list[tuple[int, Completion]] = []
-        self._next_look = _FIRST_LOOK
-
-    def add(
-        self,
-        key: "tuple[str, Event | str, Stream, object]",
-        caller: int,
-        enter_ns: Nanoseconds,
-        exit_ns: Nanoseconds,
-        completion: Completion,
-        record: int,
-    ) -> int:
-        """Store a row, and return its index. *completion* says when the step is over."""
-        row = self.count
-        self.count = row + 1
-        if type(completion) is Op and completion.row >= 0:
-            serial = completion.row
-        elif completion.done and not isinstance(completion, Op):
-            serial = NO_OP
-        else:
-            serial = LATER
-            self._pending.append((row, completion))
-            if len(self._pending) >= self._next_look:
-                self.look()
-                self._next_look = max(_FIRST_LOOK, 2 * len(self._pending))
-        self.rows.write(STEP.pack(self.numbers[key], caller, enter_ns, exit_ns, record, serial))
-        return row
-
-    def look(self) -> None:
-        """Let go of the completions that are done."""
-        still = []
-        for row, completion in self._pending:
-            if completion.done:
-                last = _last(completion)
-                self.over[row] = completion.end_ns, last.row if isinstance(last, Op) else NO_OP
-            else:
-                still.append((row, completion))
-        self._pending = still
-
-
-def _last(completion: Completion) -> Completion | None:
-    """Return what *completion*, which is done, has waited for last: an operation, if it was one."""
-    last: Completion | None = completion
-    while isinstance(last, AllOf | FirstOf):
-        last = last.last if isinstance(last, AllOf) else last.first
-    return last
-
-
-def _caller_writers(trace: Trace) -> tuple[Callable[[], int], Any, Any, Any, Any]:
-    """Return `caller_number`, and `op_queued`, `call`, `recorded` and `waited`, which note the calling task or thread.
-
-    A new one goes to the names of callers.
+def _writers(store: Store) -> tuple[Callable[[], int], Any, Any, Any, Any, Any]:
+    """Return a function that gives the number of the calling task or thread, and five methods of `Trace`: `op_queued`,
+    `op_ended`, `call`, `recorded` and `waited`.
     """
-    names, callers = trace.callers, trace.op_callers
-    call_numbers, write_call, pack_call = trace.call_numbers, trace.call_rows.write, CALL.pack
-    add_step = trace.step_rows.add
+    names, callers = store.callers, store.op_callers
+    call_numbers, write_call, pack_call = store.call_numbers, store.call_rows.write, CALL.pack
+    add_step = store.step_rows.add
     known: WeakKeyDictionary[Caller, int] = WeakKeyDictionary()
     latest: Caller | None = None
     number = -1  # of the latest caller
@@ -356,13 +265,12 @@ def _caller_writers(trace: Trace) -> tuple[Callable[[], int], Any, Any, Any, Any
         serial += 1
         return serial - 1
 
-    trace.op_ended = _op_writer(trace, next_serial)
-    return caller_number, op_queued, call, recorded, waited
+    return caller_number, op_queued, _op_writer(store, next_serial), call, recorded, waited
 
 
-def _op_writer(trace: Trace, next_serial: Callable[[], int]) -> Callable[[Op], None]:
-    write, pack, order, none = trace.op_rows.write, OP.pack, _ORDER, NO_OP
-    numbers, callers, launches = trace.op_numbers, trace.op_callers, trace.launches
+def _op_writer(store: Store, next_serial: Callable[[], int]) -> Callable[[Op], None]:
+    write, pack, order, none = store.op_rows.write, OP.pack, _ORDER, NO_OP
+    numbers, callers, launches = store.op_numbers, store.op_callers, store.launches
 
     def op_ended(op: Op) -> None:
         """Store a row."""
@@ -412,7 +320,7 @@ def _ends(work: Work, launches: Numbers[Launch]) -> tuple[int, int, int, int]:
     return NO_OP, NO_OP, 0, 0
 
 
-def _touched(work: Work) -> tuple[_Extents, _Extents]:
+def _touched(work: Work) -> tuple[tuple[Extent, ...], tuple[Extent, ...]]:
     reads, writes = (
         tuple(Extent(allocation.serial, start, stop) for allocation, start, stop in extents)
         for extents in (work.reads(), work.writes())
