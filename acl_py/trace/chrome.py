@@ -1,10 +1,13 @@
 """The Chrome trace: one JSON file that Perfetto and chrome://tracing open.
 
-The host is a process with a lane of calls for each task or thread. Each device is a process with a lane per engine and
-stream, and with counters. An arrow leads from each call to the operation that it queued. A strike of a fault rule is an
-instant in a lane of the host. If the trace has instructions of core kernels, the device also has a lane per core and
-pipe. `correlation` in the arguments of an operation is its number, and `stream_id` that of its stream; of a call it is
-the number of the first operation that it queued.
+The host is a process with a lane of calls for each task or thread; slices inside a call show when its caller slept.
+Marks of the program have lanes of their own, and strikes of fault rules are instants. Each device is a process with a
+lane per engine and stream, with lanes for the records and waits of each stream, and with counters. If the trace has
+instructions of core kernels, there is also a lane per core and pipe. Arrows lead from each call to the operations that
+it queued, and from each record to the operation that waited for it.
+
+In the arguments of an operation, `correlation` is its number, and `stream_id` that of its stream; in those of a call,
+`correlation` is the number of the first operation that it queued.
 
 Viewers enforce four rules without an error message:
 
@@ -19,8 +22,9 @@ Events are written as they are made, so an export needs memory for a few numbers
 """
 
 from array import array
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import count
+from itertools import accumulate, count
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -31,11 +35,12 @@ from acl_py.trace.jsontext import Quoted, write_list
 from acl_py.trace.pipes import PIPE_ORDER
 from acl_py.trace.reading import ENGINE_ORDER, as_timeline, correlations, site_of_call, stream_ids, stream_order
 from acl_py.trace.recorder import Trace
-from acl_py.trace.rows import Call, CoreInstruction, CoreRun, Operation, Strike, Timeline
+from acl_py.trace.rows import Call, CoreInstruction, CoreRun, Mark, Operation, StreamStep, Strike, Timeline
 from acl_py.trace.tracks import Track, host_tracks
 
 _HOST = 1  # a process; some viewers treat 0 specially
 _FIRST_DEVICE = 2
+_WAITS = ("wait", "notify_wait", "value_wait")  # steps that last
 _BATCH = 50  # points of a counter that are formatted at once
 
 
@@ -51,26 +56,28 @@ def _events(timeline: Timeline) -> Iterator[str]:
     ops, calls, instructions = timeline.ops, timeline.calls, timeline.instructions
     devices = sorted({op.device for op in ops})
     numbers = count(_FIRST_DEVICE + max(devices, default=0) + 1)
-    faults = Track(_HOST, "faults", numbers)
-    host, work, pipes = (
-        host_tracks(calls, _HOST, numbers),
-        _work_tracks(ops, numbers),
-        _pipe_tracks(ops, instructions, numbers),
-    )
+    faults, marks = Track(_HOST, "faults", numbers), Track(_HOST, "marks", numbers)
+    host, work = host_tracks(calls, _HOST, numbers), _work_tracks(ops, numbers)
+    events, pipes = _event_tracks(timeline.steps, numbers), _pipe_tracks(ops, instructions, numbers)
+    lanes = array("I", bytes(4 * len(ops)))
     of_ops, of_calls = correlations(ops, calls)
     quoted = Quoted()
 
     yield _process_name(_HOST, "host")
     for device in devices:
         yield _process_name(_FIRST_DEVICE + device, f"device {device}")
-    yield from _calls(calls, host, of_calls, quoted)
-    yield from _operations(ops, work, of_ops, quoted)
+    yield from _calls(calls, ops, host, of_calls, quoted)
+    yield from _marks(timeline.marks, marks, quoted)
+    yield from _operations(ops, work, of_ops, lanes, quoted)
+    yield from _steps(timeline, events, lanes, quoted)
     yield from _instructions(ops, instructions, pipes, quoted)
     for strike in timeline.strikes:
         yield _strike(strike, faults, quoted)
     for device in devices:
         yield from _counters([op for op in ops if op.device == device], _FIRST_DEVICE + device)
-    tracks = [*([faults] if timeline.strikes else []), *dict.fromkeys(host.values()), *work.values(), *pipes.values()]
+    tracks = [*([faults] if timeline.strikes else []), *([marks] if timeline.marks else [])]
+    tracks += [*dict.fromkeys(host.values()), *work.values(), *events.values(), *pipes.values()]
+    tracks.sort(key=lambda track: track.pid)
     yield from _lane_names(tracks, quoted)
 
 
@@ -85,6 +92,13 @@ def _work_tracks(ops: Sequence[Operation], numbers: Iterator[int]) -> dict[tuple
         key=lambda key: (key[0], ENGINE_ORDER.index(key[1]), order[key[2]]),
     )
     return {key: Track(_FIRST_DEVICE + key[0], f"{key[1]} {key[2]}", numbers) for key in keys}
+
+
+def _event_tracks(steps: Sequence[StreamStep], numbers: Iterator[int]) -> dict[tuple[int, str], Track]:
+    """Return the track of each device and stream for entries that take no engine, such as records and waits."""
+    order = stream_order(steps)
+    keys = sorted({(step.device, step.stream) for step in steps}, key=lambda key: (key[0], order[key[1]]))
+    return {key: Track(_FIRST_DEVICE + key[0], f"events {key[1]}", numbers) for key in keys}
 
 
 def _pipe_tracks(
@@ -119,14 +133,39 @@ def _lane_names(tracks: Sequence[Track], quoted: Quoted) -> Iterator[str]:
 # --- slices
 
 
-def _calls(calls: Sequence[Call], host: Mapping[str, Track], arrows: "array[int]", quoted: Quoted) -> Iterator[str]:
+def _calls(
+    calls: Sequence[Call],
+    ops: Sequence[Operation],
+    host: Mapping[str, Track],
+    arrows: "array[int]",
+    quoted: Quoted,
+) -> Iterator[str]:
+    """Yield each call, and in it the times in which the caller slept."""
     for call, arrow in zip(calls, arrows, strict=True):
         enter, exit_ = call.enter_ns, call.exit_ns
         site = f'"args":{{"site":{quoted[site_of_call(call)]}'
+        lane = host[call.caller].place(enter, exit_)
         yield (
             f'{{"ph":"X","name":{quoted[call.name]},"cat":"call","pid":{_HOST},'
-            f'"tid":{host[call.caller].place(enter, exit_)},"ts":{enter / 1000:.3f},"dur":{(exit_ - enter) / 1000:.3f},'
+            f'"tid":{lane},"ts":{enter / 1000:.3f},"dur":{(exit_ - enter) / 1000:.3f},'
             + (f'"bind_id":{arrow},"flow_out":true,{site},"correlation":{arrow}}}}}' if arrow else f"{site}}}}}")
+        )
+        for sleep in call.sleeps:
+            woken = "" if sleep.after is None else f'"waited_for":{quoted[_named(ops[sleep.after])]}'
+            yield (
+                f'{{"ph":"X","name":"asleep","cat":"sleep","pid":{_HOST},"tid":{lane},'
+                f'"ts":{sleep.begin_ns / 1000:.3f},"dur":{(sleep.end_ns - sleep.begin_ns) / 1000:.3f},'
+                f'"args":{{{woken}}}}}'
+            )
+
+
+def _marks(marks: Sequence[Mark], track: Track, quoted: Quoted) -> Iterator[str]:
+    for mark in sorted(marks, key=attrgetter("end_ns")):
+        yield (
+            f'{{"ph":"X","name":{quoted[mark.name]},"cat":"mark","pid":{_HOST},'
+            f'"tid":{track.place(mark.begin_ns, mark.end_ns)},"ts":{mark.begin_ns / 1000:.3f},'
+            f'"dur":{(mark.end_ns - mark.begin_ns) / 1000:.3f},'
+            f'"args":{{"site":{quoted[mark.site]},"caller":{quoted[mark.caller]}}}}}'
         )
 
 
@@ -134,15 +173,18 @@ def _operations(
     ops: Sequence[Operation],
     work: Mapping[tuple[int, str, str], Track],
     arrows: "array[int]",
+    lanes: "array[int]",
     quoted: Quoted,
 ) -> Iterator[str]:
+    """Yield each operation, and store its lane in *lanes*."""
     ids = stream_ids(ops)
     for number, (op, arrow) in enumerate(zip(ops, arrows, strict=True), start=1):
         start, end, stream = op.start_ns, op.end_ns, op.stream
         track = work[op.device, op.engine, stream]
+        lane = lanes[number - 1] = track.place(start, end)
         flow = f'"bind_id":{arrow},"flow_in":true,' if arrow else ""
         yield (
-            f'{{"ph":"X","name":{quoted[op.name]},"cat":"{op.kind}","pid":{track.pid},"tid":{track.place(start, end)},'
+            f'{{"ph":"X","name":{quoted[op.name]},"cat":"{op.kind}","pid":{track.pid},"tid":{lane},'
             f'"ts":{start / 1000:.3f},"dur":{(end - start) / 1000:.3f},{flow}"args":{{"correlation":{number},'
             f'"stream":{quoted[stream]},"stream_id":{ids[stream]},"bytes":{op.bytes},'
             f'"queued_us":{op.queued_ns / 1000:.3f},"site":{quoted[op.site]},"waited_for":{quoted[_reason(op, ops)]}'
@@ -154,8 +196,80 @@ def _reason(op: Operation, ops: Sequence[Operation]) -> str:
     why = op.why.name.lower()
     if op.after is None:
         return why
-    before = ops[op.after]
-    return f"{why}: {before.name} of {before.stream} at {before.site}"
+    return f"{why}: {_named(ops[op.after])}"
+
+
+def _named(op: Operation) -> str:
+    return f"{op.name} of {op.stream} at {op.site}"
+
+
+def _steps(
+    timeline: Timeline, tracks: Mapping[tuple[int, str], Track], lanes: "array[int]", quoted: Quoted
+) -> Iterator[str]:
+    """Yield records, waits and the like. An arrow leads from a record to the first operation after each of its waits.
+
+    What a stream waited for without end lasts to the end of the recording.
+    """
+    ops, steps = timeline.ops, timeline.steps
+    if not steps:
+        return
+    order = _InStream(ops)
+    waits: dict[int, list[int]] = {}  # the operations that waited for each record
+    for step in steps:
+        operation = order.after(step)
+        if step.record is not None and operation is not None:
+            waits.setdefault(step.record, []).append(operation)
+    spans = []
+    for index, step in enumerate(steps):
+        end = step.end_ns if step.end_ns >= 0 else max(timeline.end_ns, step.queued_ns)
+        begin = max(step.queued_ns, order.ready_ns(step)) if step.kind in _WAITS else end
+        spans.append((end, min(begin, end), index))
+    arrow = len(ops)
+    for end, begin, index in sorted(spans):
+        step = steps[index]
+        track = tracks[step.device, step.stream]
+        place = f'"pid":{track.pid},"tid":{track.place(begin, end)},"ts":{begin / 1000:.3f}'
+        over = "" if step.end_ns >= 0 else ',"over":"never"'
+        yield (
+            f'{{"ph":"X","name":{quoted[f"{step.kind} {step.name}"]},"cat":"{step.kind}",{place},'
+            f'"dur":{(end - begin) / 1000:.3f},"args":{{"queued_us":{step.queued_ns / 1000:.3f},'
+            f'"site":{quoted[step.site]}{over}}}}}'
+        )
+        for operation in waits.get(index, ()):
+            arrow += 1
+            op = ops[operation]
+            flow = f'"id":{arrow},"name":"waits for","cat":"waits for"'
+            yield f'{{"ph":"s",{flow},{place}}}'
+            place_of_op = f'"pid":{_FIRST_DEVICE + op.device},"tid":{lanes[operation]},"ts":{op.start_ns / 1000:.3f}'
+            yield f'{{"ph":"f","bp":"e",{flow},{place_of_op}}}'
+
+
+class _InStream:
+    """The operations of each stream, in the order in which they were queued."""
+
+    def __init__(self, ops: Sequence[Operation]) -> None:
+        self._ops = ops
+        self._indices: dict[int, list[int]] = {}
+        for index in sorted(range(len(ops)), key=lambda index: ops[index].queued_ns):
+            self._indices.setdefault(ops[index].in_stream, []).append(index)
+        self._ends = {
+            stream: list(accumulate((ops[index].end_ns for index in indices), max))
+            for stream, indices in self._indices.items()
+        }
+
+    def _place(self, step: StreamStep) -> int:
+        indices = self._indices.get(step.in_stream, [])
+        return bisect_right(indices, step.queued_ns, key=lambda index: self._ops[index].queued_ns)
+
+    def ready_ns(self, step: StreamStep) -> int:
+        """Return when all operations ahead of *step* in its stream were over."""
+        place = self._place(step)
+        return self._ends[step.in_stream][place - 1] if place else 0
+
+    def after(self, step: StreamStep) -> int | None:
+        """Return the index of the first operation behind *step* in its stream, if there is one."""
+        place, indices = self._place(step), self._indices.get(step.in_stream, [])
+        return indices[place] if place < len(indices) else None
 
 
 def _cores(run: CoreRun, quoted: Quoted) -> str:

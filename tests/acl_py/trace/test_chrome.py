@@ -6,12 +6,15 @@ from collections import Counter, defaultdict
 from itertools import pairwise
 
 import pytest
+from histories import busy
 
 import acl_py
 from acl_py import faults
 from acl_py.trace import chrome
 from acl_py.trace.recorder import Trace
 from acl_py.trace.rows import Call, Timeline
+
+WORK = busy("work", 20)
 
 
 def by_phase(events):
@@ -38,7 +41,8 @@ def lane_names(phases):
 def test_no_two_slices_of_a_lane_overlap(any_trace, chrome_events):
     lanes = defaultdict(list)
     for event in by_phase(chrome_events(any_trace))["X"]:
-        lanes[lane(event)].append(span(event))
+        if event["cat"] != "sleep":  # these are inside of calls
+            lanes[lane(event)].append(span(event))
     for spans in lanes.values():
         spans.sort()
         for (_, end), (begin, _) in pairwise(spans):
@@ -50,7 +54,11 @@ def test_every_operation_and_call_is_one_slice_in_a_lane_with_a_name(any_trace, 
     slices = [(event["name"], *span(event)) for event in phases["X"]]
     ops = [(op.name, op.start_ns, op.end_ns) for op in any_trace.ops]
     calls = [(call.name, call.enter_ns, call.exit_ns) for call in any_trace.calls]
-    assert sorted(slices) == sorted(ops + calls)
+    sleeps = [("asleep", sleep.begin_ns, sleep.end_ns) for call in any_trace.calls for sleep in call.sleeps]
+    timed = ("record", "wait", "callback")  # the steps that these programs make
+    steps = [(event["name"], *span(event)) for event in phases["X"] if event["cat"] in timed]
+    assert len(steps) == len(any_trace.timeline().steps)
+    assert sorted(slices) == sorted(ops + calls + sleeps + steps)
     names = lane_names(phases)
     assert {lane(event) for event in phases["X"]} == set(names)
     assert len(set(names.values())) == len(names)
@@ -120,6 +128,10 @@ def test_a_whole_trace(traced, chrome_events):
     phases = by_phase(chrome_events(traced("one_of_each")))
     names = lane_names(phases)
     slices = sorted(phases["X"], key=lambda event: event["ts"])
+    slices, sleeps = [e for e in slices if e["cat"] != "sleep"], [e for e in slices if e["cat"] == "sleep"]
+    assert [(*span(event), event["args"]["waited_for"][:18]) for event in sleeps] == [
+        (5_310, 43_010, "d2h of stream 1 at")
+    ]
     assert [(names[lane(event)], event["name"], *span(event)) for event in slices] == [
         ("host: calls", "MallocHost", 0, 10),
         ("host: calls", "Malloc", 10, 1_010),
@@ -161,7 +173,7 @@ def test_lanes_have_the_names_of_tasks_and_streams(traced, chrome_events):
         "device 0: cores stream 3",
         "device 0: cores stream 'maths'",
     ]
-    streams = {event["args"]["stream"] for event in phases["X"] if event["cat"] != "call"}
+    streams = {event["args"]["stream"] for event in phases["X"] if "stream" in event["args"]}
     assert streams == {"stream 3", "stream 'uploads'", "stream 'maths'"}
 
 
@@ -179,6 +191,56 @@ def test_chunks_of_one_pageable_copy_hang_on_one_call(traced, chrome_events):
     phases = by_phase(chrome_events(traced("pageable")))
     arrows = Counter(event["bind_id"] for event in phases["X"] if event.get("flow_in"))
     assert list(arrows.values()) == [3, 1, 3] * 3 + [1]  # 10,000 bytes through buffers of 4,096
+
+
+async def test_an_arrow_leads_from_a_record_to_the_operation_that_waited_for_it(chrome_events):
+    async with acl_py.simulate(device="tiny") as sim:
+        host, device = await acl_py.MallocHost(10_000), await acl_py.Malloc(10_000)
+        one, other, event = await acl_py.CreateStream(), await acl_py.CreateStream(), await acl_py.CreateEvent()
+        await acl_py.MemcpyAsync(device, 10_000, host, 10_000, acl_py.MemcpyKind.HOST_TO_DEVICE, one)
+        await acl_py.RecordEvent(event, one)
+        await acl_py.StreamWaitEvent(other, event)
+        await acl_py.LaunchKernel(WORK, 1, (), other)
+        await acl_py.SynchronizeDevice()
+    phases = by_phase(chrome_events(sim.trace))
+    names = lane_names(phases)
+    steps = [(names[lane(e)], e["name"], *span(e)) for e in phases["X"] if e["cat"] in ("record", "wait")]
+    assert steps == [
+        ("device 0: events stream 2", "wait Event 1", 7_010, 15_010),
+        ("device 0: events stream 1", "record Event 1", 15_010, 15_010),
+    ]
+    [start], [end] = phases["s"], phases["f"]
+    assert (names[lane(start)], start["ts"]) == ("device 0: events stream 1", 15.01)
+    assert (names[lane(end)], end["ts"], end["bp"]) == ("device 0: cores stream 2", 15.01, "e")
+    assert start["id"] == end["id"]
+
+
+async def test_a_wait_that_is_never_over_lasts_to_the_end(chrome_events):
+    async with acl_py.simulate(device="tiny", rules="acl") as sim:
+        stream, notify = await acl_py.CreateStream(), await acl_py.CreateNotify()
+        await acl_py.WaitAndResetNotify(notify, stream)
+        await acl_py.HostWork(10)
+        timeline = sim.trace.timeline()
+    [wait] = [event for event in by_phase(chrome_events(timeline))["X"] if event["cat"] == "notify_wait"]
+    assert span(wait)[1] == timeline.end_ns
+    assert wait["args"]["over"] == "never"
+
+
+async def test_marks_of_the_program_have_lanes_of_their_own(chrome_events):
+    async with acl_py.simulate(device="tiny") as sim:
+        with acl_py.annotate("outer"):
+            await acl_py.HostWork(1)
+            with acl_py.annotate('in"ner'):
+                await acl_py.HostWork(2)
+        acl_py.mark("here")
+    phases = by_phase(chrome_events(sim.trace))
+    names = lane_names(phases)
+    marks = [(names[lane(event)], event["name"], *span(event)) for event in phases["X"] if event["cat"] == "mark"]
+    assert sorted(marks) == [
+        ("host: marks", 'in"ner', 1_000, 3_000),
+        ("host: marks (2)", "here", 3_000, 3_000),
+        ("host: marks (2)", "outer", 0, 3_000),
+    ]
 
 
 async def test_what_fault_rules_strike_are_instants(chrome_events):

@@ -80,9 +80,15 @@ class TestPerfetto:
         wrong, slices, flows, main = perfetto(tmp_path / "trace.json", WRONG, SLICES, FLOWS, ON_MAIN_THREADS)
         assert wrong == []
         rows = [*((op.start_ns, op.end_ns - op.start_ns, op.name) for op in trace.ops)]
-        rows += [(call.enter_ns, call.exit_ns - call.enter_ns, call.name) for call in trace.calls]
-        assert sorted(map(tuple, slices)) == sorted(rows)
-        assert Counter(name for _, name in flows) == Counter(op.name for op in trace.ops)
+        for call in trace.calls:
+            rows.append((call.enter_ns, call.exit_ns - call.enter_ns, call.name))
+            rows += [(sleep.begin_ns, sleep.end_ns - sleep.begin_ns, "asleep") for sleep in call.sleeps]
+        steps = [row for row in map(tuple, slices) if row[2].split()[0] in ("record", "wait", "callback")]
+        assert len(steps) == len(trace.timeline().steps)
+        assert sorted(map(tuple, slices)) == sorted(rows + steps)
+        queued = [name for source, name in flows if not source.startswith("record")]
+        assert Counter(queued) == Counter(op.name for op in trace.ops)
+        assert len(flows) - len(queued) == sum(step.record is not None for step in trace.timeline().steps)
         assert main == [[0]]
 
     def test_has_every_slice_and_arrow_of_a_kineto_trace(self, program, traced, tmp_path):
