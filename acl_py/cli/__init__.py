@@ -1,4 +1,4 @@
-"""The command line, `acl-py`: run, model, replay, devices, demo, explain-error."""
+"""The command line, `acl-py`: run, model, replay, report, diff, devices, demo, explain-error."""
 
 from enum import Enum
 from typing import Annotated
@@ -10,12 +10,15 @@ from acl_py.cli.common import Format, ReportOut, TraceFormat, TraceOut, write_pa
 from acl_py.cli.devices import devices_command
 from acl_py.cli.explanations import explain_error_command
 from acl_py.cli.replays import replay_command
+from acl_py.cli.reports import diff_command, report_command
 from acl_py.cli.scripts import run_command
 from acl_py.compat.acl.standins import commands
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.add_typer(commands.app, name="model")
 app.command("replay")(replay_command)
+app.command("report")(report_command)
+app.command("diff")(diff_command)
 app.command("devices")(devices_command)
 # Everything after the script is an argument of the script, even if it looks like an option.
 app.command("run", context_settings={"allow_interspersed_args": False})(run_command)

@@ -5,12 +5,14 @@ from typing import Annotated
 
 import typer
 
-from acl_py.cli.common import console
+from acl_py.cli.common import complain, console
 from acl_py.explain.cases import Case, EditError
 from acl_py.explain.edits import FORMS, Edit, parse_all
+from acl_py.explain.findings import findings, findings_text
 from acl_py.explain.lines import path_text
 from acl_py.explain.path import Cause, critical_path
 from acl_py.explain.prices import Priced, prices, prices_text
+from acl_py.explain.recordings import asker_of
 from acl_py.explain.whatif import Answer, Asker, answers_text
 from acl_py.trace import page
 from acl_py.trace.page import Run
@@ -51,28 +53,58 @@ def explain_case(case: Case, edits: Sequence[Sequence[Edit]], *, explain: bool) 
     return [explained(asker, asker.timeline, explain=explain), *shown(answers)]
 
 
-def explained(asker: Asker, timeline: Timeline, *, explain: bool) -> Run:
+def explain_recording(
+    timeline: Timeline, name: str, edits: Sequence[Sequence[Edit]], *, stderr: bool = False
+) -> tuple[list[Run], bool]:
+    """Print the explanation of a run, and what each of *edits* would change; *name* is that of the run.
+
+    Returns:
+        For a page: the timeline with its findings, and that of each edit. And whether all edits could be made.
+    """
+    if timeline.error:
+        say(f"the run ended with an error: {timeline.error}", stderr=stderr)
+    if not timeline.ops and not timeline.calls:
+        say("the recording is empty: no call was made", stderr=stderr)
+        return [Run(name, timeline)], not edits
+    try:
+        asker = asker_of(timeline, name)
+    except EditError as error:
+        say(path_text(timeline), stderr=stderr)
+        say(findings_text(findings(timeline)), stderr=stderr)
+        complain(f"no prices: {error}")
+        return [Run(name, timeline)], not edits
+    pages, answers, fine = [explained(asker, timeline, explain=True, stderr=stderr)], [], True
+    for together in edits:
+        try:
+            answers.append(asker.ask(together))
+        except EditError as error:
+            complain(str(error))
+            fine = False
+    return [*pages, *shown(answers, stderr=stderr)], fine
+
+
+def explained(asker: Asker, timeline: Timeline, *, explain: bool, stderr: bool = False) -> Run:
     """Print the explanation of *timeline*, a run of the program of *asker*, if it is wanted; return it for a page."""
     name = printable(asker.case.program.id)
     if not explain:
         return Run(name, timeline)
     path, priced = critical_path(timeline), prices(asker, timeline)
-    say(path_text(timeline))
-    say(prices_text(priced))
+    say(path_text(timeline), stderr=stderr)
+    say(prices_text(priced), stderr=stderr)
     critical = dict.fromkeys(part.op for part in path if part.cause is Cause.WORK and part.op is not None)
     return Run(name, timeline, [_on_page(each) for each in priced], list(critical))
 
 
-def shown(answers: Sequence[Answer]) -> list[Run]:
+def shown(answers: Sequence[Answer], *, stderr: bool = False) -> list[Run]:
     """Print *answers*, and return their timelines for a page."""
     if answers:
-        say(answers_text(answers))
+        say(answers_text(answers), stderr=stderr)
     return [Run(answer.edits, answer.after) for answer in answers]
 
 
-def say(text: str) -> None:
+def say(text: str, *, stderr: bool = False) -> None:
     """Print *text* as it is."""
-    console().print(text, markup=False, highlight=False, soft_wrap=True)
+    console(stderr=stderr).print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def _on_page(priced: Priced) -> page.Finding:

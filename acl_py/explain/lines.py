@@ -86,7 +86,7 @@ def _on_path(lines: Sequence[Line], makespan: int) -> Iterator[str]:
         yield "by line:"
     for line in lines[:_SHOWN]:
         causes = ", ".join(f"{cause.value} {us(ns)}" for cause, ns in line.ns.most_common())
-        what = ": ".join(part for part in (line.site, _names(line)) if part) or "between calls"
+        what = ": ".join(part for part in (line.site, names_of(line)) if part) or "between calls"
         yield f"  {_row(line.ns.total(), makespan)}  {what}: {causes}"
     if len(lines) > _SHOWN:
         rest = sum(line.ns.total() for line in lines[_SHOWN:])
@@ -97,12 +97,13 @@ def _off_path(lines: Sequence[Line]) -> Iterator[str]:
     if lines:
         yield "not on the path, with the time by which its operations could be longer:"
     for line in sorted(lines, key=lambda line: line.slack_ns or 0)[:_SHOWN]:
-        yield f"  {us(line.slack_ns or 0):>14}         {line.site}: {_names(line)}"
+        yield f"  {us(line.slack_ns or 0):>14}         {line.site}: {names_of(line)}"
     if len(lines) > _SHOWN:
         yield f"  {len(lines) - _SHOWN:,} more lines"
 
 
-def _names(line: Line) -> str:
+def names_of(line: Line) -> str:
+    """Return what *line* did, for people: "layer, 3 h2d"."""
     return ", ".join(name if count == 1 else f"{count:,} {name}" for name, count in line.names.items())
 
 

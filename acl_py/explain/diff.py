@@ -1,0 +1,114 @@
+"""Differences of two recordings: what moved on the critical path, line by line, and why.
+
+The path of each recording adds up to its makespan. So the differences of all lines add up to the difference of the
+makespans, and each has its causes. Lines are aligned in their order by file and by the names of what they did, because
+an edit moves the lines behind it.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from acl_py.explain.lines import Line, by_line, names_of, us
+from acl_py.explain.path import Cause, critical_path, makespan_ns
+from acl_py.trace.rows import Timeline
+
+_SHOWN = 20  # lines of the program
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What changed in one line: *before* or *after* is "" if only the other recording has it.
+
+    *ns* is how much longer the critical path is there, by cause; negative where it is shorter.
+    """
+
+    before: str
+    after: str
+    names: str
+    ns: Counter[Cause]
+
+    @property
+    def text(self) -> str:
+        """The change as plain text."""
+        where = self.before or self.after or "between calls"
+        if self.before and self.after and self.before != self.after:
+            where = f"{self.before}, now {self.after}"
+        only = "" if self.before == self.after else "" if self.before and self.after else self._only
+        causes = ", ".join(f"{cause.value} {_signed(ns)}" for cause, ns in _by_size(self.ns))
+        names = f": {self.names}" if self.names else ""
+        return f"{_signed(sum(self.ns.values())):>14}  {where}{only}{names}: {causes}"
+
+    @property
+    def _only(self) -> str:
+        return " (only before)" if self.before else " (only after)"
+
+
+def changes(before: Timeline, after: Timeline) -> list[Change]:
+    """Return what changed from *before* to *after*, the largest changes first. They add up to the difference."""
+    old, new = _lines(before), _lines(after)
+    pairs: list[tuple[Line | None, Line | None]] = []
+    matcher = SequenceMatcher(None, [_label(line) for line in old], [_label(line) for line in new], autojunk=False)
+    for tag, a, b, c, d in matcher.get_opcodes():
+        if tag == "equal":
+            pairs += zip(old[a:b], new[c:d], strict=True)
+        else:
+            pairs += [(line, None) for line in old[a:b]] + [(None, line) for line in new[c:d]]
+    found = [_change(*pair) for pair in pairs]
+    return sorted((change for change in found if any(change.ns.values())), key=_size)
+
+
+def diff_text(before: Timeline, after: Timeline) -> str:
+    """Return the differences as plain text."""
+    first, second = makespan_ns(before), makespan_ns(after)
+    moved = changes(before, after)
+    verdict = (
+        "no difference" if first == second else f"{us(abs(second - first))} {'less' if second < first else 'more'}"
+    )
+    text = [f"{us(first)} before, {us(second)} after: {verdict}"]
+    if moved:
+        text.append("by line of the critical path, with causes:")
+    text += [f"  {change.text}" for change in moved[:_SHOWN]]
+    if len(moved) > _SHOWN:
+        rest = sum(sum(change.ns.values()) for change in moved[_SHOWN:])
+        text.append(f"  {_signed(rest):>14}  {len(moved) - _SHOWN:,} more lines")
+    return "\n".join(text)
+
+
+def _lines(timeline: Timeline) -> list[Line]:
+    """Return the lines of *timeline* in the order of the program; the time between calls is the first."""
+    return sorted(by_line(timeline, critical_path(timeline)), key=lambda line: _place(line.site))
+
+
+def _place(site: str) -> tuple[str, int]:
+    file, _, line = site.rpartition(":")
+    return file, int(line) if line.isdecimal() else 0
+
+
+def _label(line: Line) -> tuple[str, tuple[str, ...]]:
+    return _place(line.site)[0], tuple(line.names)
+
+
+def _change(before: Line | None, after: Line | None) -> Change:
+    ns: Counter[Cause] = Counter()
+    if after is not None:
+        ns.update(after.ns)
+    if before is not None:
+        ns.subtract(before.ns)
+    line = before or after
+    assert line is not None, "a change is of a line"
+    sites = ("" if before is None else before.site, "" if after is None else after.site)
+    return Change(*sites, names_of(line), Counter({cause: each for cause, each in ns.items() if each}))
+
+
+def _size(change: Change) -> int:
+    return -abs(sum(change.ns.values()))
+
+
+def _by_size(ns: Counter[Cause]) -> Sequence[tuple[Cause, int]]:
+    return sorted(ns.items(), key=lambda each: -abs(each[1]))
+
+
+def _signed(ns: int) -> str:
+    return f"{'+' if ns > 0 else ''}{us(ns)}"
