@@ -8,7 +8,9 @@ only from those below it, and all of them may import device_model:
         path host slack lines           the critical path, and how much longer each operation could be, by line
         findings order                  waits that nobody asked for; which operations are in order, and conflicts
         prices whatif                   programs run again with an edit
-        edits relisting cases           the edits; operations over other streams; what an edit changes
+        edits cases                     the edits, and what they change
+        relisting chunking optimiser    operations over other streams, and in parts; which of that is fastest
+        diff                            what moved between two recordings
         profiler stages                 stages of a running program, and the overlap of copies and computation
     tools/          what the command line calls
         replay player tasks programs    stream programs: played, by several tasks, and read

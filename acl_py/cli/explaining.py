@@ -1,6 +1,7 @@
 """What commands say about a run: `--explain`, and `--what-if`."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,9 +11,9 @@ from acl_py.explain.cases import Case, EditError
 from acl_py.explain.edits import FORMS, Edit, parse_all
 from acl_py.explain.findings import findings, findings_text
 from acl_py.explain.lines import path_text
-from acl_py.explain.path import Cause, critical_path
+from acl_py.explain.optimiser import optimise, write_program
+from acl_py.explain.path import Cause, Part, critical_path
 from acl_py.explain.prices import Priced, prices, prices_text
-from acl_py.explain.recordings import asker_of
 from acl_py.explain.whatif import Answer, Asker, answers_text
 from acl_py.trace import page
 from acl_py.trace.page import Run
@@ -31,6 +32,31 @@ WhatIf = Annotated[
 ]
 
 
+OptimiseOut = Annotated[
+    Path | None,
+    typer.Option(
+        "--optimise",
+        metavar="OUT.json",
+        help="Propose pinned memory, operations in parts and streams that make the run faster, with the gain of each "
+        "and of all, and write the edited program to this file.",
+    ),
+]
+
+
+def propose(asker: Asker, path: Path, *, stderr: bool = False) -> bool:
+    """Print what the optimiser proposes, and write the edited program. Return whether that was possible."""
+    proposal = optimise(asker)
+    say(proposal.text, stderr=stderr)
+    if proposal.together is None:
+        return True
+    try:
+        write_program(proposal.together.case.program, path)
+    except OSError as error:
+        complain(f"{path}: cannot be written: {error.strerror}")
+        return False
+    return True
+
+
 def edits_of(texts: Sequence[str] | None) -> list[list[Edit]]:
     """Return the edits of each option; raise BadParameter if one cannot be read."""
     try:
@@ -39,48 +65,35 @@ def edits_of(texts: Sequence[str] | None) -> list[list[Edit]]:
         raise typer.BadParameter(str(error)) from error
 
 
-def explain_case(case: Case, edits: Sequence[Sequence[Edit]], *, explain: bool) -> list[Run]:
-    """Print the explanation of *case* if it is wanted, and what each of *edits* would change.
+def explain_case(
+    case: Case, edits: Sequence[Sequence[Edit]], *, explain: bool, optimised: Path | None = None
+) -> tuple[list[Run], bool]:
+    """Print the explanation of *case* if it is wanted, and what each of *edits* would change; write the *optimised*
+    program.
 
     Returns:
-        For a page: the timeline with its findings, and that of each edit.
+        For a page: the timeline with its findings, and that of each edit. And whether the program could be written.
 
     Raises:
         EditError: an edit names something that the program does not have, or the edited program does not run.
     """
     asker = Asker(case)
     answers = [asker.ask(together) for together in edits]
-    return [explained(asker, asker.timeline, explain=explain), *shown(answers)]
+    pages = [explained(asker, asker.timeline, explain=explain), *shown(answers)]
+    return pages, optimised is None or propose(asker, optimised)
 
 
-def explain_recording(
-    timeline: Timeline, name: str, edits: Sequence[Sequence[Edit]], *, stderr: bool = False
-) -> tuple[list[Run], bool]:
-    """Print the explanation of a run, and what each of *edits* would change; *name* is that of the run.
-
-    Returns:
-        For a page: the timeline with its findings, and that of each edit. And whether all edits could be made.
-    """
+def explain_recording(timeline: Timeline, name: str) -> Run:
+    """Print the explanation of a run called *name*; return it for a page."""
     if timeline.error:
-        say(f"the run ended with an error: {timeline.error}", stderr=stderr)
+        say(f"the run ended with an error: {timeline.error}")
     if not timeline.ops and not timeline.calls:
-        say("the recording is empty: no call was made", stderr=stderr)
-        return [Run(name, timeline)], not edits
-    try:
-        asker = asker_of(timeline, name)
-    except EditError as error:
-        say(path_text(timeline), stderr=stderr)
-        say(findings_text(findings(timeline)), stderr=stderr)
-        complain(f"no prices: {error}")
-        return [Run(name, timeline)], not edits
-    pages, answers, fine = [explained(asker, timeline, explain=True, stderr=stderr)], [], True
-    for together in edits:
-        try:
-            answers.append(asker.ask(together))
-        except EditError as error:
-            complain(str(error))
-            fine = False
-    return [*pages, *shown(answers, stderr=stderr)], fine
+        say("the recording is empty: no call was made")
+        return Run(name, timeline)
+    path, found = critical_path(timeline), findings(timeline)
+    say(path_text(timeline))
+    say(findings_text(found))
+    return Run(name, timeline, [_on_page(Priced(each, None)) for each in found], _critical(path))
 
 
 def explained(asker: Asker, timeline: Timeline, *, explain: bool, stderr: bool = False) -> Run:
@@ -91,8 +104,7 @@ def explained(asker: Asker, timeline: Timeline, *, explain: bool, stderr: bool =
     path, priced = critical_path(timeline), prices(asker, timeline)
     say(path_text(timeline), stderr=stderr)
     say(prices_text(priced), stderr=stderr)
-    critical = dict.fromkeys(part.op for part in path if part.cause is Cause.WORK and part.op is not None)
-    return Run(name, timeline, [_on_page(each) for each in priced], list(critical))
+    return Run(name, timeline, [_on_page(each) for each in priced], _critical(path))
 
 
 def shown(answers: Sequence[Answer], *, stderr: bool = False) -> list[Run]:
@@ -107,8 +119,13 @@ def say(text: str, *, stderr: bool = False) -> None:
     console(stderr=stderr).print(text, markup=False, highlight=False, soft_wrap=True)
 
 
+def _critical(path: Sequence[Part]) -> list[int]:
+    """Return the operations of the critical path."""
+    return [*dict.fromkeys(part.op for part in path if part.cause is Cause.WORK and part.op is not None)]
+
+
 def _on_page(priced: Priced) -> page.Finding:
     finding = priced.finding
     price = None if priced.answer is None else priced.answer.gain_ns
-    text = f"{finding.pitfall}\n{priced.text}"
+    text = f"{finding.pitfall}\n{finding.text if priced.answer is None else priced.text}"
     return page.Finding(text, finding.site, finding.begin_ns, finding.end_ns, finding.ops, price)

@@ -24,7 +24,7 @@ from acl_py.cli.common import (
     write_page,
     write_trace,
 )
-from acl_py.cli.explaining import Explain, WhatIf, edits_of, explain_case, say
+from acl_py.cli.explaining import Explain, OptimiseOut, WhatIf, edits_of, explain_case, say
 from acl_py.errors import DeadlockError
 from acl_py.explain.cases import Case, EditError
 from acl_py.explain.edits import Edit
@@ -73,6 +73,7 @@ def replay_command(
     report: ReportOut = None,
     explain: Explain = False,
     what_if: WhatIf = None,
+    optimise: OptimiseOut = None,
 ) -> None:
     """Run stream programs and show their times: a timeline for one program, a table for several.
 
@@ -81,10 +82,13 @@ def replay_command(
     card, orders = profile_of(device), [rules_of(name) for name in rules or ()]
     injected = [_fault(text) for text in fault or ()]
     edits = edits_of(what_if)
-    if injected and (explain or edits):
-        raise typer.BadParameter("--explain and --what-if run the program again, without faults: leave --fault out")
+    asks = explain or bool(edits) or optimise is not None
+    if injected and asks:
+        raise typer.BadParameter(
+            "--explain, --what-if and --optimise run the program again, without faults: leave --fault out"
+        )
     if len(orders) > 1:
-        _check_alone([json_out, trace_out, report], injected, explained=explain or bool(edits))
+        _check_alone([json_out, trace_out, report], injected, explained=asks)
         _, fine = _for_each(files, partial(_compare, orders=orders, card=card))
     else:
         order = orders[0] if orders else None
@@ -92,9 +96,12 @@ def replay_command(
         _show(runs)
         fine &= _write(runs, json_out, trace_out, trace_format)
         pages = [Run(printable(run.program.id), run.trace.timeline()) for run in runs]
-        if explain or edits:
-            programs = [run.program for run in runs]
-            pages, explained = _explain(programs, card, order or RULES[card.rules], edits, explain=explain)
+        if optimise is not None and len(runs) != 1:
+            complain(f"--optimise writes one program, but {len(runs)} ran")
+            optimise, fine = None, False
+        if asks:
+            cases = [Case(run.program, card, order or RULES[card.rules]) for run in runs]
+            pages, explained = _explain(cases, edits, optimise, explain=explain)
             fine &= explained
         if report is not None:
             fine &= _write_report(pages, report)
@@ -112,7 +119,7 @@ def _fault(text: str) -> Fault:
 def _check_alone(outputs: Sequence[Path | None], injected: Sequence[Fault], *, explained: bool) -> None:
     """Refuse the options that apply to one run, because there are several rules."""
     if explained:
-        raise typer.BadParameter("--explain and --what-if explain one run: give --rules only once")
+        raise typer.BadParameter("--explain, --what-if and --optimise are for one run: give --rules only once")
     if any(outputs):
         raise typer.BadParameter("--json, --trace and --report write one run: give --rules only once")
     if injected:
@@ -213,28 +220,27 @@ def _write_report(runs: Sequence[Run], path: Path) -> bool:
 
 
 def _explain(
-    programs: Sequence[Program],
-    card: DeviceProfile,
-    rules: SyncRules,
-    edits: Sequence[Sequence[Edit]],
-    *,
-    explain: bool,
+    cases: Sequence[Case], edits: Sequence[Sequence[Edit]], optimised: Path | None, *, explain: bool
 ) -> tuple[list[Run], bool]:
-    """Print what each program waited for, and what *edits* would change.
+    """Print what each program waited for, and what *edits* would change; write the *optimised* program.
 
     Returns:
-        The timelines for a page, and whether all edits could be made.
+        The timelines for a page, and whether all that was asked could be done.
     """
     pages: list[Run] = []
     fine = True
-    for program in programs:
-        if len(programs) > 1:
-            say(f"{printable(program.id)}:")
+    for case in cases:
+        name = printable(case.program.id)
+        if len(cases) > 1:
+            say(f"{name}:")
         try:
-            pages += explain_case(Case(program, card, rules), edits, explain=explain)
+            runs, done = explain_case(case, edits, explain=explain, optimised=optimised)
         except EditError as error:
-            complain(f"{printable(program.id)}: {error}")
+            complain(f"{name}: {error}")
             fine = False
+        else:
+            pages += runs
+            fine &= done
     return pages, fine
 
 

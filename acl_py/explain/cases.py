@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from acl_py.tools.programs import Program, Step
+from acl_py.tools.programs import OPS, Program, Step
 from device_model.profile import DeviceProfile
 from device_model.rules import SyncRules
 
@@ -42,15 +42,25 @@ class Case:
         return replace(self, program=_renumbered(self.program, [*map(change, self.program.steps)], last))
 
 
-def with_fields(step: Step, op: str = "", /, **fields: Any) -> Step:
-    """Return *step* with other fields, and with another op if one is given."""
-    return replace(step, op=op or step.op, fields={**step.fields, **fields})
+def with_fields(step: Step, **fields: Any) -> Step:
+    """Return *step* with other values of some fields."""
+    return replace(step, fields={**step.fields, **fields})
+
+
+def made_like(step: Step, op: str, **fields: Any) -> Step:
+    """Return a new step of *op* that the task of *step* makes; fields that are not given have their defaults."""
+    return Step(step.index, op, None, _whole(op, fields), step.thread, step.task)
 
 
 def in_stream(step: Step, stream: str) -> Step:
     """Return the asynchronous form, in *stream*, of a synchronous copy or fill."""
-    kind = {"kind": "default"} if step.op == "memcpy" else {}
-    return with_fields(step, ASYNCHRONOUS[step.op], stream=stream, **kind)
+    op = ASYNCHRONOUS[step.op]
+    kept = {name: value for name, value in step.fields.items() if name in OPS[op]}
+    return replace(step, op=op, fields=_whole(op, {**kept, "stream": stream}))
+
+
+def _whole(op: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: fields.get(name, field.default) for name, field in OPS[op].items()}
 
 
 def _renumbered(program: Program, pieces: Sequence[Sequence[Step]], last: Sequence[Step]) -> Program:

@@ -14,6 +14,7 @@ from difflib import get_close_matches
 from math import isfinite
 
 from acl_py.explain.cases import Case, EditError, with_fields
+from acl_py.explain.chunking import chunk
 from acl_py.explain.relisting import relist
 from acl_py.tools.programs import Program, Step
 from device_model.aicore.core.spec import MOST
@@ -22,6 +23,7 @@ from device_model.profile import Curve, ProfileError, load
 from device_model.rules import RULES, DefaultStream
 
 MOST_STREAMS = 1024  # for streams=N: more than any card runs side by side
+MOST_CHUNKS = 64
 _MOST_CORES = 4096
 _KERNELS = ("launch", "launch_cores")
 
@@ -134,6 +136,10 @@ def _more_streams(edit: Edit, case: Case) -> Case:
     return relist(case, _count(edit, MOST_STREAMS))
 
 
+def _in_parts(edit: Edit, case: Case) -> Case:
+    return chunk(case, _count(edit, MOST_CHUNKS))
+
+
 def _bandwidth(edit: Edit, case: Case) -> Case:
     factor = _factor(edit)
     points = getattr(case.device.copies, edit.name).points
@@ -191,6 +197,7 @@ _MAKERS: Mapping[str, Callable[[Edit, Case], Case]] = {
     "nonblocking": _nonblocking,
     "per-thread": _per_thread,
     "streams": _more_streams,
+    "chunks": _in_parts,
     "h2d": _bandwidth,
     "d2h": _bandwidth,
     "d2d": _bandwidth,
@@ -204,6 +211,7 @@ _FORMS = {
     "nonblocking": "nonblocking or nonblocking=STREAM",
     "per-thread": "per-thread",
     "streams": "streams=N",
+    "chunks": "chunks=N",
     "h2d": "h2d=2x",
     "d2h": "d2h=2x",
     "d2d": "d2d=2x",

@@ -12,7 +12,7 @@ that has operations of it. A synchronous copy or fill becomes an asynchronous on
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from acl_py.explain.cases import ASYNCHRONOUS, Case, EditError, in_stream, with_fields
+from acl_py.explain.cases import ASYNCHRONOUS, Case, EditError, in_stream, made_like, with_fields
 from acl_py.tools.programs import Step
 from device_model.rules import Release
 
@@ -105,7 +105,7 @@ class _Relisting:
         if step.index not in self.recorded_ops:
             return piece
         stream = self.names[self.places[step.index].stream]
-        record = _made_like(step, "record", event=self._event_of(step.index), stream=stream)
+        record = made_like(step, "record", event=self._event_of(step.index), stream=stream)
         return [*piece, record]
 
     def _relisted(self, step: Step) -> Iterator[Step]:
@@ -143,7 +143,7 @@ class _Relisting:
             place = self.places[op]
             if ordered.get(place.stream, 0) < place.place and place.stream != stream:
                 self.recorded_ops.add(op)
-                yield _made_like(step, "wait", event=self._event_of(op), stream=self.names[stream])
+                yield made_like(step, "wait", event=self._event_of(op), stream=self.names[stream])
                 _join(ordered, place.ordered)
         self.tails[stream].append(step.index)
         ordered[stream] = len(self.tails[stream])
@@ -171,10 +171,10 @@ class _Relisting:
             if self.known.get(place.stream, 0) >= place.place:
                 continue
             if self.tails[place.stream][-1] == op:
-                yield _made_like(step, "sync_stream", stream=self.names[place.stream], limit_ms=None)
+                yield made_like(step, "sync_stream", stream=self.names[place.stream])
             else:
                 self.recorded_ops.add(op)
-                yield _made_like(step, "sync_event", event=self._event_of(op), limit_ms=None)
+                yield made_like(step, "sync_event", event=self._event_of(op))
             _join(self.known, place.ordered)
 
     def _work_of(self, stream: str) -> list[int]:
@@ -223,11 +223,6 @@ def _conflicts(bytes_: Iterable[Bytes], other: Bytes) -> bool:
     return any(
         name == buffer and start < last and first < stop and (writes or wrote) for name, start, stop, writes in bytes_
     )
-
-
-def _made_like(step: Step, op: str, **fields: object) -> Step:
-    """Return a new step of *op* that the task of *step* makes."""
-    return replace(step, op=op, id=None, fields=fields, after=None)
 
 
 def _join(clock: dict[int, int], other: dict[int, int]) -> None:

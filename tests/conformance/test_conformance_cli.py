@@ -1,6 +1,7 @@
 """`acl-py replay` and `acl-py devices`."""
 
 import json
+from pathlib import Path
 
 import pytest
 from criteria import measured
@@ -10,7 +11,8 @@ from typer.testing import CliRunner
 from acl_py import __version__
 from acl_py.cli import app, common
 from acl_py.cli.devices import unit_of, value_of
-from acl_py.trace import read_trace
+from acl_py.trace import Call, Timeline, read_trace
+from acl_py.trace.files import save
 from device_model.profile import load, names
 
 GOOD = {"id": "good", "streams": {"A": {}}, "steps": [{"op": "launch", "id": "k", "stream": "A", "us": 100}]}
@@ -300,9 +302,91 @@ def test_what_if_with_several_edits(file, tmp_path):
         (["--what-if", "nonblockin"], "did you mean nonblocking?", 2),
         (["--explain", "--fault", "hang op=kernel"], "leave --fault out", 2),
         (["--explain", "--rules", "cuda", "--rules", "acl"], "give --rules only once", 2),
+        (["--optimise", "/no/such/folder/out.json"], "/no/such/folder/out.json: cannot be written", 1),
     ],
 )
 def test_an_explanation_that_cannot_be_given(file, options, said, code):
     done = acl_py("replay", file(LEGACY), *options)
     assert done.exit_code == code
     assert said in " ".join(done.output.replace("│", " ").split())
+
+
+PAGEABLE = {
+    "id": "pageable",
+    "buffers": {"d": {"space": "device", "bytes": 4 << 20}, "g": {"space": "pageable", "bytes": 4 << 20}},
+    "streams": {"A": {}},
+    "steps": [{"op": "memcpy_async", "dst": "d", "src": "g", "bytes": 4 << 20, "stream": "A"}],
+}
+
+
+def test_the_optimiser_writes_a_faster_program(file, tmp_path):
+    out = tmp_path / "faster.json"
+    done = acl_py("replay", file(PAGEABLE), "--optimise", str(out))
+    assert done.exit_code == 0, done.output
+    assert "proposal: pinned: " in done.output
+    after = done.output.split("proposal: pinned: ")[1].split(" instead")[0]
+    assert acl_py("replay", str(out)).stdout.startswith(f"pageable: {after}")
+
+
+def test_the_optimiser_is_for_one_program(file, tmp_path):
+    done = acl_py("replay", file(GOOD, PAGEABLE), "--optimise", str(tmp_path / "out.json"))
+    assert done.exit_code == 1
+    assert "--optimise writes one program, but 2 ran" in done.stderr
+
+
+@pytest.fixture
+def saved(file, tmp_path):
+    """The traces of a pageable copy, and of a pinned one."""
+    pinned = PAGEABLE | {"buffers": PAGEABLE["buffers"] | {"g": {"space": "pinned", "bytes": 4 << 20}}}
+    for name, program in (("before", PAGEABLE), ("after", pinned)):
+        options = ["--trace", str(tmp_path / name), "--format", "acl"]
+        assert acl_py("replay", file(program), *options).exit_code == 0
+    return str(tmp_path / "before"), str(tmp_path / "after")
+
+
+def test_a_saved_trace_is_explained(saved, tmp_path):
+    page = tmp_path / "page.html"
+    done = acl_py("report", saved[0], "--html", str(page))
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith("critical path: ")
+    assert "a copy from pageable memory kept the host" in done.stdout
+    (run,) = data_of(page.read_text(encoding="utf-8"))["runs"]
+    assert len(run["findings"]) == 1
+
+
+def test_two_saved_traces_are_compared(saved):
+    done = acl_py("diff", *saved)
+    assert done.exit_code == 0, done.output
+    assert " us less\n" in done.stdout
+    assert "by line of the critical path, with causes:" in done.stdout
+
+
+@pytest.mark.parametrize("command", [["report", "{0}"], ["diff", "{0}", "{1}"], ["diff", "{1}", "{0}"]])
+def test_a_file_that_is_no_trace_is_named(command, file, saved):
+    bad = file(GOOD)
+    done = acl_py(*(word.format(bad, saved[0]) for word in command))
+    assert done.exit_code == 1
+    assert f"{bad}: is no trace that acl_py has saved" in done.stderr
+
+
+def test_a_truncated_trace_is_named(saved):
+    path = Path(saved[0])
+    path.write_bytes(path.read_bytes()[:-100])
+    done = acl_py("report", saved[0])
+    assert done.exit_code == 1
+    assert "is not whole" in done.stderr
+
+
+def test_the_report_of_an_empty_run(tmp_path):
+    path = tmp_path / "empty"
+    save(Timeline(device="h200", rules="cuda"), path)
+    done = acl_py("report", str(path))
+    assert done.exit_code == 0
+    assert done.stdout == "the recording is empty: no call was made\n"
+
+
+def test_the_report_of_a_run_that_ended_in_a_deadlock(tmp_path):
+    path = tmp_path / "hung"
+    save(Timeline(calls=[Call("SetDevice", 0, 5, "a.py", 1, "task 1")], end_ns=5, error="DeadlockError: a waits"), path)
+    done = acl_py("report", str(path))
+    assert done.stdout.startswith("the run ended with an error: DeadlockError: a waits\n")

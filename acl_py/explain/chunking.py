@@ -1,0 +1,103 @@
+"""Chunking: copies and kernels in parts, which can overlap in several streams.
+
+Large copies between the host and the device become copies of equal parts. Kernels that touch the same buffers become
+launches of which each touches its part of them, and takes its part of the time. Whether a kernel can work on parts of
+its data is not known, and the note says so.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from acl_py.explain.cases import Case, EditError, with_fields
+from acl_py.tools.programs import Step
+
+SMALLEST = 256 << 10  # bytes of a part: below, the fixed cost of a copy counts more than its overlap
+_ALIGNED = 256  # where parts begin
+_KERNELS = ("launch", "launch_cores")
+
+
+def chunk(case: Case, count: int) -> Case:
+    """Return *case* with its large copies, and the kernels on the same buffers, in *count* parts.
+
+    Raises:
+        EditError: no copy is large enough.
+    """
+    on_device = _buffers_of_device(case)
+    chosen = {
+        step.index: buffer
+        for step in case.program.steps
+        if step.op == "memcpy_async" and step.fields["bytes"] >= count * SMALLEST
+        for buffer in [_device_end(step, on_device)]
+        if buffer
+    }
+    if not chosen:
+        raise EditError(f"chunks={count}: no asynchronous copy has {count * SMALLEST:,} bytes or more")
+    awaited = next((step for step in case.program.steps if step.op == "sync_op"), None)
+    if awaited is not None:
+        raise EditError(f"chunks={count}: step {awaited.index} (sync_op) waits for one operation")
+    split = set(chosen.values())
+    kernels = list(dict.fromkeys(_name(step) for step in case.program.steps if _is_split(step, split)))
+
+    def change(step: Step) -> list[Step]:
+        if step.index in chosen:
+            return [_part_of_copy(step, part, count) for part in range(count)]
+        if _is_split(step, split):
+            return [_part_of_kernel(step, split, part, count) for part in range(count)]
+        return [step]
+
+    note = f"kernels work on parts, and a part takes its part of the time: {', '.join(kernels)}"
+    return case.with_steps(change).noting(*([note] if kernels else []))
+
+
+def _buffers_of_device(case: Case) -> set[str]:
+    declared = {name for name, options in case.program.buffers.items() if options["space"] == "device"}
+    return declared | {
+        step.fields["name"] for step in case.program.steps if step.op in ("malloc", "malloc_async")
+    }  # fmt: skip
+
+
+def _device_end(step: Step, on_device: set[str]) -> str:
+    """Return the device buffer of a copy between the host and the device; "" for other copies."""
+    ends = [step.fields[end] for end in ("dst", "src") if step.fields[end] in on_device]
+    return ends[0] if len(ends) == 1 else ""
+
+
+def _is_split(step: Step, split: set[str]) -> bool:
+    return step.op in _KERNELS and any(name in split for name, _, _ in (*step.fields["reads"], *step.fields["writes"]))
+
+
+def _part_of_copy(step: Step, part: int, count: int) -> Step:
+    begin, end = _part(0, step.fields["bytes"], part, count)
+    fields = {
+        "bytes": end - begin,
+        "dst_off": step.fields["dst_off"] + begin,
+        "src_off": step.fields["src_off"] + begin,
+    }
+    return replace(with_fields(step, **fields), id=None)
+
+
+def _part_of_kernel(step: Step, split: set[str], part: int, count: int) -> Step:
+    def parts(extents: Sequence[tuple[str, int, int]]) -> list[list[str | int]]:
+        return [
+            [name, *(_part(start, stop, part, count) if name in split else (start, stop))]
+            for name, start, stop in extents
+        ]
+
+    times: dict[str, object] = {"us": round(step.fields["us"] / count, 3)}
+    if step.fields.get("released"):
+        times["released"] = [[round(us / count, 3), cores] for us, cores in step.fields["released"]]
+    reads, writes = parts(step.fields["reads"]), parts(step.fields["writes"])
+    return replace(with_fields(step, reads=reads, writes=writes, **times), id=None)
+
+
+def _part(start: int, stop: int, part: int, count: int) -> tuple[int, int]:
+    """Return where a part of the bytes *start* to *stop* begins and ends."""
+
+    def edge(number: int) -> int:
+        return stop if number == count else start + (stop - start) * number // count // _ALIGNED * _ALIGNED
+
+    return edge(part), edge(part + 1)
+
+
+def _name(step: Step) -> str:
+    return str(step.fields.get("name") or step.id or "a kernel without a name")

@@ -1,0 +1,119 @@
+"""The overlap optimiser: which edits let the copies and kernels of a program overlap best.
+
+It tries pinned memory, operations in parts, and several streams, together and alone, each time by running the edited
+program. Edits without which the program is as fast are left out. What it proposes has no conflict, as far as the
+declared bytes say, and is a program that can be written and replayed.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from acl_py.explain.cases import EditError
+from acl_py.explain.edits import Edit, parse
+from acl_py.explain.lines import us
+from acl_py.explain.whatif import Answer, Asker
+from acl_py.tools.programs import OPS, Program, Step
+
+CHUNKS, STREAMS = (2, 4, 8), (2, 3, 4)
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What the optimiser proposes: the *edits*, in their order, what each is worth *alone* (None if it cannot be made
+    alone), and what all of them are worth *together* (None if there is nothing to propose).
+    """
+
+    edits: tuple[Edit, ...]
+    alone: tuple[Answer | None, ...]
+    together: Answer | None
+
+    @property
+    def text(self) -> str:
+        """The proposal as plain text."""
+        if self.together is None:
+            return "proposal: none: no pinned memory, parts or streams make this program faster"
+        lines = [f"proposal: {self.together.text}"]
+        for edit, answer in zip(self.edits, self.alone, strict=True):
+            gain = "cannot be made" if answer is None else f"worth {us(answer.gain_ns)}"
+            lines.append(f"  {edit} alone: {gain}")
+        return "\n".join(lines)
+
+
+def optimise(asker: Asker) -> Proposal:
+    """Return the best of the edits for the case of *asker*."""
+    best: Answer | None = None
+    edits: tuple[Edit, ...] = ()
+    for candidate in _candidates():
+        answer = _ask(asker, candidate)
+        if answer is not None and answer.gain_ns > (0 if best is None else best.gain_ns):
+            best, edits = answer, candidate
+    while best is not None:
+        shorter = next(
+            (
+                (answer, less)
+                for less in _without_one(edits)
+                if (answer := _ask(asker, less)) is not None and answer.gain_ns >= best.gain_ns
+            ),
+            None,
+        )
+        if shorter is None:
+            break
+        best, edits = shorter
+    return Proposal(edits, tuple(_ask(asker, (edit,)) for edit in edits), best)
+
+
+def write_program(program: Program, path: Path) -> None:
+    """Write *program* to the JSON file *path*, in the form that `acl-py replay` reads."""
+    path.write_text(json.dumps(document(program)) + "\n", encoding="utf-8")
+
+
+def document(program: Program) -> dict[str, object]:
+    """Return *program* as JSON; values that are the default are left out."""
+    return {
+        "id": program.id,
+        "gap_us": program.gap_ns / 1000,
+        "notes": list(program.notes),
+        "buffers": program.buffers,
+        "streams": program.streams,
+        "events": program.events,
+        "steps": [_step(step) for step in program.steps],
+    }
+
+
+def _step(step: Step) -> dict[str, object]:
+    entry: dict[str, object] = {"op": step.op}
+    entry |= {
+        name: value
+        for name in ("id", "thread", "task", "after")
+        if (value := getattr(step, name)) is not None
+    }  # fmt: skip
+    return entry | {name: value for name, value in step.fields.items() if value != OPS[step.op][name].default}
+
+
+def _candidates() -> Iterator[tuple[Edit, ...]]:
+    """Yield the edits to try together. Of those that are equally fast the first one wins."""
+    for pinned in ((), (parse("pinned"),)):
+        if pinned:
+            yield pinned
+        for streams in STREAMS:
+            spread = parse(f"streams={streams}")
+            yield (*pinned, spread)
+            for chunks in CHUNKS:
+                yield (*pinned, parse(f"chunks={chunks}"), spread)
+
+
+def _without_one(edits: Sequence[Edit]) -> Iterator[tuple[Edit, ...]]:
+    if len(edits) > 1:
+        for left_out in range(len(edits)):
+            yield tuple(edit for place, edit in enumerate(edits) if place != left_out)
+
+
+def _ask(asker: Asker, edits: Sequence[Edit]) -> Answer | None:
+    """Return the answer for *edits*; None if they cannot be made, or leave work without order."""
+    try:
+        answer = asker.ask(edits)
+    except EditError:
+        return None
+    return None if answer.conflicts else answer
