@@ -406,10 +406,9 @@ class Gate:
 
     def another_can_run(self) -> bool:
         """Whether any task but the caller can run."""
-        if self.ready is not None:
-            return len(self.ready) > self._armed  # our own look does not count
-        this = asyncio.current_task(self.loop)
-        return any(task is not this and _can_run(task) for task in asyncio.all_tasks(self.loop))
+        if self.ready is None:
+            return _another_task_can_run(self.loop)
+        return len(self.ready) > self._armed  # our own look does not count
 
     def is_trip_due(self) -> bool:
         """Whether the last turn of the loop is so long ago that timeouts and Ctrl-C need one."""
@@ -520,6 +519,11 @@ def has_simulations(loop: asyncio.AbstractEventLoop) -> bool:
 
 def _warn_of(error: DeadlockError) -> None:
     warnings.warn(str(error), RuntimeWarning, stacklevel=1)
+
+
+def _another_task_can_run(loop: asyncio.AbstractEventLoop) -> bool:
+    this = asyncio.current_task(loop)
+    return any(task is not this and _can_run(task) for task in asyncio.all_tasks(loop))
 
 
 def _can_run(task: Task) -> bool:

@@ -31,6 +31,7 @@ from device_model.completions import Nanoseconds
 from device_model.scheduler import END_NS
 
 NS = 1_000_000_000  # of a second
+_END_S = END_NS / NS
 TICK_S = 0.01  # the longest real time between two looks while the loop waits for the outside
 
 T = TypeVar("T")
@@ -41,13 +42,14 @@ _RUN_ONCE = getattr(getattr(asyncio.BaseEventLoop, "_run_once", None), "__code__
 def whole_ns(seconds: float) -> float:
     """Return *seconds* in whole nanoseconds; infinity if simulated time ends before that.
 
-    The product is exact and is rounded once. So a time that was computed as `loop.time() + delay` comes out to the
-    nanosecond for the first 26 days (2**51 ns), and later to the resolution of a float.
+    The fraction of a second is exact, so that only its product is rounded. So a time that was computed as
+    `loop.time() + delay` comes out to the nanosecond for the first 26 days (2**51 ns), and later to the resolution of a
+    float.
     """
-    if seconds > END_NS / NS:
+    if seconds > _END_S:
         return inf
-    numerator, denominator = seconds.as_integer_ratio()
-    return (2 * NS * numerator + denominator) // (2 * denominator)
+    whole = seconds // 1
+    return int(whole) * NS + round((seconds - whole) * NS)
 
 
 class Timers:
@@ -78,14 +80,15 @@ class Timers:
             heappop(heap)
         return heap[0][0] if heap else inf
 
-    def take(self, until: float) -> asyncio.TimerHandle | None:
-        """Remove and return the first timer, if it rings at *until* or before."""
-        return heappop(self._heap)[2] if self.first_ns <= until else None
+    def take(self, until: float = inf) -> Iterator[tuple[Nanoseconds, asyncio.TimerHandle]]:
+        """Remove the timers that ring at *until* or before, one by one, and yield each with its time.
 
-    def take_all(self) -> Iterator[tuple[Nanoseconds, asyncio.TimerHandle]]:
-        """Remove all timers, and yield when each would have rung; the cancelled ones are left out."""
-        while (first := self.first_ns) < inf:
-            yield int(first), heappop(self._heap)[2]
+        The caller may set and cancel timers meanwhile.
+        """
+        while self._heap and self._heap[0][0] <= until:
+            ns, _, timer = heappop(self._heap)
+            if not timer._cancelled:
+                yield ns, timer
 
 
 class Clock(Gate):
@@ -108,7 +111,8 @@ class Clock(Gate):
         self._settled = 0.0  # the real time up to which it has
         self._alarm: asyncio.TimerHandle | None = None  # ends such a wait
         self._resting = False  # nothing can happen before a task makes a call or sets a timer
-        self._rung: tuple[Nanoseconds, float] = (-1, 0.0)  # the instant of the last timers, and their latest time
+        self._horizon_ns: float = -1  # a call that takes the clock here or beyond asks the clock; it may be too low
+        self._rung_s = 0.0  # the latest time for which a timer was set that has rung
         self._jobs = 0  # of executors
         self._begun = self._is_borrowed
         # asyncio can run one handle again and again, which is cheaper than a new one for each look or timer.
@@ -139,7 +143,7 @@ class Clock(Gate):
         ahead_s = now / NS - type(loop).time(loop)
         if ahead_s > 0:
             _put_forward(loop, ahead_s)
-        for ns, timer in self.timers.take_all():
+        for ns, timer in self.timers.take():
             loop.call_later((ns - now) / NS, _run_timer, timer, context=self._context)
 
     # --- what the loop's users call
@@ -160,9 +164,8 @@ class Clock(Gate):
             return time.monotonic()
         if self._since is not None:
             self.settle()
-        now = self.now_ns
         # A timer that was set for a fraction of a nanosecond later has rung all the same, and its callback may check.
-        return max(now / NS, self._rung[1]) if now == self._rung[0] else now / NS
+        return max(self.now_ns / NS, self._rung_s)
 
     def call_later(
         self, delay: float, callback: Callable[..., object], *args: Any, context: Context | None = None
@@ -214,12 +217,11 @@ class Clock(Gate):
             loop._check_callback(callback, "call_at")  # type: ignore[attr-defined]
         timer = asyncio.TimerHandle(when, callback, args, loop, context)
         if ns <= now:
-            self._make_ready(timer, now)
+            self._make_ready(timer)
         elif ns <= END_NS:  # else it never rings
-            is_first = ns < self.timers.first_ns
             self.timers.add(int(ns), timer)
             self.arm()
-            if is_first:
+            if ns < self._horizon_ns:
                 self._set_horizons()
         return timer
 
@@ -240,7 +242,6 @@ class Clock(Gate):
         self._now_ns = self.now_ns
         super().discard(bridge)
         bridge.host.horizon_ns = END_NS + 1
-        self._set_horizons()
         if self._is_borrowed and not self.bridges:
             self._give_back()
 
@@ -270,7 +271,6 @@ class Clock(Gate):
         now = bridge.began_ns + bridge.host.host_ns
         self._set(now)
         self._ring(now)
-        self._set_horizons()
 
     def alone(self) -> bool:
         """Whether the caller is the only one, so that its device may run in place: no other simulation, either."""
@@ -302,9 +302,7 @@ class Clock(Gate):
         else:
             self._armed = True
             self._queue.append(self._handle)
-        if self._resting:
-            self._resting = False
-            self._set_horizons()
+        self._resting = False
 
     def _is_quiet(self) -> bool:
         """Whether no task can run. One look is enough if the loop listens to nothing from which it may hear."""
@@ -334,7 +332,6 @@ class Clock(Gate):
             try:
                 self._run_timers(first)
             finally:  # SystemExit and KeyboardInterrupt come out of a callback
-                self._set_horizons()
                 self._time_has_passed(spinning)
 
     def _run_devices(self) -> bool:
@@ -387,7 +384,6 @@ class Clock(Gate):
         if self._alarm is not None:
             self._alarm.cancel()
         self._set(int(min(real, self.timers.first_ns)))
-        self._set_horizons()
 
     def _rest(self, spinning: bool) -> None:
         """Wait until a task makes a call or sets a timer, because no time can pass before that."""
@@ -406,16 +402,20 @@ class Clock(Gate):
             bridge.host.host_ns = now_ns - bridge.began_ns
 
     def _set_horizons(self) -> None:
-        is_slow = self._resting or self._since is not None or len(self.bridges) > 1
-        first = -1 if is_slow else min(self.timers.first_ns, END_NS + 1)
+        """Let calls up to the first timer pass without asking the clock.
+
+        Called when an earlier timer is set or every call has to ask, and by calls that have asked. In between the
+        horizon may be too low, and never too high.
+        """
+        asks_always = self._resting or self._since is not None or len(self.bridges) > 1
+        self._horizon_ns = -1 if asks_always else min(self.timers.first_ns, END_NS + 1)
         for bridge in self.bridges:
-            bridge.host.horizon_ns = first - bridge.began_ns
+            bridge.host.horizon_ns = self._horizon_ns - bridge.began_ns
 
     def _ring(self, until: float) -> None:
         """Let the callbacks of all timers run that are due at *until* or before."""
-        now = self.now_ns
-        while (timer := self.timers.take(until)) is not None:
-            self._make_ready(timer, now)
+        for _, timer in self.timers.take(until):
+            self._make_ready(timer)
 
     def _run_timers(self, until: float) -> None:
         """Run the callbacks of all timers that are due at *until* or before, now that no task can run.
@@ -425,21 +425,16 @@ class Clock(Gate):
         if self.loop.get_debug():
             self._ring(until)
             return
-        now = self.now_ns
-        while (timer := self.timers.take(until)) is not None:
-            self._note(timer, now)
+        for _, timer in self.timers.take(until):
+            self._rung_s = max(self._rung_s, timer.when())
             timer._run()
 
-    def _make_ready(self, timer: asyncio.TimerHandle, now: Nanoseconds) -> None:
-        self._note(timer, now)
+    def _make_ready(self, timer: asyncio.TimerHandle) -> None:
+        self._rung_s = max(self._rung_s, timer.when())
         if self._handle is not None:
             self._queue.append(timer)
         else:
             self.loop.call_soon(_run_timer, timer, context=self._context)
-
-    def _note(self, timer: asyncio.TimerHandle, now: Nanoseconds) -> None:
-        when = timer.when()
-        self._rung = (now, max(when, self._rung[1]) if now == self._rung[0] else when)
 
 
 def _run_timer(timer: asyncio.TimerHandle) -> None:

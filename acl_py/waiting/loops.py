@@ -66,8 +66,18 @@ def is_idle(names: Mapping[str, Any]) -> bool:
 
 def _hears_threads_only(loop: asyncio.AbstractEventLoop) -> bool:
     """Whether *loop* listens to its own pipe alone. False for a loop that does not show its selector."""
-    get_map = getattr(getattr(loop, "_selector", None), "get_map", None)
-    return get_map is not None and len(get_map()) <= 1
+    descriptors = _descriptors_of(loop)
+    return descriptors is not None and len(descriptors) <= 1
+
+
+def _descriptors_of(loop: asyncio.AbstractEventLoop) -> Collection[Any] | None:
+    """Return the descriptors of the selector of *loop*, which change with it; None if the loop does not show it."""
+    selector: Any = getattr(loop, "_selector", None)
+    if not hasattr(selector, "get_map"):
+        return None
+    # The mapping is slow to go through: that of the standard library has a dictionary behind it.
+    descriptors: Collection[Any] | None = getattr(selector, "_fd_to_key", None) or selector.get_map()
+    return descriptors
 
 
 def outside_of(loop: asyncio.AbstractEventLoop) -> Iterator[str]:
@@ -81,8 +91,7 @@ class Listening:
     """What a loop listens to at one moment: its descriptors, or the sizes of its containers (uvloop, Windows)."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        get_map = getattr(getattr(loop, "_selector", None), "get_map", None)
-        self._map: Collection[Any] | None = None if get_map is None else get_map()  # it changes with the loop
+        self._map = _descriptors_of(loop)
         self._descriptors = frozenset(self._map or ())
         self._timers = timers_of(loop) if self._map is None else None  # uvloop keeps this container
         self._sizes = {} if self._map is not None else self._sizes_of(loop)

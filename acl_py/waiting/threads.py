@@ -50,7 +50,10 @@ class Company:
 
     def are_others_idle(self) -> bool:
         """Whether every thread but the calling one is an idle worker of a pool: the quick answer to the usual case."""
-        codes = [frame.f_code for frame in sys._current_frames().values()]
+        frames = sys._current_frames()
+        if len(frames) == 1:
+            return True
+        codes = [frame.f_code for frame in frames.values()]
         return codes.count(_WORKER) == len(codes) - 1 and not any(map(SimpleQueue.qsize, _QUEUES.values()))
 
     def could_act(self, blocked: Collection[Thread]) -> list[str]:

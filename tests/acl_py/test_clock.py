@@ -113,6 +113,29 @@ def test_completions_come_before_timers_of_the_same_instant():
     assert acl.run(program, device="tiny") == ["host function", "timer"]
 
 
+def test_a_call_asks_at_a_timer_that_was_set_for_an_earlier_time():
+    """Calls compare their time with one number, the horizon, which must never be beyond the first timer."""
+
+    async def program():
+        order, stream, loop = [], await acl.CreateStream(), asyncio.get_running_loop()
+
+        async def waiter():
+            await acl.SynchronizeStream(stream)
+            order.append("waiter")
+
+        await acl.LaunchKernel(busy(300), 1, (), stream)
+        waiting = asyncio.create_task(waiter())
+        await asyncio.sleep(0)
+        loop.call_at(900e-6, order.append, "set first")
+        await acl.HostWork(1)  # from here on calls ask at 900 us
+        loop.call_at(200e-6, order.append, "set last")
+        await acl.HostWork(500)
+        await waiting
+        return order
+
+    assert acl.run(program, device="tiny") == ["set last", "waiter"]
+
+
 def test_the_clock_goes_on_before_between_and_after_simulations():
     async def main():
         loop, times = asyncio.get_running_loop(), []

@@ -67,6 +67,43 @@ def test_a_thread_takes_no_time_while_no_timer_is_set(uvloop):
 
 
 @both_loops
+def test_a_call_after_a_thread_with_nothing_to_come_lets_devices_go_on(uvloop):
+    """While the thread worked, the clock rested. The call has to tell it that there is something to come again."""
+
+    async def program():
+        stream, done = await acl.CreateStream(), asyncio.Event()
+        await asyncio.to_thread(_nap, 0.02)
+        await acl.LaunchKernel(busy(10), 1, (), stream)
+        await acl.LaunchHostFunc(stream, done.set)
+        await done.wait()
+        return acl.current_simulation().now_ns
+
+    assert tiny(program, uvloop=uvloop) == 12_000
+
+
+@both_loops
+def test_the_first_call_after_a_real_wait_ends_at_the_real_time(uvloop):
+    async def program():
+        loop, sim, back = asyncio.get_running_loop(), acl.current_simulation(), asyncio.Event()
+        loop.call_later(3600, int)
+
+        def helper():
+            _nap(0.005)
+            loop.call_soon_threadsafe(back.set)
+
+        thread = threading.Thread(target=helper)
+        thread.start()
+        await back.wait()
+        await acl.HostWork(1)
+        now = loop.time()  # it would take up the real time if the call had not
+        thread.join()
+        return sim.trace.calls[-1].exit_ns, round(now * 1e9)
+
+    exit_ns, now_ns = tiny(program, uvloop=uvloop)
+    assert exit_ns == now_ns
+
+
+@both_loops
 def test_idle_threads_of_a_pool_are_not_waited_for(uvloop):
     async def program():
         await asyncio.gather(*(asyncio.to_thread(int) for _ in range(4)))

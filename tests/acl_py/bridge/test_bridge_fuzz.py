@@ -226,13 +226,28 @@ def _in_place_past_a_timer(patch):
 
 
 def _trip_by_the_wall_clock(patch):
-    """A task without company goes on past a timer that is due, until the last trip is long ago in real time."""
+    """A task without company goes on past a timer that is due, until the last trip is long ago in real time.
+
+    The machine counts as so fast that it never is, whatever its load.
+    """
     patch.setattr(clock.Clock, "alone", lambda self: len(asyncio.all_tasks()) == 1)
+    patch.setattr(clock.Clock, "is_trip_due", lambda self: False)
+
+
+def _horizon_too_high(patch):
+    """A call goes past a timer that was set after the horizon, and for an earlier time."""
+    call = clock.Clock._call
+
+    def call_without_horizon(self, *arguments):
+        self._horizon_ns = -1  # no time is earlier, so the horizon of the host stays
+        return call(self, *arguments)
+
+    patch.setattr(clock.Clock, "_call", call_without_horizon)
 
 
 @pytest.mark.parametrize(
     "plant",
-    [_ties_by_heap, _timer_before_completion, _in_place_past_a_timer, _trip_by_the_wall_clock],
+    [_ties_by_heap, _timer_before_completion, _in_place_past_a_timer, _trip_by_the_wall_clock, _horizon_too_high],
     ids=lambda plant: plant.__name__,
 )
 def test_the_ideal_kernel_notices_a_fault(plant):
