@@ -18,12 +18,12 @@ def mark(name: str) -> None:
         name: What traces and reports call it: 1 to 200 printable characters.
 
     Raises:
-        AclError: NOT_INITIALIZED if no simulation runs here.
+        AclError: NOT_INITIALIZED if no simulation runs here; NOT_PERMITTED in a kernel or a host function.
         TypeError: *name* is not a str.
         ValueError: *name* is empty, too long or not printable.
     """
     check_given_name(name)
-    scope = current_scope()
+    scope = _scope("mark")
     _tell(scope, name, scope.runtime.host_ns, site_of(_getframe(1)))
 
 
@@ -40,7 +40,8 @@ class annotate:  # noqa: N801 - it is used as a function
         name: What traces and reports call it: 1 to 200 printable characters.
 
     Raises:
-        AclError: NOT_INITIALIZED if no simulation runs where the block begins.
+        AclError: NOT_INITIALIZED if no simulation runs where the block begins; NOT_PERMITTED if that is in a kernel or
+            a host function.
         TypeError: *name* is not a str.
         ValueError: *name* is empty, too long or not printable.
     """
@@ -53,7 +54,7 @@ class annotate:  # noqa: N801 - it is used as a function
         self._begun: list[tuple[Scope, Nanoseconds, Site]] = []  # blocks that have not ended
 
     def __enter__(self) -> None:
-        scope = current_scope()
+        scope = _scope("annotate")
         self._begun.append((scope, scope.runtime.host_ns, site_of(_getframe(1))))
 
     def __exit__(
@@ -61,6 +62,13 @@ class annotate:  # noqa: N801 - it is used as a function
     ) -> None:
         scope, begin_ns, site = self._begun.pop()
         _tell(scope, self._name, begin_ns, site)
+
+
+def _scope(name: str) -> Scope:
+    scope = current_scope()
+    if scope.context.alert:
+        scope.runtime.refuse_nested(scope.context, name)
+    return scope
 
 
 def _tell(scope: Scope, name: str, begin_ns: Nanoseconds, site: Site) -> None:

@@ -243,6 +243,28 @@ async def test_a_mark_needs_a_name(name, error, text):
             acl.annotate(name)
 
 
+async def test_a_kernel_must_not_mark():
+    """It may run in a worker thread, and the order of the rows would differ from run to run."""
+    refused = []
+
+    def attempt():
+        for make in (lambda: acl.mark("inside"), acl.annotate("inside").__enter__):
+            with pytest.raises(acl.AclError, match="inside") as caught:
+                make()
+            refused.append(caught.value.what)
+
+    @acl.kernel(cost=acl.Cost(us=1))
+    def kernel():
+        attempt()
+
+    async with acl.simulate(device="tiny") as sim:
+        await kernel[1, None]()
+        await acl.LaunchHostFunc(await acl.CreateStream(), attempt)
+        await acl.SynchronizeDevice()
+    assert [each.split(" inside ")[0] for each in refused] == ["mark()", "annotate()"] * 2
+    assert sim.trace.marks == []
+
+
 def test_a_mark_outside_a_simulation_is_refused():
     with pytest.raises(acl.AclError, match="no simulation is running here"):
         acl.mark("lost")
