@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from acl_py.explain.pages import explained
 from acl_py.trace import chrome, kineto, msprof, msprof_op, table
 from acl_py.trace.files import save
 from acl_py.trace.page import Page
@@ -87,9 +88,9 @@ def complain(what: str) -> None:
 
 
 def write_page(page: Page, path: Path) -> bool:
-    """Write *page* to the file *path*. If that is not possible, say why and return False."""
+    """Explain the runs of *page* and write it to the file *path*. If that is not possible, say why, return False."""
     try:
-        page.write(path)
+        explained(page).write(path)
     except OSError as error:
         complain(f"{path}: cannot be written: {error.strerror}")
         return False

@@ -35,6 +35,7 @@ def test_the_report_of_the_demo_has_all_four_timelines_from_the_first_copy_on(tm
     for run in data["runs"]:
         (first,) = {start for name, start in rows_of(run, "calls", "text:name", "start") if start == run["since"]}
         assert first > 0
+        assert {site.split(":")[0] for (site,) in rows_of(run, "ops", "text:site")} == {"demo.py"}
     spans = [run["until"] - run["since"] for run in data["runs"]]
     assert spans == sorted(spans, reverse=True)
 

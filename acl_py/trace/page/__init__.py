@@ -13,6 +13,7 @@ from pathlib import Path
 from string import Template
 
 from acl_py.trace.page.data import Finding as Finding
+from acl_py.trace.page.data import PathPart as PathPart
 from acl_py.trace.page.data import Run as Run
 from acl_py.trace.page.data import document
 from device_model.errors import printable

@@ -492,7 +492,7 @@ class Chart {
     context.font = this.font;
     context.textBaseline = "middle";
     context.textAlign = "left";
-    context.fillStyle = this.look(tone === "call" || tone === "held" ? "text" : "ink");
+    context.fillStyle = this.look(["call", "held", "program"].includes(tone) || tone.startsWith("cause") ? "text" : "ink");
     context.fillText(text, begin, middle + 0.5);
   }
 
@@ -556,15 +556,15 @@ class Chart {
   }
 
   drawFinding() {
-    for (const op of this.finding?.ops ?? []) this.drawBox(this.finding.run, "ops", op, "accent", 2);
+    if (!this.finding) return;
+    for (const op of this.finding.ops) this.drawBox(this.finding.run, "ops", op, "accent", 2);
+    for (const call of this.finding.calls) this.drawBox(this.finding.run, "calls", call, "accent", 2);
   }
 
   drawCritical() {
     for (const run of this.runs) {
-      run.critical.forEach((op, place) => {
-        this.drawBox(run, "ops", op, "critical", 2);
-        if (place) this.drawArrow(run, "ops", run.critical[place - 1], "ops", op, "critical");
-      });
+      for (const op of run.path.op) if (op >= 0) this.drawBox(run, "ops", op, "critical", 2);
+      for (const call of run.path.call) if (call >= 0) this.drawBox(run, "calls", call, "critical", 2);
     }
   }
 
@@ -641,9 +641,9 @@ function otherCores(run, lanes) {
   return [...new Set(cores)].slice(1);
 }
 
-/** Return whether *lane* needs no heading of its group: the only task of a host. */
+/** Return whether *lane* needs no heading of its group, because it is alone in it. */
 function isAlone(lane) {
-  return lane.group === HOST && lane.run.hosts.length === 1;
+  return [PATH, MARKS].includes(lane.group) || (lane.group === HOST && lane.run.hosts.length === 1);
 }
 
 function levelHeight(levels) {
@@ -671,7 +671,16 @@ function tickStep(least) {
 }
 
 function nameOf(run, table, row) {
-  return run.text(run[table].name[row]);
+  return table === "path" ? partName(run, row) : run.text(run[table].name[row]);
+}
+
+/** Return the name of a part of the critical path: that of its work, or what it waited for. */
+function partName(run, row) {
+  const cause = run.text(run.path.cause[row]);
+  if (cause === "work") return nameOf(run, "ops", run.path.op[row]);
+  if (cause === "program") return "between two calls";
+  if (run.path.call[row] >= 0 && ["call", "asleep"].includes(cause)) return nameOf(run, "calls", run.path.call[row]);
+  return DOCUMENT.causes[cause] ?? cause;
 }
 
 /** Return how long *run* takes, and what that is beside the *first* run. */

@@ -1,7 +1,7 @@
 "use strict";
 // The data of the page: columns of numbers, decoded from what data.py wrote.
 
-const TABLES = ["ops", "calls", "steps", "marks", "instructions"];
+const TABLES = ["path", "marks", "calls", "sleeps", "steps", "ops", "instructions"];
 
 /** Return the numbers of a column: differences, zigzag and base 128, as base64. */
 function decodeColumn(text, rows) {
@@ -52,6 +52,10 @@ function decodeRun(coded) {
   for (const table of [run.ops, run.steps]) table.queued = table.queued.map((at) => at - since);
   for (let row = 0; row < run.steps.rows; row++) {
     if (!run.steps.isOver[row]) run.steps.start[row] = run.steps.end[row] = run.until;
+  }
+  run.calls.held = new Float64Array(run.calls.rows);
+  for (let row = 0; row < run.sleeps.rows; row++) {
+    run.calls.held[run.sleeps.call[row]] += run.sleeps.end[row] - run.sleeps.start[row];
   }
   run.findings = coded.findings.map((each) => ({
     ...each, run, begin: each.begin_ns - since, end: each.end_ns - since,
@@ -105,6 +109,7 @@ function linksOf(run, table, row) {
       ...before("waited for", "instructions", waitedFor(instructions, row)),
       ...after("then", "instructions", leadingTo(instructions, "back", (each) => waitedFor(instructions, each), row)),
     ];
+    case "path": return [...before("operation", "ops", run.path.op[row]), ...before("call", "calls", run.path.call[row])];
     default: return [];
   }
 }

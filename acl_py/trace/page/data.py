@@ -33,8 +33,8 @@ CAUSES = {
 class Finding(NamedTuple):
     """Something to look at, from *begin_ns* to *end_ns*, made in the line *site* ("file.py:12").
 
-    The first line of *text* is the headline. *ops* are the indices of operations to point out. *price_ns* is what it
-    costs, if that is known.
+    The first line of *text* is the headline. *ops* and *calls* are the indices of what to point out. *ns* is the time
+    that it took or costs, if there is one.
     """
 
     text: str
@@ -42,21 +42,35 @@ class Finding(NamedTuple):
     begin_ns: int = 0
     end_ns: int = 0
     ops: Sequence[int] = ()
-    price_ns: int | None = None
+    calls: Sequence[int] = ()
+    ns: int | None = None
+
+
+class PathPart(NamedTuple):
+    """A part of the critical path: what the run waited for from *begin_ns* to *end_ns*.
+
+    *cause* is "work" while the operation with index *op* ran, "call", "program" or "asleep" while the host was in the
+    call with index *call*, between two calls or asleep in one, and else the name of a `Why` in small letters.
+    """
+
+    begin_ns: int
+    end_ns: int
+    cause: str
+    op: int | None = None
+    call: int | None = None
 
 
 class Run(NamedTuple):
     """One timeline of the page.
 
     It is shown from *since_ns*, which is time 0 of the axis, to *until_ns*: by default from the first call that queued
-    an operation to the last operation and the calls that waited for it. *critical* are the indices of the operations of
-    its critical path.
+    an operation to the last operation and the calls that waited for it. *critical* is its critical path.
     """
 
     title: str
     timeline: Timeline
     findings: Sequence[Finding] = ()
-    critical: Sequence[int] = ()
+    critical: Sequence[PathPart] = ()
     since_ns: int | None = None
     until_ns: int | None = None
 
@@ -73,7 +87,7 @@ def document(runs: Sequence[Run], title: str) -> dict[str, Any]:
     """Return the data of *runs* for JSON."""
     return {
         "title": title,
-        "causes": [CAUSES[why] for why in Why],
+        "causes": {why.name.lower(): CAUSES[why] for why in Why},
         "pipes": PIPE_ORDER,
         "runs": [_run(run) for run in runs],
     }
@@ -90,6 +104,8 @@ def _run(run: Run) -> dict[str, Any]:
         "calls": _calls(calls, texts),
         "steps": _steps(timeline.steps, texts),
         "marks": _marks(timeline.marks, texts),
+        "path": _path(run.critical, texts),
+        "sleeps": _sleeps(calls),
         "instructions": _instructions(timeline.instructions, texts),
     }
     return {
@@ -103,7 +119,6 @@ def _run(run: Run) -> dict[str, Any]:
         "engines": [texts[engine] for engine in ENGINE_ORDER],
         "hosts": [row.label for row in host_rows(calls)],
         "findings": [finding._asdict() for finding in (*run.findings, *_own_findings(timeline))],
-        "critical": list(run.critical),
         "cores": {index: _core_run(op.cores) for index, op in enumerate(ops) if op.cores is not None},
         **tables,
         "texts": list(texts),
@@ -155,8 +170,29 @@ def _calls(calls: Sequence[Call], texts: _Texts) -> Table:
         host=(row_of[call.caller] for call in calls),
         start=(call.enter_ns for call in calls),
         lasts=(call.exit_ns - call.enter_ns for call in calls),
-        held=(call.waited_ns for call in calls),
         after=_indices(call.after for call in calls),
+    )
+
+
+def _sleeps(calls: Sequence[Call]) -> Table:
+    """Return the sleeps of all calls, by the number of their call."""
+    sleeps = [(index, sleep) for index, call in enumerate(calls) for sleep in call.sleeps]
+    return _table(
+        len(sleeps),
+        call=(index for index, _ in sleeps),
+        start=(sleep.begin_ns for _, sleep in sleeps),
+        lasts=(sleep.end_ns - sleep.begin_ns for _, sleep in sleeps),
+    )
+
+
+def _path(parts: Sequence[PathPart], texts: _Texts) -> Table:
+    return _table(
+        len(parts),
+        cause=(texts[part.cause] for part in parts),
+        start=(part.begin_ns for part in parts),
+        lasts=(part.end_ns - part.begin_ns for part in parts),
+        op=_indices(part.op for part in parts),
+        call=_indices(part.call for part in parts),
     )
 
 

@@ -1,6 +1,7 @@
 // Lanes: the rows of the picture. A lane has levels, because things on one engine may overlap; the spans of one level
 // never overlap, so each is found by binary search.
 
+const PATH = "Critical path";
 const MARKS = "Marks";
 const HOST = "Host";
 const STREAMS = "Streams";
@@ -84,7 +85,7 @@ function gapsOf(run, rows, ofStream) {
 
 /** Return the lanes of *run*, in the order in which they are drawn. */
 function lanesOf(run) {
-  const lanes = [...markLanes(run), ...hostLanes(run), ...streamLanes(run), ...engineLanes(run), ...pipeLanes(run)];
+  const lanes = [...pathLanes(run), ...markLanes(run), ...hostLanes(run), ...streamLanes(run), ...engineLanes(run), ...pipeLanes(run)];
   for (const lane of lanes) {
     lane.run = run;
     lane.levels = stacked(lane.spans).map((spans) => new Track(spans.flatMap((span) => span.parts ?? [span])));
@@ -96,6 +97,20 @@ function lanesOf(run) {
   return lanes;
 }
 
+/** Return the lane of the critical path, if there is one. */
+function pathLanes(run) {
+  const { path } = run;
+  const spans = Array.from(path.start, (begin, row) => ({ begin, end: path.end[row], row, tone: pathTone(run, row) }));
+  return spans.length ? [{ group: PATH, label: "critical path", table: "path", spans }] : [];
+}
+
+/** Return the colour of a part of the critical path: that of the work, of the host, or of what was waited for. */
+function pathTone(run, row) {
+  const cause = run.text(run.path.cause[row]);
+  if (cause === "work") return run.text(run.ops.kind[run.path.op[row]]);
+  return { call: "call", program: "program", asleep: "held" }[cause] ?? `cause-${WHYS.indexOf(cause)}`;
+}
+
 /** Return the lane of what the program has marked, if it has marked anything. */
 function markLanes(run) {
   const { marks } = run;
@@ -104,15 +119,18 @@ function markLanes(run) {
 }
 
 function hostLanes(run) {
-  const { calls } = run;
+  const { calls, sleeps } = run;
   const lanes = run.hosts.map((label) => ({ group: HOST, label, table: "calls", spans: [] }));
+  let sleep = 0;
   for (let row = 0; row < calls.rows; row++) {
-    const begin = calls.start[row];
-    const end = calls.end[row];
-    const held = end - calls.held[row];
+    const [begin, end] = [calls.start[row], calls.end[row]];
     const parts = [];
-    if (begin < held || begin === end) parts.push({ begin, end: held, row, tone: "call" });
-    if (held < end) parts.push({ begin: held, end, row, tone: "held" });
+    let reached = begin;
+    for (; sleeps.call[sleep] === row; sleep++) {
+      if (reached < sleeps.start[sleep]) parts.push({ begin: reached, end: sleeps.start[sleep], row, tone: "call" });
+      parts.push({ begin: sleeps.start[sleep], end: (reached = sleeps.end[sleep]), row, tone: "held" });
+    }
+    if (reached < end || !parts.length) parts.push({ begin: reached, end, row, tone: "call" });
     lanes[calls.host[row]].spans.push({ begin, end, row, parts });
   }
   if (lanes.length === 1) lanes[0].label = "host";

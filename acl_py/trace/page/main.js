@@ -1,7 +1,7 @@
 // The page: its parts put together, and what keys and pointers do.
 
 const DOCUMENT = JSON.parse(byId("data").textContent);
-const CAUSES = DOCUMENT.causes;
+const [WHYS, CAUSES] = [Object.keys(DOCUMENT.causes), Object.values(DOCUMENT.causes)];
 const PIPES = DOCUMENT.pipes;
 const DARK = matchMedia("(prefers-color-scheme: dark)");
 document.documentElement.dataset.theme = DARK.matches ? "dark" : "light";
@@ -86,9 +86,9 @@ function chooseFinding(finding, button) {
   for (const other of document.querySelectorAll("#findings button")) other.removeAttribute("aria-current");
   button.setAttribute("aria-current", "true");
   chart.finding = finding;
-  if (finding.ops.length) select({ kind: "item", run: finding.run, table: "ops", row: finding.ops[0] });
-  const lane = finding.ops.length ? finding.run.places.ops.lane[finding.ops[0]] : null;
-  chart.reveal(finding.begin, Math.max(finding.end, finding.begin), lane);
+  const [table, row] = finding.ops.length ? ["ops", finding.ops[0]] : ["calls", finding.calls[0]];
+  if (row !== undefined) select({ kind: "item", run: finding.run, table, row });
+  chart.reveal(finding.begin, finding.end, finding.run.places[table].lane[row]);
 }
 
 function fit() {
@@ -132,7 +132,7 @@ function matchesOf(run, wanted) {
   const hits = run.texts.map((text) => text.toLowerCase().includes(wanted));
   return TABLES.flatMap((name) => {
     const table = run[name];
-    const columns = ["name", "site", "stream", "caller", "core"].filter((column) => table[column]);
+    const columns = ["name", "site", "stream", "caller", "core", "cause"].filter((column) => table[column]);
     const rows = [];
     for (let row = 0; row < table.rows; row++) {
       if (columns.some((column) => hits[table[column][row]])) rows.push({ kind: "item", run, table: name, row });
@@ -334,7 +334,7 @@ function showHeading() {
   const failed = runs.find((run) => run.error);
   byId("error").hidden = !failed;
   if (failed) byId("error").querySelector("pre").textContent = failed.error;
-  byId("critical").hidden = !runs.some((run) => run.critical.length);
+  byId("critical").hidden = !runs.some((run) => run.path.rows);
   byId("empty").hidden = runs.some((run) => run.ops.rows || run.calls.rows);
 }
 

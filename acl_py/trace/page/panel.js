@@ -5,6 +5,7 @@ const TONES = {
   d2d: "copy inside the device", p2p: "copy between devices", fill: "fill", host_function: "host function",
   mark: "mark", step: "event, notify or wait", bad: "a wait that never ended",
 };
+const SPENT = { work: "work", call: "a call of the host", program: "the program between two calls", asleep: "a wait of the host" };
 const LISTED = 8; // rows that a list in the selection shows
 const WORST = 4; // causes of idle time that are listed for an engine
 
@@ -68,7 +69,8 @@ function linkFacts(run, links, select) {
 }
 
 const DESCRIBE = {
-  ops: describeOperation, calls: describeCall, steps: describeStep, marks: describeMark, instructions: describeInstruction,
+  ops: describeOperation, calls: describeCall, steps: describeStep, marks: describeMark, path: describePart,
+  instructions: describeInstruction,
 };
 
 function describeOperation(run, row) {
@@ -131,6 +133,20 @@ function describeStep(run, row) {
   };
 }
 
+function describePart(run, row) {
+  const { path } = run;
+  const cause = run.text(path.cause[row]);
+  return {
+    tone: pathTone(run, row),
+    facts: [
+      ["", "part of the critical path"],
+      ["begins", formatTime(path.start[row])],
+      ["lasts", formatTime(path.end[row] - path.start[row])],
+      ["spent on", SPENT[cause] ?? DOCUMENT.causes[cause]],
+    ],
+  };
+}
+
 function describeMark(run, row) {
   const { marks } = run;
   return {
@@ -170,7 +186,7 @@ function showFindings(runs, choose) {
   byId("findings").querySelector("h2").textContent = `Findings (${findings.length})`;
   byId("findings").querySelector("ol").replaceChildren(...findings.map((finding) => {
     const [headline, ...rest] = finding.text.split("\n");
-    const price = finding.price_ns === null ? [] : [element("b", { className: "price" }, formatTime(finding.price_ns))];
+    const price = finding.ns === null ? [] : [element("b", { className: "price" }, formatTime(finding.ns))];
     const site = [finding.site, runs.length > 1 ? finding.run.title : ""].filter(Boolean).join(" · ");
     const button = element("button", { type: "button" },
       element("span", { className: "headline" }, headline), ...price,
@@ -277,7 +293,7 @@ function itemTip({ run, table, row }) {
   const cause = table === "ops" ? [element("p", {}, `start held up by ${CAUSES[run.ops.why[row]]}`)] : [];
   const held = table === "calls" && run.calls.held[row] ? [element("p", {}, `waits ${formatTime(run.calls.held[row])} of it`)] : [];
   return [element("b", {}, nameOf(run, table, row)), ` ${lasts}`, ...cause, ...held,
-    element("code", {}, run.text(run[table].site[row]))];
+    ...(run[table].site ? [element("code", {}, run.text(run[table].site[row]))] : [])];
 }
 
 function gapTip({ run, row, tone, begin, end }) {

@@ -3,13 +3,15 @@
 import asyncio
 from dataclasses import replace
 from html import unescape
+from itertools import pairwise
 
 import pytest
 from pages import Parts, data_of, rows_of
 
 import acl_py
 from acl_py import asc, faults
-from acl_py.trace.page import Finding, Page, Run
+from acl_py.explain.pages import explained
+from acl_py.trace.page import Finding, Page, PathPart, Run
 from acl_py.trace.reading import queuing_calls, site_of_call
 from acl_py.trace.rows import Mark, Operation, StreamStep, Timeline
 
@@ -38,12 +40,17 @@ def test_the_page_has_every_operation(any_trace):
 
 def test_the_page_has_every_call(any_trace):
     timeline = any_trace.timeline()
-    columns = ["text:name", "text:caller", "text:site", "start", "lasts", "held", "after"]
+    columns = ["text:name", "text:caller", "text:site", "start", "lasts", "after"]
     assert rows_of(first_run(page_of(timeline)), "calls", *columns) == [
-        (call.name, call.caller, site_of_call(call), call.enter_ns, call.exit_ns - call.enter_ns, call.waited_ns,
+        (call.name, call.caller, site_of_call(call), call.enter_ns, call.exit_ns - call.enter_ns,
          -1 if call.after is None else call.after)
         for call in timeline.calls
     ]  # fmt: skip
+    assert rows_of(first_run(page_of(timeline)), "sleeps", "call", "start", "lasts") == [
+        (index, sleep.begin_ns, sleep.end_ns - sleep.begin_ns)
+        for index, call in enumerate(timeline.calls)
+        for sleep in call.sleeps
+    ]
 
 
 def test_the_page_has_every_lane(any_trace):
@@ -158,19 +165,32 @@ def test_two_runs_of_a_program_give_the_same_bytes(traced):
 
 def test_findings_have_their_places():
     op = Operation("up", "h2d", "stream 1", "H2D", 0, 10, 20, 0, "a.py:1", 0)
-    found = Finding("It waits\nUse pinned memory.", "a.py:1", 0, 10, (0,), price_ns=7)
-    run = first_run(page_of(Timeline(ops=[op]), findings=[found], critical=[0]))
-    assert run["findings"] == [
-        {
-            "text": "It waits\nUse pinned memory.",
-            "site": "a.py:1",
-            "begin_ns": 0,
-            "end_ns": 10,
-            "ops": [0],
-            "price_ns": 7,
-        }
+    found = Finding("It waits\nUse pinned memory.", "a.py:1", 0, 10, ops=(0,), calls=(3,), ns=7)
+    (shown,) = first_run(page_of(Timeline(ops=[op]), findings=[found]))["findings"]
+    assert Finding(**shown) == found._replace(ops=[0], calls=[3])
+
+
+def test_the_page_has_the_critical_path():
+    op = Operation("up", "h2d", "stream 1", "H2D", 0, 10, 20, 0, "a.py:1", 0)
+    path = [PathPart(0, 10, "engine", 0), PathPart(10, 20, "work", 0), PathPart(20, 25, "program")]
+    run = first_run(page_of(Timeline(ops=[op]), critical=path))
+    assert rows_of(run, "path", "text:cause", "start", "lasts", "op", "call") == [
+        ("engine", 0, 10, 0, -1),
+        ("work", 10, 10, 0, -1),
+        ("program", 20, 5, -1, -1),
     ]
-    assert run["critical"] == [0]
+
+
+def test_an_explained_page_has_findings_and_a_path_that_adds_up(traced):
+    timeline = traced("pageable").timeline()
+    run = first_run(explained(page_of(timeline, findings=[Finding("mine")])))
+    texts = [finding["text"].split("\n")[0] for finding in run["findings"]]
+    assert texts[0] == "mine"
+    assert "a copy to pageable memory kept the host until it was done" in texts
+    parts = rows_of(run, "path", "start", "lasts")
+    assert parts[0][0] == 0
+    assert all(start + lasts == after for (start, lasts), (after, _) in pairwise(parts))
+    assert sum(lasts for _, lasts in parts) == max(call.exit_ns for call in timeline.calls)
 
 
 def test_strikes_of_fault_rules_and_mistakes_in_kernels_are_findings(traced):

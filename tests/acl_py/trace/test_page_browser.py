@@ -16,7 +16,7 @@ from PIL import Image
 
 import acl_py
 from acl_py import Cost, MemcpyKind
-from acl_py.trace.page import Finding, Page, Run
+from acl_py.trace.page import Finding, Page, PathPart, Run
 from acl_py.trace.rows import Timeline
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="pip install -e '.[browser]'")
@@ -239,7 +239,7 @@ def test_search_counts_and_goes_from_match_to_match(opened):
 def test_a_finding_leads_to_its_place(opened):
     timeline = timeline_of()
     op = timeline.ops[-1]
-    found = Finding("The last kernel\nis late.", op.site, op.start_ns, op.end_ns, (len(timeline.ops) - 1,), 1_500)
+    found = Finding("The last kernel\nis late.", op.site, op.start_ns, op.end_ns, (len(timeline.ops) - 1,), ns=1_500)
     page = opened(Run("a run", timeline, [found], since_ns=0))
     assert page.inner_text("#findings").split("\n")[:4] == ["Findings (1)", "The last kernel", "1.5 µs", "is late."]
     page.click("#findings button")
@@ -261,7 +261,15 @@ def test_runs_are_compared_on_one_axis(opened):
 
 
 def test_the_critical_path_is_shown_on_demand(opened):
-    page = opened(Run("a run", timeline_of(), critical=[0, 1, 2]))
+    timeline = timeline_of()
+    first = timeline.ops[0]
+    path = [
+        PathPart(0, first.start_ns, "host", 0),
+        PathPart(first.start_ns, first.end_ns, "work", 0),
+        PathPart(first.end_ns, timeline.end_ns, "program"),
+    ]
+    page = opened(Run("a run", timeline, critical=path))
+    assert page.evaluate("chart.lanes[0].levels[0].tones") == ["cause-0", "h2d", "program"]
     assert "#d11149" not in pixels(page)
     page.keyboard.press("c")
     assert "#d11149" in pixels(page)
