@@ -21,6 +21,7 @@ from device_model.profile import ProfileError as ProfileError
 from device_model.rules import Code
 
 if TYPE_CHECKING:
+    from acl_py.trace.rows import Timeline
     from device_model.chains import Link
 
 
@@ -49,12 +50,14 @@ class DeadlockError(RuntimeError):
             chains of all waits.
         links: The same as data: `device_model.chains.Link`, one for each line. They hold objects of the simulation, so
             a pickled error, as a pool of processes sends it, has none.
+        timeline: The recording up to here, of a replay; else None.
     """
 
     def __init__(self, what: str, chain: tuple[str, ...] = ()) -> None:
         super().__init__(what)
         self.chain = chain
         self.links: tuple[Link, ...] = ()
+        self.timeline: Timeline | None = None
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), self.args, self.__dict__ | {"links": ()}

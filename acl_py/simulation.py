@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from acl_py.errors import DeadlockError
+from acl_py.errors import AclError, DeadlockError
 from acl_py.faults import Fault, Guard
 from acl_py.runtime.findings import Mistake, Speaker
 from acl_py.runtime.runtime import MeasuredRuntime, Runtime
@@ -243,6 +243,10 @@ def _simulating(options: Options) -> Iterator[Simulation]:
     token, error_token = scope_var.set(scope), last_error.set(SUCCESS)
     try:
         yield sim
+    except (AclError, DeadlockError) as error:
+        if sim._trace is not None:
+            sim._trace.error = str(error)
+        raise
     finally:
         scope_var.reset(token)
         last_error.reset(error_token)

@@ -92,7 +92,8 @@ def replay_command(
         _, fine = _for_each(files, partial(_compare, orders=orders, card=card))
     else:
         order = orders[0] if orders else None
-        runs, fine = _for_each(files, partial(_replay, card=card, order=order, injected=injected))
+        stuck: list[Run] = []
+        runs, fine = _for_each(files, partial(_replay, card=card, order=order, injected=injected, stuck=stuck))
         _show(runs)
         fine &= _write(runs, json_out, trace_out, trace_format)
         pages = [Run(printable(run.program.id), run.trace.timeline()) for run in runs]
@@ -104,7 +105,7 @@ def replay_command(
             pages, explained = _explain(cases, edits, optimise, explain=explain)
             fine &= explained
         if report is not None:
-            fine &= _write_report(pages, report)
+            fine &= _write_report([*pages, *stuck], report)
     if not fine:
         raise typer.Exit(1)
 
@@ -156,10 +157,15 @@ def _programs(files: Sequence[Path]) -> Iterator[Program | ProgramError]:
             yield error
 
 
-def _replay(program: Program, *, card: DeviceProfile, order: SyncRules | None, injected: Sequence[Fault]) -> Replay:
+def _replay(
+    program: Program, *, card: DeviceProfile, order: SyncRules | None, injected: Sequence[Fault], stuck: list[Run]
+) -> Replay:
+    """Run *program*. If it ends in a deadlock, what it did until then goes to *stuck*."""
     try:
         return replay(program, device=card, rules=order, faults=injected)
     except DeadlockError as error:
+        if error.timeline is not None:
+            stuck.append(Run(printable(program.id), error.timeline))
         raise ProgramError(f"{printable(program.id)}: {error}") from error
 
 

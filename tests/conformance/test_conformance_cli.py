@@ -128,6 +128,25 @@ def test_a_report_has_the_timelines_of_all_programs(file, tmp_path):
     assert [(run["title"], run["ops"]["rows"]) for run in runs] == [("good", 1), ("<other>", 1)]
 
 
+def test_a_report_of_a_program_that_hangs_has_the_chain(file, tmp_path):
+    hang = {
+        "id": "hangs",
+        "streams": {"A": {}},
+        "steps": [
+            {"op": "launch", "stream": "A", "us": 100},
+            {"op": "launch", "id": "late", "stream": "A", "us": 100},
+            {"op": "sync_device"},
+        ],
+    }
+    out = tmp_path / "report.html"
+    result = acl_py("replay", file(hang), "--fault", "hang op=kernel nth=2", "--report", str(out))
+    assert result.exit_code == 1
+    (run,) = data_of(out.read_text(encoding="utf-8"))["runs"]
+    assert (run["title"], run["ops"]["rows"]) == ("hangs", 1)
+    assert "can never end" in run["error"]
+    assert run["error"].split("\n")[0] in result.stderr
+
+
 def test_a_report_of_no_program_is_refused(file, tmp_path):
     result = acl_py("replay", file(BAD), "--report", str(tmp_path / "report.html"))
     assert result.exit_code == 1

@@ -1,7 +1,6 @@
 """The page has all rows of a timeline, in one file that needs nothing else and is the same for every run."""
 
 import asyncio
-from dataclasses import replace
 from html import unescape
 from itertools import pairwise
 
@@ -212,9 +211,44 @@ def test_an_empty_run_is_a_page():
     assert (run["ops"]["rows"], run["calls"]["rows"], run["since"], run["until"]) == (0, 0, 0, 0)
 
 
-def test_a_run_that_ended_in_a_deadlock_has_its_chain(traced):
-    timeline = replace(traced("one_of_each").timeline(), error="deadlock:\n  stream 1 waits for event 'never'")
-    assert first_run(page_of(timeline))["error"] == "deadlock:\n  stream 1 waits for event 'never'"
+def test_a_run_that_ended_in_a_deadlock_has_its_chain():
+    sims = []
+
+    async def main():
+        sims.append(acl_py.current_simulation())
+        stream = await acl_py.CreateStream()
+        await acl_py.WaitAndResetNotify(await acl_py.CreateNotify(), stream)
+        await acl_py.SynchronizeStream(stream)
+
+    with pytest.raises(acl_py.DeadlockError) as raised:
+        acl_py.run(main, device="tiny", rules="acl")
+    (sim,) = sims
+    run = first_run(sim.timeline())
+    assert run["error"] == str(raised.value)
+    assert rows_of(run, "steps", "text:kind", "start") == [("notify_wait", -1)]
+
+
+def test_a_run_that_ended_with_a_lost_device_says_so():
+    sims = []
+
+    async def program():
+        sims.append(acl_py.current_simulation())
+        with sims[0].fault(faults.lose_device(op="fill")):
+            memory = await acl_py.Malloc(100)
+            await acl_py.MemsetAsync(memory, 100, 0, 100)
+            await acl_py.SynchronizeDevice()
+
+    with pytest.raises(acl_py.AclError) as raised:
+        acl_py.run(program, device="tiny")
+    assert first_run(sims[0].timeline())["error"] == str(raised.value)
+
+
+def test_an_error_that_the_program_has_handled_is_not_its_end(traced):
+    async def program(sim):
+        with pytest.raises(acl_py.AclError):
+            await acl_py.Malloc(2**60)
+
+    assert first_run(page_of(traced(program).timeline()))["error"] == ""
 
 
 def test_a_page_without_a_run_is_refused():
