@@ -14,7 +14,7 @@ $(VENV)/ready: pyproject.toml
 	touch $@
 
 demo: $(VENV)/ready
-	$(BIN)/acl-py demo
+	$(BIN)/acl-py demo --report demo.html
 
 test: $(VENV)/ready
 	$(PYTEST) -m "not slow"

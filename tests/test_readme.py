@@ -83,11 +83,13 @@ def test_the_timeline_shows_what_happens_now(monkeypatch):
         assert image.text["Description"] == readme_picture.in_words(readme_picture.outcomes())
 
 
-def test_the_readme_is_short_and_shows_the_picture_first():
+def test_the_readme_is_short_and_begins_with_the_demo_and_its_picture():
     lines = README.read_text(encoding="utf-8").splitlines()
     assert len(lines) <= 150
-    assert [line for line in lines[2:7] if line] == lines[2:7]  # five lines, then the picture
-    assert lines[8].startswith("![")
+    assert "" not in lines[2:6]  # four lines, then the demo
+    assert lines[7:9] == ["```sh", "pip install -e .                  # Python 3.11 or later"]
+    assert lines[9].startswith("acl-py demo --report demo.html ")
+    assert lines[16].startswith("![")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -1,5 +1,6 @@
 """Pages with explanations: the findings and the critical path of each run."""
 
+from acl_py.explain.findings import Finding as Explained
 from acl_py.explain.findings import findings
 from acl_py.explain.path import critical_path
 from acl_py.trace.page import Finding, Page, PathPart, Run
@@ -20,6 +21,12 @@ def _explained(run: Run) -> Run:
 
 def _findings(timeline: Timeline) -> list[Finding]:
     return [
-        Finding(f"{each.what}\n{each.edit}", each.site, each.begin_ns, each.end_ns, each.ops, each.calls, each.held_ns)
+        Finding(_text(each), each.site, each.begin_ns, each.end_ns, each.ops, each.calls, each.held_ns)
         for each in findings(timeline)
     ]
+
+
+def _text(finding: Explained) -> str:
+    times = len(finding.calls) or len(finding.ops)
+    often = "" if times == 1 else f", {times:,} times"
+    return f"{finding.what[0].upper()}{finding.what[1:]}{often}\n{finding.edit}"

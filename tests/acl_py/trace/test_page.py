@@ -185,7 +185,7 @@ def test_an_explained_page_has_findings_and_a_path_that_adds_up(traced):
     run = first_run(explained(page_of(timeline, findings=[Finding("mine")])))
     texts = [finding["text"].split("\n")[0] for finding in run["findings"]]
     assert texts[0] == "mine"
-    assert "a copy to pageable memory kept the host until it was done" in texts
+    assert "A copy to pageable memory kept the host until it was done, 3 times" in texts
     parts = rows_of(run, "path", "start", "lasts")
     assert parts[0][0] == 0
     assert all(start + lasts == after for (start, lasts), (after, _) in pairwise(parts))
