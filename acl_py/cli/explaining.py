@@ -12,10 +12,10 @@ from acl_py.explain.edits import FORMS, Edit, parse_all
 from acl_py.explain.findings import findings, findings_text
 from acl_py.explain.lines import path_text
 from acl_py.explain.optimiser import optimise, write_program
-from acl_py.explain.path import Cause, Part, critical_path
-from acl_py.explain.prices import Priced, prices, prices_text
+from acl_py.explain.pages import with_findings, with_prices
+from acl_py.explain.path import critical_path
+from acl_py.explain.prices import prices, prices_text
 from acl_py.explain.whatif import Answer, Asker, answers_text
-from acl_py.trace import page
 from acl_py.trace.page import Run
 from acl_py.trace.rows import Timeline
 from device_model.errors import printable
@@ -93,39 +93,28 @@ def explain_recording(timeline: Timeline, name: str) -> Run:
     path, found = critical_path(timeline), findings(timeline)
     say(path_text(timeline))
     say(findings_text(found))
-    return Run(name, timeline, [_on_page(Priced(each, None)) for each in found], _critical(path))
+    return with_findings(Run(name, timeline), path, found)
 
 
 def explained(asker: Asker, timeline: Timeline, *, explain: bool, stderr: bool = False) -> Run:
     """Print the explanation of *timeline*, a run of the program of *asker*, if it is wanted; return it for a page."""
-    name = printable(asker.case.program.id)
+    # With the synchronisation that ends a replay, as the times of answers are.
+    shown = Run(printable(asker.case.program.id), timeline, since_ns=0, until_ns=round(asker.before.makespan_us * 1000))
     if not explain:
-        return Run(name, timeline)
+        return shown
     path, priced = critical_path(timeline), prices(asker, timeline)
     say(path_text(timeline), stderr=stderr)
     say(prices_text(priced), stderr=stderr)
-    return Run(name, timeline, [_on_page(each) for each in priced], _critical(path))
+    return with_prices(shown, path, priced)
 
 
 def shown(answers: Sequence[Answer], *, stderr: bool = False) -> list[Run]:
     """Print *answers*, and return their timelines for a page."""
     if answers:
         say(answers_text(answers), stderr=stderr)
-    return [Run(answer.edits, answer.after) for answer in answers]
+    return [Run.whole(answer.edits, answer.after) for answer in answers]
 
 
 def say(text: str, *, stderr: bool = False) -> None:
     """Print *text* as it is."""
     console(stderr=stderr).print(text, markup=False, highlight=False, soft_wrap=True)
-
-
-def _critical(path: Sequence[Part]) -> list[int]:
-    """Return the operations of the critical path."""
-    return [*dict.fromkeys(part.op for part in path if part.cause is Cause.WORK and part.op is not None)]
-
-
-def _on_page(priced: Priced) -> page.Finding:
-    finding = priced.finding
-    price = None if priced.answer is None else priced.answer.gain_ns
-    text = f"{finding.pitfall}\n{finding.text if priced.answer is None else priced.text}"
-    return page.Finding(text, finding.site, finding.begin_ns, finding.end_ns, finding.ops, price)

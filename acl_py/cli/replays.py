@@ -96,7 +96,7 @@ def replay_command(
         runs, fine = _for_each(files, partial(_replay, card=card, order=order, injected=injected, stuck=stuck))
         _show(runs)
         fine &= _write(runs, json_out, trace_out, trace_format)
-        pages = [Run(printable(run.program.id), run.trace.timeline()) for run in runs]
+        pages = [Run.whole(printable(run.program.id), run.trace.timeline()) for run in runs]
         if optimise is not None and len(runs) != 1:
             complain(f"--optimise writes one program, but {len(runs)} ran")
             optimise, fine = None, False
@@ -165,7 +165,7 @@ def _replay(
         return replay(program, device=card, rules=order, faults=injected)
     except DeadlockError as error:
         if error.timeline is not None:
-            stuck.append(Run(printable(program.id), error.timeline))
+            stuck.append(Run.whole(printable(program.id), error.timeline))
         raise ProgramError(f"{printable(program.id)}: {error}") from error
 
 

@@ -46,11 +46,15 @@ class Finding:
     ops: list[int] = field(default_factory=list)
 
     @property
+    def often(self) -> str:
+        """How often it happened, as the end of a sentence."""
+        times = len(self.calls) or len(self.ops)
+        return "" if times == 1 else f", {times:,} times"
+
+    @property
     def text(self) -> str:
         """The finding in two sentences."""
-        times = len(self.calls) or len(self.ops)
-        often = "" if times == 1 else f", {times:,} times"
-        return f"{self.site}: {self.what}{often}, for {us(self.held_ns)}. {self.edit}"
+        return f"{self.site}: {self.what}{self.often}, for {us(self.held_ns)}. {self.edit}"
 
 
 def findings(timeline: Timeline) -> list[Finding]:

@@ -1,32 +1,44 @@
 """Pages with explanations: the findings and the critical path of each run."""
 
-from acl_py.explain.findings import Finding as Explained
-from acl_py.explain.findings import findings
-from acl_py.explain.path import critical_path
-from acl_py.trace.page import Finding, Page, PathPart, Run
-from acl_py.trace.rows import Timeline
+from collections.abc import Iterable, Sequence
+
+from acl_py.explain.findings import Finding, findings
+from acl_py.explain.path import Part, critical_path
+from acl_py.explain.prices import Priced
+from acl_py.trace import page
+from acl_py.trace.page import Page, PathPart, Run
 
 
-def explained(page: Page) -> Page:
-    """Return *page* with the findings and the critical path of each of its runs, beside those that they have."""
-    return Page([_explained(run) for run in page.runs], page.title)
+def explained(shown: Page) -> Page:
+    """Return the page with findings and the critical path of each run that has no critical path yet."""
+    return Page([_explained(run) for run in shown.runs], shown.title)
+
+
+def with_prices(run: Run, path: Iterable[Part], priced: Sequence[Priced]) -> Run:
+    """Return *run* with its critical path, and with findings that have prices."""
+    return run._replace(findings=[_priced(each) for each in priced], critical=_parts(path))
+
+
+def with_findings(run: Run, path: Iterable[Part], found: Iterable[Finding]) -> Run:
+    """Return *run* with its critical path, and with findings behind those that it has."""
+    more = [_on_page(each, each.edit) for each in found]
+    return run._replace(findings=[*run.findings, *more], critical=_parts(path))
 
 
 def _explained(run: Run) -> Run:
-    path = [
-        PathPart(part.begin_ns, part.end_ns, part.cause, part.op, part.call) for part in critical_path(run.timeline)
-    ]
-    return run._replace(findings=[*run.findings, *_findings(run.timeline)], critical=path)
+    timeline = run.timeline
+    return run if run.critical else with_findings(run, critical_path(timeline), findings(timeline))
 
 
-def _findings(timeline: Timeline) -> list[Finding]:
-    return [
-        Finding(_text(each), each.site, each.begin_ns, each.end_ns, each.ops, each.calls, each.held_ns)
-        for each in findings(timeline)
-    ]
+def _parts(path: Iterable[Part]) -> list[PathPart]:
+    return [PathPart(part.begin_ns, part.end_ns, part.cause, part.op, part.call) for part in path]
 
 
-def _text(finding: Explained) -> str:
-    times = len(finding.calls) or len(finding.ops)
-    often = "" if times == 1 else f", {times:,} times"
-    return f"{finding.what[0].upper()}{finding.what[1:]}{often}\n{finding.edit}"
+def _priced(priced: Priced) -> page.Finding:
+    found = _on_page(priced.finding, f"{priced.finding.edit}. {priced.worth}")
+    return found if priced.answer is None else found._replace(worth_ns=priced.answer.gain_ns)
+
+
+def _on_page(found: Finding, advice: str) -> page.Finding:
+    text = f"{found.what[0].upper()}{found.what[1:]}{found.often}\n{advice}"
+    return page.Finding(text, found.site, found.begin_ns, found.end_ns, found.ops, found.calls, found.held_ns)

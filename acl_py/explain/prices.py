@@ -34,11 +34,16 @@ class Priced:
     @property
     def text(self) -> str:
         """The finding and its price as plain text."""
+        return f"{self.finding.text}. {self.worth}"
+
+    @property
+    def worth(self) -> str:
+        """What the edit of the finding is worth, as plain text."""
         if self.answer is None:
-            return f"{self.finding.text}. No price: {self.problem}"
+            return f"No price: {self.problem}"
         gain = self.answer.gain_ns
         worth = f"Worth {us(gain)}" if gain > 0 else "Worth nothing" if not gain else f"It costs {us(-gain)} more"
-        text = f"{self.finding.text}. {worth} of {us(self.answer.before_ns)}."
+        text = f"{worth} of {us(self.answer.before_ns)}."
         if self.answer.conflicts:
             text += f" Not as it is: it leaves work without order: {self.answer.conflicts[0]}."
         return text

@@ -1,6 +1,7 @@
 """`acl-py replay` and `acl-py devices`."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -126,6 +127,8 @@ def test_a_report_has_the_timelines_of_all_programs(file, tmp_path):
     assert acl_py("replay", file(GOOD, GOOD | {"id": "<other>"}), "--report", str(out)).exit_code == 0
     runs = data_of(out.read_text(encoding="utf-8"))["runs"]
     assert [(run["title"], run["ops"]["rows"]) for run in runs] == [("good", 1), ("<other>", 1)]
+    shown = re.match(r"good: ([\d.]+) us", acl_py("replay", file(GOOD)).stdout)[1]
+    assert round((runs[0]["until"] - runs[0]["since"]) / 1000, 1) == float(shown)
 
 
 def test_a_report_of_a_program_that_hangs_has_the_chain(file, tmp_path):

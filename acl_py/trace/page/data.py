@@ -33,8 +33,8 @@ CAUSES = {
 class Finding(NamedTuple):
     """Something to look at, from *begin_ns* to *end_ns*, made in the line *site* ("file.py:12").
 
-    The first line of *text* is the headline. *ops* and *calls* are the indices of what to point out. *ns* is the time
-    that it took or costs, if there is one.
+    The first line of *text* is the headline. *ops* and *calls* are the indices of what to point out. *held_ns* is for
+    how long they were held, and *worth_ns* how much shorter the run would be without it; None if that is not known.
     """
 
     text: str
@@ -43,7 +43,8 @@ class Finding(NamedTuple):
     end_ns: int = 0
     ops: Sequence[int] = ()
     calls: Sequence[int] = ()
-    ns: int | None = None
+    held_ns: int | None = None
+    worth_ns: int | None = None
 
 
 class PathPart(NamedTuple):
@@ -73,6 +74,11 @@ class Run(NamedTuple):
     critical: Sequence[PathPart] = ()
     since_ns: int | None = None
     until_ns: int | None = None
+
+    @classmethod
+    def whole(cls, title: str, timeline: Timeline) -> "Run":
+        """Return a run that is shown from the begin of the simulation to the end of its host."""
+        return cls(title, timeline, since_ns=0, until_ns=timeline.end_ns)
 
 
 class _Texts(dict[str, int]):

@@ -181,20 +181,25 @@ function describeInstruction(run, row) {
 
 /** List the findings of all runs; each leads to its place. */
 function showFindings(runs, choose) {
-  const findings = runs.flatMap((run) => run.findings);
-  byId("findings").hidden = !findings.length;
-  byId("findings").querySelector("h2").textContent = `Findings (${findings.length})`;
-  byId("findings").querySelector("ol").replaceChildren(...findings.map((finding) => {
-    const [headline, ...rest] = finding.text.split("\n");
-    const price = finding.ns === null ? [] : [element("b", { className: "price" }, formatTime(finding.ns))];
-    const site = [finding.site, runs.length > 1 ? finding.run.title : ""].filter(Boolean).join(" · ");
-    const button = element("button", { type: "button" },
-      element("span", { className: "headline" }, headline), ...price,
-      ...(rest.length ? [element("span", { className: "more" }, rest.join("\n"))] : []),
-      element("code", {}, site));
-    button.onclick = () => choose(finding, button);
-    return element("li", {}, button);
-  }));
+  const count = runs.reduce((sum, run) => sum + run.findings.length, 0);
+  byId("findings").hidden = !count;
+  byId("findings").querySelector("h2").textContent = `Findings (${formatNumber(count)})`;
+  byId("findings").querySelector("div").replaceChildren(...runs.filter((run) => run.findings.length).flatMap((run) => [
+    ...(runs.length > 1 ? [element("h3", {}, run.title)] : []),
+    element("ol", {}, ...run.findings.map((finding) => element("li", {}, findingButton(finding, choose)))),
+  ]));
+}
+
+function findingButton(finding, choose) {
+  const [headline, ...rest] = finding.text.split("\n");
+  const [what, ns] = finding.worth_ns === null ? ["held", finding.held_ns] : ["worth", finding.worth_ns];
+  const button = element("button", { type: "button" },
+    element("code", {}, finding.site),
+    ...(ns === null ? [] : [element("span", { className: "price" }, `${what} `, element("b", {}, formatTime(ns)))]),
+    element("span", { className: "headline" }, headline),
+    ...(rest.length ? [element("span", { className: "more" }, rest.join("\n"))] : []));
+  button.onclick = () => choose(finding, button);
+  return button;
 }
 
 /** List the runs with their times, if there are several. */

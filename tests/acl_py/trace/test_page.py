@@ -164,7 +164,7 @@ def test_two_runs_of_a_program_give_the_same_bytes(traced):
 
 def test_findings_have_their_places():
     op = Operation("up", "h2d", "stream 1", "H2D", 0, 10, 20, 0, "a.py:1", 0)
-    found = Finding("It waits\nUse pinned memory.", "a.py:1", 0, 10, ops=(0,), calls=(3,), ns=7)
+    found = Finding("It waits\nUse pinned memory.", "a.py:1", 0, 10, ops=(0,), calls=(3,), held_ns=7)
     (shown,) = first_run(page_of(Timeline(ops=[op]), findings=[found]))["findings"]
     assert Finding(**shown) == found._replace(ops=[0], calls=[3])
 

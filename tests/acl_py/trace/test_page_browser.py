@@ -239,9 +239,12 @@ def test_search_counts_and_goes_from_match_to_match(opened):
 def test_a_finding_leads_to_its_place(opened):
     timeline = timeline_of()
     op = timeline.ops[-1]
-    found = Finding("The last kernel\nis late.", op.site, op.start_ns, op.end_ns, (len(timeline.ops) - 1,), ns=1_500)
+    found = Finding(
+        "The last kernel\nis late.", op.site, op.start_ns, op.end_ns, (len(timeline.ops) - 1,), worth_ns=1_500
+    )
     page = opened(Run("a run", timeline, [found], since_ns=0))
-    assert page.inner_text("#findings").split("\n")[:4] == ["Findings (1)", "The last kernel", "1.5 µs", "is late."]
+    lines = ["Findings (1)", op.site, "worth 1.5 µs", "The last kernel", "is late."]
+    assert page.inner_text("#findings").split("\n") == lines
     page.click("#findings button")
     begin, end = window(page)
     assert begin < op.start_ns < op.end_ns < end
