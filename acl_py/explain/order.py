@@ -155,6 +155,10 @@ class _Walk:
 
     def _learn(self, index: int, call: Call, handles: list[int]) -> None:
         """Let the caller know what *call* has waited for."""
+        if self.asked_for and call.name.endswith("Async") and handles:
+            # A copy of pageable memory that the host waits for would be in this stream if the memory were pinned.
+            stream = handles[-1]
+            self._turn(stream)[stream] = self.queued[stream] = self.queued.get(stream, 0) + 1
         known = self._host(call.caller)
         over = self._waited_for(call, handles)
         if call.name.startswith(SYNCHRONISATIONS) and _covers(known, over):

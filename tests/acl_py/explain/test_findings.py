@@ -205,6 +205,18 @@ def test_a_synchronisation_behind_a_free_is_still_needed():
     assert [pitfall for pitfall, *_ in found(program)] == ["free"]
 
 
+@pytest.mark.parametrize("rules", ["cuda", "acl"])
+def test_a_synchronisation_behind_a_pageable_copy_is_still_needed(rules):
+    """It is, once the memory is pinned."""
+
+    async def program():
+        array, device, stream = np.zeros(SIZE, np.uint8), await acl_py.Malloc(SIZE), await acl_py.CreateStream()
+        await acl_py.MemcpyAsync(array, SIZE, device, SIZE, D2H, stream)
+        await acl_py.SynchronizeStream(stream)
+
+    assert [pitfall for pitfall, *_ in found(program, rules=rules)] == ["pageable copy"]
+
+
 def test_a_wait_of_the_legacy_stream_is_a_barrier():
     async def program():
         stream, event = await acl_py.CreateStream(), await acl_py.CreateEvent()
