@@ -13,6 +13,7 @@ only from those below it, and all of them may import device_model:
         diff                            what moved between two recordings
         profiler stages                 stages of a running program, and the overlap of copies and computation
     tools/          what the command line calls
+        recorded                        the stream program of a recording
         replay player tasks programs    stream programs: played, by several tasks, and read
         portability                     stream programs, tried under other rules
         kernels                         what stream programs launch

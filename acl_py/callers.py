@@ -6,10 +6,21 @@ import sys
 import threading
 from asyncio import _get_running_loop, current_task
 from collections.abc import Callable
+from contextvars import ContextVar
 from threading import current_thread
 from typing import Any, TypeAlias
 
 from device_model.errors import printable
+
+
+class Role(threading.Thread):
+    """A caller that is neither a task nor a thread of its own: a task of a stream program. It is never started.
+
+    Views and messages call it by its name as it is.
+    """
+
+
+role: ContextVar[Role | None] = ContextVar("acl_py_role", default=None)  # in which the calling code is, if any
 
 Caller: TypeAlias = "asyncio.Task[Any] | threading.Thread"
 
@@ -24,13 +35,18 @@ _GIVEN_BY_PYTHON = re.compile(r"None|Task-\d+|Thread-\d+( \(.*\))?")
 
 
 def current_caller() -> Caller:
-    """Return the running task, or the thread if no task runs in it."""
+    """Return the role of the calling code, the running task, or the thread if no task runs in it."""
+    played = role.get()
+    if played is not None:
+        return played
     loop = _get_running_loop()  # does not raise: threads without a loop make calls, too
     return (None if loop is None else current_task(loop)) or current_thread()
 
 
 def described(caller: Caller) -> str:
     """Return how messages name *caller*: "task 'producer'", "thread 'worker'" or, the main thread, "the program"."""
+    if isinstance(caller, Role):
+        return printable(caller.name)
     if isinstance(caller, threading.Thread):
         return "the program" if caller is threading.main_thread() else f"thread '{printable(caller.name)}'"
     return f"task '{printable(caller.get_name())}'"
@@ -41,6 +57,8 @@ def row_name(caller: Caller, number: int) -> str:
 
     Python numbers tasks and threads too, but through the whole process, so a second run would get other names.
     """
+    if isinstance(caller, Role):
+        return described(caller)
     if isinstance(caller, threading.Thread):
         unnamed = _GIVEN_BY_PYTHON.fullmatch(caller.name)
         return f"thread {number}" if unnamed else described(caller)

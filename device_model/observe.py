@@ -70,7 +70,10 @@ class Observer:
         """*step* was queued in its stream: a flag that it sets, clears or waits for, a callback that it hands over."""
 
     def host_waited(self, completion: Completion, since_ns: Nanoseconds) -> None:
-        """The host slept in a call from *since_ns* until *completion* was done."""
+        """The host slept in a call from *since_ns* until *completion* was done.
+
+        If the call was cancelled, the host slept until now, and *completion* is one that is not done.
+        """
 
     def marked(self, name: str, begin_ns: Nanoseconds, end_ns: Nanoseconds, site: object) -> None:
         """The program has marked the time from *begin_ns* to *end_ns* as *name*; see `acl_py.annotate`."""

@@ -315,6 +315,7 @@ class CoreKernel(Work):
     cores: int
     failure_kind: Kind = Kind.LAUNCH_FAILURE
     result: "Result | None"  # what its cores did; None until it has run
+    released: Sequence[tuple[Nanoseconds, int]] = ()  # as `Occupation` says, once it has run
 
     def failure(self, error: BaseException) -> DeviceError:
         """Return the failure of the kernel; one of its blocks raised *error*."""

@@ -178,15 +178,22 @@ class Runtime:
         if completion.done:
             await self.bridge.breathe()
         else:
-            since = self.host_ns
-            await self.bridge.wait(completion, Waiting(what, completion, site))
-            self.skip_real_time()
-            if self.hooks.host_waited is not None:
-                self.hooks.host_waited(completion, since)
+            await self._suspend(completion, Waiting(what, completion, site))
             self.pay(self.costs.wake)
         synchronized = self.hooks.synchronized
         if synchronized is not None:
             synchronized(completion)
+
+    async def _suspend(self, completion: Completion, waiting: Waiting) -> None:
+        """Suspend until *completion* is done, and tell the observers, also if the call is cancelled meanwhile."""
+        since, ended = self.host_ns, Completion()
+        try:
+            await self.bridge.wait(completion, waiting)
+            ended = completion
+        finally:
+            self.skip_real_time()
+            if self.hooks.host_waited is not None:
+                self.hooks.host_waited(ended, since)
 
     async def wait_within(self, limit_ns: Nanoseconds, completion: Completion, what: str, site: object) -> None:
         """Wait for *completion*, which is not done yet, for *limit_ns* at most; it may not be done then."""
@@ -230,7 +237,7 @@ class Runtime:
             if self.memory.pools[ordinal].is_holding:
                 self.trim_pool(ordinal)
         finally:
-            self.called(name, enter, site, *about)
+            self.called(name, enter, site, *about, *(() if limit is None else (limit.ns // 10**6,)))
         if context.error is not None:
             raise self.context_error(context)
         self.check_failures(context, streams)
@@ -261,11 +268,7 @@ class Runtime:
 
     async def busy_until(self, completion: Completion, what: str, site: object) -> None:
         """Suspend until *completion* is done. The host itself takes part in it, so it pays no wake-up."""
-        since = self.host_ns
-        await self.bridge.wait(completion, Waiting(what, completion, site))
-        self.skip_real_time()
-        if self.hooks.host_waited is not None:
-            self.hooks.host_waited(completion, since)
+        await self._suspend(completion, Waiting(what, completion, site))
         self.pay(0)
 
     async def wait_for_place(self, queue: HardwareQueue, op: Op, stream: Stream, site: object) -> None:
@@ -276,18 +279,14 @@ class Runtime:
             raise self.error(Kind.STREAM_FULL, f"{stream!r} takes no more work", "it waits for a model to run it")
         what = f"queuing {op.work.label} on {stream.name} waits for room in its hardware queue"
         request = queue.request_place()
-        since = self.host_ns
         try:
-            await self.bridge.wait(request, Waiting(what, request, site))
+            await self._suspend(request, Waiting(what, request, site))
             self.check_stream(stream)
             self._check_memory(op)
         except BaseException:
             queue.withdraw(request)
             raise
         queue.take_place(request)
-        self.skip_real_time()
-        if self.hooks.host_waited is not None:
-            self.hooks.host_waited(request, since)
 
     def check_failures(self, context: Context, streams: Iterable[Stream]) -> None:
         """Raise the first failure that *streams* remember; all of them forget theirs."""

@@ -6,9 +6,11 @@ of most verbs, reads them.
 
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import ContextVar
+from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from acl_py.errors import AclError, Kind
+from acl_py.sites import site_of
 from device_model.completions import Completion
 from device_model.contexts import Context
 from device_model.ops import Op
@@ -112,7 +114,12 @@ async def _wait_for(completion: Completion) -> Completion:
         raise runtime.error(
             Kind.INVALID_HANDLE, f"{completion!r} belongs to another simulation", "await it in its own simulation"
         )
-    await runtime.wait(completion, None, None)
+    waits, enter = not completion.done, runtime.host_ns
+    try:
+        await runtime.wait(completion, None, None)
+    finally:
+        if waits:
+            runtime.called("await", enter, site_of(_getframe(1)))
     context = stream.context if isinstance(stream, Stream) else scope.context
     if context.error is not None:
         raise runtime.context_error(context)

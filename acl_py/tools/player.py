@@ -20,6 +20,7 @@ import numpy.typing as npt
 import acl_py.verbs.memory as mem
 from acl_py.errors import AclError, Kind
 from acl_py.runtime.blocking import finish
+from acl_py.runtime.calls import begin
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import SUCCESS, last_error
 from acl_py.sites import site_of
@@ -90,7 +91,7 @@ class Player:
         self.streams: defaultdict[Hashable, Any] = defaultdict(lambda: default)
         self.events: dict[str, handles.Event] = {}
         self.notifies: dict[str, signals.Notify] = {}
-        self.contexts: dict[str, Context] = {}
+        self.contexts: dict[str, Context] = {"primary": runtime.device(0).primary}
         self._queued: dict[str, Completion] = {}  # the operations of steps with an id
         self._labels: dict[str, Label] = {}  # of kernels, by their names
         self._reports: dict[str | None, Any] = {}  # the callback that each task has taken and not ended
@@ -143,13 +144,17 @@ class Player:
             DeadlockError: a call waits for work that never ends.
         """
         with self._within_time():
-            self._tasks.run(self.play)
+            self._tasks.run(self.play, self._resumed)
+
+    def _resumed(self, step: Step) -> None:
+        now = self.runtime.host_ns
+        self.calls[step.index] = Played(step, now, now, 0, None)
 
     async def play(self, step: Step) -> None:
         """Make one call."""
         runtime = self.runtime
         runtime.pay(self.program.gap_ns)
-        if step.op == "host_register":
+        if step.op == "host_register" and step.fields["fill"]:
             runtime.pay(TOUCH_NS_PER_MIB * step.fields["bytes"] >> 20)
         if step.thread is not None:
             runtime.pay(HANDOFF_NS)
@@ -340,8 +345,10 @@ class Player:
     async def reset(self, event: str, stream: str) -> Completion:
         return await events.ResetEvent(self._made(self.events, event), self.streams[stream])
 
-    async def sync_stream(self, stream: str, limit_ms: int | None) -> None:
-        if limit_ms is None:
+    async def sync_stream(self, stream: str, limit_ms: int | None, name: str | None) -> None:
+        if name is not None:
+            await streams.synchronize(begin("SynchronizeStream"), _name(name), self.streams[stream], None)
+        elif limit_ms is None:
             await streams.SynchronizeStream(self.streams[stream])
         else:
             await streams.SynchronizeStreamWithTimeout(self.streams[stream], limit_ms)
@@ -362,14 +369,25 @@ class Player:
         if of in self._queued:  # its call may have failed
             await self._queued[of]
 
-    async def query_stream(self, stream: str) -> streams.Status:
-        return await streams.StreamQuery(self.streams[stream])
+    async def query_stream(self, stream: str, **repeated: Any) -> streams.Status:
+        return await self._query(lambda: streams.StreamQuery(self.streams[stream]), **repeated)
 
-    async def query_event(self, event: str) -> streams.Status:
-        return await events.QueryEventStatus(self._made(self.events, event))
+    async def query_event(self, event: str, **repeated: Any) -> streams.Status:
+        return await self._query(lambda: events.QueryEventStatus(self._made(self.events, event)), **repeated)
 
-    async def query_waits(self, event: str) -> streams.Status:
-        return await events.QueryEventWaitStatus(self._made(self.events, event))
+    async def query_waits(self, event: str, **repeated: Any) -> streams.Status:
+        return await self._query(lambda: events.QueryEventWaitStatus(self._made(self.events, event)), **repeated)
+
+    async def _query(
+        self, query: Callable[[], Coroutine[Any, Any, streams.Status]], until: bool, work_us: float, sleep_us: float
+    ) -> streams.Status:
+        """Make a query, or repeat it *until* the answer is "complete"; between two queries the host works or sleeps."""
+        while (answer := await query()) is streams.Status.NOT_READY and until:
+            if work_us:
+                await host.HostWork(work_us)
+            if sleep_us:
+                await host.Sleep(sleep_us)
+        return answer
 
     async def timestamp(self, event: str) -> int:
         return await events.GetEventTimestamp(self._made(self.events, event))
@@ -388,22 +406,22 @@ class Player:
     async def sleep(self, us: float) -> None:
         await host.Sleep(us)
 
-    async def returned(self) -> None:
+    async def resume(self) -> None:
         pass
 
     async def malloc(self, name: str, bytes: int) -> None:  # noqa: A002
         self.memory[name] = await mem.Malloc(bytes, name=_name(name))
 
-    async def free(self, name: str) -> None:
-        await mem.Free(self.memory[name])
+    async def free(self, name: str, sync: bool) -> None:
+        await (mem.FreeWithDevSync if sync else mem.Free)(self.memory[name])
 
     async def malloc_host(self, name: str, bytes: int) -> None:  # noqa: A002
         self.memory[name] = await mem.MallocHost(bytes, name=_name(name))
 
-    async def free_host(self, name: str) -> None:
-        await mem.FreeHost(self.memory[name])
+    async def free_host(self, name: str, sync: bool) -> None:
+        await (mem.FreeHostWithDevSync if sync else mem.FreeHost)(self.memory[name])
 
-    async def host_register(self, name: str, bytes: int) -> None:  # noqa: A002
+    async def host_register(self, name: str, bytes: int, fill: bool) -> None:  # noqa: A002, ARG002
         self.memory[name] = await mem.HostRegister(self._pageable("bytes", bytes), name=_name(name))
 
     async def host_unregister(self, name: str) -> None:

@@ -29,7 +29,8 @@ class ProgramError(ValueError):
 class Step:
     """One call: its place, its op, the id of the operation that it queues, its fields with the defaults filled in, and
     the name of the host thread that makes it (None: the main one). *task* is the task that the step belongs to (None:
-    the main one), and *after* the index of a step that must have ended before.
+    the main one), and *after* the index of a step that must have ended before. *site* is the line of a recorded program
+    that made the call, as "file.py:12".
     """
 
     index: int
@@ -39,6 +40,7 @@ class Step:
     thread: str | None = None
     task: str | None = None
     after: int | None = None
+    site: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,7 @@ _CLASS = _one_of("default", "flag", "snapshot", default="default")
 _WORD = _Field("a whole number, 0 to 2**64 - 1", lambda value: _whole(value, 0, 2**64 - 1))
 _NO_STREAM = _Field("the name of a stream", _text, None, refers="stream")  # ignored: calls that wait have no stream
 _COPY = {"dst": _MEMORY, "src": _MEMORY, "bytes": _COUNT, "dst_off": _OFFSET, "src_off": _OFFSET}
+_REPEATED = {"until": _BLOCKING, "work_us": replace(_US, default=0), "sleep_us": replace(_US, default=0)}
 _FILL = {"dst": _MEMORY, "bytes": _COUNT, "value": replace(_INT, default=0), "dst_off": _OFFSET}
 _IN_ROWS = {"dst_off": _OFFSET, "src_off": _OFFSET, "kind": _KIND}
 _ALLOCATE = {"name": _name("buffer", makes=True), "bytes": _BYTES}
@@ -185,24 +188,24 @@ OPS: Mapping[str, Mapping[str, _Field]] = {
     "record": {"event": _EVENT, "stream": _STREAM},
     "wait": {"event": _EVENT, "stream": _STREAM},
     "reset": {"event": _EVENT, "stream": _STREAM},
-    "sync_stream": {"stream": _STREAM, "limit_ms": _LIMIT},
+    "sync_stream": {"stream": _STREAM, "limit_ms": _LIMIT, "name": _LABEL},
     "sync_event": {"event": _EVENT, "limit_ms": _LIMIT},
     "sync_device": {"limit_ms": _LIMIT},
     "sync_op": {"of": _name("operation")},
-    "query_stream": {"stream": _STREAM},
-    "query_event": {"event": _EVENT},
-    "query_waits": {"event": _EVENT},
+    "query_stream": {"stream": _STREAM, **_REPEATED},
+    "query_event": {"event": _EVENT, **_REPEATED},
+    "query_waits": {"event": _EVENT, **_REPEATED},
     "elapsed": {"start": _EVENT, "end": _EVENT},
     "timestamp": {"event": _EVENT},
     "host_work": {"us": _US, "name": _LABEL},
     "sleep": {"us": _US},
-    "returned": {},
+    "resume": {},
     "malloc": _ALLOCATE,
     "malloc_host": _ALLOCATE,
-    "host_register": _ALLOCATE,
+    "host_register": {**_ALLOCATE, "fill": _TIMING},
     "malloc_async": {**_ALLOCATE, "stream": _STREAM},
-    "free": {"name": _MEMORY},
-    "free_host": {"name": _MEMORY},
+    "free": {"name": _MEMORY, "sync": _BLOCKING},
+    "free_host": {"name": _MEMORY, "sync": _BLOCKING},
     "host_unregister": {"name": _MEMORY},
     "free_async": {"name": _MEMORY, "stream": _STREAM},
     "pool_threshold": {"bytes": _COUNT},
@@ -265,7 +268,7 @@ OPS: Mapping[str, Mapping[str, _Field]] = {
     },
     "poke": {"addr": _ADDRESS, "stream": _STREAM},
 }
-_OF_EVERY_STEP = ("op", "id", "thread", "task", "after")
+_OF_EVERY_STEP = ("op", "id", "thread", "task", "after", "site")
 _Known = dict[str, dict[str, None]]  # the existing names of each kind, in their order
 _GRAPHS, _MANAGED = "stream capture and graphs", "managed memory"
 # Ops of measured programs that cannot be replayed yet, and the features that they need.
@@ -337,7 +340,7 @@ def parse(document: object, where: str = "program") -> Program:
         "stream": dict.fromkeys(("legacy", "per_thread", *streams)),
         "event": dict.fromkeys(events),
         "notify": {},
-        "context": {},
+        "context": {"primary": None},
         "operation": {},
     }
     ids: dict[str, int] = {}
@@ -380,7 +383,7 @@ def _step(index: int, entry: object, known: _Known, where: str) -> Step:
         raise _not_yet(where, "op", LATER[op])
     if "external" in entry:  # a field of record and wait
         raise _not_yet(where, "external", _GRAPHS)
-    for name in ("id", "thread", "task"):
+    for name in ("id", "thread", "task", "site"):
         if name in entry and not _text(entry[name]):
             _refuse(where, name, _A_NAME, entry)
     after = entry.get("after")
@@ -391,7 +394,8 @@ def _step(index: int, entry: object, known: _Known, where: str) -> Step:
     if op == "inc" and "name" in options and "buf" not in options:  # measured programs use both
         options["buf"] = options.pop("name")
     fields = _fields(options, OPS[op], known, where)
-    return Step(index, op, entry.get("id"), fields, entry.get("thread"), entry.get("task"), after)
+    id_, thread, task, site = (entry.get(name) for name in ("id", "thread", "task", "site"))
+    return Step(index, op, id_, fields, thread, task, after, printable(site or ""))
 
 
 def _not_yet(where: str, field: str, what: str) -> ProgramError:

@@ -12,6 +12,7 @@ from heapq import heappop, heappush
 from types import coroutine
 from typing import Any, TypeVar
 
+from acl_py.callers import Role, role
 from acl_py.runtime.blocking import BlockingBridge
 from acl_py.runtime.runtime import Runtime
 from acl_py.tools.programs import Step
@@ -27,11 +28,13 @@ class Task:
 
     __slots__ = ("call", "context", "error", "step", "steps")
 
-    def __init__(self) -> None:
+    def __init__(self, name: str | None) -> None:
         self.steps: deque[Step] = deque()
         self.step: Step | None = None
         self.call: Coroutine[Any, Any, None] | None = None  # it makes the step
         self.context: Context = copy_context()  # its current context and last error
+        if name is not None:
+            self.context.run(role.set, Role(name=name))
         self.error: Exception | None = None  # to raise out of its wait
 
 
@@ -41,8 +44,10 @@ class Tasks(BlockingBridge):
     def __init__(self, runtime: Runtime, steps: Iterable[Step]) -> None:
         super().__init__(runtime, alone=True)
         self.running: Task | None = None  # the task whose turn it is, or was last
-        self._tasks: defaultdict[str | None, Task] = defaultdict(Task)
+        self._tasks: dict[str | None, Task] = {}
         for step in steps:
+            if step.task not in self._tasks:
+                self._tasks[step.task] = Task(step.task)
             self._tasks[step.task].steps.append(step)
         self._left = len(self._tasks)  # tasks that still have something to do
         self._ended: set[int] = set()  # the indices of steps
@@ -50,8 +55,9 @@ class Tasks(BlockingBridge):
         self._ready: list[tuple[int, int, Task]] = []  # a heap of (next step, order of wake-up, task)
         self._wakes = 0
 
-    def run(self, make: Callable[[Step], Coroutine[Any, Any, None]]) -> None:
-        """Let all tasks make their steps, each with a coroutine of *make*.
+    def run(self, make: Callable[[Step], Coroutine[Any, Any, None]], resumed: Callable[[Step], None]) -> None:
+        """Let all tasks make their steps, each with a coroutine of *make*. If a call goes on after a wait, and the next
+        step of its task is a "resume", that step is over: it is given to *resumed*.
 
         Raises:
             DeadlockError: nothing can end the waits of the tasks that are left.
@@ -63,7 +69,7 @@ class Tasks(BlockingBridge):
                 while self._left:
                     if not self._ready:
                         self._let_time_pass()
-                    self._go_on(heappop(self._ready)[2], make)
+                    self._go_on(heappop(self._ready)[2], make, resumed)
                 self.running = None
             finally:
                 for task in self._tasks.values():
@@ -99,11 +105,17 @@ class Tasks(BlockingBridge):
             self._make_ready(self.running)
             await _suspend()
 
-    def _go_on(self, task: Task, make: Callable[[Step], Coroutine[Any, Any, None]]) -> None:
+    def _go_on(
+        self, task: Task, make: Callable[[Step], Coroutine[Any, Any, None]], resumed: Callable[[Step], None]
+    ) -> None:
         self.running = task
         if task.call is None:
             task.step = task.steps.popleft()
             task.call = make(task.step)
+        elif task.steps and task.steps[0].op == "resume":
+            step = task.steps.popleft()
+            resumed(step)
+            self._note_end(step)
         try:
             task.context.run(task.call.send, None)
         except StopIteration:
@@ -113,10 +125,13 @@ class Tasks(BlockingBridge):
     def _end(self, task: Task) -> None:
         """Note that *task* has made its step."""
         assert task.step is not None, "a task ends a step"
-        self._ended.add(task.step.index)
-        for held in self._held.pop(task.step.index, ()):
-            self._make_ready(held)
+        self._note_end(task.step)
         self._line_up(task)
+
+    def _note_end(self, step: Step) -> None:
+        self._ended.add(step.index)
+        for held in self._held.pop(step.index, ()):
+            self._make_ready(held)
 
     def _line_up(self, task: Task) -> None:
         """Let *task* take its turn for its next step, now or after the step that this one comes after."""

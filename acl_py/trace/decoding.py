@@ -94,7 +94,7 @@ class Decoding:
                 Operation(
                     name, kind, stream, engine, row.queued, row.start, row.end, row.bytes, site, device, cores(index),
                     why, after, store.callers[row.caller] if store.callers else "", row.called, row.ready, in_stream,
-                    blocks, block_ns, exclusive, self._known(reads), self._known(writes),
+                    blocks, block_ns, exclusive, self._known(reads), self._known(writes), row.caller,
                 )
             )  # fmt: skip
         return ops
@@ -201,6 +201,7 @@ class Decoding:
         return sleeps
 
     def _with_sleep(self, caller: int, call: Call) -> Call:
+        call = call._replace(by=caller)
         sleeps = self._sleeps.get(caller)
         if sleeps is None:
             return call
@@ -242,7 +243,8 @@ def _described(handle: object) -> Handle:
             options["nonblocking"] = True
         if handle.priority:
             options["priority"] = handle.priority
-        return Handle("stream", handle.name, handle.context.device.ordinal, _text(handle.made), options)
+        device, made = handle.context.device.ordinal, _text(handle.made)
+        return Handle("stream", handle.name, device, made, options, handle.id)
     if isinstance(handle, Event):
         options = {"class": handle.class_.name.lower()}
         if not handle.timing:

@@ -99,6 +99,7 @@ def _optional(decode_one: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 _extent = _row(Extent, _int, _int, _int)
+_pair = _row(lambda first, second: (first, second), _int, _int)
 _ABOUT: Mapping[str, Callable[[Any], Any]] = {
     "Extent": _extent,
     "Copied": _row(Copied, _text, *[_int] * 9),
@@ -120,7 +121,7 @@ _WHY = _Kind("a reason", lambda value: Why(_int(value)))
 _EXTENTS = _Kind("a list of [buffer, start, stop]", _many(_extent), "buffers")
 _CORES = _Kind(
     "null or the run of a core kernel",
-    _optional(_row(CoreRun, _int, _mapping(_number), _many(_text), _int)),
+    _optional(_row(CoreRun, _int, _mapping(_number), _many(_text), _int, _many(_pair))),
     encode=lambda run: None if run is None else run._replace(busy_us=dict(run.busy_us)),
 )
 _ABOUTS = _Kind(
@@ -141,13 +142,13 @@ _STREAM = _Kind("-1 or the place of a row of handles", _int, "handles")
 # The lists of a timeline in their order, and the columns of each in the order of its fields.
 _LISTS: Mapping[str, tuple[Any, Sequence[_Kind]]] = {
     "ops": (Operation, (_TEXT, _TEXT, _TEXT, _TEXT, _INT, _INT, _INT, _INT, _TEXT, _INT, _CORES, _WHY, _index("ops"),
-                        _TEXT, _INT, _INT, _STREAM, _INT, _INT, _BOOL, _EXTENTS, _EXTENTS)),
-    "calls": (Call, (_TEXT, _INT, _INT, _TEXT, _INT, _TEXT, _ABOUTS, _INT, _index("ops"), _SLEEPS)),
+                        _TEXT, _INT, _INT, _STREAM, _INT, _INT, _BOOL, _EXTENTS, _EXTENTS, _INT)),
+    "calls": (Call, (_TEXT, _INT, _INT, _TEXT, _INT, _TEXT, _ABOUTS, _INT, _index("ops"), _SLEEPS, _INT)),
     "steps": (StreamStep, (_TEXT, _TEXT, _TEXT, _INT, _INT, _INT, _TEXT, _TEXT, _STREAM, _index("steps"),
                            _index("ops"))),
     "marks": (Mark, (_TEXT, _INT, _INT, _TEXT, _TEXT)),
     "buffers": (Memory, (_TEXT, _TEXT, _INT, _INT, _TEXT, _TEXT)),
-    "handles": (Handle, (_TEXT, _TEXT, _INT, _TEXT, _OPTIONS)),
+    "handles": (Handle, (_TEXT, _TEXT, _INT, _TEXT, _OPTIONS, _INT)),
     "strikes": (Strike, (_INT, _TEXT, _TEXT, _TEXT, _TEXT)),
     "instructions": (CoreInstruction, (_Kind("the place of a row of ops", _int, "ops"), _TEXT, _INT, _TEXT, _TEXT,
                                        _TEXT, _FLOAT, _FLOAT, _INT, _TEXT, _index("instructions"))),

@@ -154,7 +154,8 @@ class Trace(Observer):
         last = last_of(completion)
         # Room in a queue, or a copy in parts: the end of an operation has brought it, but which one is not known.
         after = last.row if isinstance(last, Op) else ANY_OP if isinstance(last, Need | Process) else NO_OP
-        end = max(since_ns, completion.end_ns)
+        # A wait that was cancelled ended when its call went on.
+        end = max(since_ns, completion.end_ns) if completion.done else self._host_ns()
         self._store.sleep_rows.write(SLEEP.pack(self._caller_number(), since_ns, end, after))
 
     def marked(self, name: str, begin_ns: Nanoseconds, end_ns: Nanoseconds, site: object) -> None:
@@ -183,7 +184,8 @@ class Trace(Observer):
         findings = tuple(map(str, result.findings))
         work = op.work
         assert isinstance(work, CoreKernel), f"{op!r} is not a core kernel"
-        self._store.core_runs[index] = CoreRun(work.blocks, result.timeline.busy_us, findings, left_out)
+        released = tuple(work.released)
+        self._store.core_runs[index] = CoreRun(work.blocks, result.timeline.busy_us, findings, left_out, released)
 
     def fault(self, rule: Rule, subject: Op | str, at_ns: int) -> None:
         """Store a strike."""

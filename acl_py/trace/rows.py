@@ -61,13 +61,14 @@ class CoreRun(NamedTuple):
 
     *busy_us* has microseconds by the profiler's names (aiv_time, vec, scalar, mte2, ...), the mean over the cores in
     use. *findings* describe mistakes in the kernel. *left_out* is the number of instructions beyond the limit of
-    the trace.
+    the trace. *released* says when it gave back how many AI cores: (nanoseconds after its start, cores) each.
     """
 
     blocks: int
     busy_us: Mapping[str, float]
     findings: tuple[str, ...]
     left_out: int
+    released: tuple[tuple[int, int], ...] = ()
 
 
 class Operation(NamedTuple):
@@ -76,7 +77,7 @@ class Operation(NamedTuple):
     *cores* has more about a core kernel, and is None for other operations. *why* is the reason why the operation did
     not start earlier, and *after* the index, in `Trace.ops`, of the operation that it waited for; None if it was none.
     Its call began at *called_ns*; -1 if a larger call queued it. It was ready at *ready_ns*: no engine could have
-    started it earlier. *in_stream* is the index of its stream in `Timeline.handles`.
+    started it earlier. *in_stream* is the index of its stream in `Timeline.handles`; *by* is that of `Call`.
 
     A kernel has *blocks*, each busy for *block_ns* (0: a core kernel, whose time is known from its run); an *exclusive*
     block has a core to itself. *reads* and *writes* are the bytes that it touches: of a copy by rows from the first to
@@ -105,6 +106,7 @@ class Operation(NamedTuple):
     exclusive: bool = False
     reads: tuple[Extent, ...] = ()
     writes: tuple[Extent, ...] = ()
+    by: int = 0
 
 
 class Sleep(NamedTuple):
@@ -119,9 +121,9 @@ class Call(NamedTuple):
     """One call of the host, from *enter_ns* to *exit_ns*, made in *file* at *line*.
 
     *caller* is the task or thread that made it: "task 'producer'" if the program has named it, otherwise "task 1", with
-    a number in the order of first calls. *about* is what the call was about, such as a stream and an event. The
-    caller slept in it for *waited_ns*, and woke when the operation with index *after* ended; None if it waited for no
-    operation. *sleeps* has each of its sleeps.
+    a number in the order of first calls; *by* tells callers of one name apart. *about* is what the call was about, such
+    as a stream and an event. The caller slept in it for *waited_ns*, and woke when the operation with index *after*
+    ended; None if it waited for no operation. *sleeps* has each of its sleeps.
     """
 
     name: str
@@ -134,6 +136,7 @@ class Call(NamedTuple):
     waited_ns: int = 0
     after: int | None = None
     sleeps: tuple[Sleep, ...] = ()
+    by: int = 0
 
 
 class StreamStep(NamedTuple):
@@ -181,7 +184,8 @@ class Memory(NamedTuple):
 
 
 class Handle(NamedTuple):
-    """A stream, event, notify, context or device in use; *kind* is one of these words. *made* is the line that made it.
+    """A stream, event, notify, context or device in use; *kind* is one of these words. *made* is the line that made it,
+    *number* the place of a stream in the order in which those of its device were made, from 1.
 
     *options* has what its maker was asked for, where that is not the usual: "nonblocking" and "priority" of a stream,
     "timing", "blocking" and "class" of an event.
@@ -192,6 +196,7 @@ class Handle(NamedTuple):
     device: int
     made: str
     options: Mapping[str, bool | int | str]
+    number: int = 0
 
 
 class Strike(NamedTuple):

@@ -185,7 +185,7 @@ async def SubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream: 
             )
     runtime.pay(runtime.costs.other)
     subscribers[stream] = others[0][1] if others else Subscriber(runtime, who)
-    runtime.called("SubscribeReport", enter, site)
+    runtime.called("SubscribeReport", enter, site, stream)
 
 
 async def UnsubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream: StreamLike = None) -> None:
@@ -219,7 +219,7 @@ async def UnsubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream
         )
     runtime.pay(runtime.costs.other)
     del subscribers[stream]
-    runtime.called("UnsubscribeReport", enter, site)
+    runtime.called("UnsubscribeReport", enter, site, stream)
 
 
 async def LaunchCallback(
@@ -270,7 +270,7 @@ async def LaunchCallback(
     remedy = "let the stream's subscriber call ProcessReport()"
     completion = stream.step(StepKind.CALLBACK, function_name, what, site, turn, remedy=remedy)
     runtime.scheduler.settle()
-    runtime.called("LaunchCallback", enter, site, stream)
+    runtime.called("LaunchCallback", enter, site, stream, int(block))
     return completion
 
 
@@ -347,7 +347,7 @@ async def _take(call: Call, timeout: Integer) -> "Callback":
             )
         return subscriber.ready.popleft()
     finally:
-        runtime.called("ProcessReport", enter, site)
+        runtime.called("ProcessReport", enter, site, timeout)
 
 
 async def _wait_for_callback(

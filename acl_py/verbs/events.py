@@ -328,7 +328,7 @@ async def QueryEventWaitStatus(event: handles.Event) -> Status:
     await answered(
         scope, NOTHING if done else None, lambda: Waiting(f"QueryEventWaitStatus({event.name})", NOTHING, site)
     )
-    runtime.called("QueryEventWaitStatus", enter, site, event)
+    runtime.called("QueryEventWaitStatus", enter, site, event, int(done))
     return Status.COMPLETE if done else Status.NOT_READY
 
 
@@ -406,7 +406,7 @@ async def QueryEventStatus(event: handles.Event) -> Status:
     done = event.done and (event.work is not None or event.class_ is EventClass.SNAPSHOT)
     work = event.work or NOTHING
     await answered(scope, work if done else None, lambda: Waiting(f"QueryEventStatus({event.name})", work, site))
-    runtime.called("QueryEventStatus", enter, site, event)
+    runtime.called("QueryEventStatus", enter, site, event, int(done))
     if event.context.error is not None:
         raise runtime.context_error(event.context)
     return Status.COMPLETE if done else Status.NOT_READY

@@ -436,7 +436,7 @@ async def StreamQuery(stream: StreamLike = None) -> Status:
     idle = stream.idle or stream.bound
     known = stream.tail if idle else None
     await answered(scope, known, lambda: Waiting(f"StreamQuery({stream.name})", stream.backlog(), site))
-    runtime.called("StreamQuery", enter, site, stream)
+    runtime.called("StreamQuery", enter, site, stream, int(idle))
     if stream.context.error is not None:
         raise runtime.context_error(stream.context)
     return Status.COMPLETE if idle else Status.NOT_READY

@@ -105,6 +105,7 @@ async def stage(runtime: Runtime, stream: Stream, copy: Copy, site: Site) -> Com
     """Copy from pageable memory to the device; the host goes on when all bytes have been staged."""
     staging, copies = stream.context.device.staging, runtime.profile.copies
     if copy.nbytes > copies.pageable_small_bytes:
+        runtime.pay(0)  # a timer may have taken the host beyond the device, where the copy would begin
         process = staging.to_device(stream, copy, site)
         runtime.scheduler.settle()
         await until(runtime, process, f"staging pageable memory for {stream.name}", site)

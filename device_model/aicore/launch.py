@@ -78,7 +78,7 @@ class Launch(CoreKernel):
     """
 
     __slots__ = ("_arguments", "_failure", "_images", "blocks", "cores", "function", "label", "limit_ns", "nbytes",
-                 "options", "result", "spec")  # fmt: skip
+                 "options", "released", "result", "spec")  # fmt: skip
 
     def __init__(
         self,
@@ -98,6 +98,7 @@ class Launch(CoreKernel):
         self.spec = spec
         self.options = options
         self.result: Result | None = None
+        self.released: Sequence[tuple[int, int]] = ()
         self._arguments = arguments
         self._failure: DeviceError | None = None
         self._images: dict[Allocation, _Image] = {}
@@ -171,7 +172,8 @@ class Launch(CoreKernel):
         duration = timeline.duration_ns
         ends = sorted(min(duration, round(cycles * timeline.ns_per_cycle)) for cycles in until.values())
         ends += [duration] * (self.cores - len(ends))
-        return Occupation(duration, tuple(Counter(ends[-self.cores :]).items()))
+        self.released = tuple(Counter(ends[-self.cores :]).items())
+        return Occupation(duration, self.released)
 
     def perform(self) -> None:
         """Publish the results of the blocks, or raise the error that stopped them."""

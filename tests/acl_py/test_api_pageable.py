@@ -196,3 +196,15 @@ async def test_arrays_of_any_dtype_and_shape_and_other_buffers_may_be_copied():
         await acl.Memcpy(result, size, x, size, D2H)
         raw = source.tobytes() if hasattr(source, "tobytes") else bytes(source)
         assert result.tobytes() == raw
+
+
+def test_a_copy_after_a_timer_begins_at_the_time_of_the_host():
+    async def main():
+        sim, x = acl.current_simulation(), await acl.Malloc(8_192)
+        await asyncio.sleep(1e-3)
+        begin = sim.now_ns
+        await acl.Memcpy(x, 8_192, np.zeros(8_192, np.uint8), 8_192, H2D)
+        return begin, sim.now_ns, [op.queued_ns for op in sim.trace.ops]
+
+    begin, end, queued = acl.run(main, device="tiny")
+    assert begin < queued[0] < end

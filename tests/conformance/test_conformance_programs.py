@@ -249,7 +249,7 @@ def test_every_op_can_be_played():
         {"op": "add_callback", "stream": "A", "us": 5},
         {"op": "host_work", "us": 5},
         {"op": "sleep", "us": 5},
-        {"op": "returned"},
+        {"op": "resume"},
         {"op": "host_write", "buf": "h", "value": 3},
         {"op": "host_read", "buf": "h"},
         {"op": "host_touch", "buf": "h", "bytes": 4096},

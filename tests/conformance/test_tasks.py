@@ -49,12 +49,12 @@ def test_of_the_tasks_that_can_run_the_one_with_the_earlier_step_goes_on():
     assert other[1:4:2] == [("sync_stream", 1.0, 304.6), ("sync_stream", 2.3, 316.6)]
 
 
-def test_a_task_goes_on_at_the_place_of_returned():
+def test_a_task_goes_on_at_the_place_of_resume():
     a = [LAUNCH | {"stream": "A"}, SYNC | {"stream": "A"}]
     long = {"op": "host_work", "us": 300, "task": "c"}
     work = WORK | {"task": "c"}
     assert run(*a, long, work)[1] == ("sync_stream", 1.0, 313.3)  # a task that has nothing more to do comes last
-    assert run(*a, long, {"op": "returned"}, work)[1] == ("sync_stream", 1.0, 303.3)
+    assert run(*a, long, {"op": "resume"}, work)[1] == ("sync_stream", 1.0, 303.3)
 
 
 def test_a_step_comes_after_the_end_of_another():

@@ -316,7 +316,7 @@ WHOLE = {
         {"op": "sync_op", "of": "in", "task": "c"},
         {"op": "sleep", "us": 3, "task": "b"},
         {"op": "sync_stream", "stream": "N", "limit_ms": 1, "task": "c", "after": 16},
-        {"op": "returned", "task": "b"},
+        {"op": "resume", "task": "b"},
     ],
     "gap_us": 0.5,
     "notes": ["a note"],

@@ -192,7 +192,7 @@ async def test_handles_have_what_they_were_made_with():
     async with acl.simulate(device="tiny") as sim:
         await acl.CreateStream(nonblocking=True, priority=-1, name="copies")
         await acl.CreateEvent(timing=False, blocking=True)
-    assert [each[:3] + each[4:] for each in sim.trace.handles] == [
+    assert [each[:3] + each[4:5] for each in sim.trace.handles] == [
         ("stream", "stream 'copies'", 0, {"nonblocking": True, "priority": -1}),
         ("event", "Event 1", 0, {"class": "snapshot", "timing": False, "blocking": True}),
     ]

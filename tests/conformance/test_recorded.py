@@ -1,0 +1,449 @@
+"""Recorded programs: a run, written as a program, replays to the same timeline, to the nanosecond."""
+
+import asyncio
+import contextlib
+from random import Random
+
+import numpy as np
+import pytest
+from criteria import is_capture, measured
+from roundtrips import differences, document_of
+
+import acl_py as acl
+from acl_py.errors import AclError
+from acl_py.tools.programs import ProgramError, parse
+from acl_py.tools.replay import replay
+from acl_py.trace.files import read_trace, save
+from acl_py.verbs.kernels import Cost, InOut, kernel
+
+IN, OUT = acl.MemcpyKind.HOST_TO_DEVICE, acl.MemcpyKind.DEVICE_TO_HOST
+KIB = 1024
+
+
+@kernel(cost=Cost(us=60))
+def square(x: InOut):
+    np.multiply(x, x, out=x)
+
+
+def recording(main, *args, **options):
+    """The timeline of a run on the tiny device."""
+
+    async def whole():
+        await main(*args)
+        return acl.current_simulation().trace.timeline()
+
+    return acl.run(whole, **({"device": "tiny"} | options))
+
+
+def steps_of(timeline, *names):
+    """The steps of the recorded program without the lines; only the fields *names*, if any are given."""
+    steps = document_of(timeline)["steps"]
+    return [
+        {name: value for name, value in step.items() if (name in names if names else name != "site")} for step in steps
+    ]
+
+
+def test_a_program_of_one_task_is_its_calls():
+    async def main():
+        stream = await acl.CreateStream(name="up")
+        device, host = await acl.Malloc(KIB), await acl.MallocHost(KIB)
+        await acl.MemcpyAsync(device, KIB, host[:512], 256, IN, stream)
+        await acl.HostWork(2.5)
+        await square[8, stream](device)
+        await acl.SynchronizeStream(stream)
+
+    timeline = recording(main)
+    assert steps_of(timeline) == [
+        {"op": "create_stream", "name": "stream 'up'"},
+        {"op": "malloc", "name": "allocation 1", "bytes": KIB},
+        {"op": "malloc_host", "name": "allocation 2", "bytes": KIB},
+        {"op": "memcpy_async", "dst": "allocation 1", "src": "allocation 2", "bytes": 256, "stream": "stream 'up'"},
+        {"op": "host_work", "us": 2.5},
+        {
+            "op": "launch",
+            "stream": "stream 'up'",
+            "us": 60,
+            "name": "square",
+            "blocks": 8,
+            "reads": [["allocation 1", 0, KIB]],
+            "writes": [["allocation 1", 0, KIB]],
+        },
+        {"op": "sync_stream", "stream": "stream 'up'"},
+    ]
+    assert document_of(timeline)["steps"][0]["site"].startswith("test_recorded.py:")
+    document = document_of(timeline)
+    assert [document[name] for name in ("notes", "buffers", "streams", "events")] == [[], {}, {}, {}]
+    assert differences(timeline) == []
+
+
+def test_what_a_task_has_waited_for_outside_devices_is_found():
+    async def main():
+        queue: asyncio.Queue[int] = asyncio.Queue()
+        stream = await acl.CreateStream()
+
+        async def produce():
+            for item in range(2):
+                await square[8, stream](await acl.Malloc(64))
+                await acl.SynchronizeStream(stream)
+                queue.put_nowait(item)
+
+        async def consume():
+            for _ in range(2):
+                await queue.get()
+                await acl.HostWork(1)
+
+        await asyncio.gather(produce(), consume())
+
+    timeline = recording(main)
+    assert steps_of(timeline, "op", "task", "after")[1:] == [
+        {"op": "malloc", "task": "task 2"},
+        {"op": "launch", "task": "task 2"},
+        {"op": "sync_stream", "task": "task 2"},
+        {"op": "malloc", "task": "task 2"},
+        {"op": "launch", "task": "task 2"},
+        {"op": "sync_stream", "task": "task 2"},
+        {"op": "host_work", "task": "task 3", "after": 3},
+        {"op": "resume", "task": "task 2"},
+        {"op": "host_work", "task": "task 3", "after": 6},
+    ]
+    assert differences(timeline) == []
+
+
+def test_timers_of_asyncio_are_sleeps_of_their_tasks():
+    async def tick(stream, us):
+        for _ in range(3):
+            await square[1, stream](await acl.Malloc(64))
+            await asyncio.sleep(us / 1e6)
+
+    async def main():
+        await asyncio.gather(tick(await acl.CreateStream(), 100), tick(await acl.CreateStream(), 330))
+
+    timeline = recording(main)
+    sleeps = [(step["task"], step["us"]) for step in document_of(timeline)["steps"] if step["op"] == "sleep"]
+    assert sleeps == [("task 2", 100), ("task 3", 330), ("task 2", 100), ("task 3", 330)]
+    assert differences(timeline) == []
+
+
+def test_an_await_of_an_operation_names_its_step():
+    async def main():
+        stream = await acl.CreateStream()
+        launched = await square[8, stream](await acl.Malloc(64))
+        await (await acl.MemsetAsync(await acl.Malloc(64), 64, 1, 64, stream))
+        await launched
+
+    timeline = recording(main)
+    assert [step for step in steps_of(timeline, "op", "id", "of") if len(step) > 1] == [
+        {"op": "memset_async", "id": "op 1"},
+        {"op": "sync_op", "of": "op 1"},
+    ]
+    assert differences(timeline) == []
+
+
+@pytest.mark.parametrize("pause", [None, "work", "sleep"])
+def test_a_loop_of_queries_is_one_step(pause):
+    async def main():
+        stream, event = await acl.CreateStream(), await acl.CreateEvent()
+        await square[8, stream](await acl.Malloc(64))
+        await acl.RecordEvent(event, stream)
+        while await acl.QueryEventStatus(event) is acl.Status.NOT_READY:
+            if pause == "work":
+                await acl.HostWork(2)
+            if pause == "sleep":
+                await asyncio.sleep(5e-6)
+
+    timeline = recording(main)
+    fields = {None: {}, "work": {"work_us": 2}, "sleep": {"sleep_us": 5}}[pause]
+    assert steps_of(timeline)[-1] == {"op": "query_event", "event": "Event 1", "until": True, **fields}
+    assert document_of(timeline)["notes"] == []
+    assert differences(timeline) == []
+
+
+def test_an_edit_changes_how_often_a_loop_asks():
+    async def main():
+        stream = await acl.CreateStream()
+        await square[8, stream](await acl.Malloc(64))
+        while await acl.StreamQuery(stream) is acl.Status.NOT_READY:
+            pass
+
+    document = document_of(recording(main))
+    document["steps"][2]["us"] = 10
+    calls = replay(parse(document), device="tiny").trace.calls
+    assert 10 < sum(call.name == "StreamQuery" for call in calls) < 20
+
+
+def test_what_a_query_decided_is_noted():
+    async def main():
+        stream = await acl.CreateStream()
+        await square[8, stream](await acl.Malloc(64))
+        if await acl.StreamQuery(stream) is acl.Status.NOT_READY:
+            await acl.HostWork(5)
+        await acl.SynchronizeStream(stream)
+
+    timeline = recording(main)
+    [note] = document_of(timeline)["notes"]
+    assert note.endswith(': a query was answered "not yet"; what the host did then is fixed here')
+    assert differences(timeline) == []
+
+
+def test_a_time_out_that_struck_is_noted_and_keeps_its_time():
+    async def main():
+        stream = await acl.CreateStream()
+        await square[8, stream](await acl.Malloc(64))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(20e-6):
+                await acl.SynchronizeStream(stream)
+        with contextlib.suppress(AclError):
+            await acl.SynchronizeStreamWithTimeout(stream, 1)
+        await acl.SynchronizeDevice()
+
+    timeline = recording(main)
+    [note] = document_of(timeline)["notes"]
+    assert "SynchronizeStream was ended by a time-out or a cancellation" in note
+    assert differences(timeline) == []
+
+
+def test_a_limit_that_struck_strikes_again():
+    async def main():
+        stream = await acl.CreateStream()
+        for _ in range(30):
+            await square[8, stream](await acl.Malloc(64))
+        with contextlib.suppress(AclError):
+            await acl.SynchronizeStreamWithTimeout(stream, 1)
+        await acl.SynchronizeStream(stream)
+
+    timeline = recording(main)
+    [note] = document_of(timeline)["notes"]
+    assert "the limit of SynchronizeStreamWithTimeout struck" in note
+    assert differences(timeline) == []
+
+
+def test_calls_without_a_step_are_host_work_of_their_names():
+    async def main():
+        await acl.GetDevice()
+        await acl.DeviceCanAccessPeer(0, 1)
+
+    timeline = recording(main)
+    assert steps_of(timeline, "op", "name") == [
+        {"op": "host_work", "name": "GetDevice"},
+        {"op": "host_work", "name": "DeviceCanAccessPeer"},
+    ]
+    assert differences(timeline) == []
+
+
+def test_a_call_whose_effect_is_lost_is_noted():
+    async def main():
+        await acl.ResetDevice(0)
+
+    [note] = document_of(recording(main))["notes"]
+    assert note.endswith(": ResetDevice is no step of a program: its time is kept, its effect is not")
+
+
+def test_things_of_one_name_are_told_apart():
+    async def work(stream):
+        for _ in range(2):
+            await square[8, stream](await acl.Malloc(64, name="x"))
+            await acl.SynchronizeStream(stream)
+
+    async def main():
+        streams = [await acl.CreateStream(name="s") for _ in range(2)]
+        await asyncio.gather(*[asyncio.create_task(work(stream), name="w") for stream in streams])
+
+    timeline = recording(main)
+    steps = steps_of(timeline, "op", "task", "stream", "name")
+    assert {step.get("task") for step in steps} == {"task 1", "task 'w' (1)", "task 'w' (2)"}
+    assert {step["stream"] for step in steps if "stream" in step} == {"stream 's' (1)", "stream 's' (2)"}
+    assert differences(timeline) == []
+
+
+@pytest.mark.parametrize("rules", ["cuda", "cuda_per_thread", "acl"])
+def test_pageable_memory_and_rows_keep_their_times(rules):
+    async def main():
+        array = np.zeros(1 << 20, np.uint8)
+        device, stream = await acl.Malloc(array.nbytes), await acl.CreateStream()
+        await acl.Memcpy(device, array.nbytes, array, array.nbytes, IN)
+        await acl.MemcpyAsync(device, array.nbytes, array, 512, IN, stream)
+        await acl.Memcpy2dAsync(device, 4096, array, 8192, 1000, 100, acl.MemcpyKind.DEFAULT, stream)
+        await acl.Memcpy2d(array, 4096, device, 8192, 1000, 100, OUT)
+        await acl.Memcpy(array, 0, device, 0, OUT)
+        await acl.Memset(device, 64, 0, 0)
+        await square[8, None](device)
+        await acl.MemcpyAsync(array, array.nbytes, device, array.nbytes, OUT)
+        await acl.SynchronizeDevice()
+
+    assert differences(recording(main, device="h200", rules=rules)) == []
+
+
+def test_acl_has_its_events_notifies_values_and_callbacks():
+    async def main():
+        stream, other = await acl.CreateStream(), await acl.CreateStream()
+        flag = await acl.CreateEventWithFlag(acl.EventFlag.SYNC)
+        notify, device = await acl.CreateNotify(), await acl.Malloc(64)
+        await acl.Memset(device, 64, 0, 64)
+        await acl.StreamWaitEvent(other, flag)
+        await square[8, other](device)
+        await acl.WaitAndResetNotify(notify, other)
+        await square[8, stream](device)
+        await acl.RecordEvent(flag, stream)
+        await acl.ResetEvent(flag, other)
+        await acl.RecordNotify(notify, stream)
+        await acl.ValueWait(device[8:], 0, acl.Compare.EQ, other)
+        await acl.ValueWrite(device[16:], 3, 0, stream)
+        await acl.SubscribeReport(None, stream)
+        await acl.LaunchCallback(print, "", acl.CallbackBlock.NO_BLOCK, stream)
+        await acl.ProcessReport(100)
+        await acl.UnsubscribeReport(None, stream)
+        await acl.SynchronizeDevice()
+
+    timeline = recording(main, rules="acl")
+    assert document_of(timeline)["notes"] == []
+    assert differences(timeline) == []
+
+
+def test_contexts_and_devices_are_kept():
+    async def main():
+        first = await acl.CreateContext(0)
+        await square[8, await acl.CreateStream()](await acl.Malloc(64))
+        await acl.SetDevice(1)
+        await square[8, await acl.CreateStream()](await acl.Malloc(64))
+        await acl.SynchronizeDevice()
+        await acl.SetCurrentContext(first)
+        await acl.SynchronizeDevice()
+
+    timeline = recording(main)
+    assert {op.device for op in timeline.ops} == {0, 1}
+    assert differences(timeline) == []
+
+
+def test_a_saved_trace_gives_the_same_program(tmp_path):
+    async def main():
+        await square[8, await acl.CreateStream()](await acl.Malloc(64))
+        await acl.SynchronizeDevice()
+
+    timeline = recording(main)
+    save(timeline, tmp_path / "trace")
+    assert document_of(read_trace(tmp_path / "trace")) == document_of(timeline)
+
+
+def test_an_empty_run_is_an_empty_program():
+    async def main():
+        pass
+
+    document = document_of(recording(main))
+    assert document["steps"] == []
+    assert replay(parse(document), device="tiny").host == []
+
+
+def test_notes_of_others_are_shown_escaped():
+    document = {"id": "p", "steps": [], "notes": ["\x1b[2J"]}
+    assert parse(document).notes == ("\\x1b[2J",)
+    with pytest.raises(ProgramError, match="site: must be a name"):
+        parse({"id": "p", "steps": [{"op": "sync_device", "site": 7}]})
+
+
+# --- many programs
+
+
+async def chaos(seed):
+    """Tasks that do random things with streams, events, queues, sleeps and time-outs."""
+    rng = Random(seed)
+    streams = [await acl.CreateStream(nonblocking=rng.random() < 0.3) for _ in range(rng.randint(1, 4))]
+    events = [await acl.CreateEvent() for _ in range(3)]
+    device, pinned = await acl.Malloc(1 << 16), await acl.MallocHost(1 << 16)
+    pageable = np.zeros(1 << 16, np.uint8)
+    queue: asyncio.Queue[int] = asyncio.Queue(2)
+    lock = asyncio.Lock()
+    await acl.SynchronizeDevice()
+
+    async def act(rng):
+        stream, event = rng.choice(streams), rng.choice(events)
+        nbytes = rng.choice([64, 4096, 1 << 16])
+        match rng.randrange(15):
+            case 0 | 1:
+                await square[rng.randint(1, 9), stream](device)
+            case 2:
+                await acl.MemcpyAsync(device, nbytes, pinned, nbytes, IN, stream)
+            case 3:
+                await acl.MemcpyAsync(pinned, nbytes, device, nbytes, OUT, stream)
+            case 4:
+                await acl.SynchronizeStream(stream)
+            case 5:
+                await acl.RecordEvent(event, stream)
+            case 6:
+                await acl.RecordEvent(event, rng.choice(streams))
+                await acl.StreamWaitEvent(stream, event)
+            case 7:
+                await acl.SynchronizeEvent(event)
+            case 8:
+                await asyncio.sleep(rng.choice([0, 1e-6, 50e-6, 333e-6]))
+            case 9:
+                await acl.HostWork(rng.choice([0.5, 7, 120]))
+            case 10:
+                await acl.Memcpy(device, nbytes, pageable, nbytes, IN)
+            case 11:
+                await (await square[1, stream](device))
+            case 12:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(rng.choice([5e-6, 80e-6])):
+                        await acl.SynchronizeStream(stream)
+            case 13:
+                await acl.Free(await acl.Malloc(nbytes))
+            case 14:
+                async with lock:
+                    await square[2, stream](device)
+                    await acl.SynchronizeStream(stream)
+
+    async def produce(seed):
+        rng = Random(seed)
+        for item in range(4):
+            await act(rng)
+            await queue.put(item)
+
+    async def consume(seed):
+        rng = Random(seed)
+        for _ in range(4):
+            await queue.get()
+            await act(rng)
+
+    async def wander(seed):
+        rng = Random(seed)
+        for _ in range(rng.randint(1, 8)):
+            await act(rng)
+
+    tasks = [produce(rng.random()), consume(rng.random())]
+    tasks += [wander(rng.random()) for _ in range(rng.randint(0, 3))]
+    await asyncio.gather(*tasks)
+    await acl.SynchronizeDevice()
+
+
+def check_chaos(seed):
+    device = ("tiny", "h200", "ascend910b3")[seed % 3]
+    assert differences(recording(chaos, seed, device=device)) == []
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_programs_replay_to_the_same_timeline(seed):
+    check_chaos(seed)
+
+
+@pytest.mark.slow
+def test_five_hundred_random_programs_replay_to_the_same_timeline():
+    for seed in range(30, 530):
+        check_chaos(seed)
+
+
+FILES = ("semantics", "timelines", "gaps", "waits")
+MEASURED = [each for name in FILES for each in measured(name) if not is_capture(each)]
+
+
+def check_measured(documents):
+    for document in documents:
+        assert differences(replay(parse(document)).trace.timeline(), device="h200") == [], document["id"]
+
+
+def test_some_measured_programs_replay_to_the_same_timeline():
+    check_measured(MEASURED[::10])
+
+
+@pytest.mark.slow
+def test_all_measured_programs_replay_to_the_same_timeline():
+    check_measured(MEASURED)
