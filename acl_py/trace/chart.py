@@ -10,12 +10,13 @@ import numpy as np
 from rich.text import Text
 
 from acl_py.trace.drawing import Ints, Lane, Look, Spans, draw
-from acl_py.trace.reading import ENGINE_ORDER, HostRow, as_timeline, host_rows, queuing_calls, stream_order
+from acl_py.trace.reading import ENGINE_ORDER, HostRow, as_timeline, queuing_calls, share_rows, stream_order
 from acl_py.trace.recorder import Trace
 from acl_py.trace.rows import Call, Operation, Timeline
 
 _MAX_STREAMS = 12  # lanes per device; more streams share lanes
 _MAX_NAMES = 4  # of streams whose kernels run side by side
+_NEVER = 1 << 62
 _MAX_TASKS = 8  # rows of tasks and threads; more of them share rows
 
 _LOOKS = {
@@ -56,7 +57,7 @@ def styled_lanes(
     start, end = _interesting(work, host)
     start, end = start if since_ns is None else since_ns, end if until_ns is None else until_ns
     end = max(end, start + 1)
-    rows = [*_host_lanes(host, calls, start, end), *_device_lanes(work, stream_order(ops), start, end)]
+    rows = [*_host_lanes(host, start, end), *_device_lanes(work, stream_order(ops), start, end)]
     return draw(rows, _ALL, start, end, width)
 
 
@@ -102,17 +103,17 @@ class _Host:
         self.enter, self.exit = _numbers(calls, "enter_ns"), _numbers(calls, "exit_ns")
         self.name, self.names = _places(calls, "name")
         self.caller, self.callers = _places(calls, "caller")
-        queued = _numbers(ops, "queued_ns")
-        queued_by = np.fromiter(
-            (-1 if call is None else call for call in queuing_calls(ops, calls)), np.int64, len(ops)
-        )
-        known = queued_by >= 0
         self.waits = self.exit.copy()
-        np.minimum.at(self.waits, queued_by[known], queued[known])
+        called = _numbers(ops, "called_ns")
+        # A call that only queued one operation is over with that. What larger calls queued has to be looked up.
+        others = [ops[index] for index in np.flatnonzero(called < 0).tolist()]
+        self.first = int(called[called >= 0].min(initial=_NEVER))
+        for op, call in zip(others, queuing_calls(others, calls), strict=True):
+            self.first = min(self.first, op.queued_ns if call is None else calls[call].enter_ns)
+            if call is not None:
+                self.waits[call] = min(self.waits[call], op.queued_ns)
         waits_only = np.array([name.startswith(("Sync", "Sleep")) for name in self.names], bool)[self.name]
         self.waits[waits_only] = self.enter[waits_only]
-        queued[known] = self.enter[queued_by[known]]
-        self.first = int(queued.min()) if len(queued) else int(self.enter.min())
 
 
 # --- lanes and their spans
@@ -120,20 +121,35 @@ class _Host:
 
 def _interesting(work: _Work, host: _Host) -> tuple[int, int]:
     if not len(work.end):
-        return host.first, int(host.exit.max())
+        return int(host.enter.min()), int(host.exit.max())
     end = work.end.max()
     return host.first, int(max([end, *host.exit[host.enter < end]]))
 
 
-def _host_lanes(host: _Host, calls: Sequence[Call], start: int, end: int) -> Iterator[Lane]:
+def _host_lanes(host: _Host, start: int, end: int) -> Iterator[Lane]:
     shown = np.flatnonzero((host.exit > start) & (host.enter < end))
-    rows = host_rows([calls[index] for index in shown.tolist()])
+    rows = _host_rows(host, shown)
     per_lane = -(-len(rows) // _MAX_TASKS) or 1
     place_of = {caller: place for place, caller in enumerate(host.callers)}
     for first in range(0, len(rows), per_lane):
         together = HostRow([caller for row in rows[first : first + per_lane] for caller in row.callers])
         of_lane = np.isin(host.caller[shown], [place_of[caller] for caller in together.callers])
         yield Lane(together.label if len(rows) > 1 else "host", _host_spans(host, shown[of_lane]))
+
+
+def _host_rows(host: _Host, shown: Ints) -> list[HostRow]:
+    """Return the rows of the calls that are *shown*."""
+    order = shown[np.argsort(host.enter[shown], kind="stable")]
+    callers, places = np.unique(host.caller[order], return_index=True)
+    last = np.zeros(len(host.callers), np.int64)
+    np.maximum.at(last, host.caller[shown], host.exit[shown])
+    return share_rows(
+        {
+            host.callers[caller]: (int(host.enter[index]), index)
+            for caller, index in zip(callers.tolist(), order[places].tolist(), strict=True)
+        },
+        {caller: int(end) for caller, end in zip(host.callers, last, strict=True)},
+    )
 
 
 def _host_spans(host: _Host, which: Ints) -> Spans:

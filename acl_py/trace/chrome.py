@@ -22,9 +22,8 @@ Events are written as they are made, so an export needs memory for a few numbers
 """
 
 from array import array
-from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate, count
+from itertools import count
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -213,19 +212,19 @@ def _steps(
     ops, steps = timeline.ops, timeline.steps
     if not steps:
         return
-    order = _InStream(ops)
+    ready, behind = _around(steps, ops)
     waits: dict[int, list[int]] = {}  # the operations that waited for each record
-    for step in steps:
-        operation = order.after(step)
-        if step.record is not None and operation is not None:
+    for step, operation in zip(steps, behind, strict=True):
+        if step.record is not None and operation >= 0:
             waits.setdefault(step.record, []).append(operation)
     spans = []
     for index, step in enumerate(steps):
         end = step.end_ns if step.end_ns >= 0 else max(timeline.end_ns, step.queued_ns)
-        begin = max(step.queued_ns, order.ready_ns(step)) if step.kind in _WAITS else end
+        begin = max(step.queued_ns, ready[index]) if step.kind in _WAITS else end
         spans.append((end, min(begin, end), index))
+    spans.sort()
     arrow = len(ops)
-    for end, begin, index in sorted(spans):
+    for end, begin, index in spans:
         step = steps[index]
         track = tracks[step.device, step.stream]
         place = f'"pid":{track.pid},"tid":{track.place(begin, end)},"ts":{begin / 1000:.3f}'
@@ -244,32 +243,25 @@ def _steps(
             yield f'{{"ph":"f","bp":"e",{flow},{place_of_op}}}'
 
 
-class _InStream:
-    """The operations of each stream, in the order in which they were queued."""
-
-    def __init__(self, ops: Sequence[Operation]) -> None:
-        self._ops = ops
-        self._indices: dict[int, list[int]] = {}
-        for index in sorted(range(len(ops)), key=lambda index: ops[index].queued_ns):
-            self._indices.setdefault(ops[index].in_stream, []).append(index)
-        self._ends = {
-            stream: list(accumulate((ops[index].end_ns for index in indices), max))
-            for stream, indices in self._indices.items()
-        }
-
-    def _place(self, step: StreamStep) -> int:
-        indices = self._indices.get(step.in_stream, [])
-        return bisect_right(indices, step.queued_ns, key=lambda index: self._ops[index].queued_ns)
-
-    def ready_ns(self, step: StreamStep) -> int:
-        """Return when all operations ahead of *step* in its stream were over."""
-        place = self._place(step)
-        return self._ends[step.in_stream][place - 1] if place else 0
-
-    def after(self, step: StreamStep) -> int | None:
-        """Return the index of the first operation behind *step* in its stream, if there is one."""
-        place, indices = self._place(step), self._indices.get(step.in_stream, [])
-        return indices[place] if place < len(indices) else None
+def _around(steps: Sequence[StreamStep], ops: Sequence[Operation]) -> tuple[list[int], list[int]]:
+    """Return for each step when all operations ahead of it in its stream were over, and the index of the first
+    operation behind it; -1 if there is none.
+    """
+    stream_of = np.fromiter(map(attrgetter("in_stream"), ops), np.int64, len(ops))
+    queued_ns = np.fromiter(map(attrgetter("queued_ns"), ops), np.int64, len(ops))
+    end_ns = np.fromiter(map(attrgetter("end_ns"), ops), np.int64, len(ops))
+    step_stream = np.fromiter(map(attrgetter("in_stream"), steps), np.int64, len(steps))
+    step_queued = np.fromiter(map(attrgetter("queued_ns"), steps), np.int64, len(steps))
+    ready, behind = np.zeros(len(steps), np.int64), np.full(len(steps), -1)
+    for stream in np.unique(step_stream):
+        own = np.flatnonzero(stream_of == stream)
+        own = own[np.argsort(queued_ns[own], kind="stable")]
+        over = np.concatenate(([0], np.maximum.accumulate(end_ns[own])))
+        mine = np.flatnonzero(step_stream == stream)
+        places = np.searchsorted(queued_ns[own], step_queued[mine], side="right")
+        ready[mine] = over[places]
+        behind[mine] = np.append(own, -1)[places]
+    return ready.tolist(), behind.tolist()
 
 
 def _cores(run: CoreRun, quoted: Quoted) -> str:

@@ -8,7 +8,7 @@ progress at that instant.
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from heapq import heappop, heappush
@@ -97,6 +97,13 @@ def host_rows(calls: Iterable[Call]) -> list[HostRow]:
         if caller not in first or enter < first[caller][0]:
             first[caller] = enter, index
         last[caller] = call.exit_ns  # calls are in the order of their exits
+    return share_rows(first, last)
+
+
+def share_rows(first: Mapping[str, tuple[int, int]], last: Mapping[str, int]) -> list[HostRow]:
+    """Return the rows of `host_rows` from when each caller's *first* call begins, with a number that orders calls of
+    the same time, and when its *last* one ends.
+    """
     rows: list[HostRow] = []
     shared: list[tuple[int, int]] = []  # a heap: when the last call of a row without a name is over, and the row
     for caller in sorted(first, key=first.__getitem__):

@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 from time import process_time
 
 import acl_py
-from acl_py.trace import chart, chrome
+from acl_py.trace import chart, chrome, kineto, msprof, table
 from tests.bench.measure import say, show, spread, target
 from tests.bench.ring import ours
 
@@ -24,6 +24,9 @@ def main():
         views = {
             "reading the rows": (trace.timeline, None),
             "Chrome trace": (lambda: chrome.write(rows, file), CHROME_US),
+            "Kineto trace": (lambda: kineto.write(rows, file), None),
+            "msprof's folder": (lambda: msprof.write(rows, Path(folder) / "profile"), None),
+            "CSV": (lambda: table.write(rows, file), None),
             "text chart": (lambda: chart.lanes(rows), CHART_US),
         }
         measured = {name: ([_us(view) for _ in range(RUNS)], _peak(view)) for name, (view, _) in views.items()}
