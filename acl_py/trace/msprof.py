@@ -33,7 +33,7 @@ _COPIES = {
     "p2p": ("SDMA_SQE", "device to device"),
 }
 KERNEL_COLUMNS = (
-    *("Step Id", "Device_id", "Model ID", "Task ID", "Stream ID", "Name", "Type", "Accelerator Core"),
+    *("Step Id", "Device_id", "Model ID", "Task ID", "Stream ID", "Name", "Type", "OP State", "Accelerator Core"),
     *("Start Time(us)", "Duration(us)", "Wait Time(us)", "Block Dim", "Mix Block Dim", "Input Shapes"),
     *("Input Data Types", "Input Formats", "Output Shapes", "Output Data Types", "Output Formats", "Context ID"),
     *("aicore_time(us)", "aic_mac_time(us)", "aic_mte1_time(us)", "aic_fixpipe_time(us)"),
@@ -107,10 +107,12 @@ def _calls(calls: Sequence[Call], tracks: Mapping[str, Track], numbers: Iterable
         track = tracks[call.caller]
         lane = track.place(call.enter_ns, call.exit_ns)
         connection = f'"connection_id":{number},' if number else ""
+        # Launches are the calls of a layer above; the adviser looks for their name.
+        name, level = ("Node@launch", "node") if call.name == "LaunchKernel" else (f"AscendCL@aclrt{call.name}", "acl")
         yield (
-            f'{{"name":{quoted["AscendCL@aclrt" + call.name]},"ph":"X","pid":{track.pid},"tid":{lane},'
-            f'"ts":{_us(call.enter_ns)},"dur":{(call.exit_ns - call.enter_ns) / 1000:.3f},"args":{{"Thread Id":{lane},'
-            f'"Mode":"ACL_RTS","level":"acl","id":{quoted["aclrt" + call.name]},"item_id":"0",{connection}'
+            f'{{"name":{quoted[name]},"ph":"X","pid":{track.pid},"tid":{lane},"ts":{_us(call.enter_ns)},'
+            f'"dur":{(call.exit_ns - call.enter_ns) / 1000:.3f},"args":{{"Thread Id":{lane},"Mode":"ACL_RTS",'
+            f'"level":"{level}","id":{quoted["aclrt" + call.name]},"item_id":"0",{connection}'
             f'"site":{quoted[site_of_call(call)]}}}}}'
         )
         if number:
@@ -222,7 +224,7 @@ def _kernel_rows(ops: Sequence[Operation], device: int) -> Iterator[tuple[object
         blocks, busy = (0, {}) if op.cores is None else (op.cores.blocks, op.cores.busy_us)
         times = op.start_ns, op.end_ns - op.start_ns, waited
         yield (
-            *("", device, _NO_MODEL, index, ids[op.stream], op.name, op.name, _accelerator(op)),
+            *("", device, _NO_MODEL, index, ids[op.stream], op.name, op.name, "static", _accelerator(op)),
             *(f"{ns / 1000:.3f}" for ns in times),
             *(blocks, 0),
             *["N/A"] * 7,

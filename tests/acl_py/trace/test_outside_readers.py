@@ -15,6 +15,7 @@ from pathlib import Path
 import conftest
 import pytest
 
+import acl_py
 from acl_py.trace import chrome, kineto, msprof
 
 HERE = Path(__file__).parent / "readers"
@@ -148,6 +149,15 @@ def test_hta_has_our_totals(program, traced, tmp_path):
 # --- msprof-analyze
 
 
+def advice(folder, output):
+    """Return what the adviser prints about the *folder* of a device."""
+    adviser = Path(sys.executable).parent / "msprof-analyze"
+    command = [adviser, "advisor", "all", "-d", folder, "-o", output / "advice", "-l", "en"]
+    done = subprocess.run(command, cwd=output, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2_000:]
+    return done.stdout
+
+
 @SOME
 @needs("msprof_analyze")
 def test_msprof_analyze_has_our_totals(program, traced, tmp_path):
@@ -171,14 +181,24 @@ def test_the_adviser_of_msprof_reads_the_folder(program, traced, tmp_path):
     trace = traced(program)
     msprof.write(trace, tmp_path / "profile")
     folder = tmp_path / "profile" / "device_0_ascend_pt"
-    adviser = Path(sys.executable).parent / "msprof-analyze"
-    command = [adviser, "advisor", "all", "-d", folder, "-o", tmp_path / "advice", "-l", "en"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2_000:]
+    said = advice(folder, tmp_path)
     ops = [op for op in trace.ops if op.device == 0]
     computing = union_ns([op for op in ops if op.kind == "kernel"])
-    said = dict(re.findall(r"-- (Computing|Free) Time is ([\d.]+)ms", done.stdout))
-    assert {name: float(ms) for name, ms in said.items()} == {
+    times = dict(re.findall(r"-- (Computing|Free) Time is ([\d.]+)ms", said))
+    assert {name: float(ms) for name, ms in times.items()} == {
         "Computing": round(computing / 1e6, 3),
         "Free": round((range_ns(ops) - computing) / 1e6, 3),
     }
+
+
+@needs("msprof_analyze")
+def test_the_adviser_finds_kernels_that_are_each_waited_for(traced, tmp_path):
+    async def program(sim):
+        stream = await acl_py.CreateStream()
+        for _ in range(5):
+            await acl_py.LaunchKernel(conftest.scale, 1, (), stream)
+            await acl_py.SynchronizeStream(stream)
+
+    msprof.write(traced(program), tmp_path / "profile")
+    said = advice(tmp_path / "profile" / "device_0_ascend_pt", tmp_path)
+    assert "Found 5 SynchronizeStream and 5 NodeLaunch" in said
