@@ -9,6 +9,7 @@ only from those below it, and all of them may import device_model:
         findings order                  waits that nobody asked for; which operations are in order, and conflicts
         prices whatif                   programs run again with an edit
         edits cases                     the edits, and what they change
+        recordings                      recordings of runs, as programs
         relisting chunking optimiser    operations over other streams, and in parts; which of that is fastest
         diff                            what moved between two recordings
         profiler stages                 stages of a running program, and the overlap of copies and computation

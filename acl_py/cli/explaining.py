@@ -15,6 +15,7 @@ from acl_py.explain.optimiser import optimise, write_program
 from acl_py.explain.pages import with_findings, with_prices
 from acl_py.explain.path import critical_path
 from acl_py.explain.prices import prices, prices_text
+from acl_py.explain.recordings import asker_of
 from acl_py.explain.whatif import Answer, Asker, answers_text
 from acl_py.trace.page import Run
 from acl_py.trace.rows import Timeline
@@ -83,16 +84,47 @@ def explain_case(
     return pages, optimised is None or propose(asker, optimised)
 
 
-def explain_recording(timeline: Timeline, name: str) -> Run:
-    """Print the explanation of a run called *name*; return it for a page."""
+def explain_recording(
+    timeline: Timeline,
+    name: str,
+    edits: Sequence[Sequence[Edit]],
+    *,
+    optimised: Path | None = None,
+    stderr: bool = False,
+) -> tuple[list[Run], bool]:
+    """Print the explanation of a run, and what each of *edits* would change; write the *optimised* program. *name* is
+    that of the run.
+
+    Returns:
+        For a page: the timeline with its findings, and that of each edit. And whether all that was asked could be done.
+    """
+    asks = bool(edits) or optimised is not None
     if timeline.error:
-        say(f"the run ended with an error: {timeline.error}")
+        say(f"the run ended with an error: {timeline.error}", stderr=stderr)
     if not timeline.ops and not timeline.calls:
-        say("the recording is empty: no call was made")
-        return Run(name, timeline)
+        say("the recording is empty: no call was made", stderr=stderr)
+        return [Run(name, timeline)], not asks
+    try:
+        asker = asker_of(timeline, name)
+    except EditError as error:
+        complain(f"no prices: {error}")
+        return [_unpriced(timeline, name, stderr=stderr)], not asks
+    pages, answers, fine = [explained(asker, timeline, explain=True, stderr=stderr)], [], True
+    for together in edits:
+        try:
+            answers.append(asker.ask(together))
+        except EditError as error:
+            complain(str(error))
+            fine = False
+    pages += shown(answers, stderr=stderr)
+    return pages, fine and (optimised is None or propose(asker, optimised, stderr=stderr))
+
+
+def _unpriced(timeline: Timeline, name: str, *, stderr: bool) -> Run:
+    """Print the explanation of a run that cannot be repeated; return it for a page."""
     path, found = critical_path(timeline), findings(timeline)
-    say(path_text(timeline))
-    say(findings_text(found))
+    say(path_text(timeline), stderr=stderr)
+    say(findings_text(found), stderr=stderr)
     return with_findings(Run(name, timeline), path, found)
 
 

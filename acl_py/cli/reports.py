@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from acl_py.cli.common import complain, write_page
-from acl_py.cli.explaining import explain_recording, say
+from acl_py.cli.explaining import OptimiseOut, WhatIf, edits_of, explain_recording, say
 from acl_py.explain.diff import diff_text
 from acl_py.trace.files import TraceFileError, read_trace
 from acl_py.trace.page import Page
@@ -19,10 +19,14 @@ HtmlOut = Annotated[
 ]
 
 
-def report_command(trace: TraceIn, html: HtmlOut = None) -> None:
-    """Explain a saved trace: its critical path by line, and the waits that nobody asked for."""
-    run = explain_recording(_read(trace), trace.name)
-    if html is not None and not write_page(Page([run]), html):
+def report_command(trace: TraceIn, html: HtmlOut = None, what_if: WhatIf = None, optimise: OptimiseOut = None) -> None:
+    """Explain a saved trace: its critical path by line, and the waits that nobody asked for, with their prices."""
+    edits = edits_of(what_if)
+    timeline = _read(trace)
+    runs, fine = explain_recording(timeline, trace.name, edits, optimised=optimise)
+    if html is not None:
+        fine &= write_page(Page(runs), html)
+    if not fine:
         raise typer.Exit(1)
 
 

@@ -1,5 +1,6 @@
 """`acl-py run`: reads the options of a script's run."""
 
+from collections.abc import Sequence
 from enum import Enum
 from functools import partial
 from pathlib import Path
@@ -19,7 +20,9 @@ from acl_py.cli.common import (
     write_page,
     write_trace,
 )
+from acl_py.cli.explaining import Explain, WhatIf, edits_of, explain_recording
 from acl_py.compat.acl.hanging import View
+from acl_py.explain.edits import Edit
 from acl_py.tools import scripts
 from acl_py.tools.scripts import Clock, Form
 from acl_py.trace.page import Page, Run
@@ -108,6 +111,8 @@ def run_command(
     trace_out: TraceOut = None,
     trace_format: Format = TraceFormat.CHROME,
     report: ReportOut = None,
+    explain: Explain = False,
+    what_if: WhatIf = None,
 ) -> None:
     """Run a script that says `import acl`, unmodified and without a card.
 
@@ -131,8 +136,10 @@ def run_command(
     views: list[View] = []
     if trace_out is not None:
         views.append(partial(write_trace, path=trace_out, form=trace_format))
-    if report is not None:
-        views.append(partial(_write_report, script if form is Form.FILE else form.value, report))
+    edits = edits_of(what_if)
+    if report is not None or explain or edits:
+        title = script if form is Form.FILE else form.value
+        views.append(partial(_explain, title, edits, report, explain=explain or bool(edits)))
     try:
         code = scripts.run(
             script, arguments or (), register or (), views, form=form, strict=strict, clock=clock, **options
@@ -149,5 +156,10 @@ def _form(*, is_module: bool, is_text: bool) -> Form:
     return Form.MODULE if is_module else Form.TEXT if is_text else Form.FILE
 
 
-def _write_report(title: str, path: Path, timeline: Timeline) -> None:
-    write_page(Page([Run(title, timeline)]), path)
+def _explain(
+    title: str, edits: Sequence[Sequence[Edit]], path: Path | None, timeline: Timeline, *, explain: bool
+) -> None:
+    """Print the explanation of a run if it is wanted, and write its page if it has a *path*."""
+    runs = explain_recording(timeline, title, edits, stderr=True)[0] if explain else [Run(title, timeline)]
+    if path is not None:
+        write_page(Page(runs), path)

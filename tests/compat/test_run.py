@@ -494,6 +494,49 @@ def test_the_report_of_a_script_has_its_timeline(run, tmp_path):
     assert rows_of(shown, "ops", "text:name", "text:site") == [("fill", "script.py:4")]
 
 
+def test_a_script_is_explained_and_edited(run, tmp_path):
+    script = """\
+        import acl
+        acl.rt.set_device(0)
+        stream, ret = acl.rt.create_stream()
+        device, ret = acl.rt.malloc(1 << 20, 0)
+        host = bytes(1 << 20)
+        acl.rt.memcpy_async(device, 1 << 20, acl.util.bytes_to_ptr(host), 1 << 20, 1, stream)
+        acl.rt.synchronize_stream(stream)
+        acl.rt.free(device)
+        print("done")
+        """
+    options = ["--explain", "--what-if", "pinned", "--what-if", "pined", "--report", "report.html"]
+    refused = run(script, options=options)
+    assert refused.returncode == 2
+    assert "did you mean pinned?" in " ".join(refused.stderr.replace("│", " ").split())
+    options = ["--explain", "--what-if", "pinned", "--what-if", "cores=1", "--report", "report.html"]
+    done = run(script, options=options)
+    assert (done.returncode, done.stdout) == (0, "done\n")
+    assert "script.py:6: a copy of pageable memory kept the host until its stream and the copy were done" in done.stderr
+    assert " Worth " in done.stderr
+    assert "\npinned: " in done.stderr
+    shown = data_of((tmp_path / "report.html").read_text(encoding="utf-8"))["runs"]
+    assert [run["title"] for run in shown][1:] == ["pinned", "cores=1"]
+    assert len(shown[0]["findings"]) == 1
+
+
+def test_a_script_that_hangs_is_explained_without_prices(run):
+    script = """\
+        import acl
+        acl.rt.set_device(0)
+        stream, ret = acl.rt.create_stream()
+        notify, ret = acl.rt.create_notify(0)
+        acl.rt.wait_and_reset_notify(notify, stream, 0)
+        acl.rt.synchronize_stream(stream)
+        """
+    done = run(script, options=["--explain"])
+    assert done.returncode == 3
+    assert "the run ended with an error: " in done.stderr
+    assert "critical path: " in done.stderr
+    assert "no prices: the run cannot be repeated: " in done.stderr
+
+
 def test_the_trace_of_a_script(run, tmp_path):
     script = """\
         import acl

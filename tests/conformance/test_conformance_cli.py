@@ -376,6 +376,32 @@ def test_a_saved_trace_is_explained(saved, tmp_path):
     assert len(run["findings"]) == 1
 
 
+def test_a_saved_trace_is_priced_and_edited_without_its_program(saved, tmp_path):
+    page, out = tmp_path / "page.html", tmp_path / "faster.json"
+    done = acl_py("report", saved[0], "--what-if", "pinned", "--html", str(page), "--optimise", str(out))
+    assert done.exit_code == 0, done.output
+    assert " Worth " in done.stdout
+    assert "\npinned: " in done.stdout
+    assert "\nproposal: pinned: " in done.stdout
+    assert [run["title"] for run in data_of(page.read_text(encoding="utf-8"))["runs"]] == ["before", "pinned"]
+    assert acl_py("replay", str(out)).exit_code == 0
+
+
+def test_an_edit_that_a_saved_trace_does_not_allow(saved):
+    done = acl_py("report", saved[0], "--what-if", "kernel:gemm=2x")
+    assert done.exit_code == 1
+    assert "kernel:gemm=2x: there is no kernel 'gemm'; there are none" in done.stderr
+
+
+def test_a_trace_of_a_card_that_is_not_here_has_no_prices(tmp_path):
+    path = tmp_path / "far"
+    save(Timeline(calls=[Call("SetDevice", 0, 5, "a.py", 1, "task 1")], end_ns=5, device="x900", rules="cuda"), path)
+    done = acl_py("report", str(path))
+    assert done.exit_code == 0
+    assert "no prices: the run cannot be repeated: there is no profile 'x900'" in done.stderr
+    assert done.stdout.startswith("critical path: 0.0 us")
+
+
 def test_two_saved_traces_are_compared(saved):
     done = acl_py("diff", *saved)
     assert done.exit_code == 0, done.output

@@ -1,0 +1,41 @@
+"""Recordings as cases: the program of a run, which can be run again with edits."""
+
+from acl_py.errors import DeadlockError
+from acl_py.explain.cases import Case, EditError
+from acl_py.explain.whatif import Asker
+from acl_py.tools import recorded
+from acl_py.tools.programs import ProgramError, parse
+from acl_py.trace.rows import Timeline
+from device_model.errors import printable
+from device_model.profile import ProfileError, load
+from device_model.rules import RULES
+
+_LONGEST = 200  # characters of the name of a program
+
+
+def asker_of(timeline: Timeline, name: str) -> Asker:
+    """Return an asker for the program of the run in *timeline*, which is called *name*.
+
+    If a replay of the unchanged program differs from the run, a note of the case says so.
+
+    Raises:
+        EditError: the program cannot be run again; the message says why.
+    """
+    try:
+        device, rules = load(timeline.device), RULES[timeline.rules]
+    except ProfileError as error:
+        raise EditError(f"the run cannot be repeated: {error}") from error
+    except KeyError as error:
+        raise EditError(f"the run cannot be repeated: there are no rules {timeline.rules!r}") from error
+    try:
+        program = parse(recorded.program(timeline, printable(name)[:_LONGEST] or "run"))
+        asker = Asker(Case(program, device, rules))
+    except (ProgramError, DeadlockError) as error:
+        raise EditError(f"the run cannot be repeated: {error}") from error
+    if _work(asker.timeline) != _work(timeline):
+        asker.case = asker.case.noting("the program of this recording does not repeat the run to the nanosecond")
+    return asker
+
+
+def _work(timeline: Timeline) -> list[tuple[str, int, int]]:
+    return sorted((op.name, op.start_ns, op.end_ns) for op in timeline.ops)
