@@ -13,16 +13,26 @@ reports work that failed on the device; the rules say which. A broken invariant 
 please report it.
 """
 
+from textwrap import indent
 from typing import TYPE_CHECKING
 
 from device_model.errors import DeviceError as DeviceError
 from device_model.errors import Kind as Kind
+from device_model.errors import text_of
 from device_model.profile import ProfileError as ProfileError
 from device_model.rules import Code
 
 if TYPE_CHECKING:
     from acl_py.trace.rows import Timeline
     from device_model.chains import Link
+
+
+def full_text(error: BaseException) -> str:
+    """Return what a traceback says of *error* below its lines: type, message and notes; of a group also its parts'."""
+    lines = [text_of(error), *getattr(error, "__notes__", ())]
+    if isinstance(error, BaseExceptionGroup):
+        lines += [indent(full_text(part), "  ") for part in error.exceptions]
+    return "\n".join(lines)
 
 
 class AclError(DeviceError):

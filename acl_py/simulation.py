@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from acl_py.errors import AclError, DeadlockError
+from acl_py.errors import DeadlockError, full_text
 from acl_py.faults import Fault, Guard
 from acl_py.runtime.findings import Mistake, Speaker
 from acl_py.runtime.runtime import MeasuredRuntime, Runtime
@@ -243,9 +243,11 @@ def _simulating(options: Options) -> Iterator[Simulation]:
     token, error_token = scope_var.set(scope), last_error.set(SUCCESS)
     try:
         yield sim
-    except (AclError, DeadlockError) as error:
+    except SystemExit:  # the program has chosen to end
+        raise
+    except BaseException as error:
         if sim._trace is not None:
-            sim._trace.error = str(error)
+            sim._trace.error = full_text(error)
         raise
     finally:
         scope_var.reset(token)

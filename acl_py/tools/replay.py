@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from acl_py.errors import DeadlockError
+from acl_py.errors import DeadlockError, full_text
 from acl_py.faults import Fault, Guard, Rule
 from acl_py.runtime.scopes import SUCCESS, Scope, last_error, scope_var
 from acl_py.simulation import Options, build
@@ -125,7 +125,7 @@ def _replay(
         device_times, log = _device_times(calls, spans), _log(calls, spans, runtime.profile.latency)
         return Replay(program, _host_calls(calls), device_times, log, end, trace, injected)
     except DeadlockError as error:
-        trace.error = str(error)
+        trace.error = full_text(error)
         error.timeline = trace.timeline()
         raise
     finally:

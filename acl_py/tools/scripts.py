@@ -30,7 +30,7 @@ from acl_py.compat.acl import hanging, install, processes
 from acl_py.compat.acl.face.failed_calls import Failures
 from acl_py.compat.acl.face.tracebacks import hide_own_frames, hide_own_frames_of_uncaught_errors
 from acl_py.compat.acl.hanging import View
-from acl_py.errors import DeadlockError
+from acl_py.errors import DeadlockError, full_text
 from acl_py.tools.own_modules import compile_on_simulated_clock, import_on_simulated_clock
 
 _INTERRUPTED = 130
@@ -164,6 +164,7 @@ def _end_on_sigterm(*_: object) -> None:
     """Print the summary, and end as a process without a handler does. A forked process has no summary."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if not Failures.are_told_at_once:
+        hanging.note_end("ended by SIGTERM")
         try:
             hanging.summarize()
         except Exception as error:  # the script must not catch it and live on
@@ -184,12 +185,15 @@ def _execute(program: Main) -> int:
         return _code_of(end)
     except KeyboardInterrupt as error:
         _show(error)
+        hanging.note_end(full_text(error))
         return _INTERRUPTED
     except DeadlockError as error:  # raised in a worker of a pool
         hanging.show(error)
+        hanging.note_end(full_text(error))
         return hanging.HUNG
     except BaseException as error:
         _show(error)
+        hanging.note_end(full_text(error))
         return 1
     return 0
 

@@ -551,6 +551,22 @@ def test_the_trace_of_a_script(run, tmp_path):
     assert timeline.device == "ascend910b3"
 
 
+@pytest.mark.parametrize(
+    ("end", "code", "error"),
+    [
+        ("pass", 0, ""),
+        ("sys.exit(5)", 5, ""),
+        ("raise KeyError('shape')", 1, "KeyError: 'shape'"),
+        ("raise KeyboardInterrupt", 130, "KeyboardInterrupt"),
+        ("os.kill(os.getpid(), signal.SIGTERM)", -15, "ended by SIGTERM"),
+    ],
+)
+def test_the_trace_of_a_script_says_with_what_it_ended(run, tmp_path, end, code, error):
+    script = f"import os, signal, sys, acl\nacl.rt.set_device(0)\n{end}\n"
+    assert run(script, options=["--trace", "run.acltrace", "--format", "acl"]).returncode == code
+    assert read_trace(tmp_path / "run.acltrace").error == error
+
+
 def test_the_report_of_a_script_that_hangs_has_the_chain_of_waits(run, tmp_path):
     script = """\
         import acl
@@ -564,7 +580,9 @@ def test_the_report_of_a_script_that_hangs_has_the_chain_of_waits(run, tmp_path)
     assert done.returncode == 3
     (shown,) = data_of((tmp_path / "report.html").read_text(encoding="utf-8"))["runs"]
     assert "script.py:5" in shown["error"]
-    assert shown["error"] in done.stderr
+    kind, _, text = shown["error"].partition(": ")
+    assert kind == "DeadlockError"
+    assert text in done.stderr
     assert rows_of(shown, "steps", "text:kind", "start") == [("notify_wait", -1)]
 
 

@@ -147,7 +147,9 @@ def test_a_report_of_a_program_that_hangs_has_the_chain(file, tmp_path):
     (run,) = data_of(out.read_text(encoding="utf-8"))["runs"]
     assert (run["title"], run["ops"]["rows"]) == ("hangs", 1)
     assert "can never end" in run["error"]
-    assert run["error"].split("\n")[0] in result.stderr
+    kind, _, text = run["error"].partition(": ")
+    assert kind == "DeadlockError"
+    assert text.split("\n")[0] in result.stderr
 
 
 def test_a_report_of_no_program_is_refused(file, tmp_path):

@@ -14,7 +14,7 @@ from acl_py.compat.acl import report
 from acl_py.compat.acl.face.failed_calls import Failures
 from acl_py.compat.acl.face.session import current_session, guest_failures
 from acl_py.compat.acl.face.wording import reword
-from acl_py.errors import DeadlockError
+from acl_py.errors import DeadlockError, full_text
 from acl_py.sites import PACKAGE, Site
 from acl_py.trace.rows import Timeline
 
@@ -40,13 +40,18 @@ def end_process(error: DeadlockError) -> None:
         return
     _ending.acquire()
     show(error)
-    session = current_session()
-    if session is not None and session.trace is not None:
-        session.trace.error = reword(str(error))
+    note_end(full_text(error))
     summarize()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(HUNG)
+
+
+def note_end(text: str) -> None:
+    """Note in the trace of the process's session, if it has one, what ends the script before its end."""
+    session = current_session()
+    if session is not None and session.trace is not None:
+        session.trace.error = reword(text)
 
 
 def _is_pool_worker() -> bool:

@@ -224,7 +224,7 @@ def test_a_run_that_ended_in_a_deadlock_has_its_chain():
         acl_py.run(main, device="tiny", rules="acl")
     (sim,) = sims
     run = first_run(sim.timeline())
-    assert run["error"] == str(raised.value)
+    assert run["error"] == f"DeadlockError: {raised.value}"
     assert rows_of(run, "steps", "text:kind", "start") == [("notify_wait", -1)]
 
 
@@ -240,7 +240,7 @@ def test_a_run_that_ended_with_a_lost_device_says_so():
 
     with pytest.raises(acl_py.AclError) as raised:
         acl_py.run(program, device="tiny")
-    assert first_run(sims[0].timeline())["error"] == str(raised.value)
+    assert first_run(sims[0].timeline())["error"] == f"AclError: {raised.value}"
 
 
 def test_an_error_that_the_program_has_handled_is_not_its_end(traced):
