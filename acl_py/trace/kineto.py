@@ -9,12 +9,13 @@ do. All devices are in one file, and each is a process.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
+from operator import attrgetter
 from pathlib import Path
 
 from acl_py.trace.jsontext import Quoted, write_list
 from acl_py.trace.reading import as_timeline, correlations, site_of_call, stream_ids
 from acl_py.trace.recorder import Trace
-from acl_py.trace.rows import Call, Operation, Timeline
+from acl_py.trace.rows import Call, Mark, Operation, Timeline
 from acl_py.trace.tracks import Track, host_tracks, stream_tracks
 
 _FUNCTIONS = {
@@ -78,11 +79,12 @@ def _events(timeline: Timeline) -> Iterator[str]:
     numbers = count(10_000)  # above those of streams and processes
     tracks, streams = host_tracks(calls, host, numbers), stream_tracks(ops, lambda device: device, numbers)
     of_ops, of_calls = correlations(ops, calls)
-    functions = Track(host, "host functions", numbers)
+    functions, marks = Track(host, "host functions", numbers), Track(host, "marks", numbers)
     quoted = Quoted()
     yield from _calls(calls, tracks, of_calls, quoted)
+    yield from _marks(timeline.marks, marks, quoted)
     yield from _operations(ops, streams, functions, of_ops, quoted)
-    yield from _process(host, "host", "CPU", [*tracks.values(), functions], quoted)
+    yield from _process(host, "host", "CPU", [*tracks.values(), functions, marks], quoted)
     for device in sorted({device for device, _ in streams}):
         own = [track for key, track in streams.items() if key[0] == device]
         yield from _process(device, f"device {device}", f"GPU {device}", own, quoted)
@@ -100,6 +102,15 @@ def _calls(calls: Sequence[Call], tracks: Mapping[str, Track], numbers: Iterable
         )
         if number:
             yield _arrow("s", number, track.pid, lane, call.enter_ns)
+
+
+def _marks(marks: Iterable[Mark], track: Track, quoted: Quoted) -> Iterator[str]:
+    for mark in sorted(marks, key=attrgetter("end_ns")):
+        yield (
+            f'{{"ph":"X","cat":"user_annotation","name":{quoted[mark.name]},"pid":{track.pid},'
+            f'"tid":{track.place(mark.begin_ns, mark.end_ns)},"ts":{mark.begin_ns / 1000:.3f},'
+            f'"dur":{(mark.end_ns - mark.begin_ns) / 1000:.3f},"args":{{"site":{quoted[mark.site]}}}}}'
+        )
 
 
 def _operations(

@@ -215,6 +215,19 @@ async def test_an_arrow_leads_from_a_record_to_the_operation_that_waited_for_it(
     assert start["id"] == end["id"]
 
 
+async def test_a_wait_begins_when_the_work_ahead_of_it_is_over(chrome_events):
+    async with acl_py.simulate(device="tiny") as sim:
+        one, other, event = await acl_py.CreateStream(), await acl_py.CreateStream(), await acl_py.CreateEvent()
+        await acl_py.LaunchKernel(busy("long", 50), 1, (), one)
+        await acl_py.RecordEvent(event, one)
+        await acl_py.LaunchKernel(WORK, 1, (), other)
+        await acl_py.StreamWaitEvent(other, event)
+        await acl_py.SynchronizeDevice()
+    long, work = sorted(sim.trace.ops, key=lambda op: op.start_ns)
+    [wait] = [event for event in by_phase(chrome_events(sim.trace))["X"] if event["cat"] == "wait"]
+    assert span(wait) == (work.end_ns, long.end_ns)
+
+
 async def test_a_wait_that_is_never_over_lasts_to_the_end(chrome_events):
     async with acl_py.simulate(device="tiny", rules="acl") as sim:
         stream, notify = await acl_py.CreateStream(), await acl_py.CreateNotify()

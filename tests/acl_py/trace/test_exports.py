@@ -96,6 +96,14 @@ def test_a_kineto_trace(traced, kineto_events):
     assert copy["args"]["memory bandwidth (GB/s)"] == 1.0
 
 
+async def test_kineto_has_the_marks_of_the_program(kineto_events):
+    async with acl_py.simulate(device="tiny") as sim:
+        with acl_py.annotate("ProfilerStep#0"):
+            await acl_py.HostWork(3)
+    marks = [event for event in kineto_events(sim.trace) if event.get("cat") == "user_annotation"]
+    assert [(event["name"], *span(event)) for event in marks] == [("ProfilerStep#0", 0, 3_000)]
+
+
 # --- msprof
 
 
