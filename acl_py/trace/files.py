@@ -2,7 +2,7 @@
 
 The file is compressed JSON, a line each: a head with the version of the form, a line for each column of each list of
 rows, and a last line that says that nothing is missing. A column of texts has each text once, and a number for each
-row. docs/traces.md describes the columns.
+row. The columns are the fields of the rows in rows.py.
 
 A file may come from somebody else: `read_trace` checks every value and every index, and nothing in it is code.
 """
