@@ -5,8 +5,9 @@ launches of which each touches its part of them, and takes its part of the time.
 its data is not known, and the note says so.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 
 from acl_py.explain.cases import Case, EditError, with_fields
 from acl_py.tools.programs import Step
@@ -38,15 +39,33 @@ def chunk(case: Case, count: int) -> Case:
     split = set(chosen.values())
     kernels = list(dict.fromkeys(_name(step) for step in case.program.steps if _is_split(step, split)))
 
-    def change(step: Step) -> list[Step]:
+    def part_of(step: Step, part: int) -> Step:
         if step.index in chosen:
-            return [_part_of_copy(step, part, count) for part in range(count)]
-        if _is_split(step, split):
-            return [_part_of_kernel(step, split, part, count) for part in range(count)]
-        return [step]
+            return _part_of_copy(step, part, count)
+        return _part_of_kernel(step, split, part, count)
+
+    runs = {
+        run[0].index: run
+        for run in _runs(case.program.steps, lambda step: step.index in chosen or _is_split(step, split))
+    }
+    in_parts = {step.index for run in runs.values() for step in run}
+
+    def change(step: Step) -> list[Step]:
+        if step.index in runs:
+            return [part_of(each, part) for part in range(count) for each in runs[step.index]]
+        return [] if step.index in in_parts else [step]
 
     note = f"kernels work on parts, and a part takes its part of the time: {', '.join(kernels)}"
     return case.with_steps(change).noting(*([note] if kernels else []))
+
+
+def _runs(steps: Sequence[Step], is_split: Callable[[Step], bool]) -> Iterator[list[Step]]:
+    """Yield the steps to split, those that follow one another in one task together: each part goes through all of them
+    before the next one, as a person would write a loop over the parts.
+    """
+    for (split, _), run in groupby(steps, lambda step: (is_split(step), step.task)):
+        if split:
+            yield [*run]
 
 
 def _buffers_of_device(case: Case) -> set[str]:

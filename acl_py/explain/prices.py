@@ -7,19 +7,23 @@ which a replay of an unchanged program repeats to the nanosecond.
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from operator import itemgetter
 
 from acl_py.explain.cases import ASYNCHRONOUS, Case, EditError, in_stream, with_fields
 from acl_py.explain.findings import Finding, Pitfall, findings, is_legacy
 from acl_py.explain.lines import us
+from acl_py.explain.relisting import conflict, touches
 from acl_py.explain.whatif import Answer, Asker
 from acl_py.tools.programs import Program, Step
-from acl_py.trace.rows import Operation, Timeline
+from acl_py.trace.reading import site_of_call
+from acl_py.trace.rows import Operation, StreamStep, Timeline
 from device_model.aicore.core.spec import MOST
 
 MOST_PRICED = 20  # findings: each needs a run of the whole program
 _MOST_QUEUES = 4096  # the model makes an object for each
 _OWN_STREAM = "own stream"
+_DEFAULT_STREAM = "legacy"
 _PINNED = "pinned copy of "
 
 
@@ -100,22 +104,24 @@ class _Steps:
         self.calls = [(enter, exit_, steps[index]) for enter, exit_, index in sorted(calls)]
 
     def of(self, finding: Finding) -> list[Step]:
-        """Return the steps that make the calls of *finding*, or that queue what held its operations back."""
-        calls = [self.timeline.calls[index] for index in finding.calls]
-        found = [step for call in calls for step in self.by_times.get((call.enter_ns, call.exit_ns), ())]
-        for index in finding.ops:
-            found += self._holding(self.timeline.ops[index], finding)
-        return [*{step.index: step for step in sorted(found, key=lambda step: step.index)}.values()]
+        """Return the steps that make the calls of the line of *finding*, or that queue its work in the legacy stream.
 
-    def _holding(self, op: Operation, finding: Finding) -> list[Step]:
-        """Return the steps that queued what held *op* back: it itself, an operation, or a record or wait."""
-        after = op if op.after is None else self.timeline.ops[op.after]
-        if finding.pitfall is not Pitfall.LEGACY or is_legacy(after):
-            return self._queuing(after.queued_ns)
-        if is_legacy(op):
-            return self._queuing(op.queued_ns)
-        steps = [step for step in self.timeline.steps if is_legacy(step) and step.queued_ns <= op.queued_ns]
-        return self._queuing(steps[-1].queued_ns)
+        A person's edit of a line changes all of them, also those that did not have to wait.
+        """
+        timeline = self.timeline
+        named = {timeline.calls[index].name for index in finding.calls}
+        found = [
+            step
+            for call in timeline.calls
+            if call.name in named and site_of_call(call) == finding.site
+            for step in self.by_times.get((call.enter_ns, call.exit_ns), ())
+        ]
+        if finding.ops:
+            rows: list[Operation | StreamStep] = [*timeline.ops, *timeline.steps]
+            for row in rows:
+                if row.site == finding.site and (finding.pitfall is not Pitfall.LEGACY or is_legacy(row)):
+                    found += self._queuing(row.queued_ns)
+        return [*{step.index: step for step in sorted(found, key=lambda step: step.index)}.values()]
 
     def _queuing(self, at_ns: int) -> list[Step]:
         """Return the steps whose calls queued something at *at_ns*: at their ends, or while they lasted."""
@@ -137,7 +143,7 @@ def _own_stream(case: Case, steps: Sequence[Step]) -> Case:
             return [step]
         return [in_stream(step, _OWN_STREAM) if step.op in ASYNCHRONOUS else with_fields(step, stream=_OWN_STREAM)]
 
-    return case.with_steps(change)
+    return case.with_steps(change).noting("a stream costs time to create, once; this is not included")
 
 
 def _in_pinned_memory(case: Case, steps: Sequence[Step]) -> Case:
@@ -176,29 +182,61 @@ def _without(case: Case, steps: Sequence[Step]) -> Case:
 
 
 def _asynchronous(case: Case, steps: Sequence[Step]) -> Case:
-    """Let the chosen copies and fills be asynchronous, in the default stream and with pinned memory."""
+    """Let the chosen copies and fills be asynchronous, with pinned memory, in the stream of the work on their bytes."""
     if not all(step.op in ASYNCHRONOUS and _is_on_device(case.program, step) for step in steps):
         raise EditError("the host makes this copy, not the device")
-    chosen = _indices(steps)
+    streams = _streams_beside(case.program, steps)
 
     def change(step: Step) -> list[Step]:
-        return [in_stream(step, "legacy") if step.index in chosen else step]
+        return [in_stream(step, streams[step.index]) if step.index in streams else step]
 
     case = case.with_steps(change).noting(
         "the host must synchronise before it reads or changes the bytes of a copy that is now asynchronous"
     )
-    changed = [case.program.steps[index] for index in sorted(chosen)]
+    changed = [case.program.steps[index] for index in sorted(streams)]
     ends = {step.fields.get(end) for step in changed for end in ("dst", "src")}
     if any(case.program.buffers.get(str(name), {}).get("space") == "pageable" for name in ends):
         case = _in_pinned_memory(case, changed)
     return case
 
 
+def _streams_beside(program: Program, steps: Sequence[Step]) -> dict[int, str]:
+    """Return the stream for each of *steps*, by its index: that of the work on the same memory of the device.
+
+    For what is written there this is the next work, for what is read the last one before, and the default stream if
+    there is none.
+    """
+    chosen, host = _indices(steps), _of_host(program)
+    work = [
+        (step, bytes_)
+        for step in program.steps
+        if step.index not in chosen and isinstance(step.fields.get("stream"), str) and (bytes_ := touches(step))
+    ]
+    indices = [step.index for step, _ in work]
+    streams = {}
+    for step in steps:
+        bytes_ = [each for each in touches(in_stream(step, _DEFAULT_STREAM)) or () if each[0] not in host]
+        place = bisect_left(indices, step.index)
+        around = [islice(work, place, None), reversed(work[:place])]
+        if not any(wrote for *_, wrote in bytes_):
+            around.reverse()
+        beside = (
+            other.fields["stream"] for other, others in chain(*around) if any(conflict(bytes_, each) for each in others)
+        )
+        streams[step.index] = next(beside, _DEFAULT_STREAM)
+    return streams
+
+
 def _is_on_device(program: Program, step: Step) -> bool:
     """Whether one end of a copy, or what is filled, is memory of the device."""
-    host = {name for name, options in program.buffers.items() if options["space"] != "device"}
-    host |= {step.fields["name"] for step in program.steps if step.op in ("malloc_host", "host_register")}
+    host = _of_host(program)
     return any(step.fields[end] not in host for end in ("dst", "src") if end in step.fields)
+
+
+def _of_host(program: Program) -> set[str]:
+    """Return the names of all memory of the host."""
+    host = {name for name, options in program.buffers.items() if options["space"] != "device"}
+    return host | {step.fields["name"] for step in program.steps if step.op in ("malloc_host", "host_register")}
 
 
 def _deep_queues(case: Case, _: Sequence[Step]) -> Case:

@@ -3,7 +3,7 @@
 An operation waits for the earlier ones that touch the same bytes, if one of them writes. If nobody knows what a kernel
 touches, it keeps its place in its old stream: it waits for what came before it there, and what comes behind it waits
 for it. What the program has ordered with events stays in order. An operation goes where the last operation that it
-waits for is the latest one; otherwise to the stream with the least work. Other waits become events.
+waits for is the latest one; otherwise to the stream with the least work that may still run. Other waits become events.
 
 What the host waited for, it waits for again: a synchronisation with a stream becomes one with each of the new streams
 that has operations of it. A synchronous copy or fill becomes an asynchronous one, and a wait for it.
@@ -134,7 +134,7 @@ class _Relisting:
         old = self._old(step.fields["stream"])
         bytes_ = touches(step)
         waits = {*old.waits, *(() if old.unknown is None else (old.unknown,))}
-        waits |= {*old.ops} if bytes_ is None else {op for op, other in self.touched if _conflicts(bytes_, other)}
+        waits |= {*old.ops} if bytes_ is None else {op for op, other in self.touched if conflict(bytes_, other)}
         ordered = dict(self.known)
         stream = self._stream_for(waits)
         if self.tails[stream]:
@@ -156,26 +156,39 @@ class _Relisting:
         yield with_fields(step, stream=self.names[stream])
 
     def _stream_for(self, waits: Iterable[int]) -> int:
-        """Return the stream of the last of *waits* if that is the latest one there, else that with the least work."""
-        last = max(waits, default=None)
+        """Return the stream of the last of *waits* if that is the latest one there, else that with the least work.
+
+        What the host knows to be over counts neither as a wait nor as work.
+        """
+        last = max((op for op in waits if not self._is_over(op)), default=None)
         if last is not None and self.tails[self.places[last].stream][-1] == last:
             return self.places[last].stream
-        return min(range(self.count), key=lambda stream: (len(self.tails[stream]), stream))
+        return min(range(self.count), key=lambda stream: (len(self.tails[stream]) - self.known.get(stream, 0), stream))
 
-    def _synchronised(self, step: Step, ops: Sequence[int], *, known: bool = False) -> Iterator[Step]:
-        """Yield what makes the host wait for *ops*; if it *known* waits for the last of them already, not for that."""
+    def _is_over(self, op: int) -> bool:
+        """Whether the host has waited for the operation of this step."""
+        place = self.places[op]
+        return self.known.get(place.stream, 0) >= place.place
+
+    def _synchronised(self, step: Step, ops: Sequence[int], *, known: bool = False) -> Sequence[Step]:
+        """Return what makes the host wait for *ops*; if it *known* waits for the last of them already, not for that.
+
+        The host waits for the earlier ones first, while the later ones still run.
+        """
         if known and ops:
             _join(self.known, self.places[ops[-1]].ordered)
+        waits = []
         for op in sorted(ops, reverse=True):
             place = self.places[op]
-            if self.known.get(place.stream, 0) >= place.place:
+            if self._is_over(op):
                 continue
             if self.tails[place.stream][-1] == op:
-                yield made_like(step, "sync_stream", stream=self.names[place.stream])
+                waits.append(made_like(step, "sync_stream", stream=self.names[place.stream]))
             else:
                 self.recorded_ops.add(op)
-                yield made_like(step, "sync_event", event=self._event_of(op))
+                waits.append(made_like(step, "sync_event", event=self._event_of(op)))
             _join(self.known, place.ordered)
+        return waits[::-1]
 
     def _work_of(self, stream: str) -> list[int]:
         """Return the operations that a record or a synchronisation of an old stream stands for."""
@@ -218,7 +231,8 @@ def touches(step: Step) -> list[Bytes] | None:
     return None
 
 
-def _conflicts(bytes_: Iterable[Bytes], other: Bytes) -> bool:
+def conflict(bytes_: Iterable[Bytes], other: Bytes) -> bool:
+    """Whether operations that touch *bytes_* and *other* must keep their order."""
     buffer, first, last, wrote = other
     return any(
         name == buffer and start < last and first < stop and (writes or wrote) for name, start, stop, writes in bytes_

@@ -26,7 +26,7 @@ _SHOWN = 3  # conflicts of an answer
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What edits would change. Times are makespans: from the first call to the end of a last synchronisation.
+    """What edits would change. Times are makespans: until the last step has returned and all operations are done.
 
     *before* and *after* are the timelines of both runs. *conflicts* name pairs of operations that the edits leave
     without order although they touch the same bytes; if there are any, the edits are no fix. *notes* say what the times
@@ -66,6 +66,7 @@ class Asker:
         self.case = case
         self.before = run(case)
         self._timeline = self.before.trace.timeline()
+        self.before_ns = _makespan_ns(self.before, self._timeline)
         self._conflicts = set(_conflicts(self._timeline))
 
     @property
@@ -108,8 +109,16 @@ class Asker:
         after = run_.trace.timeline()
         conflicts = [pair for pair in dict.fromkeys(_conflicts(after)) if pair not in self._conflicts]
         notes = (*case.program.notes, *case.notes)
-        before_ns, after_ns = (round(each.makespan_us * 1000) for each in (self.before, run_))
-        return Answer(what, before_ns, after_ns, tuple(conflicts), notes, self._timeline, after, case)
+        after_ns = _makespan_ns(run_, after)
+        return Answer(what, self.before_ns, after_ns, tuple(conflicts), notes, self._timeline, after, case)
+
+
+def _makespan_ns(run_: Replay, timeline: Timeline) -> int:
+    """Return when the last step had returned and all operations were done: without the synchronisation that ends a
+    replay, which the program does not have.
+    """
+    returns = (round(call.exit_us * 1000) for call in run_.host)
+    return max(max(returns, default=0), max((op.end_ns for op in timeline.ops), default=0))
 
 
 def _site(at_ns: int, begins: Sequence[tuple[int, int, int]]) -> str:

@@ -1,11 +1,13 @@
 """Prices: programs in two versions, before and after a person's edit. The price is the difference of the two runs."""
 
+from dataclasses import replace
+
 import pytest
 from listed import MIB, case, copy, copy_now, fill, launch, program, record, step, sync, wait
 
 from acl_py.explain.findings import Pitfall
 from acl_py.explain.prices import MOST_PRICED, prices, prices_text
-from acl_py.explain.whatif import Asker, run
+from acl_py.explain.whatif import Asker
 
 BIG = 8 * MIB
 K = launch("A")
@@ -65,6 +67,12 @@ PAIRS = {
     "a synchronous download": (
         Pitfall.SYNC_COPY, "cuda", program(launch("legacy", touches="d"), copy_now("p", "d"), launch("N")),
         program(launch("legacy", touches="d"), copy("p", "d", "legacy"), launch("N"))),
+    "a synchronous upload for another stream": (
+        Pitfall.SYNC_COPY, "cuda", program(launch("A", touches="e"), copy_now("d", "p"), launch("A", touches="d")),
+        program(launch("A", touches="e"), copy("d", "p", "A"), launch("A", touches="d"))),
+    "a synchronous download from another stream": (
+        Pitfall.SYNC_COPY, "cuda", program(launch("A", touches="d"), copy_now("p", "d"), launch("B", touches="d")),
+        program(launch("A", touches="d"), copy("p", "d", "A"), launch("B", touches="d"))),
     "a synchronous pageable copy": (
         Pitfall.SYNC_COPY, "cuda", program(copy_now("d", "g"), launch("N")),
         program(copy("d", "p", "legacy"), launch("N"))),
@@ -92,7 +100,7 @@ def priced(before, rules):
 
 
 def makespan(program, rules):
-    return round(run(case(program, rules)).makespan_us * 1000)
+    return Asker(case(program, rules)).before_ns
 
 
 @pytest.mark.parametrize("name", PAIRS)
@@ -136,6 +144,20 @@ def test_a_finding_that_many_steps_share_has_one_price():
     alone = [each.answer.gain_ns for each in priced(before, "cuda")]
     assert len(alone) == 3  # each step is a line
     assert max(alone) < total
+
+
+def test_the_edit_of_a_line_changes_all_its_calls():
+    """The kernel of the legacy stream holds the second of the other kernels back, and has itself to wait for the first;
+    both findings are about one line, and have one price.
+    """
+    loop = [launch("legacy", 10), K] * 2
+    asker = Asker(case(program(*loop)))
+    on_lines = replace(
+        asker.timeline, ops=[op._replace(site=f"a.py:{2 if op.stream == 'legacy' else 3}") for op in asker.timeline.ops]
+    )
+    found = [each.answer.gain_ns for each in prices(asker, on_lines) if each.finding.pitfall is Pitfall.LEGACY]
+    edited = program(*[launch("N", 10), K] * 2)
+    assert found == [makespan(program(*loop), "cuda") - makespan(edited, "cuda")] * 2
 
 
 def test_an_edit_that_leaves_work_without_order_is_no_fix():

@@ -59,6 +59,11 @@ def test_per_thread_moves_the_work_of_the_legacy_stream():
     assert ask("per-thread", before).gain_ns > 0
 
 
+def test_times_do_not_contain_the_synchronisation_that_ends_a_replay():
+    before = program(launch("A"), sync("A"))
+    assert ask("h2d=2x", before).before_ns == Asker(case(before)).timeline.end_ns
+
+
 def test_bandwidth_divides_what_grows_with_the_size():
     before = load("h200").copies.h2d
     faster = after("h2d=2x").device.copies.h2d
@@ -175,6 +180,19 @@ def test_kernels_of_which_nobody_knows_the_bytes_keep_their_order():
     assert order.is_before(names[0], names[1])
     assert order.is_before(names[1], names[3])
     assert not order.is_before(names[1], names[2])
+
+
+def test_work_that_is_over_holds_no_place_in_a_stream():
+    """The host has waited for what the last two kernels read and for what the streams had to do: they take turns."""
+    before = program(
+        launch("A", touches="d"), sync("A"), launch("A", touches="d"), sync("A"), launch("A", touches="e"),
+        launch("A", touches="p"), sync("A"),
+    )  # fmt: skip
+    changed = after("streams=2", before).program.steps
+    *_, one, two = [each.fields["stream"] for each in changed if each.op == "launch"]
+    assert one != two
+    waits = [each.fields["stream"] for each in changed if each.op == "sync_stream"][-2:]
+    assert waits == [one, two]  # first the one that is over first
 
 
 def test_a_synchronised_stream_is_waited_for_wherever_its_work_went():
