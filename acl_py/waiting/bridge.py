@@ -382,7 +382,7 @@ class Gate:
     def arm(self) -> None:
         """Look again from the start: a wait begins, a call was made while tasks wait, or a hold ends."""
         self._quiet = self._turns = 0
-        self.vigil.end()
+        self.vigil.since = None
         if not self._armed:
             self._look_next_turn()
 

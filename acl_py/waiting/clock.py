@@ -98,12 +98,14 @@ class Clock(Gate):
     given back when its last simulation has ended.
     """
 
+    is_needed = True  # devices go on also if no task waits for them, until the loop is given back
+
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
         if self.ready is None or not _has_plain_time(loop):
             raise RuntimeError(f"the time of {loop!r} cannot be simulated: use an event loop of asyncio or of uvloop")
+        self._loop = loop  # its attribute is this clock, so it is not kept any longer than the clock is
         self._is_borrowed = loop.is_running()
-        self._is_over = False
         self.witness = self.ready
         self.timers = Timers()
         self._now_ns: Nanoseconds = int(whole_ns(loop.time())) if self._is_borrowed else 0  # where it was set last
@@ -114,13 +116,14 @@ class Clock(Gate):
         self._horizon_ns: float = -1  # a call that takes the clock here or beyond asks the clock; it may be too low
         self._rung_s = 0.0  # the latest time for which a timer was set that has rung
         self._jobs = 0  # of executors
-        self._begun = self._is_borrowed
         # asyncio can run one handle again and again, which is cheaper than a new one for each look or timer.
         self._queue: deque[asyncio.Handle] = getattr(loop, "_ready", deque())
         self._handle = None
         if isinstance(loop, asyncio.BaseEventLoop):
             self._handle = asyncio.Handle(self._look, (), loop, self._context)
         vars(loop).update(self._attributes(loop))
+        if not self._is_borrowed:  # what is there before any task of the loop
+            loop.call_soon(self.vigil.begin, loop, context=self._context)
         self._look_next_turn()
 
     def _attributes(self, loop: asyncio.AbstractEventLoop) -> dict[str, Any]:
@@ -135,9 +138,9 @@ class Clock(Gate):
 
         Timers that have not rung take real time from now on.
         """
-        self._is_over = True
+        self.is_needed = False
         self.vigil.rest()
-        loop, now = self.loop, self._now_ns
+        loop, now = self._loop, self._now_ns
         for name in (CLOCK, *_METHODS):  # timers that are left may still be cancelled
             delattr(loop, name)
         ahead_s = now / NS - type(loop).time(loop)
@@ -191,7 +194,7 @@ class Clock(Gate):
 
     def run_in_executor(self, executor: Any, function: Callable[..., T], *args: Any) -> asyncio.Future[T]:
         """Run *function* in a thread or process of *executor*, and count it as outside until its result is there."""
-        loop = self.loop
+        loop = self._loop
         future: asyncio.Future[T] = type(loop).run_in_executor(loop, executor, function, *args)
         self._jobs += 1
         future.add_done_callback(self._end_job)
@@ -209,7 +212,7 @@ class Clock(Gate):
         args: tuple[Any, ...],
         context: Context | None,
     ) -> asyncio.TimerHandle:
-        loop = self.loop
+        loop = self._loop
         if loop.is_closed():
             raise RuntimeError("Event loop is closed")
         if loop.get_debug() and isinstance(loop, asyncio.BaseEventLoop):
@@ -281,20 +284,7 @@ class Clock(Gate):
         """Whether a timer may still ring."""
         return self.timers.first_ns < inf
 
-    @property
-    def is_needed(self) -> bool:
-        """Whether the gate has to look: devices go on also if no task waits for them."""
-        return True
-
     # --- letting time pass
-
-    def _look(self) -> None:
-        if self._is_over:
-            return
-        if not self._begun:  # before any task of the loop
-            self._begun = True
-            self.vigil.begin(self.loop)
-        super()._look()
 
     def _look_next_turn(self) -> None:
         if self._handle is None:
@@ -310,18 +300,22 @@ class Clock(Gate):
             self._quiet = 0
             return False
         self._quiet += 1
-        return self._quiet >= self.needed or not self.vigil.outside.must_poll(self.loop)
+        return self._quiet >= self.needed or not self.vigil.outside.must_poll(self._loop)
 
     def _let_time_pass(self, spinning: bool) -> None:
         is_waiting = self._since is not None
-        self._take_up_real_time()
-        if not self.holders and self._run_devices():
-            self._time_has_passed(spinning)
-            return
-        first, now = self.timers.first_ns, self.now_ns
+        if is_waiting:
+            self._take_up_real_time()
+        first = self.timers.first_ns
+        if not self.holders and (earliest := self._first_device(first)) is not None:
+            if self._run_devices(earliest):
+                self._time_has_passed(spinning)
+                return
+            first = self.timers.first_ns
+        now = self.now_ns
         if first == inf:
             self._rest(spinning)
-        elif first > now and (self.holders or self._jobs > 0 or self.vigil.outside.is_pending(self.loop)):
+        elif first > now and (self.holders or self._jobs > 0 or self.vigil.outside.is_pending(self._loop)):
             self._wait_for_real(spinning)
             self._since = self._settled if is_waiting else time.monotonic()
             self._set_horizons()
@@ -334,17 +328,18 @@ class Clock(Gate):
             finally:  # SystemExit and KeyboardInterrupt come out of a callback
                 self._time_has_passed(spinning)
 
-    def _run_devices(self) -> bool:
+    def _run_devices(self, earliest: tuple[Bridge, float] | None) -> bool:
         """Run the devices up to the first timer, until something can run; return whether it can, or may after a turn.
 
-        Of the devices of several simulations the one with the earliest event runs, up to the next event of another.
+        Of the devices of several simulations the one with the *earliest* event runs, up to the next event of another.
         """
         size = len(self.witness)
-        while (earliest := self._first_device(self.timers.first_ns)) is not None:
+        while earliest is not None:
             bridge, bound = earliest
             bridge.jump(bound)
             if len(self.witness) > size or bridge.host.scheduler.next_ns <= bound:  # the latter: its budget is spent
                 return True
+            earliest = self._first_device(self.timers.first_ns)
         return False
 
     def _first_device(self, limit: float) -> tuple[Bridge, float] | None:
@@ -365,7 +360,7 @@ class Clock(Gate):
         if self.waiting and not self.vigil.is_watching:
             self._keep_vigil(spinning)
         delay_s = min((self.timers.first_ns - self.now_ns) / NS, TICK_S)
-        self._alarm = call_in_real_time(self.loop, delay_s, self._look_again, self._context)
+        self._alarm = call_in_real_time(self._loop, delay_s, self._look_again, self._context)
 
     def settle(self) -> None:
         """Take up the real time that has passed while the loop waited for the outside, if it did, and look again."""
@@ -376,8 +371,7 @@ class Clock(Gate):
 
     def _take_up_real_time(self) -> None:
         """Let the clock stand from now on, where the real time has taken it, but no later than at the first timer."""
-        if self._since is None:
-            return
+        assert self._since is not None, f"{self!r} does not wait for the outside"
         self._settled = time.monotonic()
         real = self.now_ns + round((self._settled - self._since) * NS)
         self._since = None
@@ -391,7 +385,7 @@ class Clock(Gate):
         self._set_horizons()
         if self.waiting:
             self._keep_vigil(spinning)
-        elif not (spinning or self.holders or self._jobs) and self.vigil.outside.is_shut(self.loop):
+        elif not (spinning or self.holders or self._jobs) and self.vigil.outside.is_shut(self._loop):
             self.on_deadlock(deadlocks.of_tasks())
 
     # --- the time
@@ -422,11 +416,13 @@ class Clock(Gate):
 
         That saves a turn of the loop. In debug mode the loop runs them, because it reports which callbacks are slow.
         """
-        if self.loop.get_debug():
+        if self._loop.get_debug():
             self._ring(until)
             return
         for _, timer in self.timers.take(until):
-            self._rung_s = max(self._rung_s, timer.when())
+            when: float = timer._when  # type: ignore[attr-defined]
+            if when > self._rung_s:
+                self._rung_s = when
             timer._run()
 
     def _make_ready(self, timer: asyncio.TimerHandle) -> None:
@@ -434,7 +430,7 @@ class Clock(Gate):
         if self._handle is not None:
             self._queue.append(timer)
         else:
-            self.loop.call_soon(_run_timer, timer, context=self._context)
+            self._loop.call_soon(_run_timer, timer, context=self._context)
 
 
 def _run_timer(timer: asyncio.TimerHandle) -> None:

@@ -127,7 +127,8 @@ class Vigil:
     def __init__(self, loop: asyncio.AbstractEventLoop, look_again: Callable[[], None], context: Context) -> None:
         self._look_again = look_again
         self._context = context
-        self._since: float | None = None
+        # The real time since when no task could go on; None again after a call, or when simulated time has passed.
+        self.since: float | None = None
         self._warned = False
         self._timer: asyncio.TimerHandle | None = None
         self.begin(loop)
@@ -135,10 +136,6 @@ class Vigil:
     def begin(self, loop: asyncio.AbstractEventLoop) -> None:
         """Start with a new simulation: everything around it now was there before it."""
         self.outside = Outside(loop)
-
-    def end(self) -> None:
-        """Note that a task made a call or that time advanced, so the time of being stuck starts anew."""
-        self._since = None
 
     def rest(self) -> None:
         """Cancel the timer, because no task waits any more."""
@@ -168,9 +165,9 @@ class Vigil:
         Called when no task could go on. The timer in between avoids a busy loop.
         """
         now = time.monotonic()
-        if self._since is None:
-            self._since, self._warned = now, False
-        stuck_s = now - self._since
+        if self.since is None:
+            self.since, self._warned = now, False
+        stuck_s = now - self.since
         hopeless = is_hopeless(helpers, stuck_s)
         circumstances = "\n".join(_circumstances(holders, helpers))
         patient = []

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Collection, Sequence
 from concurrent.futures import thread as pool
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from queue import SimpleQueue
 from types import CodeType, FrameType
@@ -30,6 +31,7 @@ _WAITS, _COMMAND, _PRIVATE = (0, 9), 0x7F, 0x80
 _TASKS = Path("/proc/self/task")
 _ON_SIGINT = getattr(asyncio.Runner, "_on_sigint", None)
 _WORKER = pool._worker.__code__
+_CODE_OF = attrgetter("f_code")
 # The queues of the pools, by weak references to their threads; to go through the mapping itself is slow.
 _QUEUES: dict[object, SimpleQueue[object]] = pool._threads_queues.data  # type: ignore[attr-defined]
 _STEP = getattr(getattr(asyncio.BaseEventLoop, "_run_once", None), "__code__", None)  # of an event loop
@@ -50,10 +52,8 @@ class Company:
 
     def are_others_idle(self) -> bool:
         """Whether every thread but the calling one is an idle worker of a pool: the quick answer to the usual case."""
-        frames = sys._current_frames()
-        if len(frames) == 1:
-            return True
-        codes = [frame.f_code for frame in frames.values()]
+        # No variable holds the frames: one of them is this one, and a cycle would be left for the garbage collector.
+        codes = [*map(_CODE_OF, sys._current_frames().values())]
         return codes.count(_WORKER) == len(codes) - 1 and not any(map(SimpleQueue.qsize, _QUEUES.values()))
 
     def could_act(self, blocked: Collection[Thread]) -> list[str]:

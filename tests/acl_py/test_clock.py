@@ -1,6 +1,7 @@
 """The simulated clock of an event loop: asyncio's timers and devices take turns on it, and every run is the same."""
 
 import asyncio
+import gc
 import os
 import subprocess
 import sys
@@ -111,6 +112,49 @@ def test_completions_come_before_timers_of_the_same_instant():
         return order
 
     assert acl.run(program, device="tiny") == ["host function", "timer"]
+
+
+@both_loops
+def test_sleeps_and_limits_end_before_timers_of_the_same_instant(uvloop):
+    async def program():
+        loop, order = asyncio.get_running_loop(), []
+
+        async def sleeper():
+            await acl.Sleep(50)
+            order.append("Sleep")
+
+        loop.call_at(50e-6, order.append, "set before")
+        sleeping = asyncio.create_task(sleeper())
+        await asyncio.sleep(0)
+        loop.call_at(50e-6, order.append, "set after")
+        await sleeping
+        await asyncio.sleep(0)
+        stream = await acl.CreateStream()
+        await acl.LaunchKernel(busy(1e6), 1, (), stream)
+        for us in (50_000.299, 50_000.3):  # the limit begins 300 ns after the call
+            try:
+                async with asyncio.timeout(us / 1e6):
+                    await acl.SynchronizeStreamWithTimeout(stream, 50)
+            except (TimeoutError, acl.AclError) as error:
+                order.append(type(error).__name__)
+        return order
+
+    order = ["Sleep", "set before", "set after", "TimeoutError", "AclError"]
+    assert acl.run(program, device="tiny", uvloop=uvloop) == order
+
+
+def test_a_timeout_in_microseconds_is_one_of_asyncio():
+    async def program():
+        sim, late = acl.current_simulation(), []
+        for us in (1, 0.001, 333.333, 123_456.789):
+            begin = sim.now_ns
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(us / 1e6):
+                    await acl.Sleep(1e9)
+            late.append(sim.now_ns - begin)
+        return late
+
+    assert acl.run(program, device="tiny") == [1_000, 1, 333_333, 123_456_789]
 
 
 def test_a_call_asks_at_a_timer_that_was_set_for_an_earlier_time():
@@ -346,6 +390,22 @@ def test_misused_timers_are_refused(on_loop):
     loop = on_loop(main)
     with pytest.raises(RuntimeError, match="Event loop is closed"):
         loop.call_later(1, int)
+
+
+def test_sleeps_leave_nothing_for_the_garbage_collector(on_loop):
+    async def main():
+        async with acl.simulate(device="tiny"):
+            await asyncio.sleep(1)
+            gc.collect()
+            gc.disable()
+            try:
+                for _ in range(100):
+                    await asyncio.sleep(0.01)
+                return gc.collect()
+            finally:
+                gc.enable()
+
+    assert on_loop(main) < 100
 
 
 def test_debug_mode_tells_of_slow_callbacks_in_real_time_only(on_loop, caplog):

@@ -143,17 +143,26 @@ def test_who_waits_for_a_signal_beside_a_ticker_holds_time(uvloop):
     async def program():
         loop, sim, come = asyncio.get_running_loop(), acl.current_simulation(), asyncio.Event()
         loop.add_signal_handler(signal.SIGUSR1, come.set)
-        ticks = []
+        ticks, some_ticks = [], threading.Event()
 
         async def tick():
             while True:
                 await asyncio.sleep(0.001)
                 ticks.append(loop.time())
+                if len(ticks) == 3:
+                    some_ticks.set()
+
+        def send():
+            some_ticks.wait()
+            _nap(0.03)
+            signal.raise_signal(signal.SIGUSR1)
 
         ticker = asyncio.create_task(tick())
-        threading.Timer(0.03, signal.raise_signal, [signal.SIGUSR1]).start()
+        sender = threading.Thread(target=send)
+        sender.start()
         with sim.hold():
             await come.wait()
+        sender.join()
         ticker.cancel()
         loop.remove_signal_handler(signal.SIGUSR1)
         return len(ticks)
