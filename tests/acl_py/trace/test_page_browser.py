@@ -17,7 +17,7 @@ from PIL import Image
 import acl_py
 from acl_py import Cost, MemcpyKind
 from acl_py.trace.page import Finding, Page, PathPart, Run
-from acl_py.trace.rows import Timeline
+from acl_py.trace.rows import Operation, Timeline
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="pip install -e '.[browser]'")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -131,6 +131,12 @@ def test_each_lane_is_drawn_in_its_colours(opened):
     labels = page.evaluate("chart.rows.map((row) => row.lane?.label ?? row.label)")
     assert labels == ["host", "Streams", "stream 'lane 0'", "stream 'lane 1'", "Engines", "H2D", "cores"]
     assert {"#2463c9", "#1f7a44", "#e2d6b5"} <= pixels(page)  # copies to the device, kernels, calls
+
+
+def test_what_begins_in_the_pixel_of_something_narrow_is_drawn(opened):
+    narrow = Operation("fill", "fill", "stream 1", "cores", 0, 0, 1, 0, "a.py:1", 0)
+    wide = Operation("kernel", "kernel", "stream 1", "cores", 0, 1, 10_000, 0, "a.py:2", 0)
+    assert "#1f7a44" in pixels(opened(Run("a run", Timeline(ops=[narrow, wide]))))
 
 
 def test_a_gap_has_the_colour_of_its_cause(opened):
