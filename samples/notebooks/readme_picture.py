@@ -39,7 +39,7 @@ if __name__ == "__main__":
     mpl.use("agg")
     found = outcomes()
     figure = timeline.draw(
-        {title: outcome.sim.trace for title, outcome in found.items()},
+        {title: outcome.sim.trace.timeline() for title, outcome in found.items()},
         rows="both",
         since_ns={title: outcome.start_ns for title, outcome in found.items()},
     )

@@ -51,7 +51,7 @@ def test_a_picture_has_a_row_for_the_host_and_one_for_each_stream(monkeypatch):
         return acl_py.current_simulation().trace
 
     trace = acl_py.run(program, device="tiny")
-    figure = timeline.draw({"all": trace}, rows="both", since_ns={"all": None})
+    figure = timeline.draw({"all": trace.timeline()}, rows="both")
     rows = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     assert rows == ["host", "legacy", "stream 2", "stream 'second'", "host thread"]
     timeline.plt.close(figure)
@@ -92,23 +92,6 @@ def timeline(monkeypatch):
     monkeypatch.syspath_prepend(FOLDER)
     yield pytest.importorskip("timeline")
     sys.modules.pop("timeline")
-
-
-def test_a_timeline_tells_kinds_of_work_apart_without_colours(timeline):
-    looks = [look for _, look in timeline.STYLES.values()]
-    assert all(look["facecolor"] == "white" or float(look["facecolor"]) for look in looks), "greys only"
-    assert len({tuple(sorted(look.items())) for look in looks}) == len(looks)
-
-
-def test_what_overlaps_in_a_row_of_a_timeline_is_drawn_one_below_the_other(timeline):
-    boxes = [timeline.Box(start, end, "kernel", "") for start, end in [(0, 10), (5, 15), (10, 20), (30, 40)]]
-    places = [(level, levels) for _, level, levels in timeline._stacked(boxes)]
-    assert places == [(0, 2), (1, 2), (0, 2), (0, 1)]
-
-
-def test_calls_that_follow_one_another_are_one_box_of_a_timeline(timeline):
-    boxes = [timeline.Box(0, 3, "call", "a"), timeline.Box(3, 5, "call", "b"), timeline.Box(5, 9, "held", "c")]
-    assert timeline._together(boxes) == [timeline.Box(0, 5, "call", "2 calls"), timeline.Box(5, 9, "held", "c")]
 
 
 def test_a_prediction_counts_where_it_says_something(timeline):

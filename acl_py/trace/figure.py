@@ -1,0 +1,182 @@
+"""Figures: timelines as matplotlib draws them, for papers and slides. The extra `notebooks` has matplotlib.
+
+The top row is the host; each other row is a stream or an engine. The hatching of a box shows the kind of work, its
+label the operation, so a figure can be read without colours. Timelines that are drawn together have the same scale.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch, Rectangle
+
+from acl_py.trace.reading import ENGINE_ORDER, queuing_calls, stream_order
+from acl_py.trace.rows import Timeline
+
+WIDTH = 9.5  # inches
+ROW = 0.3  # inches
+HEIGHT = 0.72  # of a box, in rows
+FONT = 7.5  # points
+HELD = ("Sync", "Sleep", "Free", "HostUnregister")  # calls that are mostly a wait
+
+STYLES: dict[str, tuple[str, dict[str, Any]]] = {
+    "h2d": ("to the device", {"facecolor": "white", "hatch": "////"}),
+    "kernel": ("kernel", {"facecolor": "0.3"}),
+    "d2h": ("to the host", {"facecolor": "white", "hatch": "\\\\\\\\"}),
+    "p2p": ("between devices", {"facecolor": "white", "hatch": "++++"}),
+    "d2d": ("inside the device", {"facecolor": "white", "hatch": "----"}),
+    "fill": ("fill", {"facecolor": "white", "hatch": "...."}),
+    "host_function": ("host function", {"facecolor": "white", "hatch": "xxxx"}),
+    "call": ("host works", {"facecolor": "0.75"}),
+    "held": ("host is held", {"facecolor": "white", "linestyle": (0, (2, 1.5))}),
+}
+
+
+class Box(NamedTuple):
+    """Something that lasts, in nanoseconds."""
+
+    start: int
+    end: int
+    style: str
+    label: str
+
+
+def draw(
+    timelines: Mapping[str, Timeline], *, rows: str = "streams", since_ns: Mapping[str, int | None] | None = None
+) -> Figure:
+    """Return a figure of *timelines*, each under its title, with rows for the "streams", the "engines" or "both".
+
+    Time 0 of each is in *since_ns*; None, the default, is the first call that queued something.
+
+    Raises:
+        ValueError: *rows* is something else, or a timeline has no operations.
+    """
+    starts = since_ns or {}
+    pictures = [(title, *_rows(title, timeline, rows, starts.get(title))) for title, timeline in timelines.items()]
+    span_us = max((box.end - start) / 1000 for _, start, lanes in pictures for boxes in lanes.values() for box in boxes)
+    heights = [len(lanes) for _, _, lanes in pictures]
+    size = WIDTH, ROW * sum(heights) + 0.42 * len(pictures) + 0.5
+    plt.rcParams["hatch.linewidth"] = 0.6
+    figure, axes = plt.subplots(
+        len(pictures), figsize=size, dpi=110, sharex=True, squeeze=False, height_ratios=heights, layout="constrained"
+    )
+    for (title, start, lanes), ax in zip(pictures, axes[:, 0], strict=True):
+        ax.set_xlim(0, span_us * 1.01)
+        ax.set_title(title, loc="left", fontsize=9.5, fontweight="bold")
+        _draw(ax, start, lanes)
+    axes[-1, 0].set_xlabel("simulated microseconds", fontsize=8)
+    used = {box.style for _, _, lanes in pictures for boxes in lanes.values() for box in boxes}
+    keys = [
+        Patch(edgecolor="black", lw=0.6, label=name, **look) for style, (name, look) in STYLES.items() if style in used
+    ]
+    figure.legend(
+        handles=keys, loc="outside lower center", ncols=len(keys), fontsize=8, frameon=False, handlelength=2.4
+    )
+    return figure
+
+
+def _rows(title: str, timeline: Timeline, rows: str, since_ns: int | None) -> tuple[int, dict[str, list[Box]]]:
+    """Return time 0, and the boxes of each row that has boxes after it."""
+    if rows not in ("streams", "engines", "both"):
+        raise ValueError(f'rows must be "streams", "engines" or "both", not {rows!r}')
+    ops, calls = timeline.ops, timeline.calls
+    if not ops:
+        raise ValueError(f"the timeline {title!r} has no operations to draw")
+    queued_by = queuing_calls(ops, calls)
+    first = min(op.queued_ns if call is None else calls[call].enter_ns for op, call in zip(ops, queued_by, strict=True))
+    start = first if since_ns is None else since_ns
+    lanes: dict[str, list[Box]] = {
+        "host": _together(box for box in _host_boxes(timeline, queued_by) if box.start >= start)
+    }
+    if rows != "engines":
+        places = stream_order(ops)
+        for op in sorted(ops, key=lambda op: places[op.stream]):
+            lanes.setdefault(op.stream, []).append(Box(op.start_ns, op.end_ns, op.kind, op.name))
+    if rows != "streams":
+        for op in sorted(ops, key=lambda op: ENGINE_ORDER.index(op.engine)):
+            name = {"H2D": "copy in", "D2H": "copy out", "host": "host thread"}.get(op.engine, op.engine)
+            lanes.setdefault(name, []).append(Box(op.start_ns, op.end_ns, op.kind, op.stream.removeprefix("stream ")))
+    lanes = {name: [box for box in boxes if box.end > start and box.start >= start] for name, boxes in lanes.items()}
+    return start, {name: boxes for name, boxes in lanes.items() if boxes}
+
+
+def _host_boxes(timeline: Timeline, queued_by: Iterable[int | None]) -> Iterable[Box]:
+    """Return each call in up to two parts: the host works, and then waits for a completion."""
+    queued: dict[int, int] = {}
+    for op, number in zip(timeline.ops, queued_by, strict=True):
+        if number is not None:
+            queued[number] = min(op.queued_ns, queued.get(number, op.queued_ns))
+    for index, call in enumerate(timeline.calls):
+        held = call.enter_ns if call.name.startswith(HELD) else queued.get(index, call.exit_ns)
+        if call.enter_ns < held:
+            yield Box(call.enter_ns, held, "call", call.name)
+        if held < call.exit_ns:
+            yield Box(held, call.exit_ns, "held", call.name)
+
+
+def _together(boxes: Iterable[Box]) -> list[Box]:
+    """Join calls that follow one another without a wait to one box, which says how many they are."""
+    groups: list[list[Box]] = []
+    for box in boxes:
+        last = groups[-1][-1] if groups else None
+        if last is not None and last.style == box.style == "call" and box.start == last.end:
+            groups[-1].append(box)
+        else:
+            groups.append([box])
+    return [
+        Box(group[0].start, group[-1].end, group[0].style, group[0].label if len(group) == 1 else f"{len(group)} calls")
+        for group in groups
+    ]
+
+
+def _draw(ax: Axes, start: int, lanes: Mapping[str, list[Box]]) -> None:
+    for row, boxes in enumerate(lanes.values()):
+        for box, level, levels in _stacked(boxes):
+            height = HEIGHT / levels
+            _draw_box(ax, row - HEIGHT / 2 + level * height, height, start, box)
+    ax.set_ylim(len(lanes) - 0.5, -0.5)
+    ax.set_yticks(range(len(lanes)), list(lanes), fontsize=8)
+    ax.tick_params(axis="y", length=0)
+    ax.tick_params(axis="x", labelsize=8, labelbottom=True)
+    ax.grid(axis="x", color="0.85", lw=0.6)
+    ax.set_axisbelow(True)
+    for side in ("top", "right", "left"):
+        ax.spines[side].set_visible(False)
+
+
+def _stacked(boxes: Iterable[Box]) -> Iterable[tuple[Box, int, int]]:
+    """Return each box with its level, and the number of levels that the overlapping boxes need."""
+    together: list[tuple[Box, int]] = []
+    ends: list[int] = []  # of the last box of each level
+    for box in sorted(boxes):
+        if box.start >= max(ends, default=0):
+            yield from ((other, level, len(ends)) for other, level in together)
+            together, ends = [], []
+        level = next((level for level, end in enumerate(ends) if end <= box.start), len(ends))
+        ends[level : level + 1] = [box.end]
+        together.append((box, level))
+    yield from ((other, level, len(ends)) for other, level in together)
+
+
+def _draw_box(ax: Axes, top: float, height: float, start: int, box: Box) -> None:
+    _, look = STYLES[box.style]
+    begin, end = (box.start - start) / 1000, (box.end - start) / 1000
+    ax.add_patch(Rectangle((begin, top), end - begin, height, edgecolor="black", lw=0.6, **look))
+    left, right = ax.get_xlim()
+    points = (end - begin) / (right - left) * (WIDTH - 1) * 72
+    if points < (len(box.label) + 1) * FONT * 0.6 or height * ROW * 72 < FONT:
+        return
+    dark = box.style == "kernel"
+    behind = None if dark or box.style in ("call", "held") else {"facecolor": "white", "edgecolor": "none", "pad": 1}
+    ax.text(
+        (begin + end) / 2,
+        top + height / 2,
+        box.label,
+        ha="center",
+        va="center_baseline",
+        fontsize=FONT,
+        color="white" if dark else "black",
+        bbox=behind,
+    )
