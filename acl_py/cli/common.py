@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from acl_py.explain.pages import explained
+from acl_py.tools import recorded
 from acl_py.trace import chrome, kineto, msprof, msprof_op, table
 from acl_py.trace.files import save
 from acl_py.trace.page import Page
@@ -37,6 +38,7 @@ class TraceFormat(Enum):
     MSPROF_OP = "msprof-op"
     CSV = "csv"
     ACL = "acl"
+    PROGRAM = "program"
 
 
 _WRITERS: dict[TraceFormat, Callable[[Timeline, Path], None]] = {
@@ -46,13 +48,15 @@ _WRITERS: dict[TraceFormat, Callable[[Timeline, Path], None]] = {
     TraceFormat.MSPROF_OP: msprof_op.write,
     TraceFormat.CSV: table.write,
     TraceFormat.ACL: save,
+    TraceFormat.PROGRAM: recorded.write,
 }
 Format = Annotated[
     TraceFormat,
     typer.Option(
         "--format",
         help="The format of --trace. chrome: for Perfetto; kineto: as PyTorch's profiler; msprof: a folder as Ascend's "
-        "profiler; msprof-op: instructions of core kernels; csv: a table; acl: all, for `acl-py report`.",
+        "profiler; msprof-op: instructions of core kernels; csv: a table; acl: all, for `acl-py report`; program: a "
+        "stream program, for `acl-py replay`.",
     ),
 ]
 ReportOut = Annotated[

@@ -12,6 +12,7 @@ What the program cannot keep is in its `notes`: decisions of the host that depen
 format does not have.
 """
 
+import json
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -48,6 +49,14 @@ def program(timeline: Timeline, name: str = "recorded") -> dict[str, Any]:
     `timeline.rules`.
     """
     return _Writer(timeline, name).document()
+
+
+def write(timeline: Timeline, path: Path) -> None:
+    """Write the program of the run in *timeline* to the file *path*, as JSON with a line for each step."""
+    document = program(timeline)
+    steps = ",\n  ".join(json.dumps(step) for step in document.pop("steps"))
+    head = json.dumps(document, indent=1).removesuffix("\n}")
+    path.write_text(f'{head},\n "steps": [\n  {steps}\n ]\n}}\n', encoding="utf-8")
 
 
 @dataclass(slots=True)
@@ -119,8 +128,9 @@ class _Writer:
             self._note("faults were injected: the calls and operations that they struck are as without them")
         if self.timeline.error:
             self._note(f"the run ended with an error: {self.timeline.error.splitlines()[0]}")
-        document: dict[str, Any] = {"id": self.name, "gap_us": 0, "notes": list(self.notes), **self.used}
-        return document | {"steps": steps}
+        where = {"device": self.timeline.device, "rules": self.timeline.rules}
+        document: dict[str, Any] = {"id": self.name, **where, "gap_us": 0, "notes": list(self.notes)}
+        return document | self.used | {"steps": steps}
 
     def _declared_streams(self) -> dict[str, _Fields]:
         """Return the streams that exist before the first call in the order in which they were made.

@@ -97,7 +97,18 @@ def test_a_chrome_trace_of_one_program(file, tmp_path):
     assert "--trace writes the trace of one program, but 2 ran" in result.stderr
 
 
-@pytest.mark.parametrize("form", ["chrome", "kineto", "msprof", "csv", "acl"])
+def test_a_run_written_as_a_program_replays_to_the_same_times(file, tmp_path):
+    again = tmp_path / "again.json"
+    out = [tmp_path / name for name in ("first", "second")]
+    written = ["--trace", str(again), "--format", "program"]
+    assert acl_py("replay", file(GOOD), "--json", str(out[0]), *written).exit_code == 0
+    result = acl_py("replay", str(again), "--json", str(out[1]))
+    assert result.exit_code == 0, result.output
+    first, second = ([call for [run] in [json.loads(path.read_text())] for call in run["host"]] for path in out)
+    assert (first[0]["enter_us"], first[0]["exit_us"]) == (second[1]["enter_us"], second[1]["exit_us"])
+
+
+@pytest.mark.parametrize("form", ["chrome", "kineto", "msprof", "csv", "acl", "program"])
 def test_a_trace_in_each_format(file, tmp_path, form):
     out = tmp_path / "trace"
     assert acl_py("replay", file(GOOD), "--trace", str(out), "--format", form).exit_code == 0
@@ -119,7 +130,7 @@ def test_a_format_that_does_not_exist(file, tmp_path):
     result = acl_py("replay", file(GOOD), "--trace", str(tmp_path / "trace.json"), "--format", "nsys")
     assert result.exit_code == 2
     message = " ".join(result.stderr.replace("│", " ").split())
-    assert "'nsys' is not one of 'chrome', 'kineto', 'msprof', 'msprof-op', 'csv', 'acl'" in message
+    assert "'nsys' is not one of 'chrome', 'kineto', 'msprof', 'msprof-op', 'csv', 'acl', 'program'" in message
 
 
 def test_a_report_has_the_timelines_of_all_programs(file, tmp_path):

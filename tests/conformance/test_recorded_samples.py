@@ -1,0 +1,62 @@
+"""Every sample: each of its simulations, written as a program, replays to the same timeline."""
+
+import gc
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+from roundtrips import differences, document_of
+
+import acl_py
+from acl_py.compat.acl.face import session
+from acl_py.runtime.runtime import Runtime
+from acl_py.trace import Trace
+
+ROOT = Path(acl_py.__file__).parent.parent
+FOLDERS = ("", "acl", "aicore", "attention", "server")
+SAMPLES = [*(path for folder in FOLDERS for path in sorted((ROOT / "samples" / folder).glob("*.py"))),
+           ROOT / "samples/moe/moe.py"]  # fmt: skip
+
+
+def timelines(path, monkeypatch):
+    """The timelines of all simulations of a sample, each with its profile."""
+    runs = []
+    close = Runtime.close
+
+    def close_and_keep(runtime, why):
+        traces = [each for each in runtime.hooks._observers if isinstance(each, Trace)]
+        if traces and runtime.closed is None:
+            runs.append((traces[0].timeline(), runtime.profile))
+        close(runtime, why)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Runtime, "close", close_and_keep)
+        patched.setattr(sys, "argv", [str(path)])
+        patched.chdir(path.parent)
+        patched.syspath_prepend(str(path.parent))
+        if path.parent.name == "acl":
+            patched.syspath_prepend(str(ROOT / "acl_py/compat/path"))
+        try:
+            left = runpy.run_path(str(path), run_name="__main__")
+            left.clear()
+            gc.collect()  # objects that end their models when they go
+        except SystemExit as end:
+            if end.code:
+                raise AssertionError(f"{path} failed") from end
+        finally:
+            session.end()
+    return runs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
+def test_a_sample_replays_to_the_same_timeline(path, monkeypatch, capsys):
+    runs = timelines(path, monkeypatch)
+    capsys.readouterr()
+    assert runs
+    for timeline, profile in runs:
+        if path.stem != "13_faults":
+            assert differences(timeline, device=profile) == []
+        elif timeline.strikes:  # a slower engine leaves no strike
+            assert "faults were injected" in "".join(document_of(timeline)["notes"])
