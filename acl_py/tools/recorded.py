@@ -110,7 +110,7 @@ class _Writer:
         """Return the names of the handles and buffers that calls of the run have made."""
         for call in self.timeline.calls:
             if call.name.startswith(_MAKERS):
-                for each in call.about:
+                for each in call.about[:1]:  # MallocAsync is also about a stream
                     if isinstance(each, Ref):
                         yield self.handles[each.handle]
                     elif isinstance(each, Extent):
