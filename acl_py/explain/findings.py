@@ -76,10 +76,9 @@ def findings_text(found: Sequence[Finding]) -> str:
 
 
 _PINNED = "Use pinned memory: MallocHost() instead of an array, or HostRegister() once before the loop"
-_PAGEABLE = {
-    "h2d": "a copy from pageable memory kept the host, which copied the bytes to buffers of the driver",
-    "d2h": "a copy to pageable memory kept the host until it was done",
-}
+_STAGED = "a copy from pageable memory kept the host, which copied the bytes to buffers of the driver"
+_STAGED_AND_WAITED = f"{_STAGED} and waited for room in them"
+_UNSTAGED = "a copy to pageable memory kept the host until it was done"
 _PAGEABLE_ACL = "a copy of pageable memory kept the host until its stream and the copy were done"
 _BY_HOST = "Copy without the device, for example with numpy.copyto(), as soon as the bytes are there"
 _FREES = {
@@ -105,14 +104,14 @@ class _Found:
     def look_at_call(self, index: int, call: Call) -> None:
         """Note what the call *index* waited for without being asked to."""
         lasted = call.exit_ns - call.enter_ns
+        asleep_ns = sum(sleep.end_ns - sleep.begin_ns for sleep in call.sleeps)
         copy = next((each for each in call.about if isinstance(each, Copied)), None)
-        if call.name.endswith("Async") and copy is not None and copy.kind in _PAGEABLE and self._is_pageable(copy):
-            what = _PAGEABLE_ACL if self.is_acl else _PAGEABLE[copy.kind]
-            self._call(Pitfall.PAGEABLE, index, lasted, what, _PINNED)
+        if call.name.endswith("Async") and copy is not None and copy.kind in ("h2d", "d2h") and self._is_pageable(copy):
+            self._call(Pitfall.PAGEABLE, index, lasted, self._of_staging(call, copy), _PINNED)
         elif copy is not None and copy.kind == "h2h" and call.waited_ns:
             what = f"{call.name}() from host to host waited for earlier work, and then the host copied"
             self._call(Pitfall.SYNC_COPY, index, call.waited_ns, what, _BY_HOST)
-        elif not call.waited_ns:
+        elif not asleep_ns:
             return
         elif call.name in _FREES:
             what = f"{call.name}() waited for all work of the device"
@@ -122,7 +121,8 @@ class _Found:
             self._call(Pitfall.DESTROY, index, call.waited_ns, f"{call.name}() waited for work", edit)
         elif call.name in _SYNC_COPIES:
             edit = f"Use {call.name}Async() in a stream, with pinned memory, and synchronise before the result is used"
-            self._call(Pitfall.SYNC_COPY, index, call.waited_ns, f"{call.name}() waited for its work", edit)
+            what = f"{call.name}() waited for its work" if call.waited_ns else f"in {call.name}(), {_STAGED}"
+            self._call(Pitfall.SYNC_COPY, index, asleep_ns, what, edit)
         elif call.name in _QUEUES:
             edit = "Queue fewer and larger operations, or use more streams"
             self._call(
@@ -168,6 +168,14 @@ class _Found:
             if (call.name, site_of_call(call)) not in useful:
                 what = f"{call.name}() orders nothing that was not in order before"
                 self._call(Pitfall.NOTHING_NEW, index, call.exit_ns - call.enter_ns, what, "Remove the call")
+
+    def _of_staging(self, call: Call, copy: Copied) -> str:
+        """Return what *call*, which copied pageable memory, did."""
+        if self.is_acl:
+            return _PAGEABLE_ACL
+        if copy.kind == "d2h":
+            return _UNSTAGED
+        return _STAGED_AND_WAITED if call.waited_ns else _STAGED
 
     def _is_pageable(self, copy: Copied) -> bool:
         return any(end < 0 or self.timeline.buffers[end].space == "pageable" for end in (copy.dst, copy.src))

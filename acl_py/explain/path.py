@@ -85,9 +85,7 @@ class _Walk:
         self.busy = busy_times(timeline)
         self.ends = [each.end_ns for each in self.busy]
         self.before = len(self.busy)  # the host's busy times from here on have been visited
-        self.in_stream = _ends_by_stream(timeline)
         self.waits = _waits_by_stream(timeline)
-        self.queued_by = _queued_by_caller(timeline)
         self.found: list[Part] = []
 
     @cached_property
@@ -156,30 +154,21 @@ class _Walk:
         sleep = sleep_before(call.sleeps, at)
         if sleep is None:
             return None, self._add(call.enter_ns, at, Cause.CALL, call=number)
-        return self._wake(number, sleep, self._add(min(sleep.end_ns, at), at, Cause.CALL, call=number), index)
+        return self._wake(number, sleep, self._add(min(sleep.end_ns, at), at, Cause.CALL, call=number))
 
-    def _wake(self, number: int, sleep: Sleep, at: int, index: int) -> tuple[int | None, int]:
+    def _wake(self, number: int, sleep: Sleep, at: int) -> tuple[int | None, int]:
         """Go from *at*, the end of a sleep or a time in it, to what the caller had waited for.
 
-        A caller that copies pageable memory in parts takes turns with the operations that it queues. In such a sleep it
-        waited for the last one that had ended; only those before *index* count.
+        A caller whose pageable memory is copied in parts copied from the end of its last wait on.
         """
-        if sleep.after is not None and at == sleep.end_ns:
-            return sleep.after, self._add(self.timeline.ops[sleep.after].end_ns, at, Cause.CALL, call=number)
-        stream = self._staged_in(self.timeline.calls[number].caller, sleep)
-        if stream is None:
+        if sleep.waits is not None:
+            wait = next((wait for wait in reversed(sleep.waits) if wait.end_ns <= at), None)
+            if wait is None:
+                return None, self._add(sleep.begin_ns, at, Cause.CALL, call=number)
+            sleep, at = wait, self._add(wait.end_ns, at, Cause.CALL, call=number)
+        if sleep.after is None:
             return None, self._add(sleep.begin_ns, at, Cause.ASLEEP, call=number)
-        ends, indices = self.in_stream[stream]
-        place = bisect_right(ends, at) - 1
-        if place >= 0 and indices[place] < index and ends[place] > sleep.begin_ns:
-            return indices[place], self._add(ends[place], at, Cause.CALL, call=number)
-        return None, self._add(sleep.begin_ns, at, Cause.CALL, call=number)
-
-    def _staged_in(self, caller: str, sleep: Sleep) -> int | None:
-        """Return the stream in which *caller* queued operations while it slept, if it did."""
-        times, streams = self.queued_by.get(caller, ((), ()))
-        place = bisect_right(times, sleep.end_ns) - 1
-        return streams[place] if place >= 0 and times[place] >= sleep.begin_ns else None
+        return sleep.after, self._add(self.timeline.ops[sleep.after].end_ns, at, Cause.CALL, call=number)
 
     def _host(self, at: int) -> tuple[int | None, int]:
         """Go from a time of the host to what it did, or waited for, before."""
@@ -192,17 +181,7 @@ class _Walk:
         if earlier > busy.begin_ns:  # another task or thread had the host when this one woke
             return None, self._add(min(earlier, at), at, Cause.CALL, call=busy.call)
         at = self._add(busy.begin_ns, at, Cause.CALL, call=busy.call)
-        return (None, at) if busy.sleep is None else self._wake(busy.call, busy.sleep, at, len(self.timeline.ops))
-
-
-def _ends_by_stream(timeline: Timeline) -> dict[int, tuple[list[int], list[int]]]:
-    """Return the ends of the operations of each stream in their order, and the indices of the operations."""
-    ends: dict[int, tuple[list[int], list[int]]] = {}
-    for index, op in enumerate(timeline.ops):
-        times, indices = ends.setdefault(op.in_stream, ([], []))
-        times.append(op.end_ns)
-        indices.append(index)
-    return ends
+        return (None, at) if busy.sleep is None else self._wake(busy.call, busy.sleep, at)
 
 
 def _waits_by_stream(timeline: Timeline) -> dict[int, tuple[list[int], list[int]]]:
@@ -214,13 +193,3 @@ def _waits_by_stream(timeline: Timeline) -> dict[int, tuple[list[int], list[int]
             times.append(step.queued_ns)
             indices.append(index)
     return waits
-
-
-def _queued_by_caller(timeline: Timeline) -> dict[str, tuple[list[int], list[int]]]:
-    """Return when larger calls of each caller queued operations, in order, and in which streams."""
-    queued: dict[str, tuple[list[int], list[int]]] = {}
-    for op in sorted((op for op in timeline.ops if op.called_ns < 0), key=lambda op: op.queued_ns):
-        times, streams = queued.setdefault(op.caller, ([], []))
-        times.append(op.queued_ns)
-        streams.append(op.in_stream)
-    return queued

@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import cast
 
 from acl_py.sites import Site
-from acl_py.trace.packing import ANY_OP, CALL, LATER, NO_OP, OP, SLEEP, STEP, Store
+from acl_py.trace.packing import ANY_OP, CALL, LATER, NO_OP, OP, SLEEP, STAGED, STEP, Store
 from acl_py.trace.reasons import Row, reasons
 from acl_py.trace.rows import (
     About,
@@ -192,12 +192,17 @@ class Decoding:
         ends = sorted((row.end, index) for index, row in enumerate(self._op_rows))
         sleeps: dict[int, list[Sleep]] = {}
         for caller, begin, end, after in SLEEP.iter_unpack(self._store.sleep_rows.getvalue()):
+            own = sleeps.setdefault(caller, [])
+            if after == STAGED:
+                first = bisect_left(own, begin, key=itemgetter(0))
+                own[first:] = [Sleep(begin, end, own[-1].after if own[first:] else None, tuple(own[first:]))]
+                continue
             if after == ANY_OP:
                 place = bisect_right(ends, (end, len(ends))) - 1
                 found = ends[place][1] if place >= 0 and ends[place][0] == end else None
             else:
                 found = self._index_of.get(after)
-            sleeps.setdefault(caller, []).append(Sleep(begin, end, found))
+            own.append(Sleep(begin, end, found))
         return sleeps
 
     def _with_sleep(self, caller: int, call: Call) -> Call:
@@ -210,7 +215,7 @@ class Decoding:
                   if sleep.end_ns <= call.exit_ns]  # fmt: skip
         if not inside:
             return call
-        waited = sum(sleep.end_ns - sleep.begin_ns for sleep in inside)
+        waited = sum(sleep.waited_ns for sleep in inside)
         return call._replace(waited_ns=waited, after=inside[-1].after, sleeps=tuple(inside))
 
     def _known(self, extents: Iterable[Extent]) -> tuple[Extent, ...]:

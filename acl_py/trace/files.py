@@ -12,6 +12,7 @@ import json
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import NoneType
 from typing import Any, NamedTuple
 
 from acl_py.trace.rows import (
@@ -129,8 +130,10 @@ _ABOUTS = _Kind(
     _many(_about),
     encode=lambda about: [[type(each).__name__, *each] if isinstance(each, tuple) else each for each in about],
 )
-_SLEEPS = _Kind("a list of [begin_ns, end_ns, null or the place of a row of ops]",
-                _many(_row(Sleep, _int, _int, _optional(_int))), "ops")  # fmt: skip
+_wait = _row(Sleep, _int, _int, _optional(_int), _checked(NoneType))
+_sleep = _row(Sleep, _int, _int, _optional(_int), _optional(_many(_wait)))
+_SLEEPS = _Kind("a list of [begin_ns, end_ns, null or the place of a row of ops, null or a list of such]",
+                _many(_sleep), "ops")  # fmt: skip
 _OPTIONS = _Kind("an object", _mapping(_checked(bool, int, str)), encode=dict)
 
 
@@ -266,7 +269,8 @@ def _places(kind: _Kind, value: Any) -> Iterator[tuple[str, int]]:
     if kind is _EXTENTS:
         yield from (("buffers", extent.buffer) for extent in value)
     elif kind is _SLEEPS:
-        yield from (("ops", sleep.after) for sleep in value if sleep.after is not None)
+        for sleep in value:
+            yield from (("ops", each.after) for each in (sleep, *(sleep.waits or ())) if each.after is not None)
     elif kind is _ABOUTS:
         for about in value:
             if isinstance(about, Ref):

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from acl_py.callers import Caller, current_caller, row_name, task_of
 from acl_py.trace.decoding import Decoding
 from acl_py.trace.files import save
-from acl_py.trace.packing import ANY_OP, CALL, NO_OP, OP, SLEEP, Launch, Numbers, Store, last_of
+from acl_py.trace.packing import ANY_OP, CALL, NO_OP, OP, SLEEP, STAGED, Launch, Numbers, Store, last_of
 from acl_py.trace.rows import (
     Call,
     Copied,
@@ -30,6 +30,7 @@ from acl_py.trace.rows import (
     Timeline,
 )  # fmt: skip
 from device_model.completions import AllOf, Completion, Nanoseconds, Need, Process, Why
+from device_model.engines.staging import Staged
 from device_model.events import Event
 from device_model.faults import Rule
 from device_model.memory import Allocation
@@ -150,10 +151,18 @@ class Trace(Observer):
             self._store.step_rows.add(key, self._caller_number(), queued, queued, step, NO_OP)
 
     def host_waited(self, completion: Completion, since_ns: Nanoseconds) -> None:
-        """Store a row."""
+        """Store a row; of a staged copy also one for each of its waits, because the host itself works in between."""
         last = last_of(completion)
-        # Room in a queue, or a copy in parts: the end of an operation has brought it, but which one is not known.
-        after = last.row if isinstance(last, Op) else ANY_OP if isinstance(last, Need | Process) else NO_OP
+        if isinstance(last, Staged):
+            for op, since in last.waits:
+                self.host_waited(op, since)
+        # Room in a queue, or a signal: the end of an operation has brought it, but which one is not known.
+        if isinstance(last, Op):
+            after = last.row
+        elif isinstance(last, Staged):
+            after = STAGED
+        else:
+            after = ANY_OP if isinstance(last, Need | Process) else NO_OP
         # A wait that was cancelled ended when its call went on.
         end = max(since_ns, completion.end_ns) if completion.done else self._host_ns()
         self._store.sleep_rows.write(SLEEP.pack(self._caller_number(), since_ns, end, after))

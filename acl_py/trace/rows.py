@@ -110,11 +110,23 @@ class Operation(NamedTuple):
 
 
 class Sleep(NamedTuple):
-    """A time in which a caller slept in a call; it woke because the operation with index *after* ended, if one did."""
+    """A time in which a caller slept in a call; it woke because the operation with index *after* ended, if one did.
+
+    A caller whose pageable memory is copied in parts takes turns with the device: it copies, or waits for an operation.
+    *waits* are these waits, which are sleeps, too, and *after* is that of the last one. It is None for other sleeps.
+    """
 
     begin_ns: int
     end_ns: int
     after: int | None = None
+    waits: "tuple[Sleep, ...] | None" = None
+
+    @property
+    def waited_ns(self) -> int:
+        """How long the caller waited, without the time in which it copied."""
+        if self.waits is None:
+            return self.end_ns - self.begin_ns
+        return sum(wait.waited_ns for wait in self.waits)
 
 
 class Call(NamedTuple):
@@ -122,8 +134,9 @@ class Call(NamedTuple):
 
     *caller* is the task or thread that made it: "task 'producer'" if the program has named it, otherwise "task 1", with
     a number in the order of first calls; *by* tells callers of one name apart. *about* is what the call was about, such
-    as a stream and an event. The caller slept in it for *waited_ns*, and woke when the operation with index *after*
-    ended; None if it waited for no operation. *sleeps* has each of its sleeps.
+    as a stream and an event. The caller waited in it for *waited_ns*, and woke when the operation with index *after*
+    ended; None if it waited for no operation. *sleeps* has each of its sleeps. In one that stages pageable memory it
+    copies, too.
     """
 
     name: str

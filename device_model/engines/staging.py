@@ -1,6 +1,6 @@
 """Pageable host memory: the driver copies it to and from the device through pinned buffers of its own.
 
-The host thread does that copying. So each staged copy is a `Process` that the host waits for:
+The host thread does that copying. So each staged copy is a `Process` that the host takes part in:
 
 * To the device, up to 64 KB: the host copies the bytes into a ring of 4 MB, then an ordinary copy takes them. The host
   waits only while the ring is full.
@@ -24,6 +24,26 @@ from device_model.profile import DeviceProfile
 from device_model.scheduler import Scheduler
 from device_model.streams import Stream
 from device_model.work import D2H, H2D, Copy
+
+
+class Staged(Process):
+    """A staged copy, in which the host takes part: it copies, or waits for the device.
+
+    *waits* has its waits that are over: the operation waited for, and the time from which it waited.
+    """
+
+    __slots__ = ("_since_ns", "waits")
+
+    def __init__(self, scheduler: Scheduler, generator: Iterator[Completion]) -> None:
+        self.waits: list[tuple[Op, Nanoseconds]] = []
+        super().__init__(scheduler, generator)
+
+    def release(self, by: Completion) -> None:
+        """Note the wait if it was for an operation, and resume the generator."""
+        if isinstance(by, Op):
+            self.waits.append((by, self._since_ns))
+        self._since_ns = self._scheduler.now
+        super().release(by)
 
 
 class Staging:
@@ -73,13 +93,13 @@ class Staging:
         for _ in range(len(requests)):
             requests.popleft().complete(by.end_ns)
 
-    def to_device(self, stream: Stream, copy: Copy, site: object) -> Process:
+    def to_device(self, stream: Stream, copy: Copy, site: object) -> Staged:
         """Return the process that stages and queues *copy*; done when the host may go on."""
-        return Process(self._scheduler, self._to_device(stream, copy, site))
+        return Staged(self._scheduler, self._to_device(stream, copy, site))
 
-    def to_host(self, stream: Stream, copy: Copy, site: object) -> Process:
+    def to_host(self, stream: Stream, copy: Copy, site: object) -> Staged:
         """Return the process that queues *copy*, into pageable memory; done when its bytes are there."""
-        return Process(self._scheduler, self._to_host(stream, copy, site))
+        return Staged(self._scheduler, self._to_host(stream, copy, site))
 
     def _to_device(self, stream: Stream, copy: Copy, site: object) -> Iterator[Completion]:
         copies = self._copies

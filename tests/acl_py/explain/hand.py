@@ -15,7 +15,7 @@ def op(name, start, end, *, queued=0, stream="stream 1", kind="kernel", why=Why.
 def call(name, enter, exit_, *sleeps, line=9, caller="task 1", **more):
     """A call, with its sleeps as (from, to, the operation that ended them)."""
     slept = tuple(Sleep(*sleep) for sleep in sleeps)
-    waited = sum(sleep.end_ns - sleep.begin_ns for sleep in slept)
+    waited = sum(sleep.waited_ns for sleep in slept)
     after = slept[-1].after if slept else None
     return Call(name, enter, exit_, "a.py", line, caller, waited_ns=waited, after=after, sleeps=slept, **more)
 

@@ -6,6 +6,7 @@ import pytest
 from hand import call, op, recording, wait
 
 from acl_py.explain.path import critical_path, makespan_ns
+from acl_py.trace.rows import Sleep
 from device_model.completions import Why
 
 
@@ -109,7 +110,7 @@ def test_a_copy_in_parts_takes_turns_with_its_operations():
             op("h2d", 20, 60, queued=10, kind="h2d", why=Why.STAGING),
             op("h2d", 75, 95, queued=70, kind="h2d", why=Why.STAGING),
         ],
-        [call("MemcpyAsync", 0, 75, (5, 70))],
+        [call("MemcpyAsync", 0, 75, (5, 70, 0, (Sleep(12, 60, 0),)))],
     )
     assert path(run) == [
         (0, 10, "call", "MemcpyAsync"),

@@ -23,7 +23,7 @@ async def rich(device="tiny", rules="cuda"):
     """A simulation with a row in nearly every list."""
     async with acl.simulate(device=device, rules=rules) as sim:
         stream, event = await acl.CreateStream(name="copies"), await acl.CreateEvent(name='a "name"\u2603')
-        host, device = await acl.MallocHost(SIZE, name="host"), await acl.Malloc(SIZE)
+        host, device = await acl.MallocHost(SIZE, name="host"), await acl.Malloc(3 * SIZE)
         with acl.annotate("step"), sim.fault(faults.delay(op="kernel", us=5)):
             await acl.MemcpyAsync(device, SIZE, host, SIZE, H2D, stream)
             await acl.LaunchKernel(double, 4, (acl.Array(device, np.int32),), stream)
@@ -31,6 +31,7 @@ async def rich(device="tiny", rules="cuda"):
             await acl.StreamWaitEvent(None, event)
             await acl.Memcpy2dAsync(host, 64, device, 128, 32, 8, D2H)
             await acl.MemsetAsync(device, SIZE, 3, 10)
+        await acl.MemcpyAsync(device, 3 * SIZE, np.zeros(3 * SIZE, np.uint8), 3 * SIZE, H2D, stream)
         await acl.SynchronizeDevice()
         await acl.Free(device)
     return sim
@@ -141,6 +142,7 @@ async def test_a_place_that_there_is_not(tmp_path):
         ("ops", "after", 99), ("ops", "in_stream", -2), ("ops", "reads", [[9, 0, 1]]),
         ("calls", "about", [["Ref", 50]]),
         ("calls", "about", [["Copied", "h2d", 0, 0, 44, 0, 1, 0, 0, 0, 0]]), ("steps", "record", 7),
+        ("calls", "sleeps", [[0, 9, None, [[0, 9, 99, None]]]]),
     ):  # fmt: skip
         at = next(index for index, line in enumerate(every) if line.get("list") == list_)
         at = next(index for index in range(at, len(every)) if every[index].get("column") == column)

@@ -142,6 +142,35 @@ async def test_a_call_has_how_long_it_slept_and_what_woke_it():
     ]
 
 
+async def test_a_caller_that_stages_pageable_memory_copies_and_waits_in_turn():
+    """It copies two chunks into the buffers, and waits for one of them, which is behind the kernel; then the third."""
+    async with acl.simulate(device="tiny") as sim:
+        stream = await acl.CreateStream()
+        array, there = np.zeros(3 * SIZE, np.uint8), await acl.Malloc(3 * SIZE)
+        await acl.LaunchKernel(double, 1, (acl.Array(there, np.int32),), stream)
+        await acl.MemcpyAsync(there, 3 * SIZE, array, 3 * SIZE, H2D, stream)
+        await acl.SynchronizeDevice()
+    kernel, first, *_ = sim.trace.ops
+    [copy] = [call for call in sim.trace.calls if call.name == "MemcpyAsync"]
+    [sleep] = copy.sleeps
+    [wait] = sleep.waits
+    assert (kernel.end_ns, first.why.name, first.after) == (13_000, "ORDER", 0)
+    assert (sleep.begin_ns, sleep.end_ns, sleep.after) == (3_000, 21_192, 1)
+    assert (wait.begin_ns, wait.end_ns, wait.after, wait.waits) == (12_192, 17_096, 1, None)
+    assert (copy.waited_ns, copy.after) == (17_096 - 12_192, 1)
+
+
+async def test_a_caller_that_only_stages_pageable_memory_has_waited_for_nothing():
+    async with acl.simulate(device="tiny") as sim:
+        stream, array, there = await acl.CreateStream(), np.zeros(2 * SIZE, np.uint8), await acl.Malloc(2 * SIZE)
+        await acl.MemcpyAsync(there, 2 * SIZE, array, 2 * SIZE, H2D, stream)
+        await acl.SynchronizeDevice()
+    [copy] = [call for call in sim.trace.calls if call.name == "MemcpyAsync"]
+    [sleep] = copy.sleeps
+    assert (sleep.begin_ns, sleep.end_ns, sleep.after, sleep.waits) == (copy.enter_ns, copy.exit_ns, None, ())
+    assert (copy.waited_ns, copy.after) == (0, None)
+
+
 async def test_a_launch_into_a_full_queue_has_slept_until_an_operation_made_room():
     async with acl.simulate(device="tiny") as sim:
         stream = await acl.CreateStream()
