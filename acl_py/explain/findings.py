@@ -107,7 +107,9 @@ class _Found:
         asleep_ns = sum(sleep.end_ns - sleep.begin_ns for sleep in call.sleeps)
         copy = next((each for each in call.about if isinstance(each, Copied)), None)
         if call.name.endswith("Async") and copy is not None and copy.kind in ("h2d", "d2h") and self._is_pageable(copy):
-            self._call(Pitfall.PAGEABLE, index, lasted, self._of_staging(call, copy), _PINNED)
+            staged = _PAGEABLE_ACL if self.is_acl else _STAGED if copy.kind == "h2d" else _UNSTAGED
+            waited = _STAGED_AND_WAITED if staged is _STAGED else staged
+            self._staged(Pitfall.PAGEABLE, index, lasted, staged, waited, _PINNED)
         elif copy is not None and copy.kind == "h2h" and call.waited_ns:
             what = f"{call.name}() from host to host waited for earlier work, and then the host copied"
             self._call(Pitfall.SYNC_COPY, index, call.waited_ns, what, _BY_HOST)
@@ -121,8 +123,8 @@ class _Found:
             self._call(Pitfall.DESTROY, index, call.waited_ns, f"{call.name}() waited for work", edit)
         elif call.name in _SYNC_COPIES:
             edit = f"Use {call.name}Async() in a stream, with pinned memory, and synchronise before the result is used"
-            what = f"{call.name}() waited for its work" if call.waited_ns else f"in {call.name}(), {_STAGED}"
-            self._call(Pitfall.SYNC_COPY, index, asleep_ns, what, edit)
+            staged, waited = f"in {call.name}(), {_STAGED}", f"{call.name}() waited for its work"
+            self._staged(Pitfall.SYNC_COPY, index, asleep_ns, staged, waited, edit)
         elif call.name in _QUEUES:
             edit = "Queue fewer and larger operations, or use more streams"
             self._call(
@@ -169,22 +171,21 @@ class _Found:
                 what = f"{call.name}() orders nothing that was not in order before"
                 self._call(Pitfall.NOTHING_NEW, index, call.exit_ns - call.enter_ns, what, "Remove the call")
 
-    def _of_staging(self, call: Call, copy: Copied) -> str:
-        """Return what *call*, which copied pageable memory, did."""
-        if self.is_acl:
-            return _PAGEABLE_ACL
-        if copy.kind == "d2h":
-            return _UNSTAGED
-        return _STAGED_AND_WAITED if call.waited_ns else _STAGED
-
     def _is_pageable(self, copy: Copied) -> bool:
         return any(end < 0 or self.timeline.buffers[end].space == "pageable" for end in (copy.dst, copy.src))
 
-    def _call(self, pitfall: Pitfall, index: int, held_ns: int, what: str, edit: str) -> None:
+    def _staged(self, pitfall: Pitfall, index: int, held_ns: int, staged: str, waited: str, edit: str) -> None:
+        """Note a call in which the host copied. What is said of its line is *waited* if any of its calls waited."""
+        finding = self._call(pitfall, index, held_ns, staged, edit)
+        if self.timeline.calls[index].waited_ns:
+            finding.what = waited
+
+    def _call(self, pitfall: Pitfall, index: int, held_ns: int, what: str, edit: str) -> Finding:
         call = self.timeline.calls[index]
         finding = self._finding(pitfall, site_of_call(call), what, edit, call.enter_ns, call.exit_ns)
         finding.calls.append(index)
         finding.held_ns += held_ns
+        return finding
 
     def _op(self, pitfall: Pitfall, index: int, site: str, what: str, edit: str) -> None:
         op = self.timeline.ops[index]

@@ -35,6 +35,7 @@ class Staged(Process):
     __slots__ = ("_since_ns", "waits")
 
     def __init__(self, scheduler: Scheduler, generator: Iterator[Completion]) -> None:
+        self._since_ns = scheduler.now
         self.waits: list[tuple[Op, Nanoseconds]] = []
         super().__init__(scheduler, generator)
 

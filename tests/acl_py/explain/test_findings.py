@@ -49,6 +49,27 @@ def test_a_program_that_asks_for_all_its_waits_has_no_findings():
     assert found(program) == []
 
 
+def test_a_line_that_stages_and_once_waits_for_room_has_one_finding():
+    """The first copy only goes through the buffers; they are full of it when the second one comes, behind a kernel."""
+
+    async def program():
+        stream, array, there = await acl_py.CreateStream(), np.zeros(8_192, np.uint8), await acl_py.Malloc(8_192)
+        await kernel[1, stream]()
+        texts.append(await copy(there, array, stream))
+        texts.append(await copy(there, array, stream))
+        await acl_py.SynchronizeDevice()
+
+    async def copy(there, array, stream):
+        await acl_py.MemcpyAsync(there, 8_192, array, 8_192, H2D, stream)
+        return [each.what for each in findings(acl_py.current_simulation().trace.timeline())]
+
+    texts = []
+    line = "MemcpyAsync(there, 8_192, array, 8_192, H2D, stream)"
+    assert [each[:2] + each[3:] for each in found(program)] == [("pageable copy", "acl_py." + line, 2)]
+    staged = "a copy from pageable memory kept the host, which copied the bytes to buffers of the driver"
+    assert texts == [[staged], [f"{staged} and waited for room in them"]]
+
+
 def test_the_legacy_stream_in_both_directions():
     async def program():
         stream = await acl_py.CreateStream()
