@@ -42,6 +42,11 @@ class Case:
         return replace(self, program=_renumbered(self.program, [*map(change, self.program.steps)], last))
 
 
+def queues(step: Step) -> bool:
+    """Whether *step* queues something in a stream."""
+    return step.op in ASYNCHRONOUS or ("stream" in step.fields and not step.op.startswith(("sync", "query")))
+
+
 def with_fields(step: Step, **fields: Any) -> Step:
     """Return *step* with other values of some fields."""
     return replace(step, fields={**step.fields, **fields})

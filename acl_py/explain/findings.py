@@ -5,9 +5,11 @@ how long, and what a person can change. How long something waited is not what th
 behind other work. For that, see `prices`.
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from operator import attrgetter
 
 from acl_py.explain.lines import us
 from acl_py.explain.order import SYNCHRONISATIONS, WAITS, Order
@@ -100,6 +102,8 @@ class _Found:
         self.is_acl = timeline.rules == "acl"
         self.before = _previous(timeline.ops)
         self.legacy_steps = [step for step in timeline.steps if is_legacy(step)]
+        copies = [call for call in timeline.calls if call.name in _SYNC_COPIES]
+        self.sync_copies = sorted(copies, key=attrgetter("enter_ns"))
 
     def look_at_call(self, index: int, call: Call) -> None:
         """Note what the call *index* waited for without being asked to."""
@@ -152,7 +156,18 @@ class _Found:
         elif is_legacy(other):
             self._op(Pitfall.LEGACY, index, other.site, waited, edit)
         else:
-            step = next(step for step in reversed(self.legacy_steps) if step.queued_ns <= op.queued_ns)
+            self._legacy_between(index, op, edit, waited)
+
+    def _legacy_between(self, index: int, op: Operation, edit: str, waited: str) -> None:
+        """Note what stood between *op* and an operation of another blocking stream: a record or wait of the legacy
+        stream, or a synchronous copy or fill that had begun, and had not yet queued anything.
+        """
+        step = next((step for step in reversed(self.legacy_steps) if step.queued_ns <= op.queued_ns), None)
+        place = bisect_right(self.sync_copies, op.queued_ns, key=attrgetter("enter_ns"))
+        call = self.sync_copies[place - 1] if place else None
+        if call is not None and (step is None or step.queued_ns < call.enter_ns):
+            self._op(Pitfall.LEGACY, index, site_of_call(call), waited, edit)
+        elif step is not None:
             edit = f"Let another stream, made with CreateStream(nonblocking=True), {step.kind} the event"
             self._op(Pitfall.LEGACY, index, step.site, f"{waited}, where an event is recorded or waited for", edit)
 

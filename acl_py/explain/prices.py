@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 from operator import itemgetter
 
-from acl_py.explain.cases import ASYNCHRONOUS, Case, EditError, in_stream, with_fields
+from acl_py.explain.cases import ASYNCHRONOUS, Case, EditError, in_stream, queues, with_fields
 from acl_py.explain.findings import Finding, Pitfall, findings, is_legacy
 from acl_py.explain.lines import us
 from acl_py.explain.relisting import conflict, touches
@@ -48,6 +48,8 @@ class Priced:
         gain = self.answer.gain_ns
         worth = f"Worth {us(gain)}" if gain > 0 else "Worth nothing" if not gain else f"It costs {us(-gain)} more"
         text = f"{worth} of {us(self.answer.before_ns)}."
+        if gain < 0 and self.answer.reordered:
+            text = f"{text.removesuffix('.')}, because of another order: {self.answer.reordered[0]}."
         if self.answer.conflicts:
             text += f" Not as it is: it leaves work without order: {self.answer.conflicts[0]}."
         return text
@@ -101,7 +103,8 @@ class _Steps:
         self.by_times: dict[tuple[int, int], list[Step]] = {}
         for enter, exit_, index in calls:
             self.by_times.setdefault((enter, exit_), []).append(steps[index])
-        self.calls = [(enter, exit_, steps[index]) for enter, exit_, index in sorted(calls)]
+        self.calls = [(enter, exit_, steps[index]) for enter, exit_, index in sorted(calls) if queues(steps[index])]
+        self.by_exit = {exit_: step for _, exit_, step in self.calls}
 
     def of(self, finding: Finding) -> list[Step]:
         """Return the steps that make the calls of the line of *finding*, or that queue its work in the legacy stream.
@@ -125,6 +128,8 @@ class _Steps:
 
     def _queuing(self, at_ns: int) -> list[Step]:
         """Return the steps whose calls queued something at *at_ns*: at their ends, or while they lasted."""
+        if at_ns in self.by_exit:
+            return [self.by_exit[at_ns]]
         last = bisect_left(self.calls, at_ns, key=itemgetter(0))
         return next(([step] for _, exit_, step in reversed(self.calls[:last]) if at_ns <= exit_), [])
 

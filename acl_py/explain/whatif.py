@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
 from acl_py.errors import DeadlockError
-from acl_py.explain.cases import Case, EditError
+from acl_py.explain.cases import Case, EditError, queues
 from acl_py.explain.edits import Edit, apply
 from acl_py.explain.lines import us
 from acl_py.explain.order import Order
 from acl_py.tools.programs import ProgramError
 from acl_py.tools.replay import Replay, replay
-from acl_py.trace.rows import Timeline
+from acl_py.trace.rows import Operation, Timeline
 from device_model.errors import listed
 
 _SHOWN = 3  # conflicts of an answer
@@ -28,9 +28,10 @@ _SHOWN = 3  # conflicts of an answer
 class Answer:
     """What edits would change. Times are makespans: until the last step has returned and all operations are done.
 
-    *before* and *after* are the timelines of both runs. *conflicts* name pairs of operations that the edits leave
-    without order although they touch the same bytes; if there are any, the edits are no fix. *notes* say what the times
-    do not contain.
+    *conflicts* name pairs of operations that the edits leave without order although they touch the same bytes; if there
+    are any, the edits are no fix. *notes* say what the times do not contain. *reordered* names the engines that run
+    their operations in another order, and the host, if its tasks take turns in another order: a wait that is left out
+    can make a run longer in this way. *before* and *after* are the timelines of both runs.
     """
 
     edits: str
@@ -38,6 +39,7 @@ class Answer:
     after_ns: int
     conflicts: tuple[str, ...]
     notes: tuple[str, ...]
+    reordered: tuple[str, ...]
     before: Timeline = field(repr=False)
     after: Timeline = field(repr=False)
     case: Case = field(repr=False)
@@ -55,6 +57,8 @@ class Answer:
             lines.append(f"  no fix: it leaves work on the same bytes without order: {listed(self.conflicts[:_SHOWN])}")
             if len(self.conflicts) > _SHOWN:
                 lines.append(f"  and {len(self.conflicts) - _SHOWN:,} more pairs of operations")
+        if self.gain_ns < 0:
+            lines += [f"  in another order: {each}" for each in self.reordered]
         lines += [f"  not known: {note}" for note in self.notes]
         return "\n".join(lines)
 
@@ -83,7 +87,9 @@ class Asker:
             for call in self._timeline.calls
             if (call.enter_ns, call.exit_ns) in steps
         ]
-        begins = sorted((enter, exit_, step) for (enter, exit_), step in steps.items())
+        begins = sorted(
+            (enter, exit_, step) for (enter, exit_), step in steps.items() if queues(self.case.program.steps[step])
+        )
         ops = [op._replace(site=_site(op.queued_ns, begins)) for op in self._timeline.ops]
         rows = [row._replace(site=_site(row.queued_ns, begins)) for row in self._timeline.steps]
         end = max((call.exit_ns for call in calls), default=0)
@@ -110,7 +116,8 @@ class Asker:
         conflicts = [pair for pair in dict.fromkeys(_conflicts(after)) if pair not in self._conflicts]
         notes = (*case.program.notes, *case.notes)
         after_ns = _makespan_ns(run_, after)
-        return Answer(what, self.before_ns, after_ns, tuple(conflicts), notes, self._timeline, after, case)
+        reordered = tuple(_reordered(self._timeline, after))
+        return Answer(what, self.before_ns, after_ns, tuple(conflicts), notes, reordered, self._timeline, after, case)
 
 
 def _makespan_ns(run_: Replay, timeline: Timeline) -> int:
@@ -146,15 +153,53 @@ def _conflicts(timeline: Timeline) -> Iterator[str]:
 
     So the text is the same in another run of the same operations, whatever their streams and times are.
     """
-    ops = timeline.ops
+    names = _numbered(timeline.ops)
+    for pair in Order(timeline).conflicts():
+        which = " and ".join(sorted((names[pair.one], names[pair.other])))
+        yield f"{which} on bytes {pair.start:,} to {pair.stop:,} of {timeline.buffers[pair.buffer].name}"
+
+
+def _reordered(before: Timeline, after: Timeline) -> Iterator[str]:
+    """Yield for each engine the first two operations that run in another order, if there are any; and so for the host,
+    if it makes no other calls than before.
+    """
+    calls, fewer = _host_order(before), _host_order(after)
+    rest = iter(calls)
+    if Counter(fewer) <= Counter(calls) and not all(call in rest for call in fewer):
+        yield "the host makes the calls of its tasks in another order"
+    orders = _engine_orders(before)
+    for (device, engine), order in _engine_orders(after).items():
+        changed = next(
+            ((one, two) for one, two in zip(orders.get((device, engine), ()), order, strict=False) if one != two), None
+        )
+        if changed is not None:
+            one, two = changed
+            yield f"{engine} runs {two} where it ran {one}"
+
+
+def _host_order(timeline: Timeline) -> list[tuple[str, str]]:
+    """Return the calls of all tasks, except their sleeps, in the order in which they began."""
+    calls = sorted(timeline.calls, key=lambda call: call.enter_ns)
+    return [(call.caller, call.name) for call in calls if call.name != "Sleep"]
+
+
+def _engine_orders(timeline: Timeline) -> dict[tuple[int, str], list[str]]:
+    """Return the operations of each engine, in the order in which they started."""
+    ops, names = timeline.ops, _numbered(timeline.ops)
+    orders: dict[tuple[int, str], list[str]] = {}
+    for index in sorted(range(len(ops)), key=lambda index: (ops[index].start_ns, ops[index].queued_ns, index)):
+        orders.setdefault((ops[index].device, ops[index].engine), []).append(names[index])
+    return orders
+
+
+def _numbered(ops: Sequence[Operation]) -> dict[int, str]:
+    """Return a name for each operation: operations of one name have numbers, in the order in which they are queued."""
     counts: Counter[str] = Counter()
     names: dict[int, str] = {}
     for index in sorted(range(len(ops)), key=lambda index: (ops[index].queued_ns, index)):
         counts[ops[index].name] += 1
         names[index] = f"{ops[index].name} {counts[ops[index].name]}"
-    for pair in Order(timeline).conflicts():
-        which = " and ".join(sorted((names[pair.one], names[pair.other])))
-        yield f"{which} on bytes {pair.start:,} to {pair.stop:,} of {timeline.buffers[pair.buffer].name}"
+    return names
 
 
 def _gain(answer: Answer) -> str:

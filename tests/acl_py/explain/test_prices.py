@@ -160,6 +160,17 @@ def test_the_edit_of_a_line_changes_all_its_calls():
     assert found == [makespan(program(*loop), "cuda") - makespan(edited, "cuda")] * 2
 
 
+def test_a_synchronous_copy_of_another_task_holds_a_blocking_stream_back():
+    """The second kernel is queued while the copy of pageable memory has begun and has not queued any part."""
+    one = {**copy_now("d", "g"), "task": "one"}
+    two = {**K, "task": "two"}
+    before = program({**launch("A", 500), "task": "two"}, one, two, {**sync("A"), "task": "two"})
+    found = [each for each in priced(before, "cuda") if each.finding.pitfall is Pitfall.LEGACY]
+    assert {each.finding.site for each in found} == {"step:1"}
+    edited = [each.answer.case.program.steps[1].op for each in found]
+    assert set(edited) == {"memcpy_async"}
+
+
 def test_an_edit_that_leaves_work_without_order_is_no_fix():
     """The kernel of the legacy stream reads what the blocking stream writes: only the rule keeps them apart."""
     before = program(launch("A", touches="d"), launch("legacy", reads="d", name="reader"))
