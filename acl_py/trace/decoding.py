@@ -6,7 +6,7 @@ instant.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from itertools import chain
 from operator import itemgetter
@@ -75,26 +75,26 @@ class Decoding:
              self._places[stream])
             for stream, site, label in store.op_numbers
         ]  # fmt: skip
-        launches = list(store.launches)
+        launches = [
+            (blocks, block_ns, exclusive, self._known(reads), self._known(writes))
+            for blocks, block_ns, exclusive, reads, writes in store.launches
+        ]
         places = [(stream, label.lane) for stream, _, label in store.op_numbers]
-        kinds = [label.kind for _, _, label in store.op_numbers]
         cores = store.core_runs.get
         ops = []
         for index, (row, (why, after)) in enumerate(zip(rows, reasons(rows, places, self._index_of), strict=True)):
             name, kind, stream, engine, site, device, in_stream = common[row.number]
-            blocks, block_ns, exclusive = 0, 0, False
-            reads: Sequence[Extent]
-            writes: Sequence[Extent]
-            if kinds[row.number] == "kernel":
-                blocks, block_ns, exclusive, reads, writes = launches[row.dst] if row.dst >= 0 else _NO_LAUNCH
-            else:
-                reads = [Extent(row.src, row.src_offset, row.src_offset + row.bytes)]
-                writes = [Extent(row.dst, row.dst_offset, row.dst_offset + row.bytes)]
+            blocks, block_ns, exclusive, reads, writes = _NO_LAUNCH
+            if kind != "kernel":
+                reads = self._bytes(row.src, row.src_offset, row.bytes)
+                writes = self._bytes(row.dst, row.dst_offset, row.bytes)
+            elif row.dst >= 0:
+                blocks, block_ns, exclusive, reads, writes = launches[row.dst]
             ops.append(
                 Operation(
                     name, kind, stream, engine, row.queued, row.start, row.end, row.bytes, site, device, cores(index),
                     why, after, store.callers[row.caller] if store.callers else "", row.called, row.ready, in_stream,
-                    blocks, block_ns, exclusive, self._known(reads), self._known(writes), row.caller,
+                    blocks, block_ns, exclusive, reads, writes, row.caller,
                 )
             )  # fmt: skip
         return ops
@@ -121,13 +121,16 @@ class Decoding:
                 caller = store.op_callers.get(op, 0)
                 where = *_place(op.site), callers[caller], (Ref(self._places.get(op.stream, -1)),)
                 calls.append((caller, Call(verb_of(op), op.called_ns, op.queued_ns, *where)))
-        keys = list(store.step_rows.numbers)
+        asking = [
+            (_ASKED_FOR[kind], *_place(site), (Ref(self._places[cast("Event", event)]), Ref(self._places[stream])))
+            if kind in _ASKED_FOR else None
+            for kind, event, stream, site in store.step_rows.numbers
+        ]  # fmt: skip
         for number, caller, enter, exit_, _, _ in self._step_rows:
-            kind, event, stream, site = keys[number]
-            if kind in _ASKED_FOR:
-                named_ = Ref(self._places[cast("Event", event)]), Ref(self._places[stream])
-                call = Call(_ASKED_FOR[kind], enter, exit_, *_place(site), callers[caller], named_)
-                calls.append((caller, call))
+            verb = asking[number]
+            if verb is not None:
+                name, file, line, about = verb
+                calls.append((caller, Call(name, enter, exit_, file, line, callers[caller], about)))
         calls.sort(key=lambda each: (each[1].exit_ns, each[1].enter_ns))
         return [self._with_sleep(caller, call) for caller, call in calls]
 
@@ -135,11 +138,14 @@ class Decoding:
     def steps(self) -> list[StreamStep]:
         """All steps."""
         steps = self._store.step_rows
-        keys = list(steps.numbers)
+        common = [
+            (kind, subject if isinstance(subject, str) else subject.name, stream.name,
+             stream.context.device.ordinal, str(site), self._places[stream])
+            for kind, subject, stream, site in steps.numbers
+        ]  # fmt: skip
         decoded = []
         for place, (number, caller, _, exit_, record, serial) in enumerate(self._step_rows):
-            kind, subject, stream, site = keys[number]
-            name = subject if isinstance(subject, str) else subject.name
+            kind, name, stream, device, site, in_stream = common[number]
             end_ns, after = exit_, self._index_of.get(serial)
             if serial == LATER:
                 end, last = steps.over.get(place, (-1, NO_OP))
@@ -148,9 +154,8 @@ class Decoding:
                 end_ns = -1 if after is None else max(self._op_rows[after].end, exit_)
             decoded.append(
                 StreamStep(
-                    kind, name, stream.name, stream.context.device.ordinal, exit_, end_ns, str(site),
-                    self._store.callers[caller], self._places[stream], None if record < 0 else record,
-                    after,
+                    kind, name, stream, device, exit_, end_ns, site, self._store.callers[caller], in_stream,
+                    None if record < 0 else record, after,
                 )
             )  # fmt: skip
         return decoded
@@ -224,6 +229,10 @@ class Decoding:
         return tuple(
             Extent(places[serial], start, stop) for serial, start, stop in extents if serial in places
         )  # fmt: skip
+
+    def _bytes(self, serial: int, offset: int, nbytes: int) -> tuple[Extent, ...]:
+        place = self._buffer_places.get(serial)
+        return () if place is None else (Extent(place, offset, offset + nbytes),)
 
     def _about(self, subject: object) -> About:
         places = self._buffer_places
