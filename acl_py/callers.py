@@ -34,6 +34,11 @@ if sys.version_info < (3, 12):  # there current_task() is written in Python, and
 _GIVEN_BY_PYTHON = re.compile(r"None|Task-\d+|Thread-\d+( \(.*\))?")
 
 
+def is_given_by_python(name: str) -> bool:
+    """Whether *name* is that of a task or a thread which the program has not named."""
+    return _GIVEN_BY_PYTHON.fullmatch(name) is not None
+
+
 def current_caller() -> Caller:
     """Return the role of the calling code, the running task, or the thread if no task runs in it."""
     played = role.get()
@@ -60,6 +65,5 @@ def row_name(caller: Caller, number: int) -> str:
     if isinstance(caller, Role):
         return described(caller)
     if isinstance(caller, threading.Thread):
-        unnamed = _GIVEN_BY_PYTHON.fullmatch(caller.name)
-        return f"thread {number}" if unnamed else described(caller)
-    return f"task {number}" if _GIVEN_BY_PYTHON.fullmatch(caller.get_name()) else described(caller)
+        return f"thread {number}" if is_given_by_python(caller.name) else described(caller)
+    return f"task {number}" if is_given_by_python(caller.get_name()) else described(caller)

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import CoroutineType, FrameType
 from typing import Any
 
-from acl_py.callers import described
+from acl_py.callers import described, is_given_by_python
 from acl_py.sites import is_foreign, site_of_task
 
 # Code in which a task waits for another task of the program. In `asyncio.tasks` it depends on the awaited future.
@@ -63,9 +63,9 @@ def meetings(waits: Container[Future]) -> Iterator[str]:
             yield f"{described(task)}: in {how} at {where}, for {_whom(waiter, frames[-1])}"
 
 
-def _natural(task: Task) -> tuple[int, str]:
+def _natural(task: Task) -> tuple[bool, int, str]:
     name = task.get_name()
-    return len(name), name
+    return is_given_by_python(name), len(name), name  # Python counts tasks through the whole process: those come last
 
 
 def _whom(waiter: Future, frame: FrameType) -> str:

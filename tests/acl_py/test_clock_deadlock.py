@@ -1,6 +1,7 @@
 """Tasks that only wait for one another, on a loop with a simulated clock: an error with what each waits for."""
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -138,31 +139,46 @@ def test_without_run_there_is_a_warning_and_no_task_is_cancelled():
     assert "in Event.wait at test_clock_deadlock.py:" in str(warning)
 
 
-@pytest.fixture(params=[None, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
-def reported(request):
-    """Run a program in a loop of others, with a real clock, and return its warnings; the program is cancelled then.
+def report(name, loop):
+    """Run the program *name* in a loop of others, with a real clock, and print its warnings; it is cancelled then.
 
-    Warnings are errors in these tests, so they reach the loop's handler of exceptions.
+    Warnings are errors, so they reach the loop's handler of exceptions.
+    """
+    seen = []
+
+    async def main():
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+
+        def note(_, context):
+            seen.append((type(context["exception"]).__name__, str(context["exception"])))
+            loop.call_soon(task.cancel)
+
+        loop.set_exception_handler(note)
+        async with acl.simulate(device="tiny"):
+            try:
+                await globals()[name]()
+            except asyncio.CancelledError:
+                task.uncancel()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop if loop == "uvloop" else None) as runner:
+        runner.run(main())
+    print(json.dumps(seen))
+
+
+@pytest.fixture(params=["asyncio", "uvloop"])
+def reported(request):
+    """Run a program as `report` does, in a process of its own, and return its warnings.
+
+    Threads of other tests, and pytest's handlers of signals, could wake the program, so nothing would be certain here.
     """
 
     def reported(program):
-        async def main():
-            loop, task, reports = asyncio.get_running_loop(), asyncio.current_task(), []
-
-            def report(_, context):
-                reports.append(context["exception"])
-                loop.call_soon(task.cancel)
-
-            loop.set_exception_handler(report)
-            async with acl.simulate(device="tiny"):
-                try:
-                    await program()
-                except asyncio.CancelledError:
-                    task.uncancel()
-            return reports
-
-        with asyncio.Runner(loop_factory=request.param) as runner:
-            return runner.run(main())
+        call = f"import test_clock_deadlock as tests; tests.report({program.__name__!r}, {request.param!r})"
+        command = [sys.executable, "-W", "error", "-c", call]
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=environment)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
 
     return reported
 
@@ -192,9 +208,9 @@ async def device_in_place_then_locks():
 
 @pytest.mark.parametrize("program", [device_then_queue, device_in_place_then_locks])
 def test_in_a_loop_of_others_there_is_one_warning(reported, program):
-    [warning] = reported(program)
-    assert isinstance(warning, RuntimeWarning)
-    head, *waits, remedy = str(warning).splitlines()
+    [(kind, text)] = reported(program)
+    assert kind == "RuntimeWarning"
+    head, *waits, remedy = text.splitlines()
     assert head == "no task or thread can run, no timer is set, and nothing is scheduled on a device; these wait:"
     if program is device_then_queue:
         assert any("in Queue.get at test_clock_deadlock.py:" in wait for wait in waits)
@@ -203,15 +219,16 @@ def test_in_a_loop_of_others_there_is_one_warning(reported, program):
     assert remedy.startswith("to break it: ")
 
 
-def test_in_a_loop_of_others_a_second_deadlock_is_left_to_ctrl_c(reported):
-    async def program():
-        with suppress(asyncio.CancelledError):
-            await device_then_queue()
-        asyncio.current_task().uncancel()
-        with start(f"import os, time; time.sleep(0.05); os.kill({os.getpid()}, {signal.SIGINT:d})"):
-            await device_then_queue()
+async def two_deadlocks():
+    with suppress(asyncio.CancelledError):
+        await device_then_queue()
+    asyncio.current_task().uncancel()
+    with start(f"import os, time; time.sleep(0.05); os.kill({os.getpid()}, {signal.SIGINT:d})"):
+        await device_then_queue()
 
-    assert len(reported(program)) == 1  # Ctrl-C cancels the program, too
+
+def test_in_a_loop_of_others_a_second_deadlock_is_left_to_ctrl_c(reported):
+    assert len(reported(two_deadlocks)) == 1  # Ctrl-C cancels the program, too
 
 
 @asynccontextmanager
