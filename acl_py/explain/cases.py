@@ -12,7 +12,12 @@ from acl_py.tools.programs import OPS, Program, Step
 from device_model.profile import DeviceProfile
 from device_model.rules import SyncRules
 
-ASYNCHRONOUS = {"memcpy": "memcpy_async", "memcpy2d": "memcpy2d_async", "memset": "memset_async"}
+ASYNCHRONOUS = {
+    "memcpy": "memcpy_async",
+    "memcpy2d": "memcpy2d_async",
+    "memcpy_peer": "memcpy_peer_async",
+    "memset": "memset_async",
+}
 
 
 class EditError(ValueError):
