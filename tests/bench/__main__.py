@@ -7,7 +7,8 @@ from time import perf_counter
 
 from tests.bench.measure import machine, say
 
-PARTS = ("start", "dispatch", "speed", "waits", "explain", "clock", "aicore", "acl", "traces", "page", "accuracy")
+PARTS = ("start", "dispatch", "speed", "waits", "explain", "clock", "aicore", "acl", "traces", "page", "accuracy",
+         "changes")  # fmt: skip
 
 
 def main(names):
