@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from acl_py.errors import DeadlockError, full_text
 from acl_py.faults import Fault, Guard
-from acl_py.runtime.findings import Mistake, Speaker
 from acl_py.runtime.runtime import MeasuredRuntime, Runtime
 from acl_py.runtime.scopes import SUCCESS, Scope, current_scope, last_error, opened, scope_var
+from acl_py.sanitizer.findings import Finding, Findings
+from acl_py.sanitizer.parts import Part, parts_of
+from acl_py.sanitizer.watch import current_watch
 from acl_py.sites import forget_tasks, note_tasks
 from acl_py.trace import Trace
 from acl_py.trace.summary import summarize
@@ -82,9 +84,11 @@ class Simulation(Handle):
         return self.runtime.rng
 
     @property
-    def findings(self) -> list[Mistake]:
-        """The mistakes of the core kernels that have ended: each once, with its count over all launches."""
-        return list(self.runtime.state(Speaker).mistakes.values())
+    def findings(self) -> list[Finding]:
+        """What was found so far, each once, with a count: mistakes of the core kernels that have ended and, with
+        `sanitize=`, what the sanitizer found.
+        """
+        return list(self.runtime.state(Findings))
 
     def report(self) -> str:
         """Return a summary as text: simulated time, use of engines and streams, waits, findings, leaks."""
@@ -177,6 +181,7 @@ class Options:
     seed: int = 0
     hang_after: float | None = None
     clock: str | None = None
+    sanitize: bool | str | None = None
 
 
 def build(options: Options) -> tuple[Runtime, Trace | None]:
@@ -200,20 +205,36 @@ def build(options: Options) -> tuple[Runtime, Trace | None]:
         raise ValueError(f"host_time must be one of {', '.join(_HOST_TIMES)}, not {options.host_time!r}")
     if options.clock not in _CLOCKS:
         raise ValueError(f"clock must be 'simulated', 'real' or None, not {options.clock!r}")
+    watch = current_watch()
+    parts = parts_of(options.sanitize) if options.sanitize is not None else watch.parts if watch else frozenset()
     runtime = _HOST_TIMES[options.host_time](
         profile, rules, workers=options.workers, seed=options.seed, hang_after=options.hang_after
     )
-    if not options.trace:
-        return runtime, None
+    if watch is not None:
+        watch.keep(runtime.state(Findings))
+    recorder = _recorder(options, runtime) if options.trace else None
+    if parts:
+        _sanitize(runtime, parts)
+    return runtime, recorder
+
+
+def _recorder(options: Options, runtime: Runtime) -> Trace:
     recorder = Trace(
         runtime.unfinished,
         instructions=options.instructions,
-        device=profile.name,
-        rules=rules.name,
+        device=runtime.profile.name,
+        rules=runtime.rules.name,
         host_ns=lambda: runtime.host_ns,
     )
     runtime.hooks.add(recorder)
-    return runtime, recorder
+    return recorder
+
+
+def _sanitize(runtime: Runtime, parts: frozenset[Part]) -> None:
+    from acl_py.sanitizer.sanitizer import Sanitizer  # imported here: most programs are not sanitized
+
+    runtime.sanitizer = Sanitizer(runtime, parts)
+    runtime.hooks.add(runtime.sanitizer)
 
 
 def _begin(options: Options) -> tuple[Simulation, Scope]:
@@ -267,6 +288,7 @@ async def simulate(
     seed: int = 0,
     hang_after: float | None = None,
     clock: str | None = None,
+    sanitize: bool | str | None = None,
 ) -> AsyncIterator[Simulation]:
     """Begin a simulation in a running event loop, for the calling task and the tasks that it makes; end it with the
     block.
@@ -292,13 +314,19 @@ async def simulate(
             `new_event_loop` has simulated time for the length of the simulation. "real": timers ring in real time. By
             default the loop decides; where its time is real, there is a RuntimeWarning if a task waits for a device
             while a timer of less than a minute is set.
+        sanitize: True: look for races, errors in the lives of objects, reads of unwritten bytes, and leaks
+            (docs/sanitizer.md); `Simulation.findings` has them. A text such as "device,leaks" names the parts: device,
+            host, uninitialised, leaks, digest. False: look for nothing. By default what `acl-py run --sanitize` or
+            `pytest --acl-sanitize` says; otherwise nothing.
 
     Raises:
         ValueError: An option has a value that it cannot have.
         ProfileError: The profile cannot be used; a ValueError.
         RuntimeError: No event loop is running, or it cannot have that clock.
     """
-    with _simulating(Options(device, rules, workers, host_time, trace, instructions, seed, hang_after, clock)) as sim:
+    with _simulating(
+        Options(device, rules, workers, host_time, trace, instructions, seed, hang_after, clock, sanitize)
+    ) as sim:
         yield sim
 
 
@@ -313,6 +341,7 @@ def open(  # noqa: A001 - acl_py.open is the name
     seed: int = 0,
     hang_after: float | None = None,
     clock: str | None = None,
+    sanitize: bool | str | None = None,
 ) -> Simulation:
     """Begin a simulation for every task of the process that is in no other, until `await sim.close()`.
 
@@ -323,7 +352,9 @@ def open(  # noqa: A001 - acl_py.open is the name
         ...
         await sim.close()
     """
-    sim, scope = _begin(Options(device, rules, workers, host_time, trace, instructions, seed, hang_after, clock))
+    sim, scope = _begin(
+        Options(device, rules, workers, host_time, trace, instructions, seed, hang_after, clock, sanitize)
+    )
     opened.append(scope)
     last_error.set(SUCCESS)
     return sim
@@ -342,6 +373,7 @@ def run(
     seed: int = 0,
     hang_after: float | None = None,
     clock: str | None = None,
+    sanitize: bool | str | None = None,
 ) -> _T:
     """Run the coroutine function *main* with *args* in a new simulation, and return its result.
 
@@ -369,13 +401,14 @@ def run(
         hang_after: Real seconds after which a wait that only the outside could end is a deadlock. None: never.
         clock: "simulated": timers of asyncio, such as asyncio.sleep, ring in simulated time (docs/time.md); the
             default. "real": they ring in real time.
+        sanitize: True: look for races and other mistakes; a text names the parts, as "device,leaks".
 
     Raises:
         TypeError: *main* is not a function, but perhaps what calling it returned.
         RuntimeError: An event loop runs already in this thread, or uvloop is not installed.
         DeadlockError: *main* waits for something that can never come.
     """
-    options = Options(device, rules, workers, host_time, trace, instructions, seed, hang_after, clock)
+    options = Options(device, rules, workers, host_time, trace, instructions, seed, hang_after, clock, sanitize)
     if not callable(main):
         what = coroutine_text(main) if isinstance(main, Coroutine) else repr(main)
         raise TypeError(f"acl_py.run() takes a coroutine function and its arguments, run(main, ...), not {what}")

@@ -21,6 +21,7 @@ PACKAGES = (
     "acl_py.asc",
     "acl_py.compat.acl",
     "acl_py.explain",
+    "acl_py.sanitizer",
     "acl_py.trace",
     "device_model",
     "device_model.memory",

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from acl_py import __version__
-from acl_py.cli.common import Format, ReportOut, TraceFormat, TraceOut, write_page, write_trace
+from acl_py.cli.common import Format, ReportOut, Sanitizable, TraceFormat, TraceOut, write_page, write_trace
 from acl_py.cli.devices import devices_command
 from acl_py.cli.explanations import explain_error_command
 from acl_py.cli.replays import replay_command
@@ -21,7 +21,7 @@ app.command("report")(report_command)
 app.command("diff")(diff_command)
 app.command("devices")(devices_command)
 # Everything after the script is an argument of the script, even if it looks like an option.
-app.command("run", context_settings={"allow_interspersed_args": False})(run_command)
+app.command("run", cls=Sanitizable, context_settings={"allow_interspersed_args": False})(run_command)
 app.command("explain-error")(explain_error_command)
 
 

@@ -3,13 +3,15 @@
 from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
+from typer.core import TyperCommand
 
 from acl_py.explain.pages import explained
+from acl_py.sanitizer.parts import ALL_PARTS, parts_of
 from acl_py.tools import recorded
 from acl_py.trace import chrome, kineto, msprof, msprof_op, table
 from acl_py.trace.files import save
@@ -19,6 +21,7 @@ from device_model import profile as profiles
 from device_model.profile import DeviceProfile, ProfileError
 from device_model.rules import RULES, SyncRules
 
+_SANITIZE = "--sanitize"
 _PLAIN_WIDTH = 120  # columns, if the output is not a terminal
 
 Device = Annotated[
@@ -27,6 +30,33 @@ Device = Annotated[
 TraceOut = Annotated[
     Path | None, typer.Option("--trace", metavar="FILE", help="Write the trace to this file; --format says how.")
 ]
+
+
+class Sanitizable(TyperCommand):
+    """A command with an option `--sanitize`, whose value may be left out: only `--sanitize=PARTS` has one."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse *args*, with `--sanitize` as `--sanitize=ALL_PARTS`. Arguments of a script are left as they are."""
+        takes_value = {
+            name for option in self.params if not getattr(option, "is_flag", True) for name in option.opts
+        } - {_SANITIZE}
+        whole, rest = [], list(args)
+        while rest and (ctx.allow_interspersed_args or rest[0].startswith("-")) and rest[0] not in ("-", "--"):
+            word = rest.pop(0)
+            whole.append(f"{word}={ALL_PARTS}" if word == _SANITIZE else word)
+            if word in takes_value and rest:
+                whole.append(rest.pop(0))
+        return super().parse_args(ctx, [*whole, *rest])
+
+
+def checked_parts(parts: str | None) -> str | None:
+    """Return the *parts* of the sanitizer that an option names; raise BadParameter if there are none of that name."""
+    try:
+        if parts is not None:
+            parts_of(parts)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    return parts
 
 
 class TraceFormat(Enum):

@@ -14,6 +14,7 @@ from acl_py.cli.common import (
     ReportOut,
     TraceFormat,
     TraceOut,
+    checked_parts,
     complain,
     profile_of,
     rules_of,
@@ -88,6 +89,16 @@ HangAfter = Annotated[
         help="Seconds after which a wait that only another thread could end counts as a hang; by default, never.",
     ),
 ]
+Sanitize = Annotated[
+    str | None,
+    typer.Option(
+        metavar="[=PARTS]",
+        help="Look for races, errors in the lives of objects, unwritten bytes and leaks; or for some of these: "
+        "device, host, uninitialised, leaks, digest, with commas. Exit with 4 if there are findings and the script's "
+        "own exit code is 0.",
+        callback=checked_parts,
+    ),
+]
 Strict = Annotated[
     bool, typer.Option("--strict", help="Exit with 4 if calls failed and the script's own exit code is 0.")
 ]
@@ -107,6 +118,7 @@ def run_command(
     host_time: CountedTime = HostTime.MODELLED,
     clock: ScriptClock = Clock.REAL,
     hang_after: HangAfter = None,
+    sanitize: Sanitize = None,
     strict: Strict = False,
     trace_out: TraceOut = None,
     trace_format: Format = TraceFormat.CHROME,
@@ -131,6 +143,7 @@ def run_command(
         "models": models or [],
         "host_time": host_time.value,
         "hang_after": hang_after,
+        "sanitize": sanitize,
     }
     form = _form(is_module=is_module, is_text=is_text)
     views: list[View] = []

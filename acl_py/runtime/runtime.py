@@ -9,7 +9,7 @@ A module above this one that remembers something for each runtime keeps it in a 
 
 from collections.abc import Callable, Coroutine, Iterable
 from time import monotonic, perf_counter_ns
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from acl_py.runtime import injection
 from acl_py.runtime.findings import Speaker
 from acl_py.runtime.routes import asynchronous, routes_of
 from acl_py.runtime.scopes import Barred, last_error
+from acl_py.sanitizer.findings import Findings
 from acl_py.sites import Site
 from acl_py.waiting import deadlocks
 from acl_py.waiting.deadlocks import Poll, Waiting
@@ -39,6 +40,9 @@ from device_model.queues import HardwareQueue
 from device_model.rules import SyncRules
 from device_model.scheduler import END_NS, Scheduler, nanoseconds
 from device_model.streams import Stream
+
+if TYPE_CHECKING:
+    from acl_py.sanitizer.sanitizer import Sanitizer
 
 T = TypeVar("T")
 
@@ -98,7 +102,8 @@ class Runtime:
         log.listen(self.hooks)
         self._devices: dict[int, Device] = {}
         self._states: dict[type[Any], Any] = {}  # what other modules keep: see state()
-        self.hooks.add(self.state(Speaker))
+        self.hooks.add(Speaker(self.state(Findings)))
+        self.sanitizer: Sanitizer | None = None  # if the program asked for it
 
     def __repr__(self) -> str:
         return f"<Runtime {self.profile.name} rules={self.rules.name} host_ns={self.host_ns}>"
@@ -429,6 +434,8 @@ class Runtime:
 
     def close(self, why: str) -> None:
         """End the simulation; *why* is what later verbs are refused with."""
+        if self.sanitizer is not None:
+            self.sanitizer.finish()
         self.shut(why)
         self.workers.close()
         self.bridge.close()

@@ -9,6 +9,7 @@ from typing import Any
 from acl_py.errors import DeadlockError, full_text
 from acl_py.faults import Fault, Guard, Rule
 from acl_py.runtime.scopes import SUCCESS, Scope, last_error, scope_var
+from acl_py.sanitizer.findings import Finding, Findings
 from acl_py.simulation import Options, build
 from acl_py.tools.player import Played, Player
 from acl_py.tools.programs import Program
@@ -56,6 +57,7 @@ class Replay:
     `makespan_us` is the time from the first call to the return of a device synchronisation after the last step. `log`
     has the executions of each named kernel as [start, end] by the kernels' own clock, from the first kernel's start.
     `rules` are the fault rules that were in force, each with the numbers of its matches and strikes.
+    `findings` are those of the sanitizer, if it was asked for.
     """
 
     program: Program
@@ -65,6 +67,7 @@ class Replay:
     makespan_us: float
     trace: Trace = field(repr=False)
     rules: tuple[Rule, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the run in the form that `acl-py replay --json` writes."""
@@ -91,8 +94,10 @@ def replay(
     device: str | Path | DeviceProfile = "h200",
     rules: str | SyncRules | None = None,
     faults: Sequence[Fault] = (),
+    sanitize: bool | str | None = None,
 ) -> Replay:
-    """Run *program* in a new simulation of *device* under *rules* (by default the device's own), with *faults*.
+    """Run *program* in a new simulation of *device* under *rules* (by default the device's own), with *faults*;
+    *sanitize* is that of `acl_py.simulate`.
 
     Raises:
         ProgramError: its buffers or streams do not fit; its host reads or writes memory that is not its own, which
@@ -100,13 +105,11 @@ def replay(
         DeadlockError: a step waits for work that never ends, or that a fault rule lets hang.
     """
     # In a new context: the program does not share the caller's current device and last error.
-    return copy_context().run(_replay, program, device, rules, faults)
+    return copy_context().run(_replay, program, Options(device, rules, sanitize=sanitize), faults)
 
 
-def _replay(
-    program: Program, device: str | Path | DeviceProfile, rules: str | SyncRules | None, faults: Sequence[Fault]
-) -> Replay:
-    runtime, trace = build(Options(device, rules))
+def _replay(program: Program, options: Options, faults: Sequence[Fault]) -> Replay:
+    runtime, trace = build(options)
     assert trace is not None, "build() records by default"
     looks = any(step.op == "host_read" for step in program.steps)
     runtime.workers = (Workers if looks else _LightWorkers)(runtime.scheduler, 1)
@@ -122,8 +125,11 @@ def _replay(
         injected = tuple(rule for guard in guards for rule in guard.rules)
         end = player.end()
         spans = player.spans(trace)
+        if runtime.sanitizer is not None:
+            runtime.sanitizer.finish()
         device_times, log = _device_times(calls, spans), _log(calls, spans, runtime.profile.latency)
-        return Replay(program, _host_calls(calls), device_times, log, end, trace, injected)
+        found = tuple(runtime.state(Findings))
+        return Replay(program, _host_calls(calls), device_times, log, end, trace, injected, found)
     except DeadlockError as error:
         trace.error = full_text(error)
         error.timeline = trace.timeline()

@@ -21,7 +21,7 @@ from acl_py import asc
 from acl_py.compat.acl import Parameter, register_kernel, unregister_kernel
 from acl_py.compat.acl.face.session import session
 from acl_py.compat.acl.report import findings, leaks
-from acl_py.runtime.findings import Speaker
+from acl_py.sanitizer.findings import Findings
 
 X, Y = np.arange(8, dtype=np.int32), np.arange(8, dtype=np.int32) * 10
 CONTENT = b"the bytes of a binary"
@@ -221,7 +221,7 @@ def test_a_kernel_of_ai_cores_with_blocks_pipes_and_findings(capsys):
             args = appended(acl, function, z)
             done(acl.rt.launch_kernel_with_config(function, 1, 0, [], args, 0), acl.rt.synchronize_stream(0))
             assert "kernel hasty: " in capsys.readouterr().err
-            (mistake,) = session().runtime.state(Speaker).mistakes.values()
+            (mistake,) = session().runtime.state(Findings)
             assert mistake.kernel == "hasty"
     finally:
         unregister_kernel("cores.o")

@@ -9,7 +9,7 @@ from acl_py.compat.acl.face.wording import reword
 from acl_py.compat.acl.functions.rt.binaries import Function, LoadedBinary
 from acl_py.compat.acl.functions.rt.kernel_args import KernelArgs, KernelArgument
 from acl_py.compat.acl.standins.loading import LoadedModel
-from acl_py.runtime.findings import Speaker
+from acl_py.sanitizer.findings import Findings
 from acl_py.trace.summary import SYNCHRONISATIONS, leak_lines, summarize
 from device_model.contexts import Context
 from device_model.errors import DeviceError
@@ -24,7 +24,7 @@ _ENDED = {LoadedModel: "unloaded", LoadedBinary: "unloaded", Physical: "freed"}
 
 def report(session: Session) -> str:
     """Return the summary of *session*: simulated time, engines, streams, waits, findings, code, failures, leaks."""
-    mistakes = session.runtime.state(Speaker).mistakes.values()
+    mistakes = session.runtime.state(Findings)
     lines = [reword(summarize(session.runtime, session.trace, mistakes, (), _WAITS))]
     lines += [f"  finding: {finding}" for finding in findings(session)]
     lines += [f"  code: {printable(line)}" for line in brought_in]

@@ -49,6 +49,7 @@ def install(*, replace: bool = False, **options: Any) -> ModuleType:
             * host_time: "modelled" (the default), or "measured" to count the real time between calls.
             * models: folders in which sidecars of models and kernels are looked for.
             * hang_after: real seconds after which a wait that only another thread could end counts as a hang.
+            * sanitize: what the sanitizer looks for, as in `acl_py.simulate`; the summary has what it finds.
             * on_hang: a function that is called with the `DeadlockError` before the waiting call raises it.
 
     Returns:

@@ -64,6 +64,7 @@ class Options:
     host_time: str = "modelled"
     models: list[Path] = field(default_factory=list)
     hang_after: float | None = None  # real seconds until a wait that only another thread could end is a hang
+    sanitize: bool | str | None = None  # as that of simulate
     on_hang: Callable[[DeadlockError], None] | None = None  # hears of a hang before the script does
 
 
@@ -286,6 +287,7 @@ class OwnSession(Session):
                 workers=options.workers,
                 host_time=options.host_time,
                 hang_after=options.hang_after,
+                sanitize=options.sanitize,
             )
         )
         super().__init__(runtime, trace, options)

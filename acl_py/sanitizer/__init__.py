@@ -1,0 +1,9 @@
+"""The sanitizer: an observer that finds what a program gets right only by the times of one run. See docs/sanitizer.md.
+
+`Simulation.findings` has what it found.
+"""
+
+from acl_py.sanitizer.findings import Access as Access
+from acl_py.sanitizer.findings import Finding as Finding
+from acl_py.sanitizer.findings import Kind as Kind
+from acl_py.sanitizer.findings import Span as Span

@@ -1,0 +1,133 @@
+"""Findings: what makes two of them the same, their ids, and how simulations keep and tell them."""
+
+import pytest
+
+import acl_py
+from acl_py import asc
+from acl_py.sanitizer import Access, Finding, Kind, Span
+from acl_py.sanitizer.findings import Findings
+from acl_py.sanitizer.parts import Part, parts_of
+from acl_py.sanitizer.watch import watching
+
+WRITE = Access("h2d 'weights'", True, "task 1", "stream 'copies'", "demo.py:38", at_ns=1_000, file="/home/me/demo.py")
+READ = Access("kernel 'add'", False, "task 1", "stream 2", "demo.py:41", at_ns=2_000, file="/home/me/demo.py")
+RACE = Finding(Kind.RACE, "kernel 'add' may read the weights early", (WRITE, READ), (Span("'weights'", 0, 4096),))
+
+
+def quiet():
+    findings = Findings()
+    findings.is_quiet = True
+    return findings
+
+
+def moved(finding, **changes):
+    """*finding*, seen on another machine, in another task and at another time."""
+    accesses = tuple(
+        Access(each.what, each.writes, "task 9", each.stream, each.site, ("main.py:1",), 7, f"/elsewhere/{each.site}")
+        for each in finding.accesses
+    )
+    return Finding(finding.kind, "other words", accesses, finding.spans, count=3, **changes)
+
+
+def test_an_id_is_made_of_kind_lines_and_names_only():
+    assert moved(RACE).id == RACE.id == "race-1e00ec15"
+    other_line = Finding(Kind.RACE, RACE.text, (WRITE, Access("kernel 'add'", False, "", "", "demo.py:42")), RACE.spans)
+    other_name = Finding(Kind.RACE, RACE.text, RACE.accesses, (Span("'biases'", 0, 4096),))
+    other_kind = Finding(Kind.USE_AFTER_FREE, RACE.text, RACE.accesses, RACE.spans)
+    assert len({each.id for each in (RACE, other_line, other_name, other_kind)}) == 4
+    assert other_kind.id.startswith("use-after-free-")
+
+
+def test_what_is_found_again_is_counted():
+    findings = quiet()
+    for finding in (RACE, moved(RACE), RACE):
+        findings.add(finding)
+    (kept,) = findings
+    assert (kept.text, kept.count, str(kept)) == (RACE.text, 5, f"race: {RACE.text} (5 times)")
+    assert str(kept.spans[0]) == "'weights'[0:4,096]"
+
+
+def test_a_new_finding_is_told_once(capsys):
+    findings = Findings()
+    findings.add(RACE)
+    findings.add(RACE)
+    assert capsys.readouterr().err == f"race: {RACE.text}\n"
+
+
+@pytest.mark.parametrize(
+    ("sanitize", "parts"),
+    [
+        (True, {Part.DEVICE, Part.HOST, Part.UNINITIALISED, Part.LEAKS}),
+        (False, set()),
+        ("leaks", {Part.LEAKS}),
+        ("device, uninitialised", {Part.DEVICE, Part.UNINITIALISED}),
+        ("host", {Part.HOST, Part.DEVICE}),  # host accesses are checked against operations
+        ("digest", {Part.DIGEST}),
+    ],
+)
+def test_the_parts_of_sanitize(sanitize, parts):
+    assert parts_of(sanitize) == parts
+
+
+def test_an_unknown_part_is_refused_with_those_that_there_are():
+    message = (
+        "the sanitizer has no part 'races', in sanitize='device,races'; it has device, host, uninitialised, leaks, "
+        "digest; give one or more, with commas, or True for all but digest"
+    )
+    with pytest.raises(ValueError) as refused:
+        acl_py.run(does_nothing, device="tiny", sanitize="device,races")
+    assert str(refused.value) == message
+    with pytest.raises(ValueError, match="has no part ''"):
+        parts_of("")
+    with pytest.raises(TypeError, match=r"sanitize must be True, False or a str such as 'device,host', not 1"):
+        parts_of(1)
+
+
+async def does_nothing():
+    await acl_py.SynchronizeDevice()
+
+
+@asc.kernel
+def hasty(x: asc.Out):
+    target = asc.GlobalTensor(asc.int32).SetGlobalBuffer(x)
+    asc.DataCopy(target, asc.LocalTensor(asc.int32, asc.TPosition.VECCALC, 0, 8), 8)
+
+
+async def makes_a_mistake():
+    out = await acl_py.Malloc(32)
+    await hasty[1](out)
+    await acl_py.SynchronizeDevice()
+    return acl_py.current_simulation().findings
+
+
+def test_mistakes_of_core_kernels_have_the_form_of_all_findings(capsys):
+    (finding,) = acl_py.run(makes_a_mistake, device="ascend910b3", workers=1)
+    assert (finding.kind, finding.rule, finding.kernel) == (Kind.KERNEL, asc.Rule.UNWRITTEN_READ, "hasty")
+    assert finding.where == "block 0 (AIV)"
+    (access,) = finding.accesses
+    line = hasty.function.__code__.co_firstlineno + 3
+    assert (access.what, access.site, access.file) == ("kernel 'hasty'", f"test_findings.py:{line}", __file__)
+    assert finding.sites == (access.site,)
+    assert capsys.readouterr().err == f"{finding}\n"
+
+
+def test_a_watch_keeps_the_findings_of_all_simulations_that_begin_in_it(capsys):
+    with watching(frozenset()) as watch:
+        (finding,) = acl_py.run(makes_a_mistake, device="ascend910b3")
+        acl_py.run(makes_a_mistake, device="ascend910b3")
+    acl_py.run(makes_a_mistake, device="ascend910b3")
+    (kept,) = watch.findings
+    assert (kept.id, kept.count) == (finding.id, 2)
+    assert capsys.readouterr().err.count("kernel hasty") == 1  # of the last one, after the watch
+
+
+def test_a_watch_chooses_the_parts_of_simulations_that_do_not_say():
+    async def parts():
+        sanitizer = acl_py.current_simulation().runtime.sanitizer
+        return None if sanitizer is None else sanitizer.parts
+
+    with watching(parts_of("leaks")):
+        assert acl_py.run(parts) == {Part.LEAKS}
+        assert acl_py.run(parts, sanitize="device") == {Part.DEVICE}
+        assert acl_py.run(parts, sanitize=False) is None
+    assert acl_py.run(parts) is None
