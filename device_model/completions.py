@@ -57,11 +57,12 @@ class Then:
 class Completion(Handle):
     """Something that will be done, once, at `end_ns`; -1 until then. Its `waiters` are released in their order."""
 
-    __slots__ = ("done", "end_ns", "waiters")
+    __slots__ = ("done", "end_ns", "stamp", "waiters")
 
     done: bool
     end_ns: Nanoseconds
     waiters: list[Waiter] | None
+    stamp: Any  # what an observer keeps with it; not set before
     # The engine (work.Lane) and the stream that it ended in: they decide how soon the next operation can start.
     lane: ClassVar[int] = 0
     stream: object = None

@@ -12,7 +12,7 @@ the event. They must not call the runtime. An exception that one raises reaches 
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from device_model.completions import Completion, Nanoseconds
 from device_model.errors import DeviceError
@@ -20,12 +20,17 @@ from device_model.errors import DeviceError
 if TYPE_CHECKING:
     from device_model.aicore.core.findings import Finding
     from device_model.aicore.runner import Result
+    from device_model.contexts import Context
+    from device_model.device import Device
     from device_model.events import Event
     from device_model.faults import Rule
     from device_model.memory import Allocation
     from device_model.ops import Op
     from device_model.steps import Step
     from device_model.streams import Stream
+    from device_model.work import Copy
+
+    Subject: TypeAlias = Stream | Event | Context | Device | Completion  # whose work a host waits for
 
 
 class Observer:
@@ -46,6 +51,12 @@ class Observer:
 
     def op_queued(self, op: "Op") -> None:
         """*op* was queued in its stream."""
+
+    def staged(self, copy: "Copy", stream: "Stream", site: object) -> None:
+        """The host begins *copy* in *stream*, in a call made at *site*, through buffers of the driver.
+
+        Its parts are operations that nobody else queues, so `op_queued` is not called for them.
+        """
 
     def op_ended(self, op: "Op") -> None:
         """*op* ended; its times are known now."""
@@ -78,6 +89,13 @@ class Observer:
     def marked(self, name: str, begin_ns: Nanoseconds, end_ns: Nanoseconds, site: object) -> None:
         """The program has marked the time from *begin_ns* to *end_ns* as *name*; see `acl_py.annotate`."""
 
+    def awaiting(self, subjects: "Sequence[Subject]", completion: Completion, promised: bool) -> None:
+        """The host begins to wait for *completion*, or asks for it: all work of *subjects* so far.
+
+        *promised* is whether the vendor documents that the call waits. `synchronized` follows in the same task or
+        thread, with the same *completion*, unless the wait fails.
+        """
+
     def synchronized(self, completion: Completion) -> None:
         """The host learned that *completion* is done: it waited for it, or asked."""
 
@@ -109,6 +127,7 @@ class Hooks:
     __slots__ = (
         "_observers",
         "allocated",
+        "awaiting",
         "call",
         "failed",
         "fault",
@@ -120,6 +139,7 @@ class Hooks:
         "op_queued",
         "ran",
         "recorded",
+        "staged",
         "step_queued",
         "synchronized",
         "wait_timed_out",
@@ -128,12 +148,14 @@ class Hooks:
 
     call: Callable[[str, Nanoseconds, Nanoseconds, object, tuple[object, ...]], None] | None
     op_queued: "Callable[[Op], None] | None"
+    staged: "Callable[[Copy, Stream, object], None] | None"
     op_ended: "Callable[[Op], None] | None"
     recorded: "Callable[[Event, Stream, Nanoseconds, object, Completion], None] | None"
     waited: "Callable[[Event, Stream, Nanoseconds, object, Completion], None] | None"
     step_queued: "Callable[[Step], None] | None"
     host_waited: Callable[[Completion, Nanoseconds], None] | None
     marked: Callable[[str, Nanoseconds, Nanoseconds, object], None] | None
+    awaiting: "Callable[[Sequence[Subject], Completion, bool], None] | None"
     synchronized: Callable[[Completion], None] | None
     allocated: "Callable[[Allocation], None] | None"
     freed: "Callable[[Allocation], None] | None"

@@ -104,6 +104,14 @@ class Work:
         """Return the bytes that it writes."""
         return ()
 
+    def read_rows(self) -> Sequence[Extent]:
+        """Return the bytes that it reads, without the gaps between rows that `reads` may include."""
+        return self.reads()
+
+    def written_rows(self) -> Sequence[Extent]:
+        """Return the bytes that it writes, without the gaps between rows that `writes` may include."""
+        return self.writes()
+
 
 class Copy(Work):
     """Copies *nbytes* from *src* to *dst*: H2D, D2H, D2D, H2H, or from one device to another."""
@@ -210,6 +218,20 @@ class PitchedCopy(Copy):
         """Return the destination from its first to its last byte, gaps included."""
         span = memory.pitched_bytes(self.dst_pitch, self.width, self.height)
         return ((self.dst, self.dst_offset, self.dst_offset + span),)
+
+    def read_rows(self) -> Sequence[Extent]:
+        """Return the rows of the source."""
+        return self._rows(self.src, self.src_offset, self.src_pitch)
+
+    def written_rows(self) -> Sequence[Extent]:
+        """Return the rows of the destination."""
+        return self._rows(self.dst, self.dst_offset, self.dst_pitch)
+
+    def _rows(self, allocation: Allocation, offset: int, pitch: int) -> Sequence[Extent]:
+        if pitch == self.width:
+            return ((allocation, offset, offset + self.nbytes),)
+        starts = range(offset, offset + pitch * self.height, pitch)
+        return tuple((allocation, start, start + self.width) for start in starts)
 
 
 class Fill(Work):

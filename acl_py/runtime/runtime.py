@@ -7,7 +7,7 @@ that is cancelled has queued everything or nothing. All waiting goes through the
 A module above this one that remembers something for each runtime keeps it in a class of its own: `Runtime.state`.
 """
 
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from time import monotonic, perf_counter_ns
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
@@ -30,6 +30,7 @@ from device_model.contexts import Context
 from device_model.device import Device
 from device_model.engines.workers import Workers
 from device_model.errors import DeviceError, code_of
+from device_model.events import Event
 from device_model.faults import REMEDY, Faults, Verdict
 from device_model.integers import Integer, is_integer
 from device_model.memory import Block, Buffer, Memory
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from acl_py.sanitizer.sanitizer import Sanitizer
 
 T = TypeVar("T")
+Subjects = Sequence[Stream | Event | Context | Device | Completion]  # whose work a host waits for
 
 
 class Limit(NamedTuple):
@@ -178,8 +180,20 @@ class Runtime:
         if queued is not None:
             queued(op)
 
-    async def wait(self, completion: Completion, what: str | None, site: object) -> None:
-        """Suspend until *completion* is done; a host that really waited pays for its wake-up."""
+    async def wait(
+        self,
+        completion: Completion,
+        what: str | None,
+        site: object,
+        subjects: Subjects = (),
+        *,
+        promised: bool = True,
+    ) -> None:
+        """Suspend until *completion*, all work of *subjects* so far, is done; a host that really waited pays for its
+        wake-up. *promised* is for observers: whether the vendor documents that the call waits.
+        """
+        if self.hooks.awaiting is not None:
+            self.hooks.awaiting(subjects, completion, promised)
         if completion.done:
             await self.bridge.breathe()
         else:
@@ -188,6 +202,13 @@ class Runtime:
         synchronized = self.hooks.synchronized
         if synchronized is not None:
             synchronized(completion)
+
+    def learn(self, completion: Completion, subjects: Subjects, *, promised: bool = True) -> None:
+        """Tell the observers that the host knows that *completion*, all work of *subjects* so far, is done."""
+        if self.hooks.awaiting is not None:
+            self.hooks.awaiting(subjects, completion, promised)
+        if self.hooks.synchronized is not None:
+            self.hooks.synchronized(completion)
 
     async def _suspend(self, completion: Completion, waiting: Waiting) -> None:
         """Suspend until *completion* is done, and tell the observers, also if the call is cancelled meanwhile."""
@@ -200,7 +221,9 @@ class Runtime:
             if self.hooks.host_waited is not None:
                 self.hooks.host_waited(ended, since)
 
-    async def wait_within(self, limit_ns: Nanoseconds, completion: Completion, what: str, site: object) -> None:
+    async def wait_within(
+        self, limit_ns: Nanoseconds, completion: Completion, what: str, site: object, subjects: Subjects = ()
+    ) -> None:
         """Wait for *completion*, which is not done yet, for *limit_ns* at most; it may not be done then."""
         timer = self.scheduler.timer(self.host_ns + limit_ns)
         either = FirstOf((completion, timer))
@@ -211,6 +234,8 @@ class Runtime:
             del self.limits[timer]
             either.let_go()
             self.scheduler.cancel(timer)
+        if completion.done:
+            self.learn(completion, subjects)
 
     async def synchronize(
         self,
@@ -223,19 +248,20 @@ class Runtime:
         limit: "Limit | None" = None,
         asleep_ns: Nanoseconds = 0,
         about: tuple[object, ...] = (),
+        subjects: Subjects = (),
     ) -> None:
         """Do all of a verb that waits: pay its cost, wait, note the call even if the wait fails, and raise the errors
         of *context* and of *streams*. With a *limit* it waits no longer than that. A host that had to wait pays
-        *asleep_ns* on top of its wake-up. *about* is for observers.
+        *asleep_ns* on top of its wake-up. *about* and *subjects*, whose work is waited for, are for observers.
         """
         enter = self.host_ns
         self.pay(self.costs.sync)
         waits = not completion.done
         try:
             if limit is None:
-                await self.wait(completion, what, site)
+                await self.wait(completion, what, site, subjects)
             else:
-                await self._wait_within(limit, completion, what, site)
+                await self._wait_within(limit, completion, what, site, subjects)
             if waits and asleep_ns:
                 self.pay(asleep_ns)
             ordinal = context.device.ordinal
@@ -247,11 +273,13 @@ class Runtime:
             raise self.context_error(context)
         self.check_failures(context, streams)
 
-    async def _wait_within(self, limit: "Limit", completion: Completion, what: str, site: Site) -> None:
+    async def _wait_within(
+        self, limit: "Limit", completion: Completion, what: str, site: Site, subjects: Subjects
+    ) -> None:
         if completion.done:
-            await self.wait(completion, what, site)
+            await self.wait(completion, what, site, subjects)
         else:
-            await self.wait_within(limit.ns, completion, what, site)
+            await self.wait_within(limit.ns, completion, what, site, subjects)
         if not completion.done:
             links = Chains(self.devices, self.faults.hung).of(completion)
             chain = "".join(f"\n  {line}" for line in deadlocks.lines(links))
@@ -271,10 +299,18 @@ class Runtime:
         if trimmed:
             self.pay(self.costs.pool_trim[trimmed])
 
-    async def busy_until(self, completion: Completion, what: str, site: object) -> None:
-        """Suspend until *completion* is done. The host itself takes part in it, so it pays no wake-up."""
+    async def busy_until(
+        self, completion: Completion, what: str, site: object, subjects: Subjects = (), *, promised: bool = True
+    ) -> None:
+        """Suspend until *completion* is done. The host itself takes part in it, so it pays no wake-up. *subjects* and
+        *promised* are those of `wait`.
+        """
+        if self.hooks.awaiting is not None:
+            self.hooks.awaiting(subjects, completion, promised)
         await self._suspend(completion, Waiting(what, completion, site))
         self.pay(0)
+        if self.hooks.synchronized is not None:
+            self.hooks.synchronized(completion)
 
     async def wait_for_place(self, queue: HardwareQueue, op: Op, stream: Stream, site: object) -> None:
         """Suspend until *queue* takes one more operation, which the caller must queue at once; hosts are served in

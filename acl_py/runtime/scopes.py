@@ -116,7 +116,7 @@ async def _wait_for(completion: Completion) -> Completion:
         )
     waits, enter = not completion.done, runtime.host_ns
     try:
-        await runtime.wait(completion, None, None)
+        await runtime.wait(completion, None, None, (completion,))
     finally:
         if waits:
             runtime.called("await", enter, site_of(_getframe(1)))

@@ -321,14 +321,14 @@ async def _copy_with_host(scope: Scope, stream: Stream, kind: int, copy: Copy, s
             completion = await transfers.queue(runtime, stream, blind, site)
         else:
             what = f"a copy of pageable memory waits for {stream.name}"
-            await transfers.until(runtime, stream.turn(), what, site)
+            await transfers.until(runtime, stream.turn(), what, site, (stream,))
             await transfers.at_once(scope, copy, "MemcpyAsync()", site)
     elif copy.label is H2H:
         await transfers.by_host(runtime, stream, copy, site)
     elif copy.label is H2D:
         completion = await transfers.stage(runtime, stream, copy, site)
     else:
-        await transfers.unstage(runtime, stream, copy, site)
+        await transfers.unstage(runtime, stream, copy, site, promised=False)
     runtime.check_context(stream.context)
     return completion
 

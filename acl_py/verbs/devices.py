@@ -67,7 +67,8 @@ async def Finalize() -> list[str]:
     initialized = runtime.state(Initialized)
     if not initialized.count:
         raise runtime.error(Kind.NOT_INITIALIZED, "Finalize() without Init()", "call it once for each Init()")
-    await runtime.wait(AllOf([device.work() for device in runtime.devices]), "Finalize()", site)
+    work = AllOf([device.work() for device in runtime.devices])
+    await runtime.wait(work, "Finalize()", site, runtime.devices)
     runtime.pay(runtime.costs.other)
     initialized.count -= 1
     runtime.called("Finalize", enter, site)
@@ -223,7 +224,8 @@ async def _reset(call: Call, name: str, device: Device, uses: int) -> None:
     counted = runtime.rules.reset is Reset.COUNTED
     if not (counted and uses):
         if counted and device.primary.error is None:  # the work of a lost context has no effect, and may never end
-            await runtime.wait(device.primary.work(), f"{name}({device.ordinal})", site)
+            what = f"{name}({device.ordinal})"
+            await runtime.wait(device.primary.work(), what, site, (device.primary,))
         device.reset(site)
         device.reaches.clear()
         for each in runtime.devices:
@@ -281,7 +283,10 @@ async def _synchronize(call: Call, name: str, limit: Limit | None) -> None:
     contexts = device.contexts if whole else [scope.context]
     streams = [stream for context in contexts for stream in context.everything()]
     what = f"{name}() of {device!r}"
-    await runtime.synchronize(name, completion, what, site, scope.context, streams, limit, about=(scope.context,))
+    about, subjects = (scope.context,), (device if whole else scope.context,)
+    await runtime.synchronize(
+        name, completion, what, site, scope.context, streams, limit, about=about, subjects=subjects
+    )
 
 
 async def CreateContext(device: Integer) -> Context:

@@ -326,7 +326,7 @@ async def QueryEventWaitStatus(event: handles.Event) -> Status:
     runtime.pay(runtime.costs.query)
     done = not event.waits
     await answered(
-        scope, NOTHING if done else None, lambda: Waiting(f"QueryEventWaitStatus({event.name})", NOTHING, site)
+        scope, NOTHING if done else None, lambda: Waiting(f"QueryEventWaitStatus({event.name})", NOTHING, site), ()
     )
     runtime.called("QueryEventWaitStatus", enter, site, event, int(done))
     return Status.COMPLETE if done else Status.NOT_READY
@@ -405,7 +405,8 @@ async def QueryEventStatus(event: handles.Event) -> Status:
     runtime.pay(runtime.costs.query)
     done = event.done and (event.work is not None or event.class_ is EventClass.SNAPSHOT)
     work = event.work or NOTHING
-    await answered(scope, work if done else None, lambda: Waiting(f"QueryEventStatus({event.name})", work, site))
+    poll = Waiting(f"QueryEventStatus({event.name})", work, site)
+    await answered(scope, work if done else None, lambda: poll, (event,))
     runtime.called("QueryEventStatus", enter, site, event, int(done))
     if event.context.error is not None:
         raise runtime.context_error(event.context)
@@ -466,7 +467,7 @@ async def _synchronize(call: Call, name: str, event: handles.Event, limit: Limit
     what = f"{name}({event.name})"
     asleep_ns = runtime.costs.wake_asleep if event.blocking else 0
     work = event.work or NOTHING
-    await runtime.synchronize(name, work, what, site, event.context, streams, limit, asleep_ns, (event,))
+    await runtime.synchronize(name, work, what, site, event.context, streams, limit, asleep_ns, (event,), (event,))
 
 
 def _check_host(scope: Scope, event: handles.Event) -> Event:

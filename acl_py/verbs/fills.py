@@ -95,7 +95,8 @@ async def _fill(runtime: Runtime, stream: Stream, fill: Fill, site: Site) -> Com
         runtime.pay(runtime.costs.other)
         return NOTHING
     if fill.dst.space is Space.PAGEABLE:
-        await transfers.until(runtime, stream.turn(), f"a fill of pageable memory waits for {stream.name}", site)
+        what = f"a fill of pageable memory waits for {stream.name}"
+        await transfers.until(runtime, stream.turn(), what, site, (stream,))
         runtime.pay(runtime.profile.copies.host_to_host[fill.nbytes])
         model.fill(fill.dst, fill.offset, fill.value, fill.nbytes)
         return NOTHING

@@ -454,14 +454,16 @@ async def _end(
         if allocation.freed is None:
             end()
 
-    waits = waits or runtime.rules.release is Release.WAITS_FOR_DEVICE
+    promised, waits = waits, waits or runtime.rules.release is Release.WAITS_FOR_DEVICE
     completion = AllOf([device.work() for device in devices] if waits else ())
     try:
         if not completion.done:
-            await runtime.wait(completion, f"{name}({buffer!r})", site)
+            await runtime.wait(completion, f"{name}({buffer!r})", site, devices, promised=promised)
             runtime.memory.root(buffer, name, allocation.origin)  # refuses it if another call has ended it
             if scope.context.error is not None:
                 raise runtime.context_error(scope.context)
+        elif waits:
+            runtime.learn(completion, devices, promised=promised)
         runtime.pay(cost)
         end()
     except CancelledError:

@@ -5,7 +5,7 @@ from sys import _getframe
 
 from acl_py.errors import DeviceError, Kind
 from acl_py.runtime.calls import Call, begin
-from acl_py.runtime.runtime import Limit, Runtime
+from acl_py.runtime.runtime import Limit, Runtime, Subjects
 from acl_py.runtime.scopes import Scope, current_scope, scope_var
 from acl_py.sites import Site, site_of
 from acl_py.waiting.deadlocks import Poll, Waiting
@@ -266,7 +266,7 @@ async def DestroyStream(stream: handles.Stream) -> None:
     stream = _destroyable(scope, stream)
     runtime.pay(runtime.costs.destroy_stream)
     if runtime.rules.destroy is Destroy.WAITS and not stream.bound:
-        await runtime.wait(stream.backlog(), f"DestroyStream({stream.name})", site)
+        await runtime.wait(stream.backlog(), f"DestroyStream({stream.name})", site, (stream,))
         runtime.check_stream(stream)  # refuses it if another task has destroyed it
     stream.context.destroy_stream(stream, site)
     runtime.called("DestroyStream", enter, site, stream)
@@ -392,7 +392,9 @@ async def synchronize(call: Call, name: str, stream: StreamLike, limit: Limit | 
     scope, runtime, site, _ = call
     stream = resolve(scope, stream)
     what = f"{name}({stream.name})"
-    await runtime.synchronize(name, _wait_of(stream), what, site, stream.context, (stream,), limit, about=(stream,))
+    await runtime.synchronize(
+        name, _wait_of(stream), what, site, stream.context, (stream,), limit, about=(stream,), subjects=(stream,)
+    )
 
 
 def limit_of(runtime: Runtime, timeout: Integer, kind: Kind) -> Limit | None:
@@ -435,15 +437,15 @@ async def StreamQuery(stream: StreamLike = None) -> Status:
     runtime.pay(runtime.costs.query)
     idle = stream.idle or stream.bound
     known = stream.tail if idle else None
-    await answered(scope, known, lambda: Waiting(f"StreamQuery({stream.name})", stream.backlog(), site))
+    await answered(scope, known, lambda: Waiting(f"StreamQuery({stream.name})", stream.backlog(), site), (stream,))
     runtime.called("StreamQuery", enter, site, stream, int(idle))
     if stream.context.error is not None:
         raise runtime.context_error(stream.context)
     return Status.COMPLETE if idle else Status.NOT_READY
 
 
-async def answered(scope: Scope, known: Completion | None, poll: Poll) -> None:
-    """Follow up the answer of a query. *known* is the completion that the query proved to be done, or None.
+async def answered(scope: Scope, known: Completion | None, poll: Poll, subjects: Subjects) -> None:
+    """Follow up the answer of a query of *subjects*. *known* is the completion that it proved to be done, or None.
 
     None lets other tasks run, and raises DeadlockError if such answers can never change; *poll* describes the query.
     """
@@ -453,8 +455,7 @@ async def answered(scope: Scope, known: Completion | None, poll: Poll) -> None:
         await runtime.bridge.breathe()
         return
     runtime.bridge.poll_succeeded()
-    if runtime.hooks.synchronized is not None:
-        runtime.hooks.synchronized(known)
+    runtime.learn(known, subjects)
 
 
 async def StreamWaitEvent(stream: StreamLike, event: handles.Event) -> None:

@@ -5,7 +5,7 @@ or empties them. A copy from host to host is made by the host, when the stream h
 """
 
 from acl_py.errors import DeviceError
-from acl_py.runtime.runtime import Runtime
+from acl_py.runtime.runtime import Runtime, Subjects
 from acl_py.runtime.scopes import Scope
 from acl_py.sites import Site
 from device_model.completions import NOTHING, Completion
@@ -46,15 +46,21 @@ async def _room(runtime: Runtime, stream: Stream, op: Op, site: Site) -> None:
         await runtime.wait_for_place(queue, op, stream, site)
 
 
-async def until(runtime: Runtime, completion: Completion, what: str, site: Site) -> None:
-    """Let the host wait before its own part of a copy; it is not asleep, so it pays for no wake-up."""
-    if not completion.done:
-        await runtime.busy_until(completion, what, site)
+async def until(
+    runtime: Runtime, completion: Completion, what: str, site: Site, subjects: Subjects, *, promised: bool = True
+) -> None:
+    """Let the host wait before its own part of a copy; it is not asleep, so it pays for no wake-up. *subjects* and
+    *promised* are those of `Runtime.wait`.
+    """
+    if completion.done:
+        runtime.learn(completion, subjects, promised=promised)
+    else:
+        await runtime.busy_until(completion, what, site, subjects, promised=promised)
 
 
 async def ended(runtime: Runtime, completion: Completion, what: str, site: Site) -> None:
     """Let the host wait for work that it has queued; raise AclError if the work has failed."""
-    await runtime.wait(completion, what, site)
+    await runtime.wait(completion, what, site, (completion,))
     if isinstance(completion, Op) and completion.error is not None:
         raise runtime.operation_error(completion.error)
 
@@ -77,19 +83,19 @@ async def in_default_stream(scope: Scope, copy: Copy, site: Site) -> None:
     if copy.label is H2H:
         await by_host(runtime, stream, copy, site)
     elif copy.src.space is Space.PAGEABLE:  # of whatever size: measured, sync-h2d-*
-        await until(runtime, stream.turn(), f"Memcpy() in {stream.name}", site)
+        await until(runtime, stream.turn(), f"Memcpy() in {stream.name}", site, (stream,))
         await stage(runtime, stream, copy, site)
     elif copy.dst.space is Space.PAGEABLE:
-        await unstage(runtime, stream, copy, site)
+        await unstage(runtime, stream, copy, site, promised=True)
     else:
         op = await queue(runtime, stream, copy, site)
         if copy.label not in ON_DEVICES:
-            await runtime.wait(op, f"Memcpy() in {stream.name}", site)
+            await runtime.wait(op, f"Memcpy() in {stream.name}", site, (op,))
 
 
 async def by_host(runtime: Runtime, stream: Stream, copy: Copy, site: Site) -> None:
     """Let the host copy from host to host when *stream* has done all its earlier work."""
-    await until(runtime, stream.turn(), f"a copy from host to host in {stream.name}", site)
+    await until(runtime, stream.turn(), f"a copy from host to host in {stream.name}", site, (stream,))
     _move(runtime, copy)
 
 
@@ -108,10 +114,11 @@ async def stage(runtime: Runtime, stream: Stream, copy: Copy, site: Site) -> Com
         runtime.pay(0)  # a timer may have taken the host beyond the device, where the copy would begin
         process = staging.to_device(stream, copy, site)
         runtime.scheduler.settle()
-        await until(runtime, process, f"staging pageable memory for {stream.name}", site)
+        what = f"staging pageable memory for {stream.name}"
+        await until(runtime, process, what, site, (stream,), promised=False)
         return stream.tail
     while not (room := staging.until_ring_takes(copy.nbytes)).done:
-        await until(runtime, room, f"staging pageable memory for {stream.name}", site)
+        await until(runtime, room, f"staging pageable memory for {stream.name}", site, ())
     op = Op(copy, H2D.lane, copy.nbytes, site)
     await _room(runtime, stream, op, site)
     copy.stage()
@@ -120,12 +127,15 @@ async def stage(runtime: Runtime, stream: Stream, copy: Copy, site: Site) -> Com
     return op
 
 
-async def unstage(runtime: Runtime, stream: Stream, copy: Copy, site: Site) -> None:
-    """Copy from the device to pageable memory; the host goes on when the bytes are there."""
+async def unstage(runtime: Runtime, stream: Stream, copy: Copy, site: Site, *, promised: bool) -> None:
+    """Copy from the device to pageable memory; the host goes on when the bytes are there. *promised* is whether the
+    vendor documents that it waits.
+    """
     runtime.pay(runtime.costs.copy)
     process = stream.context.device.staging.to_host(stream, copy, site)
     runtime.scheduler.settle()
-    await until(runtime, process, f"a copy from {stream.name} to pageable memory", site)
+    what = f"a copy from {stream.name} to pageable memory"
+    await until(runtime, process, what, site, (stream,), promised=promised)
 
 
 async def in_rows(runtime: Runtime, stream: Stream, copy: Copy, site: Site) -> Completion:
@@ -138,7 +148,7 @@ async def in_rows(runtime: Runtime, stream: Stream, copy: Copy, site: Site) -> C
         await by_host(runtime, stream, copy, site)
         return NOTHING
     if copy.is_pageable and runtime.rules.pageable_copy is PageableCopy.SYNCHRONOUS:
-        await until(runtime, stream.turn(), f"a copy of pageable memory waits for {stream.name}", site)
+        await until(runtime, stream.turn(), f"a copy of pageable memory waits for {stream.name}", site, (stream,))
         op = await queue(runtime, stream.context.outside, copy, site)
         await ended(runtime, op, "a pitched copy outside the streams", site)
         return op
@@ -147,6 +157,6 @@ async def in_rows(runtime: Runtime, stream: Stream, copy: Copy, site: Site) -> C
         copy.stage()
     op = await queue(runtime, stream, copy, site)
     if copy.dst.space is Space.PAGEABLE:
-        await until(runtime, op, f"a copy from {stream.name} to pageable memory", site)
+        await until(runtime, op, f"a copy from {stream.name} to pageable memory", site, (op,), promised=False)
         runtime.pay(copies.unstage_fixed + copies.unstage[copy.nbytes])
     return op

@@ -96,11 +96,18 @@ class Staging:
 
     def to_device(self, stream: Stream, copy: Copy, site: object) -> Staged:
         """Return the process that stages and queues *copy*; done when the host may go on."""
+        self._tell(copy, stream, site)
         return Staged(self._scheduler, self._to_device(stream, copy, site))
 
     def to_host(self, stream: Stream, copy: Copy, site: object) -> Staged:
         """Return the process that queues *copy*, into pageable memory; done when its bytes are there."""
+        self._tell(copy, stream, site)
         return Staged(self._scheduler, self._to_host(stream, copy, site))
+
+    def _tell(self, copy: Copy, stream: Stream, site: object) -> None:
+        staged = stream.context.device.hooks.staged
+        if staged is not None:
+            staged(copy, stream, site)
 
     def _to_device(self, stream: Stream, copy: Copy, site: object) -> Iterator[Completion]:
         copies = self._copies

@@ -267,8 +267,47 @@ async def test_observers_listen_from_when_they_are_added():
         "ended A at 13000",
         "synchronized True",
         "SynchronizeDevice",
+        "synchronized True",  # the device is idle: Free waits for it
         "freed 8",
         "Free",
+    ]
+
+
+@tiny
+async def test_an_observer_hears_whose_work_the_host_waits_for_and_whether_that_is_promised():
+    class Ears(acl.Observer):
+        def __init__(self):
+            self.heard = []
+
+        def awaiting(self, subjects, completion, promised):
+            self.heard.append((subjects, completion.done, promised))
+
+        def staged(self, copy, stream, site):
+            self.heard.append((copy.label.name, copy.nbytes, stream.name, str(site).split(":")[0]))
+
+    sim, stream, event = acl.current_simulation(), await acl.CreateStream(), await acl.CreateEvent()
+    device, x, data = sim.runtime.device(0), await acl.Malloc(200_000), np.zeros(200_000, np.uint8)
+    ears = Ears()
+    sim.observe(ears)
+    launched = await acl.LaunchKernel(A, 1, (), stream)
+    await acl.RecordEvent(event, stream)
+    assert await acl.StreamQuery(stream) is acl.Status.NOT_READY  # an answer that orders nothing
+    await launched
+    await acl.SynchronizeEvent(event)
+    assert await acl.QueryEventStatus(event) is acl.Status.COMPLETE
+    await acl.SynchronizeStreamWithTimeout(stream, 10)
+    await acl.SynchronizeDevice()
+    await acl.MemcpyAsync(x, x.nbytes, data, data.nbytes, acl.MemcpyKind.HOST_TO_DEVICE, stream)
+    await acl.Free(x)
+    assert ears.heard == [
+        ((launched,), False, True),
+        ((event,), True, True),
+        ((event,), True, True),
+        ((stream,), True, True),
+        ((device,), True, True),
+        ("h2d", 200_000, "stream 1", "test_api_simulation.py"),
+        ((stream,), False, False),
+        ((device,), False, False),
     ]
 
 

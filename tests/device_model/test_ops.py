@@ -28,6 +28,8 @@ def test_a_copy_of_rows_touches_everything_from_its_first_byte_to_its_last(rig):
     dst, src = rig.on_device(100), rig.on_device(100)
     copy = PitchedCopy(D2D, dst, 1, 10, src, 2, 20, width=3, height=4)
     assert (copy.reads(), copy.writes()) == (((src, 2, 2 + 63),), ((dst, 1, 1 + 33),))
+    assert copy.read_rows() == tuple((src, start, start + 3) for start in (2, 22, 42, 62))
+    assert copy.written_rows() == tuple((dst, start, start + 3) for start in (1, 11, 21, 31))
     bytes_of(src)[:] = np.arange(100)
     bytes_of(dst)[:] = 255
     rig.submit(rig.stream(), copy)
