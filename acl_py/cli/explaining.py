@@ -130,8 +130,7 @@ def _unpriced(timeline: Timeline, name: str, *, stderr: bool) -> Run:
 
 def explained(asker: Asker, timeline: Timeline, *, explain: bool, stderr: bool = False) -> Run:
     """Print the explanation of *timeline*, a run of the program of *asker*, if it is wanted; return it for a page."""
-    # With the synchronisation that ends a replay, as the times of answers are.
-    shown = Run(printable(asker.case.program.id), timeline, since_ns=0, until_ns=round(asker.before.makespan_us * 1000))
+    shown = Run(printable(asker.case.program.id), timeline, since_ns=0, until_ns=asker.before_ns)
     if not explain:
         return shown
     path, priced = critical_path(timeline), prices(asker, timeline)
@@ -144,7 +143,7 @@ def shown(answers: Sequence[Answer], *, stderr: bool = False) -> list[Run]:
     """Print *answers*, and return their timelines for a page."""
     if answers:
         say(answers_text(answers), stderr=stderr)
-    return [Run.whole(answer.edits, answer.after) for answer in answers]
+    return [Run(answer.edits, answer.after, since_ns=0, until_ns=answer.after_ns) for answer in answers]
 
 
 def say(text: str, *, stderr: bool = False) -> None:

@@ -28,6 +28,7 @@ from acl_py.cli.explaining import Explain, OptimiseOut, WhatIf, edits_of, explai
 from acl_py.errors import DeadlockError
 from acl_py.explain.cases import Case, EditError
 from acl_py.explain.edits import Edit
+from acl_py.explain.whatif import by_line
 from acl_py.faults import Fault, FaultError
 from acl_py.tools.portability import differences
 from acl_py.tools.programs import Program, ProgramError, load
@@ -96,7 +97,7 @@ def replay_command(
         runs, fine = _for_each(files, partial(_replay, card=card, order=order, injected=injected, stuck=stuck))
         _show(runs)
         fine &= _write(runs, json_out, trace_out, trace_format)
-        pages = [Run.whole(printable(run.program.id), run.trace.timeline()) for run in runs]
+        pages = [_page(run) for run in runs]
         if optimise is not None and len(runs) != 1:
             complain(f"--optimise writes one program, but {len(runs)} ran")
             optimise, fine = None, False
@@ -108,6 +109,11 @@ def replay_command(
             fine &= _write_report([*pages, *stuck], report)
     if not fine:
         raise typer.Exit(1)
+
+
+def _page(run: Replay) -> Run:
+    """Return what a page shows of *run*: until the end of the synchronisation that ends it."""
+    return Run(printable(run.program.id), by_line(run), since_ns=0, until_ns=round(run.makespan_us * 1000))
 
 
 def _fault(text: str) -> Fault:

@@ -58,8 +58,8 @@ def with_fields(step: Step, **fields: Any) -> Step:
 
 
 def made_like(step: Step, op: str, **fields: Any) -> Step:
-    """Return a new step of *op* that the task of *step* makes; fields that are not given have their defaults."""
-    return Step(step.index, op, None, _whole(op, fields), step.thread, step.task)
+    """Return a new step of *op*, of the task and line of *step*; fields that are not given have their defaults."""
+    return Step(step.index, op, None, _whole(op, fields), step.thread, step.task, site=step.site)
 
 
 def in_stream(step: Step, stream: str) -> Step:

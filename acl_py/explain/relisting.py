@@ -14,13 +14,13 @@ from dataclasses import dataclass, field, replace
 
 from acl_py.explain.cases import ASYNCHRONOUS, Case, EditError, in_stream, made_like, with_fields
 from acl_py.tools.programs import Step
-from device_model.rules import Release
+from device_model.rules import Destroy, Release
 
 _COPIES = ("memcpy_async", "memcpy_peer_async")
 _IN_STREAM = ("launch", "launch_cores", *_COPIES, "memcpy2d_async", "memset_async", "inc", "touch", "host_func",
               "add_callback", "malloc_async", "free_async", "poke")  # fmt: skip
 # What is bound to a stream for more than its order.
-_NOT_MOVED = ("destroy_stream", "value_write", "value_wait", "record_notify", "wait_notify", "reset", "launch_callback",
+_NOT_MOVED = ("value_write", "value_wait", "record_notify", "wait_notify", "reset", "launch_callback",
               "subscribe", "unsubscribe", "query_stream", "memcpy_async_bad", "get_priority")  # fmt: skip
 
 Bytes = tuple[str, int, int, bool]  # buffer, first and last byte, and whether they are written
@@ -33,7 +33,7 @@ def relist(case: Case, count: int) -> Case:
     """Return *case* with its operations over *count* streams.
 
     Raises:
-        EditError: the program uses its streams for more than order, or uses several devices.
+        EditError: the program uses its streams for more than order, or uses several devices or contexts.
     """
     steps = case.program.steps
     odd = next((step for step in steps if step.op in _NOT_MOVED or step.thread is not None), None)
@@ -41,6 +41,9 @@ def relist(case: Case, count: int) -> Case:
         raise EditError(f"streams={count}: step {odd.index} ({odd.op}) needs its own stream")
     if any(options["device"] for options in case.program.streams.values()):
         raise EditError(f"streams={count}: the program uses several devices")
+    contexts = [step.op for step in steps if step.op in ("create_context", "set_context")]
+    if contexts not in ([], ["create_context"]):
+        raise EditError(f"streams={count}: the program uses several contexts")
     return _Relisting(case, count).case()
 
 
@@ -90,14 +93,17 @@ class _Relisting:
         """Return the relisted case."""
         for step in self.before.program.steps:
             self.pieces[step.index] = [*self._relisted(step)]
-        streams = dict.fromkeys(self.names, _NEW_STREAM)
+        own_context = any(step.op == "create_context" for step in self.before.program.steps)
+        streams = {} if own_context else dict.fromkeys(self.names, _NEW_STREAM)
         events = {**self.before.program.events, **{self._event_of(op): _EVENT for op in sorted(self.recorded_ops)}}
         case = replace(
             self.before,
             program=replace(self.before.program, streams={**self.before.program.streams, **streams}, events=events),
         )
         return case.with_steps(lambda step: self._with_record(step)).noting(
-            "the host must use other streams and events, whose creation is not included"
+            "the host must use other streams and events, and those that it made before are still made"
+            if own_context
+            else "the host must use other streams and events, whose creation is not included"
         )
 
     def _with_record(self, step: Step) -> list[Step]:
@@ -119,6 +125,14 @@ class _Relisting:
             self._old(fields["stream"]).waits += self.recorded.get(fields["event"], [])
         elif step.op == "sync_stream":
             yield from self._synchronised(step, self._work_of(fields["stream"]))
+        elif step.op == "create_context":
+            yield step
+            yield from (made_like(step, "create_stream", name=name) for name in self.names)
+        elif step.op == "destroy_stream":
+            yield step
+            if self.before.rules.destroy is Destroy.WAITS:
+                yield from self._synchronised(step, self._work_of(fields["name"]))
+            self.old.pop(fields["name"], None)
         elif step.op == "sync_event":
             yield step
             yield from self._synchronised(step, self.recorded.get(fields["event"], []), known=True)

@@ -5,6 +5,7 @@ sum of waits. If the edit leaves two operations without order that touch the sam
 edit is no fix.
 """
 
+import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,12 +17,14 @@ from acl_py.explain.cases import Case, EditError, queues
 from acl_py.explain.edits import Edit, apply
 from acl_py.explain.lines import us
 from acl_py.explain.order import Order
-from acl_py.tools.programs import ProgramError
+from acl_py.tools.programs import ProgramError, Step
 from acl_py.tools.replay import Replay, replay
 from acl_py.trace.rows import Operation, Timeline
 from device_model.errors import listed
 
 _SHOWN = 3  # conflicts of an answer
+_ANSWERS = ("query_", "get_last_error", "peek_error")  # what they return is an answer, not a failure of theirs
+_LINE = re.compile(r".+:[0-9]{1,9}")  # such as "file.py:12"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ class Answer:
     *conflicts* name pairs of operations that the edits leave without order although they touch the same bytes; if there
     are any, the edits are no fix. *notes* say what the times do not contain. *reordered* names the engines that run
     their operations in another order, and the host, if its tasks take turns in another order: a wait that is left out
-    can make a run longer in this way. *before* and *after* are the timelines of both runs.
+    can make a run longer in this way. *run* is the edited run.
     """
 
     edits: str
@@ -40,9 +43,13 @@ class Answer:
     conflicts: tuple[str, ...]
     notes: tuple[str, ...]
     reordered: tuple[str, ...]
-    before: Timeline = field(repr=False)
-    after: Timeline = field(repr=False)
+    run: Replay = field(repr=False)
     case: Case = field(repr=False)
+
+    @property
+    def after(self) -> Timeline:
+        """The timeline of the edited run, by lines: see `by_line`."""
+        return by_line(self.run)
 
     @property
     def gain_ns(self) -> int:
@@ -75,25 +82,8 @@ class Asker:
 
     @property
     def timeline(self) -> Timeline:
-        """The timeline of the program as it is, in which each step is a line: "step:12".
-
-        The synchronisation that ends a replay is no step, and is left out.
-        """
-        steps = {
-            (round(call.enter_us * 1000), round(call.exit_us * 1000)): call.step for call in reversed(self.before.host)
-        }
-        calls = [
-            call._replace(file="step", line=steps[call.enter_ns, call.exit_ns])
-            for call in self._timeline.calls
-            if (call.enter_ns, call.exit_ns) in steps
-        ]
-        begins = sorted(
-            (enter, exit_, step) for (enter, exit_), step in steps.items() if queues(self.case.program.steps[step])
-        )
-        ops = [op._replace(site=_site(op.queued_ns, begins)) for op in self._timeline.ops]
-        rows = [row._replace(site=_site(row.queued_ns, begins)) for row in self._timeline.steps]
-        end = max((call.exit_ns for call in calls), default=0)
-        return replace(self._timeline, calls=calls, ops=ops, steps=rows, end_ns=end)
+        """The timeline of the program as it is, by lines: see `by_line`."""
+        return by_line(self.before)
 
     def ask(self, edits: Sequence[Edit]) -> Answer:
         """Return what *edits* would change, made one after the other.
@@ -112,12 +102,15 @@ class Asker:
             run_ = run(case)
         except (ProgramError, DeadlockError) as error:
             raise EditError(f"{what}: the edited program does not run: {error}") from error
+        failure = next((_failures(run_) - _failures(self.before)).elements(), None)
+        if failure is not None:
+            raise EditError(f"{what}: the edited program does not run: {failure[0]} fails with {failure[1]}")
         after = run_.trace.timeline()
         conflicts = [pair for pair in dict.fromkeys(_conflicts(after)) if pair not in self._conflicts]
         notes = (*case.program.notes, *case.notes)
         after_ns = _makespan_ns(run_, after)
         reordered = tuple(_reordered(self._timeline, after))
-        return Answer(what, self.before_ns, after_ns, tuple(conflicts), notes, reordered, self._timeline, after, case)
+        return Answer(what, self.before_ns, after_ns, tuple(conflicts), notes, reordered, run_, case)
 
 
 def _makespan_ns(run_: Replay, timeline: Timeline) -> int:
@@ -128,11 +121,41 @@ def _makespan_ns(run_: Replay, timeline: Timeline) -> int:
     return max(max(returns, default=0), max((op.end_ns for op in timeline.ops), default=0))
 
 
-def _site(at_ns: int, begins: Sequence[tuple[int, int, int]]) -> str:
-    """Return the line of the step that queued something at *at_ns*."""
-    last = bisect_left(begins, at_ns, key=itemgetter(0))
-    step = next((step for _, exit_, step in reversed(begins[:last]) if at_ns <= exit_), None)
-    return "" if step is None else f"step:{step}"
+def by_line(run_: Replay) -> Timeline:
+    """Return the timeline of *run_*, in which each step has its line: that of the recorded program, or else "step:12".
+
+    The synchronisation that ends a replay is no step, and is left out.
+    """
+    timeline, steps = run_.trace.timeline(), run_.program.steps
+    times = {(round(call.enter_us * 1000), round(call.exit_us * 1000)): call.step for call in reversed(run_.host)}
+    calls = []
+    for call in timeline.calls:
+        index = times.get((call.enter_ns, call.exit_ns))
+        if index is not None:
+            file, _, line = _line_of(steps[index]).rpartition(":")
+            calls.append(call._replace(file=file, line=int(line)))
+    begins = sorted((*enter_exit, index) for enter_exit, index in times.items() if queues(steps[index]))
+
+    def line_at(at_ns: int) -> str:
+        """Return the line that queued something at *at_ns*."""
+        last = bisect_left(begins, at_ns, key=itemgetter(0))
+        return next((_line_of(steps[index]) for _, exit_, index in reversed(begins[:last]) if at_ns <= exit_), "")
+
+    ops = [op._replace(site=line_at(op.queued_ns)) for op in timeline.ops]
+    rows = [row._replace(site=line_at(row.queued_ns)) for row in timeline.steps]
+    end = max((call.exit_ns for call in calls), default=0)
+    return replace(timeline, calls=calls, ops=ops, steps=rows, end_ns=end)
+
+
+def _line_of(step: Step) -> str:
+    return step.site if _LINE.fullmatch(step.site) else f"step:{step.index}"
+
+
+def _failures(run_: Replay) -> Counter[tuple[str, int]]:
+    """Return how many calls failed, by op and code. A query that is answered "not yet" is no failure."""
+    steps = run_.program.steps
+    calls = ((steps[call.step].op, call.ret) for call in run_.host if call.ret)
+    return Counter((op, code) for op, code in calls if not op.startswith(_ANSWERS))
 
 
 def run(case: Case) -> Replay:

@@ -326,8 +326,13 @@ def test_what_if_with_several_edits(file, tmp_path):
     assert "nonblocking: 6,0" in done.output
     assert "cores=1, h2d=2x: 9,0" in done.output
     assert ": no difference\n" in done.output
-    titles = [run["title"] for run in data_of(report.read_text(encoding="utf-8"))["runs"]]
-    assert titles == ["legacy", "nonblocking", "cores=1, h2d=2x"]
+    runs = data_of(report.read_text(encoding="utf-8"))["runs"]
+    assert [run["title"] for run in runs] == ["legacy", "nonblocking", "cores=1, h2d=2x"]
+    (after, before), *_ = re.findall(r"nonblocking: ([\d,.]+) us instead of ([\d,.]+) us", done.output)
+    assert [f"{(run['until'] - run['since']) / 1000:,.1f}" for run in runs] == [before, after, before]
+    assert [{text for text in run["texts"] if re.search(":[0-9]", text)} for run in runs] == [
+        {"step:0", "step:1", "step:2"}
+    ] * 3
 
 
 @pytest.mark.parametrize(

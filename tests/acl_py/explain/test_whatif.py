@@ -9,6 +9,7 @@ from acl_py.explain.cases import EditError
 from acl_py.explain.edits import FORMS, apply, parse, parse_all
 from acl_py.explain.order import Order
 from acl_py.explain.whatif import Asker, answers_text
+from acl_py.trace.reading import site_of_call
 from device_model.profile import load
 
 PIPELINE = program(
@@ -143,8 +144,8 @@ def test_edits_that_this_program_or_these_rules_do_not_allow():
         after("per-thread", rules="acl")
     with pytest.raises(EditError, match="cores=2: a kernel of this program takes 4 AI cores at once"):
         after("cores=2", program(step("launch_cores", stream="A", us=10, cores=4)))
-    with pytest.raises(EditError, match=r"streams=2: step 0 \(destroy_stream\) needs its own stream"):
-        after("streams=2", program(step("destroy_stream", name="A")))
+    with pytest.raises(EditError, match=r"streams=2: step 0 \(value_write\) needs its own stream"):
+        after("streams=2", program(step("value_write", stream="A", buf="d", value=1)))
     too_large = program(size=1024 * MIB)
     with pytest.raises(EditError, match=r"device=tiny: the edited program does not run: .* memory"):
         Asker(case(too_large)).ask([parse("device=tiny")])
@@ -204,6 +205,48 @@ def test_a_synchronised_stream_is_waited_for_wherever_its_work_went():
     assert order.is_before(ops["d2h"], ops["kernel"])
 
 
+@pytest.mark.parametrize(("rules", "waits"), [("cuda", 0), ("acl", 1)])
+def test_a_stream_that_is_destroyed_is_waited_for_where_the_rules_say_so(rules, waits):
+    before = program(copy("d", "p", "A"), step("destroy_stream", name="A"), copy("q", "e", "B"), sync())
+    changed = after("streams=2", before, rules=rules).program.steps
+    assert [each.op for each in changed] == [
+        "memcpy_async", "destroy_stream", *["sync_stream"] * waits, "memcpy_async", "sync_device",
+    ]  # fmt: skip
+
+
+def test_new_streams_are_made_in_the_context_that_the_program_makes():
+    before = program(
+        step("create_context", context="own"), step("create_stream", name="C"), copy("d", "p", "C"), launch("C"),
+        sync("C"), step("destroy_stream", name="C"), step("destroy_context", context="own"), streams="",
+    )  # fmt: skip
+    answer = ask("streams=2", before, rules="acl")
+    assert [call.ret for call in answer.run.host] == [0] * 9
+    assert {op.stream for op in answer.after.ops} == {"stream 'new stream 1'"}
+    two = program(step("create_context", context="one"), step("create_context", context="two"))
+    with pytest.raises(EditError, match="streams=2: the program uses several contexts"):
+        after("streams=2", two)
+
+
+def test_an_edited_program_whose_calls_fail_is_no_answer():
+    before = program(step("malloc", name="large", bytes=1 << 30), launch("A"))
+    with pytest.raises(EditError, match=r"device=tiny: the edited program does not run: malloc fails with 2$"):
+        ask("device=tiny", before)
+
+
+def test_calls_and_operations_of_an_edited_run_have_the_lines_of_the_recorded_program():
+    before = program(
+        copy("d", "p", "A") | {"site": "app.py:4"}, launch("A", touches="d") | {"site": "app.py:5"},
+        launch("B", touches="e"), copy("q", "d", "B") | {"site": "app.py:7"}, sync() | {"site": "no line"},
+    )  # fmt: skip
+    edited = ask("streams=2", before).after
+    assert {(op.name, op.site) for op in edited.ops} == {
+        ("h2d", "app.py:4"), ("kernel", "app.py:5"), ("kernel", "step:2"), ("d2h", "app.py:7"),
+    }  # fmt: skip
+    assert [(call.name, site_of_call(call)) for call in edited.calls if call.name != "LaunchKernel"] == [
+        ("MemcpyAsync", "app.py:4"), ("MemcpyAsync", "app.py:7"), ("SynchronizeDevice", "step:4"),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_random_programs_have_no_new_conflicts_in_any_number_of_streams(seed):
     """Nor does work start before what the host had waited for."""
@@ -228,7 +271,7 @@ def test_random_programs_have_no_new_conflicts_in_any_number_of_streams(seed):
     for count in (1, 2, 5):
         answer = asker.ask([parse(f"streams={count}")])
         assert answer.conflicts == (), answer.text
-        assert len(answer.after.ops) == len(answer.before.ops)
+        assert len(answer.after.ops) == len(asker.timeline.ops)
 
 
 # --- answers
