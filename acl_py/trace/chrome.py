@@ -32,14 +32,22 @@ import numpy as np
 
 from acl_py.trace.jsontext import Quoted, write_list
 from acl_py.trace.pipes import PIPE_ORDER
-from acl_py.trace.reading import ENGINE_ORDER, as_timeline, correlations, site_of_call, stream_ids, stream_order
+from acl_py.trace.reading import (
+    ENGINE_ORDER,
+    as_timeline,
+    correlations,
+    site_of_call,
+    step_spans,
+    stream_ids,
+    stream_order,
+)  # fmt: skip
 from acl_py.trace.recorder import Trace
 from acl_py.trace.rows import Call, CoreInstruction, CoreRun, Mark, Operation, StreamStep, Strike, Timeline
 from acl_py.trace.tracks import Track, host_tracks
 
 _HOST = 1  # a process; some viewers treat 0 specially
 _FIRST_DEVICE = 2
-_WAITS = ("wait", "notify_wait", "value_wait")  # steps that last
+_QUEUED = 1 << 32  # arrows from a call to its work: Perfetto numbers other arrows itself, from 0, among the same ids
 _BATCH = 50  # points of a counter that are formatted at once
 
 
@@ -147,7 +155,11 @@ def _calls(
         yield (
             f'{{"ph":"X","name":{quoted[call.name]},"cat":"call","pid":{_HOST},'
             f'"tid":{lane},"ts":{enter / 1000:.3f},"dur":{(exit_ - enter) / 1000:.3f},'
-            + (f'"bind_id":{arrow},"flow_out":true,{site},"correlation":{arrow}}}}}' if arrow else f"{site}}}}}")
+            + (
+                f'"bind_id":{_QUEUED + arrow},"flow_out":true,{site},"correlation":{arrow}}}}}'
+                if arrow
+                else f"{site}}}}}"
+            )
         )
         for sleep in call.sleeps:
             woken = "" if sleep.after is None else f'"waited_for":{quoted[_named(ops[sleep.after])]}'
@@ -181,7 +193,7 @@ def _operations(
         start, end, stream = op.start_ns, op.end_ns, op.stream
         track = work[op.device, op.engine, stream]
         lane = lanes[number - 1] = track.place(start, end)
-        flow = f'"bind_id":{arrow},"flow_in":true,' if arrow else ""
+        flow = f'"bind_id":{_QUEUED + arrow},"flow_in":true,' if arrow else ""
         yield (
             f'{{"ph":"X","name":{quoted[op.name]},"cat":"{op.kind}","pid":{track.pid},"tid":{lane},'
             f'"ts":{start / 1000:.3f},"dur":{(end - start) / 1000:.3f},{flow}"args":{{"correlation":{number},'
@@ -205,26 +217,18 @@ def _named(op: Operation) -> str:
 def _steps(
     timeline: Timeline, tracks: Mapping[tuple[int, str], Track], lanes: "array[int]", quoted: Quoted
 ) -> Iterator[str]:
-    """Yield records, waits and the like. An arrow leads from a record to the first operation after each of its waits.
-
-    What a stream waited for without end lasts to the end of the recording.
-    """
+    """Yield records, waits and the like, and arrows from a record to the first operation behind each of its waits."""
     ops, steps = timeline.ops, timeline.steps
     if not steps:
         return
-    ready, behind = _around(steps, ops)
+    spans = step_spans(timeline)
     waits: dict[int, list[int]] = {}  # the operations that waited for each record
-    for step, operation in zip(steps, behind, strict=True):
-        if step.record is not None and operation >= 0:
-            waits.setdefault(step.record, []).append(operation)
-    spans = []
-    for index, step in enumerate(steps):
-        end = step.end_ns if step.end_ns >= 0 else max(timeline.end_ns, step.queued_ns)
-        begin = max(step.queued_ns, ready[index]) if step.kind in _WAITS else end
-        spans.append((end, min(begin, end), index))
-    spans.sort()
+    for span in spans:
+        record = steps[span.step].record
+        if record is not None and span.behind >= 0:
+            waits.setdefault(record, []).append(span.behind)
     arrow = len(ops)
-    for end, begin, index in spans:
+    for end, begin, index, _ in spans:
         step = steps[index]
         track = tracks[step.device, step.stream]
         place = f'"pid":{track.pid},"tid":{track.place(begin, end)},"ts":{begin / 1000:.3f}'
@@ -241,27 +245,6 @@ def _steps(
             yield f'{{"ph":"s",{flow},{place}}}'
             place_of_op = f'"pid":{_FIRST_DEVICE + op.device},"tid":{lanes[operation]},"ts":{op.start_ns / 1000:.3f}'
             yield f'{{"ph":"f","bp":"e",{flow},{place_of_op}}}'
-
-
-def _around(steps: Sequence[StreamStep], ops: Sequence[Operation]) -> tuple[list[int], list[int]]:
-    """Return for each step when all operations ahead of it in its stream were over, and the index of the first
-    operation behind it; -1 if there is none.
-    """
-    stream_of = np.fromiter(map(attrgetter("in_stream"), ops), np.int64, len(ops))
-    queued_ns = np.fromiter(map(attrgetter("queued_ns"), ops), np.int64, len(ops))
-    end_ns = np.fromiter(map(attrgetter("end_ns"), ops), np.int64, len(ops))
-    step_stream = np.fromiter(map(attrgetter("in_stream"), steps), np.int64, len(steps))
-    step_queued = np.fromiter(map(attrgetter("queued_ns"), steps), np.int64, len(steps))
-    ready, behind = np.zeros(len(steps), np.int64), np.full(len(steps), -1)
-    for stream in np.unique(step_stream):
-        own = np.flatnonzero(stream_of == stream)
-        own = own[np.argsort(queued_ns[own], kind="stable")]
-        over = np.concatenate(([0], np.maximum.accumulate(end_ns[own])))
-        mine = np.flatnonzero(step_stream == stream)
-        places = np.searchsorted(queued_ns[own], step_queued[mine], side="right")
-        ready[mine] = over[places]
-        behind[mine] = np.append(own, -1)[places]
-    return ready.tolist(), behind.tolist()
 
 
 def _cores(run: CoreRun, quoted: Quoted) -> str:

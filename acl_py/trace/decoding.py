@@ -16,6 +16,7 @@ from acl_py.sites import Site
 from acl_py.trace.packing import ANY_OP, CALL, LATER, NO_OP, OP, SLEEP, STAGED, STEP, Store
 from acl_py.trace.reasons import Row, reasons
 from acl_py.trace.rows import (
+    ASKING,
     About,
     Call,
     Copied,
@@ -47,7 +48,6 @@ ENGINES = {
     "kernel": "cores",
     "host_function": "host",
 }
-_ASKED_FOR = {"record": "RecordEvent", "wait": "StreamWaitEvent"}  # verbs that have no row as calls
 
 
 _HANDLES = (Stream, Event, Notify, Context, Device)
@@ -122,8 +122,8 @@ class Decoding:
                 where = *_place(op.site), callers[caller], (Ref(self._places.get(op.stream, -1)),)
                 calls.append((caller, Call(verb_of(op), op.called_ns, op.queued_ns, *where)))
         asking = [
-            (_ASKED_FOR[kind], *_place(site), (Ref(self._places[cast("Event", event)]), Ref(self._places[stream])))
-            if kind in _ASKED_FOR else None
+            (ASKING[kind], *_place(site), (Ref(self._places[cast("Event", event)]), Ref(self._places[stream])))
+            if kind in ASKING else None
             for kind, event, stream, site in store.step_rows.numbers
         ]  # fmt: skip
         for number, caller, enter, exit_, _, _ in self._step_rows:

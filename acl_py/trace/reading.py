@@ -8,6 +8,7 @@ progress at that instant.
 
 from array import array
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,17 +16,19 @@ from heapq import heappop, heappush
 from itertools import count
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from acl_py.trace.rows import Call, Operation, StreamStep, Timeline
+from acl_py.trace.rows import ASKING, About, Call, Operation, Ref, StreamStep, Timeline
 
 if TYPE_CHECKING:
     from acl_py.trace.recorder import Trace
 
 ENGINE_ORDER = ("H2D", "cores", "P2P", "D2H", "host")  # as data passes them
 
+_WAITS = ("wait", "notify_wait", "value_wait")  # steps that last
+_Asked = tuple[str, str, int, tuple[About, ...]]  # name, caller and exit of a call, and its stream
 _NEVER = 1 << 63
 _VERBS = {
     "fill": "Memset",
@@ -39,7 +42,7 @@ def as_timeline(trace: "Trace | Timeline") -> Timeline:
     return trace if isinstance(trace, Timeline) else trace.timeline()
 
 
-def stream_ids(ops: Iterable[Operation]) -> dict[str, int]:
+def stream_ids(ops: Iterable[Operation | StreamStep]) -> dict[str, int]:
     """Return a number for each stream of *ops*, for formats in which streams have no names.
 
     "stream 3" has number 3. Default streams and streams with names get the numbers that follow, from 7 on: analysers
@@ -154,6 +157,71 @@ def queuing_calls(ops: Sequence[Operation], calls: Sequence[Call]) -> list[int |
 
 def _may_have_queued(call: Call, op: Operation) -> bool:
     return call.enter_ns <= op.queued_ns and call.name.startswith(_VERBS.get(op.kind, "Memcpy"))
+
+
+class StepSpan(NamedTuple):
+    """When the *step* with this index had its turn in its stream, and the index of the first operation *behind* it, or
+    -1. A wait lasts from its turn to its end; all others are instants.
+    """
+
+    end_ns: int
+    begin_ns: int
+    step: int
+    behind: int
+
+
+def step_spans(timeline: Timeline) -> list[StepSpan]:
+    """Return the spans of all steps in the order of their ends.
+
+    What a stream waited for without end lasts to the end of the recording.
+    """
+    steps = timeline.steps
+    ready, behind = _around(steps, timeline.ops)
+    spans = []
+    over: dict[int, int] = {}  # by stream: the end of the last step
+    for index, step in enumerate(steps):
+        turn = max(step.queued_ns, ready[index], over.get(step.in_stream, 0))
+        end = over[step.in_stream] = max(turn, step.end_ns if step.end_ns >= 0 else timeline.end_ns)
+        spans.append(StepSpan(end, turn if step.kind in _WAITS else end, index, behind[index]))
+    spans.sort()
+    return spans
+
+
+def _around(steps: Sequence[StreamStep], ops: Sequence[Operation]) -> tuple[list[int], list[int]]:
+    """Return for each step when all operations ahead of it in its stream were over, and the index of the first
+    operation behind it; -1 if there is none.
+    """
+    stream_of = np.fromiter(map(attrgetter("in_stream"), ops), np.int64, len(ops))
+    queued_ns = np.fromiter(map(attrgetter("queued_ns"), ops), np.int64, len(ops))
+    end_ns = np.fromiter(map(attrgetter("end_ns"), ops), np.int64, len(ops))
+    step_stream = np.fromiter(map(attrgetter("in_stream"), steps), np.int64, len(steps))
+    step_queued = np.fromiter(map(attrgetter("queued_ns"), steps), np.int64, len(steps))
+    ready, behind = np.zeros(len(steps), np.int64), np.full(len(steps), -1)
+    for stream in np.unique(step_stream):
+        own = np.flatnonzero(stream_of == stream)
+        own = own[np.argsort(queued_ns[own], kind="stable")]
+        over = np.concatenate(([0], np.maximum.accumulate(end_ns[own])))
+        mine = np.flatnonzero(step_stream == stream)
+        places = np.searchsorted(queued_ns[own], step_queued[mine], side="right")
+        ready[mine] = over[places]
+        behind[mine] = np.append(own, -1)[places]
+    return ready.tolist(), behind.tolist()
+
+
+def asking_calls(steps: Sequence[StreamStep], calls: Sequence[Call]) -> list[int | None]:
+    """Return for each of *steps* the index in *calls* of the call that queued it; None if it is neither a record of an
+    event nor a wait for one.
+    """
+    made: dict[_Asked, deque[int]] = {}
+    verbs = frozenset(ASKING.values())
+    for index, call in enumerate(calls):
+        if call.name in verbs:
+            made.setdefault((call.name, call.caller, call.exit_ns, call.about[1:]), deque()).append(index)
+    asking: list[int | None] = []
+    for step in steps:
+        own = made.get((ASKING.get(step.kind, ""), step.caller, step.queued_ns, (Ref(step.in_stream),)))
+        asking.append(own.popleft() if own else None)
+    return asking
 
 
 def correlations(ops: Sequence[Operation], calls: Sequence[Call]) -> tuple["array[int]", "array[int]"]:

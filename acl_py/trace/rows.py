@@ -175,6 +175,9 @@ class StreamStep(NamedTuple):
     after: int | None = None
 
 
+ASKING = {"record": "RecordEvent", "wait": "StreamWaitEvent"}  # the calls that queue steps of these kinds
+
+
 class Mark(NamedTuple):
     """What the program marked: the time from *begin_ns* to *end_ns* as *name*; a single instant if they are equal."""
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 
 from acl_py.trace.reading import host_rows, stream_ids
-from acl_py.trace.rows import Call, Operation
+from acl_py.trace.rows import Call, Operation, StreamStep
 
 _ALL = 1 << 62  # above the number of every lane
 
@@ -57,7 +57,7 @@ def host_tracks(calls: Sequence[Call], pid: int, numbers: Iterator[int]) -> dict
 
 
 def stream_tracks(
-    ops: Sequence[Operation], pid_of: Callable[[int], int], numbers: Iterator[int]
+    ops: Sequence[Operation | StreamStep], pid_of: Callable[[int], int], numbers: Iterator[int]
 ) -> dict[tuple[int, str], Track]:
     """Return the track of each device and stream. Its first lane has the number of the stream (`stream_ids`)."""
     ids = stream_ids(ops)

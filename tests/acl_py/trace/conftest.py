@@ -111,6 +111,24 @@ async def every_kind(sim):
     await acl_py.SynchronizeDevice()
 
 
+async def events(sim):
+    """Streams and the host wait for records."""
+    uploads, maths = [await acl_py.CreateStream(name=name) for name in ("uploads", "maths")]
+    host, device = await acl_py.MallocHost(SIZE), await acl_py.Malloc(SIZE)
+    copied, used, unused = [await acl_py.CreateEvent() for _ in range(3)]
+    for _ in range(2):
+        await acl_py.MemcpyAsync(device, SIZE, host, SIZE, H2D, uploads)
+        await acl_py.RecordEvent(copied, uploads)
+        await acl_py.StreamWaitEvent(maths, copied)
+        await acl_py.StreamWaitEvent(maths, unused)
+        await scale[1, maths]()
+        await acl_py.RecordEvent(used, maths)
+        await acl_py.SynchronizeEvent(used)
+    await acl_py.SynchronizeEvent(copied)
+    await scale[1, uploads]()
+    await acl_py.SynchronizeStream(uploads)
+
+
 async def nothing(sim):
     """No call at all."""
 
@@ -125,6 +143,7 @@ PROGRAMS = [
     gathered,
     two_devices_and_two_contexts,
     every_kind,
+    events,
     nothing,
 ]
 

@@ -73,7 +73,7 @@ def test_each_operation_has_an_arrow_from_the_call_that_queued_it(any_trace, chr
     for number, call in calls.items():
         assert type(number) is int
         assert call["cat"] == "call"
-        assert call["args"]["correlation"] == number
+        assert call["args"]["correlation"] == number - 2**32
     for op in ops:
         call = calls[op["bind_id"]]
         assert op["cat"] != "call"
