@@ -5,17 +5,23 @@ with the numbers of their streams. Kineto has no place for the reason of a wait;
 
 Analysers ask for more than the format says: stream numbers above 0, a rank, and names of copies that begin as CUPTI's
 do. All devices are in one file, and each is a process.
+
+A `cuda_sync` event stands for each wait of a stream for a record, and for each synchronising call that had to wait. In
+the lane of a stream it is an instant, because analysers count its duration as computation. The others have the lane -1
+of their device.
 """
 
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import count
+from itertools import chain, count
 from operator import attrgetter
 from pathlib import Path
 
 from acl_py.trace.jsontext import Quoted, write_list
 from acl_py.trace.reading import as_timeline, correlations, site_of_call, stream_ids
 from acl_py.trace.recorder import Trace
-from acl_py.trace.rows import Call, Mark, Operation, Timeline
+from acl_py.trace.rows import Call, Mark, Operation, Ref, StreamStep, Timeline
+from acl_py.trace.synchronisations import Synchronisation, synchronisations
 from acl_py.trace.tracks import Track, host_tracks, stream_tracks
 
 _FUNCTIONS = {
@@ -56,12 +62,18 @@ _WORK = {  # by kind: category and name
     "p2p": ("gpu_memcpy", "Memcpy PtoP"),
     "fill": ("gpu_memset", "Memset (Device)"),
 }
+_SYNCS = {  # by call
+    "StreamWaitEvent": "Stream Wait Event",
+    "SynchronizeStream": "Stream Sync",
+    "SynchronizeEvent": "Event Sync",
+    "SynchronizeDevice": "Context Sync",
+}
 
 
 def write(trace: Trace | Timeline, path: str | Path) -> None:
     """Write *trace* to the file *path*, one event per line."""
     timeline = as_timeline(trace)
-    devices = sorted({op.device for op in timeline.ops})
+    devices = _devices(timeline)
     properties = ", ".join(f'{{"id": {device}, "name": "simulated device {device}"}}' for device in devices)
     begin = (
         '{"schemaVersion": 1, "displayTimeUnit": "ms", "baseTimeNanoseconds": 0,\n'
@@ -73,24 +85,45 @@ def write(trace: Trace | Timeline, path: str | Path) -> None:
         write_list(file, begin, _events(timeline), "]}")
 
 
+def _devices(timeline: Timeline) -> list[int]:
+    return sorted({op.device for op in timeline.ops} | {handle.device for handle in timeline.handles})
+
+
 def _events(timeline: Timeline) -> Iterator[str]:
-    ops, calls = timeline.ops, timeline.calls
-    host = 1 + max((op.device for op in ops), default=0)  # a process; those of the devices have their numbers
+    ops, calls, devices = timeline.ops, timeline.calls, _devices(timeline)
+    host = 1 + max(devices, default=0)  # a process; those of the devices have their numbers
     numbers = count(10_000)  # above those of streams and processes
-    tracks, streams = host_tracks(calls, host, numbers), stream_tracks(ops, lambda device: device, numbers)
+    queued: list[Operation | StreamStep] = [*ops, *timeline.steps]
+    tracks, streams = host_tracks(calls, host, numbers), stream_tracks(queued, lambda device: device, numbers)
+    waits = {device: Track(device, "synchronisation", chain([-1], numbers)) for device in devices}
     of_ops, of_calls = correlations(ops, calls)
+    syncs = synchronisations(timeline)
+    _correlate(syncs, of_calls, len(ops))
     functions, marks = Track(host, "host functions", numbers), Track(host, "marks", numbers)
-    quoted = Quoted()
-    yield from _calls(calls, tracks, of_calls, quoted)
+    ids, quoted = stream_ids(queued), Quoted()
+    yield from _calls(calls, tracks, of_calls, len(ops), quoted)
     yield from _marks(timeline.marks, marks, quoted)
-    yield from _operations(ops, streams, functions, of_ops, quoted)
+    yield from _operations(ops, streams, functions, of_ops, ids, quoted)
+    yield from _synchronisations(timeline, syncs, streams, waits, of_calls, ids)
     yield from _process(host, "host", "CPU", [*tracks.values(), functions, marks], quoted)
-    for device in sorted({device for device, _ in streams}):
+    for device in devices:
         own = [track for key, track in streams.items() if key[0] == device]
-        yield from _process(device, f"device {device}", f"GPU {device}", own, quoted)
+        yield from _process(device, f"device {device}", f"GPU {device}", [*own, waits[device]], quoted)
 
 
-def _calls(calls: Sequence[Call], tracks: Mapping[str, Track], numbers: Iterable[int], quoted: Quoted) -> Iterator[str]:
+def _correlate(syncs: Iterable[Synchronisation], of_calls: "array[int]", last: int) -> None:
+    """Give the calls that synchronise, and the records that they wait for, numbers above *last*."""
+    for sync in syncs:
+        for call in (sync.call, sync.record):
+            if call is not None and not of_calls[call]:
+                last += 1
+                of_calls[call] = last
+
+
+def _calls(
+    calls: Sequence[Call], tracks: Mapping[str, Track], numbers: Iterable[int], last: int, quoted: Quoted
+) -> Iterator[str]:
+    """Yield each call, and an arrow from it if its number is at most *last*: it has queued work."""
     for call, number in zip(calls, numbers, strict=True):
         track = tracks[call.caller]
         correlation = f'"External id":{number},"correlation":{number},' if number else ""
@@ -100,7 +133,7 @@ def _calls(calls: Sequence[Call], tracks: Mapping[str, Track], numbers: Iterable
             f'"tid":{lane},"ts":{call.enter_ns / 1000:.3f},"dur":{(call.exit_ns - call.enter_ns) / 1000:.3f},'
             f'"args":{{{correlation}"site":{quoted[site_of_call(call)]}}}}}'
         )
-        if number:
+        if 0 < number <= last:
             yield _arrow("s", number, track.pid, lane, call.enter_ns)
 
 
@@ -118,9 +151,9 @@ def _operations(
     streams: Mapping[tuple[int, str], Track],
     host: Track,
     numbers: Iterable[int],
+    ids: Mapping[str, int],
     quoted: Quoted,
 ) -> Iterator[str]:
-    ids = stream_ids(ops)
     for index, (op, number) in enumerate(zip(ops, numbers, strict=True), start=1):
         start, end = op.start_ns, op.end_ns
         on_host = op.engine == "host"  # an event with a stream counts as work of the device
@@ -135,6 +168,36 @@ def _operations(
         )
         if number:
             yield _arrow("f", number, track.pid, lane, start)
+
+
+def _synchronisations(
+    timeline: Timeline,
+    syncs: Iterable[Synchronisation],
+    streams: Mapping[tuple[int, str], Track],
+    waits: Mapping[int, Track],
+    numbers: Sequence[int],
+    ids: Mapping[str, int],
+) -> Iterator[str]:
+    for sync in syncs:
+        name, record = _SYNCS[sync.name], ""
+        if sync.record is not None:
+            event, stream = (about.handle for about in timeline.calls[sync.record].about if isinstance(about, Ref))
+            record = (
+                f'"wait_on_stream":{ids[timeline.handles[stream].name]},"wait_on_cuda_event_id":{event},'
+                f'"wait_on_cuda_event_record_corr_id":{numbers[sync.record]},'
+            )
+        if sync.stream:
+            track = streams[sync.device, sync.stream]
+            lane, number = track.lanes[0], ids[sync.stream]
+        else:
+            track = waits[sync.device]
+            lane, number = track.place(sync.begin_ns, sync.end_ns), -1
+        yield (
+            f'{{"ph":"X","cat":"cuda_sync","name":"{name}","pid":{track.pid},"tid":{lane},'
+            f'"ts":{sync.begin_ns / 1000:.3f},"dur":{(sync.end_ns - sync.begin_ns) / 1000:.3f},'
+            f'"args":{{"cuda_sync_kind":"{name}",{record}"stream":{number},"correlation":{numbers[sync.call]},'
+            f'"device":{sync.device},"context":1}}}}'
+        )
 
 
 def _what(op: Operation, quoted: Quoted) -> str:

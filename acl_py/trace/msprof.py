@@ -9,17 +9,21 @@ a place in the viewer and the number of the device.
 
 import csv
 import json
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import merge
 from itertools import count
+from operator import attrgetter
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from acl_py.trace.jsontext import Quoted, write_list
-from acl_py.trace.reading import as_timeline, correlations, site_of_call, stream_ids
+from acl_py.trace.reading import as_timeline, asking_calls, correlations, site_of_call, step_spans, stream_ids
 from acl_py.trace.recorder import Trace
-from acl_py.trace.rows import Call, Operation, Timeline
+from acl_py.trace.rows import Call, Operation, StreamStep, Timeline
 from acl_py.trace.tracks import Track, host_tracks, stream_tracks
 
 _HOST_PID = 1
@@ -32,6 +36,7 @@ _COPIES = {
     "d2d": ("SDMA_SQE", "device to device"),
     "p2p": ("SDMA_SQE", "device to device"),
 }
+_EVENT_TASKS = {"record": "EVENT_RECORD", "wait": "EVENT_WAIT"}  # by kind of step
 KERNEL_COLUMNS = (
     *("Step Id", "Device_id", "Model ID", "Task ID", "Stream ID", "Name", "Type", "OP State", "Accelerator Core"),
     *("Start Time(us)", "Duration(us)", "Wait Time(us)", "Block Dim", "Mix Block Dim", "Input Shapes"),
@@ -66,16 +71,19 @@ def _events(timeline: Timeline, device: int) -> Iterator[str]:
     pids = {name: _HOST_PID << 10 | place << 5 | device for name, (place, _) in _LAYERS.items()}
     calls = timeline.calls
     of_ops, of_calls = correlations(timeline.ops, calls)
-    ops = [(op, number) for op, number in zip(timeline.ops, of_ops, strict=True) if op.device == device]
-    own = {number for _, number in ops}
+    of_steps = _number_steps(timeline, of_calls)
+    ops = [op for op in timeline.ops if op.device == device]
+    queued: list[Operation | StreamStep] = [*timeline.ops, *timeline.steps]
+    own = {number for number, row in zip((*of_ops, *of_steps), queued, strict=True) if row.device == device}
     numbers = count(10_000)
     host = host_tracks(calls, pids["CANN"], numbers)
-    streams = stream_tracks([op for op, _ in ops], lambda _: pids["Ascend Hardware"], numbers)
-    quoted = Quoted()
+    streams = stream_tracks([row for row in queued if row.device == device], lambda _: pids["Ascend Hardware"], numbers)
+    ids, quoted = stream_ids(queued), Quoted()
     yield from _processes(pids)
     yield from _calls(calls, host, (number if number in own else 0 for number in of_calls), quoted)
-    yield from _tasks(ops, stream_ids(timeline.ops), streams, quoted)
-    yield from _overlaps([op for op, _ in ops], pids["Overlap Analysis"])
+    tasks = _tasks_of_work(timeline.ops, device, of_ops), _tasks_of_events(timeline, device, of_steps, len(ops))
+    yield from _tasks(merge(*tasks, key=attrgetter("end_ns")), ids, streams, quoted)
+    yield from _overlaps(ops, pids["Overlap Analysis"])
     lanes = [(track.pid, *lane) for track in dict.fromkeys(host.values()) for lane in track.names()]
     for track in streams.values():
         lanes += [(track.pid, lane, f"Stream {name.removeprefix('stream ')}") for lane, name in track.names()]
@@ -127,27 +135,69 @@ def _arrow(phase: str, number: int, pid: int, lane: int, at_ns: int) -> str:
     )
 
 
+class _Task(NamedTuple):
+    """A task of a stream: its place among those of its device, and the *number* of its call; *more* are further
+    arguments.
+    """
+
+    place: int
+    name: str
+    kind: str
+    stream: str
+    device: int
+    start_ns: int
+    end_ns: int
+    number: int
+    site: str
+    more: str = ""
+
+
+def _number_steps(timeline: Timeline, of_calls: "array[int]") -> list[int]:
+    """Return a number for each step, above those of the operations, and give it to its call; 0 if it has none."""
+    of_steps = []
+    asking = asking_calls(timeline.steps, timeline.calls)
+    for number, call in enumerate(asking, start=len(timeline.ops) + 1):
+        if call is not None:
+            of_calls[call] = number
+        of_steps.append(0 if call is None else number)
+    return of_steps
+
+
+def _tasks_of_work(ops: Iterable[Operation], device: int, numbers: Iterable[int]) -> Iterator[_Task]:
+    own = ((op, number) for op, number in zip(ops, numbers, strict=True) if op.device == device)
+    for place, (op, number) in enumerate(own):
+        name = "MEMCPY_ASYNC" if op.kind in _COPIES else op.name
+        times = op.start_ns, op.end_ns
+        yield _Task(place, name, _task_type(op), op.stream, device, *times, number, op.site, _copied(op))
+
+
+def _tasks_of_events(timeline: Timeline, device: int, numbers: Sequence[int], place: int) -> Iterator[_Task]:
+    """Yield the records and the waits of streams for events, from *place* on; a wait takes as long as it holds its
+    stream.
+    """
+    for end, begin, index, _ in step_spans(timeline):
+        step = timeline.steps[index]
+        if step.device == device and step.kind in _EVENT_TASKS:
+            name = _EVENT_TASKS[step.kind]
+            yield _Task(place, name, f"{name}_SQE", step.stream, device, begin, end, numbers[index], step.site)
+            place += 1
+
+
 def _tasks(
-    ops: Iterable[tuple[Operation, int]],
-    ids: Mapping[str, int],
-    tracks: Mapping[tuple[int, str], Track],
-    quoted: Quoted,
+    tasks: Iterable[_Task], ids: Mapping[str, int], tracks: Mapping[tuple[int, str], Track], quoted: Quoted
 ) -> Iterator[str]:
-    for index, (op, number) in enumerate(ops):
-        track = tracks[op.device, op.stream]
-        lane = track.place(op.start_ns, op.end_ns)
+    for task in tasks:
+        track = tracks[task.device, task.stream]
+        start, end, number = task.start_ns, task.end_ns, task.number
+        lane = track.place(start, end)
         yield (
-            f'{{"name":{_task_name(op, quoted)},"ph":"X","pid":{track.pid},"tid":{lane},"ts":{_us(op.start_ns)},'
-            f'"dur":{(op.end_ns - op.start_ns) / 1000:.3f},"args":{{"Model Id":{_NO_MODEL},'
-            f'"Task Type":"{_task_type(op)}","Physic Stream Id":{ids[op.stream]},"Task Id":{index},"Batch Id":0,'
-            f'"Subtask Id":{_NO_MODEL},"connection_id":{number}{_copied(op)},"site":{quoted[op.site]}}}}}'
+            f'{{"name":{quoted[task.name]},"ph":"X","pid":{track.pid},"tid":{lane},"ts":{_us(start)},'
+            f'"dur":{(end - start) / 1000:.3f},"args":{{"Model Id":{_NO_MODEL},'
+            f'"Task Type":"{task.kind}","Physic Stream Id":{ids[task.stream]},"Task Id":{task.place},"Batch Id":0,'
+            f'"Subtask Id":{_NO_MODEL},"connection_id":{number}{task.more},"site":{quoted[task.site]}}}}}'
         )
         if number:
-            yield _arrow("f", number, track.pid, lane, op.start_ns)
-
-
-def _task_name(op: Operation, quoted: Quoted) -> str:
-    return '"MEMCPY_ASYNC"' if op.kind in _COPIES else quoted[op.name]
+            yield _arrow("f", number, track.pid, lane, start)
 
 
 def _task_type(op: Operation) -> str:

@@ -53,9 +53,9 @@ def kineto_events(tmp_path):
 
 def test_kineto_has_every_operation_and_call(any_trace, kineto_events):
     slices = [event for event in kineto_events(any_trace) if event["ph"] == "X"]
-    check_lanes(slices)
+    check_lanes([event for event in slices if event["cat"] != "cuda_sync" or event["dur"]])
     calls = [event for event in slices if event["cat"] == "cuda_runtime"]
-    ops = [event for event in slices if event["cat"] != "cuda_runtime"]
+    ops = [event for event in slices if event["cat"] not in ("cuda_runtime", "cuda_sync")]
     assert sorted(map(span, ops)) == spans(any_trace.ops)
     assert sorted(map(span, calls)) == sorted((call.enter_ns, call.exit_ns) for call in any_trace.calls)
 
@@ -72,7 +72,8 @@ def test_kineto_connects_work_with_its_call_and_has_no_stream_0(any_trace, kinet
             assert event["args"]["stream"] > 0
             assert event["args"]["device"] == event["pid"]
     arrows = [event for event in events if event["ph"] in "sf"]
-    assert {event["id"] for event in arrows} == calls.keys()
+    queued = {event["args"]["correlation"] for event in slices if event["cat"] in (*DEVICE_CATEGORIES, "cpu_op")}
+    assert {event["id"] for event in arrows} == queued
     assert all(event["bp"] == "e" for event in arrows if event["ph"] == "f")
 
 
@@ -88,12 +89,38 @@ def test_a_kineto_trace(traced, kineto_events):
         ("gpu_memcpy", "Memcpy HtoD", 3_010, 13_010),
         ("cuda_runtime", "cudaMemcpyAsync", 4_010, 5_010),
         ("cuda_runtime", "cudaDeviceSynchronize", 5_010, 45_010),
+        ("cuda_sync", "Context Sync", 5_010, 45_010),
         ("kernel", "scale", 13_010, 33_010),
         ("gpu_memcpy", "Memcpy DtoH", 33_010, 43_010),
     ]
     copy = slices[5]
     assert copy["args"]["bytes"] == 10_000
     assert copy["args"]["memory bandwidth (GB/s)"] == 1.0
+
+
+def test_kineto_has_the_waits_of_streams_and_of_the_host(traced, kineto_events):
+    events = kineto_events(traced("events"))
+    slices = [event for event in events if event["ph"] == "X"]
+    lanes = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    calls = {e["args"]["correlation"]: e for e in slices if e["cat"] == "cuda_runtime" and "correlation" in e["args"]}
+    waits = []
+    for event in sorted((event for event in slices if event["cat"] == "cuda_sync"), key=lambda event: span(event)[1]):
+        args = event["args"]
+        record = calls.get(args.get("wait_on_cuda_event_record_corr_id"), {"name": ""})
+        waits.append((event["name"], lanes[event["pid"], event["tid"]], *span(event), args["stream"]))
+        waits.append((calls[args["correlation"]]["name"], record["name"], args.get("wait_on_stream")))
+    assert waits == [
+        ("Stream Wait Event", "stream 'maths'", 17_010, 17_010, 8),
+        ("cudaStreamWaitEvent", "cudaEventRecord", 7),
+        ("Event Sync", "synchronisation", 12_010, 39_010, -1),
+        ("cudaEventSynchronize", "cudaEventRecord", 8),
+        ("Stream Wait Event", "stream 'maths'", 50_010, 50_010, 8),
+        ("cudaStreamWaitEvent", "cudaEventRecord", 7),
+        ("Event Sync", "synchronisation", 45_010, 72_010, -1),
+        ("cudaEventSynchronize", "cudaEventRecord", 8),
+        ("Stream Sync", "stream 'uploads'", 93_310, 93_310, 7),
+        ("cudaStreamSynchronize", "", None),
+    ]
 
 
 async def test_kineto_has_the_marks_of_the_program(kineto_events):
@@ -128,8 +155,26 @@ def test_msprof_has_every_operation_of_a_device_and_every_call(any_trace, timeli
             assert event["pid"] & 31 == device
             layers[names[event["pid"]]].append(span(event))
         own = [op for op in any_trace.ops if op.device == device]
-        assert sorted(layers["Ascend Hardware"]) == spans(own)
+        events = [event for event in slices if event["name"] in ("EVENT_RECORD", "EVENT_WAIT")]
+        assert len(events) == sum(step.device == device for step in any_trace.steps)
+        assert sorted(layers["Ascend Hardware"]) == sorted([*spans(own), *map(span, events)])
         assert sorted(layers["CANN"]) == sorted((call.enter_ns, call.exit_ns) for call in any_trace.calls)
+
+
+def test_a_wait_for_an_event_is_a_task_that_takes_as_long_as_it_holds_its_stream(traced, timelines):
+    [events] = timelines(traced("events"))[1]
+    lanes = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    tasks = [event for event in events if event["ph"] == "X" and "Task Id" in event["args"]]
+    tasks.sort(key=lambda event: (span(event)[1], event["args"]["Task Id"]))
+    assert [(task["name"], lanes[task["pid"], task["tid"]], *span(task)) for task in tasks[:6]] == [
+        ("MEMCPY_ASYNC", "Stream 'uploads'", 7_010, 17_010),
+        ("EVENT_WAIT", "Stream 'maths'", 9_010, 17_010),
+        ("EVENT_RECORD", "Stream 'uploads'", 17_010, 17_010),
+        ("EVENT_WAIT", "Stream 'maths'", 17_010, 17_010),
+        ("scale", "Stream 'maths'", 17_010, 37_010),
+        ("EVENT_RECORD", "Stream 'maths'", 37_010, 37_010),
+    ]
+    assert sorted(task["args"]["Task Id"] for task in tasks) == list(range(len(tasks)))
 
 
 def test_the_overlap_analysis_divides_the_time_of_a_device(any_trace, timelines):

@@ -17,6 +17,7 @@ import pytest
 
 import acl_py
 from acl_py.trace import chrome, kineto, msprof
+from acl_py.trace.synchronisations import synchronisations
 
 HERE = Path(__file__).parent / "readers"
 NODE = shutil.which("node")
@@ -28,7 +29,9 @@ def each_of(programs):
 
 
 EVERY = each_of([program for program in conftest.PROGRAMS if program is not conftest.nothing])
-SOME = each_of([conftest.many, conftest.pageable, conftest.tasks, conftest.two_devices_and_two_contexts])
+SOME = each_of(
+    [conftest.many, conftest.pageable, conftest.tasks, conftest.two_devices_and_two_contexts, conftest.events]
+)
 
 
 def needs(package):
@@ -97,7 +100,7 @@ class TestPerfetto:
         kineto.write(trace, tmp_path / "trace.json")
         wrong, slices, flows = perfetto(tmp_path / "trace.json", WRONG, SLICES, FLOWS)
         assert wrong == []
-        assert len(slices) == len(trace.ops) + len(trace.calls)
+        assert len(slices) == len(trace.ops) + len(trace.calls) + len(synchronisations(trace.timeline()))
         assert len(flows) == len(trace.ops)
 
     def test_has_every_slice_of_a_folder_of_msprof(self, program, traced, tmp_path):
@@ -110,8 +113,9 @@ class TestPerfetto:
             ops = [op for op in trace.ops if op.device == device]
             parts = [name for _, _, name in slices if name in ("Computing", "Free")]
             assert wrong == []
-            assert len(slices) - len(parts) == len(ops) + len(trace.calls)
-            assert len(flows) == len(ops)
+            steps = [step for step in trace.steps if step.device == device]
+            assert len(slices) - len(parts) == len(ops) + len(steps) + len(trace.calls)
+            assert len(flows) == len(ops) + len(steps)
 
 
 # --- Holistic Trace Analysis
@@ -140,7 +144,8 @@ def test_hta_has_our_totals(program, traced, tmp_path):
     ours = Counter()
     for op in ops:
         ours[names.get(op.kind, op.name)] += op.end_ns - op.start_ns
-    assert {name: round(us * 1000) for name, us in totals["kernels"].items()} == ours
+    syncs = ("Stream Sync", "Stream Wait Event")  # to HTA these are kernels that take no time
+    assert {name: round(us * 1000) for name, us in totals["kernels"].items() if name not in syncs} == ours
     launches = [(round(lasts * 1000), round(delay * 1000)) for _, lasts, delay in totals["launches"]]
     assert len(launches) > 0
     assert {lasts for lasts, _ in launches} <= {op.end_ns - op.start_ns for op in ops}
