@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from acl_py.sanitizer.findings import Findings
 from acl_py.sanitizer.parts import Part
+from acl_py.sanitizer.races import Races
 from device_model.observe import Observer
 
 if TYPE_CHECKING:
@@ -20,6 +21,10 @@ class Sanitizer(Observer):
         self.runtime = runtime
         self.parts = parts
         self.findings = runtime.state(Findings)
+        self.races: Races | None = None
+        if Part.DEVICE in parts:
+            self.races = Races(runtime, self.fail)
+            runtime.hooks.add(self.races)
 
     def finish(self) -> None:
         """Look for what is only known at the end of the simulation. A second call does nothing."""
@@ -28,3 +33,5 @@ class Sanitizer(Observer):
         """Note that the sanitizer has failed with *error*, and watch no more; the program goes on."""
         self.findings.note(f"the sanitizer failed: {type(error).__name__}: {error}; what it found until then is kept")
         self.runtime.hooks.remove(self)
+        if self.races is not None:
+            self.runtime.hooks.remove(self.races)

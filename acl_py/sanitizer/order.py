@@ -1,0 +1,263 @@
+"""The relation: what is certain to be over before what, whatever the times are.
+
+An *actor* is what does one thing after the other: a stream, or a host (a task, a thread). Each thing that it does is an
+*epoch*: the number of the actor, and a count. A *clock* says how far each actor has come: epoch (a, n) is over for
+everybody whose clock has at least n for a. Clocks are never changed, so anybody can keep one.
+
+    stream     has a count, and a clock of what its next operation waits for: events, work of other streams
+    host       has a count of its own accesses, and a clock of what it knows to be over
+    operation  waits for what its stream waits for, and comes after what the host knew when it queued it
+
+An actor that knows an epoch knows all that came before that epoch. So one comparison tells whether a wait adds
+anything, and only a wait that does makes a new clock.
+
+While there is one host, streams need not keep what it knows: it queues each of their operations itself, and it forgets
+nothing.
+
+There are two relations, and each is an `Order`. The first has what the vendor promises. The second also has what calls
+happen to wait for, such as Free under CUDA's rules.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import count
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from device_model.contexts import Context
+    from device_model.device import Device
+    from device_model.streams import Stream
+
+Clock = dict[int, int]  # the count of each actor, by its number
+
+NOTHING: Clock = {}
+
+
+class Point(NamedTuple):
+    """An epoch, and the clock of its actor: all that was over before it."""
+
+    actor: int
+    epoch: int
+    clock: Clock
+
+
+class Line:
+    """A stream as an actor; it outlives its stream until a host knows all of its work."""
+
+    __slots__ = ("clock", "count", "hosts", "number", "round", "rule")
+
+    def __init__(self, number: int, count: int, rule: "Rule | None") -> None:
+        self.number = number
+        self.count = count
+        self.clock: Clock = NOTHING
+        self.rule = rule  # of the default stream, if this one takes part in it
+        self.round = -1  # the last round of the rule in which it got work
+        self.hosts: dict[int, int] = {}  # which version of each host's knowledge it has
+
+    def point(self) -> Point:
+        """Return all that it was given so far."""
+        return Point(self.number, self.count, self.clock)
+
+    def join(self, points: Iterable[Point]) -> None:
+        """Put what it is given next behind *points*."""
+        joined = _joined(self.clock, self.number, points)
+        if joined is not self.clock:
+            self.clock = joined
+            self.count += 1
+
+
+class Rule:
+    """The default-stream rule of one context.
+
+    A round lasts from one use of the legacy stream to the next. `barrier` is the use with which it began, and `lines`
+    are the blocking streams that got work since.
+    """
+
+    __slots__ = ("barrier", "legacy", "lines", "round")
+
+    def __init__(self, legacy: "Stream") -> None:
+        self.legacy = legacy
+        self.round = 0
+        self.barrier: tuple[Point, ...] = ()
+        self.lines: dict[Line, None] = {}
+
+
+class Host:
+    """A task or a thread as an actor."""
+
+    __slots__ = ("clock", "count", "number", "version")
+
+    def __init__(self, number: int, version: int) -> None:
+        self.number = number
+        self.count = 0
+        self.clock: Clock = NOTHING
+        self.version = version  # changes with its count and its clock
+
+    def point(self) -> Point:
+        """Return all that it knows, and all that it has done itself."""
+        return Point(self.number, self.count, self.clock)
+
+
+class Order:
+    """One relation."""
+
+    __slots__ = ("_ended", "_lines", "_numbers", "_rules", "_unused", "_versions", "has_several_hosts")
+
+    def __init__(self) -> None:
+        self._numbers = count()
+        self._versions = count(1)
+        self._lines: dict[Stream, Line] = {}
+        self._rules: dict[Context, Rule] = {}
+        self._ended: dict[Line, Context] = {}  # of streams that were destroyed
+        self._unused: list[Line] = []  # ended, and over for every host: their numbers can be used again
+        self.has_several_hosts = False
+
+    # --- actors
+
+    def host(self) -> Host:
+        """Return a new host, which knows nothing."""
+        return Host(next(self._numbers), next(self._versions))
+
+    def line(self, stream: "Stream") -> Line:
+        """Return the actor that *stream* is."""
+        line = self._lines.get(stream)
+        if line is None:
+            rule = self._rule_of(stream)
+            if self._unused:
+                old = self._unused.pop()
+                line = Line(old.number, old.count, rule)
+            else:
+                line = Line(next(self._numbers), 0, rule)
+            self._lines[stream] = line
+        return line
+
+    def end(self, stream: "Stream") -> None:
+        """Note that *stream* was destroyed: its work is still to come to its end."""
+        line = self._lines.pop(stream, None)
+        if line is not None:
+            self._ended[line] = stream.context
+
+    def _rule_of(self, stream: "Stream") -> Rule | None:
+        context = stream.context
+        if context.legacy is None or (stream.order is None and stream is not context.legacy):
+            return None
+        rule = self._rules.get(context)
+        if rule is None:
+            rule = self._rules[context] = Rule(context.legacy)
+        return rule
+
+    # --- what streams are given
+
+    def queue(self, stream: "Stream", host: Host) -> Line:
+        """Begin an epoch of *stream*, for an operation that *host* queues, and return the actor."""
+        line = self.turn(stream, host)
+        line.count += 1
+        rule = line.rule
+        if rule is not None and rule.legacy is stream:
+            rule.barrier = (line.point(),)
+        return line
+
+    def record(self, stream: "Stream", host: Host) -> Point:
+        """Return all that *stream* was given so far, as a record by *host* notes it."""
+        return self.turn(stream, host).point()
+
+    def wait(self, stream: "Stream", host: Host, points: Iterable[Point]) -> None:
+        """Put what is given to *stream* from now on behind *points*."""
+        line = self.turn(stream, host)
+        line.join(points)
+        rule = line.rule
+        if rule is not None and rule.legacy is stream:
+            rule.barrier = (line.point(),)
+
+    def turn(self, stream: "Stream", host: Host) -> Line:
+        """Bring *stream* to where something that *host* gives to it now has its turn, and return the actor.
+
+        Here the default-stream rule counts, and what the host knows.
+        """
+        line = self._lines.get(stream) or self.line(stream)
+        rule = line.rule
+        if rule is not None:
+            if rule.legacy is stream:
+                line.join([*rule.barrier, *(each.point() for each in rule.lines)])
+                rule.barrier = (line.point(),)
+                rule.lines.clear()
+                rule.round += 1
+            elif line.round != rule.round:
+                line.round = rule.round
+                rule.lines[line] = None
+                line.join(rule.barrier)
+        if self.has_several_hosts and line.hosts.get(host.number) != host.version:
+            line.hosts[host.number] = host.version
+            line.join((host.point(),))
+        return line
+
+    # --- what hosts know
+
+    def work_of_stream(self, stream: "Stream") -> Iterator[Point]:
+        """Yield all that *stream* was given so far, as a host that synchronises with it knows it afterwards."""
+        if stream.bound:  # hosts do not wait for it
+            return
+        line = self.line(stream)
+        yield line.point()
+        rule = line.rule
+        if rule is not None and rule.legacy is stream:
+            yield from rule.barrier
+            for other in rule.lines:
+                yield other.point()
+
+    def work_of_context(self, context: "Context") -> Iterator[Point]:
+        """Yield all that the streams of *context* were given so far."""
+        for stream, line in self._lines.items():
+            if stream.context is context and not stream.bound:
+                yield line.point()
+        for line, home in self._ended.items():
+            if home is context:
+                yield line.point()
+
+    def work_of_device(self, device: "Device") -> Iterator[Point]:
+        """Yield all that the streams of *device* were given so far."""
+        for stream, line in self._lines.items():
+            if stream.context.device is device and not stream.bound:
+                yield line.point()
+        for line, home in self._ended.items():
+            if home.device is device:
+                yield line.point()
+
+    def learn(self, host: Host, points: Iterable[Point]) -> bool:
+        """Let *host* know that *points* are over; return whether that is news."""
+        joined = _joined(host.clock, host.number, points)
+        if joined is host.clock:
+            return False
+        host.clock = joined
+        host.count += 1
+        host.version = next(self._versions)
+        if self._ended and not self.has_several_hosts:
+            over = [line for line in self._ended if joined.get(line.number, 0) >= line.count]
+            for line in over:
+                del self._ended[line]
+            self._unused += over
+        return True
+
+    def act(self, host: Host) -> int:
+        """Begin an epoch of *host*, for an access that it makes itself, and return its count."""
+        host.count += 1
+        host.version = next(self._versions)
+        return host.count
+
+
+def _joined(clock: Clock, own: int, points: Iterable[Point]) -> Clock:
+    """Return *clock*, of the actor with the number *own*, raised to *points*; the same object if they add nothing."""
+    raised: Clock | None = None
+    for actor, reached, before in points:
+        known = clock if raised is None else raised
+        if actor == own or known.get(actor, 0) >= reached:
+            continue
+        if raised is None:
+            raised = dict(clock)
+        for other, there in before.items():
+            if raised.get(other, 0) < there:
+                raised[other] = there
+        raised[actor] = reached
+    if raised is None:
+        return clock
+    raised.pop(own, None)
+    return raised

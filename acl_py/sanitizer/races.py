@@ -1,0 +1,362 @@
+"""Races: pairs of accesses to the same bytes that nothing puts in order, and of which one writes.
+
+This is the observer that walks along with a program: it keeps the relation (order.py) and the shadows of memory
+(shadow.py), and compares each operation when it is queued, and each access of the host when it is made, with those
+before it. What it says of a pair does not depend on times.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+
+from acl_py.callers import Caller, current_caller, row_name
+from acl_py.sanitizer.findings import Access, Finding, Findings, Kind, Span
+from acl_py.sanitizer.order import Order, Point
+from acl_py.sanitizer.shadow import HostAccess, Ranges, Shadow, Use, Uses, overlap
+from device_model.completions import NOTHING, Completion, Nanoseconds
+from device_model.contexts import Context
+from device_model.device import Device
+from device_model.events import Event
+from device_model.memory import Allocation
+from device_model.observe import Observer
+from device_model.ops import Op
+from device_model.streams import Stream, UnorderedStream
+from device_model.work import H2H, Copy, Extent, Fill, HostFunction, PitchedCopy, Work
+
+if TYPE_CHECKING:
+    from acl_py.runtime.runtime import Runtime
+    from device_model.observe import Subject
+
+
+_SHOWN = 3  # ranges in a sentence
+_FEW = 8  # ranges of an access of the host that are kept one by one
+_DESTROY_STREAM = ("DestroyStream", "DestroyStreamForce")
+
+
+class _Wait(NamedTuple):
+    """A wait of a host that has begun: what it will know, *points*, once *completion* is done."""
+
+    completion: Completion
+    points: list[Point]
+
+
+_Hook = TypeVar("_Hook", bound=Callable[..., None])
+
+
+def _guarded(hook: _Hook) -> _Hook:
+    """Let *hook* do its work; if it fails, the sanitizer ends with a note, and the program goes on."""
+
+    @wraps(hook)
+    def guarded(self: "Races", *args: Any) -> None:
+        try:
+            hook(self, *args)
+        except Exception as error:
+            self.fail(error)
+
+    return cast("_Hook", guarded)
+
+
+class Races(Observer):
+    """Observes *runtime* and adds the races to its findings. If it fails itself, it calls *fail*."""
+
+    def __init__(self, runtime: "Runtime", fail: Callable[[Exception], None]) -> None:
+        self.fail = fail
+        self._runtime = runtime
+        self._findings = runtime.state(Findings)
+        self._order = Order()
+        self._host = self._order.host()
+        self._shadows: dict[int, Shadow] = {}  # by the serial number of a life
+        self._recorded: dict[Event, Point] = {}
+        self._waits: dict[Caller, _Wait] = {}
+        self._names: dict[Caller, str] = {}
+
+    # --- hooks: what streams are given
+
+    @_guarded
+    def op_queued(self, op: Op) -> None:
+        """Take up an operation."""
+        host, stream, order = self._host, op.stream, self._order
+        if type(stream) is UnorderedStream:  # the host waits for it: it does the work itself, as it were
+            count = order.act(host)
+            use = Use(host.number, count, host.clock, op.work, stream, op.site, self._caller(), op.queued_ns)
+        else:
+            line = order.queue(stream, host)
+            use = Use(line.number, line.count, line.clock, op.work, stream, op.site, self._caller(), op.queued_ns)
+        op.stamp = use
+        self._take(use)
+
+    @_guarded
+    def staged(self, copy: Copy, stream: Stream, site: object) -> None:
+        """Take up a copy of pageable memory, as one operation."""
+        line = self._order.queue(stream, self._host)
+        now = self._runtime.host_ns
+        self._take(Use(line.number, line.count, line.clock, copy, stream, site, self._caller(), now))
+
+    @_guarded
+    def recorded(
+        self,
+        event: Event,
+        stream: Stream,
+        enter_ns: Nanoseconds,  # noqa: ARG002
+        site: object,  # noqa: ARG002
+        completion: Completion,
+    ) -> None:
+        """Keep what the record stands for."""
+        point = self._recorded[event] = self._order.record(stream, self._host)
+        if completion is not NOTHING and not isinstance(completion, Op):
+            completion.stamp = point
+
+    @_guarded
+    def waited(
+        self,
+        event: Event,
+        stream: Stream,
+        enter_ns: Nanoseconds,  # noqa: ARG002
+        site: object,  # noqa: ARG002
+        completion: Completion,  # noqa: ARG002
+    ) -> None:
+        """Put the stream behind the last record."""
+        point = self._recorded.get(event)
+        self._order.wait(stream, self._host, () if point is None else (point,))
+
+    # --- hooks: what the host knows
+
+    @_guarded
+    def awaiting(self, subjects: "Sequence[Subject]", completion: Completion, promised: bool) -> None:
+        """Note what the host will know when its wait is over."""
+        if promised:
+            points = [point for subject in subjects for point in self._work_of(subject)]
+            self._waits[current_caller()] = _Wait(completion, points)
+
+    @_guarded
+    def synchronized(self, completion: Completion) -> None:
+        """Let the host know what it has waited for."""
+        wait = self._waits.pop(current_caller(), None)
+        if wait is not None and wait.completion is completion and completion.done:
+            self._order.learn(self._host, wait.points)
+
+    def _work_of(self, subject: "Subject") -> Iterable[Point]:
+        order = self._order
+        if isinstance(subject, Stream):
+            return order.work_of_stream(subject)
+        if isinstance(subject, Event):
+            return (self._recorded[subject],) if subject in self._recorded else ()
+        if isinstance(subject, Context):
+            return order.work_of_context(subject)
+        if isinstance(subject, Device):
+            return order.work_of_device(subject)
+        stamp = getattr(subject, "stamp", None)
+        return () if stamp is None else (Point(*stamp[:3]),)
+
+    # --- hooks: calls
+
+    @_guarded
+    def call(
+        self,
+        name: str,
+        enter_ns: Nanoseconds,  # noqa: ARG002
+        exit_ns: Nanoseconds,
+        site: object,
+        about: tuple[Any, ...],
+    ) -> None:
+        """Take up copies that the host made itself, and ends of streams and events."""
+        if name in _DESTROY_STREAM:
+            self._order.end(about[0])
+        elif name == "DestroyEvent":
+            self._recorded.pop(about[0], None)
+        elif about and isinstance(about[0], Copy) and about[0].label is H2H and about[0].nbytes:
+            self._act(about[0], site, exit_ns)
+
+    @_guarded
+    def freed(self, allocation: Allocation) -> None:
+        """End a life."""
+        self._shadows.pop(allocation.serial, None)
+
+    @_guarded
+    def host_access(self, allocation: Allocation, ranges: Ranges, writes: bool, site: object) -> None:
+        """The host has read or written the bytes *ranges* of *allocation* at *site*."""
+        self._act(HostAccess(allocation, ranges, writes), site, self._runtime.host_ns)
+
+    def _act(self, work: Work | HostAccess, site: object, at_ns: Nanoseconds) -> None:
+        host = self._host
+        count = self._order.act(host)
+        self._take(Use(host.number, count, host.clock, work, None, site, self._caller(), at_ns))
+
+    # --- accesses
+
+    def _take(self, use: Use) -> None:
+        """Compare *use* with what came before, and keep it."""
+        work, line = use.work, use.site
+        if isinstance(work, Work):
+            if isinstance(work, PitchedCopy):
+                line = line, work.dst_offset, work.dst_pitch, work.src_offset, work.src_pitch, work.width, work.height
+            for allocation, start, stop in work.writes():
+                self._touch(use, line, allocation, start, stop, writes=True)
+            for allocation, start, stop in work.reads():
+                self._touch(use, line, allocation, start, stop, writes=False)
+        elif len(work.ranges) <= _FEW:
+            for start, stop in work.ranges:
+                self._touch(use, line, work.allocation, start, stop, writes=work.writes)
+        else:
+            start, stop = work.ranges[0][0], work.ranges[-1][1]
+            line = line, hash(tuple(work.ranges))
+            self._touch(use, line, work.allocation, start, stop, writes=work.writes)
+
+    def _touch(self, use: Use, line: object, allocation: Allocation, start: int, stop: int, *, writes: bool) -> None:
+        """Take up an access to one range. *line* is what tells it from others of the same actor."""
+        if allocation.serial < 0:  # pageable memory, which has no life
+            return
+        shadow = self._shadows.get(allocation.serial)
+        if shadow is None:
+            shadow = self._shadows[allocation.serial] = Shadow(allocation.nbytes)
+        actor, count, clock = use[:3]
+        host = self._host
+        known, conflicts = host.clock, False
+        for cell in shadow.cells(start, stop):
+            for other, uses in cell.items():
+                if other != actor and other != host.number:
+                    latest = uses.latest if writes else uses.latest_write
+                    if latest > clock.get(other, 0) and latest > known.get(other, 0):
+                        conflicts = True
+            mine = cell.get(actor)
+            if mine is None:
+                mine = cell[actor] = Uses()
+            mine.latest = count
+            if writes:
+                mine.latest_write = count
+                mine.writes[line] = use
+            else:
+                mine.reads[line] = use
+        if conflicts:
+            self._report(use, allocation, shadow, start, stop, writes=writes)
+
+    def _report(self, use: Use, allocation: Allocation, shadow: Shadow, start: int, stop: int, *, writes: bool) -> None:
+        """Add a finding for each earlier access that is in no order with *use*."""
+        pairs: dict[int, tuple[Use, bool]] = {}
+        for cell, _, _ in shadow.spans(start, stop):
+            for other, uses in cell.items():
+                if other == use.actor or other == self._host.number:
+                    continue
+                reads = uses.reads.values() if writes else ()
+                for earlier in reads:
+                    if not self._is_known(earlier, use):
+                        pairs.setdefault(id(earlier), (earlier, False))
+                for earlier in uses.writes.values():
+                    if not self._is_known(earlier, use):
+                        pairs[id(earlier)] = (earlier, True)
+        for earlier, wrote in pairs.values():
+            both = overlap(_ranges(earlier, allocation, writes=wrote), _ranges(use, allocation, writes=writes))
+            if both:
+                self._add(earlier, use, allocation, both, wrote=wrote, writes=writes)
+
+    def _is_known(self, earlier: Use, later: Use) -> bool:
+        reached = max(later.clock.get(earlier.actor, 0), self._host.clock.get(earlier.actor, 0))
+        return reached >= earlier.epoch
+
+    # --- findings
+
+    def _add(
+        self, earlier: Use, later: Use, allocation: Allocation, ranges: Ranges, *, wrote: bool, writes: bool
+    ) -> None:
+        first, second = _access(earlier, writes=wrote), _access(later, writes=writes)
+        buffer = buffer_text(allocation)
+        spans = tuple(Span(buffer, start, stop) for start, stop in ranges)
+        shown = ", ".join(map(str, spans[:_SHOWN])) + (
+            f" and {len(spans) - _SHOWN} more" if len(spans) > _SHOWN else ""
+        )
+        both = wrote and writes
+        text = (
+            f"{_subject(first)} {'writes' if wrote else 'reads'} {shown}, and {_subject(second)} "
+            f"{'writes' if writes else 'reads'} {'it too' if both else 'it'}: nothing puts them in order"
+        )
+        missing, fix = _edge(earlier, later)
+        self._findings.add(Finding(Kind.RACE, text, (first, second), spans, missing, fix))
+
+    def _caller(self) -> str:
+        caller = current_caller()
+        name = self._names.get(caller)
+        if name is None:
+            name = self._names[caller] = row_name(caller, len(self._names) + 1)
+        return name
+
+
+def _ranges(use: Use, allocation: Allocation, *, writes: bool) -> Ranges:
+    """Return the bytes of *allocation* that *use* reads or *writes*, rows apart."""
+    work = use.work
+    if isinstance(work, HostAccess):
+        return work.ranges
+    rows: Iterable[Extent] = work.written_rows() if writes else work.read_rows()
+    return _merged(sorted((start, stop) for other, start, stop in rows if other is allocation))
+
+
+def _merged(ranges: Iterable[tuple[int, int]]) -> Ranges:
+    merged: list[tuple[int, int]] = []
+    for start, stop in ranges:
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(stop, merged[-1][1]))
+        else:
+            merged.append((start, stop))
+    return merged
+
+
+def buffer_text(allocation: Allocation) -> str:
+    """Return what findings call *allocation*: its name, or the line that made it."""
+    if allocation.given_name is not None:
+        return repr(allocation.given_name)
+    return f"the memory made at {allocation.made}" if allocation.made is not None else allocation.name
+
+
+def work_text(work: Work | HostAccess, *, writes: bool) -> str:
+    """Return what findings call *work*: "kernel 'add'", "h2d 'weights'", "host read"."""
+    if isinstance(work, HostAccess):
+        return "host write" if writes else "host read"
+    if isinstance(work, Copy):
+        names = [end.given_name for end in (work.dst, work.src) if end.given_name is not None]
+        return f"{work.label.kind} {names[0]!r}" if names else work.label.kind
+    if isinstance(work, Fill):
+        return "fill" if work.dst.given_name is None else f"fill {work.dst.given_name!r}"
+    if isinstance(work, HostFunction):
+        return f"host function {work.label.name!r}"
+    return f"{work.label.kind} {work.label.name!r}"
+
+
+def stream_text(stream: Stream) -> str:
+    """Return what a fix calls *stream*."""
+    return stream.given_name or stream.name
+
+
+def _access(use: Use, *, writes: bool) -> Access:
+    stream, site = _stream_of(use), use.site
+    name = "" if stream is None else stream.name
+    what = work_text(use.work, writes=writes)
+    return Access(what, writes, use.caller, name, str(site), (), use.at_ns, getattr(site, "file", ""))
+
+
+def _stream_of(use: Use) -> Stream | None:
+    return None if isinstance(use.stream, UnorderedStream) else use.stream
+
+
+def _subject(access: Access) -> str:
+    where = f" on {access.stream}" if access.stream else ""
+    return f"{access.what}{where} ({access.site})"
+
+
+def _edge(earlier: Use, later: Use) -> tuple[str, str]:
+    """Return the edge that is missing between two accesses, in words, and what to do, as code."""
+    before, behind = _stream_of(earlier), _stream_of(later)
+    if before is None:
+        what = "access" if behind is None else "operation"
+        return (
+            f"the {what} at {later.site} does not wait for what {earlier.caller} did at {earlier.site}",
+            f"let {later.caller} await {earlier.caller} before {later.site}",
+        )
+    given = f"`{stream_text(before)}` was given at {earlier.site}"
+    if behind is None:
+        return (
+            f"the host does not wait for what {given}",
+            f"SynchronizeStream({stream_text(before)}) before {later.site}",
+        )
+    return (
+        f"`{stream_text(behind)}` does not wait for what {given}",
+        f"record on `{stream_text(before)}` after {earlier.site}, wait on `{stream_text(behind)}` before {later.site}",
+    )

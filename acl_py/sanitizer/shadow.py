@@ -1,0 +1,127 @@
+"""Shadows: for each byte of each allocation, the accesses that a later one may race with.
+
+A `Shadow` is of one life of one allocation. It is a row of *cells*, each for a range of bytes that the same accesses
+have touched. A cell keeps, for each actor and each line of the program, the latest read and the latest write. That is
+enough: what is in no order with an earlier access of the same stream, from the same line, is in no order with the
+latest one either, or was compared with the earlier one when it came.
+
+A copy of rows is kept under all bytes from its first to its last; where two accesses seem to conflict, the exact rows
+decide.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from acl_py.sanitizer.order import Clock
+from device_model.completions import Nanoseconds
+from device_model.memory import Allocation
+from device_model.streams import Stream
+from device_model.work import Work
+
+Ranges = Sequence[tuple[int, int]]  # of bytes of one allocation, each from its start to its stop, in order
+
+
+class HostAccess(NamedTuple):
+    """What the host did itself: it has read or written *ranges* of *allocation*."""
+
+    allocation: Allocation
+    ranges: Ranges
+    writes: bool
+
+
+class Use(NamedTuple):
+    """Something that touches memory: an operation, or an access of the host.
+
+    It is *epoch* of *actor*, which comes after *clock*. The rest is for findings.
+    """
+
+    actor: int
+    epoch: int
+    clock: Clock
+    work: Work | HostAccess
+    stream: Stream | None  # None for the host
+    site: object
+    caller: str
+    at_ns: Nanoseconds
+
+
+class Uses:
+    """The latest uses of one cell by one actor, by line."""
+
+    __slots__ = ("latest", "latest_write", "reads", "writes")
+
+    def __init__(self) -> None:
+        self.latest = 0
+        self.latest_write = 0
+        self.reads: dict[object, Use] = {}
+        self.writes: dict[object, Use] = {}
+
+    def copy(self) -> "Uses":
+        """Return uses of the same accesses, for the other half of a cell that is split."""
+        other = Uses()
+        other.latest, other.latest_write = self.latest, self.latest_write
+        other.reads, other.writes = dict(self.reads), dict(self.writes)
+        return other
+
+
+Cell = dict[int, Uses]  # by actor
+
+
+class Shadow:
+    """The cells of one allocation."""
+
+    __slots__ = ("_cells", "_starts", "_whole")
+
+    def __init__(self, nbytes: int) -> None:
+        self._whole = nbytes
+        self._starts = [0]
+        self._cells: list[Cell] = [{}]
+
+    def cells(self, start: int, stop: int) -> Sequence[Cell]:
+        """Return the cells of the bytes from *start* to *stop*; cells that lie across are split."""
+        cells = self._cells
+        if not start and stop == self._whole and len(cells) == 1:
+            return cells
+        if start >= stop:
+            return ()
+        first = self._cut(start)
+        return self._cells[first : self._cut(stop)]
+
+    def _cut(self, at: int) -> int:
+        """Return the number of the cell that begins at byte *at*, which is made if there is none."""
+        if at >= self._whole:
+            return len(self._cells)
+        index = bisect_left(self._starts, at)
+        if index == len(self._starts) or self._starts[index] != at:
+            self._starts.insert(index, at)
+            self._cells.insert(index, {actor: uses.copy() for actor, uses in self._cells[index - 1].items()})
+        return index
+
+    def spans(self, start: int, stop: int) -> Iterator[tuple[Cell, int, int]]:
+        """Yield the cells from *start* to *stop*, which begin and end there, with their first and last bytes."""
+        first = bisect_right(self._starts, start) - 1
+        for index in range(first, len(self._starts)):
+            begin = self._starts[index]
+            if begin >= stop:
+                break
+            end = self._starts[index + 1] if index + 1 < len(self._starts) else self._whole
+            yield self._cells[index], begin, end
+
+
+def overlap(one: Ranges, other: Ranges) -> list[tuple[int, int]]:
+    """Return the bytes that are in both, as ranges."""
+    found: list[tuple[int, int]] = []
+    i = j = 0
+    while i < len(one) and j < len(other):
+        start, stop = max(one[i][0], other[j][0]), min(one[i][1], other[j][1])
+        if start < stop:
+            if found and found[-1][1] == start:
+                found[-1] = (found[-1][0], stop)
+            else:
+                found.append((start, stop))
+        if one[i][1] < other[j][1]:
+            i += 1
+        else:
+            j += 1
+    return found

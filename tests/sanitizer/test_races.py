@@ -1,0 +1,300 @@
+"""Races: which pairs of lines are found, and which are not, under each set of rules."""
+
+import numpy as np
+import pytest
+
+import acl_py as acl
+
+H2D, D2H, D2D = acl.MemcpyKind.HOST_TO_DEVICE, acl.MemcpyKind.DEVICE_TO_HOST, acl.MemcpyKind.DEVICE_TO_DEVICE
+CUDA = ("cuda", "cuda_per_thread")
+
+
+@acl.kernel(cost=acl.Cost(us=10))
+def write(x: acl.Out):
+    x[:] = 1
+
+
+@acl.kernel(cost=acl.Cost(us=10))
+def read(x: acl.In):
+    pass
+
+
+def found(program, rules="cuda", sanitize="device", **options):
+    """Return kind, lines and spans of what is found in *program*; lines count from its first one."""
+    result = []
+
+    async def whole():
+        sim = acl.current_simulation()
+        await program()
+        result.extend(sim.findings)
+
+    acl.run(whole, device="tiny", rules=rules, sanitize=sanitize, **options)
+    first = program.__code__.co_firstlineno
+    return [
+        (
+            str(finding.kind),
+            *(int(access.site.split(":")[1]) - first for access in finding.accesses),
+            *(f"{span.start}:{span.stop}" for span in finding.spans),
+        )
+        for finding in result
+    ]
+
+
+async def two_streams(**options):
+    return await acl.CreateStream(name="one", **options), await acl.CreateStream(name="two", **options)
+
+
+@pytest.mark.parametrize("rules", [*CUDA, "acl"])
+def test_two_streams_write_the_same_bytes_without_order(rules):
+    async def program():
+        one, two = await two_streams()
+        x = await acl.Malloc(64, name="x")
+        await acl.LaunchKernel(write, 1, (x,), one)
+        await acl.LaunchKernel(write, 1, (x,), two)
+
+    assert found(program, rules) == [("race", 3, 4, "0:64")]
+
+
+def test_a_finding_says_which_bytes_who_and_what_to_do():
+    seen = []
+
+    async def program():
+        one, two = await two_streams()
+        x = await acl.Malloc(64, name="x")
+        await acl.LaunchKernel(write, 1, (x,), one)
+        await acl.LaunchKernel(read, 1, (x[16:32],), two)
+        seen.extend(acl.current_simulation().findings)
+
+    found(program)
+    [finding] = seen
+    first = program.__code__.co_firstlineno
+    a, b = f"test_races.py:{first + 3}", f"test_races.py:{first + 4}"
+    assert finding.text == (
+        f"kernel 'write' on stream 'one' ({a}) writes 'x'[16:32], and kernel 'read' on stream 'two' ({b}) reads it: "
+        "nothing puts them in order"
+    )
+    assert finding.missing == f"`two` does not wait for what `one` was given at {a}"
+    assert finding.fix == f"record on `one` after {a}, wait on `two` before {b}"
+
+
+@pytest.mark.parametrize("rules", [*CUDA, "acl"])
+def test_an_event_orders_what_was_queued_before_its_record(rules):
+    async def program():
+        one, two = await two_streams()
+        x, event = await acl.Malloc(64), await acl.CreateEvent()
+        await acl.LaunchKernel(read, 1, (x,), one)
+        await acl.RecordEvent(event, one)
+        await acl.LaunchKernel(read, 1, (x,), one)
+        await acl.StreamWaitEvent(two, event)
+        await acl.LaunchKernel(write, 1, (x,), two)
+
+    assert found(program, rules) == [("race", 5, 7, "0:64")]
+
+
+def test_a_later_record_does_not_count_for_an_earlier_wait():
+    async def program():
+        one, two = await two_streams()
+        x, event = await acl.Malloc(64), await acl.CreateEvent()
+        await acl.RecordEvent(event, one)
+        await acl.StreamWaitEvent(two, event)
+        await acl.LaunchKernel(write, 1, (x,), one)
+        await acl.RecordEvent(event, one)
+        await acl.LaunchKernel(read, 1, (x,), two)
+
+    assert found(program) == [("race", 5, 7, "0:64")]
+
+
+def test_order_is_handed_on_through_streams():
+    async def program():
+        x = await acl.Malloc(64)
+        before = await acl.CreateStream()
+        await acl.LaunchKernel(write, 1, (x,), before)
+        for _ in range(5):
+            stream, event = await acl.CreateStream(), await acl.CreateEvent()
+            await acl.RecordEvent(event, before)
+            await acl.StreamWaitEvent(stream, event)
+            before = stream
+        await acl.LaunchKernel(write, 1, (x,), before)
+
+    assert found(program) == []
+
+
+def test_a_host_that_synchronises_orders_what_it_queues_next():
+    async def program():
+        one, two = await two_streams()
+        x, y, event = await acl.Malloc(64), await acl.Malloc(64), await acl.CreateEvent()
+        await acl.LaunchKernel(write, 1, (x,), one)
+        await acl.RecordEvent(event, one)
+        await acl.LaunchKernel(write, 1, (y,), one)
+        await acl.SynchronizeEvent(event)
+        await acl.LaunchKernel(read, 1, (x,), two)
+        await acl.LaunchKernel(read, 1, (y,), two)
+        await acl.SynchronizeStream(one)
+        await acl.LaunchKernel(read, 1, (y,), two)
+
+    assert found(program) == [("race", 5, 8, "0:64")]
+
+
+def test_a_query_orders_only_if_it_says_complete():
+    async def program():
+        one, two = await two_streams()
+        x = await acl.Malloc(64)
+        await acl.LaunchKernel(write, 1, (x,), one)
+        await acl.StreamQuery(one)
+        await acl.LaunchKernel(read, 1, (x,), two)
+        while await acl.StreamQuery(one) is not acl.Status.COMPLETE:
+            pass
+        await acl.LaunchKernel(read, 1, (x,), two)
+
+    assert found(program) == [("race", 3, 5, "0:64")]
+
+
+def test_await_of_a_completion_orders():
+    async def program():
+        one, two = await two_streams()
+        x, event = await acl.Malloc(64), await acl.CreateEvent()
+        first = await acl.LaunchKernel(write, 1, (x,), one)
+        await first
+        await acl.LaunchKernel(write, 1, (x,), two)
+        await (await acl.RecordEvent(event, two))
+        await acl.LaunchKernel(write, 1, (x,), one)
+
+    assert found(program) == []
+
+
+@pytest.mark.parametrize(
+    ("rules", "nonblocking", "races"),
+    [("cuda", False, []), ("cuda", True, [(4, 5), (5, 6)]), ("acl", False, [(4, 5), (5, 6)]),
+     ("cuda_per_thread", False, [(4, 5), (5, 6)])],
+)  # fmt: skip
+def test_the_default_stream_orders_what_the_rules_say(rules, nonblocking, races):
+    async def program():
+        one, two = await two_streams(nonblocking=nonblocking)
+        x = await acl.Malloc(64)
+
+        await acl.LaunchKernel(write, 1, (x,), one)
+        await acl.LaunchKernel(write, 1, (x,))
+        await acl.LaunchKernel(read, 1, (x,), two)
+
+    expected = [("race", *pair, "0:64") for pair in races]
+    assert [each for each in found(program, rules) if each[1:3] != (4, 6)] == expected
+
+
+def test_a_record_and_a_wait_on_the_legacy_stream_are_barriers_too():
+    async def program():
+        one, two = await two_streams()
+        x, y, event = await acl.Malloc(64), await acl.Malloc(64), await acl.CreateEvent()
+        await acl.LaunchKernel(write, 1, (x,), one)
+        await acl.RecordEvent(event, acl.LEGACY_STREAM)
+        await acl.LaunchKernel(write, 1, (x,), two)
+        free = await acl.CreateStream(nonblocking=True)
+        await acl.LaunchKernel(write, 1, (y,), free)
+        await acl.RecordEvent(event, free)
+        await acl.StreamWaitEvent(acl.LEGACY_STREAM, event)
+        await acl.LaunchKernel(write, 1, (y,), one)
+
+    assert found(program) == []
+
+
+def test_the_legacy_stream_synchronises_the_blocking_streams_only():
+    async def program():
+        one, free = await acl.CreateStream(), await acl.CreateStream(nonblocking=True)
+        x, y = await acl.Malloc(64), await acl.Malloc(64)
+        other = await acl.CreateStream(nonblocking=True)
+        await acl.LaunchKernel(write, 1, (x,), one)
+        await acl.LaunchKernel(write, 1, (y,), free)
+        await acl.SynchronizeStream(acl.LEGACY_STREAM)
+        await acl.LaunchKernel(read, 1, (x,), other)
+        await acl.LaunchKernel(read, 1, (y,), other)
+
+    assert found(program) == [("race", 5, 8, "0:64")]
+
+
+def test_a_synchronised_device_covers_destroyed_streams_and_no_other_device():
+    async def program():
+        one = await acl.CreateStream()
+        x = await acl.Malloc(64)
+        await acl.LaunchKernel(write, 1, (x,), one)
+        await acl.DestroyStream(one)
+        await acl.HostWork(1000)
+        await acl.SynchronizeDevice()
+        await acl.LaunchKernel(write, 1, (x,), await acl.CreateStream())
+
+    assert found(program) == []
+
+
+def test_copies_of_even_and_odd_columns_do_not_touch():
+    async def program():
+        one, two = await two_streams()
+        x, host = await acl.Malloc(64), await acl.MallocHost(64)
+        await acl.Memcpy2dAsync(x, 8, host, 8, 4, 8, H2D, one)
+        await acl.Memcpy2dAsync(x + 4, 8, host + 4, 8, 4, 8, H2D, two)
+        await acl.Memcpy2dAsync(x + 2, 8, host, 8, 4, 4, H2D, two)
+
+    assert found(program) == [("race", 3, 5, "2:4", "10:12", "18:20", "26:28")]
+
+
+def test_parts_of_a_buffer_that_do_not_overlap_are_clean():
+    async def program():
+        one, two = await two_streams()
+        x = await acl.Malloc(64)
+        await acl.LaunchKernel(write, 1, (x[:32],), one)
+        await acl.LaunchKernel(write, 1, (x[32:],), two)
+        await acl.LaunchKernel(read, 1, (x[24:40],), two)
+
+    assert found(program) == [("race", 3, 5, "24:32")]
+
+
+def test_each_of_several_lines_is_told_once_with_its_count():
+    counts = []
+
+    async def program():
+        one, two = await two_streams()
+        x = await acl.Malloc(64)
+        for _ in range(3):
+            await acl.LaunchKernel(write, 1, (x,), one)
+            await acl.LaunchKernel(read, 1, (x,), one)
+        await acl.LaunchKernel(write, 1, (x,), two)
+        counts.extend(finding.count for finding in acl.current_simulation().findings)
+
+    assert found(program) == [("race", 5, 6, "0:64"), ("race", 4, 6, "0:64")]
+    assert counts == [1, 1]
+
+
+def test_a_copy_outside_the_streams_is_unordered_under_acl():
+    async def program():
+        one = await acl.CreateStream()
+        x, host = await acl.Malloc(64), await acl.MallocHost(64)
+        await acl.LaunchKernel(write, 1, (x,), one)
+        await acl.Memcpy(host, 64, x, 64, D2H)
+        await acl.SynchronizeStream(one)
+        await acl.Memcpy(host, 64, x, 64, D2H)
+        await acl.LaunchKernel(write, 1, (x,), one)
+
+    assert found(program, "acl") == [("race", 3, 4, "0:64")]
+    assert found(program, "cuda") == []
+
+
+def test_memory_that_is_given_out_again_is_other_memory():
+    async def program():
+        one = await acl.CreateStream()
+        x = await acl.Malloc(64)
+        await acl.LaunchKernel(write, 1, (x,), one)
+        await acl.FreeAsync(x, one)
+        y = await acl.MallocAsync(64, one)
+        await acl.LaunchKernel(write, 1, (y,), one)
+        await acl.SynchronizeDevice()
+
+    assert found(program) == []
+
+
+def test_pageable_copies_take_their_turn_in_the_stream():
+    async def program():
+        one, two = await two_streams()
+        x, data = await acl.Malloc(200_000), np.zeros(200_000, np.uint8)
+        await acl.MemcpyAsync(x, 200_000, data, 200_000, H2D, one)
+        await acl.LaunchKernel(read, 1, (x,), one)
+        await acl.LaunchKernel(read, 1, (x,), two)
+
+    assert found(program) == [("race", 3, 5, "0:200000")]
+    assert found(program, "acl") == []
