@@ -26,9 +26,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from acl_py.trace.jsontext import Quoted, write_list
 from acl_py.trace.pipes import PIPE_ORDER
@@ -42,12 +42,13 @@ from acl_py.trace.reading import (
     stream_order,
 )  # fmt: skip
 from acl_py.trace.recorder import Trace
-from acl_py.trace.rows import Call, CoreInstruction, CoreRun, Mark, Operation, StreamStep, Strike, Timeline
+from acl_py.trace.rows import Call, CoreInstruction, CoreRun, Extent, Mark, Operation, StreamStep, Strike, Timeline
 from acl_py.trace.tracks import Track, host_tracks
 
 _HOST = 1  # a process; some viewers treat 0 specially
 _FIRST_DEVICE = 2
 _QUEUED = 1 << 32  # arrows from a call to its work: Perfetto numbers other arrows itself, from 0, among the same ids
+_Numbers = npt.NDArray[np.int64]
 _BATCH = 50  # points of a counter that are formatted at once
 
 
@@ -61,7 +62,8 @@ def write(trace: Trace | Timeline, path: str | Path) -> None:
 def _events(timeline: Timeline) -> Iterator[str]:
     """Yield all events, those that belong together in one text: the names of processes and lanes first."""
     ops, calls, instructions = timeline.ops, timeline.calls, timeline.instructions
-    devices = sorted({op.device for op in ops})
+    memory = _memory_in_use(timeline)
+    devices = sorted({op.device for op in ops} | memory.keys())
     numbers = count(_FIRST_DEVICE + max(devices, default=0) + 1)
     faults, marks = Track(_HOST, "faults", numbers), Track(_HOST, "marks", numbers)
     host, work = host_tracks(calls, _HOST, numbers), _work_tracks(ops, numbers)
@@ -81,7 +83,8 @@ def _events(timeline: Timeline) -> Iterator[str]:
     for strike in timeline.strikes:
         yield _strike(strike, faults, quoted)
     for device in devices:
-        yield from _counters([op for op in ops if op.device == device], _FIRST_DEVICE + device)
+        own = [op for op in ops if op.device == device]
+        yield from _counters(own, memory.get(device, ()), _FIRST_DEVICE + device)
     tracks = [*([faults] if timeline.strikes else []), *([marks] if timeline.marks else [])]
     tracks += [*dict.fromkeys(host.values()), *work.values(), *events.values(), *pipes.values()]
     tracks.sort(key=lambda track: track.pid)
@@ -289,25 +292,52 @@ def _strike(strike: Strike, track: Track, quoted: Quoted) -> str:
 # --- counters
 
 
-def _counters(ops: Sequence[Operation], pid: int) -> Iterator[str]:
-    """Yield how many operations run on a device, and how many bytes its copies move, whenever that changes."""
-    ones = np.ones(len(ops), np.int64)
-    moved = np.fromiter((0 if op.engine == "cores" else op.bytes for op in ops), np.int64, len(ops))
-    yield from _counter(ops, ones, f'{{"ph":"C","name":"running","pid":{pid},"ts":%.3f,"args":{{"operations":%d}}}}')
-    yield from _counter(ops, moved, f'{{"ph":"C","name":"in flight","pid":{pid},"ts":%.3f,"args":{{"bytes":%d}}}}')
-
-
-def _counter(ops: Sequence[Operation], amounts: "np.ndarray[Any, np.dtype[np.int64]]", form: str) -> Iterator[str]:
-    """Yield the sum of the *amounts* of all operations that run, whenever it changes."""
+def _counters(ops: Sequence[Operation], memory: Sequence[tuple[int, int]], pid: int) -> Iterator[str]:
+    """Yield how many operations run on a device, how many bytes its copies move, and how many of its *memory* are in
+    use, whenever that changes.
+    """
     starts = np.fromiter(map(attrgetter("start_ns"), ops), np.int64, len(ops))
     ends = np.fromiter(map(attrgetter("end_ns"), ops), np.int64, len(ops))
     times = np.concatenate((starts, ends))
+    ones = np.ones(len(ops), np.int64)
+    moved = np.fromiter((0 if op.engine == "cores" else op.bytes for op in ops), np.int64, len(ops))
+    used_times, used = np.array(memory, np.int64).reshape(-1, 2).T
+    yield from _counter("running", "operations", pid, times, np.concatenate((ones, -ones)))
+    yield from _counter("in flight", "bytes", pid, times, np.concatenate((moved, -moved)))
+    yield from _counter("memory", "bytes", pid, used_times, used)
+
+
+def _counter(name: str, unit: str, pid: int, times: _Numbers, changes: _Numbers) -> Iterator[str]:
+    """Yield the sum of all *changes* so far, whenever it changes."""
+    form = f'{{"ph":"C","name":"{name}","pid":{pid},"ts":%.3f,"args":{{"{unit}":%d}}}}'
     order = np.argsort(times, kind="stable")
-    times, totals = times[order], np.concatenate((amounts, -amounts))[order].cumsum()
-    last = np.append(times[1:] != times[:-1], True)  # of the changes at one time
+    times, totals = times[order], changes[order].cumsum()
+    last = np.append(times[1:] != times[:-1], True)[: len(times)]  # of the changes at one time
     times, totals = times[last], totals[last]
     changed = np.append(totals[:1] != 0, totals[1:] != totals[:-1])
     times, totals = times[changed], totals[changed]
     for some in range(0, len(times), _BATCH):
         both = np.stack((times[some : some + _BATCH] / 1000, totals[some : some + _BATCH]), axis=1)
         yield ",\n".join([form] * len(both)) % tuple(both.ravel().tolist())
+
+
+def _memory_in_use(timeline: Timeline) -> dict[int, list[tuple[int, int]]]:
+    """Return for each device when its memory in use changes, and by how many bytes.
+
+    Memory is in use from the end of the call that allocates it, or from the beginning if no call does, to the end of
+    the call that frees it. FreeAsync frees it when it is called, although the work ahead may still use it.
+    """
+    made: dict[int, int] = {}
+    freed: dict[int, int] = {}
+    for call in timeline.calls:
+        if call.name.startswith(("Malloc", "Free")) and call.about and isinstance(call.about[0], Extent):
+            (freed if call.name.startswith("Free") else made)[call.about[0].buffer] = call.exit_ns
+    changes: dict[int, list[tuple[int, int]]] = {}
+    for index, memory in enumerate(timeline.buffers):
+        if memory.space != "device":
+            continue
+        own = changes.setdefault(memory.device, [])
+        own.append((made.get(index, 0), memory.bytes))
+        if memory.freed and index in freed:
+            own.append((freed[index], -memory.bytes))
+    return changes

@@ -10,6 +10,8 @@ from histories import busy
 
 import acl_py
 from acl_py import faults
+from acl_py.tools.programs import parse
+from acl_py.tools.replay import replay
 from acl_py.trace import chrome
 from acl_py.trace.recorder import Trace
 from acl_py.trace.rows import Call, Timeline
@@ -101,6 +103,32 @@ def test_counters_have_what_runs_and_the_bytes_that_are_copied(chrome_events, tr
     moving = [(event["ts"], event["args"]["bytes"]) for event in counters if event["name"] == "in flight"]
     assert running == [(3.01, 1), (43.01, 0)]  # one operation begins where another ends
     assert moving == [(3.01, 10_000), (13.01, 0), (33.01, 10_000), (43.01, 0)]
+
+
+async def test_a_counter_has_the_memory_in_use_on_each_device(chrome_events):
+    async with acl_py.simulate(device="tiny") as sim:
+        stream = await acl_py.CreateStream()
+        kept, lent = await acl_py.Malloc(1_000), await acl_py.MallocAsync(2_000, stream)
+        await acl_py.MallocHost(500)
+        await acl_py.FreeAsync(lent, stream)
+        with pytest.raises(acl_py.AclError):
+            await acl_py.Free(kept[8:])
+        await acl_py.SetDevice(1)
+        await acl_py.Malloc(700)
+        await acl_py.Free(kept)
+    exits = [call.exit_ns / 1000 for call in sim.trace.calls if call.name.startswith(("Malloc", "Free"))]
+    counters = [event for event in by_phase(chrome_events(sim.trace))["C"] if event["name"] == "memory"]
+    first, second = ([(e["ts"], e["args"]["bytes"]) for e in counters if e["pid"] == pid] for pid in (2, 3))
+    malloc, malloc_async, _, free_async, other, free = exits
+    assert first == [(malloc, 1_000), (malloc_async, 3_000), (free_async, 1_000), (free, 0)]
+    assert second == [(other, 700)]
+
+
+def test_a_counter_begins_with_the_memory_of_a_program(chrome_events):
+    buffers = {"a": {"space": "device", "bytes": 64}, "b": {"space": "pinned", "bytes": 64}}
+    program = parse({"id": "p", "buffers": buffers, "streams": {}, "events": {}, "steps": [{"op": "sync_device"}]})
+    counters = by_phase(chrome_events(replay(program).trace))["C"]
+    assert [(event["name"], event["ts"], event["args"]["bytes"]) for event in counters] == [("memory", 0, 64)]
 
 
 def test_a_counter_is_the_sum_over_all_that_runs(any_trace, chrome_events):
