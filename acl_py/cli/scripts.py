@@ -21,13 +21,18 @@ from acl_py.cli.common import (
     write_page,
     write_trace,
 )
-from acl_py.cli.explaining import Explain, WhatIf, edits_of, explain_recording
+from acl_py.cli.explaining import Explain, WhatIf, edits_of, explain_recording, say
 from acl_py.compat.acl.hanging import View
 from acl_py.explain.edits import Edit
 from acl_py.tools import scripts
 from acl_py.tools.scripts import Clock, Form
 from acl_py.trace.page import Page, Run
 from acl_py.trace.rows import Timeline
+
+_EMPTY = (
+    "acl-py: the recording is empty: the script used no device through the module acl. A program that calls "
+    "acl_py.run() has a simulation of its own: save its recording with sim.trace.save(FILE), and run acl-py report FILE"
+)
 
 
 class HostTime(Enum):
@@ -173,6 +178,9 @@ def _explain(
     title: str, edits: Sequence[Sequence[Edit]], path: Path | None, timeline: Timeline, *, explain: bool
 ) -> None:
     """Print the explanation of a run if it is wanted, and write its page if it has a *path*."""
+    if not timeline.ops and not timeline.calls:
+        say(_EMPTY, stderr=True)
+        explain = False
     runs = explain_recording(timeline, title, edits, stderr=True)[0] if explain else [Run(title, timeline)]
     if path is not None:
         write_page(Page(runs), path)

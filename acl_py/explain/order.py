@@ -145,9 +145,14 @@ class _Walk:
             self.recorded[event] = _joined(self._turn(stream), self._host(call.caller))
         elif call.name in WAITS and len(handles) == 2:
             event, stream = handles
+            is_notify = call.name == "WaitAndResetNotify"
+            is_later = is_notify and event not in self.recorded  # it waits for a record that is still to come
             recorded = self.recorded.get(event, {})
+            if is_notify:
+                self.recorded.pop(event, None)  # the next wait needs a record of its own
             tail = self._turn(stream)
-            if stream not in self.legacy and _covers(_joined(tail, self._host(call.caller)), recorded):
+            known = _joined(tail, self._host(call.caller))
+            if stream not in self.legacy and not is_later and _covers(known, recorded):
                 self.order.nothing_new.append(index)
             _join(tail, recorded)
         else:

@@ -30,8 +30,10 @@ def asker_of(timeline: Timeline, name: str) -> Asker:
     try:
         program = parse(recorded.program(timeline, printable(name)[:_LONGEST] or "run"))
         asker = Asker(Case(program, device, rules))
-    except (ProgramError, DeadlockError) as error:
+    except ProgramError as error:
         raise EditError(f"the run cannot be repeated: {error}") from error
+    except DeadlockError as error:
+        raise EditError("the program of this recording ends in a deadlock") from error
     if _work(asker.timeline) != _work(timeline):
         asker.case = asker.case.noting("the program of this recording does not repeat the run to the nanosecond")
     return asker

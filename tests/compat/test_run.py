@@ -534,7 +534,22 @@ def test_a_script_that_hangs_is_explained_without_prices(run):
     assert done.returncode == 3
     assert "the run ended with an error: " in done.stderr
     assert "critical path: " in done.stderr
-    assert "no prices: the run cannot be repeated: " in done.stderr
+    assert "no prices: the program of this recording ends in a deadlock\n" in done.stderr
+    assert done.stderr.count("these wait:") == 2  # in the summary, and with what the run ended
+    assert "findings: none" in done.stderr
+
+
+def test_a_program_with_a_simulation_of_its_own_leaves_nothing_to_explain(run):
+    script = """\
+        import acl_py
+        acl_py.run(acl_py.Malloc, 1000, device="tiny")
+        """
+    done = run(script, options=["--explain"])
+    assert done.returncode == 0
+    assert (
+        "the recording is empty: the script used no device through the module acl. A program that calls" in done.stderr
+    )
+    assert "save its recording with sim.trace.save(FILE)" in done.stderr
 
 
 def test_the_trace_of_a_script(run, tmp_path):

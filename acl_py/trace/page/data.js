@@ -123,6 +123,11 @@ function formatNumber(value, digits = 3) {
   return value.toLocaleString("en-US", { maximumFractionDigits: digits }).replace("-", "−");
 }
 
+/** Return "1 call" or "2 calls" for the *noun* "call". */
+function counted(count, noun) {
+  return `${formatNumber(count)} ${noun}${count === 1 ? "" : "s"}`;
+}
+
 /** Return *ns* nanoseconds as microseconds, the unit of the whole project. */
 function formatTime(ns) {
   return `${formatNumber(ns / 1000)} µs`;

@@ -65,7 +65,8 @@ class Run(NamedTuple):
     """One timeline of the page.
 
     It is shown from *since_ns*, which is time 0 of the axis, to *until_ns*: by default from the first call that queued
-    an operation to the last operation and the calls that waited for it. *critical* is its critical path.
+    an operation to the last operation and the calls that waited for it, or to the end of a run that failed. *critical*
+    is its critical path.
     """
 
     title: str
@@ -104,6 +105,8 @@ def _run(run: Run) -> dict[str, Any]:
     ops, calls = timeline.ops, timeline.calls
     queued_by = queuing_calls(ops, calls)
     begin, end = _extent(ops, calls, queued_by, timeline.end_ns)
+    if timeline.error:  # what was queued last has not run
+        end = max(end, timeline.end_ns)
     texts = _Texts()
     tables = {
         "ops": _ops(ops, queued_by, texts),

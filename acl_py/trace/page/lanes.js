@@ -63,24 +63,30 @@ function stacked(spans) {
 
 /** Return the gaps of a lane of operations: each ends with an operation, and has the cause why that was not earlier.
  *
- * In a stream, nothing but the host is the cause until the operation is queued.
+ * Until the operation is queued, or its call begins to stage it, nothing but the host is the cause.
  */
-function gapsOf(run, rows, ofStream) {
+function gapsOf(run, rows) {
   const { ops } = run;
   const ordered = [...rows].sort((one, other) => ops.start[one] - ops.start[other]);
   const gaps = [];
   let reached = ordered.length ? ops.start[ordered[0]] : 0;
   for (const row of ordered) {
     let begin = reached;
-    if (ofStream && ops.queued[row] > begin && ops.why[row] !== 0) {
-      const queued = Math.min(ops.queued[row], ops.start[row]);
-      if (begin < queued) gaps.push({ begin, end: queued, row, tone: "cause-0" });
-      begin = Math.max(begin, queued);
+    if (WHYS[ops.why[row]] !== "host") {
+      const given = Math.min(givenAt(run, row), ops.start[row]);
+      if (begin < given) gaps.push({ begin, end: given, row, tone: "cause-0" });
+      begin = Math.max(begin, given);
     }
     if (begin < ops.start[row]) gaps.push({ begin, end: ops.start[row], row, tone: `cause-${ops.why[row]}` });
     reached = Math.max(reached, ops.end[row]);
   }
   return gaps;
+}
+
+/** Return when the host gave the operation of *row* to the device: when it was queued, or its call began to stage it. */
+function givenAt({ ops, calls }, row) {
+  const isStaged = WHYS[ops.why[row]] === "staging" && ops.call[row] >= 0;
+  return isStaged ? calls.start[ops.call[row]] : ops.queued[row];
 }
 
 /** Return the lanes of *run*, in the order in which they are drawn. */
@@ -146,7 +152,7 @@ function operationLanes(run, group, keys, keyOf, ofStream) {
     spans: rows.get(key).map((row) => ({
       begin: run.ops.start[row], end: run.ops.end[row], row, tone: run.text(run.ops.kind[row]),
     })),
-    gaps: gapsOf(run, rows.get(key), ofStream),
+    gaps: gapsOf(run, rows.get(key)),
   }));
 }
 

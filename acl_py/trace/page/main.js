@@ -328,7 +328,7 @@ function onKey(event) {
 function showHeading() {
   const [first] = runs;
   byId("title").textContent = DOCUMENT.title;
-  const counts = `${formatNumber(first.ops.rows)} operations, ${formatNumber(first.calls.rows)} calls`;
+  const counts = `${counted(first.ops.rows, "operation")}, ${counted(first.calls.rows, "call")}`;
   const time = runs.length > 1 ? `${runs.length} runs` : `${formatTime(first.until)}, ${counts}`;
   byId("subtitle").textContent = [first.device, `rules ${first.rules}`, time].filter(Boolean).join(" · ");
   const failed = runs.find((run) => run.error);

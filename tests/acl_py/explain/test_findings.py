@@ -191,6 +191,20 @@ def test_calls_that_order_nothing_new():
     }
 
 
+def test_a_wait_for_a_notify_that_is_recorded_later_orders_something():
+    async def program():
+        one, two = await acl_py.CreateStream(), await acl_py.CreateStream()
+        notify = await acl_py.CreateNotify()
+        for _ in range(2):
+            await acl_py.WaitAndResetNotify(notify, two)
+            await kernel[1, two]()
+            await kernel[1, one]()
+            await acl_py.RecordNotify(notify, one)
+        await acl_py.SynchronizeDevice()
+
+    assert found(program, rules="acl") == []
+
+
 def test_a_line_that_orders_something_once_is_no_finding():
     async def program():
         stream = await acl_py.CreateStream()

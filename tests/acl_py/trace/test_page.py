@@ -218,6 +218,9 @@ def test_a_run_that_ended_in_a_deadlock_has_its_chain():
     async def main():
         sims.append(acl_py.current_simulation())
         stream = await acl_py.CreateStream()
+        memory = await acl_py.Malloc(100)
+        await acl_py.MemsetAsync(memory, 100, 0, 100, stream)
+        await acl_py.HostWork(50)
         await acl_py.WaitAndResetNotify(await acl_py.CreateNotify(), stream)
         await acl_py.SynchronizeStream(stream)
 
@@ -227,6 +230,7 @@ def test_a_run_that_ended_in_a_deadlock_has_its_chain():
     run = first_run(sim.timeline())
     assert run["error"] == f"DeadlockError: {raised.value}"
     assert rows_of(run, "steps", "text:kind", "start") == [("notify_wait", -1)]
+    assert run["until"] == sim.trace.timeline().end_ns  # the page shows what was queued last
 
 
 def test_a_run_that_ended_with_a_lost_device_says_so():

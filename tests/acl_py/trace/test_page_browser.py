@@ -17,7 +17,8 @@ from PIL import Image
 import acl_py
 from acl_py import Cost, MemcpyKind
 from acl_py.trace.page import Finding, Page, PathPart, Run
-from acl_py.trace.rows import Operation, Timeline
+from acl_py.trace.rows import Call, Operation, Timeline
+from device_model.completions import Why
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="pip install -e '.[browser]'")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -147,6 +148,22 @@ def test_a_gap_has_the_colour_of_its_cause(opened):
     legend = page.inner_text("#legend")
     assert "idle because of" in legend
     assert "an event or notify" in legend
+
+
+def test_what_the_host_gave_late_is_told_from_what_had_to_wait(opened):
+    """The second operation is queued at 50, and waits for its stream. A call that begins at 140 stages the third."""
+
+    def copy(queued, start, end, why):
+        return Operation("h2d", "h2d", "stream 1", "H2D", queued, start, end, 8, "a.py:1", 0, why=why)
+
+    ops = [copy(0, 0, 10, Why.HOST), copy(50, 80, 100, Why.ORDER), copy(170, 180, 200, Why.STAGING)]
+    page = opened(Run("a run", Timeline(ops=ops, calls=[Call("Memcpy", 140, 210, "a.py", 1, "task 1")]), since_ns=0))
+    gaps = page.evaluate(
+        "chart.lanes.filter((lane) => lane.table === 'ops')"
+        ".map(({ gaps }) => gaps.tones.map((tone, place) => [gaps.begin[place], gaps.end[place], tone]))"
+    )
+    host, order, staging = (f"cause-{why.value}" for why in (Why.HOST, Why.ORDER, Why.STAGING))
+    assert gaps == [[[10, 50, host], [50, 80, order], [100, 140, host], [140, 180, staging]]] * 2
 
 
 def test_zoom_and_pan_with_keys_wheel_and_buttons(opened):
