@@ -22,7 +22,7 @@ from weakref import WeakKeyDictionary
 # The folder of acl_py: the one constant from which paths in the package and to its files are made.
 PACKAGE = str(Path(__file__).parent) + os.sep
 _DEMOS = f"{PACKAGE}tools{os.sep}demo"  # programs like a user's, though they come with the package
-_LIBRARIES = ("asyncio", "concurrent.futures", "contextlib", "anyio", "uvloop", "pytest_asyncio")
+_LIBRARIES = ("asyncio", "concurrent.futures", "contextlib", "anyio", "uvloop", "pytest_asyncio", "numpy")
 
 _Coroutine: TypeAlias = "CoroutineType[Any, Any, Any]"  # no subscript at run time before Python 3.13
 

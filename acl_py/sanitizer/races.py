@@ -6,11 +6,11 @@ before it. What it says of a pair does not depend on times.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import wraps
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from acl_py.callers import Caller, current_caller, row_name
 from acl_py.sanitizer.findings import Access, Finding, Findings, Kind, Span
+from acl_py.sanitizer.guards import guarded
 from acl_py.sanitizer.order import Order, Point
 from acl_py.sanitizer.shadow import HostAccess, Ranges, Shadow, Use, Uses, overlap
 from device_model.completions import NOTHING, Completion, Nanoseconds
@@ -40,22 +40,6 @@ class _Wait(NamedTuple):
     points: list[Point]
 
 
-_Hook = TypeVar("_Hook", bound=Callable[..., None])
-
-
-def _guarded(hook: _Hook) -> _Hook:
-    """Let *hook* do its work; if it fails, the sanitizer ends with a note, and the program goes on."""
-
-    @wraps(hook)
-    def guarded(self: "Races", *args: Any) -> None:
-        try:
-            hook(self, *args)
-        except Exception as error:
-            self.fail(error)
-
-    return cast("_Hook", guarded)
-
-
 class Races(Observer):
     """Observes *runtime* and adds the races to its findings. If it fails itself, it calls *fail*."""
 
@@ -72,7 +56,7 @@ class Races(Observer):
 
     # --- hooks: what streams are given
 
-    @_guarded
+    @guarded
     def op_queued(self, op: Op) -> None:
         """Take up an operation."""
         host, stream, order = self._host, op.stream, self._order
@@ -85,14 +69,14 @@ class Races(Observer):
         op.stamp = use
         self._take(use)
 
-    @_guarded
+    @guarded
     def staged(self, copy: Copy, stream: Stream, site: object) -> None:
         """Take up a copy of pageable memory, as one operation."""
         line = self._order.queue(stream, self._host)
         now = self._runtime.host_ns
         self._take(Use(line.number, line.count, line.clock, copy, stream, site, self._caller(), now))
 
-    @_guarded
+    @guarded
     def recorded(
         self,
         event: Event,
@@ -106,7 +90,7 @@ class Races(Observer):
         if completion is not NOTHING and not isinstance(completion, Op):
             completion.stamp = point
 
-    @_guarded
+    @guarded
     def waited(
         self,
         event: Event,
@@ -121,14 +105,14 @@ class Races(Observer):
 
     # --- hooks: what the host knows
 
-    @_guarded
+    @guarded
     def awaiting(self, subjects: "Sequence[Subject]", completion: Completion, promised: bool) -> None:
         """Note what the host will know when its wait is over."""
         if promised:
             points = [point for subject in subjects for point in self._work_of(subject)]
             self._waits[current_caller()] = _Wait(completion, points)
 
-    @_guarded
+    @guarded
     def synchronized(self, completion: Completion) -> None:
         """Let the host know what it has waited for."""
         wait = self._waits.pop(current_caller(), None)
@@ -150,7 +134,7 @@ class Races(Observer):
 
     # --- hooks: calls
 
-    @_guarded
+    @guarded
     def call(
         self,
         name: str,
@@ -167,12 +151,12 @@ class Races(Observer):
         elif about and isinstance(about[0], Copy) and about[0].label is H2H and about[0].nbytes:
             self._act(about[0], site, exit_ns)
 
-    @_guarded
+    @guarded
     def freed(self, allocation: Allocation) -> None:
         """End a life."""
         self._shadows.pop(allocation.serial, None)
 
-    @_guarded
+    @guarded
     def host_access(self, allocation: Allocation, ranges: Ranges, writes: bool, site: object) -> None:
         """The host has read or written the bytes *ranges* of *allocation* at *site*."""
         self._act(HostAccess(allocation, ranges, writes), site, self._runtime.host_ns)

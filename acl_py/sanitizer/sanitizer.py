@@ -1,10 +1,15 @@
-"""The sanitizer: one observer, which hands what it sees to the parts that the program asked for."""
+"""The sanitizer: observers that look at one thing each, for the parts that the program asked for."""
 
 from typing import TYPE_CHECKING
 
 from acl_py.sanitizer.findings import Findings
+from acl_py.sanitizer.guards import guarded
 from acl_py.sanitizer.parts import Part
 from acl_py.sanitizer.races import Races
+from acl_py.sanitizer.ranges import Ranges
+from acl_py.sanitizer.unwritten import Unwritten
+from acl_py.sanitizer.views import UNSEEN, Views
+from device_model.memory import Allocation
 from device_model.observe import Observer
 
 if TYPE_CHECKING:
@@ -21,17 +26,52 @@ class Sanitizer(Observer):
         self.runtime = runtime
         self.parts = parts
         self.findings = runtime.state(Findings)
+        self._observers: list[Observer] = [self]
         self.races: Races | None = None
+        self.unwritten: Unwritten | None = None
+        self.views: Views | None = None
         if Part.DEVICE in parts:
             self.races = Races(runtime, self.fail)
-            runtime.hooks.add(self.races)
+            self._observers.append(self.races)
+        if Part.UNINITIALISED in parts:
+            self.unwritten = Unwritten(runtime, self.fail)
+            self._observers.append(self.unwritten)
+            runtime.memory.watch_view = self.unwritten.view_unwatched
+        if Part.HOST in parts:
+            self.views = Views(self.host_access, self.host_exported)
+            runtime.memory.watch_view = self.views.watch
+        for observer in self._observers[1:]:
+            runtime.hooks.add(observer)
 
     def finish(self) -> None:
         """Look for what is only known at the end of the simulation. A second call does nothing."""
+        self._watch_no_views()
 
     def fail(self, error: Exception) -> None:
         """Note that the sanitizer has failed with *error*, and watch no more; the program goes on."""
         self.findings.note(f"the sanitizer failed: {type(error).__name__}: {error}; what it found until then is kept")
-        self.runtime.hooks.remove(self)
+        while self._observers:
+            self.runtime.hooks.remove(self._observers.pop())
+        self._watch_no_views()
+
+    def _watch_no_views(self) -> None:
+        self.runtime.memory.watch_view = None
+        if self.views is not None:
+            self.views.close()
+
+    # --- the host
+
+    @guarded
+    def host_access(self, allocation: Allocation, ranges: Ranges, writes: bool, site: object) -> None:
+        """The host has read or written the bytes *ranges* of *allocation* at *site*, through a view."""
+        self.findings.note(UNSEEN)
         if self.races is not None:
-            self.runtime.hooks.remove(self.races)
+            self.races.host_access(allocation, ranges, writes, site)
+        if self.unwritten is not None:
+            self.unwritten.host_access(allocation, ranges, writes, site)
+
+    @guarded
+    def host_exported(self, allocation: Allocation, ranges: Ranges) -> None:
+        """From now on the program may read and write the bytes *ranges* of *allocation* unseen."""
+        if self.unwritten is not None:
+            self.unwritten.host_exported(allocation, ranges)

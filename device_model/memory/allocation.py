@@ -10,7 +10,7 @@ Messages name allocations by their numbers, never by addresses of host memory, b
 from collections.abc import Sequence
 from enum import Enum, IntEnum
 from math import prod
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,9 @@ from device_model.integers import Integer, integer, lengths
 from device_model.memory import backing
 from device_model.memory.backing import GONE, NOTHING, Cold
 from device_model.names import named
+
+if TYPE_CHECKING:
+    from device_model.memory.directory import Directory
 
 # The addresses of device memory: no host pointer has such a value, and all of them are positive as int64. On a board
 # without a host, device memory has real addresses instead.
@@ -100,7 +103,7 @@ class Allocation:
         self.made = made
         self.given_name: str | None = None  # as the program calls it
         self.freed: object = None
-        self.home: object = None
+        self.home: Directory | None = None
         self.owner = owner  # keeps the view alive: a registered array, a mapping
         self.serial = serial  # -1 for pageable memory that was passed to one call
         self.fail = fail
@@ -249,7 +252,9 @@ class Buffer(Handle):
             raise allocation.fail(Kind.INVALID_VALUE, what, "choose a dtype and shape that fit")
         allocation.check_host(self.offset, needed, "a view")
         allocation.warm(self.offset, needed)
-        return np.ndarray(sizes, kind, allocation.view, self.offset)
+        array: npt.NDArray[Any] = np.ndarray(sizes, kind, allocation.view, self.offset)
+        watch = None if allocation.home is None else allocation.home.watch_view
+        return array if watch is None else watch(allocation, array)
 
     def __repr__(self) -> str:
         return f"<Buffer {describe(self.allocation, self.offset, self.nbytes)}>"

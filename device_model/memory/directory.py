@@ -7,6 +7,7 @@ every copy: a Buffer and an address at the start of an allocation take the short
 
 import operator
 import weakref
+from collections.abc import Callable
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -32,6 +33,8 @@ class Directory:
         self._graveyard = Graveyard()
         self._stories = Stories(fail, self._device, self._host, self._graveyard)
         self._serial = 0
+        # Makes of each array that the program gets over an allocation the one that it gets; None: it gets that array.
+        self.watch_view: Callable[[Allocation, npt.NDArray[Any]], npt.NDArray[Any]] | None = None
 
     def locate(self, thing: object, nbytes: int, role: str, *, write: bool = False) -> tuple[Allocation, int]:
         """Return the allocation that holds the first *nbytes* of *thing*, and their offset in it.
@@ -61,7 +64,7 @@ class Directory:
                 return holder, offset
             raise self._stories.of_address(thing, nbytes, role)
         if isinstance(thing, np.ndarray):
-            return self._locate_array(thing, nbytes, role, write or role == "dst")
+            return self._locate_array(host.plain(thing), nbytes, role, write or role == "dst")
         address = host.as_address(thing)
         if address is not None:
             return self.locate(address, nbytes, role, write=write)

@@ -44,7 +44,7 @@ def as_array(thing: object) -> npt.NDArray[Any] | None:
         BufferError: The buffer is not contiguous.
     """
     if isinstance(thing, np.ndarray):
-        return thing
+        return plain(thing)
     try:
         view = memoryview(thing)  # type: ignore[arg-type]
     except TypeError:
@@ -52,6 +52,11 @@ def as_array(thing: object) -> npt.NDArray[Any] | None:
     if not view.c_contiguous:
         raise BufferError("not contiguous")
     return np.frombuffer(view, np.uint8) if view.nbytes else np.empty(0, np.uint8)
+
+
+def plain(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return *array* without its subclass, over the same bytes."""
+    return array if type(array) is np.ndarray else np.ndarray.view(array, np.ndarray)
 
 
 def as_address(thing: object) -> int | None:

@@ -40,7 +40,7 @@ from acl_py.compat.acl.functions.media.formats import (
 from acl_py.compat.acl.functions.media.tasks import FORMAT_NOT_MATCH, host_bytes, microseconds, queue, reporting
 from acl_py.compat.acl.standins.computations import warn
 from acl_py.verbs.kernels import Cost, In, Out, kernel
-from device_model.memory import Buffer
+from device_model.memory import Buffer, array
 
 FAILURE, UNSUPPORTED_JPEG = 500001, 148052
 _DECODED = (0, NV12, NV21, 3, 4, 5, 6, 1000, 1001, UNKNOWN)  # what the JPEG decoder writes
@@ -155,7 +155,7 @@ class _Encoding:
                     "ask acl.media.dvpp_jpeg_predict_enc_size()",
                 )
             target[: len(data)] = np.frombuffer(data, np.uint8)
-            self.size.numpy(np.uint32)[0] = len(data)
+            array(self.size.allocation, self.size.offset, np.uint32, 1)[0] = len(data)
 
 
 def _check_encoder(picture: Picture) -> None:

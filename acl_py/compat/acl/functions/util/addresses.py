@@ -13,7 +13,7 @@ from acl_py.compat.acl.face.host_objects import objects
 from acl_py.compat.acl.face.session import session
 from acl_py.sites import site_of
 from device_model.memory import DEVICE_BASE
-from device_model.memory.host import address_of, array_at, is_readable
+from device_model.memory.host import address_of, array_at, is_readable, plain
 
 # NumPy's type numbers, which scripts write down as such.
 _TYPES: dict[int, np.dtype[Any]] = {np.dtype(char).num: np.dtype(char) for char in "?bBhHiIlLqQefdgFDG"}
@@ -87,7 +87,7 @@ def numpy_to_ptr(array: Any) -> int:
         warnings.warn(what, stacklevel=3)
     # A view may well be a temporary: it keeps nothing that its array would not.
     _note(getrefcount(array) if array.base is None else _ALONE + 1, "numpy_to_ptr", array)
-    return address_of(array)
+    return address_of(plain(array))
 
 
 @takes("O")
@@ -96,7 +96,7 @@ def numpy_contiguous_to_ptr(array: Any) -> tuple[int, Any]:
     _check_array("numpy_contiguous_to_ptr", array)
     contiguous = np.ascontiguousarray(array)
     _note(_ALONE + 1, "numpy_contiguous_to_ptr", contiguous)  # the caller gets it
-    return address_of(contiguous), contiguous
+    return address_of(plain(contiguous)), contiguous
 
 
 @takes("kOi")
@@ -124,4 +124,6 @@ def _bytes_at(address: int, nbytes: int) -> np.ndarray[Any, Any]:
     offset = 0 if allocation is None else address - allocation.address
     if allocation is None or offset + nbytes > allocation.nbytes:
         return array_at(address, nbytes)
-    return np.frombuffer(allocation.view[offset : offset + nbytes], np.uint8)
+    array = np.frombuffer(allocation.view[offset : offset + nbytes], np.uint8)
+    watch = here.runtime.memory.watch_view
+    return array if watch is None else watch(allocation, array)

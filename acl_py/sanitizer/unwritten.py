@@ -1,0 +1,270 @@
+"""Unwritten bytes: reads of device and pinned memory that nobody has written.
+
+For each life of memory this keeps the bytes that were not written yet. A life begins when memory is allocated, also if
+a pool gives out an address again. An operation writes its bytes when it ends, and the host when it does. Once all bytes
+of a life are written, nothing is kept of it. So a program may queue any number of operations.
+
+Registered memory counts as written, because the array has values, and so does memory that a stream program declares and
+memory of physical blocks that are mapped. If host accesses are not watched, pinned memory counts as written by the host
+from the moment when the program gets an array over it.
+
+A copy of unwritten bytes is reported as the read that it is; then its destination counts as written, so that one
+mistake is one finding. Bytes for which the program has queued a write before the read, one that has not ended yet, are
+left to the check for races: somebody writes them, only in no order. An InOut argument of a core kernel is not checked
+here: the kernel may read a part of it only, and the checks of AI cores know which.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy.typing as npt
+
+from acl_py.callers import Caller, current_caller, row_name
+from acl_py.sanitizer.findings import Access, Finding, Findings, Kind, Span
+from acl_py.sanitizer.guards import guarded
+from acl_py.sanitizer.races import buffer_text, work_text
+from acl_py.sanitizer.ranges import Range, Ranges, ranges_of, union
+from device_model.completions import Nanoseconds
+from device_model.memory import Allocation, Origin
+from device_model.observe import Observer
+from device_model.ops import Op
+from device_model.work import H2H, Copy, CoreKernel, Extent, Work
+
+if TYPE_CHECKING:
+    from acl_py.runtime.runtime import Runtime
+
+_WORD = 8  # bytes that ValueWrite writes
+_SHOWN = 3  # ranges in a sentence
+
+
+class Gaps:
+    """The bytes of a life that were not written yet, as ranges in their order."""
+
+    __slots__ = ("_starts", "_stops")
+
+    def __init__(self, nbytes: int) -> None:
+        self._starts = [0]
+        self._stops = [nbytes]
+
+    def __bool__(self) -> bool:
+        return bool(self._starts)
+
+    def __repr__(self) -> str:
+        return f"<Gaps {list(zip(self._starts, self._stops, strict=True))}>"
+
+    def within(self, start: int, stop: int) -> Iterator[Range]:
+        """Yield the unwritten ranges between *start* and *stop*."""
+        first, last = self._touching(start, stop)
+        for place in range(first, last):
+            yield max(start, self._starts[place]), min(stop, self._stops[place])
+
+    def write(self, start: int, stop: int) -> None:
+        """Note that the bytes from *start* to *stop* were written."""
+        first, last = self._touching(start, stop)
+        if first >= last:
+            return
+        left = [(self._starts[first], start)] if self._starts[first] < start else []
+        right = [(stop, self._stops[last - 1])] if self._stops[last - 1] > stop else []
+        self._starts[first:last] = [begin for begin, _ in (*left, *right)]
+        self._stops[first:last] = [end for _, end in (*left, *right)]
+
+    def _touching(self, start: int, stop: int) -> Range:
+        return (bisect_right(self._stops, start), bisect_left(self._starts, stop)) if start < stop else (0, 0)
+
+
+class _Life:
+    """One life of memory with unwritten bytes, and the writes that are queued for it, by operation."""
+
+    __slots__ = ("coming", "gaps")
+
+    def __init__(self, nbytes: int) -> None:
+        self.gaps = Gaps(nbytes)
+        self.coming: dict[Op, Ranges] = {}
+
+
+class Unwritten(Observer):
+    """Observes *runtime* and adds the reads of unwritten bytes to its findings. If it fails itself, it calls *fail*."""
+
+    def __init__(self, runtime: "Runtime", fail: Callable[[Exception], None]) -> None:
+        self.fail = fail
+        self._runtime = runtime
+        self._findings = runtime.state(Findings)
+        self._lives: dict[Allocation, _Life] = {}
+        self._ending: deque[Allocation] = deque()  # freed, while queued work may use them
+        self._names: dict[Caller, str] = {}
+        self._callers: dict[Op, Caller] = {}  # who queued the operations that may be reported
+
+    def __repr__(self) -> str:
+        return f"<Unwritten: {len(self._lives)} lives>"
+
+    # --- lives
+
+    @guarded
+    def allocated(self, allocation: Allocation) -> None:
+        """Begin to watch a life."""
+        if allocation.origin is not Origin.REGISTERED and allocation.made is not None:
+            self._lives[allocation] = _Life(allocation.nbytes)
+
+    @guarded
+    def freed(self, allocation: Allocation) -> None:
+        """Watch a life no longer than work that was queued before may use it."""
+        if allocation in self._lives:
+            self._ending.append(allocation)
+        while self._ending and self._ending[0].is_dropped:
+            self._lives.pop(self._ending.popleft(), None)
+
+    # --- operations
+
+    @guarded
+    def op_queued(self, op: Op) -> None:
+        """Note what *op* will write, and who queued it."""
+        if not self._lives:
+            return
+        for allocation, start, stop in op.work.written_rows():
+            life = self._lives.get(allocation)
+            if life is not None:
+                life.coming.setdefault(op, []).append((start, stop))
+                self._callers[op] = current_caller()
+        if any(allocation in self._lives for allocation, _, _ in _read(op.work)):
+            self._callers[op] = current_caller()
+
+    @guarded
+    def op_ended(self, op: Op) -> None:
+        """Check what *op* has read, then note what it has written."""
+        caller = self._callers.pop(op, None)
+        if not self._lives:
+            return
+        if op.error is None:
+            self._check(_read(op.work), op, lambda: self._op_access(op, caller))
+            self._note(op.work.written_rows())
+        for allocation, _, _ in op.work.written_rows():
+            life = self._lives.get(allocation)
+            if life is not None:
+                life.coming.pop(op, None)
+
+    @guarded
+    def call(
+        self,
+        name: str,
+        enter_ns: Nanoseconds,  # noqa: ARG002
+        exit_ns: Nanoseconds,  # noqa: ARG002
+        site: object,
+        about: tuple[Any, ...],
+    ) -> None:
+        """Take up what the host did within a call of *name*: copies from host to host, words that are written."""
+        if not self._lives:
+            return
+        if name == "ValueWrite":
+            allocation, offset, *_ = about
+            self._note(((allocation, offset, offset + _WORD),))
+        for work in about:
+            if isinstance(work, Copy) and work.label is H2H:
+                self._check(_read(work), None, lambda: self._host_access("h2h", site))
+                self._note(work.written_rows())
+
+    # --- the host
+
+    @guarded
+    def host_access(self, allocation: Allocation, ranges: Ranges, writes: bool, site: object) -> None:
+        """The host has read or written the bytes *ranges* of *allocation* at *site*."""
+        if allocation not in self._lives:
+            return
+        extents = [(allocation, start, stop) for start, stop in ranges]
+        if writes:
+            self._note(extents)
+        else:
+            self._check(extents, None, lambda: self._host_access("host read", site))
+
+    @guarded
+    def host_exported(self, allocation: Allocation, ranges: Ranges) -> None:
+        """The program may write the bytes *ranges* of *allocation* unseen from now on."""
+        self._note((allocation, start, stop) for start, stop in ranges)
+
+    def view_unwatched(self, allocation: Allocation, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return *array* as it is: what the program does with it is not watched."""
+        self.host_exported(allocation, ranges_of(array, allocation.address))
+        return array
+
+    # --- helpers
+
+    def _note(self, extents: Iterable[Extent]) -> None:
+        """Note that *extents* were written."""
+        for allocation, start, stop in extents:
+            life = self._lives.get(allocation)
+            if life is not None:
+                life.gaps.write(start, stop)
+                if not life.gaps:
+                    del self._lives[allocation]
+
+    def _check(self, extents: Iterable[Extent], op: Op | None, access: Callable[[], Access]) -> None:
+        """Report the unwritten bytes of *extents*, read by *op*, or by the host if that is None."""
+        gaps: dict[Allocation, Ranges] = {}
+        for allocation, start, stop in extents:
+            life = self._lives.get(allocation)
+            if life is not None:
+                unwritten = list(life.gaps.within(start, stop))
+                coming = [
+                    each
+                    for writer, ranges in life.coming.items()
+                    if writer is not op and (op is None or writer.queued_ns <= op.queued_ns)
+                    for each in ranges
+                ]
+                gaps.setdefault(allocation, []).extend(_without(unwritten, coming) if coming else unwritten)
+        for allocation, ranges in gaps.items():
+            if ranges:
+                self._findings.add(_finding(allocation, union(ranges), access()))
+
+    def _op_access(self, op: Op, caller: "Caller | None") -> Access:
+        who = "" if caller is None else self._name(caller)
+        what = work_text(op.work, writes=False)
+        return Access(what, False, who, op.stream.name, str(op.site), (), op.queued_ns, _file(op.site))
+
+    def _host_access(self, what: str, site: object) -> Access:
+        who = self._name(current_caller())
+        return Access(what, False, who, "", str(site), (), self._runtime.host_ns, _file(site))
+
+    def _name(self, caller: Caller) -> str:
+        return self._names.setdefault(caller, row_name(caller, len(self._names) + 1))
+
+
+def _read(work: Work) -> Iterable[Extent]:
+    if isinstance(work, CoreKernel):
+        written = set(work.writes())
+        return [extent for extent in work.reads() if extent not in written]
+    return work.read_rows()
+
+
+def _without(ranges: Ranges, others: Ranges) -> Ranges:
+    """Return *ranges* without the bytes of *others*."""
+    left: Ranges = []
+    for start, stop in ranges:
+        gaps = [(start, stop)]
+        for first, last in others:
+            gaps = [
+                (low, high)
+                for begin, end in gaps
+                for low, high in ((begin, min(end, first)), (max(begin, last), end))
+                if low < high
+            ]
+        left += gaps
+    return left
+
+
+def _file(site: object) -> str:
+    return getattr(site, "file", "")
+
+
+def _finding(allocation: Allocation, ranges: Ranges, reader: Access) -> Finding:
+    name = buffer_text(allocation)
+    birth = Access(allocation.origin.maker, False, "", "", str(allocation.made), (), 0, _file(allocation.made))
+    nbytes = sum(stop - start for start, stop in ranges)
+    where = ", ".join(f"{start:,} to {stop:,}" for start, stop in ranges[:_SHOWN])
+    more = f", and {len(ranges) - _SHOWN:,} more ranges" if len(ranges) > _SHOWN else ""
+    made = f", allocated at {allocation.made}" if allocation.given_name else ""
+    text = (
+        f"{reader.what} at {reader.site} reads {nbytes:,} byte{'s' if nbytes > 1 else ''} of {name} that nobody has "
+        f"written: {where}{more}{made}; write them first, or read less"
+    )
+    return Finding(Kind.UNINITIALISED, text, (birth, reader), tuple(Span(name, start, stop) for start, stop in ranges))
