@@ -6,6 +6,7 @@ sleep, and one after each sleep.
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from acl_py.trace.rows import Sleep, Timeline
@@ -29,7 +30,7 @@ def busy_times(timeline: Timeline) -> list[Busy]:
             times.append(Busy(begin, sleep.begin_ns, index, before))
             begin, before = sleep.end_ns, sleep
         times.append(Busy(begin, call.exit_ns, index, before))
-    times.sort(key=lambda busy: (busy.end_ns, busy.begin_ns))
+    times.sort(key=attrgetter("end_ns", "begin_ns"))
     return times
 
 

@@ -109,12 +109,13 @@ class _Walk:
 
     def _add(self, begin: int, end: int, cause: Cause, op: int | None = None, by: int | None = None,
              call: int | None = None) -> int:  # fmt: skip
-        part = Part(max(begin, 0), end, cause, op, by, call)
-        if self.found and part[2:] == self.found[-1][2:]:
-            self.found[-1] = part._replace(end_ns=self.found[-1].end_ns)
-        elif part.ns > 0:
-            self.found.append(part)
-        return min(part.begin_ns, end)
+        begin = max(begin, 0)
+        later = self.found[-1] if self.found else None
+        if later is not None and later.cause is cause and (later.op, later.by, later.call) == (op, by, call):
+            self.found[-1] = Part(begin, later.end_ns, cause, op, by, call)
+        elif begin < end:
+            self.found.append(Part(begin, end, cause, op, by, call))
+        return min(begin, end)
 
     def _operation(self, index: int, at: int) -> tuple[int | None, int]:
         """Go from *at*, in an operation, to what it had waited for."""
@@ -172,7 +173,7 @@ class _Walk:
 
     def _host(self, at: int) -> tuple[int | None, int]:
         """Go from a time of the host to what it did, or waited for, before."""
-        self.before = place = min(self.before, bisect_right(self.ends, at)) - 1
+        self.before = place = bisect_right(self.ends, at, hi=self.before) - 1
         if place < 0:
             return None, self._add(0, at, Cause.PROGRAM)
         busy = self.busy[place]

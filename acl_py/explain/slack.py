@@ -29,11 +29,16 @@ def slacks(timeline: Timeline, path: Iterable[Part]) -> list[int]:
         if part.cause is Cause.WORK and part.op is not None:
             slack[part.op] = 0
     # A node is an operation, or a busy time of the host behind them. Both are visited from the last one backwards.
-    begins = [(op.start_ns, op.end_ns) for op in ops] + [(each.begin_ns, each.end_ns) for each in busy]
+    nodes = [(op.start_ns, op.end_ns, node) for node, op in enumerate(ops)]
+    nodes += [(each.begin_ns, each.end_ns, node) for node, each in enumerate(busy, start=len(ops))]
+    nodes.sort(reverse=True)
     edges = _Edges(timeline, busy)
-    for node in sorted(range(len(begins)), key=lambda node: (*begins[node], node), reverse=True):
+    for _, _, node in nodes:
+        own = slack[node]
         for earlier, spare in edges.into(node):
-            slack[earlier] = min(slack[earlier], slack[node] + max(spare, 0))
+            least = own + spare if spare > 0 else own
+            if least < slack[earlier]:
+                slack[earlier] = least
     return slack[: len(ops)]
 
 
@@ -85,10 +90,9 @@ def _neighbours(ops: Sequence[Operation]) -> list[list[int]]:
     """Return for each operation those that came before it in its stream and on its engine."""
     before: list[list[int]] = [[] for _ in ops]
     last: dict[int | tuple[int, str], int] = {}
-    for index in sorted(range(len(ops)), key=lambda index: (ops[index].start_ns, ops[index].end_ns, index)):
+    for _, _, index in sorted((op.start_ns, op.end_ns, index) for index, op in enumerate(ops)):
         op = ops[index]
-        engine = op.device, op.engine
-        for line in (op.in_stream, engine) if op.engine in _ONE_AT_A_TIME else (op.in_stream,):
+        for line in (op.in_stream, (op.device, op.engine)) if op.engine in _ONE_AT_A_TIME else (op.in_stream,):
             earlier = last.get(line)
             if earlier is not None:
                 before[index].append(earlier)
