@@ -28,28 +28,44 @@ from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from acl_py.trace.columns import Ints, Part, blocks, joined, line, merged, numbers, only, places, texts, us, whole
 from acl_py.trace.jsontext import Quoted, write_list
 from acl_py.trace.pipes import PIPE_ORDER
 from acl_py.trace.reading import (
     ENGINE_ORDER,
     as_timeline,
     correlations,
-    site_of_call,
+    short_site,
     step_spans,
     stream_ids,
     stream_order,
 )  # fmt: skip
 from acl_py.trace.recorder import Trace
-from acl_py.trace.rows import Call, CoreInstruction, CoreRun, Extent, Mark, Operation, StreamStep, Strike, Timeline
-from acl_py.trace.tracks import Track, host_tracks
+from acl_py.trace.rows import (
+    Call,
+    CoreInstruction,
+    CoreRun,
+    Extent,
+    Mark,
+    Operation,
+    Sleep,
+    StreamStep,
+    Strike,
+    Timeline,
+)
+from acl_py.trace.tracks import Track, host_tracks, place
+from device_model.completions import Why
 
 _HOST = 1  # a process; some viewers treat 0 specially
 _FIRST_DEVICE = 2
 _QUEUED = 1 << 32  # arrows from a call to its work: Perfetto numbers other arrows itself, from 0, among the same ids
-_Numbers = npt.NDArray[np.int64]
-_BATCH = 50  # points of a counter that are formatted at once
+_REASONS = [why.name.lower() for why in sorted(Why)]
+# What many rows have in common
+_CALL = attrgetter("name", "file", "line", "caller")
+_WORK = attrgetter("name", "kind", "device", "engine", "stream", "site")
+_STEP = attrgetter("kind", "name", "device", "stream", "site")
+_NAMED = attrgetter("name", "stream", "site")
 
 
 def write(trace: Trace | Timeline, path: str | Path) -> None:
@@ -62,12 +78,12 @@ def write(trace: Trace | Timeline, path: str | Path) -> None:
 def _events(timeline: Timeline) -> Iterator[str]:
     """Yield all events, those that belong together in one text: the names of processes and lanes first."""
     ops, calls, instructions = timeline.ops, timeline.calls, timeline.instructions
-    memory = _memory_in_use(timeline)
-    devices = sorted({op.device for op in ops} | memory.keys())
-    numbers = count(_FIRST_DEVICE + max(devices, default=0) + 1)
-    faults, marks = Track(_HOST, "faults", numbers), Track(_HOST, "marks", numbers)
-    host, work = host_tracks(calls, _HOST, numbers), _work_tracks(ops, numbers)
-    events, pipes = _event_tracks(timeline.steps, numbers), _pipe_tracks(ops, instructions, numbers)
+    memory, ids = _memory_in_use(timeline), stream_ids(ops)
+    devices = sorted({*map(attrgetter("device"), ops), *memory})
+    free = count(_FIRST_DEVICE + max(devices, default=0) + 1)
+    faults, marks = Track(_HOST, "faults", free), Track(_HOST, "marks", free)
+    host, work = host_tracks(calls, _HOST, free), _work_tracks(ops, ids, free)
+    events, pipes = _event_tracks(timeline.steps, free), _pipe_tracks(ops, instructions, free)
     lanes = array("I", bytes(4 * len(ops)))
     of_ops, of_calls = correlations(ops, calls)
     quoted = Quoted()
@@ -77,7 +93,7 @@ def _events(timeline: Timeline) -> Iterator[str]:
         yield _process_name(_FIRST_DEVICE + device, f"device {device}")
     yield from _calls(calls, ops, host, of_calls, quoted)
     yield from _marks(timeline.marks, marks, quoted)
-    yield from _operations(ops, work, of_ops, lanes, quoted)
+    yield from _operations(ops, work, ids, of_ops, lanes, quoted)
     yield from _steps(timeline, events, lanes, quoted)
     yield from _instructions(ops, instructions, pipes, quoted)
     for strike in timeline.strikes:
@@ -94,12 +110,14 @@ def _events(timeline: Timeline) -> Iterator[str]:
 # --- lanes
 
 
-def _work_tracks(ops: Sequence[Operation], numbers: Iterator[int]) -> dict[tuple[int, str, str], Track]:
-    """Return the track of each device, engine and stream."""
-    order = stream_order(ops)
+def _work_tracks(
+    ops: Sequence[Operation], ids: Mapping[str, int], numbers: Iterator[int]
+) -> dict[tuple[int, str, str], Track]:
+    """Return the track of each device, engine and stream; *ids* has the streams in their order."""
+    order = list(ids)
     keys = sorted(
-        {(op.device, op.engine, op.stream) for op in ops},
-        key=lambda key: (key[0], ENGINE_ORDER.index(key[1]), order[key[2]]),
+        set(map(attrgetter("device", "engine", "stream"), ops)),
+        key=lambda key: (key[0], ENGINE_ORDER.index(key[1]), order.index(key[2])),
     )
     return {key: Track(_FIRST_DEVICE + key[0], f"{key[1]} {key[2]}", numbers) for key in keys}
 
@@ -107,7 +125,7 @@ def _work_tracks(ops: Sequence[Operation], numbers: Iterator[int]) -> dict[tuple
 def _event_tracks(steps: Sequence[StreamStep], numbers: Iterator[int]) -> dict[tuple[int, str], Track]:
     """Return the track of each device and stream for entries that take no engine, such as records and waits."""
     order = stream_order(steps)
-    keys = sorted({(step.device, step.stream) for step in steps}, key=lambda key: (key[0], order[key[1]]))
+    keys = sorted(set(map(attrgetter("device", "stream"), steps)), key=lambda key: (key[0], order[key[1]]))
     return {key: Track(_FIRST_DEVICE + key[0], f"events {key[1]}", numbers) for key in keys}
 
 
@@ -151,26 +169,37 @@ def _calls(
     quoted: Quoted,
 ) -> Iterator[str]:
     """Yield each call, and in it the times in which the caller slept."""
-    for call, arrow in zip(calls, arrows, strict=True):
-        enter, exit_ = call.enter_ns, call.exit_ns
-        site = f'"args":{{"site":{quoted[site_of_call(call)]}'
-        lane = host[call.caller].place(enter, exit_)
-        yield (
-            f'{{"ph":"X","name":{quoted[call.name]},"cat":"call","pid":{_HOST},'
-            f'"tid":{lane},"ts":{enter / 1000:.3f},"dur":{(exit_ - enter) / 1000:.3f},'
-            + (
-                f'"bind_id":{_QUEUED + arrow},"flow_out":true,{site},"correlation":{arrow}}}}}'
-                if arrow
-                else f"{site}}}}}"
-            )
-        )
-        for sleep in call.sleeps:
-            woken = "" if sleep.after is None else f'"waited_for":{quoted[_named(ops[sleep.after])]}'
-            yield (
-                f'{{"ph":"X","name":"asleep","cat":"sleep","pid":{_HOST},"tid":{lane},'
-                f'"ts":{sleep.begin_ns / 1000:.3f},"dur":{(sleep.end_ns - sleep.begin_ns) / 1000:.3f},'
-                f'"args":{{{woken}}}}}'
-            )
+    tracks = list(dict.fromkeys(host.values()))
+    for block in blocks(len(calls)):
+        rows = calls[block]
+        which, kinds = places(map(_CALL, rows), len(rows))
+        enter, exit_, arrow = numbers(rows, "enter_ns"), numbers(rows, "exit_ns"), np.array(arrows[block], np.int64)
+        track = np.array([tracks.index(host[caller]) for _, _, _, caller in kinds])[which]
+        lanes = place(tracks, track, enter, exit_)
+        lines = line(
+            texts([f'{{"ph":"X","name":{quoted[name]},"cat":"call","pid":{_HOST},"tid":' for name, *_ in kinds], which),
+            whole(lanes), ',"ts":', us(enter), ',"dur":', us(exit_ - enter), ",",
+            only(arrow > 0, line('"bind_id":', whole(_QUEUED + arrow), ',"flow_out":true,')),
+            texts([f'"args":{{"site":{quoted[short_site(file, number)]}' for _, file, number, _ in kinds], which),
+            only(arrow > 0, line(',"correlation":', whole(arrow))),
+            "}}",
+        )  # fmt: skip
+        behind = [index for index, call in enumerate(rows) for _ in call.sleeps]
+        if behind:
+            sleeps = [sleep for call in rows for sleep in call.sleeps]
+            lines = merged(lines, _asleep(sleeps, lanes[behind], ops, quoted), np.array(behind))
+        yield joined(lines, ",\n")
+
+
+def _asleep(sleeps: Sequence[Sleep], lanes: Ints, ops: Sequence[Operation], quoted: Quoted) -> Part:
+    begin, end = numbers(sleeps, "begin_ns"), numbers(sleeps, "end_ns")
+    woken = [
+        "" if sleep.after is None else f'"waited_for":{quoted[_named(*_NAMED(ops[sleep.after]))]}' for sleep in sleeps
+    ]
+    return line(
+        f'{{"ph":"X","name":"asleep","cat":"sleep","pid":{_HOST},"tid":', whole(lanes),
+        ',"ts":', us(begin), ',"dur":', us(end - begin), ',"args":{', texts(woken), "}}",
+    )  # fmt: skip
 
 
 def _marks(marks: Sequence[Mark], track: Track, quoted: Quoted) -> Iterator[str]:
@@ -186,68 +215,94 @@ def _marks(marks: Sequence[Mark], track: Track, quoted: Quoted) -> Iterator[str]
 def _operations(
     ops: Sequence[Operation],
     work: Mapping[tuple[int, str, str], Track],
+    ids: Mapping[str, int],
     arrows: "array[int]",
     lanes: "array[int]",
     quoted: Quoted,
 ) -> Iterator[str]:
     """Yield each operation, and store its lane in *lanes*."""
-    ids = stream_ids(ops)
-    for number, (op, arrow) in enumerate(zip(ops, arrows, strict=True), start=1):
-        start, end, stream = op.start_ns, op.end_ns, op.stream
-        track = work[op.device, op.engine, stream]
-        lane = lanes[number - 1] = track.place(start, end)
-        flow = f'"bind_id":{_QUEUED + arrow},"flow_in":true,' if arrow else ""
-        yield (
-            f'{{"ph":"X","name":{quoted[op.name]},"cat":"{op.kind}","pid":{track.pid},"tid":{lane},'
-            f'"ts":{start / 1000:.3f},"dur":{(end - start) / 1000:.3f},{flow}"args":{{"correlation":{number},'
-            f'"stream":{quoted[stream]},"stream_id":{ids[stream]},"bytes":{op.bytes},'
-            f'"queued_us":{op.queued_ns / 1000:.3f},"site":{quoted[op.site]},"waited_for":{quoted[_reason(op, ops)]}'
-            + ("}}" if op.cores is None else f"{_cores(op.cores, quoted)}}}}}")
-        )
+    tracks = list(work.values())
+    for block in blocks(len(ops)):
+        rows = ops[block]
+        which, kinds = places(map(_WORK, rows), len(rows))
+        start, end, arrow = numbers(rows, "start_ns"), numbers(rows, "end_ns"), np.array(arrows[block], np.int64)
+        track = np.array([tracks.index(work[kind[2:5]]) for kind in kinds])[which]
+        lane = place(tracks, track, start, end)
+        lanes[block] = array("I", lane.tolist())
+        after, named = places((None if op.after is None else _NAMED(ops[op.after]) for op in rows), len(rows))
+        heads, streams, sites = [], [], []
+        for name, kind, device, _, stream, site in kinds:
+            pid = _FIRST_DEVICE + device
+            heads.append(f'{{"ph":"X","name":{quoted[name]},"cat":"{kind}","pid":{pid},"tid":')
+            streams.append(f',"stream":{quoted[stream]},"stream_id":{ids[stream]},"bytes":')
+            sites.append(f',"site":{quoted[site]},"waited_for":"')
+        lines = line(
+            texts(heads, which), whole(lane), ',"ts":', us(start), ',"dur":', us(end - start), ",",
+            only(arrow > 0, line('"bind_id":', whole(_QUEUED + arrow), ',"flow_in":true,')),
+            '"args":{"correlation":', whole(np.arange(block.start + 1, block.stop + 1)),
+            texts(streams, which), whole(numbers(rows, "bytes")), ',"queued_us":', us(numbers(rows, "queued_ns")),
+            texts(sites, which), texts(_REASONS, numbers(rows, "why")),
+            texts(["" if parts is None else f": {quoted[_named(*parts)][1:-1]}" for parts in named], after), '"',
+            texts(["" if op.cores is None else _cores(op.cores, quoted) for op in rows]),
+            "}}",
+        )  # fmt: skip
+        yield joined(lines, ",\n")
 
 
-def _reason(op: Operation, ops: Sequence[Operation]) -> str:
-    why = op.why.name.lower()
-    if op.after is None:
-        return why
-    return f"{why}: {_named(ops[op.after])}"
-
-
-def _named(op: Operation) -> str:
-    return f"{op.name} of {op.stream} at {op.site}"
+def _named(name: str, stream: str, site: str) -> str:
+    return f"{name} of {stream} at {site}"
 
 
 def _steps(
     timeline: Timeline, tracks: Mapping[tuple[int, str], Track], lanes: "array[int]", quoted: Quoted
 ) -> Iterator[str]:
     """Yield records, waits and the like, and arrows from a record to the first operation behind each of its waits."""
-    ops, steps = timeline.ops, timeline.steps
+    ops, steps, all_tracks = timeline.ops, timeline.steps, list(tracks.values())
     if not steps:
         return
-    spans = step_spans(timeline)
-    waits: dict[int, list[int]] = {}  # the operations that waited for each record
-    for span in spans:
-        record = steps[span.step].record
-        if record is not None and span.behind >= 0:
-            waits.setdefault(record, []).append(span.behind)
-    arrow = len(ops)
-    for end, begin, index, _ in spans:
-        step = steps[index]
-        track = tracks[step.device, step.stream]
-        place = f'"pid":{track.pid},"tid":{track.place(begin, end)},"ts":{begin / 1000:.3f}'
-        over = "" if step.end_ns >= 0 else ',"over":"never"'
-        yield (
-            f'{{"ph":"X","name":{quoted[f"{step.kind} {step.name}"]},"cat":"{step.kind}",{place},'
-            f'"dur":{(end - begin) / 1000:.3f},"args":{{"queued_us":{step.queued_ns / 1000:.3f},'
-            f'"site":{quoted[step.site]}{over}}}}}'
-        )
-        for operation in waits.get(index, ()):
-            arrow += 1
-            op = ops[operation]
-            flow = f'"id":{arrow},"name":"waits for","cat":"waits for"'
-            yield f'{{"ph":"s",{flow},{place}}}'
-            place_of_op = f'"pid":{_FIRST_DEVICE + op.device},"tid":{lanes[operation]},"ts":{op.start_ns / 1000:.3f}'
-            yield f'{{"ph":"f","bp":"e",{flow},{place_of_op}}}'
+    ends, begins, order, behind = step_spans(timeline)
+    rank = np.argsort(order)
+    record = np.fromiter((-1 if step.record is None else step.record for step in steps), np.int64, len(steps))[order]
+    waits = np.flatnonzero((record >= 0) & (behind >= 0))  # an arrow each, in the order of the lines of their records
+    records = rank[record[waits]]
+    by_record = np.argsort(records, kind="stable")
+    held, records = behind[waits][by_record], records[by_record]
+    for block in blocks(len(steps)):
+        rows = [steps[index] for index in order[block].tolist()]
+        begin, end = begins[block], ends[block]
+        which, kinds = places(map(_STEP, rows), len(rows))
+        track = np.array([all_tracks.index(tracks[kind[2:4]]) for kind in kinds])[which]
+        lane = place(all_tracks, track, begin, end)
+        heads, pids, sites = [], [], []
+        for kind, name, device, _, site in kinds:
+            heads.append(f'{{"ph":"X","name":{quoted[f"{kind} {name}"]},"cat":"{kind}",')
+            pids.append(f'"pid":{_FIRST_DEVICE + device},"tid":')
+            sites.append(f',"site":{quoted[site]}')
+        at = line(texts(pids, which), whole(lane), ',"ts":', us(begin))
+        endless = numbers(rows, "end_ns") < 0
+        lines = line(
+            texts(heads, which), at, ',"dur":', us(end - begin),
+            ',"args":{"queued_us":', us(numbers(rows, "queued_ns")), texts(sites, which),
+            texts(["", ',"over":"never"'], endless.astype(np.int64)), "}}",
+        )  # fmt: skip
+        first, last = np.searchsorted(records, (block.start, block.stop)).tolist()
+        if first < last:
+            to, behind_line = held[first:last], records[first:last] - block.start
+            numbered = whole(np.arange(len(ops) + 1 + first, len(ops) + 1 + last))
+            heads_of_arrows = [ops[index] for index in to.tolist()]
+            arrows = _arrows(at[behind_line], heads_of_arrows, np.array(lanes)[to], numbered)
+            lines = merged(lines, arrows, behind_line)
+        yield joined(lines, ",\n")
+
+
+def _arrows(at: Part, ops: Sequence[Operation], lanes: Ints, numbered: Part) -> Part:
+    """Return an arrow to each of *ops* from the place *at*, as two events in one line."""
+    flow = line('"id":', numbered, ',"name":"waits for","cat":"waits for",')
+    return line(
+        '{"ph":"s",', flow, at, '},\n{"ph":"f","bp":"e",', flow,
+        '"pid":', whole(_FIRST_DEVICE + numbers(ops, "device")), ',"tid":', whole(lanes),
+        ',"ts":', us(numbers(ops, "start_ns")), "}",
+    )  # fmt: skip
 
 
 def _cores(run: CoreRun, quoted: Quoted) -> str:
@@ -296,9 +351,7 @@ def _counters(ops: Sequence[Operation], memory: Sequence[tuple[int, int]], pid: 
     """Yield how many operations run on a device, how many bytes its copies move, and how many of its *memory* are in
     use, whenever that changes.
     """
-    starts = np.fromiter(map(attrgetter("start_ns"), ops), np.int64, len(ops))
-    ends = np.fromiter(map(attrgetter("end_ns"), ops), np.int64, len(ops))
-    times = np.concatenate((starts, ends))
+    times = np.concatenate((numbers(ops, "start_ns"), numbers(ops, "end_ns")))
     ones = np.ones(len(ops), np.int64)
     moved = np.fromiter((0 if op.engine == "cores" else op.bytes for op in ops), np.int64, len(ops))
     used_times, used = np.array(memory, np.int64).reshape(-1, 2).T
@@ -307,18 +360,20 @@ def _counters(ops: Sequence[Operation], memory: Sequence[tuple[int, int]], pid: 
     yield from _counter("memory", "bytes", pid, used_times, used)
 
 
-def _counter(name: str, unit: str, pid: int, times: _Numbers, changes: _Numbers) -> Iterator[str]:
+def _counter(name: str, unit: str, pid: int, times: Ints, changes: Ints) -> Iterator[str]:
     """Yield the sum of all *changes* so far, whenever it changes."""
-    form = f'{{"ph":"C","name":"{name}","pid":{pid},"ts":%.3f,"args":{{"{unit}":%d}}}}'
     order = np.argsort(times, kind="stable")
     times, totals = times[order], changes[order].cumsum()
     last = np.append(times[1:] != times[:-1], True)[: len(times)]  # of the changes at one time
     times, totals = times[last], totals[last]
-    changed = np.append(totals[:1] != 0, totals[1:] != totals[:-1])
+    changed = totals != np.append(0, totals[:-1])
     times, totals = times[changed], totals[changed]
-    for some in range(0, len(times), _BATCH):
-        both = np.stack((times[some : some + _BATCH] / 1000, totals[some : some + _BATCH]), axis=1)
-        yield ",\n".join([form] * len(both)) % tuple(both.ravel().tolist())
+    for block in blocks(len(times)):
+        lines = line(
+            f'{{"ph":"C","name":"{name}","pid":{pid},"ts":', us(times[block]),
+            f',"args":{{"{unit}":', whole(totals[block]), "}}",
+        )  # fmt: skip
+        yield joined(lines, ",\n")
 
 
 def _memory_in_use(timeline: Timeline) -> dict[int, list[tuple[int, int]]]:

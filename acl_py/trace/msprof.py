@@ -175,7 +175,8 @@ def _tasks_of_events(timeline: Timeline, device: int, numbers: Sequence[int], pl
     """Yield the records and the waits of streams for events, from *place* on; a wait takes as long as it holds its
     stream.
     """
-    for end, begin, index, _ in step_spans(timeline):
+    spans = step_spans(timeline)
+    for end, begin, index in zip(*map(np.ndarray.tolist, spans[:3]), strict=True):
         step = timeline.steps[index]
         if step.device == device and step.kind in _EVENT_TASKS:
             name = _EVENT_TASKS[step.kind]

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from acl_py.trace.columns import Ints, numbers, places
 from acl_py.trace.rows import ASKING, About, Call, Operation, Ref, StreamStep, Timeline
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ ENGINE_ORDER = ("H2D", "cores", "P2P", "D2H", "host")  # as data passes them
 
 _WAITS = ("wait", "notify_wait", "value_wait")  # steps that last
 _Asked = tuple[str, str, int, tuple[About, ...]]  # name, caller and exit of a call, and its stream
-_NEVER = 1 << 63
+_NEVER = (1 << 63) - 1
 _VERBS = {
     "fill": "Memset",
     "kernel": "LaunchKernel",
@@ -42,7 +43,7 @@ def as_timeline(trace: "Trace | Timeline") -> Timeline:
     return trace if isinstance(trace, Timeline) else trace.timeline()
 
 
-def stream_ids(ops: Iterable[Operation | StreamStep]) -> dict[str, int]:
+def stream_ids(ops: Sequence[Operation | StreamStep]) -> dict[str, int]:
     """Return a number for each stream of *ops*, for formats in which streams have no names.
 
     "stream 3" has number 3. Default streams and streams with names get the numbers that follow, from 7 on: analysers
@@ -54,15 +55,15 @@ def stream_ids(ops: Iterable[Operation | StreamStep]) -> dict[str, int]:
     return {stream: numbers[stream] or next(following) for stream in order}
 
 
-def stream_order(ops: Iterable[Operation | StreamStep]) -> dict[str, int]:
+def stream_order(ops: Sequence[Operation | StreamStep]) -> dict[str, int]:
     """Return the places of the streams of *ops*: default streams, then those with numbers, then those with names.
 
     Streams with names are in the order in which they first got work.
     """
-    first: dict[str, int] = {}
-    for op in ops:
-        if op.queued_ns < first.get(op.stream, _NEVER):
-            first[op.stream] = op.queued_ns
+    which, names = places(map(attrgetter("stream"), ops), len(ops))
+    queued_ns = np.full(len(names), _NEVER)
+    np.minimum.at(queued_ns, which, numbers(ops, "queued_ns"))
+    first = dict(zip(names, queued_ns.tolist(), strict=True))
     streams = sorted(sorted(first, key=first.__getitem__), key=_kind_of_stream)
     return {stream: place for place, stream in enumerate(streams)}
 
@@ -124,88 +125,95 @@ def share_rows(first: Mapping[str, tuple[int, int]], last: Mapping[str, int]) ->
 
 def site_of_call(call: Call) -> str:
     """Return the line of *call* in the form of `Operation.site`: "file.py:12"."""
-    return _site(call.file, call.line)
+    return short_site(call.file, call.line)
 
 
 @lru_cache(maxsize=4096)
-def _site(file: str, line: int) -> str:
+def short_site(file: str, line: int) -> str:
+    """Return a line of a file in the form of `Operation.site`."""
     return f"{Path(file).name}:{line}"
 
 
 def queuing_calls(ops: Sequence[Operation], calls: Sequence[Call]) -> list[int | None]:
     """Return for each of *ops* the index in *calls* of the call that queued it. Calls are in order of their exits."""
-    exits = np.fromiter(map(attrgetter("exit_ns"), calls), np.int64, len(calls))
-    queued = np.fromiter(map(attrgetter("queued_ns"), ops), np.int64, len(ops))
+    return [index if index >= 0 else None for index in _queuing_calls(ops, calls).tolist()]
+
+
+def _queuing_calls(ops: Sequence[Operation], calls: Sequence[Call]) -> Ints:
+    """Return the same as an array, with -1 for None."""
+    if not calls:
+        return np.full(len(ops), -1)
+    queued = numbers(ops, "queued_ns")
+    # A plain verb returns when it has queued its operation, so the first call that had not returned then is mostly the
+    # right one.
+    first = np.searchsorted(numbers(calls, "exit_ns"), queued)
+    queuing = np.minimum(first, len(calls) - 1)
+    kind_of_op, kinds_of_ops = places(map(attrgetter("kind", "site"), ops), len(ops))
+    kind_of_call, kinds_of_calls = places(map(attrgetter("name", "file", "line"), calls), len(calls))
+    pairs, pair = np.unique(kind_of_op * len(kinds_of_calls) + kind_of_call[queuing], return_inverse=True)
+    both = (divmod(each, len(kinds_of_calls)) for each in pairs.tolist())
+    fits = np.array([_fits(*kinds_of_ops[one], *kinds_of_calls[other]) for one, other in both], bool)
+    is_right = fits[pair] & (numbers(calls, "enter_ns")[queuing] <= queued) & (first < len(calls))
     by_site: dict[str, list[int]] = {}
-    queuing: list[int | None] = []
-    for op, first in zip(ops, np.searchsorted(exits, queued).tolist(), strict=True):
-        # A plain verb returns when it has queued its operation, so the first call that had not returned then is mostly
-        # the right one.
-        if first < len(calls) and _may_have_queued(calls[first], op) and site_of_call(calls[first]) == op.site:
-            queuing.append(first)
-            continue
+    for index in np.flatnonzero(~is_right).tolist():
         if not by_site:
-            for index, call in enumerate(calls):
-                by_site.setdefault(site_of_call(call), []).append(index)
-        candidates = by_site.get(op.site, [])
-        later = range(bisect_left(candidates, first), len(candidates))
-        queuing.append(
-            next((candidates[place] for place in later if _may_have_queued(calls[candidates[place]], op)), None)
-        )
+            for place, call in enumerate(calls):
+                by_site.setdefault(site_of_call(call), []).append(place)
+        queuing[index] = _later(ops[index], int(first[index]), by_site, calls)
     return queuing
 
 
-def _may_have_queued(call: Call, op: Operation) -> bool:
-    return call.enter_ns <= op.queued_ns and call.name.startswith(_VERBS.get(op.kind, "Memcpy"))
+def _later(op: Operation, first: int, by_site: Mapping[str, list[int]], calls: Sequence[Call]) -> int:
+    """Return the first call from *first* on that may have queued *op*, or -1."""
+    candidates = by_site.get(op.site, [])
+    later = (candidates[place] for place in range(bisect_left(candidates, first), len(candidates)))
+    return next((index for index in later if calls[index].enter_ns <= op.queued_ns
+                 and _queues(calls[index].name, op.kind)), -1)  # fmt: skip
 
 
-class StepSpan(NamedTuple):
-    """When the *step* with this index had its turn in its stream, and the index of the first operation *behind* it, or
-    -1. A wait lasts from its turn to its end; all others are instants.
+def _fits(kind: str, site: str, name: str, file: str, line: int) -> bool:
+    return _queues(name, kind) and short_site(file, line) == site
+
+
+def _queues(name: str, kind: str) -> bool:
+    """Whether the verb *name* queues operations of a *kind*."""
+    return name.startswith(_VERBS.get(kind, "Memcpy"))
+
+
+class StepSpans(NamedTuple):
+    """When each *step*, an index, had its turn in its stream, and the index of the first operation *behind* it, or -1.
+    A wait lasts from its turn to its end; all others are instants. Steps are in the order of their ends.
     """
 
-    end_ns: int
-    begin_ns: int
-    step: int
-    behind: int
+    end_ns: Ints
+    begin_ns: Ints
+    step: Ints
+    behind: Ints
 
 
-def step_spans(timeline: Timeline) -> list[StepSpan]:
-    """Return the spans of all steps in the order of their ends.
+def step_spans(timeline: Timeline) -> StepSpans:
+    """Return the spans of all steps.
 
     What a stream waited for without end lasts to the end of the recording.
     """
-    steps = timeline.steps
-    ready, behind = _around(steps, timeline.ops)
-    spans = []
-    over: dict[int, int] = {}  # by stream: the end of the last step
-    for index, step in enumerate(steps):
-        turn = max(step.queued_ns, ready[index], over.get(step.in_stream, 0))
-        end = over[step.in_stream] = max(turn, step.end_ns if step.end_ns >= 0 else timeline.end_ns)
-        spans.append(StepSpan(end, turn if step.kind in _WAITS else end, index, behind[index]))
-    spans.sort()
-    return spans
-
-
-def _around(steps: Sequence[StreamStep], ops: Sequence[Operation]) -> tuple[list[int], list[int]]:
-    """Return for each step when all operations ahead of it in its stream were over, and the index of the first
-    operation behind it; -1 if there is none.
-    """
-    stream_of = np.fromiter(map(attrgetter("in_stream"), ops), np.int64, len(ops))
-    queued_ns = np.fromiter(map(attrgetter("queued_ns"), ops), np.int64, len(ops))
-    end_ns = np.fromiter(map(attrgetter("end_ns"), ops), np.int64, len(ops))
-    step_stream = np.fromiter(map(attrgetter("in_stream"), steps), np.int64, len(steps))
-    step_queued = np.fromiter(map(attrgetter("queued_ns"), steps), np.int64, len(steps))
-    ready, behind = np.zeros(len(steps), np.int64), np.full(len(steps), -1)
+    ops, steps = timeline.ops, timeline.steps
+    stream_of, queued_ns, end_ns = (numbers(ops, field) for field in ("in_stream", "queued_ns", "end_ns"))
+    step_stream, step_queued, step_end = (numbers(steps, field) for field in ("in_stream", "queued_ns", "end_ns"))
+    step_end[step_end < 0] = timeline.end_ns
+    turn, over, behind = (np.zeros(len(steps), np.int64) for _ in range(3))
     for stream in np.unique(step_stream):
         own = np.flatnonzero(stream_of == stream)
         own = own[np.argsort(queued_ns[own], kind="stable")]
-        over = np.concatenate(([0], np.maximum.accumulate(end_ns[own])))
         mine = np.flatnonzero(step_stream == stream)
-        places = np.searchsorted(queued_ns[own], step_queued[mine], side="right")
-        ready[mine] = over[places]
-        behind[mine] = np.append(own, -1)[places]
-    return ready.tolist(), behind.tolist()
+        ahead = np.searchsorted(queued_ns[own], step_queued[mine], side="right")  # so many operations of the stream
+        ready = np.maximum(step_queued[mine], np.maximum.accumulate(np.append(0, end_ns[own]))[ahead])
+        over[mine] = np.maximum.accumulate(np.maximum(ready, step_end[mine]))
+        turn[mine] = np.maximum(ready, np.append(0, over[mine])[:-1])
+        behind[mine] = np.append(own, -1)[ahead]
+    is_wait = np.fromiter((step.kind in _WAITS for step in steps), bool, len(steps))
+    begin = np.where(is_wait, turn, over)
+    order = np.lexsort((begin, over))
+    return StepSpans(over[order], begin[order], order, behind[order])
 
 
 def asking_calls(steps: Sequence[StreamStep], calls: Sequence[Call]) -> list[int | None]:
@@ -230,8 +238,9 @@ def correlations(ops: Sequence[Operation], calls: Sequence[Call]) -> tuple["arra
     It is one more than the index of the first operation that the call queued; 0 for an operation without a call, and
     for a call that queued nothing.
     """
-    of_ops, of_calls = array("I", bytes(4 * len(ops))), array("I", bytes(4 * len(calls)))
-    for index, call in enumerate(queuing_calls(ops, calls)):
-        if call is not None:
-            of_ops[index] = of_calls[call] = of_calls[call] or index + 1
-    return of_ops, of_calls
+    queuing = _queuing_calls(ops, calls)
+    known = np.flatnonzero(queuing >= 0)
+    queuing, of_calls, of_ops = queuing[known], np.zeros(len(calls), np.uint32), np.zeros(len(ops), np.uint32)
+    of_calls[queuing[::-1]] = known[::-1] + 1  # of several the first
+    of_ops[known] = of_calls[queuing]
+    return array("I", of_ops.tobytes()), array("I", of_calls.tobytes())

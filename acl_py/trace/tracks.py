@@ -9,6 +9,9 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 
+import numpy as np
+
+from acl_py.trace.columns import Ints
 from acl_py.trace.reading import host_rows, stream_ids
 from acl_py.trace.rows import Call, Operation, StreamStep
 
@@ -43,10 +46,32 @@ class Track:
         free.append((end, lane))
         return lane
 
+    @property
+    def end(self) -> float:
+        """The end of the last slice, -1 if there is none."""
+        return self._free[-1][0]
+
     def names(self) -> Iterator[tuple[int, str]]:
         """Yield the number and the name of each lane: the label, with a number from the second lane on."""
         for place, lane in enumerate(self.lanes, start=1):
             yield lane, self.label if place == 1 else f"{self.label} ({place})"
+
+
+def place(tracks: Sequence[Track], which: Ints, starts: Ints, ends: Ints) -> Ints:
+    """Return the number of the lane of each slice; *which* has the place of its track in *tracks*."""
+    order = np.argsort(which, kind="stable")
+    track, starts_in, ends_in = which[order], starts[order], ends[order]
+    is_first = np.append(True, track[1:] != track[:-1])
+    before = np.append(0, ends_in[:-1])
+    before[is_first] = [tracks[each].end for each in track[is_first].tolist()]
+    if (before > starts_in).any():
+        rows = zip(which.tolist(), starts.tolist(), ends.tolist(), strict=True)
+        return np.array([tracks[each].place(start, end) for each, start, end in rows], np.int64)
+    is_last = np.append(is_first[1:], True)
+    lanes = np.zeros(len(tracks), np.int64)
+    for each, end in zip(track[is_last].tolist(), ends_in[is_last].tolist(), strict=True):
+        lanes[each] = tracks[each].place(end, end)
+    return lanes[which]
 
 
 def host_tracks(calls: Sequence[Call], pid: int, numbers: Iterator[int]) -> dict[str, Track]:

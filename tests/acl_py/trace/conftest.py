@@ -129,6 +129,18 @@ async def events(sim):
     await acl_py.SynchronizeStream(uploads)
 
 
+async def long(sim):
+    """More rows of each kind than a writer formats at once; an event between each copy and its kernel."""
+    host, device = await acl_py.MallocHost(SIZE), await acl_py.Malloc(SIZE)
+    copies, kernels, event = await acl_py.CreateStream(), await acl_py.CreateStream(), await acl_py.CreateEvent()
+    for _ in range(550):
+        await acl_py.MemcpyAsync(device, SIZE, host, SIZE, H2D, copies)
+        await acl_py.RecordEvent(event, copies)
+        await acl_py.StreamWaitEvent(kernels, event)
+        await scale[1, kernels]()
+    await acl_py.SynchronizeDevice()
+
+
 async def nothing(sim):
     """No call at all."""
 
@@ -144,6 +156,7 @@ PROGRAMS = [
     two_devices_and_two_contexts,
     every_kind,
     events,
+    long,
     nothing,
 ]
 

@@ -1,0 +1,55 @@
+"""Lines from columns: they are what format strings would make of each row, and slices get the lanes they would get."""
+
+from itertools import count
+from random import Random
+
+import numpy as np
+
+from acl_py.trace.columns import blocks, joined, line, merged, only, places, texts, us, whole
+from acl_py.trace.tracks import Track, place
+
+NUMBERS = [0, 7, 10, 999, 1_000, 1_001, 20_000, 999_999, 1_000_000, 1_000_007, 3_000_000_000, 2**62 - 1]
+
+
+def lines(*parts):
+    return joined(line(*parts), "\n").split("\n")
+
+
+def test_numbers_and_times_are_written_as_format_strings_write_them():
+    values = np.array(NUMBERS)
+    assert lines(whole(values), "") == [f"{value}" for value in NUMBERS]
+    assert lines(us(values), "") == [f"{value // 1000}.{value % 1000:03d}" for value in NUMBERS]
+    assert lines(whole(values[:1]), ",", us(values[:1])) == ["0,0.000"]
+
+
+def test_a_line_has_its_parts_side_by_side():
+    which, names = places(iter(["copy", "scale", "copy"]), 3)
+    assert names == ["copy", "scale"]
+    sizes = np.array([5, 1234, 0])
+    made = line("<", texts(names, which), only(sizes > 0, line(" of ", whole(sizes))), texts(["", "!", "?"]), ">")
+    assert joined(made, ", ") == "<copy of 5>, <scale of 1234!>, <copy?>"
+
+
+def test_lines_behind_others_keep_their_order():
+    first, second = texts(["a", "b", "c"]), texts(["after a", "after c", "too"])
+    assert joined(merged(first, second, np.array([0, 2, 2])), ";") == "a;after a;b;c;after c;too"
+
+
+def test_blocks_cover_all_rows_once():
+    for rows in (0, 1, 999, 1_000, 1_001, 2_500):
+        assert [row for block in blocks(rows) for row in range(rows)[block]] == list(range(rows))
+
+
+def test_slices_get_the_lanes_that_they_would_get_one_by_one():
+    random = Random(5)
+    for longest in (1, 3, 30):  # at a time that grows by 3: no two overlap, some touch, many overlap
+        ends = np.arange(1, 300) * 3
+        starts = ends - [random.randrange(longest + 1) for _ in ends]
+        which = np.array([random.randrange(3) for _ in ends])
+        numbers, same = count(10), count(10)
+        tracks, others = [Track(1, "", numbers) for _ in range(3)], [Track(1, "", same) for _ in range(3)]
+        expected = [others[each].place(*span) for each, *span in zip(which, starts, ends, strict=True)]
+        both = (slice(0, 150), slice(150, 299))
+        lanes = [place(tracks, which[part], starts[part], ends[part]).tolist() for part in both]
+        assert lanes[0] + lanes[1] == expected
+        assert [track.lanes for track in tracks] == [track.lanes for track in others]
