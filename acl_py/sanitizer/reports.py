@@ -1,0 +1,263 @@
+"""Reports: findings as text, JSON, SARIF 2.1.0, and annotations of GitHub."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path, PurePath
+from typing import Any
+
+from acl_py.sanitizer.findings import Access, Finding, Kind
+from acl_py.sanitizer.suppressions import Suppression
+
+_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_MEANINGS = {
+    Kind.RACE: "Two accesses to the same bytes, at least one of which writes, are in no order.",
+    Kind.RELIES: "Two accesses are in order only because a call waits that need not wait.",
+    Kind.USE_AFTER_FREE: "Memory is used after it was freed.",
+    Kind.BEFORE_ALLOCATION: "Memory is used before its asynchronous allocation has had its turn.",
+    Kind.FREE_IN_USE: "Memory is freed while queued work still uses it.",
+    Kind.DOUBLE_FREE: "Memory is freed twice.",
+    Kind.AFTER_DESTROY: "A stream or an event is used after it was destroyed.",
+    Kind.UNINITIALISED: "Bytes are read that nobody has written.",
+    Kind.LEAK: "Memory or an object is never given back.",
+    Kind.WAIT: "A wait is satisfied by nothing, or by the wrong signal.",
+    Kind.DEADLOCK: "Tasks, streams or devices wait for one another.",
+    Kind.PORTABILITY: "The program is right under one set of rules, and wrong under another.",
+    Kind.KERNEL: "A core kernel breaks a rule of its language.",
+}
+
+
+class Form(Enum):
+    """The forms of a report."""
+
+    TEXT = "text"
+    JSON = "json"
+    SARIF = "sarif"
+    GITHUB = "github"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What the sanitizer found in one or more runs.
+
+    Attributes:
+        findings: Those that count.
+        suppressed: Those that a project accepts, each with its suppression.
+        unused: The suppressions that accept none of them.
+        notes: What the sanitizer did not see or took for granted.
+    """
+
+    findings: tuple[Finding, ...]
+    suppressed: tuple[tuple[Finding, Suppression], ...] = ()
+    unused: tuple[Suppression, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def text(self) -> str:
+        """Return the report as lines of text, each finding with its accesses, the missing edge and the fix."""
+        lines = [line for finding in self.findings for line in details(finding)]
+        lines += [
+            f"suppressed: {finding.id}: {suppression.reason} ({_times(finding.count)})"
+            for finding, suppression in self.suppressed
+        ]
+        lines += [
+            f"unused: the suppression of {each} in {each.where} accepts no finding: take it out" for each in self.unused
+        ]
+        return "\n".join([self.headline, *lines, *(f"note: {note}" for note in self.notes)])
+
+    @property
+    def headline(self) -> str:
+        """How many findings there are, in a line."""
+        count = len(self.findings)
+        accepted = f", {len(self.suppressed)} suppressed" if self.suppressed else ""
+        return (
+            f"the sanitizer found {count or 'nothing'}{' finding' * (count == 1)}{' findings' * (count > 1)}{accepted}"
+        )
+
+    def json(self) -> str:
+        """Return the report as a JSON object; the fields are those of Finding, Access and Span."""
+        document = {
+            "version": 1,
+            "findings": [_plain(finding) for finding in self.findings],
+            "suppressed": [{**_plain(finding), "reason": by.reason} for finding, by in self.suppressed],
+            "unused": [{"id": each.id, "site": each.site, "reason": each.reason} for each in self.unused],
+            "notes": list(self.notes),
+        }
+        return json.dumps(document, indent=2) + "\n"
+
+    def sarif(self, version: str, folder: Path) -> str:
+        """Return the report in SARIF 2.1.0, by acl_py of this *version*; paths in *folder* are relative to it."""
+        kinds = list(dict.fromkeys(finding.kind for finding in self._all))
+        driver = {
+            "name": "acl_py",
+            "version": version,
+            "rules": [{"id": _rule(kind), "shortDescription": {"text": _MEANINGS[kind]}} for kind in kinds],
+        }
+        suppressions = {
+            finding.key: [{"kind": "external", "justification": by.reason}] for finding, by in self.suppressed
+        }
+        results = [
+            _result(finding, kinds, folder)
+            | ({"suppressions": suppressions[finding.key]} if finding.key in suppressions else {})
+            for finding in self._all
+        ]
+        notifications = [{"level": "note", "message": {"text": note}} for note in self.notes]
+        run = {
+            "tool": {"driver": driver},
+            "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": notifications}],
+            "originalUriBaseIds": {"ROOT": {"uri": f"{folder.resolve().as_uri()}/"}},
+            "columnKind": "unicodeCodePoints",
+            "results": results,
+        }
+        return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+
+    @property
+    def _all(self) -> list[Finding]:
+        return [*self.findings, *(finding for finding, _ in self.suppressed)]
+
+    def github(self, folder: Path) -> str:
+        """Return a command for GitHub's runner for each finding: it shows a warning at the line of its last access."""
+        return "".join(f"{line}\n" for finding in self.findings for line in _annotation(finding, folder))
+
+
+def judge(findings: Iterable[Finding], suppressions: Sequence[Suppression], notes: Iterable[str] = ()) -> Report:
+    """Return a report of *findings*, of which those that *suppressions* accept do not count."""
+    kept: list[Finding] = []
+    suppressed: list[tuple[Finding, Suppression]] = []
+    used: set[Suppression] = set()
+    for finding in findings:
+        matching = [each for each in suppressions if each.matches(finding)]
+        used.update(matching)
+        if matching:
+            suppressed.append((finding, matching[0]))
+        else:
+            kept.append(finding)
+    unused = tuple(each for each in suppressions if each not in used)
+    return Report(tuple(kept), tuple(suppressed), unused, tuple(dict.fromkeys(notes)))
+
+
+def details(finding: Finding) -> Iterator[str]:
+    """Yield the lines of *finding*: its sentence with its id, its accesses, bytes, the missing edge and the fix."""
+    yield f"{finding} [{finding.id}]"
+    for access in finding.accesses if finding.rule is None else ():  # the text of a kernel's mistake has its lines
+        yield f"    {_described(access)}"
+        yield from (f"        from {line}" for line in reversed(access.stack))
+    if finding.spans:
+        yield f"    bytes: {', '.join(map(str, finding.spans))}"
+    if finding.missing and finding.rule is None:
+        yield f"    missing: {finding.missing}"
+    if finding.fix:
+        yield f"    fix: {finding.fix}"
+
+
+def _described(access: Access) -> str:
+    by = f" by {access.caller}" if access.caller else ""
+    stream = f" in {access.stream}" if access.stream else ""
+    return f"{access.site}: {access.what}{stream}{by}{', which writes' if access.writes else ''}"
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count:,} times"
+
+
+def _plain(finding: Finding) -> dict[str, Any]:
+    return {
+        "id": finding.id,
+        "kind": finding.kind.value,
+        "text": finding.text,
+        "count": finding.count,
+        "accesses": [
+            {**{name: getattr(access, name) for name in Access.__slots__}, "stack": list(access.stack)}
+            for access in finding.accesses
+        ],
+        "spans": [{"buffer": span.buffer, "start": span.start, "stop": span.stop} for span in finding.spans],
+        "missing": finding.missing,
+        "fix": finding.fix,
+        "rule": None if finding.rule is None else finding.rule.name,
+        "kernel": finding.kernel,
+        "where": finding.where,
+    }
+
+
+# --- SARIF
+
+
+def _rule(kind: Kind) -> str:
+    return kind.value.replace(" ", "-")
+
+
+def _result(finding: Finding, kinds: Sequence[Kind], folder: Path) -> dict[str, Any]:
+    fix = f" Fix: {finding.fix}." if finding.fix else ""
+    places = [_location(access, folder) for access in finding.accesses]
+    result: dict[str, Any] = {
+        "ruleId": _rule(finding.kind),
+        "ruleIndex": kinds.index(finding.kind),
+        "level": "warning",
+        "message": {"text": f"{finding.text.rstrip('.')}.{fix}"},
+        "locations": places[-1:],
+        "relatedLocations": places[:-1],
+        "partialFingerprints": {"acl_py/v1": finding.id},
+        "occurrenceCount": finding.count,
+    }
+    stacks = [_stack(access) for access in finding.accesses if access.stack]
+    return {**result, "stacks": stacks} if stacks else result
+
+
+def _location(access: Access, folder: Path) -> dict[str, Any]:
+    _, line = _place(access)
+    physical: dict[str, Any] = {"artifactLocation": _artifact(access, folder)}
+    if line:
+        physical["region"] = {"startLine": line}
+    return {"physicalLocation": physical, "message": {"text": _described(access)}}
+
+
+def _stack(access: Access) -> dict[str, Any]:
+    return {
+        "message": {"text": access.what},
+        "frames": [{"location": {"message": {"text": line}}} for line in reversed(access.stack)],
+    }
+
+
+def _artifact(access: Access, folder: Path) -> dict[str, str]:
+    path = _relative(access, folder)
+    if PurePath(path).is_absolute():
+        return {"uri": Path(path).as_uri()}
+    quoted = Path("/", path).as_uri().removeprefix("file:///")  # percent signs for what a URI cannot have
+    return {"uri": quoted, "uriBaseId": "ROOT"}
+
+
+# --- places
+
+
+def _place(access: Access) -> tuple[str, int]:
+    """Return the name of the file of *access*, and its line; 0 if there is none."""
+    name, _, line = access.site.rpartition(":")
+    return (name, int(line)) if line.isdigit() else (access.site, 0)
+
+
+def _relative(access: Access, folder: Path) -> str:
+    """Return the path of the file of *access* as seen from *folder*, with slashes; in other folders, the whole path."""
+    path, root = Path(access.file or _place(access)[0]).resolve(), folder.resolve()
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
+
+
+# --- GitHub
+
+
+def _annotation(finding: Finding, folder: Path) -> Iterator[str]:
+    where = ""
+    if finding.accesses:
+        last = finding.accesses[-1]
+        where = f" file={_property(_relative(last, folder))},line={_place(last)[1] or 1},title={_property(finding.id)}"
+    fix = f"\nfix: {finding.fix}" if finding.fix else ""
+    yield f"::warning{where}::{_data(f'{finding}{fix}')}"
+
+
+def _data(text: str) -> str:
+    """Return *text* as the runner's commands want it: percent signs and ends of lines are escaped."""
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    """Return *text* as the value of a property, in which colons and commas are escaped as well."""
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
