@@ -15,6 +15,7 @@ only from those below it, and all of them may import device_model:
         profiler stages                 stages of a running program, and the overlap of copies and computation
     tools/          what the command line calls
         recorded                        the stream program of a recording
+        sanitizing                      what the sanitizer found in a run
         replay player tasks programs    stream programs: played, by several tasks, and read
         portability                     stream programs, tried under other rules
         kernels                         what stream programs launch

@@ -211,7 +211,7 @@ def build(options: Options) -> tuple[Runtime, Trace | None]:
         profile, rules, workers=options.workers, seed=options.seed, hang_after=options.hang_after
     )
     if watch is not None:
-        watch.keep(runtime.state(Findings))
+        watch.keep(runtime)
     recorder = _recorder(options, runtime) if options.trace else None
     if parts:
         _sanitize(runtime, parts)

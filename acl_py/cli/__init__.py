@@ -16,7 +16,7 @@ from acl_py.compat.acl.standins import commands
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.add_typer(commands.app, name="model")
-app.command("replay")(replay_command)
+app.command("replay", cls=Sanitizable)(replay_command)
 app.command("report")(report_command)
 app.command("diff")(diff_command)
 app.command("devices")(devices_command)

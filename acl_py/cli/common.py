@@ -12,7 +12,10 @@ from typer.core import TyperCommand
 
 from acl_py.explain.pages import explained
 from acl_py.sanitizer.parts import ALL_PARTS, parts_of
+from acl_py.sanitizer.reports import Form
+from acl_py.sanitizer.suppressions import SuppressionError
 from acl_py.tools import recorded
+from acl_py.tools.sanitizing import Sanitized
 from acl_py.trace import chrome, kineto, msprof, msprof_op, table
 from acl_py.trace.files import save
 from acl_py.trace.page import Page
@@ -57,6 +60,36 @@ def checked_parts(parts: str | None) -> str | None:
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     return parts
+
+
+Sanitize = Annotated[
+    str | None,
+    typer.Option(
+        metavar="[=PARTS]",
+        help="Look for races, errors in the lives of objects, unwritten bytes and leaks; or for some of these: "
+        "device, host, uninitialised, leaks, digest, with commas. If there are findings, the exit code is 4.",
+        callback=checked_parts,
+    ),
+]
+FindingsOut = Annotated[
+    Path | None,
+    typer.Option("--findings", metavar="FILE", help="With --sanitize: write the findings; '-' is standard output."),
+]
+FindingsForm = Annotated[
+    Form, typer.Option("--findings-format", help="The format of --findings. github: warnings beside the code.")
+]
+
+
+def sanitized_run(parts: str | None, folder: Path, path: Path | None, form: Form) -> Sanitized | None:
+    """Begin the sanitized run that options ask for; None without *parts*. Raise BadParameter if that is impossible."""
+    if parts is None:
+        if path is not None:
+            raise typer.BadParameter("--findings writes what --sanitize finds: give both")
+        return None
+    try:
+        return Sanitized(parts, folder, path, form)
+    except SuppressionError as error:
+        raise typer.BadParameter(str(error)) from error
 
 
 class TraceFormat(Enum):

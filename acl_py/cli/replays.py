@@ -13,14 +13,18 @@ from rich.table import Column, Table
 from acl_py import faults
 from acl_py.cli.common import (
     Device,
+    FindingsForm,
+    FindingsOut,
     Format,
     ReportOut,
+    Sanitize,
     TraceFormat,
     TraceOut,
     complain,
     console,
     profile_of,
     rules_of,
+    sanitized_run,
     write_page,
     write_trace,
 )
@@ -30,9 +34,11 @@ from acl_py.explain.cases import Case, EditError
 from acl_py.explain.edits import Edit
 from acl_py.explain.whatif import by_line
 from acl_py.faults import Fault, FaultError
+from acl_py.sanitizer import reports
 from acl_py.tools.portability import differences
 from acl_py.tools.programs import Program, ProgramError, load
 from acl_py.tools.replay import Replay, replay
+from acl_py.tools.sanitizing import FOUND, Sanitized
 from acl_py.trace import chart
 from acl_py.trace.page import Page, Run
 from device_model.errors import printable
@@ -68,6 +74,9 @@ def replay_command(
     device: Device = "h200",
     rules: Rules = None,
     fault: FaultRules = None,
+    sanitize: Sanitize = None,
+    findings_out: FindingsOut = None,
+    findings_form: FindingsForm = reports.Form.JSON,
     json_out: JsonOut = None,
     trace_out: TraceOut = None,
     trace_format: Format = TraceFormat.CHROME,
@@ -78,24 +87,31 @@ def replay_command(
 ) -> None:
     """Run stream programs and show their times: a timeline for one program, a table for several.
 
-    A program that cannot run is reported, and the others still run; the exit code is then 1.
+    A program that cannot run is reported, and the others still run; the exit
+    code is then 1. With --sanitize it is 4 if all ran and there are findings.
     """
     card, orders = profile_of(device), [rules_of(name) for name in rules or ()]
     injected = [_fault(text) for text in fault or ()]
     edits = edits_of(what_if)
+    found = False
     asks = explain or bool(edits) or optimise is not None
     if injected and asks:
         raise typer.BadParameter(
             "--explain, --what-if and --optimise run the program again, without faults: leave --fault out"
         )
     if len(orders) > 1:
+        if sanitize is not None:
+            raise typer.BadParameter("--sanitize is for one run: give --rules only once")
         _check_alone([json_out, trace_out, report], injected, explained=asks)
         _, fine = _for_each(files, partial(_compare, orders=orders, card=card))
     else:
         order = orders[0] if orders else None
         stuck: list[Run] = []
+        folder = Path.cwd() if str(files[0]) == "-" else files[0].parent
+        sanitized = sanitized_run(sanitize, folder, findings_out, findings_form)
         runs, fine = _for_each(files, partial(_replay, card=card, order=order, injected=injected, stuck=stuck))
         _show(runs)
+        found = sanitized is not None and _show_findings(sanitized)
         fine &= _write(runs, json_out, trace_out, trace_format)
         pages = [_page(run) for run in runs]
         if optimise is not None and len(runs) != 1:
@@ -109,6 +125,8 @@ def replay_command(
             fine &= _write_report([*pages, *stuck], report)
     if not fine:
         raise typer.Exit(1)
+    if found:
+        raise typer.Exit(FOUND)
 
 
 def _page(run: Replay) -> Run:
@@ -204,6 +222,16 @@ def _table(runs: Sequence[Replay]) -> Table:
             escape(printable(run.program.id)), str(len(run.host)), str(len(ops)), *times, f"{run.makespan_us:,.1f}"
         )
     return table
+
+
+def _show_findings(sanitized: Sanitized) -> bool:
+    """Print what the sanitizer found, and return whether it found anything. Later runs are not sanitized."""
+    sanitized.end()
+    try:
+        return bool(sanitized.show().findings)
+    except OSError as error:
+        complain(f"{error.filename}: cannot be written: {error.strerror}")
+        raise typer.Exit(1) from error
 
 
 def _write(runs: Sequence[Replay], json_out: Path | None, trace_out: Path | None, form: TraceFormat) -> bool:

@@ -10,20 +10,24 @@ import typer
 
 from acl_py.cli.common import (
     Device,
+    FindingsForm,
+    FindingsOut,
     Format,
     ReportOut,
+    Sanitize,
     TraceFormat,
     TraceOut,
-    checked_parts,
     complain,
     profile_of,
     rules_of,
+    sanitized_run,
     write_page,
     write_trace,
 )
 from acl_py.cli.explaining import Explain, WhatIf, edits_of, explain_recording, say
 from acl_py.compat.acl.hanging import View
 from acl_py.explain.edits import Edit
+from acl_py.sanitizer import reports
 from acl_py.tools import scripts
 from acl_py.tools.scripts import Clock, Form
 from acl_py.trace.page import Page, Run
@@ -94,16 +98,6 @@ HangAfter = Annotated[
         help="Seconds after which a wait that only another thread could end counts as a hang; by default, never.",
     ),
 ]
-Sanitize = Annotated[
-    str | None,
-    typer.Option(
-        metavar="[=PARTS]",
-        help="Look for races, errors in the lives of objects, unwritten bytes and leaks; or for some of these: "
-        "device, host, uninitialised, leaks, digest, with commas. Exit with 4 if there are findings and the script's "
-        "own exit code is 0.",
-        callback=checked_parts,
-    ),
-]
 Strict = Annotated[
     bool, typer.Option("--strict", help="Exit with 4 if calls failed and the script's own exit code is 0.")
 ]
@@ -124,6 +118,8 @@ def run_command(
     clock: ScriptClock = Clock.REAL,
     hang_after: HangAfter = None,
     sanitize: Sanitize = None,
+    findings_out: FindingsOut = None,
+    findings_form: FindingsForm = reports.Form.JSON,
     strict: Strict = False,
     trace_out: TraceOut = None,
     trace_format: Format = TraceFormat.CHROME,
@@ -150,6 +146,8 @@ def run_command(
         "hang_after": hang_after,
         "sanitize": sanitize,
     }
+    folder = Path.cwd() if is_module or is_text or script == "-" else Path(script).parent
+    sanitized = sanitized_run(sanitize, folder, findings_out, findings_form)
     form = _form(is_module=is_module, is_text=is_text)
     views: list[View] = []
     if trace_out is not None:
@@ -160,8 +158,16 @@ def run_command(
         views.append(partial(_explain, title, edits, report, explain=explain or bool(edits)))
     try:
         code = scripts.run(
-            script, arguments or (), register or (), views, form=form, strict=strict, clock=clock, **options
-        )
+            script,
+            arguments or (),
+            register or (),
+            views,
+            form=form,
+            strict=strict,
+            sanitized=sanitized,
+            clock=clock,
+            **options,
+        )  # fmt: skip
     except scripts.ScriptError as error:
         complain(f"acl-py: {error}")
         raise typer.Exit(2) from error

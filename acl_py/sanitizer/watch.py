@@ -5,34 +5,48 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+from weakref import ref
 
 from acl_py.sanitizer.findings import Finding, Findings
 from acl_py.sanitizer.parts import Part
+
+if TYPE_CHECKING:
+    from acl_py.runtime.runtime import Runtime
 
 
 class Watch:
     """The *parts* that simulations are sanitized with, unless they say otherwise, and the findings of all of them."""
 
-    __slots__ = ("_kept", "parts")
+    __slots__ = ("_kept", "_taken", "parts")
 
     def __init__(self, parts: frozenset[Part]) -> None:
         self.parts = parts
-        self._kept: list[Findings] = []
+        self._kept: list[tuple[Findings, ref[Runtime]]] = []
+        self._taken: set[tuple[str, ...]] = set()  # by `take`, as keys
 
     def __repr__(self) -> str:
         return f"<Watch for {', '.join(sorted(self.parts)) or 'nothing'}>"
 
-    def keep(self, findings: Findings) -> None:
-        """Keep the *findings* of a simulation that begins."""
+    def keep(self, runtime: "Runtime") -> None:
+        """Keep the findings of a simulation that begins."""
+        findings = runtime.state(Findings)
         findings.is_quiet = True
-        self._kept.append(findings)
+        self._kept.append((findings, ref(runtime)))
+
+    def finish(self) -> None:
+        """Let the sanitizers of all simulations look for what is only known at the end, such as leaks."""
+        for _, kept in self._kept:
+            runtime = kept()
+            if runtime is not None and runtime.sanitizer is not None:
+                runtime.sanitizer.finish()
 
     @property
     def findings(self) -> list[Finding]:
         """The findings so far. Several simulations may make the same one; it is there once, with their counts."""
         merged = Findings()
         merged.is_quiet = True
-        for findings in self._kept:
+        for findings, _ in self._kept:
             for finding in findings:
                 merged.add(finding)
         return list(merged)
@@ -40,7 +54,19 @@ class Watch:
     @property
     def notes(self) -> list[str]:
         """What the sanitizer did not see or took for granted, each once."""
-        return list(dict.fromkeys(note for findings in self._kept for note in findings.notes))
+        return list(dict.fromkeys(note for findings, _ in self._kept for note in findings.notes))
+
+    def take(self) -> list[Finding]:
+        """Return the findings that no earlier call has returned. Simulations that have ended are forgotten then."""
+        new = [finding for finding in self.findings if finding.key not in self._taken]
+        self._kept = [(findings, kept) for findings, kept in self._kept if _is_alive(kept)]
+        self._taken = {finding.key for findings, _ in self._kept for finding in findings}
+        return new
+
+
+def _is_alive(kept: "ref[Runtime]") -> bool:
+    runtime = kept()
+    return runtime is not None and runtime.closed is None
 
 
 _watches: list[Watch] = []  # in force, the latest last
@@ -51,12 +77,28 @@ def current_watch() -> Watch | None:
     return _watches[-1] if _watches else None
 
 
+def begin(parts: frozenset[Part]) -> Watch:
+    """Sanitize with *parts* all simulations that begin from now on; the watch that is returned keeps their findings."""
+    watch = Watch(parts)
+    _watches.append(watch)
+    return watch
+
+
+def end(watch: Watch) -> None:
+    """End *watch*: later simulations are not its own. It still has what it has kept."""
+    _watches.remove(watch)
+
+
 @contextmanager
 def watching(parts: frozenset[Part]) -> Iterator[Watch]:
     """Sanitize with *parts* all simulations that begin in the block, and yield the watch that keeps their findings."""
-    watch = Watch(parts)
-    _watches.append(watch)
+    watch = begin(parts)
     try:
         yield watch
     finally:
-        _watches.remove(watch)
+        end(watch)
+
+
+def forget_all() -> None:
+    """End all watches: in a forked process, which has no report, findings are told at once."""
+    _watches.clear()

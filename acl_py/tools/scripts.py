@@ -6,7 +6,8 @@ script has ended, with its threads and its finalizers, a summary goes to standar
 card ends at that call, with exit code 3 and the reason. SIGTERM ends it with the summary, unless the script handles
 this signal itself.
 
-The exit code is the script's own. If that is 0, calls failed and the run is *strict*, it is 4.
+The exit code is the script's own. If that is 0, it is 4 if calls failed and the run is *strict*, or if the run is
+*sanitized* and the sanitizer found something.
 """
 
 import atexit
@@ -24,7 +25,7 @@ from enum import Enum
 from functools import partial
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from acl_py.compat.acl import hanging, install, processes
 from acl_py.compat.acl.face.failed_calls import Failures
@@ -32,9 +33,13 @@ from acl_py.compat.acl.face.tracebacks import hide_own_frames, hide_own_frames_o
 from acl_py.compat.acl.hanging import View
 from acl_py.errors import DeadlockError, full_text
 from acl_py.tools.own_modules import compile_on_simulated_clock, import_on_simulated_clock
+from acl_py.trace.rows import Timeline
+
+if TYPE_CHECKING:  # few scripts are sanitized
+    from acl_py.tools.sanitizing import Sanitized
 
 _INTERRUPTED = 130
-_CALLS_FAILED = 4
+_FAILED = 4  # calls failed, or there are findings
 
 
 class ScriptError(Exception):
@@ -76,6 +81,7 @@ def run(
     *,
     form: Form = Form.FILE,
     strict: bool = False,
+    sanitized: "Sanitized | None" = None,
     clock: Clock = Clock.REAL,
     **options: Any,
 ) -> int:
@@ -85,15 +91,16 @@ def run(
     timeline after the summary, however the run ends, unless a signal kills it. *options* are those of
     `acl_py.compat.acl.install`. With a simulated *clock* the script's own modules have another `time` (own_modules.py);
     in processes that the script starts anew, `time` is Python's. A *strict* run returns 4 instead of 0 if the summary
-    lists failed calls. The summary comes after the script's threads, its atexit functions and the finalizers of its
-    globals, because scripts free memory in all of these.
+    lists failed calls, and a *sanitized* one if there are findings, which come before the views. The summary comes
+    after the script's threads, its atexit functions and the finalizers of its globals, because scripts free memory in
+    all of these.
 
     Raises:
         ScriptError: the script cannot be read.
     """
     main = _main(program, form, compile_on_simulated_clock if clock is Clock.SIMULATED else _compile)
     install(replace=True, on_hang=hanging.end_process, **options)
-    hanging.views[:] = views
+    hanging.views[:] = views if sanitized is None else [partial(_show_findings, sanitized), *views]
     processes.hand_on(register, options)
     hide_own_frames_of_uncaught_errors()
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
@@ -111,7 +118,15 @@ def run(
         import_on_simulated_clock(main.folder)
     code = _execute(main)
     failed = _end()
-    return code or (_CALLS_FAILED if strict and failed else 0)
+    found = sanitized is not None and sanitized.report().findings
+    return code or (_FAILED if found or (strict and failed) else 0)
+
+
+def _show_findings(sanitized: "Sanitized", _: Timeline) -> None:
+    try:
+        sanitized.show()
+    except OSError as error:
+        print(f"acl-py: {error.filename}: cannot be written: {error.strerror}", file=sys.stderr)
 
 
 def _main(program: str, form: Form, compiler: _Compiler) -> Main:

@@ -25,8 +25,8 @@ def test_the_text_has_both_accesses_the_missing_edge_and_the_fix():
     assert report.text().split("\n") == [
         "the sanitizer found 2 findings",
         (
-            f"race: kernel 'add' at demo.py:41 may read 'weights' before the copy at demo.py:38 has written it (3 times) "
-            f"[{RACE.id}]"
+            f"race: kernel 'add' at demo.py:41 may read 'weights' before the copy at demo.py:38 has written it (3 "
+            f"times) [{RACE.id}]"
         ),
         "    demo.py:38: h2d 'weights' in stream 'copies' by task 'loader', which writes",
         "        from demo.py:60",

@@ -24,7 +24,8 @@ _ENDED = {LoadedModel: "unloaded", LoadedBinary: "unloaded", Physical: "freed"}
 
 def report(session: Session) -> str:
     """Return the summary of *session*: simulated time, engines, streams, waits, findings, code, failures, leaks."""
-    mistakes = session.runtime.state(Findings)
+    found = session.runtime.state(Findings)
+    mistakes = () if found.is_quiet else found  # a report of its own follows
     lines = [reword(summarize(session.runtime, session.trace, mistakes, (), _WAITS))]
     lines += [f"  finding: {finding}" for finding in findings(session)]
     lines += [f"  code: {printable(line)}" for line in brought_in]

@@ -32,6 +32,7 @@ from acl_py.runtime.blocking import BlockingBridge, take_part
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import SUCCESS as NO_ERROR
 from acl_py.runtime.scopes import Barred, Scope, last_error, opened, scope_var
+from acl_py.sanitizer.watch import forget_all
 from acl_py.simulation import build, simulation_of
 from acl_py.sites import site_of
 from acl_py.trace import Trace
@@ -453,6 +454,7 @@ class _NoCollection:
 def tell_failures_at_once() -> None:
     """Print failed calls as they happen from now on: a process that a script started prints no summary."""
     Failures.are_told_at_once = True
+    forget_all()
     guest_failures.clear()
     if _own is not None:
         _own.failures.clear()

@@ -1,0 +1,68 @@
+"""Sanitized runs: what the command line does with the findings of all simulations in a run."""
+
+import sys
+from pathlib import Path
+
+from acl_py import __version__
+from acl_py.sanitizer import watch
+from acl_py.sanitizer.parts import parts_of
+from acl_py.sanitizer.reports import Form, Report, judge
+from acl_py.sanitizer.suppressions import find
+
+FOUND = 4  # the exit code if there are findings
+
+
+class Sanitized:
+    """A run whose simulations are sanitized with *parts*, from now to the end of the process or to `end`.
+
+    Suppressions are those of the project that *folder* is in. The report goes to the standard error and, in another
+    *form*, to the file *path*; "-" is the standard output.
+
+    Raises:
+        SuppressionError: the suppressions cannot be used.
+        ValueError: the sanitizer has no such parts.
+    """
+
+    def __init__(self, parts: str, folder: Path, path: Path | None = None, form: Form = Form.JSON) -> None:
+        self._suppressions = find(folder)
+        self._path = path
+        self._form = form
+        self._watch = watch.begin(parts_of(parts))
+
+    def end(self) -> None:
+        """Sanitize no more simulations."""
+        watch.end(self._watch)
+
+    def report(self) -> Report:
+        """Return what was found so far, leaks included: all simulations of the run count as ended."""
+        self._watch.finish()
+        return judge(self._watch.findings, self._suppressions, self._watch.notes)
+
+    def show(self) -> Report:
+        """Print the report, write it to the file if there is one, and return it.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        report = self.report()
+        print(f"acl-py: {report.text()}", file=sys.stderr)
+        if self._path is not None:
+            text = _formed(report, self._form)
+            if str(self._path) == "-":
+                sys.stdout.write(text)
+            else:
+                self._path.write_text(text, encoding="utf-8")
+        return report
+
+
+def _formed(report: Report, form: Form) -> str:
+    here = Path.cwd()
+    match form:
+        case Form.TEXT:
+            return f"{report.text()}\n"
+        case Form.JSON:
+            return report.json()
+        case Form.SARIF:
+            return report.sarif(__version__, here)
+        case Form.GITHUB:
+            return report.github(here)

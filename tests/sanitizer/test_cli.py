@@ -1,0 +1,147 @@
+"""`acl-py run --sanitize` and `acl-py replay --sanitize`: the report, the files, and the exit code."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+# Core kernels find their mistakes themselves, so that this script has a finding whatever the sanitizer looks for.
+MISTAKE = """\
+import acl_py
+from acl_py import asc
+
+@asc.kernel
+def hasty(x: asc.Out):
+    target = asc.GlobalTensor(asc.int32).SetGlobalBuffer(x)
+    asc.DataCopy(target, asc.LocalTensor(asc.int32, asc.TPosition.VECCALC, 0, 8), 8)
+
+async def main():
+    out = await acl_py.Malloc(32)
+    await hasty[1](out)
+    await acl_py.SynchronizeDevice()
+    await acl_py.Free(out)
+
+acl_py.run(main, device="ascend910b3")
+"""
+TEXT = re.compile(r"kernel hasty: UNWRITTEN_READ in block 0 \(AIV\): .* at script\.py:7 .* \[(kernel-[0-9a-f]{8})\]")
+
+
+@pytest.fixture
+def acl_py_does(tmp_path):
+    def acl_py_does(command, *options, script=MISTAKE):
+        (tmp_path / "script.py").write_text(script, encoding="utf-8")
+        return subprocess.run(
+            [sys.executable, "-W", "error", "-m", "acl_py", command, *options],
+            capture_output=True, encoding="utf-8", check=False, timeout=60, cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(each for each in sys.path if each), "COLUMNS": "400"},
+        )  # fmt: skip
+
+    return acl_py_does
+
+
+def test_findings_are_reported_after_the_summary_and_the_exit_code_is_4(acl_py_does):
+    done = acl_py_does("run", "--sanitize", "script.py")
+    assert done.returncode == 4
+    headline, finding = done.stderr.splitlines()
+    assert headline == "acl-py: the sanitizer found 1 finding"
+    assert TEXT.fullmatch(finding)
+
+
+def test_without_the_option_findings_are_told_and_the_exit_code_is_the_scripts(acl_py_does):
+    done = acl_py_does("run", "script.py")
+    assert done.returncode == 0
+    assert done.stderr.startswith("kernel hasty: UNWRITTEN_READ in block 0 (AIV): ")
+
+
+def test_a_script_without_findings(acl_py_does):
+    done = acl_py_does(
+        "run", "--sanitize=device,leaks", "script.py", "--sanitize", script="import sys; print(sys.argv)"
+    )
+    assert (done.returncode, done.stdout) == (0, "['script.py', '--sanitize']\n")
+    assert done.stderr == "acl-py: the sanitizer found nothing\n"
+
+
+@pytest.mark.parametrize(
+    ("last", "code"),
+    [
+        ("import sys; sys.exit(7)", 7),
+        ("raise OSError('no such thing')", 1),
+        (  # a hang
+            (
+                "import acl\nacl.rt.set_device(0)\nstream, ret = acl.rt.create_stream()\n"
+                "event, ret = acl.rt.create_event_with_flag(1)\nacl.rt.stream_wait_event(stream, event)\n"
+                "acl.rt.synchronize_stream(stream)"
+            ),
+            3,
+        ),
+        ("acl_py.run(main, device='ascend910b3')\nimport os, signal\nos.kill(os.getpid(), signal.SIGTERM)", -15),
+    ],
+    ids=["sys.exit", "exception", "hang", "SIGTERM"],
+)
+def test_however_a_script_ends_its_findings_are_kept_and_its_exit_code_stays(acl_py_does, last, code):
+    done = acl_py_does("run", "--sanitize", "script.py", script=f"{MISTAKE}\n{last}\n")
+    assert done.returncode == code
+    assert "acl-py: the sanitizer found 1 finding\nkernel hasty: UNWRITTEN_READ" in done.stderr
+
+
+def test_findings_go_to_a_file_in_each_format(acl_py_does, tmp_path):
+    done = acl_py_does("run", "--sanitize", "--findings", "-", "--findings-format", "github", "script.py")
+    assert re.match(r"::warning file=script\.py,line=7,title=kernel-[0-9a-f]{8}::kernel hasty: ", done.stdout)
+    acl_py_does("run", "--sanitize", "--findings", "found.sarif", "--findings-format", "sarif", "script.py")
+    (run,) = json.loads((tmp_path / "found.sarif").read_text(encoding="utf-8"))["runs"]
+    place = run["results"][0]["locations"][0]["physicalLocation"]
+    assert (place["artifactLocation"]["uri"], place["region"]["startLine"]) == ("script.py", 7)
+    acl_py_does("run", "--sanitize", "--findings", "found.json", "script.py")
+    (finding,) = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))["findings"]
+    assert (finding["kind"], finding["rule"]) == ("kernel", "UNWRITTEN_READ")
+    done = acl_py_does("run", "--sanitize", "--findings", "nowhere/found.json", "script.py")
+    assert "acl-py: nowhere/found.json: cannot be written: No such file or directory" in done.stderr
+    assert done.returncode == 4
+
+
+def test_a_suppression_beside_the_script_accepts_its_finding(acl_py_does, tmp_path):
+    table = '[tool.acl_py.sanitizer]\nsuppress = [{ site = "script.py:7", reason = "a test" }]'
+    (tmp_path / "pyproject.toml").write_text(table, encoding="utf-8")
+    done = acl_py_does("run", "--sanitize", "script.py")
+    assert done.returncode == 0
+    headline, suppressed = done.stderr.splitlines()
+    assert headline == "acl-py: the sanitizer found nothing, 1 suppressed"
+    assert re.fullmatch(r"suppressed: kernel-[0-9a-f]{8}: a test \(once\)", suppressed)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--sanitize=races"], "the sanitizer has no part 'races', in sanitize='races'; it has device, host, "),
+        (["--findings", "x"], "--findings writes what --sanitize finds: give both"),
+        (["--sanitize"], "no finding has the id 'race-1'"),
+    ],
+)
+def test_options_and_suppressions_that_cannot_be_are_refused_before_the_script_runs(
+    acl_py_does, tmp_path, options, words
+):
+    table = '[tool.acl_py.sanitizer]\nsuppress = [{ id = "race-1", reason = "a test" }]'
+    (tmp_path / "pyproject.toml").write_text(table, encoding="utf-8")
+    done = acl_py_does("run", *options, "script.py", script="print('ran')")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert words in done.stderr
+
+
+PROGRAM = {
+    "id": "one",
+    "streams": {"s": {}},
+    "buffers": {"d": {"space": "device", "bytes": 64}},
+    "steps": [{"op": "memset_async", "dst": "d", "bytes": 64, "stream": "s"}, {"op": "sync_device"}],
+}
+
+
+def test_replays_are_sanitized_one_rule_set_at_a_time(acl_py_does, tmp_path):
+    (tmp_path / "program.json").write_text(json.dumps(PROGRAM), encoding="utf-8")
+    done = acl_py_does("replay", "program.json", "--sanitize", "--device", "tiny")
+    assert (done.returncode, done.stderr) == (0, "acl-py: the sanitizer found nothing\n")
+    done = acl_py_does("replay", "program.json", "--sanitize", "--rules", "cuda", "--rules", "acl")
+    assert done.returncode == 2
+    assert "--sanitize is for one run: give --rules only once" in done.stderr
