@@ -37,7 +37,9 @@ only from those below it, and all of them may import device_model:
         runtime scopes calls blocking   the clock; what a task sees; how a verb begins; hosts that are threads
         injection routes findings       how fault rules strike; where a copy goes; what core kernels print
     sanitizer/      what a program gets right only by the times of one run
-        findings parts watch sanitizer  findings; what may be asked for; simulations of a run; the observer
+        findings parts watch            findings; what may be asked for; all simulations of a run
+        suppressions reports            findings that a project accepts; text, JSON, SARIF, GitHub
+        sanitizer                       the observer
     log             one event for each call, if it is turned on
     trace/          the recorder, and the views of what it recorded
         chart chrome pipes summary      timelines as text, Chrome traces, pipes of AI cores, reports

@@ -5,7 +5,6 @@ sum of waits. If the edit leaves two operations without order that touch the sam
 edit is no fix.
 """
 
-import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,14 +16,13 @@ from acl_py.explain.cases import Case, EditError, queues
 from acl_py.explain.edits import Edit, apply
 from acl_py.explain.lines import us
 from acl_py.explain.order import Order
-from acl_py.tools.programs import ProgramError, Step
+from acl_py.tools.programs import ProgramError
 from acl_py.tools.replay import Replay, replay
 from acl_py.trace.rows import Operation, Timeline
 from device_model.errors import listed
 
 _SHOWN = 3  # conflicts of an answer
 _ANSWERS = ("query_", "get_last_error", "peek_error")  # what they return is an answer, not a failure of theirs
-_LINE = re.compile(r".+:[0-9]{1,9}")  # such as "file.py:12"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,23 +130,19 @@ def by_line(run_: Replay) -> Timeline:
     for call in timeline.calls:
         index = times.get((call.enter_ns, call.exit_ns))
         if index is not None:
-            file, _, line = _line_of(steps[index]).rpartition(":")
+            file, _, line = steps[index].line.rpartition(":")
             calls.append(call._replace(file=file, line=int(line)))
     begins = sorted((*enter_exit, index) for enter_exit, index in times.items() if queues(steps[index]))
 
     def line_at(at_ns: int) -> str:
         """Return the line that queued something at *at_ns*."""
         last = bisect_left(begins, at_ns, key=itemgetter(0))
-        return next((_line_of(steps[index]) for _, exit_, index in reversed(begins[:last]) if at_ns <= exit_), "")
+        return next((steps[index].line for _, exit_, index in reversed(begins[:last]) if at_ns <= exit_), "")
 
     ops = [op._replace(site=line_at(op.queued_ns)) for op in timeline.ops]
     rows = [row._replace(site=line_at(row.queued_ns)) for row in timeline.steps]
     end = max((call.exit_ns for call in calls), default=0)
     return replace(timeline, calls=calls, ops=ops, steps=rows, end_ns=end)
-
-
-def _line_of(step: Step) -> str:
-    return step.site if _LINE.fullmatch(step.site) else f"step:{step.index}"
 
 
 def _failures(run_: Replay) -> Counter[tuple[str, int]]:

@@ -11,8 +11,10 @@ from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, M
 from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass
+from functools import cache
 from sys import _getframe
-from typing import Any, TypeGuard, TypeVar
+from types import CodeType, FunctionType
+from typing import Any, TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +55,7 @@ HOST_ACCESS_NS = 900
 PAGE, PAGE_NS = 4096, 18  # a byte of each page (measured: managed host_touch of pages that are there)
 
 T = TypeVar("T")
+_Verb: TypeAlias = Callable[..., Coroutine[Any, Any, Any]]
 _KINDS = {
     "h2h": copies.MemcpyKind.HOST_TO_HOST,
     "h2d": copies.MemcpyKind.HOST_TO_DEVICE,
@@ -74,6 +77,17 @@ class Played:
     exit_ns: int
     ret: int
     answer: Any
+
+
+async def _await(verb: _Verb, fields: Mapping[str, Any]) -> Any: return await verb(**fields)  # fmt: skip
+
+
+@cache
+def _caller_at(line: str) -> Callable[[_Verb, Mapping[str, Any]], Coroutine[Any, Any, Any]]:
+    """Return a function that awaits a verb, and whose code lies at *line*, "file.py:12": the call has that site."""
+    file, _, number = line.rpartition(":")
+    code: CodeType = _await.__code__.replace(co_filename=file, co_firstlineno=int(number))
+    return FunctionType(code, globals())
 
 
 class Player:
@@ -176,13 +190,14 @@ class Player:
         self.calls[step.index] = Played(step, enter, exit_ns, ret, answer)
 
     async def _call(self, step: Step) -> Any:
-        verb: Callable[..., Coroutine[Any, Any, Any]] = getattr(self, step.op)
+        verb: _Verb = getattr(self, step.op)
+        at_line = _caller_at(step.line)
         if step.thread is None:
-            return await verb(**step.fields)
+            return await at_line(verb, step.fields)
         thread, fields = self._threads[step.thread], dict(step.fields)
         if fields.get("stream") == "per_thread":
             fields["stream"] = self._per_thread(thread, step.thread)
-        return await inside(thread.context, verb(**fields))
+        return await inside(thread.context, at_line(verb, fields))
 
     def _per_thread(self, thread: "_Thread", name: str) -> Hashable:
         """Return the name of the per-thread default stream of a host thread: an ordinary blocking stream of its own.

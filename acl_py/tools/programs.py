@@ -5,6 +5,7 @@ Measured programs are stored in this form. A bug can be reported in it, and a sc
 programs. docs/programs.md describes the format, and `OPS` below is the same as a table.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -17,6 +18,7 @@ from device_model.scheduler import END_NS
 
 GAP_NS = 380  # between two calls of the measured programs (measured: timelines, 0.32 to 0.42 us for every pair)
 _REQUIRED = object()
+_LINE = re.compile(r".+:[0-9]{1,9}")  # such as "file.py:12"
 _LONGEST = 200  # characters of a name
 _A_NAME = f"a name of 1 to {_LONGEST} characters without lone surrogates"
 
@@ -41,6 +43,11 @@ class Step:
     task: str | None = None
     after: int | None = None
     site: str = ""
+
+    @property
+    def line(self) -> str:
+        """Its line as "file.py:12"; that of a program which was not recorded is "step:12"."""
+        return self.site if _LINE.fullmatch(self.site) else f"step:{self.index}"
 
 
 @dataclass(frozen=True, slots=True)

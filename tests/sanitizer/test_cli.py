@@ -8,6 +8,10 @@ import sys
 
 import pytest
 
+from acl_py.sanitizer import Kind
+from acl_py.tools.programs import parse
+from acl_py.tools.replay import replay
+
 # Core kernels find their mistakes themselves, so that this script has a finding whatever the sanitizer looks for.
 MISTAKE = """\
 import acl_py
@@ -130,18 +134,45 @@ def test_options_and_suppressions_that_cannot_be_are_refused_before_the_script_r
     assert words in done.stderr
 
 
-PROGRAM = {
-    "id": "one",
-    "streams": {"s": {}},
-    "buffers": {"d": {"space": "device", "bytes": 64}},
-    "steps": [{"op": "memset_async", "dst": "d", "bytes": 64, "stream": "s"}, {"op": "sync_device"}],
-}
+def program(*steps):
+    return json.dumps(
+        {
+            "id": "one",
+            "streams": {"a": {}, "b": {}},
+            "events": {"e": {}},
+            "buffers": {"d": {"space": "device", "bytes": 64}},
+            "steps": [*steps, {"op": "sync_device"}],
+        }
+    )
+
+
+FILL = {"op": "memset_async", "dst": "d", "bytes": 64}
+RACE = program({**FILL, "stream": "a", "site": "mine.py:3"}, {**FILL, "stream": "b", "site": "mine.py:4"})
+ORDERED = program(
+    {**FILL, "stream": "a"},
+    {"op": "record", "event": "e", "stream": "a"},
+    {"op": "wait", "event": "e", "stream": "b"},
+    {**FILL, "stream": "b"},
+)
 
 
 def test_replays_are_sanitized_one_rule_set_at_a_time(acl_py_does, tmp_path):
-    (tmp_path / "program.json").write_text(json.dumps(PROGRAM), encoding="utf-8")
-    done = acl_py_does("replay", "program.json", "--sanitize", "--device", "tiny")
+    (tmp_path / "race.json").write_text(RACE, encoding="utf-8")
+    (tmp_path / "ordered.json").write_text(ORDERED, encoding="utf-8")
+    done = acl_py_does("replay", "ordered.json", "--sanitize", "--device", "tiny")
     assert (done.returncode, done.stderr) == (0, "acl-py: the sanitizer found nothing\n")
-    done = acl_py_does("replay", "program.json", "--sanitize", "--rules", "cuda", "--rules", "acl")
+    done = acl_py_does("replay", "ordered.json", "race.json", "--sanitize=device", "--device", "tiny")
+    assert done.returncode == 4
+    assert "acl-py: the sanitizer found 1 finding\nrace: " in done.stderr
+    assert "    mine.py:3: fill 'd' in stream 'a'" in done.stderr
+    done = acl_py_does("replay", "race.json", "--sanitize", "--rules", "cuda", "--rules", "acl")
     assert done.returncode == 2
     assert "--sanitize is for one run: give --rules only once" in done.stderr
+
+
+def test_a_replay_returns_its_findings():
+    ordered, race = (parse(json.loads(text)) for text in (ORDERED, RACE))
+    assert replay(ordered, device="tiny", sanitize=True).findings == ()
+    (finding,) = replay(race, device="tiny", sanitize="device").findings
+    assert (finding.kind, finding.sites) == (Kind.RACE, ("mine.py:3", "mine.py:4"))
+    assert replay(race, device="tiny").findings == ()

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from made import LEAK, MISTAKE, RACE
 
 from acl_py.sanitizer.reports import Report, judge
 from acl_py.sanitizer.suppressions import Suppression
+from tests.sanitizer.made import LEAK, MISTAKE, RACE
 
 ROOT = Path("/home/me/project")
 ACCEPTED = Suppression("the copy is 5 us long", id=RACE.id, where="pyproject.toml")

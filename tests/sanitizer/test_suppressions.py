@@ -1,9 +1,9 @@
 """Suppressions: which findings they accept, where they are found, and what is wrong with them."""
 
 import pytest
-from made import LEAK, RACE
 
 from acl_py.sanitizer.suppressions import Suppression, SuppressionError, find
+from tests.sanitizer.made import LEAK, RACE
 
 
 @pytest.mark.parametrize(
