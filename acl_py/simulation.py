@@ -18,12 +18,12 @@ from acl_py.faults import Fault, Guard
 from acl_py.runtime.runtime import MeasuredRuntime, Runtime
 from acl_py.runtime.scopes import SUCCESS, Scope, current_scope, last_error, opened, scope_var
 from acl_py.sanitizer.findings import Finding, Findings
+from acl_py.sanitizer.leaks import leaks_of
 from acl_py.sanitizer.parts import Part, parts_of
 from acl_py.sanitizer.watch import current_watch
 from acl_py.sites import forget_tasks, note_tasks
 from acl_py.trace import Trace
 from acl_py.trace.summary import summarize
-from acl_py.verbs.devices import leaks_of
 from acl_py.waiting.bridge import Bridge
 from acl_py.waiting.clock import borrow, uvloop_loop
 from acl_py.waiting.clock import new_event_loop as new_event_loop

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from acl_py.sanitizer.findings import Findings
 from acl_py.sanitizer.guards import guarded
+from acl_py.sanitizer.leaks import Leaks
 from acl_py.sanitizer.parts import Part
 from acl_py.sanitizer.races import Races
 from acl_py.sanitizer.ranges import Ranges
@@ -30,6 +31,7 @@ class Sanitizer(Observer):
         self.races: Races | None = None
         self.unwritten: Unwritten | None = None
         self.views: Views | None = None
+        self.leaks: Leaks | None = None
         if Part.DEVICE in parts:
             self.races = Races(runtime, self.fail)
             self._observers.append(self.races)
@@ -40,12 +42,18 @@ class Sanitizer(Observer):
         if Part.HOST in parts:
             self.views = Views(self.host_access, self.host_exported)
             runtime.memory.watch_view = self.views.watch
+        if Part.LEAKS in parts:
+            self.leaks = Leaks(runtime, self.fail)
+            self._observers.append(self.leaks)
         for observer in self._observers[1:]:
             runtime.hooks.add(observer)
 
     def finish(self) -> None:
         """Look for what is only known at the end of the simulation. A second call does nothing."""
         self._watch_no_views()
+        if self.leaks is not None:
+            self.leaks.finish()
+            self.leaks = None
 
     def fail(self, error: Exception) -> None:
         """Note that the sanitizer has failed with *error*, and watch no more; the program goes on."""

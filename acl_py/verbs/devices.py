@@ -4,8 +4,9 @@ from enum import IntEnum
 
 from acl_py.errors import Kind
 from acl_py.runtime.calls import Call, begin, begin_without_context
-from acl_py.runtime.runtime import Limit, Runtime
+from acl_py.runtime.runtime import Limit
 from acl_py.runtime.scopes import Scope, change
+from acl_py.sanitizer.leaks import leaks_of
 from acl_py.verbs.streams import limit_of
 from device_model.completions import AllOf
 from device_model.contexts import Context as Context
@@ -57,7 +58,8 @@ async def Finalize() -> list[str]:
         all rules: Until all devices are idle.
 
     Returns:
-        The leaks: one line for each allocation that was not freed, with its size and the line that made it.
+        The leaks: one line for each line of code whose memory was not freed, with the number of its allocations and
+        their size.
 
     Raises:
         AclError: NOT_INITIALIZED without an Init().
@@ -76,11 +78,6 @@ async def Finalize() -> list[str]:
     if not initialized.count:
         runtime.shut("the runtime was finalised at " + str(site))
     return leaks
-
-
-def leaks_of(runtime: Runtime) -> list[str]:
-    """What was not freed, a line each."""
-    return [f"{allocation!r} was never freed" for allocation in runtime.memory.leaks()]
 
 
 async def SetDevice(device: Integer) -> None:

@@ -314,9 +314,9 @@ async def test_finalize_lists_what_was_not_freed():
     pooled = await acl.MallocAsync(64)
     await acl.Free(freed)
     assert await acl.Finalize() == [
-        f"<Allocation pinned 4.0 KiB allocation 2 made at {leaked.allocation.made}> was never freed",
-        f"<Allocation registered 64 B allocation 3 made at {registered.allocation.made}> was never freed",
-        f"<Allocation device 64 B allocation 4 made at {pooled.allocation.made}> was never freed",
+        f"1 allocation of pinned memory, 4.0 KiB, never freed, made at {leaked.allocation.made}",
+        f"1 allocation of pinned memory, 64 B, never unregistered, made at {registered.allocation.made}",
+        f"1 allocation of device memory, 64 B, never freed, made at {pooled.allocation.made}",
     ]
 
 

@@ -12,6 +12,7 @@ from histories import busy, calls, history, tiny
 
 import acl_py as acl
 from acl_py.simulation import Options
+from acl_py.trace.summary import leak_lines
 
 A = busy("A", 10)
 
@@ -202,8 +203,8 @@ async def test_the_report_tells_time_engines_waits_leaks_and_what_did_not_end():
         "  host: 5 calls, 3.0 us in 1 synchronisation",
         f"    SynchronizeDevice() at test_api_simulation.py:{line}: once, 3.0 us",
         "  1 operation has not ended: synchronise before the program ends to let them run",
-        f"  leak: <Allocation device 1000 B allocation 1 made at {x.allocation.made}> was never freed",
-        f"  leak: <Allocation pinned 1000 B allocation 2 made at {host.allocation.made}> was never freed",
+        f"  leak: 1 allocation of device memory, 1000 B, never freed, made at {x.allocation.made}",
+        f"  leak: 1 allocation of pinned memory, 1000 B, never freed, made at {host.allocation.made}",
     ]
 
 
@@ -336,8 +337,11 @@ async def test_the_report_of_many_streams_and_many_leaks_is_short():
     streams = [line.split()[1] for line in lines if line.startswith("  stream ")]
     assert streams == [str(number) for number in range(11, 31)]
     assert "  and 10 others that were less busy" in lines
-    assert sum("leak: " in line for line in lines) == 20
-    assert lines[-1] == "  and 10 more leaks"
+    [leak] = [line for line in lines if "leak: " in line]
+    assert leak.startswith("  leak: 30 allocations of device memory, 1.9 KiB, never freed, made at ")
+    *first, last = leak_lines([f"leak {number}" for number in range(30)])
+    assert len(first) == 20
+    assert last == "  and 10 more leaks"
 
 
 @pytest.mark.parametrize("function", [acl.run, acl.simulate, acl.open])

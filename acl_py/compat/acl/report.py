@@ -1,7 +1,5 @@
 """The summary of a session: its times, what is not simulated, what failed, and what was never given back."""
 
-from collections.abc import Iterator, Sequence
-
 from acl_py.compat.acl.face.failed_calls import printable
 from acl_py.compat.acl.face.handles import word_for
 from acl_py.compat.acl.face.session import Session, brought_in
@@ -10,15 +8,14 @@ from acl_py.compat.acl.functions.rt.binaries import Function, LoadedBinary
 from acl_py.compat.acl.functions.rt.kernel_args import KernelArgs, KernelArgument
 from acl_py.compat.acl.standins.loading import LoadedModel
 from acl_py.sanitizer.findings import Findings
+from acl_py.sanitizer.leaks import Leaked
 from acl_py.trace.summary import SYNCHRONISATIONS, leak_lines, summarize
 from device_model.contexts import Context
 from device_model.errors import DeviceError
-from device_model.memory import Allocation, Origin, Physical, Space, size_text
+from device_model.memory import Physical
 from device_model.streams import Stream
 
 _WAITS = (*SYNCHRONISATIONS, "acl.")  # the functions that wait within their call
-_SHOWN = 8  # places where things of one kind were made
-_NEVER = {Origin.REGISTERED: "unregistered", Origin.MAPPED: "unmapped"}
 _ENDED = {LoadedModel: "unloaded", LoadedBinary: "unloaded", Physical: "freed"}
 
 
@@ -43,35 +40,12 @@ def leaks(session: Session) -> list[str]:
     free, and handles.
     """
     memory = session.runtime.memory
-    return [*_memory([*memory.leaks(), *memory.left_to_reset]), *_handles(session)]
-
-
-def _memory(allocations: Sequence[Allocation]) -> Iterator[str]:
-    """Group memory by the line that made it, and by the reset that freed it."""
-    groups: dict[tuple[str, ...], list[int]] = {}
-    for each in allocations:
-        place = "device" if each.space is Space.DEVICE else "pinned"
-        never = _NEVER.get(each.origin, "freed") + ("" if each.freed is None else f" before the reset at {each.freed}")
-        made = "" if each.made is None else f", made at {each.made}"
-        groups.setdefault((place, never, made), []).append(each.nbytes)
-    for (place, never, made), sizes in groups.items():
-        count = f"{len(sizes):,} allocation{'s' if len(sizes) > 1 else ''}"
-        yield f"{count} of {place} memory, {size_text(sum(sizes))}, never {never}{made}"
-
-
-def _handles(session: Session) -> Iterator[str]:
-    """Group objects that were never destroyed by kind."""
-    kinds: dict[tuple[str, str], list[str]] = {}
+    leaked = Leaked()
+    leaked.add_memory([*memory.leaks(), *memory.left_to_reset])
     for thing in session.objects.values():
         if _is_owned(thing):
-            made, never = getattr(thing, "made", None), _ENDED.get(type(thing), "destroyed")
-            kinds.setdefault((word_for(type(thing)), never), []).append("" if made is None else f"{made}")
-    for (name, never), places in kinds.items():
-        known = list(dict.fromkeys(place for place in places if place))
-        where = ", ".join([*known[:_SHOWN], *["..."] * (len(known) > _SHOWN)])
-        several = f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"
-        count = f"{len(places):,} {several if len(places) > 1 else name}"
-        yield f"{count} never {never}{f', made at {where}' if where else ''}"
+            leaked.add(word_for(type(thing)), _ENDED.get(type(thing), "destroyed"), getattr(thing, "made", None))
+    return leaked.lines()
 
 
 def _is_owned(thing: object) -> bool:

@@ -1,0 +1,159 @@
+"""Leaks: memory and handles that a program never gives back, grouped by the line that made them.
+
+`Finalize()`, the reports and the sanitizer all have their leaks from here. A report lists what is not given back at
+that time; the sanitizer looks at the end of the simulation.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from acl_py.sanitizer.findings import Access, Finding, Findings, Kind
+from acl_py.sanitizer.guards import guarded
+from device_model.completions import Nanoseconds
+from device_model.contexts import Context
+from device_model.events import Event
+from device_model.memory import Allocation, Origin, Space, size_text
+from device_model.observe import Observer
+from device_model.signals import Notify
+from device_model.streams import Stream
+
+if TYPE_CHECKING:
+    from acl_py.runtime.runtime import Runtime
+
+_SHOWN = 8  # places where handles of one kind were made
+_NEVER = {Origin.REGISTERED: "unregistered", Origin.MAPPED: "unmapped"}
+_HANDLES = {Stream: "stream", Event: "event", Notify: "notify", Context: "context"}
+
+
+@dataclass(slots=True)
+class Leak:
+    """What one line made, and nobody gave back.
+
+    Attributes:
+        what: What each of them is: "stream", "allocation of device memory".
+        never: What nobody has done with it: "destroyed", "freed", "freed before the reset at demo.py:12".
+        made: The line; None if it is not known.
+        maker: The call that made it, as "CreateStream".
+        count: How many there are.
+        nbytes: The size of all of them; 0 for handles.
+    """
+
+    what: str
+    never: str
+    made: object
+    maker: str = ""
+    count: int = 0
+    nbytes: int = 0
+
+    @property
+    def counted(self) -> str:
+        """How many of what, and their size: "2 allocations of device memory, 8.0 KiB,"."""
+        noun, *rest = self.what.split(" of ", 1)
+        several = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+        what = " of ".join((noun if self.count == 1 else several, *rest))
+        return f"{self.count:,} {what}" + (f", {size_text(self.nbytes)}," if self.nbytes else "")
+
+
+class Leaked:
+    """Leaks in the order in which their lines made the first of them."""
+
+    __slots__ = ("_leaks",)
+
+    def __init__(self) -> None:
+        self._leaks: dict[tuple[str, str, object], Leak] = {}
+
+    def add(self, what: str, never: str, made: object, maker: str = "", nbytes: int = 0) -> None:
+        """Add one thing to the leak of its line."""
+        leak = self._leaks.setdefault((what, never, made), Leak(what, never, made, maker))
+        leak.count += 1
+        leak.nbytes += nbytes
+
+    def add_memory(self, allocations: Iterable[Allocation]) -> None:
+        """Add allocations that were never freed, or only by the reset of their device."""
+        for each in allocations:
+            place = "device" if each.space is Space.DEVICE else "pinned"
+            reset = "" if each.freed is None else f" before the reset at {each.freed}"
+            never = _NEVER.get(each.origin, "freed") + reset
+            self.add(f"allocation of {place} memory", never, each.made, each.origin.maker, each.nbytes)
+
+    def __iter__(self) -> Iterator[Leak]:
+        return iter(self._leaks.values())
+
+    def lines(self) -> list[str]:
+        """Return a line for each line of code that leaks memory, and one for each kind of handle."""
+        kinds: dict[tuple[object, ...], list[Leak]] = {}
+        for leak in self._leaks.values():
+            kinds.setdefault((leak.what, leak.never, leak.made if leak.nbytes else None), []).append(leak)
+        return [_line(leaks) for leaks in kinds.values()]
+
+
+def _line(leaks: list[Leak]) -> str:
+    """Return the line of *leaks* of one kind."""
+    first = leaks[0]
+    places = [f"{leak.made}" for leak in leaks if leak.made is not None]
+    where = ", ".join([*places[:_SHOWN], *["..."] * (len(places) > _SHOWN)])
+    whole = Leak(first.what, first.never, None, "", sum(leak.count for leak in leaks), first.nbytes)
+    return f"{whole.counted} never {first.never}{f', made at {where}' if where else ''}"
+
+
+def leaks_of(runtime: "Runtime") -> list[str]:
+    """Return a line for each line of code whose memory was not freed."""
+    leaked = Leaked()
+    leaked.add_memory(runtime.memory.leaks())
+    return leaked.lines()
+
+
+class Leaks(Observer):
+    """Observes *runtime* and adds what is never given back to its findings. If it fails itself, it calls *fail*."""
+
+    def __init__(self, runtime: "Runtime", fail: Callable[[Exception], None]) -> None:
+        self.fail = fail
+        self._runtime = runtime
+        self._handles: dict[Any, str] = {}  # those made by calls and not destroyed: the names of the calls
+
+    def __repr__(self) -> str:
+        return f"<Leaks: {len(self._handles)} handles>"
+
+    @guarded
+    def call(
+        self,
+        name: str,
+        enter_ns: Nanoseconds,  # noqa: ARG002
+        exit_ns: Nanoseconds,  # noqa: ARG002
+        site: object,  # noqa: ARG002
+        about: tuple[Any, ...],
+    ) -> None:
+        """Take up a handle that was made or destroyed."""
+        if name.startswith("Create") and about and isinstance(about[0], tuple(_HANDLES)):
+            self._handles[about[0]] = name
+        elif name.startswith("Destroy") and not isinstance(about[0], Context):
+            self._handles.pop(about[0], None)
+        elif name.startswith(("DestroyContext", "ResetDevice")):  # ends all that is in it
+            self._handles = {handle: maker for handle, maker in self._handles.items() if not _is_gone(handle)}
+
+    @guarded
+    def finish(self) -> None:
+        """Add the leaks to the findings: this is the end."""
+        leaked, memory = Leaked(), self._runtime.memory
+        leaked.add_memory([*memory.leaks(), *memory.left_to_reset])
+        for handle, maker in self._handles.items():
+            if not _is_gone(handle):
+                word = next(word for kind, word in _HANDLES.items() if isinstance(handle, kind))
+                leaked.add(word, "destroyed", handle.made, maker)
+        findings = self._runtime.state(Findings)
+        for leak in leaked:
+            findings.add(_finding(leak))
+        self._handles.clear()
+
+
+def _is_gone(handle: Any) -> bool:
+    """Whether *handle* was destroyed, or its context was."""
+    context = getattr(handle, "context", None)
+    return handle.destroyed is not None or (context is not None and context.destroyed is not None)
+
+
+def _finding(leak: Leak) -> Finding:
+    text = f"{leak.counted} never {leak.never}, made at {leak.made}"
+    birth = Access(leak.maker, False, "", "", str(leak.made), (), 0, getattr(leak.made, "file", ""))
+    return Finding(Kind.LEAK, text, (birth,))

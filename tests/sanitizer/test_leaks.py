@@ -1,0 +1,130 @@
+"""Leaks: what a program never gives back, with the line that made it."""
+
+import numpy as np
+
+import acl_py as acl
+from acl_py.sanitizer import Kind
+
+
+def leaks(main, **options):
+    """The leaks of *main*, without the name of this file: text, and number of the line that made it."""
+    sims = []
+
+    async def whole():
+        sims.append(acl.current_simulation())
+        await main()
+
+    acl.run(whole, **({"sanitize": "leaks", "device": "tiny"} | options))
+    found = [finding for finding in sims[0].findings if finding.kind is Kind.LEAK]
+    first = main.__code__.co_firstlineno
+    return [
+        (finding.text.split(", made at ")[0], finding.accesses[0].what, int(finding.sites[0].split(":")[1]) - first)
+        for finding in found
+    ]
+
+
+def test_what_is_given_back_is_no_leak():
+    async def main():
+        stream, event = await acl.CreateStream(), await acl.CreateEvent()
+        device, host, pooled = await acl.Malloc(64), await acl.MallocHost(64), await acl.MallocAsync(64)
+        pinned = await acl.HostRegister(np.zeros(64, np.uint8))
+        await acl.DestroyStream(stream)
+        await acl.DestroyEvent(event)
+        await acl.Free(device)
+        await acl.FreeHost(host)
+        await acl.FreeAsync(pooled)
+        await acl.HostUnregister(pinned)
+
+    assert leaks(main) == leaks(main, rules="acl") == []
+
+
+def test_leaks_are_grouped_by_the_line_that_made_them():
+    async def main():
+        for _ in range(3):
+            await acl.Malloc(1 << 10)
+        await acl.MallocHost(64)
+        await acl.HostRegister(np.zeros(64, np.uint8))
+        for _ in range(2):
+            await acl.CreateStream()
+        await acl.CreateStream()
+        await acl.CreateEvent()
+
+    assert leaks(main) == [
+        ("3 allocations of device memory, 3.0 KiB, never freed", "Malloc", 2),
+        ("1 allocation of pinned memory, 64 B, never freed", "MallocHost", 3),
+        ("1 allocation of pinned memory, 64 B, never unregistered", "HostRegister", 4),
+        ("2 streams never destroyed", "CreateStream", 6),
+        ("1 stream never destroyed", "CreateStream", 7),
+        ("1 event never destroyed", "CreateEvent", 8),
+    ]
+
+
+def test_a_context_takes_its_streams_and_events_with_it():
+    async def main():
+        context = await acl.CreateContext(0)
+        await acl.CreateStream()
+        await acl.CreateEvent()
+        await acl.DestroyContext(context)
+        other = await acl.CreateContext(0)
+        await acl.CreateStream()
+        assert other.destroyed is None
+
+    assert leaks(main) == [
+        ("1 context never destroyed", "CreateContext", 5),
+        ("1 stream never destroyed", "CreateStream", 6),
+    ]
+
+
+def test_notifies_and_flag_events_leak_too():
+    async def main():
+        notify = await acl.CreateNotify()
+        await acl.DestroyNotify(notify)
+        await acl.CreateNotify()
+        await acl.CreateEventWithFlag(acl.EventFlag.SYNC)
+
+    assert leaks(main, rules="acl") == [
+        ("1 notify never destroyed", "CreateNotify", 3),
+        ("1 event never destroyed", "CreateEventWithFlag", 4),
+    ]
+
+
+def test_memory_that_a_reset_had_to_free_is_a_leak():
+    async def main():
+        await acl.Malloc(64)
+        await acl.CreateStream()
+        await acl.ResetDevice(0)
+
+    ((text, maker, line),) = leaks(main)
+    assert text.startswith("1 allocation of device memory, 64 B, never freed before the reset at test_leaks.py:")
+    assert (maker, line) == ("Malloc", 1)
+
+
+def test_finalize_and_the_report_say_the_same_as_the_sanitizer():
+    told = []
+
+    async def main():
+        await acl.Init()
+        for _ in range(2):
+            await acl.Malloc(64)
+        sim = acl.current_simulation()
+        told.append(sim.report().splitlines()[-1])
+        told.extend(await acl.Finalize())
+        told.append(sim)
+
+    acl.run(main, sanitize="leaks", device="tiny")
+    report, finalize, sim = told
+    (finding,) = sim.findings
+    assert report == f"  leak: {finding.text}"
+    assert finalize == finding.text
+    assert finding.text.startswith("2 allocations of device memory, 128 B, never freed, made at test_leaks.py:")
+
+
+def test_nothing_is_kept_of_what_was_destroyed():
+    async def main():
+        for _ in range(20):
+            await acl.DestroyStream(await acl.CreateStream())
+            await acl.DestroyEvent(await acl.CreateEvent())
+            await acl.DestroyContext(await acl.CreateContext(0))
+        return repr(acl.current_simulation().runtime.sanitizer.leaks)
+
+    assert acl.run(main, sanitize="leaks", device="tiny") == "<Leaks: 0 handles>"
