@@ -37,6 +37,7 @@ _EMPTY = (
     "acl-py: the recording is empty: the script used no device through the module acl. A program that calls "
     "acl_py.run() has a simulation of its own: save its recording with sim.trace.save(FILE), and run acl-py report FILE"
 )
+_KEPT = 10_000  # instructions of each launch, in a trace that is about instructions
 
 
 class HostTime(Enum):
@@ -98,6 +99,15 @@ HangAfter = Annotated[
         help="Seconds after which a wait that only another thread could end counts as a hang; by default, never.",
     ),
 ]
+Instructions = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        metavar="N",
+        help="How many instructions of each launch of a core kernel the trace keeps; by default 10000 for --format "
+        "msprof-op, otherwise none.",
+    ),
+]
 Strict = Annotated[
     bool, typer.Option("--strict", help="Exit with 4 if calls failed and the script's own exit code is 0.")
 ]
@@ -123,6 +133,7 @@ def run_command(
     strict: Strict = False,
     trace_out: TraceOut = None,
     trace_format: Format = TraceFormat.CHROME,
+    instructions: Instructions = None,
     report: ReportOut = None,
     explain: Explain = False,
     what_if: WhatIf = None,
@@ -136,6 +147,8 @@ def run_command(
     if rules is not None:
         rules_of(rules)
     profile_of(device)
+    if instructions is None:
+        instructions = _KEPT if trace_format is TraceFormat.MSPROF_OP else 0
     options = {
         "device": device,
         "devices": devices,
@@ -145,6 +158,7 @@ def run_command(
         "host_time": host_time.value,
         "hang_after": hang_after,
         "sanitize": sanitize,
+        "instructions": instructions,
     }
     folder = Path.cwd() if is_module or is_text or script == "-" else Path(script).parent
     sanitized = sanitized_run(sanitize, folder, findings_out, findings_form)

@@ -34,8 +34,8 @@ def write(trace: Trace | Timeline, path: str | Path) -> None:
     rows = timeline.instructions
     if not rows:
         raise ValueError(
-            "the trace has no instructions of core kernels; start the simulation with instructions=, the number to keep"
-            " of each launch"
+            "the trace has no instructions of core kernels: none was launched, or the simulation did not keep them; "
+            "start it with instructions=, the number to keep of each launch"
         )
     with Path(path).open("w", encoding="utf-8") as file:
         # Insight takes a file for one of an operator only if this comes before the first bracket of a list.

@@ -1,14 +1,19 @@
 """`acl-py run`: a script runs as Python would run it, and says at the end what it did."""
 
+import json
 import os
 import re
 import subprocess
 import sys
+from collections import Counter
+from pathlib import Path
 
 import pytest
 from pages import data_of, rows_of
 
 from acl_py.trace import read_trace
+
+KERNELS = Path(__file__).parent.parent.parent / "samples" / "acl" / "kernel_binary.py"
 
 
 def test_a_script_is_main_with_its_arguments_and_its_folder_on_the_path(run, tmp_path):
@@ -564,6 +569,16 @@ def test_the_trace_of_a_script(run, tmp_path):
     timeline = read_trace(tmp_path / "run.acltrace")
     assert [(op.name, op.site) for op in timeline.ops] == [("fill", "script.py:4")]
     assert timeline.device == "ascend910b3"
+
+
+@pytest.mark.parametrize(("options", "adds"), [([], [4] * 8), (["--instructions", "100"], [4, 2])], ids=["all", "100"])
+def test_the_instructions_of_the_kernels_of_a_script(run, tmp_path, options, adds):
+    script = f"import runpy; runpy.run_path({str(KERNELS)!r}, run_name='__main__')"
+    done = run(script, options=["--trace", "trace.json", "--format", "msprof-op", *options])
+    assert done.returncode == 0, done.stderr
+    events = json.loads((tmp_path / "trace.json").read_text(encoding="utf-8"))["traceEvents"]
+    by_core = Counter(event["pid"] for event in events if event["name"] == "Add")
+    assert list(by_core.values()) == adds  # one for each tile; a block has 67 instructions
 
 
 @pytest.mark.parametrize(
