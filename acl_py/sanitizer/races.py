@@ -9,19 +9,21 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from acl_py.callers import Caller, current_caller, row_name
-from acl_py.sanitizer.findings import Access, Finding, Findings, Kind, Span
+from acl_py.sanitizer.findings import Finding, Findings, Kind, Span
 from acl_py.sanitizer.guards import guarded
 from acl_py.sanitizer.order import Order, Point
-from acl_py.sanitizer.shadow import HostAccess, Ranges, Shadow, Use, Uses, overlap
+from acl_py.sanitizer.shadow import HostAccess, LifeCall, Ranges, Shadow, Use, Uses, overlap
+from acl_py.sanitizer.wording import access_of, buffer_text, edge_of, subject_of
 from device_model.completions import NOTHING, Completion, Nanoseconds
 from device_model.contexts import Context
 from device_model.device import Device
 from device_model.events import Event
-from device_model.memory import Allocation
+from device_model.memory import Allocation, Origin
 from device_model.observe import Observer
 from device_model.ops import Op
+from device_model.rules import Release
 from device_model.streams import Stream, UnorderedStream
-from device_model.work import H2H, Copy, Extent, Fill, HostFunction, PitchedCopy, Work
+from device_model.work import H2H, Copy, Extent, PitchedCopy, Work
 
 if TYPE_CHECKING:
     from acl_py.runtime.runtime import Runtime
@@ -52,7 +54,9 @@ class Races(Observer):
         self._shadows: dict[int, Shadow] = {}  # by the serial number of a life
         self._recorded: dict[Event, Point] = {}
         self._waits: dict[Caller, _Wait] = {}
+        self._freed: Allocation | None = None  # the last one
         self._names: dict[Caller, str] = {}
+        self.place: Callable[[], object] | None = None  # where the program is, if it has no lines of Python
 
     # --- hooks: what streams are given
 
@@ -62,10 +66,14 @@ class Races(Observer):
         host, stream, order = self._host, op.stream, self._order
         if type(stream) is UnorderedStream:  # the host waits for it: it does the work itself, as it were
             count = order.act(host)
-            use = Use(host.number, count, host.clock, op.work, stream, op.site, self._caller(), op.queued_ns)
+            use = Use(
+                host.number, count, host.clock, op.work, stream, self._site(op.site), self._caller(), op.queued_ns
+            )
         else:
             line = order.queue(stream, host)
-            use = Use(line.number, line.count, line.clock, op.work, stream, op.site, self._caller(), op.queued_ns)
+            use = Use(
+                line.number, line.count, line.clock, op.work, stream, self._site(op.site), self._caller(), op.queued_ns
+            )
         op.stamp = use
         self._take(use)
 
@@ -74,7 +82,7 @@ class Races(Observer):
         """Take up a copy of pageable memory, as one operation."""
         line = self._order.queue(stream, self._host)
         now = self._runtime.host_ns
-        self._take(Use(line.number, line.count, line.clock, copy, stream, site, self._caller(), now))
+        self._take(Use(line.number, line.count, line.clock, copy, stream, self._site(site), self._caller(), now))
 
     @guarded
     def recorded(
@@ -148,13 +156,17 @@ class Races(Observer):
             self._order.end(about[0])
         elif name == "DestroyEvent":
             self._recorded.pop(about[0], None)
+        elif name == "MallocAsync":
+            self._shadow(about[0]).birth = self._turn(name, about[1], site, exit_ns)
+        elif about and about[0] is self._freed:
+            self._end(name, about, site, exit_ns)
         elif about and isinstance(about[0], Copy) and about[0].label is H2H and about[0].nbytes:
             self._act(about[0], site, exit_ns)
 
     @guarded
     def freed(self, allocation: Allocation) -> None:
-        """End a life."""
-        self._shadows.pop(allocation.serial, None)
+        """Note that a life ends; the call that ends it follows."""
+        self._freed = allocation
 
     @guarded
     def host_access(self, allocation: Allocation, ranges: Ranges, writes: bool, site: object) -> None:
@@ -164,7 +176,7 @@ class Races(Observer):
     def _act(self, work: Work | HostAccess, site: object, at_ns: Nanoseconds) -> None:
         host = self._host
         count = self._order.act(host)
-        self._take(Use(host.number, count, host.clock, work, None, site, self._caller(), at_ns))
+        self._take(Use(host.number, count, host.clock, work, None, self._site(site), self._caller(), at_ns))
 
     # --- accesses
 
@@ -178,6 +190,8 @@ class Races(Observer):
                 self._touch(use, line, allocation, start, stop, writes=True)
             for allocation, start, stop in work.reads():
                 self._touch(use, line, allocation, start, stop, writes=False)
+        elif isinstance(work, LifeCall):
+            return
         elif len(work.ranges) <= _FEW:
             for start, stop in work.ranges:
                 self._touch(use, line, work.allocation, start, stop, writes=work.writes)
@@ -192,7 +206,9 @@ class Races(Observer):
             return
         shadow = self._shadows.get(allocation.serial)
         if shadow is None:
-            shadow = self._shadows[allocation.serial] = Shadow(allocation.nbytes)
+            shadow = self._shadow(allocation)
+        if shadow.birth is not None and not self._is_known(shadow.birth, use):
+            self._add_early(shadow.birth, use, allocation, writes=writes)
         actor, count, clock = use[:3]
         host = self._host
         known, conflicts = host.clock, False
@@ -233,16 +249,57 @@ class Races(Observer):
             if both:
                 self._add(earlier, use, allocation, both, wrote=wrote, writes=writes)
 
+    def _shadow(self, allocation: Allocation) -> Shadow:
+        shadow = self._shadows.get(allocation.serial)
+        if shadow is None:
+            shadow = self._shadows[allocation.serial] = Shadow(allocation.nbytes)
+        return shadow
+
+    # --- lives
+
+    def _turn(self, name: str, stream: Stream, site: object, at_ns: Nanoseconds) -> Use:
+        """Return the use that a call of *name* makes of memory when *stream* comes to it."""
+        line = self._order.queue(stream, self._host)
+        return Use(line.number, line.count, line.clock, LifeCall(name), stream, self._site(site), self._caller(), at_ns)
+
+    def _end(self, name: str, about: tuple[Any, ...], site: object, at_ns: Nanoseconds) -> None:
+        """End the life of memory in a call of *name*: all that uses it must be over."""
+        allocation, self._freed = about[0], None
+        if len(about) > 1:
+            end = self._turn(name, about[1], site, at_ns)
+        else:
+            host = self._host
+            end = Use(
+                host.number, host.count, host.clock, LifeCall(name), None, self._site(site), self._caller(), at_ns
+            )
+        shadow = self._shadows.pop(allocation.serial, None)
+        if shadow is None:
+            return
+        if shadow.birth is not None and not self._is_known(shadow.birth, end):
+            self._add_early(shadow.birth, end, allocation, writes=True)
+        if self._waits_for_device(allocation, end):
+            return
+        for use, writes in shadow.uses():
+            if not self._is_known(use, end):
+                self._add_in_use(use, end, allocation, writes=writes)
+
+    def _waits_for_device(self, allocation: Allocation, end: Use) -> bool:
+        """Whether the call that ends this life waits for all work of the device, as programs are used to."""
+        waits = self._runtime.rules.release is Release.WAITS_FOR_DEVICE
+        return waits and end.stream is None and allocation.origin is not Origin.POOL
+
     def _is_known(self, earlier: Use, later: Use) -> bool:
-        reached = max(later.clock.get(earlier.actor, 0), self._host.clock.get(earlier.actor, 0))
-        return reached >= earlier.epoch
+        actor = earlier.actor
+        if actor in (later.actor, self._host.number):
+            return True
+        return max(later.clock.get(actor, 0), self._host.clock.get(actor, 0)) >= earlier.epoch
 
     # --- findings
 
     def _add(
         self, earlier: Use, later: Use, allocation: Allocation, ranges: Ranges, *, wrote: bool, writes: bool
     ) -> None:
-        first, second = _access(earlier, writes=wrote), _access(later, writes=writes)
+        first, second = access_of(earlier, writes=wrote), access_of(later, writes=writes)
         buffer = buffer_text(allocation)
         spans = tuple(Span(buffer, start, stop) for start, stop in ranges)
         shown = ", ".join(map(str, spans[:_SHOWN])) + (
@@ -250,11 +307,32 @@ class Races(Observer):
         )
         both = wrote and writes
         text = (
-            f"{_subject(first)} {'writes' if wrote else 'reads'} {shown}, and {_subject(second)} "
+            f"{subject_of(first)} {'writes' if wrote else 'reads'} {shown}, and {subject_of(second)} "
             f"{'writes' if writes else 'reads'} {'it too' if both else 'it'}: nothing puts them in order"
         )
-        missing, fix = _edge(earlier, later)
+        missing, fix = edge_of(earlier, later)
         self._findings.add(Finding(Kind.RACE, text, (first, second), spans, missing, fix))
+
+    def _add_early(self, birth: Use, use: Use, allocation: Allocation, *, writes: bool) -> None:
+        """Add a use of memory that does not wait for its allocation."""
+        first, second = access_of(birth, writes=True), access_of(use, writes=writes)
+        buffer = buffer_text(allocation)
+        text = f"{subject_of(second)} uses {buffer} without waiting for its allocation, {subject_of(first)}"
+        missing, fix = edge_of(birth, use)
+        span = Span(buffer, 0, allocation.nbytes)
+        self._findings.add(Finding(Kind.BEFORE_ALLOCATION, text, (first, second), (span,), missing, fix))
+
+    def _add_in_use(self, use: Use, end: Use, allocation: Allocation, *, writes: bool) -> None:
+        """Add the end of a life that does not wait for a use of the memory."""
+        first, second = access_of(use, writes=writes), access_of(end, writes=True)
+        buffer = buffer_text(allocation)
+        text = f"{subject_of(second)} frees {buffer} without waiting for {subject_of(first)}, which uses it"
+        missing, fix = edge_of(use, end)
+        span = Span(buffer, 0, allocation.nbytes)
+        self._findings.add(Finding(Kind.FREE_IN_USE, text, (first, second), (span,), missing, fix))
+
+    def _site(self, site: object) -> object:
+        return site if self.place is None else self.place()
 
     def _caller(self) -> str:
         caller = current_caller()
@@ -269,6 +347,7 @@ def _ranges(use: Use, allocation: Allocation, *, writes: bool) -> Ranges:
     work = use.work
     if isinstance(work, HostAccess):
         return work.ranges
+    assert isinstance(work, Work), f"{work!r} touches no bytes"
     rows: Iterable[Extent] = work.written_rows() if writes else work.read_rows()
     return _merged(sorted((start, stop) for other, start, stop in rows if other is allocation))
 
@@ -281,66 +360,3 @@ def _merged(ranges: Iterable[tuple[int, int]]) -> Ranges:
         else:
             merged.append((start, stop))
     return merged
-
-
-def buffer_text(allocation: Allocation) -> str:
-    """Return what findings call *allocation*: its name, or the line that made it."""
-    if allocation.given_name is not None:
-        return repr(allocation.given_name)
-    return f"the memory made at {allocation.made}" if allocation.made is not None else allocation.name
-
-
-def work_text(work: Work | HostAccess, *, writes: bool) -> str:
-    """Return what findings call *work*: "kernel 'add'", "h2d 'weights'", "host read"."""
-    if isinstance(work, HostAccess):
-        return "host write" if writes else "host read"
-    if isinstance(work, Copy):
-        names = [end.given_name for end in (work.dst, work.src) if end.given_name is not None]
-        return f"{work.label.kind} {names[0]!r}" if names else work.label.kind
-    if isinstance(work, Fill):
-        return "fill" if work.dst.given_name is None else f"fill {work.dst.given_name!r}"
-    if isinstance(work, HostFunction):
-        return f"host function {work.label.name!r}"
-    return f"{work.label.kind} {work.label.name!r}"
-
-
-def stream_text(stream: Stream) -> str:
-    """Return what a fix calls *stream*."""
-    return stream.given_name or stream.name
-
-
-def _access(use: Use, *, writes: bool) -> Access:
-    stream, site = _stream_of(use), use.site
-    name = "" if stream is None else stream.name
-    what = work_text(use.work, writes=writes)
-    return Access(what, writes, use.caller, name, str(site), (), use.at_ns, getattr(site, "file", ""))
-
-
-def _stream_of(use: Use) -> Stream | None:
-    return None if isinstance(use.stream, UnorderedStream) else use.stream
-
-
-def _subject(access: Access) -> str:
-    where = f" on {access.stream}" if access.stream else ""
-    return f"{access.what}{where} ({access.site})"
-
-
-def _edge(earlier: Use, later: Use) -> tuple[str, str]:
-    """Return the edge that is missing between two accesses, in words, and what to do, as code."""
-    before, behind = _stream_of(earlier), _stream_of(later)
-    if before is None:
-        what = "access" if behind is None else "operation"
-        return (
-            f"the {what} at {later.site} does not wait for what {earlier.caller} did at {earlier.site}",
-            f"let {later.caller} await {earlier.caller} before {later.site}",
-        )
-    given = f"`{stream_text(before)}` was given at {earlier.site}"
-    if behind is None:
-        return (
-            f"the host does not wait for what {given}",
-            f"SynchronizeStream({stream_text(before)}) before {later.site}",
-        )
-    return (
-        f"`{stream_text(behind)}` does not wait for what {given}",
-        f"record on `{stream_text(before)}` after {earlier.site}, wait on `{stream_text(behind)}` before {later.site}",
-    )

@@ -30,8 +30,14 @@ class HostAccess(NamedTuple):
     writes: bool
 
 
+class LifeCall(NamedTuple):
+    """A call that begins or ends a life of memory: its name."""
+
+    name: str
+
+
 class Use(NamedTuple):
-    """Something that touches memory: an operation, or an access of the host.
+    """Something that touches memory: an operation, an access of the host, a call that begins or ends its life.
 
     It is *epoch* of *actor*, which comes after *clock*. The rest is for findings.
     """
@@ -39,7 +45,7 @@ class Use(NamedTuple):
     actor: int
     epoch: int
     clock: Clock
-    work: Work | HostAccess
+    work: Work | HostAccess | LifeCall
     stream: Stream | None  # None for the host
     site: object
     caller: str
@@ -71,9 +77,10 @@ Cell = dict[int, Uses]  # by actor
 class Shadow:
     """The cells of one allocation."""
 
-    __slots__ = ("_cells", "_starts", "_whole")
+    __slots__ = ("_cells", "_starts", "_whole", "birth")
 
     def __init__(self, nbytes: int) -> None:
+        self.birth: Use | None = None  # the turn in a stream in which it begins
         self._whole = nbytes
         self._starts = [0]
         self._cells: list[Cell] = [{}]
@@ -97,6 +104,15 @@ class Shadow:
             self._starts.insert(index, at)
             self._cells.insert(index, {actor: uses.copy() for actor, uses in self._cells[index - 1].items()})
         return index
+
+    def uses(self) -> Iterator[tuple[Use, bool]]:
+        """Yield all uses, some of them several times, and whether they write."""
+        for cell in self._cells:
+            for uses in cell.values():
+                for use in uses.writes.values():
+                    yield use, True
+                for use in uses.reads.values():
+                    yield use, False
 
     def spans(self, start: int, stop: int) -> Iterator[tuple[Cell, int, int]]:
         """Yield the cells from *start* to *stop*, which begin and end there, with their first and last bytes."""

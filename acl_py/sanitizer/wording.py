@@ -1,0 +1,74 @@
+"""Wording: what findings call memory, work and lines, which edge is missing, and what to do."""
+
+from acl_py.sanitizer.findings import Access
+from acl_py.sanitizer.shadow import HostAccess, LifeCall, Use
+from device_model.memory import Allocation
+from device_model.streams import Stream, UnorderedStream
+from device_model.work import Copy, Fill, HostFunction, Work
+
+
+def buffer_text(allocation: Allocation) -> str:
+    """Return what findings call *allocation*: its name, or the line that made it."""
+    if allocation.given_name is not None:
+        return repr(allocation.given_name)
+    return f"the memory made at {allocation.made}" if allocation.made is not None else allocation.name
+
+
+def work_text(work: Work | HostAccess | LifeCall, *, writes: bool) -> str:
+    """Return what findings call *work*: "kernel 'add'", "h2d 'weights'", "host read"."""
+    if isinstance(work, LifeCall):
+        return work.name
+    if isinstance(work, HostAccess):
+        return "host write" if writes else "host read"
+    if isinstance(work, Copy):
+        names = [end.given_name for end in (work.dst, work.src) if end.given_name is not None]
+        return f"{work.label.kind} {names[0]!r}" if names else work.label.kind
+    if isinstance(work, Fill):
+        return "fill" if work.dst.given_name is None else f"fill {work.dst.given_name!r}"
+    if isinstance(work, HostFunction):
+        return f"host function {work.label.name!r}"
+    return f"{work.label.kind} {work.label.name!r}"
+
+
+def stream_text(stream: Stream) -> str:
+    """Return what a fix calls *stream*."""
+    return stream.given_name or stream.name
+
+
+def access_of(use: Use, *, writes: bool) -> Access:
+    """Return *use* as findings have it."""
+    stream, site = _stream_of(use), use.site
+    name = "" if stream is None else stream.name
+    what = work_text(use.work, writes=writes)
+    return Access(what, writes, use.caller, name, str(site), (), use.at_ns, getattr(site, "file", ""))
+
+
+def _stream_of(use: Use) -> Stream | None:
+    return None if isinstance(use.stream, UnorderedStream) else use.stream
+
+
+def subject_of(access: Access) -> str:
+    """Return how a sentence names *access*."""
+    where = f" on {access.stream}" if access.stream else ""
+    return f"{access.what}{where} ({access.site})"
+
+
+def edge_of(earlier: Use, later: Use) -> tuple[str, str]:
+    """Return the edge that is missing between two accesses, in words, and what to do, as code."""
+    before, behind = _stream_of(earlier), _stream_of(later)
+    if before is None:
+        what = "access" if behind is None else "operation"
+        return (
+            f"the {what} at {later.site} does not wait for what {earlier.caller} did at {earlier.site}",
+            f"let {later.caller} await {earlier.caller} before {later.site}",
+        )
+    given = f"`{stream_text(before)}` was given at {earlier.site}"
+    if behind is None:
+        return (
+            f"the host does not wait for what {given}",
+            f"SynchronizeStream({stream_text(before)}) before {later.site}",
+        )
+    return (
+        f"`{stream_text(behind)}` does not wait for what {given}",
+        f"record on `{stream_text(before)}` after {earlier.site}, wait on `{stream_text(behind)}` before {later.site}",
+    )
