@@ -13,7 +13,7 @@ from acl_py.sanitizer.findings import Finding, Findings, Kind, Span
 from acl_py.sanitizer.guards import guarded
 from acl_py.sanitizer.order import Order, Point
 from acl_py.sanitizer.shadow import HostAccess, LifeCall, Ranges, Shadow, Use, Uses, overlap
-from acl_py.sanitizer.wording import access_of, buffer_text, edge_of, subject_of
+from acl_py.sanitizer.wording import access_of, buffer_text, edge_of, subject_of, work_text
 from device_model.completions import NOTHING, Completion, Nanoseconds
 from device_model.contexts import Context
 from device_model.device import Device
@@ -23,7 +23,7 @@ from device_model.observe import Observer
 from device_model.ops import Op
 from device_model.rules import Release
 from device_model.streams import Stream, UnorderedStream
-from device_model.work import H2H, Copy, Extent, PitchedCopy, Work
+from device_model.work import H2H, Copy, Extent, HostFunction, PitchedCopy, Work
 
 if TYPE_CHECKING:
     from acl_py.runtime.runtime import Runtime
@@ -56,33 +56,25 @@ class Races(Observer):
         self._waits: dict[Caller, _Wait] = {}
         self._freed: Allocation | None = None  # the last one
         self._names: dict[Caller, str] = {}
-        self.place: Callable[[], object] | None = None  # where the program is, if it has no lines of Python
 
     # --- hooks: what streams are given
 
     @guarded
     def op_queued(self, op: Op) -> None:
         """Take up an operation."""
-        host, stream, order = self._host, op.stream, self._order
+        stream = op.stream
         if type(stream) is UnorderedStream:  # the host waits for it: it does the work itself, as it were
-            count = order.act(host)
-            use = Use(
-                host.number, count, host.clock, op.work, stream, self._site(op.site), self._caller(), op.queued_ns
-            )
+            self._order.act(self._host)
+            use = self._use_of_host(op.work, op.site, op.queued_ns)._replace(stream=stream)
         else:
-            line = order.queue(stream, host)
-            use = Use(
-                line.number, line.count, line.clock, op.work, stream, self._site(op.site), self._caller(), op.queued_ns
-            )
+            use = self._use(op.work, stream, op.site, op.queued_ns)
         op.stamp = use
         self._take(use)
 
     @guarded
     def staged(self, copy: Copy, stream: Stream, site: object) -> None:
         """Take up a copy of pageable memory, as one operation."""
-        line = self._order.queue(stream, self._host)
-        now = self._runtime.host_ns
-        self._take(Use(line.number, line.count, line.clock, copy, stream, self._site(site), self._caller(), now))
+        self._take(self._use(copy, stream, site, self._runtime.host_ns))
 
     @guarded
     def recorded(
@@ -157,7 +149,7 @@ class Races(Observer):
         elif name == "DestroyEvent":
             self._recorded.pop(about[0], None)
         elif name == "MallocAsync":
-            self._shadow(about[0]).birth = self._turn(name, about[1], site, exit_ns)
+            self._shadow(about[0]).birth = self._use(LifeCall(name), about[1], site, exit_ns)
         elif about and about[0] is self._freed:
             self._end(name, about, site, exit_ns)
         elif about and isinstance(about[0], Copy) and about[0].label is H2H and about[0].nbytes:
@@ -170,13 +162,33 @@ class Races(Observer):
 
     @guarded
     def host_access(self, allocation: Allocation, ranges: Ranges, writes: bool, site: object) -> None:
-        """The host has read or written the bytes *ranges* of *allocation* at *site*."""
-        self._act(HostAccess(allocation, ranges, writes), site, self._runtime.host_ns)
+        """The host, or a host function, has read or written the bytes *ranges* of *allocation* at *site*."""
+        access = HostAccess(allocation, ranges, writes)
+        calling = next((device.calling for device in self._runtime.devices if device.calling is not None), None)
+        stamp = None if calling is None else getattr(calling, "stamp", None)
+        if isinstance(stamp, Use):
+            self._take(stamp._replace(work=access._replace(by=work_text(stamp.work, writes=writes))))
+        else:
+            self._act(access, site, self._runtime.host_ns)
 
     def _act(self, work: Work | HostAccess, site: object, at_ns: Nanoseconds) -> None:
+        self._order.act(self._host)
+        self._take(self._use_of_host(work, site, at_ns))
+
+    def _use(self, work: Work | LifeCall, stream: Stream, site: object, at_ns: Nanoseconds) -> Use:
+        """Return the use of memory that is given to *stream* now."""
+        host, line = self._host, self._order.queue(stream, self._host)
+        known, number = host.clock, host.number
+        if isinstance(work, HostFunction):  # what it touches shows when it runs: the host may have done more by then
+            known, number = {**known, number: host.count}, -1
+        return Use(line.number, line.count, line.clock, known, number, work, stream, site, self._caller(), at_ns)
+
+    def _use_of_host(self, work: Work | HostAccess | LifeCall, site: object, at_ns: Nanoseconds) -> Use:
         host = self._host
-        count = self._order.act(host)
-        self._take(Use(host.number, count, host.clock, work, None, self._site(site), self._caller(), at_ns))
+        return Use(
+            host.number, host.count, host.clock, host.clock, host.number, work, None, site, self._caller(),
+            at_ns,
+        )  # fmt: skip
 
     # --- accesses
 
@@ -209,21 +221,20 @@ class Races(Observer):
             shadow = self._shadow(allocation)
         if shadow.birth is not None and not self._is_known(shadow.birth, use):
             self._add_early(shadow.birth, use, allocation, writes=writes)
-        actor, count, clock = use[:3]
-        host = self._host
-        known, conflicts = host.clock, False
+        actor, epoch, clock, known, host = use[:5]
+        conflicts = False
         for cell in shadow.cells(start, stop):
             for other, uses in cell.items():
-                if other != actor and other != host.number:
+                if other != actor and other != host:
                     latest = uses.latest if writes else uses.latest_write
                     if latest > clock.get(other, 0) and latest > known.get(other, 0):
                         conflicts = True
             mine = cell.get(actor)
             if mine is None:
                 mine = cell[actor] = Uses()
-            mine.latest = count
+            mine.latest = max(mine.latest, epoch)  # a host function takes its turn late
             if writes:
-                mine.latest_write = count
+                mine.latest_write = max(mine.latest_write, epoch)
                 mine.writes[line] = use
             else:
                 mine.reads[line] = use
@@ -234,15 +245,13 @@ class Races(Observer):
         """Add a finding for each earlier access that is in no order with *use*."""
         pairs: dict[int, tuple[Use, bool]] = {}
         for cell, _, _ in shadow.spans(start, stop):
-            for other, uses in cell.items():
-                if other == use.actor or other == self._host.number:
-                    continue
+            for uses in cell.values():
                 reads = uses.reads.values() if writes else ()
                 for earlier in reads:
-                    if not self._is_known(earlier, use):
+                    if not self._is_ordered(earlier, use):
                         pairs.setdefault(id(earlier), (earlier, False))
                 for earlier in uses.writes.values():
-                    if not self._is_known(earlier, use):
+                    if not self._is_ordered(earlier, use):
                         pairs[id(earlier)] = (earlier, True)
         for earlier, wrote in pairs.values():
             both = overlap(_ranges(earlier, allocation, writes=wrote), _ranges(use, allocation, writes=writes))
@@ -257,21 +266,13 @@ class Races(Observer):
 
     # --- lives
 
-    def _turn(self, name: str, stream: Stream, site: object, at_ns: Nanoseconds) -> Use:
-        """Return the use that a call of *name* makes of memory when *stream* comes to it."""
-        line = self._order.queue(stream, self._host)
-        return Use(line.number, line.count, line.clock, LifeCall(name), stream, self._site(site), self._caller(), at_ns)
-
     def _end(self, name: str, about: tuple[Any, ...], site: object, at_ns: Nanoseconds) -> None:
         """End the life of memory in a call of *name*: all that uses it must be over."""
         allocation, self._freed = about[0], None
         if len(about) > 1:
-            end = self._turn(name, about[1], site, at_ns)
+            end = self._use(LifeCall(name), about[1], site, at_ns)
         else:
-            host = self._host
-            end = Use(
-                host.number, host.count, host.clock, LifeCall(name), None, self._site(site), self._caller(), at_ns
-            )
+            end = self._use_of_host(LifeCall(name), site, at_ns)
         shadow = self._shadows.pop(allocation.serial, None)
         if shadow is None:
             return
@@ -288,17 +289,24 @@ class Races(Observer):
         waits = self._runtime.rules.release is Release.WAITS_FOR_DEVICE
         return waits and end.stream is None and allocation.origin is not Origin.POOL
 
-    def _is_known(self, earlier: Use, later: Use) -> bool:
+    def _is_ordered(self, one: Use, other: Use) -> bool:
+        """Whether either is over before the other begins. What a host function touches is compared late."""
+        return self._is_known(one, other) or self._is_known(other, one)
+
+    @staticmethod
+    def _is_known(earlier: Use, later: Use) -> bool:
         actor = earlier.actor
-        if actor in (later.actor, self._host.number):
+        if actor in (later.actor, later.host):
             return True
-        return max(later.clock.get(actor, 0), self._host.clock.get(actor, 0)) >= earlier.epoch
+        return max(later.clock.get(actor, 0), later.known.get(actor, 0)) >= earlier.epoch
 
     # --- findings
 
     def _add(
         self, earlier: Use, later: Use, allocation: Allocation, ranges: Ranges, *, wrote: bool, writes: bool
     ) -> None:
+        if later.at_ns < earlier.at_ns:  # a host function, which runs later than it was queued
+            earlier, later, wrote, writes = later, earlier, writes, wrote
         first, second = access_of(earlier, writes=wrote), access_of(later, writes=writes)
         buffer = buffer_text(allocation)
         spans = tuple(Span(buffer, start, stop) for start, stop in ranges)
@@ -330,9 +338,6 @@ class Races(Observer):
         missing, fix = edge_of(use, end)
         span = Span(buffer, 0, allocation.nbytes)
         self._findings.add(Finding(Kind.FREE_IN_USE, text, (first, second), (span,), missing, fix))
-
-    def _site(self, site: object) -> object:
-        return site if self.place is None else self.place()
 
     def _caller(self) -> str:
         caller = current_caller()

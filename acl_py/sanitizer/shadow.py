@@ -23,11 +23,12 @@ Ranges = Sequence[tuple[int, int]]  # of bytes of one allocation, each from its 
 
 
 class HostAccess(NamedTuple):
-    """What the host did itself: it has read or written *ranges* of *allocation*."""
+    """What the host did itself, or its host function *by*: it read or wrote *ranges* of *allocation*."""
 
     allocation: Allocation
     ranges: Ranges
     writes: bool
+    by: str = ""
 
 
 class LifeCall(NamedTuple):
@@ -39,12 +40,16 @@ class LifeCall(NamedTuple):
 class Use(NamedTuple):
     """Something that touches memory: an operation, an access of the host, a call that begins or ends its life.
 
-    It is *epoch* of *actor*, which comes after *clock*. The rest is for findings.
+    It is *epoch* of *actor*. It comes after what its stream waits for, *clock*, and after all that its host knew,
+    *known*. The number of the host is *host*: it comes after all that this actor did before, too. The rest is for
+    findings.
     """
 
     actor: int
     epoch: int
     clock: Clock
+    known: Clock
+    host: int
     work: Work | HostAccess | LifeCall
     stream: Stream | None  # None for the host
     site: object

@@ -24,8 +24,8 @@ import numpy.typing as npt
 from acl_py.callers import Caller, current_caller, row_name
 from acl_py.sanitizer.findings import Access, Finding, Findings, Kind, Span
 from acl_py.sanitizer.guards import guarded
-from acl_py.sanitizer.races import buffer_text, work_text
 from acl_py.sanitizer.ranges import Range, Ranges, ranges_of, union
+from acl_py.sanitizer.wording import buffer_text, work_text
 from device_model.completions import Nanoseconds
 from device_model.memory import Allocation, Origin
 from device_model.observe import Observer

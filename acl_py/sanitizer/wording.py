@@ -19,7 +19,7 @@ def work_text(work: Work | HostAccess | LifeCall, *, writes: bool) -> str:
     if isinstance(work, LifeCall):
         return work.name
     if isinstance(work, HostAccess):
-        return "host write" if writes else "host read"
+        return work.by or ("host write" if writes else "host read")
     if isinstance(work, Copy):
         names = [end.given_name for end in (work.dst, work.src) if end.given_name is not None]
         return f"{work.label.kind} {names[0]!r}" if names else work.label.kind

@@ -115,8 +115,6 @@ class Player:
         runtime.bridge = self._tasks
         self._queuers = _Queuers(self._tasks)
         runtime.hooks.add(self._queuers)
-        if runtime.sanitizer is not None and runtime.sanitizer.races is not None:
-            runtime.sanitizer.races.place = self._place
         self.calls: dict[int, Played] = {}  # those that have returned, by the index of the step
         self._pageable_bytes = 0
         self._pool_base: int | None = None  # the address of the first stream-ordered allocation
@@ -520,11 +518,6 @@ class Player:
         report = self._reports.pop(self._task, None)
         if report is not None:
             await callbacks.end_report(report)
-
-    def _place(self) -> str:
-        """Return the step whose turn it is, as findings name it."""
-        task = self._tasks.running
-        return self.program.id if task is None or task.step is None else f"steps[{task.step.index}]"
 
     @property
     def _task(self) -> str | None:

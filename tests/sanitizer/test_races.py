@@ -261,3 +261,35 @@ def test_pageable_copies_take_their_turn_in_the_stream():
 
     assert found(program) == [("race", 3, 5, "0:200000")]
     assert found(program, "acl") == []
+
+
+def test_a_host_function_touches_memory_in_its_turn():
+    async def program():
+        one, two = await two_streams()
+        x, host = await acl.Malloc(64), await acl.MallocHost(64)
+        array = host.numpy()
+        await acl.MemcpyAsync(host, 64, x, 64, D2H, one)
+        await acl.LaunchHostFunc(one, array.fill, [1])
+        await acl.MemcpyAsync(x, 64, host, 64, H2D, one)
+        await acl.MemcpyAsync(x, 64, host, 64, H2D, two)
+        await acl.SynchronizeStream(one)
+        array[0] = 2
+        await acl.SynchronizeDevice()
+
+    races = found(program, sanitize="host")
+    assert ("race", 5, 7, "0:64") in races  # the function and the copy in another stream
+    assert {race[1:3] for race in races} == {(4, 7), (5, 7), (6, 7), (7, 9)}
+
+
+def test_a_host_that_reads_too_early_is_found_whatever_the_times_are():
+    async def program():
+        one = await acl.CreateStream(name="one")
+        x, host = await acl.Malloc(64), await acl.MallocHost(64)
+        array = host.numpy()
+        await acl.MemcpyAsync(host, 64, x, 64, D2H, one)
+        await acl.HostWork(1_000_000)
+        int(array[0])
+        await acl.SynchronizeStream(one)
+        int(array[0])
+
+    assert found(program, sanitize="host") == [("race", 4, 6, "0:1")]
