@@ -290,8 +290,10 @@ class Races(Observer):
         return waits and end.stream is None and allocation.origin is not Origin.POOL
 
     def _is_ordered(self, one: Use, other: Use) -> bool:
-        """Whether either is over before the other begins. What a host function touches is compared late."""
-        return self._is_known(one, other) or self._is_known(other, one)
+        """Whether *one*, which was taken up first, is over before *other*; or after it, if that is a host function."""
+        if self._is_known(one, other):
+            return True
+        return other.host < 0 and max(one.clock.get(other.actor, 0), one.known.get(other.actor, 0)) >= other.epoch
 
     @staticmethod
     def _is_known(earlier: Use, later: Use) -> bool:
