@@ -3,6 +3,7 @@
 import pytest
 
 from tests.sanitizer.cases import ABSENT, CASES
+from tests.sanitizer.oracle.comparing import kind_of
 from tests.sanitizer.oracle.reading import Run, read
 from tests.sanitizer.oracle.verdicts import pairs
 
@@ -20,10 +21,7 @@ def test_the_oracle_finds_what_the_document_says(case):
     program = case.program
     complete = case.places(case.complete) | {step.index for step in program.steps if step.fields.get("until")}
     run = Run(range(len(program.steps)), case.places(case.failed), complete)
-    found = {
-        (pair.first, pair.second, "relies" if pair.relies else pair.fault)
-        for pair in pairs(read(program, case.rules, run))
-    }
+    found = {(pair.first, pair.second, kind_of(pair)) for pair in pairs(read(program, case.rules, run))}
     assert found == case.pairs
 
 

@@ -14,7 +14,10 @@ from typing import Any
 from acl_py.tools.programs import Program, Step
 
 Bytes = tuple[tuple[int, int], ...]  # ranges of bytes, [start, stop)
-NO_EFFECT = ("host_work", "sleep", "resume", "mem_get_info", "get_priority", "priority_range", "pool_threshold")
+NO_EFFECT = (
+    "host_work", "sleep", "resume", "mem_get_info", "get_priority", "priority_range", "pool_threshold",
+    "destroy_notify", "destroy_context",
+)  # fmt: skip
 
 
 @dataclass(eq=False)
@@ -263,6 +266,8 @@ class _Reader:
             if not self.lives[name].freed and start < stop
         ]
         self._put(self._named(stream), "work", accesses)
+
+    launch_cores = launch
 
     def inc(self, buf: str, stream: str, **_: Any) -> None:
         self._put(self._named(stream), "work", [self._at(buf, 0, 4, writes=is_write) for is_write in (False, True)])
