@@ -210,9 +210,9 @@ def build(options: Options) -> tuple[Runtime, Trace | None]:
     runtime = _HOST_TIMES[options.host_time](
         profile, rules, workers=options.workers, seed=options.seed, hang_after=options.hang_after
     )
-    if watch is not None:
-        watch.keep(runtime)
     recorder = _recorder(options, runtime) if options.trace else None
+    if watch is not None:
+        watch.keep(runtime, recorder)
     if parts:
         _sanitize(runtime, parts)
     return runtime, recorder

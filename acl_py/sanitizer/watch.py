@@ -13,25 +13,32 @@ from acl_py.sanitizer.parts import Part
 
 if TYPE_CHECKING:
     from acl_py.runtime.runtime import Runtime
+    from acl_py.trace import Trace
 
 
 class Watch:
-    """The *parts* that simulations are sanitized with, unless they say otherwise, and the findings of all of them."""
+    """The *parts* that simulations are sanitized with, unless they say otherwise, and the findings of all of them.
 
-    __slots__ = ("_kept", "_taken", "parts")
+    Findings are not told at once then; without parts, those of core kernels are.
+    """
 
-    def __init__(self, parts: frozenset[Part]) -> None:
+    __slots__ = ("_kept", "_taken", "parts", "traces")
+
+    def __init__(self, parts: frozenset[Part], *, keeps_traces: bool = False) -> None:
         self.parts = parts
+        self.traces: list[Trace] | None = [] if keeps_traces else None  # the recordings of all simulations
         self._kept: list[tuple[Findings, ref[Runtime]]] = []
         self._taken: set[tuple[str, ...]] = set()  # by `take`, as keys
 
     def __repr__(self) -> str:
         return f"<Watch for {', '.join(sorted(self.parts)) or 'nothing'}>"
 
-    def keep(self, runtime: "Runtime") -> None:
-        """Keep the findings of a simulation that begins."""
+    def keep(self, runtime: "Runtime", trace: "Trace | None") -> None:
+        """Keep the findings of a simulation that begins and, if they are wanted, its *trace*."""
+        if self.traces is not None and trace is not None:
+            self.traces.append(trace)
         findings = runtime.state(Findings)
-        findings.is_quiet = True
+        findings.is_quiet = bool(self.parts)
         self._kept.append((findings, ref(runtime)))
 
     def finish(self) -> None:
@@ -77,9 +84,9 @@ def current_watch() -> Watch | None:
     return _watches[-1] if _watches else None
 
 
-def begin(parts: frozenset[Part]) -> Watch:
+def begin(parts: frozenset[Part], *, keeps_traces: bool = False) -> Watch:
     """Sanitize with *parts* all simulations that begin from now on; the watch that is returned keeps their findings."""
-    watch = Watch(parts)
+    watch = Watch(parts, keeps_traces=keeps_traces)
     _watches.append(watch)
     return watch
 

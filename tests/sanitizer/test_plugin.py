@@ -1,0 +1,274 @@
+"""The pytest plugin in projects of its own: `--acl-sanitize`, `--acl-trace`, and the fixture acl_sim."""
+
+import os
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+from acl_py.trace import read_trace
+
+pytest_plugins = ["pytester"]
+PLUGIN = "acl_py_pytest"
+ROOT = Path(__file__).parent.parent.parent
+
+# Two streams write to one buffer. Whether `races` orders them is its argument.
+RACY = """\
+import acl_py as acl
+import numpy as np
+import pytest
+
+
+@acl.kernel(cost=acl.Cost(us=10))
+def double(x: acl.InOut):
+    x *= 2
+
+
+async def two_streams(ordered):
+    buffer = await acl.Malloc(4096, name="weights")
+    one, two = await acl.CreateStream(), await acl.CreateStream()
+    await acl.MemsetAsync(buffer, 4096, 0, 4096, one)
+    if ordered:
+        event = await acl.CreateEvent()
+        await acl.RecordEvent(event, one)
+        await acl.StreamWaitEvent(two, event)
+        await acl.DestroyEvent(event)
+    await double[1, two](acl.Array(buffer, np.float32))
+    await acl.SynchronizeDevice()
+    await acl.DestroyStream(one)
+    await acl.DestroyStream(two)
+    await acl.Free(buffer)
+
+"""
+
+
+@pytest.fixture
+def outcome(pytester, monkeypatch):
+    """Run a test file with the plugin, in a process of its own."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    installed = any(point.value == PLUGIN for point in entry_points(group="pytest11"))
+
+    def outcome(text, *options, loads=()):
+        pytester.makepyfile(test_project=RACY + text)
+        others = {"asyncio", "xdist"} - set(loads)
+        without = [f"-pno:{name}" for name in ("cacheprovider", "hypothesispytest", "timeout", *others)]
+        if "asyncio" in loads:
+            without += ["-o", "asyncio_default_fixture_loop_scope=function"]  # its default warns
+        options = [*options, *without, "-W", "error"]
+        return pytester.runpytest_subprocess(*options, *([] if installed else ["-p", PLUGIN]))
+
+    return outcome
+
+
+def test_a_test_fails_if_the_sanitizer_finds_something_in_its_simulations(outcome):
+    text = """
+def test_ordered():
+    acl.run(two_streams, True)
+
+def test_races():
+    acl.run(two_streams, False)
+
+@pytest.mark.xfail(reason="known", strict=True)
+def test_known():
+    acl.run(two_streams, False)
+
+def test_fails_by_itself():
+    acl.run(two_streams, False)
+    assert 1 == 2
+"""
+    outcome(text).assert_outcomes(passed=2, failed=2)  # the strict xfail passes without the option
+    done = outcome(text, "--acl-sanitize")
+    done.assert_outcomes(passed=1, failed=2, xfailed=1)
+    done.stdout.fnmatch_lines(
+        [
+            "*test_races*",
+            "the sanitizer found 1 finding",
+            "race: fill 'weights' on stream 1 (test_project.py:14) writes 'weights'*double*test_project.py:20*race-*",
+            "    test_project.py:14: fill 'weights' in stream 1*which writes",
+            "    test_project.py:20: kernel 'double' in stream 2*which writes",
+            "    bytes: 'weights'*0:4,096*",
+            "    missing: *",
+            "    fix: record on *",
+            "*test_fails_by_itself*",
+            "E*assert 1 == 2",
+            "*sanitizer*",
+            "the sanitizer found 1 finding",
+        ]
+    )
+
+
+def test_suppressions_of_the_project_are_kept_to_and_counted_in_all_processes(outcome, pytester):
+    table = """
+        [tool.acl_py.sanitizer]
+        suppress = [
+            { site = "test_project.py:14", reason = "the same zeros" },
+            { site = "old.py:*", reason = "gone" },
+        ]
+        """
+    pytester.makepyprojecttoml(table)
+    text = """
+@pytest.mark.parametrize("number", range(4))
+def test_races(number):
+    acl.run(two_streams, False)
+
+def test_other_race():
+    async def main():
+        buffer = await acl.Malloc(64, name="other")
+        for _ in range(2):
+            await acl.MemsetAsync(buffer, 64, 0, 64, await acl.CreateStream())
+        await acl.SynchronizeDevice()
+
+    acl.run(main, sanitize="device")
+"""
+    for options in ([], ["-n", "2"]):
+        done = outcome(text, "--acl-sanitize", *options, loads=["xdist"])
+        done.assert_outcomes(passed=4, failed=1)
+        done.stdout.fnmatch_lines(
+            [
+                "*test_other_race*",
+                "suppressed: 4 by site 'test_project.py:14': the same zeros",
+                "unused: site 'old.py:[*]' in *pyproject.toml",
+            ]
+        )
+    pytester.makepyprojecttoml('[tool.acl_py.sanitizer]\nsuppress = [{ id = "rce", reason = "x" }]')
+    done = outcome(text, "--acl-sanitize")
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    done.stderr.fnmatch_lines(["ERROR: *pyproject.toml: suppression 1: no finding has the id 'rce'; *"])
+
+
+ACL_SIM = """
+async def twice(us):
+    await acl.Sleep(us)
+    return 2 * us
+
+@pytest.mark.acl(device="tiny")
+def test_sync(acl_sim):
+    with pytest.raises(RuntimeError, match="no simulation has begun"):
+        acl_sim.now_us
+    assert acl_sim.run(twice, 5.0) == 10.0
+    assert acl_sim.now_us >= 5
+    assert acl_sim.simulation.runtime.profile.name == "tiny"
+    acl_sim.run(twice, 500.0)
+    assert acl_sim.now_us >= 500     # a new simulation
+"""
+ASYNC = """
+@pytest.mark.acl(device="tiny")
+{mark}async def test_async(acl_sim):
+    import asyncio
+    begin = acl_sim.now_us
+    await asyncio.sleep(3600)     # simulated
+    assert acl_sim.now_us - begin == pytest.approx(3.6e9)
+    assert acl.current_simulation() is acl_sim.simulation
+    await two_streams(True)
+    acl_sim.assert_ordered("fill", "double")
+
+class TestMethods:
+    {mark}async def test_method(self, acl_sim, request):
+        await two_streams(False)
+        assert request.function is not None
+        with pytest.raises(AssertionError, match="nothing puts double on stream 2"):
+            acl_sim.assert_ordered("fill", "double")
+"""
+
+
+@pytest.mark.parametrize("loads", [["asyncio"], ["anyio"]])
+def test_tests_of_both_kinds_have_a_simulation(outcome, loads):
+    mark = "@pytest.mark.asyncio\n" if loads == ["asyncio"] else "@pytest.mark.anyio\n"
+    backend = '\n@pytest.fixture\ndef anyio_backend():\n    return "asyncio"\n'
+    text = ACL_SIM + ASYNC.replace("    {mark}", f"    {mark}    ").replace("{mark}", mark) + backend
+    outcome(text, loads=loads).assert_outcomes(passed=3)
+    done = outcome(text, "--acl-sanitize", loads=loads)
+    done.assert_outcomes(passed=2, failed=1)
+    done.stdout.fnmatch_lines(["*TestMethods.test_method*", "race: fill 'weights' on stream 1*"])
+
+
+def test_assertions_about_what_happened(outcome):
+    done = outcome(
+        """
+async def copies(size, pinned):
+    host = (await acl.MallocHost(size)).numpy(np.uint8) if pinned else np.zeros(size, np.uint8)
+    device = await acl.Malloc(size)
+    small = acl.Array(await acl.Malloc(4096), np.float32)
+    one, two = await acl.CreateStream(name="copies"), await acl.CreateStream()
+    await acl.MemcpyAsync(device, size, host, size, acl.MemcpyKind.HOST_TO_DEVICE, one)
+    await double[1, two](small)
+    await acl.SynchronizeDevice()
+
+def test_good(acl_sim):
+    acl_sim.run(copies, 1 << 20, True)
+    acl_sim.assert_overlaps("h2d", "double")
+    acl_sim.assert_overlaps("stream 'copies'", "kernel")
+    acl_sim.assert_no_implicit_sync()
+    acl_sim.assert_within_us(50, "h2d")
+
+def test_overlaps(acl_sim):
+    acl_sim.run(two_streams, True)
+    acl_sim.assert_overlaps("fill", "double")
+
+def test_no_such(acl_sim):
+    acl_sim.run(two_streams, True)
+    acl_sim.assert_ordered("fill", "dubble")
+
+def test_waits(acl_sim):
+    acl_sim.run(copies, 1 << 20, False)
+    acl_sim.assert_no_implicit_sync()
+
+def test_within(acl_sim):
+    acl_sim.run(two_streams, True)
+    acl_sim.assert_within_us(5, "double")
+"""
+    )
+    done.assert_outcomes(passed=1, failed=4)
+    done.stdout.fnmatch_lines(
+        [
+            "E * AssertionError: 'fill' and 'double' never run at the same time:",
+            "E *  fill on stream 1 (test_project.py:14): * us",
+            "E *  double on stream 2 (test_project.py:20): * us",
+            "E * AssertionError: no operation is called 'dubble'; there are 'fill', *",
+            "E * AssertionError: something waited without being asked to",
+            "E *  test_project.py:*: a copy from pageable memory kept the host*",
+            "E * AssertionError: 'double' took 10.* us, * us more than 5",
+        ]
+    )
+
+
+def test_recordings_are_written(outcome, pytester):
+    text = """
+def test_one():
+    acl.run(two_streams, True)
+
+def test_two(acl_sim):
+    acl_sim.run(two_streams, True)
+    acl_sim.run(two_streams, True)
+
+def test_none():
+    acl.run(two_streams, True, trace=False)
+"""
+    outcome(text, "--acl-trace", "traces").assert_outcomes(passed=3)
+    files = sorted((pytester.path / "traces").iterdir())
+    assert [file.name for file in files] == [
+        "test_project.py-test_one.acltrace",
+        "test_project.py-test_two-1.acltrace",
+        "test_project.py-test_two-2.acltrace",
+    ]
+    assert [op.name for op in read_trace(files[2]).ops] == ["fill", "double"]
+
+
+def test_twice_in_one_process(tmp_path):
+    (tmp_path / "test_project.py").write_text(
+        f"{RACY}\ndef test_races():\n    acl.run(two_streams, False)\n", encoding="utf-8"
+    )
+    script = """
+import pytest
+quiet = ["-q", "-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "acl_py_pytest"]
+codes = [int(pytest.main([*quiet, *more])) for more in (["--acl-sanitize"], [], ["--acl-sanitize"])]
+assert codes == [1, 0, 1], codes
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, encoding="utf-8", check=False, timeout=60, cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("\nthe sanitizer found 1 finding\n") == 2
