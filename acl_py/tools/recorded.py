@@ -25,6 +25,7 @@ from typing import Any
 from acl_py.trace.rows import Call, Copied, Extent, Filled, Handle, Operation, Ref, Timeline
 
 _Fields = dict[str, Any]
+_LAST = 1 << 62  # behind all staged copies
 _QUEUING = ("LaunchKernel", "MemcpyAsync")  # an operation has the facts of these calls, unless it was staged
 _SYNCHRONISING = ("sync_stream", "sync_event", "sync_device", "sync_op")
 _QUERIES = ("query_stream", "query_event", "query_waits")
@@ -70,7 +71,8 @@ class _Act:
     site: str
     fields: _Fields
     row: int  # for the order of calls at one time
-    naps: tuple[int, ...] = ()  # when it fell asleep again, if it slept several times
+    staged: int = -1  # the number of the staged copy in which it fell asleep for the first time
+    naps: tuple[tuple[int, int], ...] = ()  # when it fell asleep again, and the number of that staged copy
     yields: bool = False  # it did not sleep, and other tasks ran meanwhile
     op: int | None = None  # the operation that it has queued, as an index
     after: int | None = None  # the operation that it has waited for
@@ -164,9 +166,9 @@ class _Writer:
                 by_time[key].row, by_time[key].since = row, _since(call)
                 continue
             acts += self._act(row, call)
-        acts.sort(key=lambda act: (act.enter, act.begun, act.row))
+        acts.sort(key=lambda act: (act.enter, act.begun, act.staged, act.row))
         acts += _ends_of_callbacks(acts)
-        acts.sort(key=lambda act: (act.enter, act.begun, act.row))
+        acts.sort(key=lambda act: (act.enter, act.begun, act.staged, act.row))
         self._name_waits(acts)
         return acts
 
@@ -175,7 +177,8 @@ class _Writer:
         site = _site(call)
         fields = self._translated(call)
         awake = _Act(call.by, call.enter_ns, call.exit_ns, _since(call), site, {}, row, op=None, after=call.after)
-        awake.naps = tuple(sleep.begin_ns for sleep in call.sleeps[1:])
+        awake.staged = call.sleeps[0].number if call.sleeps else -1
+        awake.naps = tuple((sleep.begin_ns, sleep.number) for sleep in call.sleeps[1:])
         if call.name == "LaunchHostFunc":
             awake.op = None
         if fields is not None and not self._was_cut_short(call, fields):
@@ -453,10 +456,13 @@ def _order(acts: list[_Act]) -> list[_Item]:
     last: dict[int, _Act] = {}  # of each task: what it did last
     woken: list[tuple[int, _Item]] = []  # when a step ended in which time could pass or other tasks run, in order
     busy = 0  # until then the host was seen to do something
-    returns: list[tuple[int, bool, int, int, _Act]] = []  # a heap: when calls that have begun go on until
+    # A heap: until when calls that have begun go on, and the number of the staged copy in which they then sleep.
+    returns: list[tuple[int, int, bool, int, int, _Act]] = []
     for number, act in enumerate(acts):
-        while returns and returns[0][0] <= act.enter:
-            at, _, _, _, back = heappop(returns)
+        # Copies that are staged from one instant on share the driver's buffers in the order in which they began.
+        begins = act.enter, act.staged if act.staged >= 0 and act.since == act.enter else _LAST
+        while returns and returns[0][:2] <= begins:
+            at, *_, back = heappop(returns)
             place = _Item(at, back, None)
             items.append(place)
             woken.append((at, steps[id(back)] if at == back.exit else place))
@@ -474,11 +480,11 @@ def _order(acts: list[_Act]) -> list[_Item]:
         if act.since < 0 and act.fields["op"] in _PAUSES:
             woken.append((act.exit, item))
         if act.since >= 0:
-            for at in (*act.naps, act.exit):
-                heappush(returns, (at, act.yields, act.row, number, act))
+            for at, staged in (*act.naps, (act.exit, -1)):
+                heappush(returns, (at, staged, act.yields, act.row, number, act))
         last[act.caller] = act
         busy = max(busy, act.begun)
-    items += [_Item(at, act, None) for at, _, _, _, act in sorted(returns, key=lambda each: each[:4])]
+    items += [_Item(at, act, None) for at, *_, act in sorted(returns, key=lambda each: each[:-1])]
     return _without_needless(items)
 
 
@@ -486,7 +492,7 @@ def _find_pauses(acts: list[_Act]) -> None:
     """Note which calls let other tasks run although they did not sleep: these tasks made calls meanwhile, or ended
     theirs.
     """
-    ends = sorted(at for act in acts if act.since >= 0 for at in (*act.naps, act.exit))
+    ends = sorted(at for act in acts if act.since >= 0 for at in (*(at for at, _ in act.naps), act.exit))
     for act, next_ in pairwise([*acts, None]):
         assert act is not None, "only the last one is None"
         if act.since >= 0:

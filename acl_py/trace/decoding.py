@@ -198,9 +198,10 @@ class Decoding:
         sleeps: dict[int, list[Sleep]] = {}
         for caller, begin, end, after in SLEEP.iter_unpack(self._store.sleep_rows.getvalue()):
             own = sleeps.setdefault(caller, [])
-            if after == STAGED:
+            if after <= STAGED:
                 first = bisect_left(own, begin, key=itemgetter(0))
-                own[first:] = [Sleep(begin, end, own[-1].after if own[first:] else None, tuple(own[first:]))]
+                last = own[-1].after if own[first:] else None
+                own[first:] = [Sleep(begin, end, last, tuple(own[first:]), STAGED - after)]
                 continue
             if after == ANY_OP:
                 place = bisect_right(ends, (end, len(ends))) - 1

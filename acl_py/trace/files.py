@@ -36,7 +36,7 @@ from acl_py.trace.rows import (
 from device_model.completions import Why
 from device_model.errors import printable
 
-FORM, VERSION = "acl_py trace", 1
+FORM, VERSION = "acl_py trace", 2
 _LIMIT = 2**63
 
 
@@ -130,9 +130,9 @@ _ABOUTS = _Kind(
     _many(_about),
     encode=lambda about: [[type(each).__name__, *each] if isinstance(each, tuple) else each for each in about],
 )
-_wait = _row(Sleep, _int, _int, _optional(_int), _checked(NoneType))
-_sleep = _row(Sleep, _int, _int, _optional(_int), _optional(_many(_wait)))
-_SLEEPS = _Kind("a list of [begin_ns, end_ns, null or the place of a row of ops, null or a list of such]",
+_wait = _row(Sleep, _int, _int, _optional(_int), _checked(NoneType), _int)
+_sleep = _row(Sleep, _int, _int, _optional(_int), _optional(_many(_wait)), _int)
+_SLEEPS = _Kind("a list of [begin_ns, end_ns, null or the place of a row of ops, null or a list of such, a number]",
                 _many(_sleep), "ops")  # fmt: skip
 _OPTIONS = _Kind("an object", _mapping(_checked(bool, int, str)), encode=dict)
 
@@ -210,7 +210,9 @@ def _timeline(lines: list[Any], name: str) -> Timeline:
         raise TraceFileError(f"{name}: is no trace: its first line does not say {FORM!r}")
     version = head.get("version")
     if version != VERSION:
-        raise TraceFileError(f"{name}: has version {version!r}; this acl_py reads version {VERSION}: use a newer one")
+        known = isinstance(version, int) and version < VERSION
+        advice = "save the trace again" if known else "use a newer one"
+        raise TraceFileError(f"{name}: has version {version!r}; this acl_py reads version {VERSION}: {advice}")
     if lines[-1] != {"end": True}:
         raise TraceFileError(f"{name}: is not whole: its last line is missing")
     rest = iter(lines[1:-1])

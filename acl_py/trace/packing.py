@@ -28,7 +28,7 @@ STEP = Struct("<IIqqiq")  # numbers of values and caller; enter, exit; the recor
 # number of the operation with whose end it is over, or NO_OP if it was over at once, or LATER
 SLEEP = Struct("<Iqqi")  # number of the caller; from, to; the operation whose end woke it
 # In place of an operation: none; one that ended at that instant; it is known later, and stored by the row of the step;
-# a staged copy, whose waits are the rows before it.
+# a staged copy, whose waits are the rows before it: STAGED minus the number of the copy.
 NO_OP, ANY_OP, LATER, STAGED = -1, -2, -3, -4
 
 _FIRST_LOOK = 1024  # so many completions of steps are kept before those that are done are let go

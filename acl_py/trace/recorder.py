@@ -160,7 +160,7 @@ class Trace(Observer):
         if isinstance(last, Op):
             after = last.row
         elif isinstance(last, Staged):
-            after = STAGED
+            after = STAGED - last.number
         else:
             after = ANY_OP if isinstance(last, Need | Process) else NO_OP
         # A wait that was cancelled ended when its call went on.

@@ -113,13 +113,15 @@ class Sleep(NamedTuple):
     """A time in which a caller slept in a call; it woke because the operation with index *after* ended, if one did.
 
     A caller whose pageable memory is copied in parts takes turns with the device: it copies, or waits for an operation.
-    *waits* are these waits, which are sleeps, too, and *after* is that of the last one. It is None for other sleeps.
+    *waits* are these waits, which are sleeps, too, and *after* is that of the last one; *number* counts such copies of
+    a device in the order in which they began. They are None and -1 for other sleeps.
     """
 
     begin_ns: int
     end_ns: int
     after: int | None = None
     waits: "tuple[Sleep, ...] | None" = None
+    number: int = -1
 
     @property
     def waited_ns(self) -> int:

@@ -17,6 +17,7 @@ them.)
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import count
 
 from device_model.completions import NOTHING, Completion, Nanoseconds, Need, Process, Then, Why
 from device_model.ops import Op
@@ -29,12 +30,14 @@ from device_model.work import D2H, H2D, Copy
 class Staged(Process):
     """A staged copy, in which the host takes part: it copies, or waits for the device.
 
-    *waits* has its waits that are over: the operation waited for, and the time from which it waited.
+    *waits* has its waits that are over: the operation waited for, and the time from which it waited. *number* counts
+    the staged copies of the device from 0, in the order in which they began.
     """
 
-    __slots__ = ("_since_ns", "waits")
+    __slots__ = ("_since_ns", "number", "waits")
 
-    def __init__(self, scheduler: Scheduler, generator: Iterator[Completion]) -> None:
+    def __init__(self, scheduler: Scheduler, generator: Iterator[Completion], number: int) -> None:
+        self.number = number
         self._since_ns = scheduler.now
         self.waits: list[tuple[Op, Nanoseconds]] = []
         super().__init__(scheduler, generator)
@@ -51,7 +54,8 @@ class Staging:
     """The pinned buffers through which one device's driver moves pageable memory."""
 
     __slots__ = (
-        "_buffers", "_copies", "_in_ring", "_latency_ns", "_ring_requests", "_ring_used", "_scheduler", "strike",
+        "_begun", "_buffers", "_copies", "_in_ring", "_latency_ns", "_ring_requests", "_ring_used", "_scheduler",
+        "strike",
     )  # fmt: skip
 
     def __init__(self, scheduler: Scheduler, profile: DeviceProfile) -> None:
@@ -60,6 +64,7 @@ class Staging:
         self._latency_ns = profile.latency.submit_copy
         # Asks the fault rules how much later an operation may start (Faults.strike); None if there are no rules.
         self.strike: Callable[[Op, Stream, Nanoseconds], Nanoseconds] | None = None
+        self._begun = count()
         self._ring_used = 0
         self._in_ring: dict[Completion, None] = {}  # the copies that occupy the ring, in order
         self._ring_requests: deque[Completion] = deque()
@@ -97,12 +102,12 @@ class Staging:
     def to_device(self, stream: Stream, copy: Copy, site: object) -> Staged:
         """Return the process that stages and queues *copy*; done when the host may go on."""
         self._tell(copy, stream, site)
-        return Staged(self._scheduler, self._to_device(stream, copy, site))
+        return Staged(self._scheduler, self._to_device(stream, copy, site), next(self._begun))
 
     def to_host(self, stream: Stream, copy: Copy, site: object) -> Staged:
         """Return the process that queues *copy*, into pageable memory; done when its bytes are there."""
         self._tell(copy, stream, site)
-        return Staged(self._scheduler, self._to_host(stream, copy, site))
+        return Staged(self._scheduler, self._to_host(stream, copy, site), next(self._begun))
 
     def _tell(self, copy: Copy, stream: Stream, site: object) -> None:
         staged = stream.context.device.hooks.staged

@@ -273,6 +273,23 @@ def test_pageable_memory_and_rows_keep_their_times(rules):
     assert differences(recording(main, device="h200", rules=rules)) == []
 
 
+@pytest.mark.parametrize("sizes", [(40 * KIB, 20 * KIB), (20 * KIB, 40 * KIB)])
+def test_tasks_that_copy_pageable_memory_from_one_instant_on_take_turns_as_they_did(sizes):
+    """The short copy returns first, whichever began first."""
+
+    async def main():
+        device = await acl.Malloc(64 * KIB)
+        copies = (acl.Memcpy(device, size, np.zeros(size, np.uint8), size, IN) for size in sizes)
+        await asyncio.gather(*copies)
+        await acl.SynchronizeDevice()
+
+    timeline = recording(main)
+    one, other = [call for call in timeline.calls if call.name == "Memcpy"]
+    assert one.sleeps[0].begin_ns == other.sleeps[0].begin_ns
+    assert [step["bytes"] for step in steps_of(timeline, "op", "bytes") if step["op"] == "memcpy"] == [*sizes]
+    assert differences(timeline) == []
+
+
 def test_acl_has_its_events_notifies_values_and_callbacks():
     async def main():
         stream, other = await acl.CreateStream(), await acl.CreateStream()

@@ -109,11 +109,12 @@ async def test_damaged_bytes(tmp_path):
         read_trace(path)
 
 
-async def test_a_newer_file(tmp_path):
+@pytest.mark.parametrize(("version", "advice"), [(1, "save the trace again"), (3, "use a newer one")])
+async def test_a_file_of_another_version(tmp_path, version, advice):
     path = tmp_path / "x.acl"
     head, *rest = await lines(path)
-    write(path, [head | {"version": 2}, *rest])
-    with pytest.raises(TraceFileError, match="has version 2; this acl_py reads version 1: use a newer one"):
+    write(path, [head | {"version": version}, *rest])
+    with pytest.raises(TraceFileError, match=f"has version {version}; this acl_py reads version 2: {advice}"):
         read_trace(path)
 
 
@@ -142,7 +143,7 @@ async def test_a_place_that_there_is_not(tmp_path):
         ("ops", "after", 99), ("ops", "in_stream", -2), ("ops", "reads", [[9, 0, 1]]),
         ("calls", "about", [["Ref", 50]]),
         ("calls", "about", [["Copied", "h2d", 0, 0, 44, 0, 1, 0, 0, 0, 0]]), ("steps", "record", 7),
-        ("calls", "sleeps", [[0, 9, None, [[0, 9, 99, None]]]]),
+        ("calls", "sleeps", [[0, 9, None, [[0, 9, 99, None, -1]], 0]]),
     ):  # fmt: skip
         at = next(index for index, line in enumerate(every) if line.get("list") == list_)
         at = next(index for index in range(at, len(every)) if every[index].get("column") == column)
@@ -165,6 +166,6 @@ async def test_a_missing_column_list_or_value(tmp_path):
     write(path, [every[0], every[-1]])
     with pytest.raises(TraceFileError, match="the list ops is missing"):
         read_trace(path)
-    write(path, [{"form": "acl_py trace", "version": 1}, *every[1:]])
+    write(path, [{"form": "acl_py trace", "version": 2}, *every[1:]])
     with pytest.raises(TraceFileError, match="the first line lacks a value of device, rules, end_ns, error"):
         read_trace(path)
