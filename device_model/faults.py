@@ -301,7 +301,7 @@ def failing(work: Work, error: DeviceError) -> Work:
     def fail() -> None:
         raise error
 
-    return _replaced(work, fail)
+    return replacing(work, fail)
 
 
 def slower(work: Work, factor: float) -> Work:
@@ -322,10 +322,11 @@ def corrupting(work: Work) -> Work:
             cell = memory.array(allocation, (start + stop) // 2, "u1", 1)
             cell ^= 0xFF
 
-    return _replaced(work, corrupt)
+    return replacing(work, corrupt)
 
 
-def _replaced(work: Work, perform: Callable[[], None]) -> Work:
+def replacing(work: Work, perform: Callable[[], None]) -> Work:
+    """Return work that takes the time of *work* and touches its bytes, and has the effect of *perform*."""
     if type(work) is Kernel:  # the dispatcher tests for exactly this class
         replaced = copy.copy(work)
         replaced.body = perform

@@ -30,6 +30,7 @@ from device_model.completions import Completion, Nanoseconds, Then
 from device_model.errors import INTERRUPTS
 
 if TYPE_CHECKING:
+    from device_model.choices import Choices
     from device_model.ops import Op
     from device_model.queues import HardwareQueue
 
@@ -142,7 +143,7 @@ class _Raiser:
 class Scheduler:
     """The one clock of a simulation, and the heap of actions that are due."""
 
-    __slots__ = ("_raiser", "before_return", "dirty", "heap", "now", "sequence", "woken")
+    __slots__ = ("_raiser", "before_return", "choices", "dirty", "heap", "now", "sequence", "woken")
 
     def __init__(self) -> None:
         self.now: Nanoseconds = 0
@@ -152,6 +153,7 @@ class Scheduler:
         self.woken = False  # a watch has woken a host since this was cleared
         # Called before control returns to a host: it joins bodies that run in threads (engines/workers.py).
         self.before_return: Callable[[], None] | None = None
+        self.choices: Choices | None = None  # what this run may do otherwise than the model
         self._raiser = _Raiser(self)
 
     def __repr__(self) -> str:
@@ -173,7 +175,9 @@ class Scheduler:
         return (subject for _, _, _, subject in self.heap)
 
     def timer(self, time: Nanoseconds) -> Completion:
-        """Return a completion that is done at *time*."""
+        """Return a completion that is done at *time*; a host that waits for it may be late."""
+        if self.choices is not None:
+            time += self.choices.host_lateness()
         timer = Completion()
         self.at(time, self._ring, timer)
         return timer
@@ -220,6 +224,9 @@ class Scheduler:
         """Do all actions that are due up to and including *until*; the clock then stands at *until*."""
         heap = self.heap
         dirty = self.dirty
+        if self.choices is not None:
+            while heap and heap[0][0] <= until:
+                self.step()
         while heap and heap[0][0] <= until:
             # step() and settle(), written out: this is the hot path.
             now, _, action, subject = heappop(heap)
@@ -289,6 +296,8 @@ class Scheduler:
         if now > END_NS:
             check_clock(now)
         self.now = now
+        if self.choices is not None:
+            self.choices.order(heap, now)
         while heap and heap[0][0] == now:
             _, _, action, subject = heappop(heap)
             action(subject)

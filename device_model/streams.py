@@ -92,8 +92,11 @@ class Stream(handles.Stream):
         if order is not None and self.epoch != order.epoch:
             order.enter(self)
         op.stream = self
-        op.queued_ns = self.scheduler.now
+        scheduler = self.scheduler
+        op.queued_ns = scheduler.now
         op.ready_ns = ready_ns
+        if scheduler.choices is not None:
+            scheduler.choices.queued(op)
         tail = self.tail
         if not tail.done:
             op.blockers = 1

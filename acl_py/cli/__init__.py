@@ -1,4 +1,4 @@
-"""The command line, `acl-py`: run, model, replay, report, diff, devices, demo, explain-error."""
+"""The command line, `acl-py`: run, explore, model, replay, report, diff, devices, demo, explain-error."""
 
 from enum import Enum
 from typing import Annotated
@@ -9,6 +9,7 @@ from acl_py import __version__
 from acl_py.cli.common import Format, ReportOut, Sanitizable, TraceFormat, TraceOut, write_page, write_trace
 from acl_py.cli.devices import devices_command
 from acl_py.cli.explanations import explain_error_command
+from acl_py.cli.explore import explore_command
 from acl_py.cli.replays import replay_command
 from acl_py.cli.reports import diff_command, report_command
 from acl_py.cli.scripts import run_command
@@ -22,6 +23,7 @@ app.command("diff")(diff_command)
 app.command("devices")(devices_command)
 # Everything after the script is an argument of the script, even if it looks like an option.
 app.command("run", cls=Sanitizable, context_settings={"allow_interspersed_args": False})(run_command)
+app.command("explore")(explore_command)
 app.command("explain-error")(explain_error_command)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -149,7 +149,7 @@ def run_command(
     profile_of(device)
     if instructions is None:
         instructions = _KEPT if trace_format is TraceFormat.MSPROF_OP else 0
-    options = {
+    options: dict[str, Any] = {
         "device": device,
         "devices": devices,
         "rules": rules,

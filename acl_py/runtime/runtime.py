@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from acl_py import log
+from acl_py import log, schedules
 from acl_py.codes import named_code
 from acl_py.errors import AclError, DeadlockError, Kind
 from acl_py.runtime import injection
@@ -91,6 +91,7 @@ class Runtime:
         self.async_routes = asynchronous(self.routes)
         self.scheduler = Scheduler()
         self.hooks = Hooks()
+        schedules.enter(self)
         self.workers = Workers(self.scheduler, workers)
         capacities = [profile.memory.bytes] * profile.devices
         self.memory = Memory(capacities, profile.memory.alignment, self.error, is_board=profile.is_board)
@@ -150,6 +151,8 @@ class Runtime:
     def pay(self, cost: Nanoseconds) -> None:
         """Let the host be busy for *cost* nanoseconds; the devices run up to its new time."""
         scheduler = self.scheduler
+        if scheduler.choices is not None and cost:
+            cost += scheduler.choices.host_lateness()
         host = self.host_ns + cost
         if host >= self.horizon_ns:
             host = self.bridge.reach(cost)
@@ -164,6 +167,8 @@ class Runtime:
         if self.faults.rules:
             latency_ns += self.faults.strike(op, stream, self.host_ns)
         scheduler = self.scheduler
+        if scheduler.choices is not None:
+            cost += scheduler.choices.host_lateness()
         host = self.host_ns + cost
         if host >= self.horizon_ns:
             host = self.bridge.reach(cost)

@@ -83,6 +83,7 @@ def run(
     strict: bool = False,
     sanitized: "Sanitized | None" = None,
     clock: Clock = Clock.REAL,
+    check: Callable[[ModuleType], object] | None = None,
     **options: Any,
 ) -> int:
     """Run *program* with *arguments* in this process, which must end soon afterwards, and return its exit code.
@@ -91,12 +92,13 @@ def run(
     timeline after the summary, however the run ends, unless a signal kills it. *options* are those of
     `acl_py.compat.acl.install`. With a simulated *clock* the script's own modules have another `time` (own_modules.py);
     in processes that the script starts anew, `time` is Python's. A *strict* run returns 4 instead of 0 if the summary
-    lists failed calls, and a *sanitized* one if there are findings, which come before the views. The summary comes
-    after the script's threads, its atexit functions and the finalizers of its globals, because scripts free memory in
-    all of these.
+    lists failed calls, and a *sanitized* one if there are findings, which come before the views. *check* is called with
+    the script's module when the script has ended well; if it raises, the script has failed. The summary comes after the
+    script's threads, its atexit functions and the finalizers of its globals, because scripts free memory in all of
+    these.
 
     Raises:
-        ScriptError: the script cannot be read.
+        ScriptError: the script cannot be read, or *check* raised it.
     """
     main = _main(program, form, compile_on_simulated_clock if clock is Clock.SIMULATED else _compile)
     install(replace=True, on_hang=hanging.end_process, **options)
@@ -116,7 +118,11 @@ def run(
         sys.path[0] = main.folder
     if clock is Clock.SIMULATED:
         import_on_simulated_clock(main.folder)
-    code = _execute(main)
+    module = ModuleType("__main__")
+    code = _execute(main.execute, module)
+    if check is not None and not code:
+        code = _execute(check, module)
+    del module
     failed = _end()
     found = sanitized is not None and sanitized.report().findings
     return code or (_FAILED if found or (strict and failed) else 0)
@@ -189,15 +195,16 @@ def _end_on_sigterm(*_: object) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _execute(program: Main) -> int:
-    """Run *program* as `__main__`, and return its exit code."""
-    main = ModuleType("__main__")
+def _execute(program: Callable[[ModuleType], object], main: ModuleType) -> int:
+    """Run *program* with *main* as the module `__main__`, and return its exit code."""
     vars(main).update(__builtins__=__builtins__, __annotations__={})
     sys.modules["__main__"] = main
     try:
-        program.execute(main)
+        program(main)
     except SystemExit as end:
         return _code_of(end)
+    except ScriptError:
+        raise
     except KeyboardInterrupt as error:
         _show(error)
         hanging.note_end(full_text(error))

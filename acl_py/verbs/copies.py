@@ -325,6 +325,8 @@ async def _copy_with_host(scope: Scope, stream: Stream, kind: int, copy: Copy, s
             await transfers.at_once(scope, copy, "MemcpyAsync()", site)
     elif copy.label is H2H:
         await transfers.by_host(runtime, stream, copy, site)
+    elif transfers.is_not_staged(runtime):
+        completion = await transfers.queue(runtime, stream, copy, site)
     elif copy.label is H2D:
         completion = await transfers.stage(runtime, stream, copy, site)
     else:

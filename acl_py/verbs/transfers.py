@@ -138,6 +138,12 @@ async def unstage(runtime: Runtime, stream: Stream, copy: Copy, site: Site, *, p
     await until(runtime, process, what, site, (stream,), promised=promised)
 
 
+def is_not_staged(runtime: Runtime) -> bool:
+    """Whether a copy of pageable memory takes place without the host, as a choice point of this run says."""
+    choices = runtime.scheduler.choices
+    return choices is not None and choices.is_not_staged()
+
+
 async def in_rows(runtime: Runtime, stream: Stream, copy: Copy, site: Site) -> Completion:
     """Copy rows. Rows of pageable memory are staged all at once, and the host pays for that."""
     copies = runtime.profile.copies

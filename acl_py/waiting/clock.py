@@ -24,9 +24,11 @@ from heapq import heapify, heappop, heappush
 from math import inf
 from typing import Any, TypeVar
 
+from acl_py import schedules
 from acl_py.waiting import deadlocks
 from acl_py.waiting.bridge import Bridge, Gate, has_simulations
 from acl_py.waiting.loops import CLOCK, call_in_real_time
+from acl_py.waiting.ready import ReadyTasks
 from device_model.completions import Nanoseconds
 from device_model.scheduler import END_NS
 
@@ -108,6 +110,7 @@ class Clock(Gate):
         self._is_borrowed = loop.is_running()
         self.witness = self.ready
         self.timers = Timers()
+        self._schedule = schedules.current()
         self._now_ns: Nanoseconds = int(whole_ns(loop.time())) if self._is_borrowed else 0  # where it was set last
         self._since: float | None = None  # the real time from which on the clock moves with it
         self._settled = 0.0  # the real time up to which it has
@@ -219,6 +222,8 @@ class Clock(Gate):
             loop._check_thread()  # type: ignore[attr-defined]
             loop._check_callback(callback, "call_at")  # type: ignore[attr-defined]
         timer = asyncio.TimerHandle(when, callback, args, loop, context)
+        if self._schedule is not None and ns > now:
+            ns += self._schedule.choices.host_lateness()
         if ns <= now:
             self._make_ready(timer)
         elif ns <= END_NS:  # else it never rings
@@ -504,6 +509,9 @@ def new_event_loop(*, uvloop: bool = False) -> asyncio.AbstractEventLoop:
         RuntimeError: uvloop is not installed.
     """
     loop = uvloop_loop() if uvloop else asyncio.SelectorEventLoop()
+    schedule = schedules.current()
+    if schedule is not None and not uvloop:
+        vars(loop)["_ready"] = ReadyTasks(schedule)
     Clock(loop)
     return loop
 

@@ -26,7 +26,7 @@ meanwhile, `_fall_back` puts the waves into the round in which they really are:
 
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from device_model.completions import Nanoseconds
 from device_model.engines.serial import Finish
@@ -35,6 +35,9 @@ from device_model.profile import Curve
 from device_model.queues import HardwareQueue
 from device_model.scheduler import Engine, Scheduler
 from device_model.work import CoreKernel, Fill, Kernel, Occupation, Work
+
+if TYPE_CHECKING:
+    from device_model.choices import Choices
 
 Begin = Callable[[Op], Occupation]  # runs a core kernel at its start (Device.begin_core)
 WORTHWHILE = 2  # rounds of equal waves that are worth skipping
@@ -142,6 +145,8 @@ class Dispatcher(Engine):
         entries = self.list
         scheduler = self.scheduler
         while entries and not self._held:
+            if scheduler.choices is not None:
+                self._choose(scheduler.choices)
             op = entries[0][2]
             work = op.work
             if op.start_ns < 0 and self.resident >= self.resident_limit:
@@ -163,11 +168,25 @@ class Dispatcher(Engine):
                 if scheduler.now > start:
                     start = op.start_ns = scheduler.now
                     op.by = self.freed
+                if scheduler.choices is not None:
+                    scheduler.choices.started(op, 0)
                 end = start + work.block_ns + self.block_overhead_ns + self.drain_ns
                 scheduler.sequence += 1
                 heappush(scheduler.heap, (end, scheduler.sequence, self._end, op))
             heappop(entries)
             self.resident += 1
+
+    def _choose(self, choices: "Choices") -> None:
+        """Let *choices* say which of the listed operations of one priority is the head; one that has begun stays it."""
+        entries = self.list
+        head = entries[0]
+        if head[2].start_ns >= 0:
+            return
+        equals = sorted(entry for entry in entries if entry[0] == head[0])
+        taken = equals[choices.next_of([entry[2] for entry in equals])]
+        if taken is not head:  # they change places, so that the heap stays one
+            entries[entries.index(taken)] = (*taken[:2], head[2])
+            entries[0] = (*head[:2], taken[2])
 
     def _start(self, op: Op) -> Nanoseconds:
         """Note that *op* starts now, or as soon as it is ready, and return that time."""
@@ -197,6 +216,8 @@ class Dispatcher(Engine):
             return False
         if op.start_ns < 0:
             self._start(op)
+            if self.scheduler.choices is not None:
+                self.scheduler.choices.started(op, 0)
         self.open_cores -= count
         op.blocks_left -= count
         op.cores_held += count
@@ -292,6 +313,8 @@ class Dispatcher(Engine):
             time = (self.pinned_fill_time if work.pinned else self.fill_time)[op.nbytes]
         else:
             time = self.copy_time[op.nbytes]
+        if self.scheduler.choices is not None:
+            time = self.scheduler.choices.started(op, time)
         end = op.start_ns + time
         self.scheduler.at(end, self._end, op)
         if end - self.tail_ns > self.scheduler.now:

@@ -108,6 +108,8 @@ class CopyEngine(Engine):
         op.start_ns = start
         self.running = op
         end = start + self.time_of[op.nbytes]
+        if scheduler.choices is not None:
+            end = start + scheduler.choices.started(op, end - start)
         if op.nbytes >= self.duplex_bytes:
             end = self._share(start, end)
         self.busy_ns = end
@@ -121,7 +123,11 @@ class CopyEngine(Engine):
         op.queue.drop(op)
 
     def _choose(self) -> HardwareQueue:
-        for queue in self.orders[self.draining]:
+        order, choices = self.orders[self.draining], self.scheduler.choices
+        if choices is not None and self.ready_heads:
+            ready = [queue for queue in order if queue.fifo and not queue.fifo[0].blockers]
+            return ready[choices.next_of([queue.fifo[0] for queue in ready])]
+        for queue in order:
             if queue.fifo and not queue.fifo[0].blockers:
                 return queue
         raise AssertionError(f"{self!r} counts {self.ready_heads} ready heads and finds none")
@@ -198,6 +204,9 @@ class HostThread(Engine):
         """Start the next function."""
         self.is_dirty = False
         if self.running is None and self.ready:
+            choices = self.scheduler.choices
+            if choices is not None:
+                self.ready.rotate(-choices.next_of(self.ready))
             op = self.ready.popleft()
             work = op.work
             assert isinstance(work, HostFunction), f"{op!r} is no host function"

@@ -1,0 +1,164 @@
+"""`acl-py explore`: reads the options of an exploration, and prints what it finds."""
+
+import shlex
+import sys
+from collections.abc import Sequence
+from enum import Enum
+from functools import partial
+from typing import Annotated
+
+import typer
+
+from acl_py.cli.common import Device, complain, profile_of, rules_of
+from acl_py.cli.scripts import Arguments, Models, Register, Rules
+from acl_py.explore.explorer import DefaultFailsError, Exploration, counted, explore
+from acl_py.explore.outcomes import Outcome
+from acl_py.explore.scripts import Job, run
+from acl_py.explore.strategies import strategy
+from acl_py.schedules import Deviation, Replay, parse
+from acl_py.tools.scripts import ScriptError
+
+FAILS = 4
+_SEARCH = ("--runs", "--strategy", "--seed", "--depth", "--bound", "--schedule")  # options that replays do without
+
+
+class StrategyName(Enum):
+    """The strategies."""
+
+    RANDOM = "random"
+    PCT = "pct"
+    EXHAUSTIVE = "exhaustive"
+
+
+Script = Annotated[str, typer.Argument(help="A Python script that uses acl_py or says `import acl`.", metavar="SCRIPT")]
+Runs = Annotated[int, typer.Option(min=1, help="The most schedules that are tried.")]
+Check = Annotated[
+    str,
+    typer.Option(
+        metavar="FUNC",
+        help="A function of the script that is called without arguments after it. False or an exception is a failure.",
+    ),
+]
+Strategy = Annotated[
+    StrategyName,
+    typer.Option(
+        "--strategy",
+        help="random: random deviations; pct: random priorities, of which --depth - 1 fall; exhaustive: all schedules "
+        "with up to --bound deviations.",
+    ),
+]
+Seed = Annotated[int, typer.Option(help="Where the random numbers begin: same seed, same result.")]
+Depth = Annotated[int, typer.Option(min=1, help="Of pct: decisions in a certain order that the mistake takes.")]
+Bound = Annotated[int, typer.Option(min=1, help="Of exhaustive: the most deviations from the default schedule.")]
+Text = Annotated[
+    str | None,
+    typer.Option(
+        "--schedule", metavar="TEXT", help="Run this schedule once, such as 'delay@3=1', and show its output."
+    ),
+]
+Limit = Annotated[float, typer.Option(min=0.1, help="Seconds of real time that a run may take.")]
+
+
+def explore_command(
+    script: Script,
+    arguments: Arguments = None,
+    runs: Runs = 100,
+    check: Check = "",
+    strategy_name: Strategy = StrategyName.RANDOM,
+    seed: Seed = 0,
+    depth: Depth = 3,
+    bound: Bound = 2,
+    schedule: Text = None,
+    limit: Limit = 60.0,
+    device: Device = "ascend910b3",
+    rules: Rules = None,
+    models: Models = None,
+    register: Register = None,
+) -> None:
+    """Run a script under many legal schedules, and find one under which it fails.
+
+    It fails if it raises, ends with an exit code, hangs, has a finding, or if
+    the function of --check returns False. The exit code is then 4. What the
+    schedule does otherwise than the default one is shrunk and printed, with
+    the command that runs it again. Arguments of the script that look like
+    options come after --.
+    """
+    if rules is not None:
+        rules_of(rules)
+    profile_of(device)
+    options = {"device": device, "rules": rules, "models": models or []}
+    job = Job(
+        script, tuple(arguments or ()), check, limit, is_shown=schedule is not None, register=tuple(register or ()),
+        options=options,
+    )  # fmt: skip
+    try:
+        if schedule is not None:
+            failing = _run_once(job, _parsed(schedule))
+        else:
+            way = strategy(strategy_name.value, seed=seed, depth=depth, bound=bound)
+            found = explore(partial(run, job), way, runs, typer.echo)
+            _show(found, strategy_name.value, bound)
+            failing = found.failing
+    except ScriptError as error:
+        complain(f"acl-py: {error}")
+        raise typer.Exit(2) from error
+    except DefaultFailsError as error:
+        complain(f"acl-py: the script fails under the default schedule, so begin with that:\n{error}")
+        raise typer.Exit(2) from error
+    if failing is None:
+        return
+    typer.echo(f"it fails: {failing.failure}")
+    typer.echo("what is otherwise than under the default schedule:" if failing.deviations else "with no deviation")
+    width = max((len(str(each)) for each in failing.deviations), default=0)
+    for deviation, text in zip(failing.deviations, failing.texts, strict=True):
+        typer.echo(f"  {deviation!s:{width}}  {text}")
+    if schedule is None:
+        typer.echo(f"run it again: {_command(failing)}")
+    raise typer.Exit(FAILS)
+
+
+def _parsed(schedule: str) -> list[Deviation]:
+    try:
+        return parse(schedule)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--schedule") from error
+
+
+def _run_once(job: Job, wanted: Sequence[Deviation]) -> Outcome | None:
+    """Run one schedule and return its outcome if it fails."""
+    outcome = run(job, Replay(wanted))
+    for deviation in wanted:
+        if deviation not in outcome.deviations:
+            number = sum(point.kind is deviation.kind for point in outcome.points)
+            raise ScriptError(
+                f"the run did not come to {deviation}: it has {number} choice points of the kind {deviation.kind}, and "
+                "not every one has that option; is it the same script, with the same arguments and options?"
+            )
+    if outcome.failure:
+        return outcome
+    typer.echo("it does not fail under this schedule")
+    return None
+
+
+def _show(found: Exploration, strategy_name: str, bound: int) -> None:
+    """Say what an exploration did; the caller prints the failing run, if there is one."""
+    if found.failing is not None:
+        return
+    tried, points = counted(found.runs, "schedule"), counted(found.points, "choice point")
+    if found.is_complete:
+        typer.echo(f"none of the {tried} with up to {counted(bound, 'deviation')} fails ({points})")
+    else:
+        typer.echo(f"none of {tried} fails ({strategy_name}, {points})")
+
+
+def _command(failing: Outcome) -> str:
+    """Return the command line of this process, with the failing schedule in place of how it was searched for."""
+    words, given = [], iter(sys.argv[1:])
+    for word in given:
+        name = word.split("=")[0]
+        if name not in _SEARCH:
+            words.append(word)
+        elif "=" not in word:
+            next(given, None)
+    at = words.index("explore") + 1
+    return shlex.join(["acl-py", *words[:at], "--schedule", " ".join(map(str, failing.deviations)), *words[at:]])

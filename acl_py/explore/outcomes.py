@@ -1,0 +1,26 @@
+"""What came out of one run of a program under a schedule."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from acl_py.schedules import Decide, Deviation, Point
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One run of a program.
+
+    Attributes:
+        failure: How it failed, in a line or more; "" if it did not.
+        deviations: Where the run was not the default one.
+        texts: What each deviation did, as a sentence.
+        points: All choice points, in order; none if the process did not reach its end.
+    """
+
+    failure: str
+    deviations: tuple[Deviation, ...] = ()
+    texts: tuple[str, ...] = ()
+    points: tuple[Point, ...] = ()
+
+
+Run = Callable[[Decide], Outcome]  # runs the program once

@@ -1,0 +1,10 @@
+"""What the process of each run begins with: all that a script may import from here, imported once for all runs."""
+
+import gc
+
+import acl_py  # noqa: F401 - scripts import it
+from acl_py.compat.acl.face import modules
+from acl_py.explore import scripts  # noqa: F401 - the processes run it
+
+modules.build()
+gc.freeze()  # the processes share these objects as long as no collection touches them

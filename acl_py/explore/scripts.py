@@ -1,0 +1,167 @@
+"""Runs of a script under a schedule, each in a process of its own, so that no run finds traces of another.
+
+The process runs the script as `acl-py run` does, and tells its parent of each deviation as it happens: a run that
+hangs on a card ends its process at once, and one that never ends has to be killed.
+"""
+
+import multiprocessing
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from time import monotonic
+from types import ModuleType, TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from acl_py.compat.acl import hanging
+from acl_py.errors import full_text
+from acl_py.explore.functions import found_by
+from acl_py.explore.outcomes import Outcome
+from acl_py.sanitizer.watch import Watch, watching
+from acl_py.schedules import Decide, Deviation, Point, Schedule, following
+from acl_py.tools import scripts
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+_LINES = 12  # of a failed script's output
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What runs again and again.
+
+    Attributes:
+        program: The path of the script.
+        arguments: Its arguments.
+        check: The name of a function of the script, which is called without arguments after it; "" for none.
+        limit_s: How long a run may take, in seconds of real time.
+        is_shown: Whether its output is shown; otherwise it is kept for the report of a failure.
+        register: Python files that register operators, models or kernels.
+        options: Those of `acl_py.compat.acl.install`.
+    """
+
+    program: str
+    arguments: tuple[str, ...] = ()
+    check: str = ""
+    limit_s: float = 60.0
+    is_shown: bool = False
+    register: tuple[Path, ...] = ()
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def run(job: Job, decide: Decide) -> Outcome:
+    """Run the script of *job* in a process of its own, with the decisions of *decide*.
+
+    Raises:
+        ScriptError: The script cannot be read, or has no function of the name that is to be called after it.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["acl_py.explore.preloaded"])
+    here, there = context.Pipe(duplex=False)
+    with tempfile.NamedTemporaryFile(prefix="acl-py-") as output:
+        process = context.Process(target=_run, args=(there, job, decide, output.name))
+        process.start()
+        there.close()
+        told = list(_told(here, job.limit_s))
+        if told and told[-1] is _TOO_LATE:
+            process.kill()
+        process.join()
+        here.close()
+        deviations, texts = [], []
+        end = _End(_ended(process.exitcode or 0))
+        for each in told:
+            if isinstance(each, _End):
+                end = each
+            elif each is _TOO_LATE:
+                end = _End(f"it did not end within {job.limit_s:g} s of real time")
+            else:
+                deviations.append(each[0])
+                texts.append(each[1])
+        if end.is_unusable:
+            raise scripts.ScriptError(end.failure)
+        shown = _last_lines(Path(output.name)) if end.failure and not job.is_shown else []
+    return Outcome("\n".join([end.failure, *shown]), tuple(deviations), tuple(texts), end.points)
+
+
+class _End(NamedTuple):
+    """The last thing that a process tells: how the run failed, or "", and its choice points."""
+
+    failure: str
+    points: tuple[Point, ...] = ()
+    is_unusable: bool = False  # the script cannot be run at all
+
+
+_Note = tuple[Deviation, str]
+_TOO_LATE = object()
+
+
+def _told(here: "Connection[Any, Any]", limit_s: float) -> Iterator[Any]:
+    """Yield what a process tells, up to its end; then `_TOO_LATE` if it takes longer than *limit_s*."""
+    deadline = monotonic() + limit_s
+    while here.poll(max(0.0, deadline - monotonic())):
+        try:
+            yield here.recv()
+        except EOFError:
+            return
+    yield _TOO_LATE
+
+
+def _ended(code: int) -> str:
+    if code == hanging.HUNG:
+        return "it hangs"
+    return f"its process ended with exit code {code}" if code >= 0 else f"its process was ended by signal {-code}"
+
+
+def _last_lines(output: Path) -> list[str]:
+    lines = output.read_text(encoding="utf-8", errors="replace").splitlines()
+    return [f"  | {line}" for line in lines[-_LINES:]]
+
+
+def _run(there: "Connection[Any, Any]", job: Job, decide: Decide, output: str) -> None:
+    """Run the script in this process, and tell the parent about it."""
+    if not job.is_shown:
+        with open(output, "wb") as file:
+            os.dup2(file.fileno(), 1)
+            os.dup2(file.fileno(), 2)
+    errors: list[str] = []
+
+    def note(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        errors.append(full_text(error))
+        sys.__excepthook__(kind, error, trace)
+
+    sys.excepthook = note
+    schedule = Schedule(decide, lambda deviation, text: there.send((deviation, text)))
+    try:
+        with following(schedule), watching(frozenset()) as watch:
+            code = scripts.run(
+                job.program, job.arguments, job.register, check=partial(_check, job.check), **job.options
+            )
+    except scripts.ScriptError as error:
+        there.send(_End(str(error), is_unusable=True))
+        return
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    there.send(_End(_failure(code, errors, watch), tuple(schedule.points)))
+
+
+def _failure(code: int, errors: Sequence[str], watch: Watch) -> str:
+    if code:
+        return errors[0] if errors else f"it ended with exit code {code}"
+    return found_by(watch)
+
+
+def _check(name: str, main: ModuleType) -> None:
+    """Call the function *name* of the script, if it has a name; False is a failure, as an exception is."""
+    if not name:
+        return
+    function = getattr(main, name, None)
+    if not callable(function):
+        raise scripts.ScriptError(f"--check {name}: the script has no function of that name")
+    answer = function()
+    if answer is False:
+        raise AssertionError(f"{name}() returned False")

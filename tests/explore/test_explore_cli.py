@@ -1,0 +1,86 @@
+"""`acl-py explore`: what it prints, its exit codes, and what it says about input that it cannot use."""
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PLANTED = Path(__file__).parent / "planted"
+
+
+def explore(*words, folder=PLANTED):
+    command = [sys.executable, "-m", "acl_py", "explore", *words]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=50)
+    return done.returncode, done.stdout, done.stderr
+
+
+def script(tmp_path, *lines):
+    (tmp_path / "script.py").write_text("\n".join(lines))
+    return tmp_path
+
+
+def test_a_failing_schedule_and_its_replay():
+    code, out, err = explore("--seed", "1", "--runs=50", "missing_wait.py")
+    assert (code, err) == (4, "")
+    *_, text, command = out.splitlines()
+    assert text == "  delay@1=2  h2d on stream 'copies', queued at missing_wait.py:25, starts 1000 us later"
+    assert command == "run it again: acl-py explore --schedule delay@1=2 missing_wait.py"
+    assert "it fails: AssertionError: stale input" in out
+
+    code, out, err = explore(*shlex.split(command)[5:])
+    assert (code, out.splitlines()[0]) == (4, "it fails: AssertionError: stale input")
+    assert out.splitlines()[-1] == text
+    assert err.rstrip().endswith("AssertionError: stale input"), "the script's own output is shown"
+
+
+def test_the_function_of_check():
+    code, out, _ = explore("--check", "is_copied", "--seed=1", "acl_script.py")
+    assert code == 4
+    assert "it fails: AssertionError: is_copied() returned False" in out
+
+
+def test_a_script_that_is_right(tmp_path):
+    lines = ["import acl, sys", "acl.init()", "ret = acl.rt.set_device(0)", "sys.exit(sys.argv[1:] != ['--runs'])"]
+    folder = script(tmp_path, *lines)
+    code, out, err = explore("script.py", "--strategy=exhaustive", "--bound=1", "--", "--runs", folder=folder)
+    assert (code, err) == (0, "")
+    assert out == "none of the 2 schedules with up to 1 deviation fails (1 choice point)\n"
+    code, out, _ = explore("--runs=2", "script.py", "--", "--runs", folder=folder)
+    assert (code, out) == (0, "none of 2 schedules fails (random, 1 choice point)\n")
+
+
+def test_a_script_that_never_ends(tmp_path):
+    lines = ["import acl, time", "acl.init()", "a = acl.rt.set_device(0)", "while True: time.sleep(1)"]
+    code, _, err = explore("--limit=2", "script.py", folder=script(tmp_path, *lines))
+    assert (code, err.splitlines()[0]) == (
+        2,
+        "acl-py: the script fails under the default schedule, so begin with that:",
+    )
+    assert err.splitlines()[1] == "it did not end within 2 s of real time"
+
+
+@pytest.mark.parametrize(
+    ("lines", "options", "message"),
+    [
+        (["raise SystemExit(7)"], [], "it ended with exit code 7"),
+        (["import os", "os._exit(9)"], [], "its process ended with exit code 9"),
+        (["import os", "os.kill(os.getpid(), 9)"], [], "its process was ended by signal 9"),
+        (["x = 1"], ["--check", "f"], "--check f: the script has no function of that name"),
+        (["x = 1"], ["--check", "x"], "--check x: the script has no function of that name"),
+        (
+            ["x = 1"],
+            ["--schedule", "delay@1=1"],
+            "the run did not come to delay@1=1: it has 0 choice points of the kind",
+        ),
+        (["x = 1"], ["--schedule", "later"], "'later' is not a deviation, such as delay@3=1; the kinds are host,"),
+        (["x = 1"], ["--strategy", "clever"], "'clever' is not one of 'random', 'pct', 'exhaustive'"),
+        (["x = 1"], ["--device", "abacus"], "abacus"),
+        (None, [], "can't open file 'script.py': No such file or directory"),
+    ],
+)
+def test_input_that_cannot_be_used(tmp_path, lines, options, message):
+    code, _, err = explore(*options, "script.py", folder=tmp_path if lines is None else script(tmp_path, *lines))
+    assert code == 2
+    assert message in " ".join(err.replace("│", " ").split())
