@@ -105,6 +105,9 @@ class Observer:
     def freed(self, allocation: "Allocation") -> None:
         """Memory was freed or unregistered."""
 
+    def filled(self, allocation: "Allocation", start: int, stop: int) -> None:
+        """The runtime itself has written bytes, in no operation: the weights of a model that it has loaded."""
+
     def fault(self, rule: "Rule", subject: "Op | str", at_ns: Nanoseconds) -> None:
         """A fault rule struck at *at_ns*. *subject* is the operation, not yet queued, or the name of a call."""
 
@@ -131,6 +134,7 @@ class Hooks:
         "call",
         "failed",
         "fault",
+        "filled",
         "finding",
         "freed",
         "host_waited",
@@ -159,6 +163,7 @@ class Hooks:
     synchronized: Callable[[Completion], None] | None
     allocated: "Callable[[Allocation], None] | None"
     freed: "Callable[[Allocation], None] | None"
+    filled: "Callable[[Allocation, int, int], None] | None"
     fault: "Callable[[Rule, Op | str, Nanoseconds], None] | None"
     failed: "Callable[[Op, DeviceError], None] | None"
     wait_timed_out: "Callable[[Step, DeviceError], None] | None"

@@ -115,6 +115,11 @@ class Unwritten(Observer):
         while self._ending and self._ending[0].is_dropped:
             self._lives.pop(self._ending.popleft(), None)
 
+    @guarded
+    def filled(self, allocation: Allocation, start: int, stop: int) -> None:
+        """Note what the runtime has written itself."""
+        self._note(((allocation, start, stop),))
+
     # --- operations
 
     @guarded

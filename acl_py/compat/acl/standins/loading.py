@@ -8,6 +8,7 @@ from acl_py.compat.acl.face.session import Session
 from acl_py.compat.acl.standins.computations import reachable
 from acl_py.compat.acl.standins.models import Gear, Model
 from acl_py.errors import AclError, Kind
+from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import Scope, current_scope
 from acl_py.sites import Site, site_of
 from acl_py.verbs.streams import resolve
@@ -71,7 +72,15 @@ async def load(model: Model, work: tuple[int, int] = (0, 0), weights: tuple[int,
         for buffer in loaded.owned:
             await native.Free(buffer)
         raise
+    _fill_weights(scope.runtime, loaded.weights)
     return loaded
+
+
+def _fill_weights(runtime: Runtime, weights: Buffer | None) -> None:
+    """Tell observers that the weights are there: stand-ins need none, so no bytes are moved."""
+    if weights is not None and runtime.hooks.filled is not None:
+        start = weights.offset
+        runtime.hooks.filled(weights.allocation, start, start + weights.nbytes)
 
 
 async def _memory(loaded: LoadedModel, address: int, size: int, needed: int, what: str) -> Buffer | None:
