@@ -13,6 +13,7 @@ format does not have.
 """
 
 import json
+import re
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,6 +26,8 @@ from typing import Any
 from acl_py.trace.rows import Call, Copied, Extent, Filled, Handle, Operation, Ref, Timeline
 
 _Fields = dict[str, Any]
+_GIVEN = re.compile(r"""[^'"]+ (['"])([^\\]+)\1""")
+_RESERVED = ("legacy", "per_thread", "primary", "pageable memory")  # names that mean something in a program
 _LAST = 1 << 62  # behind all staged copies
 _QUEUING = ("LaunchKernel", "MemcpyAsync")  # an operation has the facts of these calls, unless it was staged
 _SYNCHRONISING = ("sync_stream", "sync_event", "sync_device", "sync_op")
@@ -665,8 +668,9 @@ def _unique(names: list[str]) -> list[str]:
 
 
 def _plain(name: str) -> str:
-    """Return the name that the program gave: of "stream 'copies'" the part in quotes."""
-    return name
+    """Return the name that the program gave: of "stream 'copies'" the part in quotes, unless the format uses it."""
+    given = _GIVEN.fullmatch(name)
+    return name if given is None or given[2] in _RESERVED else given[2]
 
 
 def _us(ns: int) -> float:

@@ -54,21 +54,21 @@ def test_a_program_of_one_task_is_its_calls():
 
     timeline = recording(main)
     assert steps_of(timeline) == [
-        {"op": "create_stream", "name": "stream 'up'"},
+        {"op": "create_stream", "name": "up"},
         {"op": "malloc", "name": "allocation 1", "bytes": KIB},
         {"op": "malloc_host", "name": "allocation 2", "bytes": KIB},
-        {"op": "memcpy_async", "dst": "allocation 1", "src": "allocation 2", "bytes": 256, "stream": "stream 'up'"},
+        {"op": "memcpy_async", "dst": "allocation 1", "src": "allocation 2", "bytes": 256, "stream": "up"},
         {"op": "host_work", "us": 2.5},
         {
             "op": "launch",
-            "stream": "stream 'up'",
+            "stream": "up",
             "us": 60,
             "name": "square",
             "blocks": 8,
             "reads": [["allocation 1", 0, KIB]],
             "writes": [["allocation 1", 0, KIB]],
         },
-        {"op": "sync_stream", "stream": "stream 'up'"},
+        {"op": "sync_stream", "stream": "up"},
     ]
     assert document_of(timeline)["steps"][0]["site"].startswith("test_recorded.py:")
     document = document_of(timeline)
@@ -238,6 +238,21 @@ def test_a_call_whose_effect_is_lost_is_noted():
     assert note.endswith(": ResetDevice is no step of a program: its time is kept, its effect is not")
 
 
+def test_names_are_those_of_the_program_unless_the_format_uses_them():
+    async def main():
+        for name in ("copies", "legacy", "it's"):
+            stream = await acl.CreateStream(name=name)
+            await square[1, stream](await acl.Malloc(64, name=name))
+        await acl.SynchronizeDevice()
+
+    timeline = recording(main)
+    names = ["copies", "stream 'legacy'", "it's"]
+    assert [step["name"] for step in steps_of(timeline, "op", "name") if step["op"] == "create_stream"] == names
+    again = replay(parse(document_of(timeline)), device="tiny").trace
+    assert [op.stream for op in again.ops] == ["stream 'copies'", """stream "stream 'legacy'\"""", 'stream "it\'s"']
+    assert differences(timeline) == []
+
+
 def test_things_of_one_name_are_told_apart():
     async def work(stream):
         for _ in range(2):
@@ -251,7 +266,7 @@ def test_things_of_one_name_are_told_apart():
     timeline = recording(main)
     steps = steps_of(timeline, "op", "task", "stream", "name")
     assert {step.get("task") for step in steps} == {"task 1", "task 'w' (1)", "task 'w' (2)"}
-    assert {step["stream"] for step in steps if "stream" in step} == {"stream 's' (1)", "stream 's' (2)"}
+    assert {step["stream"] for step in steps if "stream" in step} == {"s (1)", "s (2)"}
     assert differences(timeline) == []
 
 
