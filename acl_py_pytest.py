@@ -148,7 +148,7 @@ class _Watching:
         folder.mkdir(parents=True, exist_ok=True)
         for number, trace in enumerate(traces, 1):
             several = f"-{number}" if len(traces) > 1 else ""
-            trace.save(folder / f"{re.sub(r'[^A-Za-z0-9_.]+', '-', test)}{several}.acltrace")
+            trace.save(folder / f"{re.sub(r'[^A-Za-z0-9_.]+', '-', test)}{several}.acl")
         traces.clear()
 
     # --- the summary; with xdist each worker hands its part to the process that prints it

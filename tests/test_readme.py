@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -14,6 +15,7 @@ ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 AICORE = ROOT / "docs" / "aicore.md"
 TIME = ROOT / "docs" / "time.md"
+SANITIZER = ROOT / "docs" / "sanitizer.md"
 APPS_PAGE = ROOT / "docs" / "apps.md"
 PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 APPS = {  # the rows of two versions in an app's output
@@ -32,13 +34,15 @@ def example_of(page: Path) -> re.Match[str]:
 
 
 def output_of(program: str) -> str:
-    command = [sys.executable, "-X", "utf8", "-W", "error", "-c", program]
-    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
+    with TemporaryDirectory() as folder:
+        Path(folder, "demo.py").write_text(program, encoding="utf-8")
+        command = [sys.executable, "-X", "utf8", "-W", "error", "demo.py"]
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False, cwd=folder)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-@pytest.mark.parametrize("page", [README, AICORE, TIME], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [README, AICORE, TIME, SANITIZER], ids=lambda page: page.stem)
 def test_an_example_prints_what_its_page_says(page):
     assert output_of(example_of(page)["program"]) == example_of(page)["output"]
 
@@ -124,7 +128,7 @@ def test_a_function_that_labels_a_link_is_in_the_file(page):
 
 
 if __name__ == "__main__":
-    for page in (README, AICORE, TIME):
+    for page in (README, AICORE, TIME, SANITIZER):
         text, example = page.read_text(encoding="utf-8"), example_of(page)
         begin, end = example.span("output")
         page.write_text(text[:begin] + output_of(example["program"]) + text[end:], encoding="utf-8")

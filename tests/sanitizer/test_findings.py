@@ -131,3 +131,46 @@ def test_a_watch_chooses_the_parts_of_simulations_that_do_not_say():
         assert acl_py.run(parts, sanitize="device") == {Part.DEVICE}
         assert acl_py.run(parts, sanitize=False) is None
     assert acl_py.run(parts) is None
+
+
+async def two_races(between):
+    """Two writes to each of two buffers from two streams each; *between* is called after those to the first one."""
+    simulation = acl_py.current_simulation()
+    for name in ("first", "second"):
+        buffer = await acl_py.Malloc(4096, name=name)
+        for _ in range(2):
+            await acl_py.MemsetAsync(buffer, 4096, 7, 4096, await acl_py.CreateStream())
+        between(simulation)
+    await acl_py.SynchronizeDevice()
+    host = await acl_py.MallocHost(4096)
+    await acl_py.Memcpy(host, 4096, buffer, 4096, acl_py.MemcpyKind.DEVICE_TO_HOST)
+    return simulation, bytes(host.numpy().tobytes())
+
+
+def test_a_sanitizer_that_fails_is_a_note_and_what_it_found_is_kept():
+    def fail(simulation):
+        if not simulation.runtime.state(Findings).notes:
+            simulation.runtime.sanitizer.fail(ZeroDivisionError("in a checker"))
+
+    with watching(parts_of("device")) as watch:
+        simulation, host = acl_py.run(two_races, fail, device="tiny")
+    (finding,) = simulation.findings
+    assert (finding.spans[0].buffer, host) == ("'first'", b"\7" * 4096)
+    assert watch.notes == ["the sanitizer failed: ZeroDivisionError: in a checker; what it found until then is kept"]
+
+
+def test_the_sanitizer_changes_neither_times_nor_bytes(capsys):
+    runs = [
+        acl_py.run(two_races, lambda _: None, device="tiny", sanitize=sanitize) for sanitize in (False, "device", True)
+    ]
+    times = [
+        [(op.name, op.start_ns, op.end_ns) for op in simulation.trace.ops] + [simulation.runtime.host_ns]
+        for simulation, _ in runs
+    ]
+    assert times[0] == times[1] == times[2]
+    assert len({host for _, host in runs}) == 1
+    found = [[finding.kind for finding in simulation.findings] for simulation, _ in runs]
+    assert found[0] == []
+    assert found[1] == [Kind.RACE, Kind.RACE]
+    assert Kind.LEAK in found[2]
+    assert capsys.readouterr().err.count("race: ") == 4

@@ -249,9 +249,9 @@ def test_none():
     outcome(text, "--acl-trace", "traces").assert_outcomes(passed=3)
     files = sorted((pytester.path / "traces").iterdir())
     assert [file.name for file in files] == [
-        "test_project.py-test_one.acltrace",
-        "test_project.py-test_two-1.acltrace",
-        "test_project.py-test_two-2.acltrace",
+        "test_project.py-test_one.acl",
+        "test_project.py-test_two-1.acl",
+        "test_project.py-test_two-2.acl",
     ]
     assert [op.name for op in read_trace(files[2]).ops] == ["fill", "double"]
 
