@@ -117,6 +117,12 @@ class Order:
         """Return a new host, which knows nothing."""
         return Host(next(self._numbers), next(self._versions))
 
+    def again(self, ended: Host) -> Host:
+        """Return a new host with the number of one that has *ended*; the caller knows all that this one did."""
+        host = Host(ended.number, next(self._versions))
+        host.count = ended.count
+        return host
+
     def line(self, stream: "Stream") -> Line:
         """Return the actor that *stream* is."""
         line = self._lines.get(stream)
@@ -261,3 +267,8 @@ def _joined(clock: Clock, own: int, points: Iterable[Point]) -> Clock:
         return clock
     raised.pop(own, None)
     return raised
+
+
+def joined(one: Clock, other: Clock) -> Clock:
+    """Return the later of two clocks."""
+    return {actor: max(one.get(actor, 0), other.get(actor, 0)) for actor in (*one, *other)}

@@ -7,11 +7,13 @@ before it. What it says of a pair does not depend on times.
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from acl_py.callers import Caller, current_caller, row_name
 from acl_py.sanitizer.findings import Finding, Findings, Kind, Span
 from acl_py.sanitizer.guards import guarded
-from acl_py.sanitizer.order import Order, Point
+from acl_py.sanitizer.hosts import Hosts
+from acl_py.sanitizer.order import Order, Point, joined
 from acl_py.sanitizer.shadow import HostAccess, LifeCall, Ranges, Shadow, Use, Uses, overlap
 from acl_py.sanitizer.wording import access_of, buffer_text, edge_of, subject_of, work_text
 from device_model.completions import NOTHING, Completion, Nanoseconds
@@ -50,12 +52,17 @@ class Races(Observer):
         self._runtime = runtime
         self._findings = runtime.state(Findings)
         self._order = Order()
-        self._host = self._order.host()
+        self.hosts = Hosts(self._order, self._inside, self._findings.note)
         self._shadows: dict[int, Shadow] = {}  # by the serial number of a life
         self._recorded: dict[Event, Point] = {}
-        self._waits: dict[Caller, _Wait] = {}
+        self._waits: WeakKeyDictionary[Caller, _Wait] = WeakKeyDictionary()
         self._freed: Allocation | None = None  # the last one
-        self._names: dict[Caller, str] = {}
+        self._names: WeakKeyDictionary[Caller, str] = WeakKeyDictionary()
+        self._callers = 0
+
+    def close(self) -> None:
+        """Watch no more what tasks hand on."""
+        self.hosts.close()
 
     # --- hooks: what streams are given
 
@@ -64,7 +71,7 @@ class Races(Observer):
         """Take up an operation."""
         stream = op.stream
         if type(stream) is UnorderedStream:  # the host waits for it: it does the work itself, as it were
-            self._order.act(self._host)
+            self._order.act(self.hosts.current())
             use = self._use_of_host(op.work, op.site, op.queued_ns)._replace(stream=stream)
         else:
             use = self._use(op.work, stream, op.site, op.queued_ns)
@@ -86,7 +93,7 @@ class Races(Observer):
         completion: Completion,
     ) -> None:
         """Keep what the record stands for."""
-        point = self._recorded[event] = self._order.record(stream, self._host)
+        point = self._recorded[event] = self._order.record(stream, self.hosts.current())
         if completion is not NOTHING and not isinstance(completion, Op):
             completion.stamp = point
 
@@ -101,7 +108,7 @@ class Races(Observer):
     ) -> None:
         """Put the stream behind the last record."""
         point = self._recorded.get(event)
-        self._order.wait(stream, self._host, () if point is None else (point,))
+        self._order.wait(stream, self.hosts.current(), () if point is None else (point,))
 
     # --- hooks: what the host knows
 
@@ -117,7 +124,7 @@ class Races(Observer):
         """Let the host know what it has waited for."""
         wait = self._waits.pop(current_caller(), None)
         if wait is not None and wait.completion is completion and completion.done:
-            self._order.learn(self._host, wait.points)
+            self._order.learn(self.hosts.current(), wait.points)
 
     def _work_of(self, subject: "Subject") -> Iterable[Point]:
         order = self._order
@@ -164,27 +171,37 @@ class Races(Observer):
     def host_access(self, allocation: Allocation, ranges: Ranges, writes: bool, site: object) -> None:
         """The host, or a host function, has read or written the bytes *ranges* of *allocation* at *site*."""
         access = HostAccess(allocation, ranges, writes)
-        calling = next((device.calling for device in self._runtime.devices if device.calling is not None), None)
-        stamp = None if calling is None else getattr(calling, "stamp", None)
-        if isinstance(stamp, Use):
+        stamp = self._calling()
+        if stamp is not None:
             self._take(stamp._replace(work=access._replace(by=work_text(stamp.work, writes=writes))))
         else:
             self._act(access, site, self._runtime.host_ns)
 
+    def _calling(self) -> Use | None:
+        """Return the host function that runs at the moment."""
+        calling = next((device.calling for device in self._runtime.devices if device.calling is not None), None)
+        stamp = None if calling is None else getattr(calling, "stamp", None)
+        return stamp if isinstance(stamp, Use) else None
+
+    def _inside(self) -> Point | None:
+        stamp = self._calling()
+        return None if stamp is None else Point(stamp.actor, stamp.epoch, joined(stamp.clock, stamp.known))
+
     def _act(self, work: Work | HostAccess, site: object, at_ns: Nanoseconds) -> None:
-        self._order.act(self._host)
+        self._order.act(self.hosts.current())
         self._take(self._use_of_host(work, site, at_ns))
 
     def _use(self, work: Work | LifeCall, stream: Stream, site: object, at_ns: Nanoseconds) -> Use:
         """Return the use of memory that is given to *stream* now."""
-        host, line = self._host, self._order.queue(stream, self._host)
+        host = self.hosts.current()
+        line = self._order.queue(stream, host)
         known, number = host.clock, host.number
         if isinstance(work, HostFunction):  # what it touches shows when it runs: the host may have done more by then
             known, number = {**known, number: host.count}, -1
         return Use(line.number, line.count, line.clock, known, number, work, stream, site, self._caller(), at_ns)
 
     def _use_of_host(self, work: Work | HostAccess | LifeCall, site: object, at_ns: Nanoseconds) -> Use:
-        host = self._host
+        host = self.hosts.current()
         return Use(
             host.number, host.count, host.clock, host.clock, host.number, work, None, site, self._caller(),
             at_ns,
@@ -345,7 +362,8 @@ class Races(Observer):
         caller = current_caller()
         name = self._names.get(caller)
         if name is None:
-            name = self._names[caller] = row_name(caller, len(self._names) + 1)
+            self._callers += 1
+            name = self._names[caller] = row_name(caller, self._callers)
         return name
 
 

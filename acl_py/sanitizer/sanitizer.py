@@ -50,7 +50,7 @@ class Sanitizer(Observer):
 
     def finish(self) -> None:
         """Look for what is only known at the end of the simulation. A second call does nothing."""
-        self._watch_no_views()
+        self._let_go()
         if self.leaks is not None:
             self.leaks.finish()
             self.leaks = None
@@ -60,10 +60,12 @@ class Sanitizer(Observer):
         self.findings.note(f"the sanitizer failed: {type(error).__name__}: {error}; what it found until then is kept")
         while self._observers:
             self.runtime.hooks.remove(self._observers.pop())
-        self._watch_no_views()
+        self._let_go()
 
-    def _watch_no_views(self) -> None:
+    def _let_go(self) -> None:
         self.runtime.memory.watch_view = None
+        if self.races is not None:
+            self.races.close()
         if self.views is not None:
             self.views.close()
 

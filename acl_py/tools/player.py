@@ -115,6 +115,10 @@ class Player:
         runtime.bridge = self._tasks
         self._queuers = _Queuers(self._tasks)
         runtime.hooks.add(self._queuers)
+        self._races = None if runtime.sanitizer is None else runtime.sanitizer.races
+        if self._races is not None:
+            self._races.hosts.play(len({step.task for step in program.steps}))
+        self._points: dict[int, Any] = {step.after: () for step in program.steps if step.after is not None}
         self.calls: dict[int, Played] = {}  # those that have returned, by the index of the step
         self._pageable_bytes = 0
         self._pool_base: int | None = None  # the address of the first stream-ordered allocation
@@ -167,6 +171,8 @@ class Player:
     async def play(self, step: Step) -> None:
         """Make one call."""
         runtime = self.runtime
+        if self._races is not None and step.after is not None:
+            self._races.hosts.take(self._points[step.after])
         runtime.pay(self.program.gap_ns)
         if step.op == "host_register" and step.fields["fill"]:
             runtime.pay(TOUCH_NS_PER_MIB * step.fields["bytes"] >> 20)
@@ -187,6 +193,8 @@ class Player:
             ret = answer
         if step.id is not None and isinstance(answer, Completion):
             self._queued[step.id] = answer
+        if self._races is not None and step.index in self._points:
+            self._points[step.index] = self._races.hosts.give()
         self.calls[step.index] = Played(step, enter, exit_ns, ret, answer)
 
     async def _call(self, step: Step) -> Any:

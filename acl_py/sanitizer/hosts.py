@@ -1,0 +1,202 @@
+"""Hosts: which task makes a call, and what tasks know from one another.
+
+A task that wakes another one hands on all that it knows: by what it awaits, creates or gathers, by futures, queues,
+locks and events. All of this goes through `call_soon` of the event loop, which is wrapped while a simulation is
+sanitized. What runs then is a step of a task, or a callback, which hands on what it was given. The callbacks of one
+object, such as a `gather` that counts how many of its tasks are done, also hand on what those before them were given.
+
+The simulator wakes tasks too, when their work is done. That hands on nothing: the task that lets simulated time pass is
+not the one that is waited for. Neither does a timer.
+
+What threads tell one another is not seen. All threads count as one host that makes its calls in their real order.
+"""
+
+import asyncio
+import sys
+from collections.abc import Callable, Sequence
+from threading import Thread
+from typing import Any
+from weakref import WeakKeyDictionary, ref
+
+from acl_py.callers import Role, current_caller
+from acl_py.sanitizer.order import Host, Order, Point
+from acl_py.sites import PACKAGE
+
+Points = Sequence[Point]
+
+_WAITING = f"{PACKAGE}waiting"
+_TIMER = "_set_result_unless_cancelled"  # of asyncio.sleep
+_METHODS = ("call_soon", "call_soon_threadsafe")
+
+THREADS = "what threads tell one another is not seen: their calls count as ordered as they were made"
+NO_OWNER = "what some callbacks of the event loop tell one another is not seen"
+NO_TASKS = "what the tasks of this event loop tell one another is not seen: their calls count as ordered as they ran"
+
+
+class Hosts:
+    """The hosts of one program.
+
+    *inside* returns what the host function that runs at the moment knows, or None. *note* is called with what cannot be
+    seen.
+    """
+
+    def __init__(self, order: Order, inside: Callable[[], Point | None], note: Callable[[str], None]) -> None:
+        self._order = order
+        self._inside = inside
+        self._note = note
+        self._main = order.host()  # all threads
+        self._threads: set[Thread] = set()
+        self._tasks: WeakKeyDictionary[asyncio.Task[Any], Host] = WeakKeyDictionary()
+        self._roles: dict[Role, Host] = {}
+        self._ended: list[Host] = []  # of tasks that are gone
+        self._ends: dict[ref[asyncio.Task[Any]], Host] = {}
+        self._callback: Points = ()  # what the callback that runs was given
+        self._given: WeakKeyDictionary[Any, dict[int, Point]] = WeakKeyDictionary()  # by what callbacks belong to
+        self._loop = asyncio._get_running_loop()
+        if self._loop is not None:
+            self._watch(self._loop)
+
+    # --- who calls
+
+    def current(self) -> Host:
+        """Return the host that makes the present call."""
+        caller = current_caller()
+        if isinstance(caller, Role):
+            return self._roles.get(caller) or self._role(caller)
+        if isinstance(caller, Thread):
+            return self._thread(caller)
+        return self._tasks.get(caller) or self._task(caller, None)
+
+    def _role(self, role: Role) -> Host:
+        """Return the host of a task of a stream program, which knows nothing of others."""
+        host = self._roles[role] = self._order.host()
+        return host
+
+    def _thread(self, thread: Thread) -> Host:
+        if thread not in self._threads:
+            self._threads.add(thread)
+            if len(self._threads) > 1:
+                self._note(THREADS)
+        return self._main
+
+    def _task(self, task: "asyncio.Task[Any]", by: Points | None) -> Host:
+        """Return a new host for *task*, which was made by a host that knew *by*.
+
+        If nobody was seen to make it, it began before the simulation, or where tasks are not seen. Then it counts as
+        behind all that others did.
+        """
+        if self._loop is None or _METHODS[0] not in vars(self._loop):
+            return self._main
+        if by is None and not self._tasks:
+            host = self._main  # the first one: what it did as a thread was before
+        else:
+            points = [host.point() for host in self._everybody()] if by is None else by
+            host = self._fresh(points)
+            self._order.learn(host, points)
+            self._order.has_several_hosts = True
+        self._tasks[task] = host
+        if host is not self._main:
+            self._ends[ref(task, self._end)] = host
+        return host
+
+    def _everybody(self) -> list[Host]:
+        return [self._main, *self._tasks.values(), *self._roles.values()]
+
+    def _fresh(self, points: Points) -> Host:
+        """Return a host; its number is that of one that has ended, if *points* have all that it did."""
+        if self._ended:
+            old = self._ended[-1]
+            if any(point.clock.get(old.number, 0) >= old.count for point in points):
+                return self._order.again(self._ended.pop())
+        return self._order.host()
+
+    def _end(self, end: "ref[asyncio.Task[Any]]") -> None:
+        self._ended.append(self._ends.pop(end))
+
+    # --- what they hand on
+
+    def give(self) -> Points:
+        """Return what the running code knows, for others."""
+        inside = self._inside()
+        if inside is not None:
+            return (inside,)
+        caller = current_caller()
+        if isinstance(caller, Thread) and asyncio._get_running_loop() is self._loop is not None:
+            return self._callback
+        return (self.current().point(),)
+
+    def take(self, points: Points) -> None:
+        """Let the host that makes the present call know *points*."""
+        self._order.learn(self.current(), points)
+
+    def play(self, tasks: int) -> None:
+        """Be ready for a stream program with a number of *tasks*, which begin without knowing of each other."""
+        self._order.has_several_hosts = tasks > 1
+
+    def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        for name in _METHODS:
+            try:
+                setattr(loop, name, self._wrapped(getattr(loop, name)))
+            except AttributeError:  # a loop that takes no attributes
+                self._note(NO_TASKS)
+                return
+
+    def close(self) -> None:
+        """Give the loop its own methods back."""
+        if self._loop is not None:
+            for name in _METHODS:
+                vars(self._loop).pop(name, None)
+
+    def _wrapped(self, call: Callable[..., asyncio.Handle]) -> Callable[..., asyncio.Handle]:
+        def call_soon(callback: Callable[..., object], *args: Any, **options: Any) -> asyncio.Handle:
+            code = sys._getframe(1).f_code
+            if code.co_filename.startswith(_WAITING) or code.co_name == _TIMER:
+                return call(callback, *args, **options)
+            return call(self._handed(callback), *args, **options)
+
+        return call_soon
+
+    def _handed(self, callback: Callable[..., object]) -> Callable[..., object]:
+        """Hand on what the running code knows to the task that *callback* is a step of, or to *callback* itself."""
+        points = self.give()
+        owner = getattr(callback, "__self__", callback)
+        if isinstance(owner, asyncio.Task):
+            host = self._tasks.get(owner)
+            if host is None:
+                self._task(owner, points)
+            else:
+                self._order.learn(host, points)
+            return callback
+        return _Handed(self, callback, owner, points) if points else callback
+
+    def run(self, handed: "_Handed", args: tuple[Any, ...]) -> object:
+        """Call a callback that was given something."""
+        given = {point.actor: point for point in handed.points}
+        try:
+            given = {**self._given.get(handed.owner, {}), **given}
+            self._given[handed.owner] = given
+        except TypeError:  # an object without weak references, or a hash: its callbacks do not know of each other
+            self._note(NO_OWNER)
+        before, self._callback = self._callback, tuple(given.values())
+        try:
+            return handed.callback(*args)
+        finally:
+            self._callback = before
+
+
+class _Handed:
+    """A callback, what it belongs to, and what it was given."""
+
+    __slots__ = ("_hosts", "callback", "owner", "points")
+
+    def __init__(self, hosts: Hosts, callback: Callable[..., object], owner: object, points: Points) -> None:
+        self._hosts = hosts
+        self.callback = callback
+        self.owner = owner
+        self.points = points
+
+    def __call__(self, *args: Any) -> object:
+        return self._hosts.run(self, args)
+
+    def __repr__(self) -> str:
+        return repr(self.callback)

@@ -1,0 +1,160 @@
+"""The relation: what tasks hand on to one another, and what they do not."""
+
+import asyncio
+
+import anyio
+import pytest
+
+import acl_py as acl
+from tests.sanitizer.racing import found, read, two_streams, write
+
+loops = pytest.mark.parametrize("uvloop", [False, True])
+
+
+async def produce(x, stream):
+    """Write *x*, and know that it is written."""
+    await acl.LaunchKernel(write, 1, (x,), stream)
+    await acl.SynchronizeStream(stream)
+
+
+async def consume(x, stream):
+    await acl.LaunchKernel(read, 1, (x,), stream)
+
+
+async def by_await(x, one, two):
+    await asyncio.create_task(produce(x, one))
+    await consume(x, two)
+
+
+async def by_creating(x, one, two):
+    await produce(x, one)
+    await asyncio.create_task(consume(x, two))
+
+
+async def by_gather(x, one, two):
+    await asyncio.gather(produce(x, one), asyncio.sleep(0.001))
+    await asyncio.gather(consume(x, two), asyncio.sleep(0))
+
+
+async def by_a_task_group(x, one, two):
+    async with anyio.create_task_group() as group:
+        group.start_soon(produce, x, one)
+    await consume(x, two)
+
+
+async def by_an_event(x, one, two):
+    event = asyncio.Event()
+
+    async def first():
+        await produce(x, one)
+        event.set()
+
+    async def second():
+        await event.wait()
+        await consume(x, two)
+
+    await asyncio.gather(second(), first())
+
+
+async def by_a_queue(x, one, two):
+    queue = asyncio.Queue()
+
+    async def first():
+        await produce(x, one)
+        await queue.put(x)
+
+    async def second():
+        await consume(await queue.get(), two)
+
+    await asyncio.gather(second(), first())
+
+
+async def by_a_timeout(x, one, two):
+    await asyncio.wait_for(produce(x, one), 10)
+    await consume(x, two)
+
+
+async def by_a_callback(x, one, two):
+    done = asyncio.get_running_loop().create_future()
+    task = asyncio.create_task(produce(x, one))
+    task.add_done_callback(lambda _: done.set_result(None))
+    await done
+    await consume(x, two)
+
+
+@loops
+@pytest.mark.parametrize(
+    "hand_over",
+    [by_await, by_creating, by_gather, by_a_task_group, by_an_event, by_a_queue, by_a_timeout, by_a_callback],
+)
+def test_what_a_task_knows_it_hands_on(hand_over, uvloop):
+    async def program():
+        x = await acl.Malloc(64)
+        await hand_over(x, *await two_streams())
+
+    assert found(program, uvloop=uvloop) == []
+
+
+@loops
+def test_a_task_does_not_know_what_another_one_has_waited_for(uvloop):
+    async def program():
+        one, two = await two_streams()
+        x = await acl.Malloc(64)
+
+        async def late():
+            await acl.Sleep(10_000)
+            await acl.LaunchKernel(read, 1, (x,), two)
+
+        async def early():
+            await acl.LaunchKernel(write, 1, (x,), one)
+            await acl.SynchronizeStream(one)
+
+        await asyncio.gather(late(), early())
+
+    assert found(program, uvloop=uvloop) == [("race", 9, 6, "0:64")]
+
+
+def test_a_task_that_lets_time_pass_does_not_hand_on_what_it_knows():
+    async def program():
+        one, two = await two_streams()
+        x, y = await acl.Malloc(64), await acl.Malloc(64)
+
+        async def waiter():
+            await acl.LaunchKernel(write, 1, (y,), two)
+            await acl.SynchronizeStream(two)
+            await acl.LaunchKernel(read, 1, (x,), two)
+
+        async def worker():
+            await acl.LaunchKernel(write, 1, (x,), one)
+            await acl.SynchronizeStream(one)
+            await acl.HostWork(100)
+
+        await asyncio.gather(worker(), waiter())
+
+    [race] = found(program)
+    assert sorted(race[1:3]) == [7, 10]
+
+
+def test_the_loop_has_its_own_methods_again_afterwards():
+    async def program():
+        loop = asyncio.get_running_loop()
+        async with acl.simulate(device="tiny", sanitize=True):
+            assert "call_soon" in vars(loop)
+        return "call_soon" in vars(loop)
+
+    assert asyncio.run(program()) is False
+
+
+def test_many_tasks_one_after_the_other_keep_the_clocks_small():
+    sizes = []
+
+    async def program():
+        one = await acl.CreateStream()
+        x = await acl.Malloc(64)
+        order = acl.current_simulation().runtime.sanitizer.races._order
+        for _ in range(50):
+            await asyncio.gather(*(asyncio.create_task(produce(x, one)) for _ in range(2)))
+            sizes.append(len(order.line(one).clock))
+
+    assert found(program) == []
+    assert max(sizes) < 12
