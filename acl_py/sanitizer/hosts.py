@@ -14,11 +14,11 @@ What threads tell one another is not seen. All threads count as one host that ma
 import asyncio
 import sys
 from collections.abc import Callable, Sequence
-from threading import Thread
+from threading import Thread, get_ident
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
-from acl_py.callers import Role, current_caller
+from acl_py.callers import Role, current_caller, row_name, task_of
 from acl_py.sanitizer.order import Host, Order, Point
 from acl_py.sites import PACKAGE
 
@@ -52,7 +52,11 @@ class Hosts:
         self._ends: dict[ref[asyncio.Task[Any]], Host] = {}
         self._callback: Points = ()  # what the callback that runs was given
         self._given: WeakKeyDictionary[Any, dict[int, Point]] = WeakKeyDictionary()  # by what callbacks belong to
+        self._callers = 0
         self._loop = asyncio._get_running_loop()
+        self._latest: object = None  # the last task that called, its thread and its host
+        self._thread = -1
+        self._host = self._main
         if self._loop is not None:
             self._watch(self._loop)
 
@@ -60,19 +64,28 @@ class Hosts:
 
     def current(self) -> Host:
         """Return the host that makes the present call."""
+        if get_ident() == self._thread and task_of(self._loop) is self._latest:
+            return self._host
         caller = current_caller()
         if isinstance(caller, Role):
-            return self._roles.get(caller) or self._role(caller)
-        if isinstance(caller, Thread):
-            return self._thread(caller)
-        return self._tasks.get(caller) or self._task(caller, None)
+            host = self._roles.get(caller) or self._role(caller)
+        elif isinstance(caller, Thread):
+            host = self._of_thread(caller)
+        else:
+            host = self._tasks.get(caller) or self._task(caller, None)
+            if self._loop is not None:
+                self._latest, self._thread, self._host = caller, get_ident(), host
+        if not host.name:
+            self._callers += 1
+            host.name = row_name(caller, self._callers)
+        return host
 
     def _role(self, role: Role) -> Host:
         """Return the host of a task of a stream program, which knows nothing of others."""
         host = self._roles[role] = self._order.host()
         return host
 
-    def _thread(self, thread: Thread) -> Host:
+    def _of_thread(self, thread: Thread) -> Host:
         if thread not in self._threads:
             self._threads.add(thread)
             if len(self._threads) > 1:
@@ -131,6 +144,7 @@ class Hosts:
 
     def play(self, tasks: int) -> None:
         """Be ready for a stream program with a number of *tasks*, which begin without knowing of each other."""
+        self.close()
         self._order.has_several_hosts = tasks > 1
 
     def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -146,6 +160,7 @@ class Hosts:
         if self._loop is not None:
             for name in _METHODS:
                 vars(self._loop).pop(name, None)
+        self._loop, self._thread = None, -1
 
     def _wrapped(self, call: Callable[..., asyncio.Handle]) -> Callable[..., asyncio.Handle]:
         def call_soon(callback: Callable[..., object], *args: Any, **options: Any) -> asyncio.Handle:

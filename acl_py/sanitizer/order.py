@@ -14,8 +14,8 @@ anything, and only a wait that does makes a new clock.
 While there is one host, streams need not keep what it knows: it queues each of their operations itself, and it forgets
 nothing.
 
-There are two relations, and each is an `Order`. The first has what the vendor promises. The second also has what calls
-happen to wait for, such as Free under CUDA's rules.
+There are two relations. The first has what the vendor promises. The second also has what a host has waited for in calls
+that happen to wait, such as Free under CUDA's rules: `Host.unpromised`. It counts for all that this host does next.
 """
 
 from collections.abc import Iterable, Iterator
@@ -84,12 +84,14 @@ class Rule:
 class Host:
     """A task or a thread as an actor."""
 
-    __slots__ = ("clock", "count", "number", "version")
+    __slots__ = ("clock", "count", "name", "number", "unpromised", "version")
 
     def __init__(self, number: int, version: int) -> None:
+        self.name = ""  # as findings call it
         self.number = number
         self.count = 0
         self.clock: Clock = NOTHING
+        self.unpromised: Clock = NOTHING  # what it has waited for in calls that need not wait
         self.version = version  # changes with its count and its clock
 
     def point(self) -> Point:
@@ -100,12 +102,12 @@ class Host:
 class Order:
     """One relation."""
 
-    __slots__ = ("_ended", "_lines", "_numbers", "_rules", "_unused", "_versions", "has_several_hosts")
+    __slots__ = ("_ended", "_numbers", "_rules", "_unused", "_versions", "has_several_hosts", "lines")
 
     def __init__(self) -> None:
         self._numbers = count()
         self._versions = count(1)
-        self._lines: dict[Stream, Line] = {}
+        self.lines: dict[Stream, Line] = {}
         self._rules: dict[Context, Rule] = {}
         self._ended: dict[Line, Context] = {}  # of streams that were destroyed
         self._unused: list[Line] = []  # ended, and over for every host: their numbers can be used again
@@ -125,7 +127,7 @@ class Order:
 
     def line(self, stream: "Stream") -> Line:
         """Return the actor that *stream* is."""
-        line = self._lines.get(stream)
+        line = self.lines.get(stream)
         if line is None:
             rule = self._rule_of(stream)
             if self._unused:
@@ -133,12 +135,12 @@ class Order:
                 line = Line(old.number, old.count, rule)
             else:
                 line = Line(next(self._numbers), 0, rule)
-            self._lines[stream] = line
+            self.lines[stream] = line
         return line
 
     def end(self, stream: "Stream") -> None:
         """Note that *stream* was destroyed: its work is still to come to its end."""
-        line = self._lines.pop(stream, None)
+        line = self.lines.pop(stream, None)
         if line is not None:
             self._ended[line] = stream.context
 
@@ -179,7 +181,7 @@ class Order:
 
         Here the default-stream rule counts, and what the host knows.
         """
-        line = self._lines.get(stream) or self.line(stream)
+        line = self.lines.get(stream) or self.line(stream)
         rule = line.rule
         if rule is not None:
             if rule.legacy is stream:
@@ -212,7 +214,7 @@ class Order:
 
     def work_of_context(self, context: "Context") -> Iterator[Point]:
         """Yield all that the streams of *context* were given so far."""
-        for stream, line in self._lines.items():
+        for stream, line in self.lines.items():
             if stream.context is context and not stream.bound:
                 yield line.point()
         for line, home in self._ended.items():
@@ -221,7 +223,7 @@ class Order:
 
     def work_of_device(self, device: "Device") -> Iterator[Point]:
         """Yield all that the streams of *device* were given so far."""
-        for stream, line in self._lines.items():
+        for stream, line in self.lines.items():
             if stream.context.device is device and not stream.bound:
                 yield line.point()
         for line, home in self._ended.items():
@@ -242,6 +244,10 @@ class Order:
                 del self._ended[line]
             self._unused += over
         return True
+
+    def suspect(self, host: Host, points: Iterable[Point]) -> None:
+        """Let *host* know that *points* are over, though no promise says so."""
+        host.unpromised = _joined(host.unpromised, host.number, points)
 
     def act(self, host: Host) -> int:
         """Begin an epoch of *host*, for an access that it makes itself, and return its count."""

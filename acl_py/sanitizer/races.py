@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from acl_py.callers import Caller, current_caller, row_name
+from acl_py.callers import Caller, current_caller
 from acl_py.sanitizer.findings import Finding, Findings, Kind, Span
 from acl_py.sanitizer.guards import guarded
 from acl_py.sanitizer.hosts import Hosts
-from acl_py.sanitizer.order import Order, Point, joined
+from acl_py.sanitizer.order import Host, Order, Point, joined
 from acl_py.sanitizer.shadow import HostAccess, LifeCall, Ranges, Shadow, Use, Uses, overlap
 from acl_py.sanitizer.wording import access_of, buffer_text, edge_of, subject_of, work_text
 from device_model.completions import NOTHING, Completion, Nanoseconds
@@ -32,16 +32,22 @@ if TYPE_CHECKING:
     from device_model.observe import Subject
 
 
+_new = tuple.__new__
 _SHOWN = 3  # ranges in a sentence
+_WHY = {
+    Kind.RACE: "nothing puts them in order",
+    Kind.RELIES: "only a wait in a call that need not wait puts them in order",
+}
 _FEW = 8  # ranges of an access of the host that are kept one by one
 _DESTROY_STREAM = ("DestroyStream", "DestroyStreamForce")
 
 
 class _Wait(NamedTuple):
-    """A wait of a host that has begun: what it will know, *points*, once *completion* is done."""
+    """A wait of a host: what it will know, *points*, once *completion* is done, and whether that is *promised*."""
 
     completion: Completion
     points: list[Point]
+    promised: bool
 
 
 class Races(Observer):
@@ -53,12 +59,11 @@ class Races(Observer):
         self._findings = runtime.state(Findings)
         self._order = Order()
         self.hosts = Hosts(self._order, self._inside, self._findings.note)
+        self._lines = self._order.lines
         self._shadows: dict[int, Shadow] = {}  # by the serial number of a life
         self._recorded: dict[Event, Point] = {}
         self._waits: WeakKeyDictionary[Caller, _Wait] = WeakKeyDictionary()
         self._freed: Allocation | None = None  # the last one
-        self._names: WeakKeyDictionary[Caller, str] = WeakKeyDictionary()
-        self._callers = 0
 
     def close(self) -> None:
         """Watch no more what tasks hand on."""
@@ -66,15 +71,38 @@ class Races(Observer):
 
     # --- hooks: what streams are given
 
-    @guarded
     def op_queued(self, op: Op) -> None:
-        """Take up an operation."""
-        stream = op.stream
-        if type(stream) is UnorderedStream:  # the host waits for it: it does the work itself, as it were
-            self._order.act(self.hosts.current())
-            use = self._use_of_host(op.work, op.site, op.queued_ns)._replace(stream=stream)
+        """Take up an operation. This is the hot path: `guarded`, `_use` and `Order.queue` are written out."""
+        try:
+            stream, host = op.stream, self.hosts.current()
+            line = self._lines.get(stream)
+            if line is None or self._order.has_several_hosts or (
+                (rule := line.rule) is not None and (rule.legacy is stream or line.round != rule.round)
+            ):  # fmt: skip
+                self._queued(op, host)
+                return
+            line.count += 1
+            use = op.stamp = _new(Use, (line.number, line.count, line.clock, host.clock, host.number, op.work, stream,
+                                        op.site, host.name, op.queued_ns))  # fmt: skip
+            work = op.work
+            if type(work) is Copy:
+                size = work.nbytes
+                self._touch(use, op.site, work.dst, work.dst_offset, work.dst_offset + size, writes=True)
+                self._touch(use, op.site, work.src, work.src_offset, work.src_offset + size, writes=False)
+            elif type(work) is HostFunction:
+                op.stamp = use._replace(known={**host.clock, host.number: host.count}, host=-1)
+            else:
+                self._take(use)
+        except Exception as error:
+            self.fail(error)
+
+    def _queued(self, op: Op, host: Host) -> None:
+        """Take up an operation in a stream that gets work for the first time, or of which more is to be thought."""
+        if type(op.stream) is UnorderedStream:  # the host waits for it: it does the work itself, as it were
+            self._order.act(host)
+            use = self._use_of_host(op.work, op.site, op.queued_ns)._replace(stream=op.stream)
         else:
-            use = self._use(op.work, stream, op.site, op.queued_ns)
+            use = self._use(op.work, op.stream, op.site, op.queued_ns)
         op.stamp = use
         self._take(use)
 
@@ -115,16 +143,16 @@ class Races(Observer):
     @guarded
     def awaiting(self, subjects: "Sequence[Subject]", completion: Completion, promised: bool) -> None:
         """Note what the host will know when its wait is over."""
-        if promised:
-            points = [point for subject in subjects for point in self._work_of(subject)]
-            self._waits[current_caller()] = _Wait(completion, points)
+        points = [point for subject in subjects for point in self._work_of(subject)]
+        self._waits[current_caller()] = _Wait(completion, points, promised)
 
     @guarded
     def synchronized(self, completion: Completion) -> None:
         """Let the host know what it has waited for."""
         wait = self._waits.pop(current_caller(), None)
         if wait is not None and wait.completion is completion and completion.done:
-            self._order.learn(self.hosts.current(), wait.points)
+            learn = self._order.learn if wait.promised else self._order.suspect
+            learn(self.hosts.current(), wait.points)
 
     def _work_of(self, subject: "Subject") -> Iterable[Point]:
         order = self._order
@@ -198,12 +226,12 @@ class Races(Observer):
         known, number = host.clock, host.number
         if isinstance(work, HostFunction):  # what it touches shows when it runs: the host may have done more by then
             known, number = {**known, number: host.count}, -1
-        return Use(line.number, line.count, line.clock, known, number, work, stream, site, self._caller(), at_ns)
+        return Use(line.number, line.count, line.clock, known, number, work, stream, site, host.name, at_ns)
 
     def _use_of_host(self, work: Work | HostAccess | LifeCall, site: object, at_ns: Nanoseconds) -> Use:
         host = self.hosts.current()
         return Use(
-            host.number, host.count, host.clock, host.clock, host.number, work, None, site, self._caller(),
+            host.number, host.count, host.clock, host.clock, host.number, work, None, site, host.name,
             at_ns,
         )  # fmt: skip
 
@@ -231,27 +259,31 @@ class Races(Observer):
 
     def _touch(self, use: Use, line: object, allocation: Allocation, start: int, stop: int, *, writes: bool) -> None:
         """Take up an access to one range. *line* is what tells it from others of the same actor."""
-        if allocation.serial < 0:  # pageable memory, which has no life
-            return
         shadow = self._shadows.get(allocation.serial)
         if shadow is None:
+            if allocation.serial < 0:  # pageable memory, which has no life
+                return
             shadow = self._shadow(allocation)
         if shadow.birth is not None and not self._is_known(shadow.birth, use):
             self._add_early(shadow.birth, use, allocation, writes=writes)
         actor, epoch, clock, known, host = use[:5]
         conflicts = False
-        for cell in shadow.cells(start, stop):
-            for other, uses in cell.items():
-                if other != actor and other != host:
-                    latest = uses.latest if writes else uses.latest_write
-                    if latest > clock.get(other, 0) and latest > known.get(other, 0):
-                        conflicts = True
+        whole = shadow.whole
+        for cell in shadow.cells(start, stop) if whole is None or start or stop != shadow.nbytes else whole:
             mine = cell.get(actor)
             if mine is None:
                 mine = cell[actor] = Uses()
-            mine.latest = max(mine.latest, epoch)  # a host function takes its turn late
+            if len(cell) > 1:
+                for other, uses in cell.items():
+                    if other != actor and other != host:
+                        latest = uses.latest if writes else uses.latest_write
+                        if latest > clock.get(other, 0) and latest > known.get(other, 0):
+                            conflicts = True
+            if epoch > mine.latest:  # a host function takes its turn late
+                mine.latest = epoch
             if writes:
-                mine.latest_write = max(mine.latest_write, epoch)
+                if epoch > mine.latest_write:
+                    mine.latest_write = epoch
                 mine.writes[line] = use
             else:
                 mine.reads[line] = use
@@ -324,6 +356,8 @@ class Races(Observer):
     def _add(
         self, earlier: Use, later: Use, allocation: Allocation, ranges: Ranges, *, wrote: bool, writes: bool
     ) -> None:
+        reached = self.hosts.current().unpromised.get(earlier.actor, 0)
+        kind = Kind.RELIES if reached >= earlier.epoch else Kind.RACE
         if later.at_ns < earlier.at_ns:  # a host function, which runs later than it was queued
             earlier, later, wrote, writes = later, earlier, writes, wrote
         first, second = access_of(earlier, writes=wrote), access_of(later, writes=writes)
@@ -335,10 +369,10 @@ class Races(Observer):
         both = wrote and writes
         text = (
             f"{subject_of(first)} {'writes' if wrote else 'reads'} {shown}, and {subject_of(second)} "
-            f"{'writes' if writes else 'reads'} {'it too' if both else 'it'}: nothing puts them in order"
+            f"{'writes' if writes else 'reads'} {'it too' if both else 'it'}: {_WHY[kind]}"
         )
         missing, fix = edge_of(earlier, later)
-        self._findings.add(Finding(Kind.RACE, text, (first, second), spans, missing, fix))
+        self._findings.add(Finding(kind, text, (first, second), spans, missing, fix))
 
     def _add_early(self, birth: Use, use: Use, allocation: Allocation, *, writes: bool) -> None:
         """Add a use of memory that does not wait for its allocation."""
@@ -357,14 +391,6 @@ class Races(Observer):
         missing, fix = edge_of(use, end)
         span = Span(buffer, 0, allocation.nbytes)
         self._findings.add(Finding(Kind.FREE_IN_USE, text, (first, second), (span,), missing, fix))
-
-    def _caller(self) -> str:
-        caller = current_caller()
-        name = self._names.get(caller)
-        if name is None:
-            self._callers += 1
-            name = self._names[caller] = row_name(caller, self._callers)
-        return name
 
 
 def _ranges(use: Use, allocation: Allocation, *, writes: bool) -> Ranges:

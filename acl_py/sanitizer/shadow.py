@@ -82,19 +82,17 @@ Cell = dict[int, Uses]  # by actor
 class Shadow:
     """The cells of one allocation."""
 
-    __slots__ = ("_cells", "_starts", "_whole", "birth")
+    __slots__ = ("_cells", "_starts", "birth", "nbytes", "whole")
 
     def __init__(self, nbytes: int) -> None:
         self.birth: Use | None = None  # the turn in a stream in which it begins
-        self._whole = nbytes
+        self.nbytes = nbytes
         self._starts = [0]
         self._cells: list[Cell] = [{}]
+        self.whole: list[Cell] | None = self._cells  # while there is one cell
 
     def cells(self, start: int, stop: int) -> Sequence[Cell]:
         """Return the cells of the bytes from *start* to *stop*; cells that lie across are split."""
-        cells = self._cells
-        if not start and stop == self._whole and len(cells) == 1:
-            return cells
         if start >= stop:
             return ()
         first = self._cut(start)
@@ -102,10 +100,11 @@ class Shadow:
 
     def _cut(self, at: int) -> int:
         """Return the number of the cell that begins at byte *at*, which is made if there is none."""
-        if at >= self._whole:
+        if at >= self.nbytes:
             return len(self._cells)
         index = bisect_left(self._starts, at)
         if index == len(self._starts) or self._starts[index] != at:
+            self.whole = None
             self._starts.insert(index, at)
             self._cells.insert(index, {actor: uses.copy() for actor, uses in self._cells[index - 1].items()})
         return index
@@ -126,7 +125,7 @@ class Shadow:
             begin = self._starts[index]
             if begin >= stop:
                 break
-            end = self._starts[index + 1] if index + 1 < len(self._starts) else self._whole
+            end = self._starts[index + 1] if index + 1 < len(self._starts) else self.nbytes
             yield self._cells[index], begin, end
 
 

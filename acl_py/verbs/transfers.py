@@ -115,7 +115,7 @@ async def stage(runtime: Runtime, stream: Stream, copy: Copy, site: Site) -> Com
         process = staging.to_device(stream, copy, site)
         runtime.scheduler.settle()
         what = f"staging pageable memory for {stream.name}"
-        await until(runtime, process, what, site, (stream,), promised=False)
+        await until(runtime, process, what, site, ())
         return stream.tail
     while not (room := staging.until_ring_takes(copy.nbytes)).done:
         await until(runtime, room, f"staging pageable memory for {stream.name}", site, ())

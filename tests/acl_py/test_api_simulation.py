@@ -307,7 +307,7 @@ async def test_an_observer_hears_whose_work_the_host_waits_for_and_whether_that_
         ((stream,), True, True),
         ((device,), True, True),
         ("h2d", 200_000, "stream 1", "test_api_simulation.py"),
-        ((stream,), False, False),
+        ((), False, True),  # for its own part of the copy
         ((device,), False, False),
     ]
 

@@ -293,3 +293,29 @@ def test_a_host_that_reads_too_early_is_found_whatever_the_times_are():
         int(array[0])
 
     assert found(program, sanitize="host") == [("race", 4, 6, "0:1")]
+
+
+def test_work_that_only_a_free_orders_relies_on_it():
+    async def program():
+        one, two = await two_streams()
+        x, y = await acl.Malloc(64), await acl.Malloc(64)
+        await acl.LaunchKernel(write, 1, (x,), one)
+        await acl.Free(y)
+        await acl.LaunchKernel(read, 1, (x,), two)
+        await acl.SynchronizeDevice()
+        await acl.LaunchKernel(write, 1, (x,), one)
+
+    assert found(program) == [("relies", 3, 5, "0:64")]
+    assert found(program, "acl") == [("race", 3, 5, "0:64")]
+
+
+def test_a_pageable_copy_that_happens_to_wait_promises_nothing():
+    async def program():
+        one, two = await two_streams()
+        x, data = await acl.Malloc(200_000), np.zeros(200_000, np.uint8)
+        await acl.LaunchKernel(write, 1, (x,), one)
+        await acl.MemcpyAsync(data, 200_000, x, 200_000, D2H, one)
+        await acl.LaunchKernel(write, 1, (x,), two)
+
+    assert sorted(found(program)) == [("relies", 3, 5, "0:200000"), ("relies", 4, 5, "0:200000")]
+    assert found(program, "acl") == []
