@@ -6,7 +6,7 @@ steps each finding is about.
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,9 +38,12 @@ class Outcome:
 
     @property
     def triples(self) -> set[Triple]:
-        """The findings about order: (first step, second step, kind). None is a line that belongs to no step."""
+        """The findings about order: two steps in the order of their calls, and the kind. None is a line of no step."""
+        places = {index: place for place, index in enumerate(self.run.order)}
         return {
-            (steps[0], steps[-1], finding.kind.value) for finding, steps in self.findings if finding.kind in ABOUT_ORDER
+            (*sorted((steps[0], steps[-1]), key=lambda step: places.get(step, -1)), finding.kind.value)
+            for finding, steps in self.findings
+            if finding.kind in ABOUT_ORDER
         }
 
 
@@ -50,6 +53,7 @@ def run(program: Program, rules: str, *, device: str = "tiny", sanitize: str = "
     world = _World(program.steps)
     scope: dict[str, Any] = {
         "kernel": _World.kernel,
+        "suppress": suppress,
         "acl": acl,
         "asyncio": asyncio,
         "np": np,
@@ -128,6 +132,7 @@ class _Writer:
         self.lines.append("    c['primary'] = await acl.GetCurrentContext()")
         self._declare()
         self.lines.append("    await asyncio.gather(" + ", ".join(f"task_{i}()" for i in range(len(tasks))) + ")")
+        self._finish()
         for number, task in enumerate(tasks):
             self.lines += ["", f"async def task_{number}():"]
             for step in self.program.steps:
@@ -154,6 +159,18 @@ class _Writer:
             here = self._go_to(options["device"], here)
             self.lines.append(f"    e[{name!r}] = await acl.CreateEvent(name={name!r})")
         self._go_to(0, here)
+
+    def _finish(self) -> None:
+        """Let all work end, or a host function would not run. What has failed has been reported before."""
+        devices = sorted({0, *(options["device"] for options in self.program.streams.values())})
+        contexts = [step.fields["context"] for step in self.program.steps if step.op == "create_context"]
+        for go_to in (
+            *(f"acl.SetDevice({device})" for device in devices),
+            *(f"acl.SetCurrentContext(c[{context!r}])" for context in contexts),
+        ):
+            self.lines += [
+                "    with suppress(acl.AclError):", f"        await {go_to}", "        await acl.SynchronizeDevice()",
+            ]  # fmt: skip
 
     def _go_to(self, device: int, here: int) -> int:
         if device != here:
