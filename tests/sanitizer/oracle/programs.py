@@ -12,6 +12,7 @@ RULES = ("cuda", "cuda_per_thread", "acl")
 SIZE = 64  # bytes of each buffer
 PARTS = ((0, 64), (0, 16), (16, 48), (8, 24), (32, 64), (4, 8))
 OPERATIONS = 12
+AWAITABLE = ("launch", "inc", "memcpy_async", "memcpy2d_async", "memset_async", "host_func")  # calls with a completion
 
 Document = dict[str, Any]
 
@@ -321,7 +322,11 @@ class _Author:
             case 4:
                 self._add("sync_device")
             case _:
-                ids = [step["id"] for step in self.steps if "id" in step and step.get("task") == self.task]
+                ids = [
+                    step["id"]
+                    for step in self.steps
+                    if step["op"] in AWAITABLE and "id" in step and step.get("task") == self.task
+                ]
                 if ids:
                     self._add("sync_op", of=self.rng.choice(ids))
 

@@ -125,11 +125,16 @@ class Call:
 
 @dataclass(frozen=True)
 class Run:
-    """What is known of a run: the order of the calls, those that failed, the queries that were answered "complete"."""
+    """What is known of a run: the order of the calls, those that failed, the queries that were answered "complete".
+
+    `passed` are the steps that did not have to wait for the step that they come after. There asyncio hands nothing from
+    one task to the other, so nobody can see that they are ordered.
+    """
 
     order: Sequence[int]
     failed: Collection[int] = ()
     complete: Collection[int] = ()
+    passed: Collection[int] = ()
 
 
 def unrun(program: Program) -> Run:
@@ -199,13 +204,14 @@ class _Reader:
         self.words: dict[tuple[Life, int], Signal] = {}
         for place, index in enumerate(run.order):
             step = program.steps[index]
-            self.call = Call(place, step, step.after)
+            after = None if index in run.passed else step.after
+            self.call = Call(place, step, after)
             if index not in run.failed:
                 try:
                     if step.op not in NO_EFFECT:
                         getattr(self, step.op)(**step.fields)
                 except _Failed:
-                    self.call = Call(place, step, step.after)
+                    self.call = Call(place, step, after)
             self.calls.append(self.call)
             self.by_index[index] = self.call
 

@@ -65,7 +65,8 @@ def run(program: Program, rules: str, *, device: str = "tiny", sanitize: str = "
     with watching(parts_of(sanitize)) as watch:
         acl.run(scope["main"], device=device, rules=rules)
     findings = [(finding, tuple(_step(site, steps_of_lines) for site in finding.sites)) for finding in watch.findings]
-    return Outcome(Run(world.order, frozenset(world.failed), frozenset(world.complete)), findings, watch.notes)
+    made = Run(world.order, frozenset(world.failed), frozenset(world.complete), frozenset(world.passed))
+    return Outcome(made, findings, watch.notes)
 
 
 def _step(site: str, steps_of_lines: dict[int, int]) -> int | None:
@@ -81,6 +82,7 @@ class _World:
         self.order: list[int] = []
         self.failed: list[int] = []
         self.complete: list[int] = []
+        self.passed: list[int] = []
         self.ended: dict[int, asyncio.Event] = {}
 
     @contextmanager
@@ -93,6 +95,13 @@ class _World:
             if not self.steps[index].op.startswith("sync_"):
                 self.failed.append(index)
         self.over(index).set()
+
+    async def wait_for(self, earlier: int, index: int) -> None:
+        """Let step *index* wait until step *earlier* has returned."""
+        if self.over(earlier).is_set():
+            self.passed.append(index)
+        else:
+            await self.over(earlier).wait()
 
     def over(self, index: int) -> asyncio.Event:
         """The event that step *index* sets when it has returned."""
@@ -180,7 +189,7 @@ class _Writer:
     def _step(self, step: Step) -> None:
         first = len(self.lines)
         if step.after is not None:
-            self.lines.append(f"    await w.over({step.after}).wait()")
+            self.lines.append(f"    await w.wait_for({step.after}, {step.index})")
         self.lines.append(f"    with w.call({step.index}):")
         text = getattr(self, step.op)(step, **step.fields)
         lines = text.split("\n")
