@@ -117,5 +117,9 @@ CASES = [
         for op in ("malloc", "malloc_host")
     ),
     Case("DS14 Memcpy2D between two streams", [writes("t1", "s1"), _COPY_2D, reads("t1", "s2")]),
+    Case(
+        "DS04 a stream that was destroyed is waited for too",
+        [writes("p1", "s1", us=90), {"op": "destroy_stream", "name": "s1"}, sync_device(), host_reads("p1")],
+    ),
     Case("DS14 without it", [writes("t1", "s1"), reads("t1", "s2")], _race("W t1@s1", "R t1@s2")),
 ]

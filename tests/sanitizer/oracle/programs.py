@@ -109,7 +109,7 @@ class _Author:
             (self._launch, 6), (self._copy, 5), (self._pitched, 2), (self._fill, 1.5), (self._inc, 1),
             (self._record, 5), (self._wait, 5), (self._sync, 2.5), (self._query, 1.5), (self._host, 3),
             (self._allocate, 0.8), (self._free_to_pool, 0.8), (self._sync_copy, 0.8), (self._free, 0.15),
-            (self._new_stream, 0.2),
+            (self._new_stream, 0.2), (self._end_stream, 0.15),
         ]  # fmt: skip
         if not self.acl:
             return [*makers, (self._host_func, 1), (self._remake_event, 0.3)]
@@ -378,6 +378,13 @@ class _Author:
             name = f"t{len(self.homes)}"
             self._add("create_stream", name=name, flags=self.rng.choice(("blocking", "nonblocking")))
             self.homes[name] = "primary0"
+
+    def _end_stream(self) -> None:
+        if len(self.tasks) == 1 and len(self.homes) > 2:
+            name = self.rng.choice(sorted(self.homes))
+            self._go_to(self.homes.pop(name))
+            self._add("destroy_stream", name=name)
+            self.last = None if self.last == name else self.last
 
 
 def _device_of(home: str) -> int:
