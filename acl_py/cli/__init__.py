@@ -8,6 +8,7 @@ import typer
 from acl_py import __version__
 from acl_py.cli.common import Format, ReportOut, Sanitizable, TraceFormat, TraceOut, write_page, write_trace
 from acl_py.cli.devices import devices_command
+from acl_py.cli.explaining import Explain, explain_recording, say
 from acl_py.cli.explanations import explain_error_command
 from acl_py.cli.explore import explore_command
 from acl_py.cli.replays import replay_command
@@ -57,14 +58,18 @@ def demo_command(
     trace_out: TraceOut = None,
     trace_format: Format = TraceFormat.CHROME,
     report: ReportOut = None,
+    explain: Explain = False,
 ) -> None:
     """Run one job in several versions, and draw the timelines of the device, or of the pipes of an AI core.
 
-    --trace writes the last version.
+    --trace writes the last version. --explain is about the whole run of each version, with its preparations.
     """
     from acl_py.tools import demo, demo_aicore  # imported here, because few other commands need their kernels
 
     page = (demo if what is Demo.STREAMS else demo_aicore).main()
+    for run in page.runs if explain else ():
+        say(f"\n{run.title}")
+        explain_recording(run.timeline, run.title, ())
     fine = trace_out is None or write_trace(page.runs[-1].timeline, trace_out, trace_format)
     if report is not None:
         fine &= write_page(page, report)

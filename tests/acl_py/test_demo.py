@@ -40,6 +40,15 @@ def test_the_report_of_the_demo_has_all_four_timelines_from_the_first_copy_on(tm
     assert spans == sorted(spans, reverse=True)
 
 
+def test_the_demo_explains_the_whole_run_of_each_version():
+    done = CliRunner().invoke(app, ["demo", "--explain"])
+    assert done.exit_code == 0
+    parts = [done.stdout.split(f"\n\n{version.title}\ncritical path: ")[1] for version in demo.VERSIONS]
+    assert re.findall(r"^  demo\.py:\d+: .*Worth [\d,.]+ us", parts[1].split("\n\n")[0], re.MULTILINE) != []
+    held = [int(re.search(r"^findings: (\d+)", part, re.MULTILINE)[1]) for part in parts]
+    assert held == [3, 3, 1, 1]  # with pinned memory only the copy of the weights keeps the host
+
+
 def test_a_report_that_cannot_be_written_is_said(tmp_path):
     done = CliRunner().invoke(app, ["demo", "--report", str(tmp_path / "nowhere" / "demo.html")])
     assert done.exit_code == 1
