@@ -200,7 +200,8 @@ def _show(runs: Sequence[Replay]) -> None:
     screen = console()
     if len(runs) == 1:
         run = runs[0]
-        screen.print(f"{escape(printable(run.program.id))}: {run.makespan_us:,.1f} us", highlight=False)
+        times = f"done after {run.done_us:,.1f} us, synchronised after {run.makespan_us:,.1f} us"
+        screen.print(f"{escape(printable(run.program.id))}: {times}", highlight=False)
         screen.print(chart.lanes(run.trace, screen.width), markup=False, highlight=False, soft_wrap=True)
     elif runs:
         screen.print(_table(runs))
@@ -212,14 +213,15 @@ def _show(runs: Sequence[Replay]) -> None:
 
 def _table(runs: Sequence[Replay]) -> Table:
     table = Table(Column("program", overflow="fold"))
-    for heading in ("calls", "ops", "H2D\nus", "D2H\nus", "cores\nus", "makespan\nus"):
+    for heading in ("calls", "ops", "H2D\nus", "D2H\nus", "cores\nus", "done\nus", "synced\nus"):
         table.add_column(heading, justify="right")
     for run in runs:
         ops = run.trace.ops
         busy = {engine: sum(op.end_ns - op.start_ns for op in ops if op.engine == engine) / 1000 for engine in _ENGINES}
         times = [f"{busy[engine]:,.1f}" for engine in _ENGINES]
         table.add_row(
-            escape(printable(run.program.id)), str(len(run.host)), str(len(ops)), *times, f"{run.makespan_us:,.1f}"
+            *(escape(printable(run.program.id)), str(len(run.host)), str(len(ops))),
+            *(*times, f"{run.done_us:,.1f}", f"{run.makespan_us:,.1f}"),
         )
     return table
 

@@ -75,7 +75,7 @@ class Asker:
         self.case = case
         self.before = run(case)
         self._timeline = self.before.trace.timeline()
-        self.before_ns = _makespan_ns(self.before, self._timeline)
+        self.before_ns = round(self.before.done_us * 1000)
         self._conflicts = set(_conflicts(self._timeline))
 
     @property
@@ -106,17 +106,9 @@ class Asker:
         after = run_.trace.timeline()
         conflicts = [pair for pair in dict.fromkeys(_conflicts(after)) if pair not in self._conflicts]
         notes = (*case.program.notes, *case.notes)
-        after_ns = _makespan_ns(run_, after)
+        after_ns = round(run_.done_us * 1000)
         reordered = tuple(_reordered(self._timeline, after))
         return Answer(what, self.before_ns, after_ns, tuple(conflicts), notes, reordered, run_, case)
-
-
-def _makespan_ns(run_: Replay, timeline: Timeline) -> int:
-    """Return when the last step had returned and all operations were done: without the synchronisation that ends a
-    replay, which the program does not have.
-    """
-    returns = (round(call.exit_us * 1000) for call in run_.host)
-    return max(max(returns, default=0), max((op.end_ns for op in timeline.ops), default=0))
 
 
 def by_line(run_: Replay) -> Timeline:

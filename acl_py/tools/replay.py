@@ -54,8 +54,9 @@ class DeviceTime:
 class Replay:
     """A program that ran.
 
-    `makespan_us` is the time from the first call to the return of a device synchronisation after the last step. `log`
-    has the executions of each named kernel as [start, end] by the kernels' own clock, from the first kernel's start.
+    `done_us` is the time from the first call until all steps have returned and all work is done, `makespan_us` that
+    until a device synchronisation after the last step has returned, too, which measured programs end with. `log` has
+    the executions of each named kernel as [start, end] by the kernels' own clock, from the first kernel's start.
     `rules` are the fault rules that were in force, each with the numbers of its matches and strikes.
     `findings` are those of the sanitizer, if it was asked for.
     """
@@ -64,6 +65,7 @@ class Replay:
     host: list[HostCall]
     device: dict[str, DeviceTime]
     log: dict[str, list[list[float]]]
+    done_us: float
     makespan_us: float
     trace: Trace = field(repr=False)
     rules: tuple[Rule, ...] = ()
@@ -123,13 +125,15 @@ def _replay(program: Program, options: Options, faults: Sequence[Fault]) -> Repl
         for guard in guards:
             guard.remove()  # the last synchronisation is not part of the program
         injected = tuple(rule for guard in guards for rule in guard.rules)
-        end = player.end()
+        makespan = player.end()
         spans = player.spans(trace)
         if runtime.sanitizer is not None:
             runtime.sanitizer.finish()
         device_times, log = _device_times(calls, spans), _log(calls, spans, runtime.profile.latency)
+        done = max((*(call.exit_ns for call in calls), *(end for _, end, _ in spans.values())), default=0)
         found = tuple(runtime.state(Findings))
-        return Replay(program, _host_calls(calls), device_times, log, end, trace, injected, found)
+        host = _host_calls(calls)
+        return Replay(program, host, device_times, log, _us(done), makespan, trace, injected, found)
     except DeadlockError as error:
         trace.error = full_text(error)
         error.timeline = trace.timeline()

@@ -42,14 +42,14 @@ def acl_py(*args):
 def test_one_program_is_drawn(file):
     result = acl_py("replay", file(GOOD))
     assert result.exit_code == 0
-    assert result.stdout.startswith("good: 11")
+    assert result.stdout.startswith("good: done after 112.5 us, synchronised after 116.7 us\n")
     assert "cores" in result.stdout
 
 
 def test_many_programs_are_tabled(file):
     result = acl_py("replay", file(GOOD, GOOD | {"id": "other"}), file(GOOD | {"id": "third"}, name="more.json"))
     assert result.exit_code == 0
-    for word in ("good", "other", "third", "makespan"):
+    for word in ("good", "other", "third", "done", "synced"):
         assert word in result.stdout
 
 
@@ -133,12 +133,24 @@ def test_a_format_that_does_not_exist(file, tmp_path):
     assert "'nsys' is not one of 'chrome', 'kineto', 'msprof', 'msprof-op', 'csv', 'acl', 'program'" in message
 
 
+def test_a_replay_and_its_explanation_say_the_same_time(file, tmp_path):
+    buffers = {"d": {"space": "device", "bytes": 1 << 24}, "g": {"space": "pageable", "bytes": 1 << 24}}
+    copy = {"op": "memcpy_async", "dst": "d", "src": "g", "bytes": 1 << 24, "stream": "A"}
+    program = file(GOOD | {"buffers": buffers, "steps": [copy, copy]})
+    text = acl_py("replay", program, "--explain", "--optimise", str(tmp_path / "edited.json")).stdout
+    done, synchronised = re.match(r"good: done after ([\d,.]+) us, synchronised after ([\d,.]+) us", text).groups()
+    assert re.search(r"critical path: ([\d,.]+) us, the whole run", text)[1] == done != synchronised
+    assert re.search(r"proposal: .* instead of ([\d,.]+) us", text)[1] == done
+
+
 def test_a_report_has_the_timelines_of_all_programs(file, tmp_path):
     out = tmp_path / "report.html"
     assert acl_py("replay", file(GOOD, GOOD | {"id": "<other>"}), "--report", str(out)).exit_code == 0
     runs = data_of(out.read_text(encoding="utf-8"))["runs"]
     assert [(run["title"], run["ops"]["rows"]) for run in runs] == [("good", 1), ("<other>", 1)]
-    shown = re.match(r"good: ([\d.]+) us", acl_py("replay", file(GOOD)).stdout)[1]
+    shown = re.match(
+        r"good: done after [\d.]+ us, synchronised after ([\d.]+) us", acl_py("replay", file(GOOD)).stdout
+    )[1]
     assert round((runs[0]["until"] - runs[0]["since"]) / 1000, 1) == float(shown)
 
 
