@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from acl_py.trace.reading import asking_calls
+from acl_py.trace.reading import asking_calls, step_spans
 from acl_py.trace.rows import About, Call, Operation, Timeline
 
 _NAMES = ("SynchronizeStream", "SynchronizeEvent", "SynchronizeDevice")
@@ -11,7 +11,8 @@ _LIMITED = "WithTimeout"
 
 
 class Synchronisation(NamedTuple):
-    """A wait that is over, from *begin_ns* to *end_ns*; that of a stream is only the instant of its end.
+    """A wait that is over, from *begin_ns* to *end_ns*. In a stream it is an instant: a stream's own wait the one at
+    which the stream came to it, a host's the one at which the stream was done.
 
     *call* asked for it, and *record* made the record that it was for, if there is one; both are indices in
     `Timeline.calls`. A host's wait for an event or a device has no *stream* ("").
@@ -39,10 +40,11 @@ def synchronisations(timeline: Timeline) -> list[Synchronisation]:
 
 def _of_streams(timeline: Timeline) -> Iterator[Synchronisation]:
     asking = asking_calls(timeline.steps, timeline.calls)
-    for step, call in zip(timeline.steps, asking, strict=True):
+    spans = step_spans(timeline)
+    for at, index in zip(spans.begin_ns.tolist(), spans.step.tolist(), strict=True):
+        step, call = timeline.steps[index], asking[index]
         if step.kind == "wait" and step.record is not None and step.end_ns >= 0 and call is not None:
-            end = step.end_ns
-            yield Synchronisation("StreamWaitEvent", call, step.device, step.stream, end, end, asking[step.record])
+            yield Synchronisation("StreamWaitEvent", call, step.device, step.stream, at, at, asking[step.record])
 
 
 def _of_the_host(timeline: Timeline) -> Iterator[Synchronisation]:

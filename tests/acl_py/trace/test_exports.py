@@ -110,11 +110,11 @@ def test_kineto_has_the_waits_of_streams_and_of_the_host(traced, kineto_events):
         waits.append((event["name"], lanes[event["pid"], event["tid"]], *span(event), args["stream"]))
         waits.append((calls[args["correlation"]]["name"], record["name"], args.get("wait_on_stream")))
     assert waits == [
-        ("Stream Wait Event", "stream 'maths'", 17_010, 17_010, 8),
+        ("Stream Wait Event", "stream 'maths'", 9_010, 9_010, 8),
         ("cudaStreamWaitEvent", "cudaEventRecord", 7),
         ("Event Sync", "synchronisation", 12_010, 39_010, -1),
         ("cudaEventSynchronize", "cudaEventRecord", 8),
-        ("Stream Wait Event", "stream 'maths'", 50_010, 50_010, 8),
+        ("Stream Wait Event", "stream 'maths'", 42_010, 42_010, 8),
         ("cudaStreamWaitEvent", "cudaEventRecord", 7),
         ("Event Sync", "synchronisation", 45_010, 72_010, -1),
         ("cudaEventSynchronize", "cudaEventRecord", 8),

@@ -151,6 +151,17 @@ def test_hta_has_our_totals(program, traced, tmp_path):
     assert {lasts for lasts, _ in launches} <= {op.end_ns - op.start_ns for op in ops}
 
 
+@needs("hta")
+def test_hta_knows_what_streams_and_the_host_waited_for(traced, tmp_path):
+    kineto.write(traced(conftest.events), tmp_path / "trace.json")
+    syncs = printed(sys.executable, HERE / "hta_totals.py", tmp_path / "trace.json")["syncs"]
+    assert Counter(map(tuple, syncs)) == {
+        ("Memcpy HtoD", "scale"): 2,
+        ("scale", "cudaEventSynchronize"): 2,
+        ("scale", "cudaStreamSynchronize"): 1,
+    }
+
+
 # --- msprof-analyze
 
 
