@@ -9,7 +9,8 @@ from operator import attrgetter
 import numpy as np
 from rich.text import Text
 
-from acl_py.trace.drawing import Ints, Lane, Look, Spans, draw
+from acl_py.trace.columns import Ints, numbers, places
+from acl_py.trace.drawing import Lane, Look, Spans, draw
 from acl_py.trace.reading import ENGINE_ORDER, HostRow, as_timeline, queuing_calls, share_rows, stream_order
 from acl_py.trace.recorder import Trace
 from acl_py.trace.rows import Call, Operation, Timeline
@@ -64,23 +65,17 @@ def styled_lanes(
 # --- rows as arrays
 
 
-def _numbers(rows: Sequence[Operation] | Sequence[Call], field: str) -> Ints:
-    return np.fromiter(map(attrgetter(field), rows), np.int64, len(rows))
-
-
 def _places(rows: Sequence[Operation] | Sequence[Call], field: str) -> tuple[Ints, list[str]]:
-    """Return the different values of *field*, and for each row the place of its own."""
-    values = list(dict.fromkeys(map(attrgetter(field), rows)))
-    place_of = {value: place for place, value in enumerate(values)}
-    return np.fromiter(map(place_of.__getitem__, map(attrgetter(field), rows)), np.int64, len(rows)), values
+    """Return for each row the place of its *field* among the different values, and these."""
+    return places(map(attrgetter(field), rows), len(rows))
 
 
 class _Work:
     """The operations of a trace."""
 
     def __init__(self, ops: Sequence[Operation]) -> None:
-        self.start, self.end = _numbers(ops, "start_ns"), _numbers(ops, "end_ns")
-        self.device = _numbers(ops, "device")
+        self.start, self.end = numbers(ops, "start_ns"), numbers(ops, "end_ns")
+        self.device = numbers(ops, "device")
         self.kind, self.kinds = _places(ops, "kind")
         self.name, self.names = _places(ops, "name")
         self.stream, self.streams = _places(ops, "stream")
@@ -100,11 +95,11 @@ class _Host:
     """
 
     def __init__(self, ops: Sequence[Operation], calls: Sequence[Call]) -> None:
-        self.enter, self.exit = _numbers(calls, "enter_ns"), _numbers(calls, "exit_ns")
+        self.enter, self.exit = numbers(calls, "enter_ns"), numbers(calls, "exit_ns")
         self.name, self.names = _places(calls, "name")
         self.caller, self.callers = _places(calls, "caller")
         self.waits = self.exit.copy()
-        called = _numbers(ops, "called_ns")
+        called = numbers(ops, "called_ns")
         # A call that only queued one operation is over with that. What larger calls queued has to be looked up.
         others = [ops[index] for index in np.flatnonzero(called < 0).tolist()]
         self.first = int(called[called >= 0].min(initial=_NEVER))
@@ -217,7 +212,7 @@ def _side_by_side(work: _Work, which: Ints, kind: str, names: list[str]) -> tupl
 def _stream_lanes(work: _Work, which: Ints, streams: Sequence[int], prefix: str) -> Iterator[Lane]:
     per_lane = -(-len(streams) // _MAX_STREAMS)
     for first in range(0, len(streams), per_lane):
-        places = streams[first : first + per_lane]
-        name, *others = (work.streams[place] for place in places)
+        together = streams[first : first + per_lane]
+        name, *others = (work.streams[place] for place in together)
         label = f"{name} to {others[-1].removeprefix('stream ')}" if others else name
-        yield Lane(prefix + label, work.spans(which[np.isin(work.stream[which], places)]))
+        yield Lane(prefix + label, work.spans(which[np.isin(work.stream[which], together)]))

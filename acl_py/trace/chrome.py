@@ -61,7 +61,7 @@ _HOST = 1  # a process; some viewers treat 0 specially
 _FIRST_DEVICE = 2
 _QUEUED = 1 << 32  # arrows from a call to its work: Perfetto numbers other arrows itself, from 0, among the same ids
 _REASONS = [why.name.lower() for why in sorted(Why)]
-# What many rows have in common
+_Kind = tuple[str, str, int, str, str, str]  # what many operations have in common: the fields of _WORK
 _CALL = attrgetter("name", "file", "line", "caller")
 _WORK = attrgetter("name", "kind", "device", "engine", "stream", "site")
 _STEP = attrgetter("kind", "name", "device", "stream", "site")
@@ -79,10 +79,11 @@ def _events(timeline: Timeline) -> Iterator[str]:
     """Yield all events, those that belong together in one text: the names of processes and lanes first."""
     ops, calls, instructions = timeline.ops, timeline.calls, timeline.instructions
     memory, ids = _memory_in_use(timeline), stream_ids(ops)
-    devices = sorted({*map(attrgetter("device"), ops), *memory})
+    which, kinds = places(map(_WORK, ops), len(ops))
+    devices = sorted({*(kind[2] for kind in kinds), *memory})
     free = count(_FIRST_DEVICE + max(devices, default=0) + 1)
     faults, marks = Track(_HOST, "faults", free), Track(_HOST, "marks", free)
-    host, work = host_tracks(calls, _HOST, free), _work_tracks(ops, ids, free)
+    host, work = host_tracks(calls, _HOST, free), _work_tracks(kinds, ids, free)
     events, pipes = _event_tracks(timeline.steps, free), _pipe_tracks(ops, instructions, free)
     lanes = array("I", bytes(4 * len(ops)))
     of_ops, of_calls = correlations(ops, calls)
@@ -93,7 +94,7 @@ def _events(timeline: Timeline) -> Iterator[str]:
         yield _process_name(_FIRST_DEVICE + device, f"device {device}")
     yield from _calls(calls, ops, host, of_calls, quoted)
     yield from _marks(timeline.marks, marks, quoted)
-    yield from _operations(ops, work, ids, of_ops, lanes, quoted)
+    yield from _operations(ops, which, kinds, work, ids, of_ops, lanes, quoted)
     yield from _steps(timeline, events, lanes, quoted)
     yield from _instructions(ops, instructions, pipes, quoted)
     for strike in timeline.strikes:
@@ -111,12 +112,12 @@ def _events(timeline: Timeline) -> Iterator[str]:
 
 
 def _work_tracks(
-    ops: Sequence[Operation], ids: Mapping[str, int], numbers: Iterator[int]
+    kinds: Sequence[_Kind], ids: Mapping[str, int], numbers: Iterator[int]
 ) -> dict[tuple[int, str, str], Track]:
     """Return the track of each device, engine and stream; *ids* has the streams in their order."""
     order = list(ids)
     keys = sorted(
-        set(map(attrgetter("device", "engine", "stream"), ops)),
+        {kind[2:5] for kind in kinds},
         key=lambda key: (key[0], ENGINE_ORDER.index(key[1]), order.index(key[2])),
     )
     return {key: Track(_FIRST_DEVICE + key[0], f"{key[1]} {key[2]}", numbers) for key in keys}
@@ -214,35 +215,39 @@ def _marks(marks: Sequence[Mark], track: Track, quoted: Quoted) -> Iterator[str]
 
 def _operations(
     ops: Sequence[Operation],
+    which: Ints,
+    kinds: Sequence[_Kind],
     work: Mapping[tuple[int, str, str], Track],
     ids: Mapping[str, int],
     arrows: "array[int]",
     lanes: "array[int]",
     quoted: Quoted,
 ) -> Iterator[str]:
-    """Yield each operation, and store its lane in *lanes*."""
+    """Yield each operation, and store its lane in *lanes*. *which* has the place of its kind in *kinds*."""
     tracks = list(work.values())
+    track_of = np.array([tracks.index(work[kind[2:5]]) for kind in kinds], np.int64)
+    heads, streams, sites, named = [], [], [], []
+    for name, kind, device, _, stream, site in kinds:
+        heads.append(f'{{"ph":"X","name":{quoted[name]},"cat":"{kind}","pid":{_FIRST_DEVICE + device},"tid":')
+        streams.append(f',"stream":{quoted[stream]},"stream_id":{ids[stream]},"bytes":')
+        sites.append(f',"site":{quoted[site]},"waited_for":"')
+        named.append(f": {quoted[_named(name, stream, site)][1:-1]}")
+    named.append("")  # for an operation that waited for none
+    tables = [texts(table) for table in (heads, streams, sites, named)]
     for block in blocks(len(ops)):
-        rows = ops[block]
-        which, kinds = places(map(_WORK, rows), len(rows))
+        rows, some = ops[block], which[block]
         start, end, arrow = numbers(rows, "start_ns"), numbers(rows, "end_ns"), np.array(arrows[block], np.int64)
-        track = np.array([tracks.index(work[kind[2:5]]) for kind in kinds])[which]
-        lane = place(tracks, track, start, end)
+        after = np.fromiter((-1 if op.after is None else op.after for op in rows), np.int64, len(rows))
+        lane = place(tracks, track_of[some], start, end)
         lanes[block] = array("I", lane.tolist())
-        after, named = places((None if op.after is None else _NAMED(ops[op.after]) for op in rows), len(rows))
-        heads, streams, sites = [], [], []
-        for name, kind, device, _, stream, site in kinds:
-            pid = _FIRST_DEVICE + device
-            heads.append(f'{{"ph":"X","name":{quoted[name]},"cat":"{kind}","pid":{pid},"tid":')
-            streams.append(f',"stream":{quoted[stream]},"stream_id":{ids[stream]},"bytes":')
-            sites.append(f',"site":{quoted[site]},"waited_for":"')
+        head, in_stream, at_site = (table[some] for table in tables[:3])
+        other = tables[3][np.where(after < 0, len(kinds), which[after])]
         lines = line(
-            texts(heads, which), whole(lane), ',"ts":', us(start), ',"dur":', us(end - start), ",",
+            head, whole(lane), ',"ts":', us(start), ',"dur":', us(end - start), ",",
             only(arrow > 0, line('"bind_id":', whole(_QUEUED + arrow), ',"flow_in":true,')),
             '"args":{"correlation":', whole(np.arange(block.start + 1, block.stop + 1)),
-            texts(streams, which), whole(numbers(rows, "bytes")), ',"queued_us":', us(numbers(rows, "queued_ns")),
-            texts(sites, which), texts(_REASONS, numbers(rows, "why")),
-            texts(["" if parts is None else f": {quoted[_named(*parts)][1:-1]}" for parts in named], after), '"',
+            in_stream, whole(numbers(rows, "bytes")), ',"queued_us":', us(numbers(rows, "queued_ns")),
+            at_site, texts(_REASONS, numbers(rows, "why")), other, '"',
             texts(["" if op.cores is None else _cores(op.cores, quoted) for op in rows]),
             "}}",
         )  # fmt: skip

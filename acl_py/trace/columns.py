@@ -82,7 +82,12 @@ def line(*parts: str | Part) -> Part:
     """Return *parts* side by side. A string is the same in all lines; at least one part is none."""
     count = next(len(part) for part in parts if not isinstance(part, str))
     columns = [texts([part]) if isinstance(part, str) else part for part in parts]
-    return np.concatenate([np.broadcast_to(column, (count, column.shape[1])) for column in columns], axis=1)
+    whole_line = np.empty((count, sum(column.shape[1] for column in columns)), np.uint8)
+    at = 0
+    for column in columns:
+        whole_line[:, at : at + column.shape[1]] = column
+        at += column.shape[1]
+    return whole_line
 
 
 def only(where: Bools, part: Part) -> Part:
