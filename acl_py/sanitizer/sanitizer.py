@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from acl_py.sanitizer.digests import Digests
 from acl_py.sanitizer.findings import Findings
 from acl_py.sanitizer.guards import guarded
 from acl_py.sanitizer.leaks import Leaks
@@ -32,6 +33,7 @@ class Sanitizer(Observer):
         self.unwritten: Unwritten | None = None
         self.views: Views | None = None
         self.leaks: Leaks | None = None
+        self.digests: Digests | None = None
         if Part.DEVICE in parts:
             self.races = Races(runtime, self.fail)
             self._observers.append(self.races)
@@ -45,6 +47,9 @@ class Sanitizer(Observer):
         if Part.LEAKS in parts:
             self.leaks = Leaks(runtime, self.fail)
             self._observers.append(self.leaks)
+        if Part.DIGEST in parts:
+            self.digests = Digests(runtime, self.fail)
+            self._observers.append(self.digests)
         for observer in self._observers[1:]:
             runtime.hooks.add(observer)
 
@@ -79,6 +84,8 @@ class Sanitizer(Observer):
             self.races.host_access(allocation, ranges, writes, site)
         if self.unwritten is not None:
             self.unwritten.host_access(allocation, ranges, writes, site)
+        if self.digests is not None and writes:
+            self.digests.host_wrote(allocation)
 
     @guarded
     def host_exported(self, allocation: Allocation, ranges: Ranges) -> None:
