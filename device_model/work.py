@@ -333,6 +333,7 @@ class CoreKernel(Work):
 
     __slots__ = ()
 
+    granule: ClassVar[int] = 1  # its instructions read memory in blocks of so many bytes
     blocks: int
     cores: int
     failure_kind: Kind = Kind.LAUNCH_FAILURE
@@ -346,6 +347,17 @@ class CoreKernel(Work):
     @property
     def _what(self) -> str:
         return f"kernel {self.label}"
+
+    def contents_read(self) -> Sequence[Extent]:
+        """Return the bytes that its instructions have read before they wrote them, once it has run.
+
+        If that is not known, it is what the arguments declare as read.
+        """
+        return self.reads()
+
+    def bytes_written(self) -> Sequence[Extent]:
+        """Return the bytes that it has written, and all bytes of arguments that it declares as overwritten."""
+        return self.writes()
 
     def run(self) -> Occupation:
         """Run all blocks. If one fails, `perform` raises the failure later."""

@@ -10,8 +10,8 @@ from the moment when the program gets an array over it.
 
 A copy of unwritten bytes is reported as the read that it is; then its destination counts as written, so that one
 mistake is one finding. Bytes for which the program has queued a write before the read, one that has not ended yet, are
-left to the check for races: somebody writes them, only in no order. An InOut argument of a core kernel is not checked
-here: the kernel may read a part of it only, and the checks of AI cores know which.
+left to the check for races: somebody writes them, only in no order. Of a core kernel it counts what its instructions
+have read and written, not what its arguments declare.
 """
 
 from bisect import bisect_left, bisect_right
@@ -143,8 +143,8 @@ class Unwritten(Observer):
             return
         if op.error is None:
             self._check(_read(op.work), op, lambda: self._op_access(op, caller))
-            self._note(op.work.written_rows())
-        for allocation, _, _ in op.work.written_rows():
+            self._note(_written(op.work))
+        for allocation, _, _ in op.work.writes():
             life = self._lives.get(allocation)
             if life is not None:
                 life.coming.pop(op, None)
@@ -210,6 +210,8 @@ class Unwritten(Observer):
             life = self._lives.get(allocation)
             if life is not None:
                 unwritten = list(life.gaps.within(start, stop))
+                if op is not None and isinstance(op.work, CoreKernel):
+                    unwritten = _of_whole_blocks(unwritten, op.work.granule, allocation.nbytes)
                 coming = [
                     each
                     for writer, ranges in life.coming.items()
@@ -235,10 +237,20 @@ class Unwritten(Observer):
 
 
 def _read(work: Work) -> Iterable[Extent]:
-    if isinstance(work, CoreKernel):
-        written = set(work.writes())
-        return [extent for extent in work.reads() if extent not in written]
-    return work.read_rows()
+    return work.contents_read() if isinstance(work, CoreKernel) else work.read_rows()
+
+
+def _written(work: Work) -> Iterable[Extent]:
+    return work.bytes_written() if isinstance(work, CoreKernel) else work.written_rows()
+
+
+def _of_whole_blocks(ranges: Ranges, block: int, nbytes: int) -> Ranges:
+    """Return *ranges*, of an allocation of *nbytes*, without blocks of GM that are written in part.
+
+    Instructions read GM in blocks, so they read on to the end of the last block of what a program has written.
+    """
+    whole = [(-(-start // block) * block, stop if stop == nbytes else stop // block * block) for start, stop in ranges]
+    return [(start, stop) for start, stop in whole if start < stop]
 
 
 def _without(ranges: Ranges, others: Ranges) -> Ranges:

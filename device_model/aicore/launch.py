@@ -11,7 +11,7 @@ the same time do not slow each other down through the memory's bandwidth or the 
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -77,8 +77,10 @@ class Launch(CoreKernel):
         cores: The number of AI cores that the launch takes.
     """
 
-    __slots__ = ("_arguments", "_failure", "_images", "blocks", "cores", "function", "label", "limit_ns", "nbytes",
-                 "options", "released", "result", "spec")  # fmt: skip
+    __slots__ = ("_arguments", "_contents_read", "_failure", "_images", "_written", "blocks", "cores", "function",
+                 "label", "limit_ns", "nbytes", "options", "released", "result", "spec")  # fmt: skip
+
+    granule = BLOCK
 
     def __init__(
         self,
@@ -102,6 +104,8 @@ class Launch(CoreKernel):
         self._arguments = arguments
         self._failure: DeviceError | None = None
         self._images: dict[Allocation, _Image] = {}
+        self._contents_read: Sequence[Extent] | None = None  # by instructions, once they are known; the next too
+        self._written: Sequence[Extent] | None = None
         self.nbytes = sum(stop - start for _, start, stop in (argument.extent for argument in self._in_memory()))
         self.cores = min(cores_of(options.kind, blocks, spec), ai_cores)
 
@@ -115,6 +119,14 @@ class Launch(CoreKernel):
     def writes(self) -> Sequence[Extent]:
         """The bytes that the arguments declare as written."""
         return tuple(argument.extent for argument in self._in_memory() if argument.is_written)
+
+    def contents_read(self) -> Sequence[Extent]:
+        """Return the bytes that instructions have read before they wrote them; without hazards, as declared."""
+        return self.reads() if self._contents_read is None else self._contents_read
+
+    def bytes_written(self) -> Sequence[Extent]:
+        """Return all bytes of Out arguments, and those of InOut arguments that instructions have written."""
+        return self.writes() if self._written is None else self._written
 
     def run(self) -> Occupation:
         """Run all blocks on the present contents of the memory; `perform` raises the error if one stops them.
@@ -136,6 +148,9 @@ class Launch(CoreKernel):
             for image in self._images.values():
                 image.check()
                 image.find_unwritten(self.result)
+            if options.hazards:
+                self._contents_read = [extent for image in self._images.values() for extent in image.contents_read()]
+                self._written = [extent for image in self._images.values() for extent in image.written()]
         except BaseException as error:
             self.result = getattr(error, "result", self.result)
             return self._stopped(self.failure(error))
@@ -276,6 +291,19 @@ class _Image:
                 f"a write to GM {name}",
             )
             result.findings.add((Rule.UNWRITTEN_OUT, name), finding)
+
+    def contents_read(self) -> Iterator[Extent]:
+        """Yield the bytes that were read before the launch wrote them."""
+        for start, stop, length, stride in self.memory.shadow.reads:
+            for at in range(start, stop, max(stride, 1)):
+                yield self._allocation, at, at + length
+
+    def written(self) -> Iterator[Extent]:
+        """Yield the bytes that are published: all of Out arguments, and what was written of InOut arguments."""
+        for start, stop, before in self._before:
+            ranges = ((start, stop),) if before is None else self.memory.shadow.written(start, stop)
+            for first, last in ranges:
+                yield self._allocation, first, last
 
     def publish(self) -> None:
         """Copy the results of the launch to the allocation."""

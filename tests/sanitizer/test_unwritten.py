@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import acl_py as acl
+from acl_py import asc
 from acl_py.sanitizer import Kind
 from acl_py.sanitizer.unwritten import Gaps
 
@@ -244,6 +245,54 @@ def test_memory_that_is_handed_out_counts_as_written():
         await acl.Memcpy(device, 64, host, 64, COPY)
 
     assert found(main) == []
+
+
+# --- core kernels: what instructions read and write
+
+TILE = 256  # bytes, of halves
+
+
+@asc.kernel
+def copy_tile(x: asc.In, y: asc.InOut, source: int, target: int):
+    """Copy the tile number *source* of *x* to the tile number *target* of *y*."""
+    x_gm, y_gm = (asc.GlobalTensor(asc.half).SetGlobalBuffer(each, each.nbytes // 2) for each in (x, y))
+    tile = asc.LocalTensor(asc.half, asc.TPosition.VECCALC, 0, TILE // 2)
+    asc.DataCopy(tile, x_gm[source * TILE // 2 :], TILE // 2)
+    asc.SetFlag(asc.HardEvent.MTE2_MTE3, 0)
+    asc.WaitFlag(asc.HardEvent.MTE2_MTE3, 0)
+    asc.DataCopy(y_gm[target * TILE // 2 :], tile, TILE // 2)
+
+
+async def tiles(count, written):
+    """An array of *count* tiles of which the first *written* bytes were written."""
+    array = acl.Array(await acl.Malloc(count * TILE), np.float16)
+    await acl.Memset(array, array.nbytes, 0, written)
+    return array
+
+
+def test_a_core_kernel_reads_what_its_instructions_read():
+    async def main():
+        x, y = await tiles(4, 2 * TILE), await tiles(4, 0)
+        await copy_tile[1](x, y, 1, 0)  # reads neither the tiles of x that are missing, nor y
+        await copy_tile[1](x, y, 3, 2)
+        await acl.SynchronizeDevice()
+        await acl.Memcpy(np.empty(4 * TILE, np.uint8), 4 * TILE, y, 4 * TILE, COPY)
+
+    assert found(main, device="ascend910b3") == [
+        ("kernel 'copy_tile'", [(3 * TILE, 4 * TILE)]),
+        ("d2h", [(TILE, 2 * TILE), (3 * TILE, 4 * TILE)]),
+    ]
+
+
+def test_a_core_kernel_may_read_to_the_end_of_a_block():
+    async def main():
+        x, y = await tiles(2, TILE - 10), await tiles(2, 0)
+        await copy_tile[1](x, y, 0, 0)
+        z = await tiles(2, TILE - 40)
+        await copy_tile[1](z, y, 0, 0)
+        await acl.SynchronizeDevice()
+
+    assert found(main, device="ascend910b3") == [("kernel 'copy_tile'", [(TILE - 32, TILE)])]
 
 
 def test_gaps_are_those_of_a_set_of_bytes():

@@ -293,19 +293,26 @@ class Shadow:
 
 
 class GlobalShadow(Shadow):
-    """The shadow of an allocation in GM: reads are kept in a list until the first write."""
+    """The shadow of an allocation in GM: reads are kept in a list until the first write.
 
-    __slots__ = ("_pending", "_written")
+    `reads` has the ranges that were read before the launch wrote them, (start, stop, length, stride) each: rows of
+    *length* bytes. It is a dict for its order; the values mean nothing.
+    """
+
+    __slots__ = ("_pending", "_written", "reads")
 
     def __init__(self, name: str, empty: Sequence[tuple[int, int]] = ()) -> None:
         super().__init__(name, empty)
         self._written = False
+        self.reads: dict[tuple[int, int, int, int], None] = {}
         self._pending: list[tuple[Instruction, int, int, int, int]] = []
 
     def read(self, core: Accessor, instruction: Instruction, clock: Clock, start: int, stop: int) -> list[Span] | None:
         """Record a read, as `Shadow.read` does."""
         if self._written:
+            self._note_contents(start, stop)
             return super().read(core, instruction, clock, start, stop)
+        self.reads[start, stop, stop - start, stop - start] = None
         if self._empty:
             self._check_contents(core, instruction, start, stop)
         self._pending.append((instruction, start, stop, stop - start, stop - start))
@@ -317,6 +324,7 @@ class GlobalShadow(Shadow):
         """Record reads of rows, as `Shadow.read_rows` does."""
         if self._written:
             return super().read_rows(core, instruction, clock, start, stop, length, stride)
+        self.reads[start, stop, length, stride] = None
         if self._empty:
             for at in range(start, stop, stride):
                 self._check_contents(core, instruction, at, at + length)
@@ -328,9 +336,20 @@ class GlobalShadow(Shadow):
         self._note_pending()
         return super().write(core, instruction, clock, start, stop)
 
+    def written(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """Return the ranges of start:stop that the launch has written, in their order."""
+        at = start
+        for first, last in self._without_writer(start, stop):
+            if at < first:
+                yield at, first
+            at = last
+        if at < stop:
+            yield at, stop
+
     def accumulate(self, core: Accessor, instruction: Instruction, clock: Clock, start: int, stop: int) -> None:
         """Record that *instruction* adds to bytes start:stop atomically; other atomic copies need no order with it."""
         self._note_pending()
+        self._note_contents(start, stop)
         if self._empty:
             self._check_contents(core, instruction, start, stop)
         for span in self._cut(start, stop):
@@ -350,6 +369,11 @@ class GlobalShadow(Shadow):
             span.writer = Adders(members, writer, readers)
             span.readers.clear()
             span.old = None
+
+    def _note_contents(self, start: int, stop: int) -> None:
+        """Note the bytes of start:stop that are read and were not written yet."""
+        for first, last in self._without_writer(start, stop):
+            self.reads[first, last, last - first, last - first] = None
 
     def _note_pending(self) -> None:
         """Enter the reads that were only listed so far; called before the first write."""
