@@ -62,7 +62,9 @@ class Digests(Observer):
         if isinstance(op.work, HostFunction):
             self._look_again({allocation for each in self._sources.values() for allocation, _, _ in each.extents})
         elif self._sources:
-            self._look_again({allocation for allocation, _, _ in op.work.writes()})
+            written = {allocation for allocation, _, _ in op.work.writes() if allocation.space is not Space.DEVICE}
+            if written:
+                self._look_again(written)
 
     @guarded
     def staged(self, copy: Copy, stream: Stream, site: object) -> None:
