@@ -108,6 +108,11 @@ _COMPARE: Mapping[Compare, Callable[[int, int], bool]] = MappingProxyType(
 )
 
 
+def satisfies(how: Compare, value: int, word: int) -> bool:
+    """Whether *word* compares with *value* as a wait asks."""
+    return _COMPARE[how](word, value)
+
+
 class Words(Observer):
     """The waits of streams for words of one device's memory.
 

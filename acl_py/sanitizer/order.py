@@ -138,6 +138,10 @@ class Order:
             self.lines[stream] = line
         return line
 
+    def by_number(self, number: int) -> Line | None:
+        """Return the stream with an actor's number, if it is one that is not destroyed."""
+        return next((line for line in self.lines.values() if line.number == number), None)
+
     def end(self, stream: "Stream") -> None:
         """Note that *stream* was destroyed: its work is still to come to its end."""
         line = self.lines.pop(stream, None)

@@ -6,6 +6,7 @@ before it. What it says of a pair does not depend on times.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -15,15 +16,17 @@ from acl_py.sanitizer.guards import guarded
 from acl_py.sanitizer.hosts import Hosts
 from acl_py.sanitizer.order import Host, Order, Point, joined
 from acl_py.sanitizer.shadow import HostAccess, LifeCall, Ranges, Shadow, Use, Uses, overlap
+from acl_py.sanitizer.signals import Signals
 from acl_py.sanitizer.wording import access_of, buffer_text, edge_of, subject_of, work_text
 from device_model.completions import NOTHING, Completion, Nanoseconds
 from device_model.contexts import Context
 from device_model.device import Device
-from device_model.events import Event
+from device_model.events import Event, FlagEvent
 from device_model.memory import Allocation, Origin
 from device_model.observe import Observer
 from device_model.ops import Op
 from device_model.rules import Release
+from device_model.signals import Compare, satisfies
 from device_model.streams import Stream, UnorderedStream
 from device_model.work import H2H, Copy, Extent, HostFunction, PitchedCopy, Work
 
@@ -39,6 +42,7 @@ _WHY = {
     Kind.RELIES: "only a wait in a call that need not wait puts them in order",
 }
 _FEW = 8  # ranges of an access of the host that are kept one by one
+_SIGNALS = ("ResetEvent", "RecordNotify", "WaitAndResetNotify", "ValueWrite", "ValueWait")
 _DESTROY_STREAM = ("DestroyStream", "DestroyStreamForce")
 
 
@@ -62,11 +66,16 @@ class Races(Observer):
         self._lines = self._order.lines
         self._shadows: dict[int, Shadow] = {}  # by the serial number of a life
         self._recorded: dict[Event, Point] = {}
+        self._signals = Signals(self._order)
+        self._deferred: list[tuple[Use, Use, Callable[[], None]]] = []  # pairs behind a wait whose set is to come
         self._waits: WeakKeyDictionary[Caller, _Wait] = WeakKeyDictionary()
         self._freed: Allocation | None = None  # the last one
 
     def close(self) -> None:
-        """Watch no more what tasks hand on."""
+        """Report what is left, and watch no more what tasks hand on."""
+        deferred, self._deferred = self._deferred, []
+        for _, _, report in deferred:
+            report()
         self.hosts.close()
 
     # --- hooks: what streams are given
@@ -121,6 +130,8 @@ class Races(Observer):
         completion: Completion,
     ) -> None:
         """Keep what the record stands for."""
+        if isinstance(event, FlagEvent):
+            self._set(event, stream)
         point = self._recorded[event] = self._order.record(stream, self.hosts.current())
         if completion is not NOTHING and not isinstance(completion, Op):
             completion.stamp = point
@@ -134,7 +145,10 @@ class Races(Observer):
         site: object,  # noqa: ARG002
         completion: Completion,  # noqa: ARG002
     ) -> None:
-        """Put the stream behind the last record."""
+        """Put the stream behind the last record, or behind what sets the flag."""
+        if isinstance(event, FlagEvent):
+            self._signals.wait(event, self._order.turn(stream, self.hosts.current()))
+            return
         point = self._recorded.get(event)
         self._order.wait(stream, self.hosts.current(), () if point is None else (point,))
 
@@ -183,6 +197,9 @@ class Races(Observer):
             self._order.end(about[0])
         elif name == "DestroyEvent":
             self._recorded.pop(about[0], None)
+            self._signals.forget(about[0])
+        elif name in _SIGNALS:
+            self._signal(name, about)
         elif name == "MallocAsync":
             self._shadow(about[0]).birth = self._use(LifeCall(name), about[1], site, exit_ns)
         elif about and about[0] is self._freed:
@@ -214,6 +231,46 @@ class Races(Observer):
     def _inside(self) -> Point | None:
         stamp = self._calling()
         return None if stamp is None else Point(stamp.actor, stamp.epoch, joined(stamp.clock, stamp.known))
+
+    def _signal(self, name: str, about: tuple[Any, ...]) -> None:
+        """Take up a call that sets, clears or awaits a signal."""
+        match name, about:
+            case "ResetEvent", (FlagEvent() as event, Stream() as stream):
+                self._signals.clear(event, self._order.record(stream, self.hosts.current()))
+            case "RecordNotify", (notify, stream):
+                self._set(notify, stream, is_consumed=True)
+            case "WaitAndResetNotify", (notify, stream, _):
+                line = self._order.turn(stream, self.hosts.current())
+                self._signals.wait(notify, line, is_consumed=True)
+            case "ValueWrite", (allocation, offset, value, stream):
+                self._set((allocation.serial, offset), stream, value)
+            case "ValueWait", (allocation, offset, value, flag, stream):
+                line = self._order.turn(stream, self.hosts.current())
+                self._signals.wait((allocation.serial, offset), line, partial(satisfies, Compare(flag), value))
+
+    def _set(self, key: object, stream: Stream, value: int = 1, *, is_consumed: bool = False) -> None:
+        """Set a signal in *stream*, and look again at pairs that were seen behind a wait for it."""
+        line = self._order.queue(stream, self.hosts.current())
+        if self._signals.set(key, line.point(), value, is_consumed=is_consumed):
+            self._settle()
+
+    def _settle(self) -> None:
+        """Report the pairs behind waits that have their sets now; the rest waits on."""
+        deferred, self._deferred = self._deferred, []
+        for earlier, later, report in deferred:
+            if self._is_open(earlier, later):
+                self._deferred.append((earlier, later, report))
+            elif not (self._is_behind_wait(earlier, later) or self._is_behind_wait(later, earlier)):
+                report()
+
+    def _is_open(self, one: Use, other: Use) -> bool:
+        """Whether either is behind a wait whose set is still to come."""
+        return any(self._signals.is_open(use.actor, use.epoch) for use in (one, other))
+
+    def _is_behind_wait(self, waiting: Use, other: Use) -> bool:
+        """Whether *waiting* is behind *other* by what a wait has turned out to be behind."""
+        line = self._order.by_number(waiting.actor)
+        return line is not None and line.clock.get(other.actor, 0) >= other.epoch
 
     def _act(self, work: Work | HostAccess, site: object, at_ns: Nanoseconds) -> None:
         self._order.act(self.hosts.current())
@@ -304,8 +361,13 @@ class Races(Observer):
                         pairs[id(earlier)] = (earlier, True)
         for earlier, wrote in pairs.values():
             both = overlap(_ranges(earlier, allocation, writes=wrote), _ranges(use, allocation, writes=writes))
-            if both:
-                self._add(earlier, use, allocation, both, wrote=wrote, writes=writes)
+            if not both:
+                continue
+            report = partial(self._add, earlier, use, allocation, both, wrote=wrote, writes=writes)
+            if self._signals.open and self._is_open(earlier, use):
+                self._deferred.append((earlier, use, report))
+            else:
+                report()
 
     def _shadow(self, allocation: Allocation) -> Shadow:
         shadow = self._shadows.get(allocation.serial)

@@ -1,6 +1,7 @@
 """The relation: what tasks hand on to one another, and what they do not."""
 
 import asyncio
+from functools import partial
 
 import anyio
 import pytest
@@ -158,3 +159,116 @@ def test_many_tasks_one_after_the_other_keep_the_clocks_small():
 
     assert found(program) == []
     assert max(sizes) < 12
+
+
+async def by_a_notify(one, two):
+    notify = await acl.CreateNotify()
+    return partial(acl.RecordNotify, notify, one), partial(acl.WaitAndResetNotify, notify, two)
+
+
+async def by_a_flag(one, two):
+    event = await acl.CreateEventWithFlag(acl.EventFlag.SYNC)
+    return partial(acl.RecordEvent, event, one), partial(acl.StreamWaitEvent, two, event)
+
+
+async def by_a_word(one, two):
+    word = await acl.Malloc(8)
+    await acl.Memset(word, 8, 0, 8)
+    return partial(acl.ValueWrite, word, 3, 0, one), partial(acl.ValueWait, word, 2, acl.Compare.GEQ, two)
+
+
+signals = pytest.mark.parametrize("signal", [by_a_notify, by_a_flag, by_a_word])
+
+
+@signals
+@pytest.mark.parametrize("waits_first", [False, True])
+def test_a_wait_for_a_signal_is_behind_the_set_also_if_it_is_queued_first(signal, waits_first):
+    async def program():
+        one, two = await two_streams()
+        x, y = await acl.Malloc(64), await acl.Malloc(64)
+        give, wait = await signal(one, two)
+        if waits_first:
+            await wait()
+            await acl.LaunchKernel(read, 1, (y,), two)
+        await acl.LaunchKernel(write, 1, (x,), one)
+        await acl.LaunchKernel(write, 1, (y,), one)
+        if waits_first:
+            await acl.LaunchKernel(read, 1, (x,), two)
+        await give()
+        if not waits_first:
+            await wait()
+            await acl.LaunchKernel(read, 1, (y,), two)
+            await acl.LaunchKernel(read, 1, (x,), two)
+        await acl.SynchronizeDevice()
+
+    assert found(program, "acl") == []
+
+
+@signals
+def test_what_is_queued_behind_the_set_is_in_no_order_with_what_waits_for_it(signal):
+    async def program():
+        one, two = await two_streams()
+        x = await acl.Malloc(64)
+        give, wait = await signal(one, two)
+        await wait()
+        await acl.LaunchKernel(read, 1, (x,), two)
+        await give()
+        await acl.LaunchKernel(write, 1, (x,), one)
+        await acl.SynchronizeDevice()
+
+    assert found(program, "acl") == [("race", 5, 7, "0:64")]
+
+
+def test_a_wait_that_an_older_set_could_satisfy_is_not_behind_the_newer():
+    async def program():
+        one, two = await two_streams()
+        x, event = await acl.Malloc(64), await acl.CreateEventWithFlag(acl.EventFlag.SYNC)
+        await acl.RecordEvent(event, one)
+        await acl.LaunchKernel(write, 1, (x,), one)
+        await acl.RecordEvent(event, one)
+        await acl.StreamWaitEvent(two, event)
+        await acl.LaunchKernel(read, 1, (x,), two)
+
+    assert found(program, "acl") == [("race", 4, 7, "0:64")]
+
+
+def test_a_set_that_was_cleared_satisfies_no_later_wait():
+    async def program():
+        one, two = await two_streams()
+        x, event = await acl.Malloc(64), await acl.CreateEventWithFlag(acl.EventFlag.SYNC)
+        await acl.RecordEvent(event, one)
+        await acl.StreamWaitEvent(two, event)
+        await acl.ResetEvent(event, two)
+        await acl.LaunchKernel(write, 1, (x,), one)
+        await acl.RecordEvent(event, one)
+        await acl.StreamWaitEvent(two, event)
+        await acl.LaunchKernel(read, 1, (x,), two)
+
+    assert found(program, "acl") == []
+
+
+def test_each_notify_lets_one_wait_pass():
+    async def program():
+        one, two = await two_streams()
+        x, notify = await acl.Malloc(64), await acl.CreateNotify()
+        await acl.RecordNotify(notify, one)
+        await acl.WaitAndResetNotify(notify, two)
+        await acl.LaunchKernel(write, 1, (x,), one)
+        await acl.RecordNotify(notify, one)
+        await acl.WaitAndResetNotify(notify, two)
+        await acl.LaunchKernel(read, 1, (x,), two)
+        await acl.SynchronizeDevice()
+
+    assert found(program, "acl") == []
+
+
+def test_pairs_behind_a_wait_without_a_set_are_told_at_the_end():
+    async def program():
+        one, two = await two_streams()
+        x, event = await acl.Malloc(64), await acl.CreateEventWithFlag(acl.EventFlag.SYNC)
+        await acl.StreamWaitEvent(two, event)
+        await acl.LaunchKernel(read, 1, (x,), two)
+        await acl.LaunchKernel(write, 1, (x,), one)
+        acl.current_simulation().runtime.sanitizer.finish()
+
+    assert found(program, "acl") == [("race", 4, 5, "0:64")]
