@@ -166,7 +166,7 @@ class _Watching:
         self._accepted = [sum(pair) for pair in zip(self._accepted, accepted, strict=True)]
         self._notes.update(dict.fromkeys(notes))
 
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+    def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
         """Print what was suppressed and why, which suppressions accepted nothing, and what was not seen."""
         lines = [
             f"suppressed: {count} by {each}: {each.reason}" if count else f"unused: {each} in {each.where}"

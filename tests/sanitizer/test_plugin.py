@@ -184,6 +184,29 @@ def test_tests_of_both_kinds_have_a_simulation(outcome, loads):
     done.stdout.fnmatch_lines(["*TestMethods.test_method*", "race: fill 'weights' on stream 1*"])
 
 
+def test_leaks_that_show_at_the_end_of_a_fixture_are_errors_of_its_teardown(outcome):
+    done = outcome(
+        """
+def test_leaks(acl):
+    import acl
+    acl.rt.set_device(0)
+    stream, ret = acl.rt.create_stream()
+
+def test_tidy(acl):
+    import acl
+    acl.rt.set_device(0)
+    stream, ret = acl.rt.create_stream()
+    acl.rt.destroy_stream(stream)
+    acl.rt.reset_device(0)
+""",
+        "--acl-sanitize",
+    )
+    done.assert_outcomes(passed=2, errors=1)
+    done.stdout.fnmatch_lines(
+        ["*ERROR at teardown of test_leaks*", "leak: 1 stream never destroyed, made at test_project.py:30*"]
+    )
+
+
 def test_assertions_about_what_happened(outcome):
     done = outcome(
         """

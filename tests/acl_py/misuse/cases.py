@@ -919,6 +919,30 @@ case(
 )
 case(
     "simulations",
+    "A part of the sanitizer that there is not",
+    "async with acl_py.simulate(sanitize='races'): pass",
+    ValueError,
+    "no part 'races'",
+    "device, host, uninitialised, leaks, digest",
+)
+SUPPRESSIONS = "from acl_py.sanitizer.suppressions import read\n"
+case(
+    "simulations",
+    "A suppression without a reason",
+    SUPPRESSIONS + "read({'suppress': [{'site': 'demo.py:41'}]}, 'pyproject.toml')",
+    ValueError,
+    "pyproject.toml: suppression 1 is {'site': 'demo.py:41'}",
+    "with a reason in both",
+)
+case(
+    "simulations",
+    "A suppression of an id that no finding can have",
+    SUPPRESSIONS + "read({'suppress': [{'id': 'rce-1e00ec15', 'reason': 'harmless'}]}, 'pyproject.toml')",
+    ValueError,
+    "no finding has the id 'rce-1e00ec15'",
+)
+case(
+    "simulations",
     "A stream of another simulation",
     "async with acl_py.simulate(device='tiny'): theirs = await CreateStream()\nawait SynchronizeStream(theirs)",
     Kind.INVALID_HANDLE,
