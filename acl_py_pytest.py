@@ -25,7 +25,9 @@ The fixture `acl_sim` is a simulation of the native API, with assertions about w
         assert acl_sim.run(pipeline) == 9
 
 With `--acl-sanitize` a test fails if the sanitizer finds something in a simulation that began in it, whoever began it.
-`--acl-trace DIR` writes the recording of each simulation, for `acl-py report`.
+`--acl-trace DIR` writes the recording of each simulation, for `acl-py report`. `--acl-explore N` runs each test that
+passes and has simulations again under N other legal schedules (docs/explore.md), with all its fixtures; it fails if it
+fails under one of them. `--acl-schedule TEXT` runs tests under that one.
 
 PYTEST_DONT_REWRITE: there is no assertion to rewrite here, and this file may be imported before pytest could do so.
 """
@@ -41,12 +43,16 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
+from _pytest.runner import runtestprotocol
 
 if TYPE_CHECKING:
     from acl_py import Simulation
     from acl_py.compat.acl.face.session import Session
+    from acl_py.explore.outcomes import Outcome
+    from acl_py.explore.strategies import Strategy
     from acl_py.sanitizer import Finding
     from acl_py.sanitizer.reports import Report
+    from acl_py.schedules import Decide
     from acl_py.trace import Trace
     from device_model.ops import Op
 
@@ -71,6 +77,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--acl-trace", metavar="DIR", type=Path, help="Write the recording of each simulation to this folder."
     )
+    group.addoption(
+        "--acl-explore", metavar="N", type=int, default=0, help="Run each test with simulations under N more schedules."
+    )
+    group.addoption(
+        "--acl-schedule", metavar="TEXT", help="Run tests under this schedule, such as 'delay@3=1', and no other."
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -81,6 +93,86 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     if config.getoption("--acl-sanitize") or config.getoption("--acl-trace") is not None:
         config.pluginmanager.register(_Watching(config), "acl_py_watching")
+    if config.getoption("--acl-explore") or config.getoption("--acl-schedule") is not None:
+        config.pluginmanager.register(_Exploring(config), "acl_py_exploring")
+
+
+class _Exploring:
+    """Runs each test under several schedules, and reports the run under the one that counts."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        from acl_py.schedules import Deviation, parse
+
+        self._runs: int = config.getoption("--acl-explore")
+        self._given: list[Deviation] | None = None
+        text = config.getoption("--acl-schedule")
+        if self._runs < 0:
+            raise pytest.UsageError(f"--acl-explore must be 0 or more, not {self._runs}")
+        if text is not None:
+            try:
+                self._given = parse(text)
+            except ValueError as error:
+                raise pytest.UsageError(f"--acl-schedule: {error}") from error
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool:
+        """Run *item* under schedules, in place of pytest's own single run."""
+        from acl_py.explore.explorer import DefaultFailsError, explore
+        from acl_py.explore.outcomes import Outcome
+        from acl_py.explore.strategies import strategy
+        from acl_py.schedules import Decide, Replay, Schedule, following
+
+        all_reports: list[list[pytest.TestReport]] = []  # of each run
+
+        def run(decide: Decide) -> Outcome:
+            texts: list[str] = []
+            item._initrequest()  # type: ignore[attr-defined]  # new fixtures for each run
+            schedule = Schedule(decide, lambda _, text: texts.append(text))
+            with following(schedule):
+                all_reports.append(runtestprotocol(item, log=False, nextitem=nextitem))
+            failure = next((report.longreprtext for report in all_reports[-1] if report.failed), "")
+            return Outcome(failure, tuple(schedule.deviations), tuple(texts), tuple(schedule.points))
+
+        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        try:
+            if self._given is not None:
+                failing: Outcome | None = run(Replay(self._given))
+            else:
+                failing = explore(run, _IfItHasPoints(strategy("random")), self._runs).failing
+        except DefaultFailsError:
+            failing = None
+        reports = all_reports[0]
+        if failing is not None and self._given is None:
+            failing = run(Replay(failing.deviations))
+            reports = all_reports[-1]
+        for report in reports:
+            if failing is not None and report.failed:
+                report.sections.append(("schedule", _schedule_text(failing)))
+            item.ihook.pytest_runtest_logreport(report=report)
+        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        return True
+
+
+class _IfItHasPoints:
+    """A *strategy* for tests: one that has no choice points is not run again."""
+
+    def __init__(self, strategy: "Strategy") -> None:
+        self._strategy = strategy
+        self._points = 0
+
+    def next(self) -> "Decide | None":
+        return self._strategy.next() if self._points else None
+
+    def saw(self, outcome: "Outcome") -> None:
+        self._points = max(self._points, len(outcome.points))
+        self._strategy.saw(outcome)
+
+
+def _schedule_text(failing: "Outcome") -> str:
+    lines = ["what is otherwise than under the default schedule:"]
+    lines += [f"  {each}  {text}" for each, text in zip(failing.deviations, failing.texts, strict=True)]
+    schedule = " ".join(map(str, failing.deviations))
+    return "\n".join([*lines, f"run it again with --acl-schedule {schedule!r}"])
 
 
 class _Watching:
