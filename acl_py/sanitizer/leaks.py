@@ -134,7 +134,10 @@ class Leaks(Observer):
 
     @guarded
     def finish(self) -> None:
-        """Add the leaks to the findings: this is the end."""
+        """Add the leaks to the findings: this is the end.
+
+        What no line of the program made is not its to give back: the buffers that a stream program declares.
+        """
         leaked, memory = Leaked(), self._runtime.memory
         leaked.add_memory([*memory.leaks(), *memory.left_to_reset])
         for handle, maker in self._handles.items():
@@ -143,7 +146,8 @@ class Leaks(Observer):
                 leaked.add(word, "destroyed", handle.made, maker)
         findings = self._runtime.state(Findings)
         for leak in leaked:
-            findings.add(_finding(leak))
+            if leak.made is not None:
+                findings.add(_finding(leak))
         self._handles.clear()
 
 
