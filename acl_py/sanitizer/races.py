@@ -28,7 +28,7 @@ from device_model.ops import Op
 from device_model.rules import Release
 from device_model.signals import Compare, satisfies
 from device_model.streams import Stream, UnorderedStream
-from device_model.work import H2H, Copy, Extent, HostFunction, PitchedCopy, Work
+from device_model.work import H2H, Copy, Extent, HostFunction, Kernel, PitchedCopy, Work
 
 if TYPE_CHECKING:
     from acl_py.runtime.runtime import Runtime
@@ -100,6 +100,11 @@ class Races(Observer):
                 self._touch(use, op.site, work.src, work.src_offset, work.src_offset + size, writes=False)
             elif type(work) is HostFunction:
                 op.stamp = use._replace(known={**host.clock, host.number: host.count}, host=-1)
+            elif type(work) is Kernel:
+                for allocation, start, stop in work.written:
+                    self._touch(use, op.site, allocation, start, stop, writes=True)
+                for allocation, start, stop in work.read:
+                    self._touch(use, op.site, allocation, start, stop, writes=False)
             else:
                 self._take(use)
         except Exception as error:
@@ -321,12 +326,27 @@ class Races(Observer):
             if allocation.serial < 0:  # pageable memory, which has no life
                 return
             shadow = self._shadow(allocation)
+        cell = shadow.exact.get((start, stop))
+        if cell is not None:
+            mine = cell.get(use[0])
+            if mine is not None and len(cell) == 1 and use[4] >= 0:  # nobody else has touched it, as most memory
+                mine.latest = use[1]
+                if writes:
+                    mine.latest_write = use[1]
+                    mine.writes[line] = use
+                else:
+                    mine.reads[line] = use
+                return
         if shadow.birth is not None and not self._is_known(shadow.birth, use):
             self._add_early(shadow.birth, use, allocation, writes=writes)
+        self._compare(use, line, allocation, shadow, start, stop, writes=writes)
+
+    def _compare(
+        self, use: Use, line: object, allocation: Allocation, shadow: Shadow, start: int, stop: int, *, writes: bool
+    ) -> None:
         actor, epoch, clock, known, host = use[:5]
         conflicts = False
-        whole = shadow.whole
-        for cell in shadow.cells(start, stop) if whole is None or start or stop != shadow.nbytes else whole:
+        for cell in shadow.cells(start, stop):
             mine = cell.get(actor)
             if mine is None:
                 mine = cell[actor] = Uses()

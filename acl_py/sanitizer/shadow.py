@@ -82,21 +82,24 @@ Cell = dict[int, Uses]  # by actor
 class Shadow:
     """The cells of one allocation."""
 
-    __slots__ = ("_cells", "_starts", "birth", "nbytes", "whole")
+    __slots__ = ("_cells", "_starts", "birth", "exact", "nbytes")
 
     def __init__(self, nbytes: int) -> None:
         self.birth: Use | None = None  # the turn in a stream in which it begins
         self.nbytes = nbytes
         self._starts = [0]
         self._cells: list[Cell] = [{}]
-        self.whole: list[Cell] | None = self._cells  # while there is one cell
+        self.exact: dict[tuple[int, int], Cell] = {}  # ranges that are one cell, as far as known
 
     def cells(self, start: int, stop: int) -> Sequence[Cell]:
         """Return the cells of the bytes from *start* to *stop*; cells that lie across are split."""
         if start >= stop:
             return ()
         first = self._cut(start)
-        return self._cells[first : self._cut(stop)]
+        cells = self._cells[first : self._cut(stop)]
+        if len(cells) == 1:
+            self.exact[start, stop] = cells[0]
+        return cells
 
     def _cut(self, at: int) -> int:
         """Return the number of the cell that begins at byte *at*, which is made if there is none."""
@@ -104,7 +107,7 @@ class Shadow:
             return len(self._cells)
         index = bisect_left(self._starts, at)
         if index == len(self._starts) or self._starts[index] != at:
-            self.whole = None
+            self.exact.clear()
             self._starts.insert(index, at)
             self._cells.insert(index, {actor: uses.copy() for actor, uses in self._cells[index - 1].items()})
         return index

@@ -319,3 +319,28 @@ def test_a_pageable_copy_that_happens_to_wait_promises_nothing():
 
     assert sorted(found(program)) == [("relies", 3, 5, "0:200000"), ("relies", 4, 5, "0:200000")]
     assert found(program, "acl") == []
+
+
+def test_a_host_function_comes_after_what_the_host_did_before():
+    async def program():
+        one, host = await acl.CreateStream(), await acl.MallocHost(64)
+        array = host.numpy()
+        array[:] = 1
+        await acl.LaunchHostFunc(one, array.fill, [2])
+        await acl.SynchronizeStream(one)
+        array[:] = 3
+
+    assert found(program, sanitize="host") == []
+
+
+def test_bytes_are_kept_apart_once_a_part_was_touched():
+    async def program():
+        one, two = await two_streams()
+        x = await acl.Malloc(64)
+        await acl.LaunchKernel(read, 1, (x,), one)
+        await acl.LaunchKernel(read, 1, (x,), one)
+        await acl.LaunchKernel(read, 1, (x[32:],), one)
+        await acl.LaunchKernel(write, 1, (x,), one)
+        await acl.LaunchKernel(read, 1, (x[32:],), two)
+
+    assert found(program) == [("race", 6, 7, "32:64")]
