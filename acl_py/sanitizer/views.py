@@ -95,7 +95,7 @@ class _Source:
 
     def holds(self, array: _Array) -> bool:
         """Whether *array* lies in this memory."""
-        return not array.flags.owndata and 0 <= address_of(array) - self.base < self.nbytes
+        return 0 <= address_of(array) - self.base < self.nbytes
 
     def access(self, ranges: Ranges, *, writes: bool) -> None:
         """Report an access."""

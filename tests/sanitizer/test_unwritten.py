@@ -284,6 +284,30 @@ def test_a_core_kernel_reads_what_its_instructions_read():
     ]
 
 
+@asc.kernel
+def shift_tiles(x: asc.InOut):
+    """Copy the first tile to the second, then the third to the first."""
+    gm = asc.GlobalTensor(asc.half).SetGlobalBuffer(x, x.nbytes // 2)
+    tile = asc.LocalTensor(asc.half, asc.TPosition.VECCALC, 0, TILE // 2)
+    for source, target in ((0, 1), (2, 0)):
+        asc.DataCopy(tile, gm[source * TILE // 2 :], TILE // 2)
+        asc.SetFlag(asc.HardEvent.MTE2_MTE3, 0)
+        asc.WaitFlag(asc.HardEvent.MTE2_MTE3, 0)
+        asc.DataCopy(gm[target * TILE // 2 :], tile, TILE // 2)
+        asc.SetFlag(asc.HardEvent.MTE3_MTE2, 0)
+        asc.WaitFlag(asc.HardEvent.MTE3_MTE2, 0)
+
+
+def test_what_a_core_kernel_reads_after_its_own_writes_is_checked_too():
+    async def main():
+        x = await tiles(4, TILE)
+        await shift_tiles[1](x)
+        await acl.SynchronizeDevice()
+        await read[1](x[:TILE])  # two tiles, which are written
+
+    assert found(main, device="ascend910b3") == [("kernel 'shift_tiles'", [(2 * TILE, 3 * TILE)])]
+
+
 def test_a_core_kernel_may_read_to_the_end_of_a_block():
     async def main():
         x, y = await tiles(2, TILE - 10), await tiles(2, 0)
