@@ -10,7 +10,7 @@ class Part(StrEnum):
     HOST = "host"  # also what the host reads and writes
     UNINITIALISED = "uninitialised"  # reads of bytes that nobody wrote
     LEAKS = "leaks"  # what is never given back
-    DIGEST = "digest"  # also pageable sources that change between a copy's call and its work; only by name: it is slow
+    DIGEST = "digest"  # sources that change between the call and the copy, whoever does it; only by name: it is slow
 
 
 EVERY = frozenset(Part) - {Part.DIGEST}  # those of sanitize=True
