@@ -79,7 +79,8 @@ class Choices:
         while heap and heap[0][0] == now:
             due.append(heappop(heap))
         turns = [entry[1] for entry in due]
-        places = [place for place, entry in enumerate(due) if isinstance(entry[3], Op)]
+        subjects = [entry[3] for entry in due]  # an operation that is there twice does more than end
+        places = [place for place, op in enumerate(subjects) if isinstance(op, Op) and subjects.count(op) == 1]
         ends = [due[place] for place in places]
         for place in places:
             due[place] = ends.pop(self._pick(Choice.TIE, [entry[3] for entry in ends]))

@@ -91,6 +91,37 @@ def test_an_effect_at_the_start_of_a_kernel():
     assert whole == same_times
 
 
+@acl.kernel(cost=acl.Cost(us=10))
+def store(x: acl.InOut, value):
+    x *= 10
+    x += value
+
+
+async def two_at_once():
+    """Two kernels begin and end at the same instants, and each appends its digit."""
+    back, device = np.zeros(1, np.uint32), await acl.Malloc(4)
+    one, two, gate = await acl.CreateStream(), await acl.CreateStream(), await acl.CreateEvent()
+    await acl.Memset(device, 4, 0, 4)
+    await acl.LaunchKernel(store, 1, (acl.Array(device, np.uint32), 1), one)
+    await acl.RecordEvent(gate, one)
+    await acl.StreamWaitEvent(two, gate)
+    await acl.LaunchKernel(store, 1, (acl.Array(device, np.uint32), 2), one)
+    await acl.LaunchKernel(store, 1, (acl.Array(device, np.uint32), 3), two)
+    await acl.SynchronizeDevice()
+    await acl.Memcpy(back, 4, device, 4, D2H)
+    return int(back[0])
+
+
+def test_two_operations_end_at_one_instant_in_either_order():
+    assert run(two_at_once)[0] == 123
+    assert run(two_at_once, "tie@1=1")[0] == 132
+
+
+def test_an_early_effect_happens_once():
+    assert run(two_at_once, "effect@2=1")[0] == 123
+    assert run(two_at_once, "effect@4=1")[0] == 132
+
+
 async def half_a_copy():
     """The host looks at the destination while a copy of 2000 bytes runs."""
     host, device, stream = await acl.MallocHost(2000), await acl.Malloc(2000), await acl.CreateStream()
