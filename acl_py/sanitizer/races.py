@@ -369,18 +369,19 @@ class Races(Observer):
 
     def _report(self, use: Use, allocation: Allocation, shadow: Shadow, start: int, stop: int, *, writes: bool) -> None:
         """Add a finding for each earlier access that is in no order with *use*."""
-        pairs: dict[int, tuple[Use, bool]] = {}
+        pairs: dict[tuple[int, bool], Use] = {}
         for cell, _, _ in shadow.spans(start, stop):
             for uses in cell.values():
-                reads = uses.reads.values() if writes else ()
-                for earlier in reads:
-                    if not self._is_ordered(earlier, use):
-                        pairs.setdefault(id(earlier), (earlier, False))
-                for earlier in uses.writes.values():
-                    if not self._is_ordered(earlier, use):
-                        pairs[id(earlier)] = (earlier, True)
-        for earlier, wrote in pairs.values():
+                for wrote, earlier_uses in ((True, uses.writes), (False, uses.reads if writes else {})):
+                    for earlier in earlier_uses.values():
+                        if not self._is_ordered(earlier, use):
+                            pairs[id(earlier), wrote] = earlier
+        for (_, wrote), earlier in pairs.items():
             both = overlap(_ranges(earlier, allocation, writes=wrote), _ranges(use, allocation, writes=writes))
+            if not wrote and (id(earlier), True) in pairs:  # told as a write already, if those bytes overlap
+                wrote_too = _ranges(earlier, allocation, writes=True)
+                if overlap(wrote_too, _ranges(use, allocation, writes=writes)):
+                    continue
             if not both:
                 continue
             report = partial(self._add, earlier, use, allocation, both, wrote=wrote, writes=writes)
