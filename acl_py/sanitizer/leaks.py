@@ -5,7 +5,7 @@ that time; the sanitizer looks at the end of the simulation.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from acl_py.sanitizer.findings import Access, Finding, Findings, Kind
@@ -37,6 +37,7 @@ class Leak:
         maker: The call that made it, as "CreateStream".
         count: How many there are.
         nbytes: The size of all of them; 0 for handles.
+        names: Those that the program gave them.
     """
 
     what: str
@@ -45,13 +46,17 @@ class Leak:
     maker: str = ""
     count: int = 0
     nbytes: int = 0
+    names: list[str] = field(default_factory=list)
 
     @property
     def counted(self) -> str:
-        """How many of what, and their size: "2 allocations of device memory, 8.0 KiB,"."""
+        """How many of what, their names and their size: "2 allocations of device memory ('a', 'b'), 8.0 KiB,"."""
         noun, *rest = self.what.split(" of ", 1)
         several = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
         what = " of ".join((noun if self.count == 1 else several, *rest))
+        if self.names:
+            names = [*map(repr, self.names[:_SHOWN]), *["..."] * (len(self.names) > _SHOWN)]
+            what += f" ({', '.join(names)})"
         return f"{self.count:,} {what}" + (f", {size_text(self.nbytes)}," if self.nbytes else "")
 
 
@@ -63,11 +68,15 @@ class Leaked:
     def __init__(self) -> None:
         self._leaks: dict[tuple[str, str, object], Leak] = {}
 
-    def add(self, what: str, never: str, made: object, maker: str = "", nbytes: int = 0) -> None:
+    def add(
+        self, what: str, never: str, made: object, maker: str = "", name: str | None = None, nbytes: int = 0
+    ) -> None:
         """Add one thing to the leak of its line."""
         leak = self._leaks.setdefault((what, never, made), Leak(what, never, made, maker))
         leak.count += 1
         leak.nbytes += nbytes
+        if name is not None:
+            leak.names.append(name)
 
     def add_memory(self, allocations: Iterable[Allocation]) -> None:
         """Add allocations that were never freed, or only by the reset of their device."""
@@ -75,7 +84,7 @@ class Leaked:
             place = "device" if each.space is Space.DEVICE else "pinned"
             reset = "" if each.freed is None else f" before the reset at {each.freed}"
             never = _NEVER.get(each.origin, "freed") + reset
-            self.add(f"allocation of {place} memory", never, each.made, each.origin.maker, each.nbytes)
+            self.add(f"allocation of {place} memory", never, each.made, each.origin.maker, each.given_name, each.nbytes)
 
     def __iter__(self) -> Iterator[Leak]:
         return iter(self._leaks.values())
@@ -93,7 +102,8 @@ def _line(leaks: list[Leak]) -> str:
     first = leaks[0]
     places = [f"{leak.made}" for leak in leaks if leak.made is not None]
     where = ", ".join([*places[:_SHOWN], *["..."] * (len(places) > _SHOWN)])
-    whole = Leak(first.what, first.never, None, "", sum(leak.count for leak in leaks), first.nbytes)
+    names = [name for leak in leaks for name in leak.names]
+    whole = Leak(first.what, first.never, None, "", sum(leak.count for leak in leaks), first.nbytes, names)
     return f"{whole.counted} never {first.never}{f', made at {where}' if where else ''}"
 
 
@@ -143,7 +153,7 @@ class Leaks(Observer):
         for handle, maker in self._handles.items():
             if not _is_gone(handle):
                 word = next(word for kind, word in _HANDLES.items() if isinstance(handle, kind))
-                leaked.add(word, "destroyed", handle.made, maker)
+                leaked.add(word, "destroyed", handle.made, maker, getattr(handle, "given_name", None))
         findings = self._runtime.state(Findings)
         for leak in leaked:
             if leak.made is not None:

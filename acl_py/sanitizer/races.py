@@ -207,7 +207,7 @@ class Races(Observer):
             self._signal(name, about)
         elif name == "MallocAsync":
             self._shadow(about[0]).birth = self._use(LifeCall(name), about[1], site, exit_ns)
-        elif about and about[0] is self._freed:
+        elif self._freed is not None and about and about[0] is self._freed:
             self._end(name, about, site, exit_ns)
         elif about and isinstance(about[0], Copy) and about[0].label is H2H and about[0].nbytes:
             self._act(about[0], site, exit_ns)

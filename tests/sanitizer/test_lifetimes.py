@@ -71,3 +71,14 @@ def test_free_of_memory_from_a_pool_waits_for_nothing():
         await acl.Free(x)
 
     assert found(program) == [("free in use", 4, 5, "0:64")]
+
+
+def test_a_free_of_nothing_ends_no_life():
+    async def program():
+        one, two = await two_streams()
+        x = await acl.Malloc(64)
+        await acl.Free(None)
+        await acl.LaunchKernel(write, 1, (x,), one)
+        await acl.LaunchKernel(read, 1, (x,), two)
+
+    assert found(program) == [("race", 4, 5, "0:64")]
