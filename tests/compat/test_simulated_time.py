@@ -295,7 +295,8 @@ def test_a_sleep_that_cannot_be_is_refused_and_takes_no_time(acl, seconds, error
 def test_the_traceback_of_a_wrong_sleep_ends_at_the_scripts_line(run):
     ended = run("import time\ntime.sleep(-1)\n", options=SIMULATED)
     assert ended.returncode == 1
-    assert ended.stderr.splitlines()[1:4] == [
+    lines = [line for line in ended.stderr.splitlines() if line.strip("~^ ")]  # Python 3.13 marks the call
+    assert lines[1:4] == [
         f'  File "{ended.args[-1]}", line 2, in <module>',
         "    time.sleep(-1)",
         "ValueError: the seconds of time.sleep() must be 0 or more, not -1",

@@ -46,6 +46,8 @@ def timelines(path, monkeypatch):
                 raise AssertionError(f"{path} failed") from end
         finally:
             session.end()
+            for name in [name for name in sys.modules if name.split(".")[0] == "acl"]:
+                del sys.modules[name]  # other tests install one of their own
     return runs
 
 

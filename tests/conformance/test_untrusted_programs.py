@@ -154,7 +154,7 @@ def test_a_directory_and_a_missing_file_are_named(tmp_path):
 def test_a_dash_reads_the_standard_input():
     result = acl_py("-", "--device", "tiny", stdin=json.dumps(GOOD))
     assert result.exit_code == 0
-    assert result.stdout.startswith("good: 10")
+    assert result.stdout.startswith("good: done after 10")
     result = acl_py("-", stdin="[]")
     assert result.exit_code == 1
     assert result.stderr == "standard input: has no programs: its list is empty\n"

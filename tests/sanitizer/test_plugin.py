@@ -291,7 +291,7 @@ assert codes == [1, 0, 1], codes
 """
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, encoding="utf-8", check=False, timeout=60, cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": ""},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("\nthe sanitizer found 1 finding\n") == 2
