@@ -9,7 +9,7 @@ import pytest
 from roundtrips import differences, document_of
 
 import acl_py
-from acl_py.compat.acl.face import session
+from acl_py.compat.acl import uninstall
 from acl_py.runtime.runtime import Runtime
 from acl_py.trace import Trace
 
@@ -45,7 +45,7 @@ def timelines(path, monkeypatch):
             if end.code:
                 raise AssertionError(f"{path} failed") from end
         finally:
-            session.end()
+            uninstall()
             for name in [name for name in sys.modules if name.split(".")[0] == "acl"]:
                 del sys.modules[name]  # other tests install one of their own
     return runs
