@@ -1,11 +1,11 @@
 """Named cases: the rows of the documents as small programs, each with the findings that the document expects.
 
 CS rows are the published cases of PyTorch's stream sanitizer; DS rows are about default streams, EV about events and MP
-about memory pools; NPU rows are problems that users of ACL have reported. `ABSENT` lists the rows that are not programs
-here, with the reason.
+about memory pools; NPU rows are problems that users of ACL have reported, and TK rows are our own, about tasks.
+`ABSENT` lists the rows that are not programs here, with the reason.
 """
 
-from tests.sanitizer.cases import acl_reports, default_streams, events, pools, stream_cases
+from tests.sanitizer.cases import acl_reports, default_streams, events, pools, stream_cases, tasks
 from tests.sanitizer.cases.case import Case
 
 CASES: list[Case] = [
@@ -14,5 +14,6 @@ CASES: list[Case] = [
     *events.CASES,
     *pools.CASES,
     *acl_reports.CASES,
+    *tasks.CASES,
 ]
 ABSENT: dict[str, str] = {**events.ABSENT, **pools.ABSENT, **acl_reports.ABSENT}

@@ -28,6 +28,10 @@ def _acl(name: str, steps: list[dict], expected: list[tuple[str, str, str]] | tu
 
 
 _ROUND = [record("e1", "s1"), wait("e1", "s2")]
+_NOTIFIED = [
+    {"op": "record_notify", "notify": "n1", "stream": "s1"},
+    {"op": "wait_notify", "notify": "n1", "stream": "s2"},
+]
 _PRODUCED = [_event("e1", "snapshot"), writes("t1", "s1")]
 
 CASES = [
@@ -52,6 +56,12 @@ CASES = [
             writes("t1", "s1"), record("e1", "s1"), wait("e1", "s3"), reads("t1", "s3"),
         ],
         [("W t1@s1", "R t1@s3", RACE)],
+    ),
+    _acl(
+        "NPU02 a notify in place of the flag: each round waits for its own",
+        [
+            {"op": "create_notify", "notify": "n1"}, *_NOTIFIED, writes("t1", "s1"), *_NOTIFIED, reads("t1", "s2"),
+        ],
     ),
     _acl(
         "NPU03 the wait is the wrong way around",

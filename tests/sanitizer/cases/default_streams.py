@@ -112,9 +112,14 @@ CASES = [
         Case(
             f"DS13 {op} is no synchronisation",
             [writes("t1", "s1"), {"op": op, "name": "new", "bytes": 64}, copy("p1", "t1", "s2"), sync("s2")],
-            [("W t1@s1", "copy p1<-t1@s2", RELIES)],
+            _race("W t1@s1", "copy p1<-t1@s2"),
         )
         for op in ("malloc", "malloc_host")
+    ),
+    Case(
+        "DS13 a copy to pageable memory promises nothing",
+        [writes("p1", "s1"), copy("g1", "t1", "s1"), host_reads("p1")],
+        [("W p1@s1", "host R p1", RELIES)],
     ),
     Case("DS14 Memcpy2D between two streams", [writes("t1", "s1"), _COPY_2D, reads("t1", "s2")]),
     Case(

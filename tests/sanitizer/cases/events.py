@@ -86,6 +86,15 @@ CASES = [
         [("W t1@s1", "R t1@s2", RACE)],
     ),
     Case(
+        "EV09 wait of the legacy stream: blocking",
+        [writes("t1", "n1"), record("e1", "n1"), wait("e1", "legacy"), reads("t1", "s1")],
+    ),
+    Case(
+        "EV09 wait of the legacy stream: nonblocking",
+        [writes("t1", "n1"), record("e1", "n1"), wait("e1", "legacy"), reads("t1", "n2")],
+        [("W t1@n1", "R t1@n2", RACE)],
+    ),
+    Case(
         "EV10 an event carries its device",
         [writes("p1", "s1", us=80), record("e1", "s1"), _TO_1, sync_event("e1"), host_reads("p1")],
     ),

@@ -22,7 +22,7 @@ def enter(call: Call) -> Moment:
 
 
 def effect(call: Call) -> Moment:
-    """*call* frees its memory, after what it waits for first."""
+    """*call* frees its memory, or lets its entry begin, after what it waits for first."""
     return "effect", call
 
 
@@ -84,7 +84,7 @@ class Promises:
             if habits:
                 self._awaited(call, call.maybe, effect(call))
             if call.entry is not None:
-                self._edge(enter(call), begin(call.entry))
+                self._edge(effect(call), begin(call.entry))
                 self._edge(begin(call.entry), end(call.entry))
 
     def _awaited(self, call: Call, targets: Iterable[Target], moment: Moment) -> None:

@@ -98,8 +98,8 @@ class Target:
 class Call:
     """One call, in the order in which the host made them.
 
-    The host waits for *first* before the call has its effect, and for *last* before the call returns. *maybe* is what
-    it may wait for first, by habit of a driver and without a promise.
+    The host waits for *first* before the call has its effect and its entry may begin, and for *last* before the call
+    returns. *maybe* is what it may wait for first, by habit of a driver and without a promise.
     """
 
     place: int
@@ -316,9 +316,12 @@ class _Reader:
         if self.acl and all(on_host):
             raise _Failed  # H2H is not supported
         accesses = [access for access, is_plain in zip((source, result), pageable, strict=True) if not is_plain]
-        own = (Target(entry=self._put(stream, "work", accesses)),)
-        if all(on_host) or (self.acl and any(pageable)):
-            self.call.last = own  # M12; ACL: synchronises with the stream, and is complete when it returns
+        at_once = self.acl and any(pageable)  # ACL: synchronises with the stream, and copies outside all streams
+        own = (Target(entry=self._put(None if at_once else stream, "work", accesses)),)
+        if at_once:
+            self.call.first = (Target(stream=stream),)
+        if all(on_host) or at_once:
+            self.call.last = own  # M12
         elif pageable[1]:
             self.call.maybe = own  # M10: older manuals say "complete", the new one "might be synchronous"
 
@@ -425,14 +428,10 @@ class _Reader:
     # --- memory
 
     def malloc(self, name: str, bytes: int) -> None:  # noqa: A002
-        self.lives[name] = Life(name, bytes, "device", self.here[0])
-        if not self.acl:
-            self.call.maybe = (self._all,)  # I2
+        self.lives[name] = Life(name, bytes, "device", self.here[0])  # I2: it may wait, and gives no edge
 
     def malloc_host(self, name: str, bytes: int) -> None:  # noqa: A002
-        self.lives[name] = Life(name, bytes, "pinned", self.here[0])
-        if not self.acl:
-            self.call.maybe = (self._all,)  # I1
+        self.lives[name] = Life(name, bytes, "pinned", self.here[0])  # I1: the same
 
     def host_register(self, name: str, bytes: int, **_: Any) -> None:  # noqa: A002
         self.malloc_host(name, bytes)

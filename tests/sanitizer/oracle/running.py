@@ -108,9 +108,14 @@ class _World:
         return self.ended.setdefault(index, asyncio.Event())
 
     def answer(self, index: int, status: acl.Status) -> bool:
-        """Write down the answer of a query. Return whether it is "complete"."""
+        """Write down the answer of a query. Return whether it is "complete".
+
+        Of a query that is repeated, the last call counts: other tasks may have queued work meanwhile.
+        """
         if status is not acl.Status.NOT_READY:
             self.complete.append(index)
+            self.order.remove(index)
+            self.order.append(index)
         return status is not acl.Status.NOT_READY
 
     @staticmethod

@@ -35,8 +35,11 @@ class Schedules:
         )
         places = {call.index: call.place for call in calls}
         self._held_by = {call.place: 0 if call.after is None else 1 << places[call.after] for call in calls}
-        self._awaits = {call.place: self._mask(call) for call in calls}
-        self._turn = {place: self._earlier(place, entry) for place, entry in self.entries.items()}
+        self._awaits = {call.place: self._mask(call, (*call.first, *call.last)) for call in calls}
+        self._turn = {
+            place: self._earlier(place, entry) | self._mask(entry.call, entry.call.first)
+            for place, entry in self.entries.items()
+        }
         self._all = sum(1 << place for place in self.entries)
         self.ended_before = dict.fromkeys(self.entries, -1)
         self.left_before = dict.fromkeys(self.entries, -1)
@@ -48,12 +51,12 @@ class Schedules:
 
     # --- conditions: what must have ended
 
-    def _mask(self, call: Call) -> int:
-        """What must have ended when *call* returns."""
+    def _mask(self, call: Call, targets: Sequence[Target]) -> int:
+        """What *call* waits for, if it waits for *targets*."""
         return sum(
             1 << place
             for place, entry in self.entries.items()
-            if any(self._covers(target, call, place, entry) for target in (*call.first, *call.last))
+            if any(self._covers(target, call, place, entry) for target in targets)
         )
 
     def _covers(self, target: Target, call: Call, place: int, entry: Entry) -> bool:

@@ -1,7 +1,7 @@
 """How many random programs each detector gets wrong.
 
-A detector misses a program if there is a step with a fault at which it reports nothing. It is false if it reports a
-pair that the documents order, or that shares no byte.
+A detector misses a program if there is a step with a nearest fault (`verdicts.Pair`) at which it reports nothing. It is
+false if it reports a pair that the documents order, or that shares no byte.
 """
 
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from acl_py.errors import DeadlockError
 from acl_py.tools.programs import parse
 from tests.sanitizer.oracle import programs
 from tests.sanitizer.oracle.baselines import Pairs, by_last_writer, by_pointer
-from tests.sanitizer.oracle.comparing import Difference, difference_of
+from tests.sanitizer.oracle.comparing import HABIT, Difference, difference_of, kind_of
 from tests.sanitizer.oracle.promises import Promises
 from tests.sanitizer.oracle.reading import read
 from tests.sanitizer.oracle.running import run
@@ -28,9 +28,9 @@ class Score:
     misses: int = 0
     false: int = 0
 
-    def add(self, reported: Pairs, faults: Pairs) -> None:
+    def add(self, reported: Pairs, faults: Pairs, nearest: Pairs) -> None:
         """Count one program with these *faults*, of which *reported* were reported."""
-        misses = {later for _, later in faults} - {later for _, later in reported}
+        misses = {later for _, later in nearest} - {later for _, later in reported}
         false = reported - faults
         self.misses += bool(misses)
         self.false += bool(false)
@@ -60,7 +60,9 @@ class Table:
         calls = read(program, rules, outcome.run)
         promises = Promises(calls)
         wrong = pairs(calls, promises)
-        faults = {(pair.first, pair.second) for pair in wrong}
+        findings = [pair for pair in wrong if kind_of(pair) != HABIT]
+        faults = {(pair.first, pair.second) for pair in findings}
+        nearest = {(pair.first, pair.second) for pair in findings if pair.nearest}
         self.ended += 1
         self.faulty += bool(faults)
         difference = difference_of(program.id, wrong, outcome)
@@ -68,7 +70,7 @@ class Table:
             self.differences.append((len(program.steps), difference))
         ours = {(first, second) for first, second, _ in outcome.triples}
         for name, reported in zip(DETECTORS, (by_pointer(calls), by_last_writer(calls, promises), ours), strict=True):
-            self.scores[name].add(reported, faults)
+            self.scores[name].add(reported, faults, nearest)
 
     def lines(self) -> Iterable[str]:
         """The table, for a terminal."""

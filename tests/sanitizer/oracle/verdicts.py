@@ -34,8 +34,9 @@ class Touch:
 class Pair:
     """Two calls, the earlier one first, that touch the same bytes in no promised order.
 
-    *relies*: the habits of drivers order them. *nearest*: nothing between them, promised behind the first, has the same
-    fault with the second, at one of the bytes: a detector that keeps only the last accesses must report this pair.
+    *relies*: the habits of drivers order them. *nearest*: at one of the bytes, no access between them that is promised
+    to be behind the first has a fault with the second. So a detector that keeps only the last accesses must report this
+    pair. Of the uses that an allocation is not before, those are nearest that no other such use is before.
     """
 
     first: int
@@ -90,9 +91,18 @@ def pairs(calls: Sequence[Call], promises: Promises | None = None) -> list[Pair]
 
 
 def _disordered(all_: Sequence[Touch], promises: Promises) -> Iterator[tuple[Touch, Touch, bool]]:
+    uses: list[tuple[Touch, Touch]] = []  # an allocation, and a use that it is not before
     for place, other in enumerate(all_):
         rivals = [one for one in all_[:place] if _conflict(one, other) and not _is_ordered(one, other, promises)]
         for one in rivals:
+            if one.how == "alloc":  # what puts the use before this one behind the allocation mends this one too
+                yield (
+                    one,
+                    other,
+                    not any(promises.is_before(use.until, other.since) for born, use in uses if born is one),
+                )
+                uses.append((one, other))
+                continue
             hidden = [
                 later.bytes for later in rivals if promises.is_before(one.until, later.since) and _hides(one, later)
             ]
