@@ -6,7 +6,7 @@ only from those below it, and all of them may import device_model:
     cli/, __main__, pytest_plugin   the command line, and what a pytest run of `acl` scripts needs
     explain/        explanations of recordings
         path host slack lines           the critical path, and how much longer each operation could be, by line
-        findings order                  waits that nobody asked for; which operations are in order, and conflicts
+        findings order                  implicit waits; which operations are in order, and conflicts
         prices whatif                   programs run again with an edit
         edits cases                     the edits, and what they change
         recordings                      recordings of runs, as programs

@@ -20,7 +20,7 @@ HtmlOut = Annotated[
 
 
 def report_command(trace: TraceIn, html: HtmlOut = None, what_if: WhatIf = None, optimise: OptimiseOut = None) -> None:
-    """Explain a saved trace: its critical path by line, and the waits that nobody asked for, with their prices."""
+    """Explain a saved trace: its critical path by line, and the implicit waits, with their prices."""
     edits = edits_of(what_if)
     timeline = _read(trace)
     runs, fine = explain_recording(timeline, trace.name, edits, optimised=optimise)

@@ -1,4 +1,4 @@
-"""Assertions about a recording, for tests: what overlaps, what is certainly in order, and what nobody asked to wait.
+"""Assertions about a recording, for tests: what overlaps, what is certainly in order, and what waited implicitly.
 
 An operation is named by its kernel ("add"), its kind ("h2d", "kernel"), its stream as charts show it ("stream 'copies'"
 or "stream 1"), or by the completion that its verb returned. A name may stand for several operations.

@@ -1,4 +1,6 @@
-"""Findings: places of a program where something waited although nobody asked for it, or was asked to wait for nothing.
+"""Findings: the implicit waits of a program, and its explicit waits that order nothing.
+
+A wait is implicit if the program did not ask for it: a call or an operation waited by a rule of the API.
 
 Each finding is one line of the program, with all calls and operations that it concerns. It says what waited and for
 how long, and what a person can change. How long something waited is not what the change is worth: a wait may be hidden

@@ -22,16 +22,10 @@ class Kind(StrEnum):
 
     RACE = "race"  # two accesses to the same bytes, in no order
     RELIES = "relies"  # two accesses in an order that the API permits but does not promise
-    USE_AFTER_FREE = "use after free"
     BEFORE_ALLOCATION = "before allocation"  # a use before an asynchronous allocation has had its turn
     FREE_IN_USE = "free in use"
-    DOUBLE_FREE = "double free"
-    AFTER_DESTROY = "after destroy"  # a use of a stream or an event that was destroyed
     UNINITIALISED = "uninitialised"  # a read of bytes that nobody wrote
     LEAK = "leak"
-    WAIT = "wait"  # a wait that nothing will satisfy, or that takes the wrong signal
-    DEADLOCK = "deadlock"
-    PORTABILITY = "portability"  # right under one set of rules, wrong under another
     KERNEL = "kernel"  # a mistake in a core kernel; it has a rule
 
 
@@ -118,7 +112,7 @@ class Finding:
 
     @property
     def id(self) -> str:
-        """A name such as "use-after-free-1f09ab34", by which it can be suppressed."""
+        """A name such as "free-in-use-1f09ab34", by which it can be suppressed."""
         return f"{self.kind.value.replace(' ', '-')}-{sha256(repr(self.key).encode()).hexdigest()[:8]}"
 
     def __str__(self) -> str:

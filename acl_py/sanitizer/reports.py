@@ -14,16 +14,10 @@ _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sa
 _MEANINGS = {
     Kind.RACE: "Two accesses to the same bytes, at least one of which writes, are in no order.",
     Kind.RELIES: "Two accesses are in order only because a call waits that need not wait.",
-    Kind.USE_AFTER_FREE: "Memory is used after it was freed.",
     Kind.BEFORE_ALLOCATION: "Memory is used before its asynchronous allocation has had its turn.",
     Kind.FREE_IN_USE: "Memory is freed while queued work still uses it.",
-    Kind.DOUBLE_FREE: "Memory is freed twice.",
-    Kind.AFTER_DESTROY: "A stream or an event is used after it was destroyed.",
     Kind.UNINITIALISED: "Bytes are read that nobody has written.",
     Kind.LEAK: "Memory or an object is never given back.",
-    Kind.WAIT: "A wait is satisfied by nothing, or by the wrong signal.",
-    Kind.DEADLOCK: "Tasks, streams or devices wait for one another.",
-    Kind.PORTABILITY: "The program is right under one set of rules, and wrong under another.",
     Kind.KERNEL: "A core kernel breaks a rule of its language.",
 }
 

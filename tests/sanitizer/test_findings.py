@@ -33,9 +33,9 @@ def test_an_id_is_made_of_kind_lines_and_names_only():
     assert moved(RACE).id == RACE.id == "race-1e00ec15"
     other_line = Finding(Kind.RACE, RACE.text, (WRITE, Access("kernel 'add'", False, "", "", "demo.py:42")), RACE.spans)
     other_name = Finding(Kind.RACE, RACE.text, RACE.accesses, (Span("'biases'", 0, 4096),))
-    other_kind = Finding(Kind.USE_AFTER_FREE, RACE.text, RACE.accesses, RACE.spans)
+    other_kind = Finding(Kind.FREE_IN_USE, RACE.text, RACE.accesses, RACE.spans)
     assert len({each.id for each in (RACE, other_line, other_name, other_kind)}) == 4
-    assert other_kind.id.startswith("use-after-free-")
+    assert other_kind.id.startswith("free-in-use-")
 
 
 def test_what_is_found_again_is_counted():

@@ -23,7 +23,7 @@ from device_model.work import Label, Lane
 from tests.sanitizer.oracle.reading import Run
 
 FILE = "program.py"
-ABOUT_ORDER = (Kind.RACE, Kind.RELIES, Kind.BEFORE_ALLOCATION, Kind.FREE_IN_USE, Kind.USE_AFTER_FREE)
+ABOUT_ORDER = (Kind.RACE, Kind.RELIES, Kind.BEFORE_ALLOCATION, Kind.FREE_IN_USE)
 
 Triple = tuple[int | None, int | None, str]  # two steps, and the kind of finding
 
