@@ -47,7 +47,7 @@ BUDGET = 50_000  # instants in one go; then the loop turns, so that a long jump 
 EMPTY_LOOKS = 2
 EMPTY_LOOKS_BLIND = 10  # where the loop does not show its queue and the tasks are scanned instead
 SPIN_TURNS = 10_000  # turns without a call while a task can run: `while not flag: await sleep(0)`
-POLL_LIMIT = 10_000  # fruitless queries in a row on a device that has nothing to do
+POLL_CHECK = 5_000  # fruitless queries on a device that has nothing to do, from check to check whether anything can help
 LAST_LOOKS = 20  # turns after the last wait for a device in which tasks that wait for one another are looked for
 TRIP_S = 0.010  # the longest time without a trip through the loop
 
@@ -95,6 +95,7 @@ class Bridge:
         self.began_ns: Nanoseconds = 0  # the time of the loop's clock, if that is simulated, when the host's was 0
         self._fruitless = 0  # queries in a row that could not have been answered otherwise
         self._polling_since = 0.0
+        self._was_hopeless = False  # at the last check of these queries
         self._errors: dict[asyncio.Future[None], BaseException] = {}  # what waiters are to raise when they go on
         loop = asyncio.get_running_loop()
         self._gate = _gate_of(loop)
@@ -179,7 +180,7 @@ class Bridge:
             self._fruitless = 0
             return
         self._fruitless += 1
-        if self._fruitless % POLL_LIMIT == 0:
+        if self._fruitless % POLL_CHECK == 0:
             self._check_poll(waiting)
 
     @contextmanager
@@ -276,10 +277,12 @@ class Bridge:
 
     def _check_poll(self, waiting: Waiting) -> None:
         gate, now = self._here(), time.monotonic()
-        if self._fruitless == POLL_LIMIT:
-            self._polling_since = now
+        if self._fruitless == POLL_CHECK:
+            self._polling_since, self._was_hopeless = now, False
         polled_s = now - self._polling_since
-        if polled_s >= self.patience_s or is_hopeless(gate.helpers(), polled_s):
+        # Twice, for the reason that `Vigil.is_certain` gives.
+        was_hopeless, self._was_hopeless = self._was_hopeless, is_hopeless(gate.helpers(), polled_s)
+        if polled_s >= self.patience_s or (self._was_hopeless and was_hopeless):
             self._fruitless = 0
             raise self.host.deadlock(waiting)
 
@@ -382,7 +385,7 @@ class Gate:
     def arm(self) -> None:
         """Look again from the start: a wait begins, a call was made while tasks wait, or a hold ends."""
         self._quiet = self._turns = 0
-        self.vigil.since = None
+        self.vigil.since, self.vigil.was_hopeless = None, False
         if not self._armed:
             self._look_next_turn()
 
@@ -461,6 +464,9 @@ class Gate:
             if self._turns < LAST_LOOKS:
                 self._look_next_turn()
         elif self.vigil.outside.is_shut_for_all(self.loop):
+            if not self.vigil.is_certain():
+                self._look_next_turn()
+                return
             self._is_deadlock_told = True
             self.on_deadlock(deadlocks.of_tasks())
 

@@ -391,7 +391,10 @@ class Clock(Gate):
         if self.waiting:
             self._keep_vigil(spinning)
         elif not (spinning or self.holders or self._jobs) and self.vigil.outside.is_shut(self._loop):
-            self.on_deadlock(deadlocks.of_tasks())
+            if self.vigil.is_certain():
+                self.on_deadlock(deadlocks.of_tasks())
+            else:
+                self._look_again()
 
     # --- the time
 

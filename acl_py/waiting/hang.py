@@ -129,6 +129,7 @@ class Vigil:
         self._context = context
         # The real time since when no task could go on; None again after a call, or when simulated time has passed.
         self.since: float | None = None
+        self.was_hopeless = False  # at the last look
         self._warned = False
         self._timer: asyncio.TimerHandle | None = None
         self.begin(loop)
@@ -147,6 +148,15 @@ class Vigil:
     def is_watching(self) -> bool:
         """Whether the next look is already set."""
         return self._timer is not None
+
+    def is_certain(self) -> bool:
+        """Whether nothing outside could help at the last look, either; the caller found that nothing can now.
+
+        One look is not enough. A thread may hand a call over and end after the loop was seen empty and before threads
+        are counted; uvloop shows that call only as a task, a turn later.
+        """
+        was_hopeless, self.was_hopeless = self.was_hopeless, True
+        return was_hopeless
 
     def helpers(self, loop: asyncio.AbstractEventLoop, waits: Container[Future]) -> list[str]:
         """Return, in words, what outside could still wake the program."""
@@ -169,6 +179,9 @@ class Vigil:
             self.since, self._warned = now, False
         stuck_s = now - self.since
         hopeless = is_hopeless(helpers, stuck_s)
+        if hopeless and not self.is_certain():
+            self._look_again()
+            return
         circumstances = "\n".join(_circumstances(holders, helpers))
         patient = []
         for each in waiting:

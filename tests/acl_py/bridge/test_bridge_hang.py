@@ -182,6 +182,40 @@ def test_poll_goes_on_while_something_outside_may_help(run):
     run(main)
 
 
+@pytest.mark.parametrize("polls", [False, True], ids=["wait", "poll"])
+def test_a_thread_that_ends_while_threads_are_counted_has_handed_its_call_over(run, monkeypatch, polls):
+    """The loop was seen empty before the call came, and the thread is gone when it is counted."""
+
+    async def main():
+        host = Host()
+        stream, event = host.stream(), host.event()
+        await host.wait_event(stream, event)
+        loop, is_counted, count = asyncio.get_running_loop(), threading.Event(), threading.enumerate
+
+        def hand_over():
+            is_counted.wait()
+            asyncio.run_coroutine_threadsafe(host.record(event), loop)
+
+        thread = threading.Thread(target=hand_over)
+
+        def count_late():
+            if not is_counted.is_set():
+                is_counted.set()
+                thread.join()
+            return count()
+
+        thread.start()
+        monkeypatch.setattr(threading, "enumerate", count_late)
+        if polls:
+            while not await host.query(stream):
+                pass
+        else:
+            await host.sync(stream)
+        assert is_counted.is_set()
+
+    run(main)
+
+
 # What comes from outside, a while of real time from now. Each answers what to wait for afterwards.
 
 
