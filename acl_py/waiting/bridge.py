@@ -47,7 +47,7 @@ BUDGET = 50_000  # instants in one go; then the loop turns, so that a long jump 
 EMPTY_LOOKS = 2
 EMPTY_LOOKS_BLIND = 10  # where the loop does not show its queue and the tasks are scanned instead
 SPIN_TURNS = 10_000  # turns without a call while a task can run: `while not flag: await sleep(0)`
-POLL_CHECK = 5_000  # fruitless queries on a device that has nothing to do, from check to check whether anything can help
+POLL_CHECK = 5_000  # fruitless queries, with nothing scheduled, until the next look whether anything can help
 LAST_LOOKS = 20  # turns after the last wait for a device in which tasks that wait for one another are looked for
 TRIP_S = 0.010  # the longest time without a trip through the loop
 
