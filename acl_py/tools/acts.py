@@ -1,0 +1,205 @@
+"""The calls of a run as steps of its tasks, in the order in which they began."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from acl_py.tools.translations import Fields, Translator, asleep_since, in_us, site_of
+from acl_py.trace.rows import Call, Timeline
+
+_QUEUING = ("LaunchKernel", "MemcpyAsync")  # an operation has the facts of these calls, unless it was staged
+SYNCHRONISING = ("sync_stream", "sync_event", "sync_device", "sync_op")
+QUERIES = ("query_stream", "query_event", "query_waits")
+# Calls that change what later calls do, and that the format does not have.
+_EFFECTS = (
+    "CreateStreamWithConfig", "DestroyStreamForce", "StreamAbort", "SetStreamFailureMode", "SetOpWaitTimeOut",
+    "SetOpExecuteTimeOut", "ResetDevice", "ResetDeviceForce", "Finalize", "DeviceEnablePeerAccess",
+    "DeviceDisablePeerAccess", "LaunchKernel", "MemcpyAsync",
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class Act:
+    """One call of the run as a step: the caller, from when to when, and when it fell asleep in it (-1: it did not)."""
+
+    caller: int
+    enter: int
+    exit: int
+    since: int
+    site: str
+    fields: Fields
+    row: int  # for the order of calls at one time
+    staged: int = -1  # the number of the staged copy in which it fell asleep for the first time
+    naps: tuple[tuple[int, int], ...] = ()  # when it fell asleep again, and the number of that staged copy
+    yields: bool = False  # it did not sleep, and other tasks ran meanwhile
+    op: int | None = None  # the operation that it has queued, as an index
+    after: int | None = None  # the operation that it has waited for
+    done: bool | None = None  # the answer of a query
+
+    @property
+    def begun(self) -> int:
+        """When the host could do something else for the first time."""
+        return self.exit if self.since < 0 else self.since
+
+
+def acts_of(timeline: Timeline, translator: Translator) -> list[Act]:
+    """Return the calls of the run in *timeline* in the order in which they began.
+
+    A loop of queries that ended with the answer "done" is one of them.
+    """
+    acts: list[Act] = []
+    queued: Counter[tuple[int, int, int]] = Counter()
+    for index, op in enumerate(timeline.ops):
+        if op.called_ns >= 0:
+            queued[op.by, op.called_ns, op.queued_ns] += 1
+            fields = translator.queue(op)
+            acts.append(Act(op.by, op.called_ns, op.queued_ns, -1, op.site, fields, -1, op=index))
+    by_time = {(act.caller, act.enter, act.exit): act for act in acts}
+    for row, call in enumerate(timeline.calls):
+        key = call.by, call.enter_ns, call.exit_ns
+        if call.name in _QUEUING and queued[key]:
+            queued[key] -= 1
+            by_time[key].row, by_time[key].since = row, asleep_since(call)
+            continue
+        acts += _steps_of(row, call, translator)
+    acts.sort(key=lambda act: (act.enter, act.begun, act.staged, act.row))
+    acts += _ends_of_callbacks(acts)
+    acts.sort(key=lambda act: (act.enter, act.begun, act.staged, act.row))
+    _name_waits(acts, timeline, translator)
+    return _collapsed(acts, translator)
+
+
+def _steps_of(row: int, call: Call, translator: Translator) -> Iterator[Act]:
+    """Return the step, or the steps, of one call."""
+    site = site_of(call)
+    fields = translator.translated(call)
+    awake = Act(call.by, call.enter_ns, call.exit_ns, asleep_since(call), site, {}, row, after=call.after)
+    awake.staged = call.sleeps[0].number if call.sleeps else -1
+    awake.naps = tuple((sleep.begin_ns, sleep.number) for sleep in call.sleeps[1:])
+    if fields is not None and not _was_cut_short(call, fields):
+        awake.fields = fields
+        if fields["op"] in QUERIES:
+            awake.done = bool(call.about[-1])
+        yield awake
+        return
+    if call.name in _EFFECTS:
+        translator.note(f"{site}: {call.name} is no step of a program: its time is kept, its effect is not")
+    if asleep_since(call) < 0:
+        awake.fields = {"op": "host_work", "us": in_us(call.exit_ns - call.enter_ns), "name": call.name}
+        yield awake
+        return
+    if fields is None:
+        translator.note(f"{site}: {call.name} has waited, and the program has a fixed time in its place")
+    else:
+        translator.note(
+            f"{site}: the wait in {call.name} was ended by a time-out or a cancellation, at a fixed time here"
+        )
+    end = asleep_since(call) + call.waited_ns
+    awake.fields = {"op": "host_work", "us": in_us(asleep_since(call) - call.enter_ns), "name": call.name}
+    yield Act(call.by, call.enter_ns, asleep_since(call), -1, site, awake.fields, row)
+    fields = {"op": "sleep", "us": in_us(call.waited_ns)}
+    yield Act(call.by, asleep_since(call), end, asleep_since(call), site, fields, row)
+    if call.exit_ns > end:
+        fields = {"op": "host_work", "us": in_us(call.exit_ns - end), "name": call.name}
+        yield Act(call.by, end, call.exit_ns, -1, site, fields, row)
+
+
+def _was_cut_short(call: Call, fields: Fields) -> bool:
+    """Whether the wait of *call* ended without its wake-up: it was cancelled."""
+    return (
+        fields["op"] in SYNCHRONISING
+        and asleep_since(call) >= 0
+        and call.exit_ns == asleep_since(call) + call.waited_ns
+    )
+
+
+def _name_waits(acts: list[Act], timeline: Timeline, translator: Translator) -> None:
+    """Give each wait for one operation the id of the step that has queued it."""
+    queuers = _queuers(acts, timeline)
+    for act in acts:
+        if act.fields["op"] != "sync_op":
+            continue
+        queuer = None if act.after is None else queuers.get(act.after)
+        if queuer is None:
+            translator.note(f"{act.site}: an await of something that is no operation has a fixed time here")
+            act.fields = {"op": "sleep", "us": in_us(act.exit - act.enter)}
+            continue
+        act.fields["of"] = queuer.fields.setdefault("id", f"op {act.after}")
+
+
+def _queuers(acts: list[Act], timeline: Timeline) -> dict[int, Act]:
+    """Return the call that queued each operation, by its index; parts of staged copies have none."""
+    queuers = {act.op: act for act in acts if act.op is not None}
+    by_end = {(act.caller, act.exit): act for act in acts if act.op is None and act.since < 0}
+    for index, op in enumerate(timeline.ops):
+        if op.called_ns < 0 and (op.by, op.queued_ns) in by_end:
+            queuers[index] = by_end[op.by, op.queued_ns]
+    return queuers
+
+
+def _collapsed(acts: list[Act], translator: Translator) -> list[Act]:
+    """Return *acts* with one step in place of each loop of queries that ended with the answer "done"."""
+    kept: list[Act] = []
+    place = 0
+    while place < len(acts):
+        loop = _loop_at(acts, place)
+        if loop is None:
+            act = acts[place]
+            if act.done is False:
+                translator.note(f'{act.site}: a query was answered "not yet"; what the host did then is fixed here')
+            kept.append(act)
+            place += 1
+            continue
+        kept.append(loop[0])
+        place += loop[1]
+    return kept
+
+
+def _ends_of_callbacks(acts: list[Act]) -> Iterator[Act]:
+    """Return the end of each callback: behind the calls that its task has made before it takes the next one."""
+    taken: dict[int, tuple[Act, Act]] = {}  # of each task: the call that took the callback, and its latest call
+    for act in acts:
+        if act.fields["op"] == "process_report":
+            if act.caller in taken:
+                yield _end_of(taken[act.caller][1])
+            taken[act.caller] = act, act
+        elif act.caller in taken:
+            taken[act.caller] = taken[act.caller][0], act
+    for act, _ in taken.values():  # which calls behind the last one are its callback's is not known
+        yield _end_of(act)
+
+
+def _end_of(act: Act) -> Act:
+    return Act(act.caller, act.exit, act.exit, -1, act.site, {"op": "end_report"}, act.row)
+
+
+def _loop_at(acts: list[Act], place: int) -> tuple[Act, int] | None:
+    """Return the loop of queries that begins at *place* as one step, and the number of its acts; None if there is none.
+
+    Between two queries there is the same host work, the same sleep, or nothing.
+    """
+    first = acts[place]
+    if first.done is not False:
+        return None
+    pauses: set[tuple[str, float]] = set()
+    at = place
+    while acts[at].done is False:
+        pause = ("", 0.0)
+        at += 1
+        if at < len(acts) and acts[at].fields["op"] in ("sleep", "host_work") and "name" not in acts[at].fields:
+            pause = acts[at].fields["op"], acts[at].fields["us"]
+            at += 1
+        if at == len(acts) or acts[at].caller != first.caller or acts[at].fields != first.fields:
+            return None
+        if pause == ("", 0.0) and acts[at].enter > acts[at - 1].exit:
+            pause = "sleep", in_us(acts[at].enter - acts[at - 1].exit)
+        pauses.add(pause)
+        if len(pauses) > 1:
+            return None
+    if any(act.caller != first.caller for act in acts[place:at]):
+        return None
+    [(op, us)] = pauses
+    pause_field = {"": {}, "sleep": {"sleep_us": us}, "host_work": {"work_us": us}}[op]
+    end = acts[at]
+    fields = {**first.fields, "until": True, **pause_field}
+    return Act(first.caller, first.enter, end.exit, first.exit, first.site, fields, end.row), at + 1 - place

@@ -1,0 +1,328 @@
+"""The step that makes the same call: the fields that the format of stream programs has for it."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from acl_py.trace.rows import Call, Copied, Extent, Filled, Handle, Operation, Ref, Timeline
+
+Fields = dict[str, Any]  # of a step, or of a buffer, a stream or an event
+
+_GIVEN = re.compile(r"""[^'"]+ (['"])([^\\]+)\1""")
+_RESERVED = ("legacy", "per_thread", "primary", "pageable memory")  # names that mean something in a program
+_MAKERS = ("Create", "Malloc", "HostRegister")  # how the names of calls that make something begin
+
+
+class Translator:
+    """Puts the calls and operations of *timeline* into the words of the format.
+
+    `used` are the buffers, streams and events that exist before the first call, `notes` what the format cannot say.
+    """
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
+        self.notes: dict[str, None] = {}
+        self._handles = unique([_plain(handle.name) for handle in timeline.handles])
+        self._buffers = unique([_plain(memory.name) for memory in timeline.buffers])
+        self._made = set(self._names_made())
+        self._used: dict[str, dict[str, Fields]] = {"buffers": {}, "streams": {}, "events": {}}
+        self._pageable = 0  # bytes of memory of the host that no call has made
+        self._functions = {(op.queued_ns, op.in_stream): op for op in timeline.ops if op.kind == "host_function"}
+
+    def _names_made(self) -> Iterator[str]:
+        """Return the names of the handles and buffers that calls of the run have made."""
+        for call in self.timeline.calls:
+            if call.name.startswith(_MAKERS):
+                for each in call.about[:1]:  # MallocAsync is also about a stream
+                    if isinstance(each, Ref):
+                        yield self._handles[each.handle]
+                    elif isinstance(each, Extent):
+                        yield self._buffers[each.buffer]
+
+    def used(self) -> dict[str, dict[str, Fields]]:
+        """Return the buffers, streams and events that the program has before its first call."""
+        buffers = dict(self._used["buffers"])
+        if self._pageable:
+            buffers["pageable memory"] = {"space": "pageable", "bytes": self._pageable}
+        return {"buffers": buffers, "streams": self._declared_streams(), "events": self._used["events"]}
+
+    def _declared_streams(self) -> dict[str, Fields]:
+        """Return the streams that exist before the first call in the order in which they were made.
+
+        Those that were never used count, too: the place of a stream decides about its hardware queues.
+        """
+        numbers = {handle.number: name for handle, name in zip(self.timeline.handles, self._handles, strict=True)
+                   if name in self._used["streams"]}  # fmt: skip
+        last = max(numbers, default=0)
+        names = [numbers.get(number, f"unused stream {number}") for number in range(1, last + 1)]
+        return {name: self._used["streams"].get(name, {}) for name in names}
+
+    def note(self, text: str) -> None:
+        """Add *text* to the notes."""
+        self.notes[text] = None
+
+    def translated(self, call: Call) -> Fields | None:
+        """Return the fields of the step that makes the same call; None if the format has none."""
+        translate = _TRANSLATIONS.get(call.name)
+        if translate is None:
+            if asleep_since(call) >= 0 and len(call.about) == 1 and isinstance(call.about[0], Ref):  # of another face
+                return {"op": "sync_stream", "stream": self._handle(call.about[0].handle), "name": call.name}
+            return None
+        op, names = translate
+        fields: Fields = {"op": op}
+        about = list(call.about)
+        for name in names:
+            if not about:
+                return None
+            found = self._field(name, about.pop(0), call)
+            if not found:
+                return None
+            fields |= found
+        special = getattr(self, f"_{op}", None)
+        return fields if special is None else special(fields, call)
+
+    def _field(self, name: str, value: object, call: Call) -> Fields:
+        if name in ("copy", "fill") and not isinstance(value, Copied | Filled):  # of no bytes
+            return {}
+        if isinstance(value, Ref):
+            handle = self.timeline.handles[value.handle]
+            if name == "device":
+                return {"device": handle.device}
+            text = self._handle(value.handle)
+            options = handle.options
+            if call.name.startswith("CreateStream"):
+                flags = "nonblocking" if options.get("nonblocking") else "blocking"
+                return _without_defaults({name: text, "flags": flags, "priority": options.get("priority", 0)})
+            if call.name.startswith("CreateEvent"):
+                timing, blocking = options.get("timing", True), options.get("blocking", False)
+                return _without_defaults({name: text, "timing": timing, "blocking": blocking})
+            return {name: text}
+        if isinstance(value, Copied):
+            return self._copy(value)
+        if isinstance(value, Filled):
+            filled = {"dst": self._buffer(value.buffer), "dst_off": value.offset, "bytes": value.bytes}
+            return _without_defaults(filled | {"value": value.value})
+        if isinstance(value, Extent):
+            fields: Fields = {name: self._buffer(value.buffer)}
+            return fields | ({"bytes": value.stop} if call.name.startswith(_MAKERS) else {})
+        return {name: value}
+
+    def _copy(self, copy: Copied) -> Fields:
+        fields: Fields = {"dst": self._buffer(copy.dst), "src": self._buffer(copy.src)}
+        span = copy.bytes
+        if copy.width:
+            fields |= {"dpitch": copy.dst_pitch, "spitch": copy.src_pitch, "width": copy.width, "height": copy.height}
+            span = max(copy.dst_pitch, copy.src_pitch) * copy.height
+        else:
+            fields["bytes"] = copy.bytes
+        if -1 in (copy.dst, copy.src):
+            self._pageable = max(self._pageable, copy.dst_offset + span, copy.src_offset + span, 1)
+        offsets = {"dst_off": 0 if copy.dst < 0 else copy.dst_offset, "src_off": 0 if copy.src < 0 else copy.src_offset}
+        if copy.kind == "h2h" and self.timeline.rules == "acl" and not copy.width:
+            fields["kind"] = "h2d"  # under ACL's rules DEFAULT would be refused
+        return _without_defaults(fields | offsets)
+
+    def _memcpy(self, fields: Fields, call: Call) -> Fields:  # noqa: ARG002 - as all of them are called
+        fields.pop("kind", None)
+        return fields
+
+    def _host_func(self, fields: Fields, call: Call) -> Fields | None:
+        ref = call.about[0]
+        op = self._functions.get((call.exit_ns, ref.handle)) if isinstance(ref, Ref) else None
+        if op is None:
+            self.note("a host function had not ended: the program has its time as 0")
+            return fields | {"us": 0}
+        return fields | {"us": in_us(op.end_ns - op.start_ns), "name": op.name}
+
+    def _sleep(self, fields: Fields, call: Call) -> Fields:
+        return fields | {"us": in_us(call.waited_ns)}
+
+    def _host_work(self, fields: Fields, call: Call) -> Fields:
+        return fields | {"us": in_us(call.exit_ns - call.enter_ns)}
+
+    def _host_register(self, fields: Fields, call: Call) -> Fields:  # noqa: ARG002
+        return fields | {"fill": False}
+
+    def _create_event(self, fields: Fields, call: Call) -> Fields:
+        kinds = {"CreateEventWithFlag": "flag", "CreateEventExWithFlag": "snapshot"}
+        return fields | ({"kind": kinds[call.name]} if call.name in kinds else {})
+
+    def _create_context(self, fields: Fields, call: Call) -> Fields:
+        [ref] = call.about
+        assert isinstance(ref, Ref), "it is about a context"
+        return fields | _without_defaults({"device": self.timeline.handles[ref.handle].device})
+
+    def _sync_stream(self, fields: Fields, call: Call) -> Fields:
+        limit = call.about[-1] if call.about else None
+        if not isinstance(limit, int) or limit < 0:
+            return fields
+        if call.waited_ns == limit * 10**6:
+            self.note(f"{site_of(call)}: the limit of {call.name} struck; what the host did then is fixed here")
+        return fields | {"limit_ms": limit}
+
+    _sync_event = _sync_device = _process_report = _sync_stream
+
+    def _launch_callback(self, fields: Fields, call: Call) -> Fields:  # noqa: ARG002
+        return fields | {"block": bool(fields["block"])}
+
+    def _value_wait(self, fields: Fields, call: Call) -> Fields:  # noqa: ARG002
+        return fields | {"compare": ("geq", "eq", "and", "nor")[fields["compare"]]}
+
+    def _free(self, fields: Fields, call: Call) -> Fields:
+        return fields | ({"sync": True} if call.name.endswith("WithDevSync") else {})
+
+    _free_host = _free
+
+    def queue(self, op: Operation) -> Fields:
+        """Return the fields of the step that queues *op*."""
+        stream = self._handle(op.in_stream)
+        if op.kind != "kernel":
+            [read], [write] = op.reads or [_NOWHERE], op.writes or [_NOWHERE]
+            copy = Copied(op.kind, write.buffer, write.start, read.buffer, read.start, op.bytes)
+            return {"op": "memcpy_async", **self._copy(copy), "stream": stream}
+        fields: Fields = {"op": "launch", "stream": stream, "us": in_us(op.block_ns), "name": op.name}
+        if op.cores is not None:
+            released = [[in_us(at), count] for at, count in op.cores.released]
+            fields |= {"op": "launch_cores", "us": in_us(op.end_ns - op.start_ns), "released": released}
+            fields["cores"] = sum(count for _, count in released)
+        elif op.exclusive:
+            fields["exclusive"] = True
+        extents = {
+            name: [[self._buffer(buffer), start, stop] for buffer, start, stop in of]
+            for name, of in (("reads", op.reads), ("writes", op.writes))
+        }
+        return fields | {"blocks": op.blocks or 1} | {name: of for name, of in extents.items() if of}
+
+    def _handle(self, place: int) -> str:
+        """Return the name of a handle. If no call has made it, it exists before the first call."""
+        handle, name = self.timeline.handles[place], self._handles[place]
+        if handle.kind == "stream" and not handle.made:
+            return "per_thread" if handle.name.startswith("per_thread") else "legacy"
+        if handle.kind == "context" and handle.name == "primary":
+            return "primary"
+        if name not in self._made and handle.kind in ("stream", "event"):
+            self._used[f"{handle.kind}s"][name] = _declared(handle)
+        return name
+
+    def _buffer(self, place: int) -> str:
+        if place < 0:
+            self._pageable = max(self._pageable, 1)
+            return "pageable memory"
+        name, memory = self._buffers[place], self.timeline.buffers[place]
+        if name not in self._made:
+            self._used["buffers"][name] = _without_defaults(
+                {"space": memory.space, "bytes": memory.bytes, "device": max(0, memory.device)}
+            )
+        return name
+
+
+_NOWHERE = Extent(-1, 0, 0)
+# The op of each call, and the names of the fields for what the call was about, in its order.
+_TRANSLATIONS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "CreateStream": ("create_stream", ("name",)),
+    "DestroyStream": ("destroy_stream", ("name",)),
+    "CreateEvent": ("create_event", ("event",)),
+    "CreateEventWithFlag": ("create_event", ("event",)),
+    "CreateEventExWithFlag": ("create_event", ("event",)),
+    "DestroyEvent": ("destroy_event", ("event",)),
+    "RecordEvent": ("record", ("event", "stream")),
+    "StreamWaitEvent": ("wait", ("event", "stream")),
+    "ResetEvent": ("reset", ("event", "stream")),
+    "SynchronizeStream": ("sync_stream", ("stream",)),
+    "SynchronizeStreamWithTimeout": ("sync_stream", ("stream",)),
+    "SynchronizeEvent": ("sync_event", ("event",)),
+    "SynchronizeEventWithTimeout": ("sync_event", ("event",)),
+    "SynchronizeDevice": ("sync_device", ()),
+    "SynchronizeDeviceWithTimeout": ("sync_device", ()),
+    "await": ("sync_op", ()),
+    "StreamQuery": ("query_stream", ("stream",)),
+    "QueryEventStatus": ("query_event", ("event",)),
+    "QueryEventWaitStatus": ("query_waits", ("event",)),
+    "EventElapsedTime": ("elapsed", ("start", "end")),
+    "GetEventTimestamp": ("timestamp", ("event",)),
+    "MemcpyAsync": ("memcpy_async", ("copy", "stream")),
+    "Memcpy": ("memcpy", ("copy",)),
+    "Memcpy2dAsync": ("memcpy2d_async", ("copy", "stream")),
+    "Memcpy2d": ("memcpy2d", ("copy",)),
+    "MemsetAsync": ("memset_async", ("fill", "stream")),
+    "Memset": ("memset", ("fill",)),
+    "LaunchHostFunc": ("host_func", ("stream",)),
+    "HostWork": ("host_work", ()),
+    "Sleep": ("sleep", ()),
+    "Malloc": ("malloc", ("name",)),
+    "MallocHost": ("malloc_host", ("name",)),
+    "HostRegister": ("host_register", ("name",)),
+    "MallocAsync": ("malloc_async", ("name", "stream")),
+    "Free": ("free", ("name",)),
+    "FreeWithDevSync": ("free", ("name",)),
+    "FreeHost": ("free_host", ("name",)),
+    "FreeHostWithDevSync": ("free_host", ("name",)),
+    "HostUnregister": ("host_unregister", ("name",)),
+    "FreeAsync": ("free_async", ("name", "stream")),
+    "SetMemPoolThreshold": ("pool_threshold", ("bytes",)),
+    "CreateNotify": ("create_notify", ("notify",)),
+    "DestroyNotify": ("destroy_notify", ("notify",)),
+    "RecordNotify": ("record_notify", ("notify", "stream")),
+    "WaitAndResetNotify": ("wait_notify", ("notify", "stream", "limit_s")),
+    "ValueWrite": ("value_write", ("buf", "off", "value", "stream")),
+    "ValueWait": ("value_wait", ("buf", "off", "value", "compare", "stream")),
+    "SubscribeReport": ("subscribe", ("stream",)),
+    "UnsubscribeReport": ("unsubscribe", ("stream",)),
+    "LaunchCallback": ("launch_callback", ("stream", "block")),
+    "ProcessReport": ("process_report", ()),
+    "CreateContext": ("create_context", ("context",)),
+    "SetCurrentContext": ("set_context", ("context",)),
+    "DestroyContext": ("destroy_context", ("context",)),
+    "SetDevice": ("set_device", ("device",)),
+}
+_DEFAULTS: Mapping[str, object] = {
+    "flags": "blocking", "priority": 0, "timing": True, "blocking": False, "dst_off": 0, "src_off": 0, "value": 0,
+    "device": 0, "limit_s": 0,
+}  # fmt: skip
+
+
+def _without_defaults(fields: Fields) -> Fields:
+    return {name: value for name, value in fields.items() if name not in _DEFAULTS or value != _DEFAULTS[name]}
+
+
+def asleep_since(call: Call) -> int:
+    """Return when the caller fell asleep in *call* for the first time; -1 if it did not."""
+    return call.sleeps[0].begin_ns if call.sleeps else -1
+
+
+def site_of(call: Call) -> str:
+    """Return the line of *call*; empty if it has none."""
+    return f"{Path(call.file).name}:{call.line}" if call.file else ""
+
+
+def _declared(handle: Handle) -> Fields:
+    options = dict(handle.options)
+    if handle.kind == "stream":
+        flags = "nonblocking" if options.get("nonblocking") else "blocking"
+        return _without_defaults({"flags": flags, "priority": options.get("priority", 0), "device": handle.device})
+    timing, blocking = options.get("timing", True), options.get("blocking", False)
+    return _without_defaults({"timing": timing, "blocking": blocking, "device": handle.device})
+
+
+def unique(names: list[str]) -> list[str]:
+    """Return *names*, with numbers behind those that are there more than once."""
+    count = Counter(names)
+    seen: defaultdict[str, int] = defaultdict(int)
+    unique = []
+    for name in names:
+        seen[name] += 1
+        unique.append(name if count[name] == 1 else f"{name} ({seen[name]})")
+    return unique
+
+
+def _plain(name: str) -> str:
+    """Return the name that the program gave: of "stream 'copies'" the part in quotes, unless the format uses it."""
+    given = _GIVEN.fullmatch(name)
+    return name if given is None or given[2] in _RESERVED else given[2]
+
+
+def in_us(ns: int) -> float:
+    """Return microseconds; whole ones as an int, so that a program is easier to read."""
+    return ns // 1000 if ns % 1000 == 0 else ns / 1000
