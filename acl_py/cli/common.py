@@ -15,7 +15,7 @@ from acl_py.sanitizer.parts import ALL_PARTS, parts_of
 from acl_py.sanitizer.reports import Form
 from acl_py.sanitizer.suppressions import SuppressionError
 from acl_py.tools import recorded
-from acl_py.tools.sanitizing import Sanitized
+from acl_py.tools.sanitizing import Fix, Sanitized
 from acl_py.trace import chrome, kineto, msprof, msprof_op, table
 from acl_py.trace.files import save
 from acl_py.trace.page import Page
@@ -24,7 +24,8 @@ from device_model import profile as profiles
 from device_model.profile import DeviceProfile, ProfileError
 from device_model.rules import RULES, SyncRules
 
-_SANITIZE = "--sanitize"
+# Options whose value may be left out, and what they have then.
+_VALUES = {"--sanitize": ALL_PARTS, "--fix": ""}
 _PLAIN_WIDTH = 120  # columns, if the output is not a terminal
 
 Device = Annotated[
@@ -36,17 +37,17 @@ TraceOut = Annotated[
 
 
 class Sanitizable(TyperCommand):
-    """A command with an option `--sanitize`, whose value may be left out: only `--sanitize=PARTS` has one."""
+    """A command with options whose value may be left out: only `--sanitize=PARTS` and `--fix=OUT.json` have one."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse *args*, with `--sanitize` as `--sanitize=ALL_PARTS`. Arguments of a script are left as they are."""
         takes_value = {
             name for option in self.params if not getattr(option, "is_flag", True) for name in option.opts
-        } - {_SANITIZE}
+        } - _VALUES.keys()
         whole, rest = [], list(args)
         while rest and (ctx.allow_interspersed_args or rest[0].startswith("-")) and rest[0] not in ("-", "--"):
             word = rest.pop(0)
-            whole.append(f"{word}={ALL_PARTS}" if word == _SANITIZE else word)
+            whole.append(f"{word}={_VALUES[word]}" if word in _VALUES else word)
             if word in takes_value and rest:
                 whole.append(rest.pop(0))
         return super().parse_args(ctx, [*whole, *rest])
@@ -80,14 +81,16 @@ FindingsForm = Annotated[
 ]
 
 
-def sanitized_run(parts: str | None, folder: Path, path: Path | None, form: Form) -> Sanitized | None:
+def sanitized_run(parts: str | None, folder: Path, path: Path | None, form: Form, fix: Fix | None) -> Sanitized | None:
     """Begin the sanitized run that options ask for; None without *parts*. Raise BadParameter if that is impossible."""
     if parts is None:
         if path is not None:
             raise typer.BadParameter("--findings writes what --sanitize finds: give both")
+        if fix is not None:
+            raise typer.BadParameter("--fix tries the fixes of what --sanitize finds: give both")
         return None
     try:
-        return Sanitized(parts, folder, path, form)
+        return Sanitized(parts, folder, path, form, fix)
     except SuppressionError as error:
         raise typer.BadParameter(str(error)) from error
 

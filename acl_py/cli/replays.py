@@ -29,6 +29,7 @@ from acl_py.cli.common import (
     write_trace,
 )
 from acl_py.cli.explaining import Explain, OptimiseOut, WhatIf, edits_of, explain_case, say
+from acl_py.cli.fixing import Fix, Fixes
 from acl_py.errors import DeadlockError
 from acl_py.explain.cases import Case, EditError
 from acl_py.explain.edits import Edit
@@ -77,6 +78,7 @@ def replay_command(
     sanitize: Sanitize = None,
     findings_out: FindingsOut = None,
     findings_form: FindingsForm = reports.Form.JSON,
+    fix: Fix = None,
     json_out: JsonOut = None,
     trace_out: TraceOut = None,
     trace_format: Format = TraceFormat.CHROME,
@@ -95,9 +97,9 @@ def replay_command(
     edits = edits_of(what_if)
     found = False
     asks = explain or bool(edits) or optimise is not None
-    if injected and asks:
+    if injected and (asks or fix is not None):
         raise typer.BadParameter(
-            "--explain, --what-if and --optimise run the program again, without faults: leave --fault out"
+            "--explain, --what-if, --optimise and --fix run the program again, without faults: leave --fault out"
         )
     if len(orders) > 1:
         if sanitize is not None:
@@ -108,9 +110,12 @@ def replay_command(
         order = orders[0] if orders else None
         stuck: list[Run] = []
         folder = Path.cwd() if str(files[0]) == "-" else files[0].parent
-        sanitized = sanitized_run(sanitize, folder, findings_out, findings_form)
+        cases: list[Case] = []
+        fixes = None if fix is None else Fixes(fix, cases)
+        sanitized = sanitized_run(sanitize, folder, findings_out, findings_form, fixes)
         runs, fine = _for_each(files, partial(_replay, card=card, order=order, injected=injected, stuck=stuck))
         _show(runs)
+        cases += [Case(run.program, card, order or RULES[card.rules]) for run in runs]
         found = sanitized is not None and _show_findings(sanitized)
         fine &= _write(runs, json_out, trace_out, trace_format)
         pages = [_page(run) for run in runs]
@@ -118,7 +123,6 @@ def replay_command(
             complain(f"--optimise writes one program, but {len(runs)} ran")
             optimise, fine = None, False
         if asks:
-            cases = [Case(run.program, card, order or RULES[card.rules]) for run in runs]
             pages, explained = _explain(cases, edits, optimise, explain=explain)
             fine &= explained
         if report is not None:

@@ -25,6 +25,7 @@ from acl_py.cli.common import (
     write_trace,
 )
 from acl_py.cli.explaining import Explain, WhatIf, edits_of, explain_recording, say
+from acl_py.cli.fixing import Fix, Fixes
 from acl_py.compat.acl.hanging import View
 from acl_py.explain.edits import Edit
 from acl_py.sanitizer import reports
@@ -130,6 +131,7 @@ def run_command(
     sanitize: Sanitize = None,
     findings_out: FindingsOut = None,
     findings_form: FindingsForm = reports.Form.JSON,
+    fix: Fix = None,
     strict: Strict = False,
     trace_out: TraceOut = None,
     trace_format: Format = TraceFormat.CHROME,
@@ -161,7 +163,7 @@ def run_command(
         "instructions": instructions,
     }
     folder = Path.cwd() if is_module or is_text or script == "-" else Path(script).parent
-    sanitized = sanitized_run(sanitize, folder, findings_out, findings_form)
+    sanitized = sanitized_run(sanitize, folder, findings_out, findings_form, None if fix is None else Fixes(fix))
     form = _form(is_module=is_module, is_text=is_text)
     views: list[View] = []
     if trace_out is not None:

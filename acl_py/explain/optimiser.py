@@ -89,6 +89,7 @@ def _step(step: Step) -> dict[str, object]:
         for name in ("id", "thread", "task", "after")
         if (value := getattr(step, name)) is not None
     }  # fmt: skip
+    entry |= {"site": step.site} if step.site else {}
     return entry | {name: value for name, value in step.fields.items() if value != OPS[step.op][name].default}
 
 

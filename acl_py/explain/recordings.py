@@ -13,10 +13,8 @@ from device_model.rules import RULES
 _LONGEST = 200  # characters of the name of a program
 
 
-def asker_of(timeline: Timeline, name: str) -> Asker:
-    """Return an asker for the program of the run in *timeline*, which is called *name*.
-
-    If a replay of the unchanged program differs from the run, a note of the case says so.
+def case_of(timeline: Timeline, name: str) -> Case:
+    """Return the program of the run in *timeline*, which is called *name*.
 
     Raises:
         EditError: the program cannot be run again; the message says why.
@@ -29,7 +27,22 @@ def asker_of(timeline: Timeline, name: str) -> Asker:
         raise EditError(f"the run cannot be repeated: there are no rules {timeline.rules!r}") from error
     try:
         program = parse(recorded.program(timeline, printable(name)[:_LONGEST] or "run"))
-        asker = Asker(Case(program, device, rules))
+    except ProgramError as error:
+        raise EditError(f"the run cannot be repeated: {error}") from error
+    return Case(program, device, rules)
+
+
+def asker_of(timeline: Timeline, name: str) -> Asker:
+    """Return an asker for the program of the run in *timeline*, which is called *name*.
+
+    If a replay of the unchanged program differs from the run, a note of the case says so.
+
+    Raises:
+        EditError: the program cannot be run again; the message says why.
+    """
+    case = case_of(timeline, name)
+    try:
+        asker = Asker(case)
     except ProgramError as error:
         raise EditError(f"the run cannot be repeated: {error}") from error
     except DeadlockError as error:

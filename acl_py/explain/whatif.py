@@ -1,8 +1,8 @@
 """What-if: a program is run again with edits, and the two runs are compared.
 
 The worth of an edit is the makespan of the program as it is minus that of the edited one, both replayed; it is never a
-sum of waits. If the edit leaves two operations without order that touch the same bytes, the answer says so: such an
-edit is no fix.
+sum of waits. Both runs are sanitized. If the edited program has accesses to the same bytes without order that were in
+order before, the answer says so: such an edit is no fix.
 """
 
 from bisect import bisect_left
@@ -15,13 +15,16 @@ from acl_py.errors import DeadlockError
 from acl_py.explain.cases import Case, EditError, queues
 from acl_py.explain.edits import Edit, apply
 from acl_py.explain.lines import us
-from acl_py.explain.order import Order
-from acl_py.tools.programs import ProgramError
+from acl_py.sanitizer.findings import Finding, Kind
+from acl_py.sanitizer.parts import parts_of
+from acl_py.sanitizer.watch import watching
+from acl_py.tools.programs import STEP, ProgramError
 from acl_py.tools.replay import Replay, replay
 from acl_py.trace.rows import Operation, Timeline
 from device_model.errors import listed
 
 _SHOWN = 3  # conflicts of an answer
+_CONFLICTS = (Kind.RACE, Kind.BEFORE_ALLOCATION, Kind.FREE_IN_USE)
 _ANSWERS = ("query_", "get_last_error", "peek_error")  # what they return is an answer, not a failure of theirs
 
 
@@ -29,7 +32,7 @@ _ANSWERS = ("query_", "get_last_error", "peek_error")  # what they return is an 
 class Answer:
     """What edits would change. Times are makespans: until the last step has returned and all operations are done.
 
-    *conflicts* name pairs of operations that the edits leave without order although they touch the same bytes; if there
+    *conflicts* name pairs of accesses that the edits leave without order although they touch the same bytes; if there
     are any, the edits are no fix. *notes* say what the times do not contain. *reordered* names the engines that run
     their operations in another order, and the host, if its tasks take turns in another order: a wait that is left out
     can make a run longer in this way. *run* is the edited run.
@@ -61,7 +64,7 @@ class Answer:
         if self.conflicts:
             lines.append(f"  no fix: it leaves work on the same bytes without order: {listed(self.conflicts[:_SHOWN])}")
             if len(self.conflicts) > _SHOWN:
-                lines.append(f"  and {len(self.conflicts) - _SHOWN:,} more pairs of operations")
+                lines.append(f"  and {len(self.conflicts) - _SHOWN:,} more pairs")
         if self.gain_ns < 0:
             lines += [f"  in another order: {each}" for each in self.reordered]
         lines += [f"  not known: {note}" for note in self.notes]
@@ -69,14 +72,19 @@ class Answer:
 
 
 class Asker:
-    """Answers questions about one case, whose own run is made once."""
+    """Answers questions about one case, whose own run is made once.
 
-    def __init__(self, case: Case) -> None:
-        self.case = case
-        self.before = run(case)
+    The steps of the case keep their lines through all edits. *parts* are those of the sanitizer that looks at all runs.
+    """
+
+    def __init__(self, case: Case, parts: str = "device") -> None:
+        steps = tuple(replace(step, site=step.line) for step in case.program.steps)
+        self.case = replace(case, program=replace(case.program, steps=steps))
+        self._parts = parts_of(parts)
+        self.before = self._run(self.case)
         self._timeline = self.before.trace.timeline()
         self.before_ns = round(self.before.done_us * 1000)
-        self._conflicts = set(_conflicts(self._timeline))
+        self._conflicts = _conflicts(self.before.findings)
 
     @property
     def timeline(self) -> Timeline:
@@ -97,18 +105,25 @@ class Asker:
     def compare(self, case: Case, what: str) -> Answer:
         """Return how the run of *case* differs; *what* says what was edited."""
         try:
-            run_ = run(case)
+            run_ = self._run(case)
         except (ProgramError, DeadlockError) as error:
             raise EditError(f"{what}: the edited program does not run: {error}") from error
         failure = next((_failures(run_) - _failures(self.before)).elements(), None)
         if failure is not None:
             raise EditError(f"{what}: the edited program does not run: {failure[0]} fails with {failure[1]}")
         after = run_.trace.timeline()
-        conflicts = [pair for pair in dict.fromkeys(_conflicts(after)) if pair not in self._conflicts]
+        conflicts = [text for pair, text in _conflicts(run_.findings).items() if pair not in self._conflicts]
         notes = (*case.program.notes, *case.notes)
         after_ns = round(run_.done_us * 1000)
         reordered = tuple(_reordered(self._timeline, after))
-        return Answer(what, self.before_ns, after_ns, tuple(conflicts), notes, reordered, run_, case)
+        steps = tuple(replace(step, site="") if step.site.startswith(STEP) else step for step in case.program.steps)
+        unmarked = replace(case, program=replace(case.program, steps=steps))
+        return Answer(what, self.before_ns, after_ns, tuple(conflicts), notes, reordered, run_, unmarked)
+
+    def _run(self, case: Case) -> Replay:
+        """Run the program of *case*. Raises what `replay` raises."""
+        with watching(self._parts):
+            return replay(case.program, device=case.device, rules=case.rules)
 
 
 def by_line(run_: Replay) -> Timeline:
@@ -144,28 +159,26 @@ def _failures(run_: Replay) -> Counter[tuple[str, int]]:
     return Counter((op, code) for op, code in calls if not op.startswith(_ANSWERS))
 
 
-def run(case: Case) -> Replay:
-    """Run the program of *case*.
-
-    Raises what `replay` raises.
-    """
-    return replay(case.program, device=case.device, rules=case.rules)
-
-
 def answers_text(answers: Iterable[Answer]) -> str:
     """Return *answers* as plain text, those with the largest gain first."""
     return "\n".join(answer.text for answer in sorted(answers, key=lambda answer: -answer.gain_ns))
 
 
-def _conflicts(timeline: Timeline) -> Iterator[str]:
-    """Yield each conflict of *timeline* as text, in which operations are counted by their names as they are queued.
+def _conflicts(found: Iterable[Finding]) -> dict[tuple[frozenset[str], ...], str]:
+    """Return the pairs of accesses that *found* says are in no order, by their lines and buffers, as text.
 
-    So the text is the same in another run of the same operations, whatever their streams and times are.
+    Lines and buffers are the same in another run of the same operations, whatever their streams and times are.
     """
-    names = _numbered(timeline.ops)
-    for pair in Order(timeline).conflicts():
-        which = " and ".join(sorted((names[pair.one], names[pair.other])))
-        yield f"{which} on bytes {pair.start:,} to {pair.stop:,} of {timeline.buffers[pair.buffer].name}"
+    return {
+        (frozenset(finding.sites), frozenset(span.buffer for span in finding.spans)): _pair(finding)
+        for finding in found
+        if finding.kind in _CONFLICTS
+    }
+
+
+def _pair(finding: Finding) -> str:
+    accesses = " and ".join(f"{access.what} ({access.site})" for access in finding.accesses)
+    return f"{accesses} on {listed(map(str, finding.spans))}"
 
 
 def _reordered(before: Timeline, after: Timeline) -> Iterator[str]:

@@ -71,6 +71,21 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
+class Trial:
+    """What came of a fix when it was tried.
+
+    Attributes:
+        text: The result, as a sentence.
+        is_gone: Whether the program with the fix comes to its end, and the sanitizer does not find this any more.
+        cost_us: How much longer it takes, in microseconds of simulated time; negative if it is shorter.
+    """
+
+    text: str
+    is_gone: bool = False
+    cost_us: float = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One finding.
 
@@ -85,6 +100,7 @@ class Finding:
         rule: The rule that a core kernel broke; None for all other kinds.
         kernel: The name of the core kernel, or "".
         where: The core that made the mistake first, as "block 0 (AIV)", or "".
+        tried: What came of the fix; None if it was not tried.
     """
 
     kind: Kind
@@ -97,6 +113,7 @@ class Finding:
     rule: "Rule | None" = None
     kernel: str = ""
     where: str = ""
+    tried: Trial | None = None
 
     @property
     def sites(self) -> tuple[str, ...]:

@@ -29,6 +29,9 @@ _TIMER = "_set_result_unless_cancelled"  # of asyncio.sleep
 _METHODS = ("call_soon", "call_soon_threadsafe")
 
 THREADS = "what threads tell one another is not seen: their calls count as ordered as they were made"
+RECORDED = (
+    "what the tasks of a recorded program told one another is not in it: their calls count as ordered as they were made"
+)
 NO_OWNER = "what some callbacks of the event loop tell one another is not seen"
 NO_TASKS = "what the tasks of this event loop tell one another is not seen: their calls count as ordered as they ran"
 
@@ -53,6 +56,7 @@ class Hosts:
         self._callback: Points = ()  # what the callback that runs was given
         self._given: WeakKeyDictionary[Any, dict[int, Point]] = WeakKeyDictionary()  # by what callbacks belong to
         self._callers = 0
+        self._recorded = False
         self._loop = asyncio._get_running_loop()
         self._latest: object = None  # the last task that called, its thread and its host
         self._thread = -1
@@ -82,7 +86,7 @@ class Hosts:
 
     def _role(self, role: Role) -> Host:
         """Return the host of a task of a stream program, which knows nothing of others."""
-        host = self._roles[role] = self._order.host()
+        host = self._roles[role] = self._main if self._recorded else self._order.host()
         return host
 
     def _of_thread(self, thread: Thread) -> Host:
@@ -142,10 +146,16 @@ class Hosts:
         """Let the host that makes the present call know *points*."""
         self._order.learn(self.current(), points)
 
-    def play(self, tasks: int) -> None:
-        """Be ready for a stream program with a number of *tasks*, which begin without knowing of each other."""
+    def play(self, tasks: int, *, recorded: bool) -> None:
+        """Be ready for a stream program with a number of *tasks*, which begin without knowing of each other.
+
+        What the tasks of a *recorded* program told one another was not recorded, so they count as one host.
+        """
         self.close()
-        self._order.has_several_hosts = tasks > 1
+        self._recorded = recorded
+        self._order.has_several_hosts = tasks > 1 and not recorded
+        if tasks > 1 and recorded:
+            self._note(RECORDED)
 
     def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
         for name in _METHODS:

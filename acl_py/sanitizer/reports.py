@@ -7,7 +7,7 @@ from enum import Enum
 from pathlib import Path, PurePath
 from typing import Any
 
-from acl_py.sanitizer.findings import Access, Finding, Kind
+from acl_py.sanitizer.findings import Access, Finding, Kind, Trial
 from acl_py.sanitizer.suppressions import Suppression
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -142,6 +142,8 @@ def details(finding: Finding) -> Iterator[str]:
         yield f"    missing: {finding.missing}"
     if finding.fix:
         yield f"    fix: {finding.fix}"
+    if finding.tried is not None:
+        yield f"    tried: {finding.tried.text}"
 
 
 def _described(access: Access) -> str:
@@ -167,10 +169,15 @@ def _plain(finding: Finding) -> dict[str, Any]:
         "spans": [{"buffer": span.buffer, "start": span.start, "stop": span.stop} for span in finding.spans],
         "missing": finding.missing,
         "fix": finding.fix,
+        "tried": None if finding.tried is None else _trial(finding.tried),
         "rule": None if finding.rule is None else finding.rule.name,
         "kernel": finding.kernel,
         "where": finding.where,
     }
+
+
+def _trial(trial: Trial) -> dict[str, Any]:
+    return {"text": trial.text, "is_gone": trial.is_gone, "cost_us": trial.cost_us}
 
 
 # --- SARIF
@@ -193,6 +200,8 @@ def _result(finding: Finding, kinds: Sequence[Kind], folder: Path) -> dict[str, 
         "partialFingerprints": {"acl_py/v1": finding.id},
         "occurrenceCount": finding.count,
     }
+    if finding.tried is not None:
+        result["properties"] = {"tried": _trial(finding.tried)}
     stacks = [_stack(access) for access in finding.accesses if access.stack]
     return {**result, "stacks": stacks} if stacks else result
 

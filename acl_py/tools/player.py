@@ -117,7 +117,8 @@ class Player:
         runtime.hooks.add(self._queuers)
         self._races = None if runtime.sanitizer is None else runtime.sanitizer.races
         if self._races is not None:
-            self._races.hosts.play(len({step.task for step in program.steps}))
+            tasks = len({step.task for step in program.steps})
+            self._races.hosts.play(tasks, recorded=program.is_recorded)
         self._points: dict[int, Any] = {step.after: () for step in program.steps if step.after is not None}
         self.calls: dict[int, Played] = {}  # those that have returned, by the index of the step
         self._pageable_bytes = 0

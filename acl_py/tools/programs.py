@@ -18,6 +18,7 @@ from device_model.scheduler import END_NS
 
 GAP_NS = 380  # between two calls of the measured programs (measured: timelines, 0.32 to 0.42 us for every pair)
 _REQUIRED = object()
+STEP = "step:"  # how the lines of programs begin that were not recorded
 _LINE = re.compile(r".+:[0-9]{1,9}")  # such as "file.py:12"
 _LONGEST = 200  # characters of a name
 _A_NAME = f"a name of 1 to {_LONGEST} characters without lone surrogates"
@@ -47,7 +48,7 @@ class Step:
     @property
     def line(self) -> str:
         """Its line as "file.py:12"; that of a program which was not recorded is "step:12"."""
-        return self.site if _LINE.fullmatch(self.site) else f"step:{self.index}"
+        return self.site if _LINE.fullmatch(self.site) else f"{STEP}{self.index}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,11 @@ class Program:
     steps: tuple[Step, ...]
     gap_ns: int = GAP_NS
     notes: tuple[str, ...] = ()
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether it was made from a run: its steps have the lines of that run."""
+        return any(not step.line.startswith(STEP) for step in self.steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +281,7 @@ OPS: Mapping[str, Mapping[str, _Field]] = {
     },
     "poke": {"addr": _ADDRESS, "stream": _STREAM},
 }
-_OF_EVERY_STEP = ("op", "id", "thread", "task", "after", "site")
+_OF_EVERYSTEP = ("op", "id", "thread", "task", "after", "site")
 _Known = dict[str, dict[str, None]]  # the existing names of each kind, in their order
 _GRAPHS, _MANAGED = "stream capture and graphs", "managed memory"
 # Ops of measured programs that cannot be replayed yet, and the features that they need.
@@ -397,7 +403,7 @@ def _step(index: int, entry: object, known: _Known, where: str) -> Step:
     if "after" in entry and not _whole(after, 0, index - 1):
         earlier = f"the index of an earlier step, 0 to {index - 1}" if index else "left out: there is no earlier step"
         _refuse(where, "after", earlier, entry)
-    options = {name: value for name, value in entry.items() if name not in _OF_EVERY_STEP}
+    options = {name: value for name, value in entry.items() if name not in _OF_EVERYSTEP}
     if op == "inc" and "name" in options and "buf" not in options:  # measured programs use both
         options["buf"] = options.pop("name")
     fields = _fields(options, OPS[op], known, where)

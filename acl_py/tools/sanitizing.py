@@ -1,6 +1,7 @@
 """Sanitized runs: what the command line does with the findings of all simulations in a run."""
 
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from acl_py import __version__
@@ -8,26 +9,32 @@ from acl_py.sanitizer import watch
 from acl_py.sanitizer.parts import parts_of
 from acl_py.sanitizer.reports import Form, Report, judge
 from acl_py.sanitizer.suppressions import find
+from acl_py.trace import Trace
 
 FOUND = 4  # the exit code if there are findings
+Fix = Callable[[Report, Sequence[Trace]], Report]
 
 
 class Sanitized:
     """A run whose simulations are sanitized with *parts*, from now to the end of the process or to `end`.
 
     Suppressions are those of the project that *folder* is in. The report goes to the standard error and, in another
-    *form*, to the file *path*; "-" is the standard output.
+    *form*, to the file *path*; "-" is the standard output. With *fix*, the report is what it returns: it gets the
+    report with the recordings of all simulations of the run, and tries the fixes of the findings.
 
     Raises:
         SuppressionError: the suppressions cannot be used.
         ValueError: the sanitizer has no such parts.
     """
 
-    def __init__(self, parts: str, folder: Path, path: Path | None = None, form: Form = Form.JSON) -> None:
+    def __init__(
+        self, parts: str, folder: Path, path: Path | None = None, form: Form = Form.JSON, fix: Fix | None = None
+    ) -> None:
         self._suppressions = find(folder)
         self._path = path
         self._form = form
-        self._watch = watch.begin(parts_of(parts))
+        self._fix = fix
+        self._watch = watch.begin(parts_of(parts), keeps_traces=fix is not None)
 
     def end(self) -> None:
         """Sanitize no more simulations."""
@@ -45,6 +52,8 @@ class Sanitized:
             OSError: the file cannot be written.
         """
         report = self.report()
+        if self._fix is not None:
+            report = self._fix(report, self._watch.traces or [])
         print(f"acl-py: {report.text()}", file=sys.stderr)
         if self._path is not None:
             text = _formed(report, self._form)

@@ -175,8 +175,8 @@ def test_an_edit_that_leaves_work_without_order_is_no_fix():
     """The kernel of the legacy stream reads what the blocking stream writes: only the rule keeps them apart."""
     before = program(launch("A", touches="d"), launch("legacy", reads="d", name="reader"))
     (found,) = priced(before, "cuda")
-    assert found.answer.conflicts == (f"kernel 1 and reader 1 on bytes 0 to {MIB:,} of allocation 'd'",)
-    assert "Not as it is: it leaves work without order: kernel 1 and reader 1" in found.text
+    assert found.answer.conflicts == (f"kernel 'kernel' (step:0) and kernel 'reader' (step:1) on 'd'[0:{MIB:,}]",)
+    assert "Not as it is: it leaves work without order: kernel 'kernel' (step:0) and " in found.text
 
 
 def test_a_copy_by_the_host_has_no_price():

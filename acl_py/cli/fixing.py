@@ -1,0 +1,66 @@
+"""`--fix`: the fixes of findings are tried, and the program without the findings is written."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from acl_py.cli.common import complain
+from acl_py.errors import DeadlockError
+from acl_py.explain.cases import Case, EditError
+from acl_py.explain.fixes import Fixer, try_fixes
+from acl_py.explain.optimiser import write_program
+from acl_py.explain.recordings import case_of
+from acl_py.sanitizer.reports import Report
+from acl_py.tools.programs import Program, ProgramError
+from acl_py.trace import Trace
+
+Fix = Annotated[
+    str | None,
+    typer.Option(
+        metavar="[=OUT.json]",
+        help="With --sanitize: try the fix of each finding, and say what it costs; write a stream program with the "
+        "fixes that are needed to OUT.json.",
+    ),
+]
+
+
+class Fixes:
+    """Tries the fixes of findings, for a report.
+
+    The programs of the runs are *cases*, or if there are none those of the recordings. The program without findings is
+    written to *path*; "" is no file.
+    """
+
+    def __init__(self, path: str, cases: Iterable[Case] | None = None) -> None:
+        self._path = path
+        self._cases = cases
+
+    def __call__(self, report: Report, traces: Sequence[Trace]) -> Report:
+        """Return *report*, whose findings have their trials, with a note of what mends all of them together."""
+        findings = report.findings
+        fixers = [*self._fixers(traces)] if findings else []
+        tried = tuple(try_fixes(fixers, findings))
+        mended = [fixer.mend(found) for fixer in fixers if (found := [each for each in findings if fixer.has(each)])]
+        if self._path:
+            self._write([each.program for each in mended])
+        return replace(report, findings=tried, notes=(*report.notes, *(each.text for each in mended)))
+
+    def _fixers(self, traces: Sequence[Trace]) -> Iterable[Fixer]:
+        try:
+            cases = [case_of(trace.timeline(), "run") for trace in traces] if self._cases is None else self._cases
+            for case in cases:
+                yield Fixer(case)
+        except (EditError, ProgramError, DeadlockError) as error:
+            complain(f"fixes are not tried: {error}")
+
+    def _write(self, programs: Sequence[Program]) -> None:
+        if len(programs) != 1:
+            complain(f"--fix={self._path} writes one program, but fixes were tried in {len(programs)}")
+            return
+        try:
+            write_program(programs[0], Path(self._path))
+        except OSError as error:
+            complain(f"{self._path}: cannot be written: {error.strerror}")

@@ -1,0 +1,227 @@
+"""Fixes: the order that a program lacks is put into it, and the program is run again.
+
+A finding of the sanitizer names two accesses that nothing puts in order; its fix is an edge between them (edges.py).
+The program of the run is replayed with it, under the sanitizer. So it is known whether the finding is gone, whether the
+program still comes to its end, and what the edge costs.
+
+A line of the program may make an access many times. Its fix is made each time, as it would be in the source.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from acl_py.explain.cases import Case, EditError
+from acl_py.explain.edges import Edge, with_edges
+from acl_py.explain.lines import us
+from acl_py.explain.whatif import Answer, Asker
+from acl_py.sanitizer.findings import Access, Finding, Kind, Trial
+from acl_py.tools.programs import STEP, Program
+from acl_py.tools.replay import Replay
+
+FIXED = (Kind.RACE, Kind.RELIES, Kind.BEFORE_ALLOCATION, Kind.FREE_IN_USE)  # the kinds that an edge can mend
+MOST_TRIED = 20  # findings: each needs a run of the whole program, or several
+_PARTS = "host,device"
+_HOW = ("", "with SynchronizeEvent, for a record behind the first access: ")
+
+Lines = tuple[str, str]  # of the two accesses of a finding
+Missing = dict[Lines, list[Edge]]
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """The *program* with the edges that mend its findings.
+
+    *edges* has the lines of each, *cost_ns* is what they cost together, and *left* has the lines of the findings that
+    are still there.
+    """
+
+    program: Program
+    edges: tuple[Lines, ...]
+    cost_ns: int
+    left: tuple[Lines, ...]
+
+    @property
+    def text(self) -> str:
+        """What mends the program, as plain text."""
+        if not self.edges:
+            return "no fix helps"
+        behind = ", ".join(f"{other} behind {one}" for one, other in self.edges)
+        them = "1 fix is" if len(self.edges) == 1 else f"{len(self.edges)} fixes are"
+        all_ = f"all findings but {len(self.left)}" if self.left else "all findings"
+        return f"{them} enough for {all_}: {behind}; {cost_text(self.cost_ns / 1000)}"
+
+
+class Fixer:
+    """Tries fixes on one case, which is run once as it is.
+
+    Raises what `replay` raises.
+    """
+
+    def __init__(self, case: Case) -> None:
+        self._lines = [step.line for step in case.program.steps]
+        self._sites = [step.site for step in case.program.steps]
+        # The line of each step is its number, which it keeps in all runs. So findings tell which steps they are about.
+        steps = tuple(replace(step, site=f"{STEP}{step.index}") for step in case.program.steps)
+        self._asker = Asker(replace(case, program=replace(case.program, steps=steps)), _PARTS)
+        if len({step.task for step in steps}) > 1:
+            self._asker = Asker(_in_order_of_calls(self._asker.case, self._asker.before), _PARTS)
+        self._places = {_number(step.site): step.index for step in self._asker.case.program.steps}
+        self.missing = self._missing(self._asker.before.findings)
+
+    def has(self, finding: Finding) -> bool:
+        """Whether the run of the case has what *finding* is about."""
+        return finding.kind in FIXED and _lines_of(finding) in self.missing
+
+    def try_fix(self, finding: Finding) -> Trial:
+        """Return what comes of the fix of *finding*, which this case has."""
+        lines, problems = _lines_of(finding), []
+        for edges, how in zip(_ways(self.missing[lines]), _HOW, strict=False):
+            try:
+                answer = self._ask(edges)
+            except EditError as error:
+                problems.append(str(error))
+                continue
+            left = self._missing(answer.run.findings)
+            if lines not in left:
+                cost_us = -answer.gain_ns / 1000
+                text = (
+                    f"{how}the finding is gone, {cost_text(cost_us)}{_others_text(left.keys() - self.missing.keys())}"
+                )
+                return Trial(text, is_gone=True, cost_us=cost_us)
+            problems.append("the finding is still there")
+        return Trial(problems[0])
+
+    def mend(self, findings: Iterable[Finding]) -> Mended:
+        """Return the program with few edges that mend all *findings* together.
+
+        The next edge is the one for the earliest step that is out of order, and begins as late as it can. In the end,
+        edges that others make needless are left out.
+        """
+        given_up = self.missing.keys() - {_lines_of(finding) for finding in findings if finding.kind in FIXED}
+        chosen: Missing = {}
+        left = self.missing
+        while (open_ := left.keys() - given_up) and len(chosen) < MOST_TRIED:
+            lines = min(open_, key=lambda lines: (min(edge.behind for edge in left[lines]), lines))
+            for edges in _ways([_latest(edge, left) for edge in left[lines]]):
+                others = self._left_with([*chain(*chosen.values()), *edges])
+                if others is not None and lines not in others:
+                    chosen[self._lines_between(edges[0])] = edges
+                    left = others
+                    break
+            else:
+                given_up.add(lines)
+        for lines in [*chosen]:
+            fewer = {name: edges for name, edges in chosen.items() if name != lines}
+            others = self._left_with([*chain(*fewer.values())])
+            if others is not None and others.keys() - given_up <= left.keys():
+                chosen = fewer
+        answer = self._ask([*chain(*chosen.values())])
+        still = tuple(sorted(self._missing(answer.run.findings)))
+        return Mended(self._unmarked(answer.run.program), tuple(chosen), -answer.gain_ns, still)
+
+    def _ask(self, edges: Sequence[Edge]) -> Answer:
+        return self._asker.compare(with_edges(self._asker.case, edges), "the fix")
+
+    def _left_with(self, edges: Sequence[Edge]) -> Missing | None:
+        """Return what is missing in the program with *edges*; None if it does not run."""
+        try:
+            return self._missing(self._ask(edges).run.findings)
+        except EditError:
+            return None
+
+    def _missing(self, findings: Iterable[Finding]) -> Missing:
+        """Return the edges that are missing, by the lines of the case, as *findings* of a run say."""
+        missing: Missing = {}
+        for finding in findings:
+            if finding.kind in FIXED:
+                edge = self._edge(*finding.accesses)
+                missing.setdefault(self._lines_between(edge), []).append(edge)
+        return missing
+
+    def _edge(self, first: Access, second: Access) -> Edge:
+        before, behind = (self._places[_number(access.site)] for access in (first, second))
+        return Edge(before, behind, self._stream(before, first), self._stream(behind, second))
+
+    def _stream(self, place: int, access: Access) -> str | None:
+        """Return the stream of an access that a step makes; synchronous copies and fills are in the default stream."""
+        return self._asker.case.program.steps[place].fields.get("stream") or "legacy" if access.stream else None
+
+    def _lines_between(self, edge: Edge) -> Lines:
+        steps = self._asker.case.program.steps
+        before, behind = (_number(steps[place].site) for place in (edge.before, edge.behind))
+        return self._lines[before], self._lines[behind]
+
+    def _unmarked(self, program: Program) -> Program:
+        """Return *program* with the lines that its steps had."""
+        steps = tuple(replace(step, site=self._sites[_number(step.site)]) for step in program.steps)
+        return replace(program, steps=steps)
+
+
+def try_fixes(fixers: Sequence[Fixer], findings: Iterable[Finding]) -> list[Finding]:
+    """Return *findings*; those that an edge can mend have their trials, each by the first of *fixers* that has it."""
+    tried, count = [], 0
+    for finding in findings:
+        if finding.kind not in FIXED:
+            tried.append(finding)
+            continue
+        fixer = next((fixer for fixer in fixers if fixer.has(finding)), None)
+        if fixer is None:
+            trial = Trial("not tried: a program of the calls of this run does not have these accesses")
+        elif count == MOST_TRIED:
+            trial = Trial(f"not tried: only the first {MOST_TRIED} are")
+        else:
+            count += 1
+            trial = fixer.try_fix(finding)
+        tried.append(replace(finding, tried=trial))
+    return tried
+
+
+def cost_text(cost_us: float) -> str:
+    """Return what a fix costs, in words."""
+    ns = round(cost_us * 1000)
+    return f"it costs {us(ns)}" if ns > 0 else "it costs nothing" if not ns else f"the run is {us(-ns)} shorter"
+
+
+def _others_text(lines: Iterable[Lines]) -> str:
+    """Return what to say of findings that a fix has brought: the tasks of the program may take other turns with it."""
+    others = ", ".join(f"{one} and {other}" for one, other in sorted(lines))
+    return f"; with it, there is another one: {others}" if others else ""
+
+
+def _ways(edges: Sequence[Edge]) -> Iterator[list[Edge]]:
+    """Yield the ways to make *edges*: the host waits for a stream; if that is not possible, for an event in it."""
+    yield [*edges]
+    if any(edge.from_stream is not None and edge.to_stream is None for edge in edges):
+        yield [edge._replace(by_event=True) for edge in edges]
+
+
+def _latest(edge: Edge, left: Mapping[Lines, Sequence[Edge]]) -> Edge:
+    """Return *edge* from the latest step at which one between the same streams begins, and that is before its end."""
+    befores = [
+        other.before
+        for other in chain(*left.values())
+        if (other.from_stream, other.to_stream) == (edge.from_stream, edge.to_stream) and other.before < edge.behind
+    ]
+    return edge._replace(before=max(befores, default=edge.before))
+
+
+def _in_order_of_calls(case: Case, run: Replay) -> Case:
+    """Return *case* with its steps in the order in which *run* made them: an edge goes forward then."""
+    old = case.program.steps
+    order = [call.step for call in sorted(run.host, key=lambda call: (call.enter_us, call.step))]
+    places = {index: place for place, index in enumerate(order)}
+    steps = tuple(
+        replace(old[index], index=place, after=None if (after := old[index].after) is None else places[after])
+        for place, index in enumerate(order)
+    )
+    return replace(case, program=replace(case.program, steps=steps))
+
+
+def _lines_of(finding: Finding) -> Lines:
+    first, second = finding.sites
+    return first, second
+
+
+def _number(line: str) -> int:
+    return int(line.removeprefix(STEP))

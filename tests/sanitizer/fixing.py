@@ -1,0 +1,94 @@
+"""Fixes of random racy programs: `python -m tests.sanitizer.fixing N` tries those of N programs, and counts them."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count, islice
+from statistics import median
+
+from acl_py.errors import DeadlockError
+from acl_py.explain.cases import Case
+from acl_py.explain.fixes import FIXED, Fixer, Mended, try_fixes
+from acl_py.sanitizer.findings import Finding
+from acl_py.sanitizer.parts import parts_of
+from acl_py.sanitizer.watch import watching
+from acl_py.tools.programs import Program, parse
+from acl_py.tools.replay import replay
+from device_model.profile import load
+from device_model.rules import RULES
+from tests.sanitizer.oracle import programs
+
+DEVICE = load("tiny")
+
+
+@dataclass
+class Attempt:
+    """A racy program: its findings with their trials, and what mends all of them, and the first one alone."""
+
+    case: Case
+    findings: list[Finding]
+    all: Mended
+    first: Mended
+
+
+def attempts() -> Iterator[Attempt]:
+    """Yield all random programs with findings that come to their end, with what became of their fixes."""
+    for seed in count():
+        rules = programs.RULES[seed % len(programs.RULES)]
+        case = Case(parse(programs.program(seed, rules)), DEVICE, RULES[rules])
+        attempt = attempt_of(case)
+        if attempt is not None:
+            yield attempt
+
+
+def attempt_of(case: Case) -> Attempt | None:
+    """Try the fixes of *case*; None if it has no findings, or waits without end."""
+    try:
+        findings = found(case)
+    except DeadlockError:
+        return None
+    if not findings:
+        return None
+    fixer = Fixer(case)
+    return Attempt(case, try_fixes([fixer], findings), fixer.mend(findings), fixer.mend(findings[:1]))
+
+
+def found(case: Case) -> list[Finding]:
+    """What the sanitizer finds in *case*, of the kinds that an edge can mend."""
+    with watching(parts_of("host,device")):
+        run = replay(case.program, device=case.device, rules=case.rules)
+    return [finding for finding in run.findings if finding.kind in FIXED]
+
+
+def made_of(program: Program, fixed: Program) -> dict[int, int]:
+    """For each step of *fixed* that *program* has too, its place there. Both have one task."""
+    places, place = {}, 0
+    for step in fixed.steps:
+        if place < len(program.steps) and (step.op, step.fields) == _known(program, place):
+            places[step.index] = place
+            place += 1
+    assert place == len(program.steps), "the fixed program has all steps of the program, in their order"
+    return places
+
+
+def _known(program: Program, place: int) -> tuple[str, object]:
+    return program.steps[place].op, program.steps[place].fields
+
+
+def main(number: int) -> None:
+    tried = [*islice(attempts(), number)]
+    trials = [trial for each in tried for finding in each.findings if (trial := finding.tried) is not None]
+    firsts = [each.findings[0].tried for each in tried]
+    print(f"{len(tried):,} random racy programs")
+    print(f"the first fix removes its finding in {sum(trial is not None and trial.is_gone for trial in firsts):,}")
+    print(f"edges of the first fix: {median(len(each.first.edges) for each in tried):g} (median)")
+    print(
+        f"fixes that were tried: {len(trials):,}, that remove their finding: {sum(each.is_gone for each in trials):,}"
+    )
+    print(f"programs without a finding when all are mended: {sum(not each.all.left for each in tried):,}")
+    print(f"edges that mend all: {median(len(each.all.edges) for each in tried):g} (median)")
+    print(f"a fix costs {median(trial.cost_us for trial in trials):.2f} us (median)")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 300)

@@ -1,0 +1,199 @@
+"""Fixes: the edge of each finding, put into the program: the finding is gone, and what it costs."""
+
+from itertools import islice
+from statistics import median
+
+import pytest
+
+from acl_py.explain.cases import Case, EditError
+from acl_py.explain.edges import Edge, with_edges
+from acl_py.explain.fixes import Fixer, try_fixes
+from acl_py.tools.programs import parse
+from acl_py.tools.replay import replay
+from device_model.rules import RULES
+from tests.sanitizer.fixing import DEVICE, attempt_of, attempts, found, made_of
+from tests.sanitizer.oracle.reading import read
+from tests.sanitizer.oracle.running import run
+from tests.sanitizer.oracle.verdicts import pairs
+
+US = 10
+
+
+def case(*steps, rules="cuda", **more):
+    buffers = {"d": {"space": "device", "bytes": 64}, "p": {"space": "pinned", "bytes": 64}}
+    streams = {"A": {}, "B": {}, "C": {}}
+    document = {"id": "program", "gap_us": 0, "buffers": buffers, "streams": streams, "steps": [*steps]} | more
+    return Case(parse(document), DEVICE, RULES[rules])
+
+
+def write(stream, **more):
+    return {"op": "launch", "stream": stream, "us": US, "writes": [["d", 0, 64]]} | more
+
+
+def copy(stream, **more):
+    return {"op": "memcpy_async", "dst": "p", "src": "d", "bytes": 64, "stream": stream} | more
+
+
+def steps_of(program):
+    return [
+        (step.op, *(step.fields.get(name) for name in ("event", "stream") if name in step.fields))
+        for step in program.steps
+    ]
+
+
+def mended(before):
+    """The steps of *before* with all that mends it; nothing is left."""
+    attempt = attempt_of(before)
+    assert attempt is not None
+    assert attempt.all.left == ()
+    assert found(Case(attempt.all.program, before.device, before.rules)) == []
+    return steps_of(attempt.all.program)
+
+
+def test_a_stream_waits_for_another_one_with_an_event():
+    before = case(write("A"), copy("B"))
+    assert mended(before) == [
+        ("launch", "A"), ("record", "fix 0", "A"), ("wait", "fix 0", "B"), ("memcpy_async", "B"),
+    ]  # fmt: skip
+
+
+def test_what_a_fix_costs_is_the_difference_of_two_runs():
+    before = case(write("A", us=100), copy("B"))
+    attempt = attempt_of(before)
+    runs = [replay(each, device="tiny", rules="cuda") for each in (before.program, attempt.all.program)]
+    cost_us = runs[1].done_us - runs[0].done_us
+    assert cost_us > 0
+    [trial] = [finding.tried for finding in attempt.findings]
+    assert trial.is_gone
+    assert trial.cost_us == pytest.approx(cost_us)
+    assert trial.text == f"the finding is gone, it costs {cost_us:.1f} us"
+
+
+def test_a_host_waits_for_the_stream():
+    before = case(copy("A"), {"op": "host_read", "buf": "p"})
+    assert mended(before) == [("memcpy_async", "A"), ("sync_stream", "A"), ("host_read",)]
+
+
+def test_memory_is_freed_behind_the_work():
+    before = case(write("A"), {"op": "free", "name": "d"}, rules="acl")
+    assert mended(before) == [("launch", "A"), ("sync_stream", "A"), ("free",)]
+
+
+def test_memory_of_a_pool_is_freed_in_its_turn():
+    allocate = {"op": "malloc_async", "name": "m", "bytes": 64, "stream": "A"}
+    use = write("B", writes=[["m", 0, 64]])
+    free = {"op": "free_async", "name": "m", "stream": "C"}
+    assert mended(case(allocate, use, free)) == [
+        ("malloc_async", "A"), ("record", "fix 0", "A"), ("wait", "fix 0", "B"), ("launch", "B"),
+        ("record", "fix 1", "B"), ("wait", "fix 1", "C"), ("free_async", "C"),
+    ]  # fmt: skip
+
+
+def test_a_task_waits_for_another_one():
+    before = case({"op": "host_write", "buf": "p", "value": 1}, write("A", reads=[["p", 0, 64]], task="b"))
+    attempt = attempt_of(before)
+    assert [(step.op, step.after) for step in attempt.all.program.steps] == [
+        ("host_write", None), ("host_work", 0), ("launch", None),
+    ]  # fmt: skip
+    assert found(Case(attempt.all.program, before.device, before.rules)) == []
+
+
+def test_a_wait_in_another_task_comes_after_the_record():
+    """Task b has the earlier steps of the file, and makes its call later."""
+    sleep = {"op": "sleep", "us": 50, "task": "b"}
+    before = case(sleep, copy("B", task="b"), write("A"))
+    attempt = attempt_of(before)
+    steps = attempt.all.program.steps
+    assert [step.op for step in steps] == ["sleep", "launch", "record", "wait", "memcpy_async"]
+    assert steps[3].task == "b"
+    assert steps[3].after == 2
+
+
+def test_one_edge_mends_what_lies_behind_it():
+    before = case(write("A"), write("A"), copy("B"), copy("B"))
+    attempt = attempt_of(before)
+    assert len(attempt.findings) == 4
+    assert all(finding.tried.is_gone for finding in attempt.findings[:1])
+    assert attempt.all.edges == (("step:1", "step:2"),)
+
+
+def test_an_edge_that_another_one_makes_needless_is_left_out():
+    """B waits for A, and C for B: C needs no edge from A."""
+    before = case(write("A"), write("B"), write("C"))
+    assert attempt_of(before).all.edges == (("step:0", "step:1"), ("step:1", "step:2"))
+
+
+def test_the_fix_of_a_line_is_made_each_time():
+    loop = [{**step, "site": f"demo.py:{line}"} for _ in range(3) for line, step in ((7, write("A")), (8, copy("B")))]
+    before = case(*loop)
+    attempt = attempt_of(before)
+    first = next(finding for finding in attempt.findings if finding.sites == ("demo.py:7", "demo.py:8"))
+    assert first.tried.is_gone
+    assert attempt.all.left == ()
+    assert {step.site for step in attempt.all.program.steps} == {"demo.py:7", "demo.py:8"}
+
+
+def test_accesses_that_the_program_does_not_have_are_not_tried():
+    finding = found(case(write("A"), copy("B")))
+    fixer = Fixer(case(write("A")))
+    [tried] = try_fixes([fixer], finding)
+    assert not tried.tried.is_gone
+    assert tried.tried.text == "not tried: a program of the calls of this run does not have these accesses"
+    assert fixer.mend(finding).edges == ()
+
+
+def test_a_fix_that_would_wait_without_end_is_none():
+    """The wait for the word holds stream B back until the host, which waits for B, has written it."""
+    zero = {"op": "memset", "dst": "d", "bytes": 64}
+    word = {"buf": "d", "value": 1}
+    before = case(
+        zero, {"op": "value_wait", "stream": "B", **word}, copy("B"), {"op": "host_read", "buf": "p"},
+        {"op": "value_write", "stream": "A", **word}, rules="acl",
+    )  # fmt: skip
+    fixer = Fixer(before)
+    [lines] = fixer.missing
+    [tried] = try_fixes([fixer], found(before))
+    assert lines == ("step:2", "step:3")
+    assert not tried.tried.is_gone
+    assert tried.tried.text.startswith("the fix: the edited program does not run: ")
+
+
+def test_the_host_cannot_wait_for_itself():
+    with pytest.raises(EditError, match="the host makes both accesses"):
+        with_edges(case(write("A"), write("B")), [Edge(0, 1, None, None)])
+
+
+def test_an_edge_goes_forward():
+    with pytest.raises(EditError, match="step 1 comes after step 0, which should wait for it"):
+        with_edges(case(write("A"), write("B")), [Edge(1, 0, "B", "A")])
+
+
+def test_the_first_fix_removes_its_finding_in_random_programs():
+    _check(20)
+
+
+@pytest.mark.slow
+def test_the_first_fix_removes_its_finding_in_300_random_programs():
+    _check(300)
+
+
+def _check(number):
+    tried = [*islice(attempts(), number)]
+    assert [each.case.program.id for each in tried if not each.findings[0].tried.is_gone] == []
+    assert [each.case.program.id for each in tried if each.findings[0].sites in each.first.left] == []
+    assert median(len(each.first.edges) for each in tried) == 1
+    for each in tried:
+        _check_with_oracle(each)
+
+
+def _check_with_oracle(attempt):
+    """The documents order the pair, too, in the program with the first fix."""
+    before, fixed = attempt.case.program, attempt.first.program
+    if {step.task for step in before.steps} != {None}:
+        return
+    outcome = run(fixed, attempt.case.rules.name)
+    places = made_of(before, fixed)
+    wrong = {
+        (places[pair.first], places[pair.second]) for pair in pairs(read(fixed, attempt.case.rules.name, outcome.run))
+    }
+    assert not {*attempt.first.edges} & {(f"step:{one}", f"step:{other}") for one, other in wrong}
