@@ -102,7 +102,7 @@ class Hosts:
         If nobody was seen to make it, it began before the simulation, or where tasks are not seen. Then it counts as
         behind all that others did.
         """
-        if self._loop is None or _METHODS[0] not in vars(self._loop):
+        if self._loop is None or self._loop not in _watched:
             return self._main
         if by is None and not self._tasks:
             host = self._main  # the first one: what it did as a thread was before
@@ -158,33 +158,34 @@ class Hosts:
             self._note(RECORDED)
 
     def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        if loop in _watched:
+            _watched[loop].append(self)
+            return
+        watching = [self]
         for name in _METHODS:
             try:
-                setattr(loop, name, self._wrapped(getattr(loop, name)))
+                setattr(loop, name, _wrapped(getattr(loop, name), watching))
             except AttributeError:  # a loop that takes no attributes
                 self._note(NO_TASKS)
                 return
+        _watched[loop] = watching
 
     def close(self) -> None:
-        """Give the loop its own methods back."""
-        if self._loop is not None:
+        """Watch no longer; the last one gives the loop its own methods back."""
+        loop, self._loop, self._thread = self._loop, None, -1
+        if loop is None or self not in _watched.get(loop, ()):
+            return
+        _watched[loop].remove(self)
+        if not _watched[loop]:
+            del _watched[loop]
             for name in _METHODS:
-                vars(self._loop).pop(name, None)
-        self._loop, self._thread = None, -1
+                delattr(loop, name)
 
-    def _wrapped(self, call: Callable[..., asyncio.Handle]) -> Callable[..., asyncio.Handle]:
-        def call_soon(callback: Callable[..., object], *args: Any, **options: Any) -> asyncio.Handle:
-            code = sys._getframe(1).f_code
-            if code.co_filename.startswith(_WAITING) or code.co_name == _TIMER:
-                return call(callback, *args, **options)
-            return call(self._handed(callback), *args, **options)
-
-        return call_soon
-
-    def _handed(self, callback: Callable[..., object]) -> Callable[..., object]:
-        """Hand on what the running code knows to the task that *callback* is a step of, or to *callback* itself."""
+    def hand(self, owner: object, callback: Callable[..., object]) -> Callable[..., object]:
+        """Hand on what the running code knows to the task that *callback* is a step of, or to *callback* itself, which
+        belongs to *owner*.
+        """
         points = self.give()
-        owner = getattr(callback, "__self__", callback)
         if isinstance(owner, asyncio.Task):
             host = self._tasks.get(owner)
             if host is None:
@@ -207,6 +208,22 @@ class Hosts:
             return handed.callback(*args)
         finally:
             self._callback = before
+
+
+# The event loops whose callbacks are watched, and for which programs: several simulations may share one.
+_watched: WeakKeyDictionary[asyncio.AbstractEventLoop, list[Hosts]] = WeakKeyDictionary()
+
+
+def _wrapped(call: Callable[..., asyncio.Handle], watching: list[Hosts]) -> Callable[..., asyncio.Handle]:
+    def call_soon(callback: Callable[..., object], *args: Any, **options: Any) -> asyncio.Handle:
+        code = sys._getframe(1).f_code
+        if not (code.co_filename.startswith(_WAITING) or code.co_name == _TIMER):
+            owner = getattr(callback, "__self__", callback)
+            for hosts in watching:
+                callback = hosts.hand(owner, callback)
+        return call(callback, *args, **options)
+
+    return call_soon
 
 
 class _Handed:

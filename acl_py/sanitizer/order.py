@@ -14,11 +14,14 @@ anything, and only a wait that does makes a new clock.
 While there is one host, streams need not keep what it knows: it queues each of their operations itself, and it forgets
 nothing.
 
-There are two relations. The first has what the vendor promises. The second also has what a host has waited for in calls
-that happen to wait, such as Free under CUDA's rules: `Host.unpromised`. It counts for all that this host does next.
+Some waits are not plain: what they are behind depends on which set of a signal they see (signals.py), or no promise
+says that the call waits, as with Free under CUDA's rules. A clock has such waits under numbers of their own, and
+`Order.closure` says what is over with them. So there are two relations: the first has what the vendor promises, the
+second also has what hosts have waited for without a promise.
 """
 
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -31,6 +34,7 @@ Clock = dict[int, int]  # the count of each actor, by its number
 
 NOTHING: Clock = {}
 _new = tuple.__new__
+_KEPT = 256  # waits of one actor that are not plain; older ones count as the oldest of these
 
 
 class Point(NamedTuple):
@@ -41,10 +45,22 @@ class Point(NamedTuple):
     clock: Clock
 
 
+class Wait:
+    """A wait that is not plain. *past* is what is over with it and earlier ones of its actor, as far as is known."""
+
+    __slots__ = ("epoch", "number", "past", "promised")
+
+    def __init__(self, number: int, epoch: int, past: Clock, *, promised: bool) -> None:
+        self.number = number
+        self.epoch = epoch
+        self.past = past
+        self.promised = promised
+
+
 class Line:
     """A stream as an actor; it outlives its stream until a host knows all of its work."""
 
-    __slots__ = ("clock", "count", "hosts", "number", "round", "rule")
+    __slots__ = ("clock", "count", "hosts", "number", "round", "rule", "waits")
 
     def __init__(self, number: int, count: int, rule: "Rule | None") -> None:
         self.number = number
@@ -53,6 +69,7 @@ class Line:
         self.rule = rule  # of the default stream, if this one takes part in it
         self.round = -1  # the last round of the rule in which it got work
         self.hosts: dict[int, int] = {}  # which version of each host's knowledge it has
+        self.waits = 0  # the number of its waits for signals; 0 if it has none
 
     def point(self) -> Point:
         """Return all that it was given so far."""
@@ -85,15 +102,15 @@ class Rule:
 class Host:
     """A task or a thread as an actor."""
 
-    __slots__ = ("clock", "count", "name", "number", "unpromised", "version")
+    __slots__ = ("clock", "count", "name", "number", "version", "waits")
 
     def __init__(self, number: int, version: int) -> None:
         self.name = ""  # as findings call it
         self.number = number
         self.count = 0
         self.clock: Clock = NOTHING
-        self.unpromised: Clock = NOTHING  # what it has waited for in calls that need not wait
         self.version = version  # changes with its count and its clock
+        self.waits = 0  # the number of its waits that nothing promises; 0 if it has none
 
     def point(self) -> Point:
         """Return all that it knows, and all that it has done itself."""
@@ -103,16 +120,17 @@ class Host:
 class Order:
     """One relation."""
 
-    __slots__ = ("_ended", "_numbers", "_rules", "_unused", "_versions", "has_several_hosts", "lines")
+    __slots__ = ("_ended", "_numbers", "_rules", "_unused", "_versions", "has_several_hosts", "lines", "waits")
 
     def __init__(self) -> None:
-        self._numbers = count()
+        self._numbers = count(1)
         self._versions = count(1)
         self.lines: dict[Stream, Line] = {}
         self._rules: dict[Context, Rule] = {}
         self._ended: dict[Line, Context] = {}  # of streams that were destroyed
         self._unused: list[Line] = []  # ended, and over for every host: their numbers can be used again
         self.has_several_hosts = False
+        self.waits: dict[int, deque[Wait]] = {}  # those that are not plain, by their numbers
 
     # --- actors
 
@@ -123,7 +141,7 @@ class Order:
     def again(self, ended: Host) -> Host:
         """Return a new host with the number of one that has *ended*; the caller knows all that this one did."""
         host = Host(ended.number, next(self._versions))
-        host.count = ended.count
+        host.count, host.waits = ended.count, ended.waits
         return host
 
     def line(self, stream: "Stream") -> Line:
@@ -134,14 +152,11 @@ class Order:
             if self._unused:
                 old = self._unused.pop()
                 line = Line(old.number, old.count, rule)
+                line.waits = old.waits
             else:
                 line = Line(next(self._numbers), 0, rule)
             self.lines[stream] = line
         return line
-
-    def by_number(self, number: int) -> Line | None:
-        """Return the stream with an actor's number, if it is one that is not destroyed."""
-        return next((line for line in self.lines.values() if line.number == number), None)
 
     def end(self, stream: "Stream") -> None:
         """Note that *stream* was destroyed: its work is still to come to its end."""
@@ -252,7 +267,56 @@ class Order:
 
     def suspect(self, host: Host, points: Iterable[Point]) -> None:
         """Let *host* know that *points* are over, though no promise says so."""
-        host.unpromised = _joined(host.unpromised, host.number, points)
+        news = [point for point in points if host.clock.get(point.actor, 0) < point.epoch]
+        if news:
+            earlier = self.waits[host.waits][-1].past if host.waits else NOTHING
+            past = _joined(earlier, host.number, news)
+            if past is not earlier:
+                if not host.waits:
+                    host.waits = next(self._numbers)
+                wait = Wait(host.waits, self.waits_of(host.waits), past, promised=False)
+                self.waits[host.waits].append(wait)
+                self.learn(host, [Point(host.waits, wait.epoch, NOTHING)])
+
+    def pause(self, line: Line, wait: Callable[[int, int], Wait]) -> Wait:
+        """Begin an epoch of *line* with a wait for a signal, which *wait* makes for a number and an epoch."""
+        if not line.waits:
+            line.waits = next(self._numbers)
+        made = wait(line.waits, self.waits_of(line.waits))
+        self.waits[line.waits].append(made)
+        line.count += 1
+        line.clock = {**line.clock, made.number: made.epoch}
+        return made
+
+    def wait_at(self, number: int, epoch: int) -> Wait:
+        """Return the wait that is *epoch* of those with *number*, or the oldest that is kept if it is older."""
+        waits = self.waits[number]
+        return waits[max(0, min(epoch - waits[0].epoch, len(waits) - 1))]
+
+    def waits_of(self, number: int) -> int:
+        """Return the epoch of the next wait with this *number*."""
+        waits = self.waits.setdefault(number, deque(maxlen=_KEPT))
+        return waits[-1].epoch + 1 if waits else 1
+
+    def closure(self, clock: Clock, *, habits: bool = False) -> Clock:
+        """Return *clock* with all that is over with the waits that are in it; with *habits*, also those that nothing
+        promises.
+        """
+        todo = [number for number in clock if number in self.waits]
+        if not todo:
+            return clock
+        closed = dict(clock)
+        while todo:
+            number = todo.pop()
+            wait = self.wait_at(number, closed[number])
+            if not (wait.promised or habits):
+                continue
+            for actor, reached in wait.past.items():
+                if closed.get(actor, 0) < reached:
+                    closed[actor] = reached
+                    if actor in self.waits:
+                        todo.append(actor)
+        return closed
 
     def act(self, host: Host) -> int:
         """Begin an epoch of *host*, for an access that it makes itself, and return its count."""

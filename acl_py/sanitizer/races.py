@@ -5,13 +5,14 @@ This is the observer that walks along with a program: it keeps the relation (ord
 before it. What it says of a pair does not depend on times.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
 from acl_py.callers import Caller, current_caller
-from acl_py.sanitizer.findings import Finding, Findings, Kind, Span
+from acl_py.sanitizer.findings import Access, Finding, Findings, Kind, Span
 from acl_py.sanitizer.guards import guarded
 from acl_py.sanitizer.hosts import Hosts
 from acl_py.sanitizer.order import Host, Order, Point, joined
@@ -42,8 +43,12 @@ _WHY = {
     Kind.RELIES: "only a wait in a call that need not wait puts them in order",
 }
 _FEW = 8  # ranges of an access of the host that are kept one by one
+_UNDECIDED = 4096  # pairs that waits for signals order, and a later set may set free; the oldest are forgotten
 _SIGNALS = ("ResetEvent", "RecordNotify", "WaitAndResetNotify", "ValueWrite", "ValueWait")
 _DESTROY_STREAM = ("DestroyStream", "DestroyStreamForce")
+
+
+_IsOrdered: TypeAlias = Callable[[Use, Use], bool]
 
 
 class _Wait(NamedTuple):
@@ -52,6 +57,15 @@ class _Wait(NamedTuple):
     completion: Completion
     points: list[Point]
     promised: bool
+
+
+class _Pair(NamedTuple):
+    """Two uses that waits for signals put in order, or may do so. *report* tells them if they are in none."""
+
+    earlier: Use
+    later: Use
+    is_ordered: _IsOrdered
+    report: Callable[[], None]
 
 
 class Races(Observer):
@@ -67,15 +81,19 @@ class Races(Observer):
         self._shadows: dict[int, Shadow] = {}  # by the serial number of a life
         self._recorded: dict[Event, Point] = {}
         self._signals = Signals(self._order)
-        self._deferred: list[tuple[Use, Use, Callable[[], None]]] = []  # pairs behind a wait whose set is to come
+        self._undecided: deque[_Pair] = deque(maxlen=_UNDECIDED)
+        self._judged: tuple[object, set[tuple[int, ...]]] = (None, set())  # pairs of the access that was last
         self._waits: WeakKeyDictionary[Caller, _Wait] = WeakKeyDictionary()
+        self._staged: dict[object, Use] = {}  # copies of pageable memory, whose calls have not returned
         self._freed: Allocation | None = None  # the last one
 
     def close(self) -> None:
         """Report what is left, and watch no more what tasks hand on."""
-        deferred, self._deferred = self._deferred, []
-        for _, _, report in deferred:
-            report()
+        pairs = list(self._undecided)
+        self._undecided.clear()
+        for pair in pairs:
+            if not pair.is_ordered(pair.earlier, pair.later):
+                pair.report()
         self.hosts.close()
 
     # --- hooks: what streams are given
@@ -123,7 +141,8 @@ class Races(Observer):
     @guarded
     def staged(self, copy: Copy, stream: Stream, site: object) -> None:
         """Take up a copy of pageable memory, as one operation."""
-        self._take(self._use(copy, stream, site, self._runtime.host_ns))
+        use = self._staged[copy] = self._use(copy, stream, site, self._runtime.host_ns)
+        self._take(use)
 
     @guarded
     def recorded(
@@ -163,6 +182,8 @@ class Races(Observer):
     def awaiting(self, subjects: "Sequence[Subject]", completion: Completion, promised: bool) -> None:
         """Note what the host will know when its wait is over."""
         points = [point for subject in subjects for point in self._work_of(subject)]
+        if points and not promised and not hasattr(completion, "stamp"):
+            completion.stamp = points[0]  # a program may await it once more, which promises it
         self._waits[current_caller()] = _Wait(completion, points, promised)
 
     @guarded
@@ -198,6 +219,11 @@ class Races(Observer):
         about: tuple[Any, ...],
     ) -> None:
         """Take up copies that the host made itself, and ends of streams and events."""
+        if self._staged and about and about[0] in self._staged:
+            use = self._staged.pop(about[0])
+            last = None if use.stream is None else use.stream.tail
+            if isinstance(last, Op) and not hasattr(last, "stamp"):
+                last.stamp = use  # the last part of the copy stands for all of it
         if name in _DESTROY_STREAM:
             self._order.end(about[0])
         elif name == "DestroyEvent":
@@ -241,7 +267,7 @@ class Races(Observer):
         """Take up a call that sets, clears or awaits a signal."""
         match name, about:
             case "ResetEvent", (FlagEvent() as event, Stream() as stream):
-                self._signals.clear(event, self._order.record(stream, self.hosts.current()))
+                self._signals.clear(event, self._order.queue(stream, self.hosts.current()).point())
             case "RecordNotify", (notify, stream):
                 self._set(notify, stream, is_consumed=True)
             case "WaitAndResetNotify", (notify, stream, _):
@@ -260,22 +286,20 @@ class Races(Observer):
             self._settle()
 
     def _settle(self) -> None:
-        """Report the pairs behind waits that have their sets now; the rest waits on."""
-        deferred, self._deferred = self._deferred, []
-        for earlier, later, report in deferred:
-            if self._is_open(earlier, later):
-                self._deferred.append((earlier, later, report))
-            elif not (self._is_behind_wait(earlier, later) or self._is_behind_wait(later, earlier)):
-                report()
+        """Look again at the pairs behind waits that have one more set now; what may still change waits on."""
+        pairs = list(self._undecided)
+        self._undecided.clear()
+        for pair in pairs:
+            self._judge(*pair)
 
-    def _is_open(self, one: Use, other: Use) -> bool:
-        """Whether either is behind a wait whose set is still to come."""
-        return any(self._signals.is_open(use.actor, use.epoch) for use in (one, other))
-
-    def _is_behind_wait(self, waiting: Use, other: Use) -> bool:
-        """Whether *waiting* is behind *other* by what a wait has turned out to be behind."""
-        line = self._order.by_number(waiting.actor)
-        return line is not None and line.clock.get(other.actor, 0) >= other.epoch
+    def _judge(self, earlier: Use, later: Use, is_ordered: _IsOrdered, report: Callable[[], None]) -> None:
+        """Report a pair that no plain wait orders, unless a wait for a signal does, or still may."""
+        if is_ordered(earlier, later) or any(
+            self._signals.is_open(clock) for use in (earlier, later) for clock in (use.clock, use.known)
+        ):
+            self._undecided.append(_Pair(earlier, later, is_ordered, report))
+        else:
+            report()
 
     def _act(self, work: Work | HostAccess, site: object, at_ns: Nanoseconds) -> None:
         self._order.act(self.hosts.current())
@@ -337,8 +361,9 @@ class Races(Observer):
                 else:
                     mine.reads[line] = use
                 return
-        if shadow.birth is not None and not self._is_known(shadow.birth, use):
-            self._add_early(shadow.birth, use, allocation, writes=writes)
+        if shadow.birth is not None and not self._is_plainly_known(shadow.birth, use):
+            report = partial(self._add_early, shadow.birth, use, allocation, writes=writes)
+            self._judge_once(shadow.birth, use, allocation, self._is_known, report)
         self._compare(use, line, allocation, shadow, start, stop, writes=writes)
 
     def _compare(
@@ -368,27 +393,34 @@ class Races(Observer):
             self._report(use, allocation, shadow, start, stop, writes=writes)
 
     def _report(self, use: Use, allocation: Allocation, shadow: Shadow, start: int, stop: int, *, writes: bool) -> None:
-        """Add a finding for each earlier access that is in no order with *use*."""
+        """Add a finding for each earlier access that is in no order with *use*.
+
+        Two uses are told once, though both may read and write: writes are compared first.
+        """
         pairs: dict[tuple[int, bool], Use] = {}
         for cell, _, _ in shadow.spans(start, stop):
             for uses in cell.values():
                 for wrote, earlier_uses in ((True, uses.writes), (False, uses.reads if writes else {})):
                     for earlier in earlier_uses.values():
-                        if not self._is_ordered(earlier, use):
+                        if not self._is_plainly_ordered(earlier, use):
                             pairs[id(earlier), wrote] = earlier
         for (_, wrote), earlier in pairs.items():
             both = overlap(_ranges(earlier, allocation, writes=wrote), _ranges(use, allocation, writes=writes))
-            if not wrote and (id(earlier), True) in pairs:  # told as a write already, if those bytes overlap
-                wrote_too = _ranges(earlier, allocation, writes=True)
-                if overlap(wrote_too, _ranges(use, allocation, writes=writes)):
-                    continue
-            if not both:
-                continue
-            report = partial(self._add, earlier, use, allocation, both, wrote=wrote, writes=writes)
-            if self._signals.open and self._is_open(earlier, use):
-                self._deferred.append((earlier, use, report))
-            else:
-                report()
+            if both:
+                report = partial(self._add, earlier, use, allocation, both, wrote=wrote, writes=writes)
+                self._judge_once(earlier, use, allocation, self._is_ordered, report)
+
+    def _judge_once(
+        self, earlier: Use, later: Use, allocation: Allocation, is_ordered: _IsOrdered, report: Callable[[], None]
+    ) -> None:
+        """Judge a pair, unless it was judged before: an operation may read and write, and touch several ranges."""
+        access = later.actor, later.epoch, later.work
+        if self._judged[0] != access:
+            self._judged = access, set()
+        pair = earlier.actor, earlier.epoch, allocation.serial
+        if pair not in self._judged[1]:
+            self._judged[1].add(pair)
+            self._judge(earlier, later, is_ordered, report)
 
     def _shadow(self, allocation: Allocation) -> Shadow:
         shadow = self._shadows.get(allocation.serial)
@@ -408,39 +440,51 @@ class Races(Observer):
         shadow = self._shadows.pop(allocation.serial, None)
         if shadow is None:
             return
-        if shadow.birth is not None and not self._is_known(shadow.birth, end):
-            self._add_early(shadow.birth, end, allocation, writes=True)
+        if shadow.birth is not None and not self._is_plainly_known(shadow.birth, end):
+            report = partial(self._add_early, shadow.birth, end, allocation, writes=True)
+            self._judge(shadow.birth, end, self._is_known, report)
         if self._waits_for_device(allocation, end):
             return
         for use, writes in shadow.uses():
-            if not self._is_known(use, end):
-                self._add_in_use(use, end, allocation, writes=writes)
+            if not self._is_plainly_known(use, end):
+                report = partial(self._add_in_use, use, end, allocation, writes=writes)
+                self._judge_once(use, end, allocation, self._is_known, report)
 
     def _waits_for_device(self, allocation: Allocation, end: Use) -> bool:
         """Whether the call that ends this life waits for all work of the device, as programs are used to."""
         waits = self._runtime.rules.release is Release.WAITS_FOR_DEVICE
         return waits and end.stream is None and allocation.origin is not Origin.POOL
 
-    def _is_ordered(self, one: Use, other: Use) -> bool:
+    def _is_plainly_ordered(self, one: Use, other: Use) -> bool:
         """Whether *one*, which was taken up first, is over before *other*; or after it, if that is a host function."""
-        if self._is_known(one, other):
+        if self._is_plainly_known(one, other):
             return True
-        return other.host < 0 and max(one.clock.get(other.actor, 0), one.known.get(other.actor, 0)) >= other.epoch
+        return max(one.clock.get(other.actor, 0), one.known.get(other.actor, 0)) >= other.epoch
 
     @staticmethod
-    def _is_known(earlier: Use, later: Use) -> bool:
+    def _is_plainly_known(earlier: Use, later: Use) -> bool:
         actor = earlier.actor
         if actor in (later.actor, later.host):
             return True
         return max(later.clock.get(actor, 0), later.known.get(actor, 0)) >= earlier.epoch
+
+    def _is_ordered(self, one: Use, other: Use, *, habits: bool = False) -> bool:
+        """The same with all waits; one that was queued first may wait for what sets its signal."""
+        return self._is_known(one, other, habits=habits) or self._reaches(one, other, habits=habits)
+
+    def _is_known(self, earlier: Use, later: Use, *, habits: bool = False) -> bool:
+        return self._is_plainly_known(earlier, later) or self._reaches(later, earlier, habits=habits)
+
+    def _reaches(self, later: Use, earlier: Use, *, habits: bool) -> bool:
+        clocks = (self._order.closure(clock, habits=habits) for clock in (later.clock, later.known))
+        return any(clock.get(earlier.actor, 0) >= earlier.epoch for clock in clocks)
 
     # --- findings
 
     def _add(
         self, earlier: Use, later: Use, allocation: Allocation, ranges: Ranges, *, wrote: bool, writes: bool
     ) -> None:
-        reached = self.hosts.current().unpromised.get(earlier.actor, 0)
-        kind = Kind.RELIES if reached >= earlier.epoch else Kind.RACE
+        kind = Kind.RELIES if self._is_ordered(earlier, later, habits=True) else Kind.RACE
         if later.at_ns < earlier.at_ns:  # a host function, which runs later than it was queued
             earlier, later, wrote, writes = later, earlier, writes, wrote
         first, second = access_of(earlier, writes=wrote), access_of(later, writes=writes)
@@ -462,18 +506,23 @@ class Races(Observer):
         first, second = access_of(birth, writes=True), access_of(use, writes=writes)
         buffer = buffer_text(allocation)
         text = f"{subject_of(second)} uses {buffer} without waiting for its allocation, {subject_of(first)}"
-        missing, fix = edge_of(birth, use)
-        span = Span(buffer, 0, allocation.nbytes)
-        self._findings.add(Finding(Kind.BEFORE_ALLOCATION, text, (first, second), (span,), missing, fix))
+        self._add_life(Kind.BEFORE_ALLOCATION, text, (birth, use), (first, second), allocation)
 
     def _add_in_use(self, use: Use, end: Use, allocation: Allocation, *, writes: bool) -> None:
         """Add the end of a life that does not wait for a use of the memory."""
         first, second = access_of(use, writes=writes), access_of(end, writes=True)
         buffer = buffer_text(allocation)
         text = f"{subject_of(second)} frees {buffer} without waiting for {subject_of(first)}, which uses it"
-        missing, fix = edge_of(use, end)
-        span = Span(buffer, 0, allocation.nbytes)
-        self._findings.add(Finding(Kind.FREE_IN_USE, text, (first, second), (span,), missing, fix))
+        self._add_life(Kind.FREE_IN_USE, text, (use, end), (first, second), allocation)
+
+    def _add_life(
+        self, kind: Kind, text: str, uses: tuple[Use, Use], accesses: tuple[Access, Access], allocation: Allocation
+    ) -> None:
+        """Add a finding about the begin or the end of a life."""
+        if self._is_known(*uses, habits=True):
+            kind, text = Kind.RELIES, f"{text}: {_WHY[Kind.RELIES]}"
+        span = Span(buffer_text(allocation), 0, allocation.nbytes)
+        self._findings.add(Finding(kind, text, accesses, (span,), *edge_of(*uses)))
 
 
 def _ranges(use: Use, allocation: Allocation, *, writes: bool) -> Ranges:

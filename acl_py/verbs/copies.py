@@ -330,7 +330,7 @@ async def _copy_with_host(scope: Scope, stream: Stream, kind: int, copy: Copy, s
     elif copy.label is H2D:
         completion = await transfers.stage(runtime, stream, copy, site)
     else:
-        await transfers.unstage(runtime, stream, copy, site, promised=False)
+        completion = await transfers.unstage(runtime, stream, copy, site, promised=False)
     runtime.check_context(stream.context)
     return completion
 

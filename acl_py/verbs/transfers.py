@@ -127,15 +127,16 @@ async def stage(runtime: Runtime, stream: Stream, copy: Copy, site: Site) -> Com
     return op
 
 
-async def unstage(runtime: Runtime, stream: Stream, copy: Copy, site: Site, *, promised: bool) -> None:
+async def unstage(runtime: Runtime, stream: Stream, copy: Copy, site: Site, *, promised: bool) -> Completion:
     """Copy from the device to pageable memory; the host goes on when the bytes are there. *promised* is whether the
-    vendor documents that it waits.
+    vendor documents that it waits. Return the completion of the copy, which is done.
     """
     runtime.pay(runtime.costs.copy)
     process = stream.context.device.staging.to_host(stream, copy, site)
     runtime.scheduler.settle()
     what = f"a copy from {stream.name} to pageable memory"
     await until(runtime, process, what, site, (stream,), promised=promised)
+    return process
 
 
 def is_not_staged(runtime: Runtime) -> bool:

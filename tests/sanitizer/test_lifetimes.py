@@ -1,5 +1,6 @@
 """Lifetimes: memory that is used before its allocation has had its turn, or freed while it is used."""
 
+import numpy as np
 import pytest
 
 import acl_py as acl
@@ -71,6 +72,18 @@ def test_free_of_memory_from_a_pool_waits_for_nothing():
         await acl.Free(x)
 
     assert found(program) == [("free in use", 4, 5, "0:64")]
+
+
+def test_a_life_may_rely_on_a_wait_that_nothing_promises():
+    async def program():
+        one, two = await two_streams()
+        x, y, plain = await acl.MallocAsync(64, one), await acl.Malloc(64), np.zeros(64, np.uint8)
+        await acl.MemcpyAsync(plain, 64, y, 64, D2H, one)
+        await acl.LaunchKernel(write, 1, (x,), two)
+        await acl.MemcpyAsync(plain, 64, y, 64, D2H, two)
+        await acl.FreeAsync(x, one)
+
+    assert found(program) == [("relies", 2, 4, "0:64"), ("relies", 4, 6, "0:64")]
 
 
 def test_a_copy_of_no_bytes_ends_no_life():

@@ -147,6 +147,26 @@ def test_the_loop_has_its_own_methods_again_afterwards():
     assert asyncio.run(program()) is False
 
 
+def test_two_simulations_in_one_loop_watch_it_until_the_last_one_ends():
+    async def ordered(ended=None):
+        async with acl.simulate(device="tiny", sanitize="device") as sim:
+            one, two = await two_streams()
+            x = await acl.Malloc(64)
+            await (asyncio.sleep(0) if ended is None else ended.wait())
+            await asyncio.create_task(produce(x, one))
+            await asyncio.create_task(consume(x, two))
+            return [str(finding) for finding in sim.findings]
+
+    async def program():
+        ended = asyncio.Event()
+        second = asyncio.create_task(ordered(ended))
+        first = await ordered()
+        ended.set()
+        return [first, await second, "call_soon" in vars(asyncio.get_running_loop())]
+
+    assert asyncio.run(program()) == [[], [], False]
+
+
 def test_many_tasks_one_after_the_other_keep_the_clocks_small():
     sizes = []
 
@@ -231,6 +251,69 @@ def test_a_wait_that_an_older_set_could_satisfy_is_not_behind_the_newer():
         await acl.LaunchKernel(read, 1, (x,), two)
 
     assert found(program, "acl") == [("race", 4, 7, "0:64")]
+
+
+def test_a_wait_may_see_a_set_that_is_queued_after_it_by_another_stream():
+    async def program():
+        one, two = await two_streams()
+        three = await acl.CreateStream()
+        x, event = await acl.Malloc(64), await acl.CreateEventWithFlag(acl.EventFlag.SYNC)
+        await acl.LaunchKernel(write, 1, (x,), one)
+        await acl.RecordEvent(event, one)
+        await acl.StreamWaitEvent(two, event)
+        await acl.LaunchKernel(read, 1, (x,), two)
+        await acl.RecordEvent(event, three)
+        await acl.SynchronizeDevice()
+
+    assert found(program, "acl") == [("race", 4, 7, "0:64")]
+
+
+def test_a_wait_does_not_see_the_set_behind_it_in_its_own_stream():
+    async def program():
+        one, two = await two_streams()
+        x, event = await acl.Malloc(64), await acl.CreateEventWithFlag(acl.EventFlag.SYNC)
+        await acl.StreamWaitEvent(two, event)
+        await acl.LaunchKernel(read, 1, (x,), two)
+        await acl.RecordEvent(event, two)
+        await acl.LaunchKernel(write, 1, (x,), one)
+        await acl.RecordEvent(event, one)
+        await acl.SynchronizeDevice()
+        await acl.LaunchKernel(write, 1, (x,), one)
+
+    assert found(program, "acl") == []
+
+
+def test_a_reset_that_nothing_orders_may_come_too_late():
+    async def program():
+        one, two = await two_streams()
+        x, event = await acl.Malloc(64), await acl.CreateEventWithFlag(acl.EventFlag.SYNC)
+        await acl.RecordEvent(event, one)
+        await acl.ResetEvent(event, one)
+        await acl.LaunchKernel(write, 1, (x,), one)
+        await acl.RecordEvent(event, one)
+        await acl.StreamWaitEvent(two, event)
+        await acl.LaunchKernel(read, 1, (x,), two)
+
+    assert found(program, "acl") == [("race", 5, 8, "0:64")]
+
+
+def test_waits_for_signals_keep_clocks_small():
+    sizes = []
+
+    async def program():
+        one, two = await two_streams()
+        notifies = [await acl.CreateNotify() for _ in range(2)]
+        x = await acl.Malloc(64)
+        order = acl.current_simulation().runtime.sanitizer.races._order
+        for _ in range(300):
+            for stream, other, notify in ((one, two, notifies[0]), (two, one, notifies[1])):
+                await acl.LaunchKernel(write, 1, (x,), stream)
+                await acl.RecordNotify(notify, stream)
+                await acl.WaitAndResetNotify(notify, other)
+            sizes.append(len(order.line(one).clock))
+
+    assert found(program, "acl") == []
+    assert max(sizes) < 6
 
 
 def test_a_set_that_was_cleared_satisfies_no_later_wait():

@@ -1,5 +1,7 @@
 """Races: which pairs of lines are found, and which are not, under each set of rules."""
 
+import asyncio
+
 import numpy as np
 import pytest
 
@@ -319,6 +321,59 @@ def test_a_pageable_copy_that_happens_to_wait_promises_nothing():
 
     assert sorted(found(program)) == [("relies", 3, 5, "0:200000"), ("relies", 4, 5, "0:200000")]
     assert found(program, "acl") == []
+
+
+def test_what_relies_on_a_wait_that_nothing_promises_relies_on_it_in_other_tasks_and_streams_too():
+    async def program():
+        one, two = await two_streams()
+        x, y, plain = await acl.Malloc(64), await acl.Malloc(64), np.zeros(64, np.uint8)
+        event = await acl.CreateEvent()
+
+        async def later():
+            await acl.RecordEvent(event, one)
+            await acl.StreamWaitEvent(two, event)
+            await acl.LaunchKernel(write, 1, (x,), two)
+
+        three = await acl.CreateStream(nonblocking=True)
+        await acl.LaunchKernel(write, 1, (x,), three)
+        await acl.MemcpyAsync(plain, 64, y, 64, D2H, three)
+        await asyncio.create_task(later())
+
+    assert found(program) == [("relies", 11, 8, "0:64")]
+
+
+@pytest.mark.parametrize("nbytes", [64, 400_000])
+@pytest.mark.parametrize("kind", [H2D, D2H])
+def test_a_pageable_copy_that_is_awaited_is_over(nbytes, kind):
+    async def program():
+        one, two = await two_streams(nonblocking=True)
+        x, plain = await acl.Malloc(nbytes), np.zeros(nbytes, np.uint8)
+        ends = (x, nbytes, plain, nbytes) if kind is H2D else (plain, nbytes, x, nbytes)
+        await (await acl.MemcpyAsync(*ends, kind, one))
+        await acl.LaunchKernel(write, 1, (x,), two)
+
+    assert found(program) == []
+
+
+def test_two_uses_are_told_once_though_both_read_and_write():
+    counts = []
+
+    @acl.kernel(cost=acl.Cost(us=10))
+    def bump(x: acl.InOut):
+        pass
+
+    async def program():
+        one, two = await two_streams()
+        x, sim = await acl.MallocAsync(64, one), acl.current_simulation()
+        await acl.LaunchKernel(bump, 1, (x,), one)
+        await acl.LaunchKernel(bump, 1, (x,), two)
+        await acl.FreeAsync(x, one)
+        counts.extend(finding.count for finding in sim.findings)
+
+    assert found(program) == [
+        ("before allocation", 2, 4, "0:64"), ("race", 3, 4, "0:64"), ("free in use", 4, 5, "0:64"),
+    ]  # fmt: skip
+    assert counts == [1, 1, 1]
 
 
 def test_a_host_function_comes_after_what_the_host_did_before():

@@ -58,6 +58,20 @@ CASES = [
         [("W t1@s1", "R t1@s3", RACE)],
     ),
     _acl(
+        "NPU02 another stream sets the flag too, so the wait may end early",
+        [
+            _event("e1", "flag"), writes("t1", "s1"), *_ROUND, reads("t1", "s2"), record("e1", "s3"), sync("s3"),
+        ],
+        [("W t1@s1", "R t1@s2", RACE)],
+    ),
+    _acl(
+        "NPU02 a wait is not ended by the set behind it",
+        [
+            _event("e1", "flag"), wait("e1", "s2"), reads("t1", "s2"), record("e1", "s2"), writes("t1", "s1"),
+            record("e1", "s1"), sync("s2"),
+        ],
+    ),
+    _acl(
         "NPU02 a notify in place of the flag: each round waits for its own",
         [
             {"op": "create_notify", "notify": "n1"}, *_NOTIFIED, writes("t1", "s1"), *_NOTIFIED, reads("t1", "s2"),

@@ -9,7 +9,7 @@ from tests.sanitizer.oracle import programs
 from tests.sanitizer.oracle.promises import Promises
 from tests.sanitizer.oracle.reading import read
 from tests.sanitizer.oracle.running import Outcome, Triple, run
-from tests.sanitizer.oracle.verdicts import Fault, Pair, pairs
+from tests.sanitizer.oracle.verdicts import Pair, pairs
 
 HABIT = "habit"
 
@@ -54,10 +54,10 @@ def difference_of(program: str, wrong: Iterable[Pair], outcome: Outcome) -> Diff
 
 def kind_of(pair: Pair) -> str:
     """The kind of finding that *pair* is. To free memory behind a launch is what programs for CUDA do, and no finding:
-    Free waits there, although nothing promises it.
+    Free waits there, although nothing promises it. A free of another kind may rely on the wait of another call.
     """
     if pair.relies:
-        return HABIT if pair.fault is Fault.FREE_IN_USE else "relies"
+        return HABIT if pair.is_habit else "relies"
     return pair.fault.value
 
 
