@@ -15,6 +15,8 @@ Neither measures time, because a machine may be busy.
 
 import os
 import signal
+import subprocess
+import sys
 from tempfile import TemporaryDirectory
 
 import numpy as np  # noqa: F401 - its BLAS is there to be limited
@@ -48,3 +50,13 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SLOW_S))
+
+
+@pytest.fixture
+def busy_cores():
+    """Keep all cores busy during a test, with two processes for each that do nothing but compute."""
+    hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * (os.cpu_count() or 1))]
+    yield
+    for hog in hogs:
+        hog.kill()
+        hog.wait()

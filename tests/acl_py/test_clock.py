@@ -63,16 +63,10 @@ def test_the_order_of_sets_changes_nothing(seed):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("busy_cores")
 def test_busy_cores_change_nothing():
-    """Processes that do nothing but compute, two for each core, run beside it."""
     expected = _outcomes()
-    hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * (os.cpu_count() or 1))]
-    try:
-        assert [_outcomes(), _in_a_process(), _in_a_process("uvloop")] == [expected] * 3
-    finally:
-        for hog in hogs:
-            hog.kill()
-            hog.wait()
+    assert [_outcomes(), _in_a_process(), _in_a_process("uvloop")] == [expected] * 3
 
 
 def test_a_host_function_wakes_a_task_at_its_own_instant():

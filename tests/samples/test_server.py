@@ -87,6 +87,18 @@ def test_over_memory_streams_every_run_is_the_same(uvloop):
     assert served.everything(uvloop) == served.everything()
 
 
+@pytest.fixture(scope="module")
+def quiet_history():
+    return served.everything()
+
+
+@both_loops
+@pytest.mark.slow
+@pytest.mark.usefixtures("busy_cores")
+def test_over_memory_streams_busy_cores_change_nothing(quiet_history, uvloop):
+    assert served.everything(uvloop) == quiet_history
+
+
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 def test_over_memory_streams_other_processes_change_nothing(loop, tmp_path):
     folders = os.pathsep.join(str(Path(module.__file__).parent) for module in (served, sys.modules["server"]))
