@@ -6,6 +6,7 @@ a doubtful thread counts as able.
 """
 
 import asyncio
+import os
 import platform
 import signal
 import sys
@@ -115,7 +116,7 @@ def _alarms(threads: Sequence[Thread]) -> list[object]:
     """
     alarms = [_alarm(thread) for thread in threads]
     if any(isinstance(alarm, _Sleep) for alarm in alarms):
-        known = {str(thread.native_id) for thread in threading.enumerate()}
+        known = {_task(thread) for thread in threading.enumerate()}
         alarms += [_sleep(each.name) for each in sorted(_TASKS.iterdir()) if each.name not in known]
     return alarms
 
@@ -135,7 +136,16 @@ def _alarm(thread: Thread) -> object:
         return frame if is_idle(frame.f_back.f_locals) else None
     if frame.f_code.co_filename.startswith(PACKAGE):
         return None  # it is about to make a call, and waits for the lock that this thread holds
-    return _sleep(str(thread.native_id))
+    return _sleep(_task(thread))
+
+
+def _task(thread: Thread) -> str:
+    """Return the number that the system has given to *thread*.
+
+    That of the main thread is the number of the process. After a fork, `native_id` is still its number in the parent
+    process (Python 3.11 to 3.13).
+    """
+    return str(os.getpid() if thread is threading.main_thread() else thread.native_id)
 
 
 def _sleep(task: str) -> _Sleep | None:
