@@ -4,12 +4,12 @@
 """
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+
+from tests import forks
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -36,8 +36,7 @@ def example_of(page: Path) -> re.Match[str]:
 def output_of(program: str) -> str:
     with TemporaryDirectory() as folder:
         Path(folder, "demo.py").write_text(program, encoding="utf-8")
-        command = [sys.executable, "-X", "utf8", "-W", "error", "demo.py"]
-        done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False, cwd=folder)
+        done = forks.run("demo.py", cwd=folder)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

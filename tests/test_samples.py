@@ -1,12 +1,11 @@
 """Each sample prints what the file beside it says. `python tests/test_samples.py` writes those files anew."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests import forks
 
 FOLDER = Path(__file__).parent.parent / "samples"
 SAMPLES = sorted(FOLDER.glob("[0-9][0-9]_*.py"))
@@ -15,11 +14,8 @@ APPS = sorted(output.with_suffix(".py") for output in FOLDER.glob("*/*.out") if 
 
 
 def output_of(program: Path) -> str:
-    """What *program* prints, and tells on the standard error, in an interpreter of its own; a warning is an error."""
-    command = [sys.executable, "-X", "utf8", "-W", "error", "-u", str(program)]
-    one_thread = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # more of them only get in each other's way on few cores
-    both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    done = subprocess.run(command, **both, encoding="utf-8", check=False, env=one_thread)
+    """What *program* prints, and tells on the standard error, in a process of its own; a warning is an error."""
+    done = forks.run("-u", program, is_joined=True)
     assert done.returncode == 0, done.stdout
     return done.stdout
 

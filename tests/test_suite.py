@@ -6,6 +6,10 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
+from tests import forks
+
 ROOT = Path(__file__).parent.parent
 LOWEST = ROOT / "tests" / "lowest.py"
 TESTS = """
@@ -51,6 +55,43 @@ def test_a_test_that_hangs_fails_at_its_limit_and_the_others_run(tmp_path):
     assert "test_waits_for_a_thread_that_never_comes may take 0.2" in printed
     assert "Failed: Timeout (>0.2s) from pytest-timeout" in printed
     assert "1 failed, 2 passed" in printed
+
+
+PROGRAM = """
+import __main__, atexit, os, sys
+print(__name__, sys.argv, sys.path, os.getcwd(), os.environ["WHERE"], vars(__main__) is globals(), input())
+print(__spec__ and __spec__.name, "errors", file=sys.stderr)
+atexit.register(print, "at the end")
+sys.exit(7) if sys.argv[1:] else os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.parametrize("form", [["-c", PROGRAM], ["-m", "program"], ["program.py"]], ids=["text", "module", "file"])
+@pytest.mark.parametrize("options", [[], ["-x", "y"]], ids=["killed", "exits"])
+def test_a_process_of_forks_is_as_one_that_was_started(tmp_path, form, options):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    arguments, given = [*form, *options], "given\n"
+    places = {"cwd": tmp_path, "env": {**os.environ, "WHERE": "here", "PYTHONPATH": "/nowhere", "PYTHONUNBUFFERED": ""}}
+    command = [sys.executable, *arguments]
+    started = subprocess.run(command, **places, input=given, capture_output=True, text=True, check=False)
+    forked = forks.run(*arguments, **places, text=given)
+    assert started.returncode == (7 if options else -9)
+    assert vars(forked) == vars(started) | {"args": arguments}
+
+
+def test_a_process_of_forks_ends_when_its_test_is_interrupted(tmp_path):
+    """As by the limit of a test, or by Ctrl-C."""
+    program = f"""
+import os, pathlib, signal, time
+pathlib.Path("pid").write_text(str(os.getpid()))
+os.kill({os.getpid()}, signal.SIGINT)
+time.sleep(100)
+"""
+    with pytest.raises(KeyboardInterrupt):
+        forks.run("-c", program, cwd=tmp_path)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+    assert forks.run("-c", "print('the next')").stdout == "the next\n"
 
 
 def test_every_test_has_the_limit(request):

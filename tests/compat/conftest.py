@@ -1,12 +1,12 @@
 """The module on the tiny device, for the tests through `acl`."""
 
-import os
-import subprocess
 import sys
 from textwrap import dedent
 
 import card
 import pytest
+
+from tests import forks
 
 
 @pytest.fixture
@@ -23,11 +23,7 @@ def run(tmp_path):
     def run(script, *arguments, options=(), command=("-m", "acl_py")):
         path = tmp_path / "script.py"
         path.write_text(dedent(script), encoding="utf-8")
-        return subprocess.run(
-            [sys.executable, "-W", "error", *command, "run", *options, str(path), *arguments],
-            capture_output=True, encoding="utf-8", check=False, timeout=60, cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(each for each in sys.path if each)},
-        )  # fmt: skip
+        return forks.run(*command, "run", *options, path, *arguments, cwd=tmp_path)
 
     return run
 

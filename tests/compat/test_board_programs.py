@@ -4,10 +4,7 @@ The programs are in the folder `boards`. Each asks for the run mode, and copies 
 also run on a card in a host, with the same results.
 """
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +12,7 @@ import pytest
 from video import plain
 
 from acl_py.compat.acl.standins import pyav
+from tests import forks
 
 HERE = Path(__file__).parent
 SAMPLES = HERE.parent.parent / "samples" / "acl"
@@ -27,12 +25,8 @@ def run(name, device, *arguments):
 
     One call may fail, as on a card: process_report() of a thread that began before its channel, or ends after it.
     """
-    command = [sys.executable, "-X", "utf8", "-m", "acl_py", "run", "--device", device]
-    done = subprocess.run(
-        [*command, str(HERE / "boards" / f"{name}.py"), *map(str, arguments)],
-        capture_output=True, encoding="utf-8", check=False, timeout=120,
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore::DeprecationWarning"},
-    )  # fmt: skip
+    acl_py = "-W", "ignore::DeprecationWarning", "-m", "acl_py"
+    done = forks.run(*acl_py, "run", "--device", device, HERE / "boards" / f"{name}.py", *arguments)
     assert done.returncode == 0, done.stderr
     assert f"acl-py: {device}, rules acl: " in done.stderr
     told = [line for line in done.stderr.splitlines() if re.search("failed|leak|finding|Traceback", line)]

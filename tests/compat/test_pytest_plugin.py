@@ -1,10 +1,13 @@
 """The fixture `acl` for tests of other projects."""
 
 import tomllib
+from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
+
+from tests import forks
 
 pytest_plugins = ["pytester"]
 PLUGIN = "acl_py_pytest"
@@ -13,16 +16,17 @@ ROOT = Path(__file__).parent.parent.parent
 
 @pytest.fixture
 def outcome(pytester, monkeypatch):
-    """Run a test file with the plugin, in a process of its own."""
+    """Run a test file with the plugin, in a process of its own: a forked one, or one that is new."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     installed = any(point.value == PLUGIN for point in entry_points(group="pytest11"))
 
-    def outcome(text, *options):
+    def outcome(text, *options, is_new=False):
         pytester.makepyfile(text)
         # Hypothesis is not used there, and takes half of the time of such a run to import.
         without = ["-p", "no:cacheprovider", "-p", "no:asyncio", "-p", "no:hypothesispytest"]
         options = [*options, *without, "-W", "error"]
-        return pytester.runpytest_subprocess(*options, *([] if installed else ["-p", PLUGIN]))
+        run = pytester.runpytest_subprocess if is_new else partial(forks.run_pytest, pytester)
+        return run(*options, *([] if installed else ["-p", PLUGIN]))
 
     return outcome
 
@@ -147,7 +151,8 @@ def test_a_run_that_never_uses_the_fixture_imports_neither_the_package_nor_numpy
 
         def test_wants_it(acl):
             assert "acl_py.compat.acl" in sys.modules
-        """
+        """,
+        is_new=True,  # processes of tests/forks.py have imported both
     )
     done.assert_outcomes(passed=2)
 

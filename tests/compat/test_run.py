@@ -12,6 +12,7 @@ import pytest
 from pages import data_of, rows_of
 
 from acl_py.trace import read_trace
+from tests import forks
 
 KERNELS = Path(__file__).parent.parent.parent / "samples" / "acl" / "kernel_binary.py"
 
@@ -43,12 +44,8 @@ def test_a_script_is_main_with_its_arguments_and_its_folder_on_the_path(run, tmp
 SEES = "import sys, acl\nprint(__name__, sys.argv[1:], sys.argv[0], sys.path[0])\n"
 
 
-def run_python(*arguments, text=None, cwd):
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-m", "acl_py", "run", *arguments],
-        capture_output=True, encoding="utf-8", check=False, timeout=60, cwd=cwd, input=text,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(each for each in sys.path if each)},
-    )  # fmt: skip
+def run_python(*arguments, text="", cwd):
+    return forks.run("-m", "acl_py", "run", *arguments, cwd=cwd, text=text)
 
 
 @pytest.mark.parametrize("options", [(), ("--devices", "2")], ids=["at-once", "with-options"])

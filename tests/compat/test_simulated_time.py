@@ -156,7 +156,7 @@ def test_the_clock_is_there_however_the_program_is_given(tmp_path):
     (tmp_path / "pack").mkdir()
     (tmp_path / "beside.py").write_text(BESIDE)
     (tmp_path / "pack" / "__main__.py").write_text(text)
-    forms = {("-c", text): None, ("-",): text, ("-m", "pack"): None}
+    forms = {("-c", text): "", ("-",): text, ("-m", "pack"): ""}
     outputs = [run_python(*SIMULATED, *form, text=given, cwd=tmp_path).stdout for form, given in forms.items()]
     assert outputs == ["1000 2000\n"] * 3
 

@@ -1,8 +1,6 @@
 """Threads of a script: waits that another thread's call ends, hangs, and many calls at the same time."""
 
 import queue
-import subprocess
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,6 +10,7 @@ from card import D2H, H2D, content, done, made, module, work
 from script_threads import N, at_once
 
 from acl_py import DeadlockError
+from tests import forks
 
 pytestmark = pytest.mark.usefixtures("often")
 
@@ -272,9 +271,7 @@ print(acl.rt.synchronize_stream(stream), acl.util.stop_thread(tid))
 def run_script(tmp_path, text, *args):
     script = tmp_path / "script.py"
     script.write_text(text)
-    return subprocess.run(
-        [sys.executable, "-m", "acl_py", "run", str(script), *args], capture_output=True, text=True, timeout=120
-    )
+    return forks.run("-m", "acl_py", "run", script, *args)
 
 
 @pytest.mark.parametrize("timeout", ["-1", "100"])
@@ -293,6 +290,20 @@ def test_a_main_thread_that_waits_for_what_no_callback_gives_it(tmp_path, waits)
     assert "acl.rt.process_report(" in ended.stderr
     line = len((BEGINNING + waits).splitlines())
     assert f"the main thread: script.py:{line}, in <module>" in ended.stderr
+
+
+FORKS = """
+import os, sys
+if child := os.fork():
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/syscall").exists(), reason="the system does not tell who sleeps at a lock")
+def test_so_does_the_main_thread_of_a_process_that_the_script_has_forked(tmp_path):
+    """Python does not know its number in the system: it has that of the first process."""
+    ended = run_script(tmp_path, FORKS + BEGINNING + WAITS_FOR_A_LOCK, "-1")
+    assert (ended.returncode, "acl.rt.process_report(" in ended.stderr) == (3, True)
 
 
 @pytest.mark.parametrize("timeout", ["-1", "100"])

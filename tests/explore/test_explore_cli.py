@@ -1,18 +1,17 @@
 """`acl-py explore`: what it prints, its exit codes, and what it says about input that it cannot use."""
 
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests import forks
 
 PLANTED = Path(__file__).parent / "planted"
 
 
 def explore(*words, folder=PLANTED):
-    command = [sys.executable, "-m", "acl_py", "explore", *words]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=50)
+    done = forks.run("-m", "acl_py", "explore", *words, cwd=folder)
     return done.returncode, done.stdout, done.stderr
 
 

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import forks
+
 pytest_plugins = ["pytester"]
 ROOT = Path(__file__).parent.parent.parent
 TESTS = """
@@ -49,7 +51,7 @@ def outcome(pytester, monkeypatch):
         pytester.makepyfile(test_project=TESTS)
         off = [f"-pno:{name}" for name in ("cacheprovider", "hypothesispytest", "timeout", "asyncio", "xdist")]
         loads = [] if installed else ["-p", "acl_py_pytest"]
-        return pytester.runpytest_subprocess(*options, *off, "-W", "error", *loads)
+        return forks.run_pytest(pytester, *options, *off, "-W", "error", *loads)
 
     return outcome
 

@@ -5,7 +5,6 @@
 
 import ast
 import importlib.util
-import os
 import re
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from acl_py.compat.acl.face.signatures import read
+from tests import forks
 
 FOLDER = Path(__file__).parent.parent.parent / "samples" / "acl"
 SCRIPTS = sorted(FOLDER.glob("*.py"))
@@ -56,9 +56,7 @@ DEVICE = {"event_limit": "ascend310p3"}  # which has 1023 event ids
 
 
 def run(script: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-X", "utf8", "-W", "error", "-m", "acl_py", "run", *options, str(script)]
-    one_thread = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-    return subprocess.run(command, capture_output=True, encoding="utf-8", check=False, env=one_thread, timeout=120)
+    return forks.run("-m", "acl_py", "run", *options, script)
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)

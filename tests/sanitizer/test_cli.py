@@ -3,14 +3,13 @@
 import json
 import os
 import re
-import subprocess
-import sys
 
 import pytest
 
 from acl_py.sanitizer import Kind
 from acl_py.tools.programs import parse
 from acl_py.tools.replay import replay
+from tests import forks
 
 # Core kernels find their mistakes themselves, so that this script has a finding whatever the sanitizer looks for.
 MISTAKE = """\
@@ -37,11 +36,7 @@ TEXT = re.compile(r"kernel hasty: UNWRITTEN_READ in block 0 \(AIV\): .* at scrip
 def acl_py_does(tmp_path):
     def acl_py_does(command, *options, script=MISTAKE):
         (tmp_path / "script.py").write_text(script, encoding="utf-8")
-        return subprocess.run(
-            [sys.executable, "-W", "error", "-m", "acl_py", command, *options],
-            capture_output=True, encoding="utf-8", check=False, timeout=60, cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(each for each in sys.path if each), "COLUMNS": "400"},
-        )  # fmt: skip
+        return forks.run("-m", "acl_py", command, *options, cwd=tmp_path, env={**os.environ, "COLUMNS": "400"})
 
     return acl_py_does
 

@@ -1,14 +1,13 @@
 """The pytest plugin in projects of its own: `--acl-sanitize`, `--acl-trace`, and the fixture acl_sim."""
 
 import os
-import subprocess
-import sys
 from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 
 from acl_py.trace import read_trace
+from tests import forks
 
 pytest_plugins = ["pytester"]
 PLUGIN = "acl_py_pytest"
@@ -57,7 +56,7 @@ def outcome(pytester, monkeypatch):
         if "asyncio" in loads:
             without += ["-o", "asyncio_default_fixture_loop_scope=function"]  # its default warns
         options = [*options, *without, "-W", "error"]
-        return pytester.runpytest_subprocess(*options, *([] if installed else ["-p", PLUGIN]))
+        return forks.run_pytest(pytester, *options, *([] if installed else ["-p", PLUGIN]))
 
     return outcome
 
@@ -285,13 +284,10 @@ def test_twice_in_one_process(tmp_path):
     )
     script = """
 import pytest
-quiet = ["-q", "-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "acl_py_pytest"]
+quiet = ["-q", "-p", "acl_py_pytest", *(f"-pno:{name}" for name in ("cacheprovider", "hypothesispytest", "asyncio"))]
 codes = [int(pytest.main([*quiet, *more])) for more in (["--acl-sanitize"], [], ["--acl-sanitize"])]
 assert codes == [1, 0, 1], codes
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, encoding="utf-8", check=False, timeout=60, cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": ""},
-    )  # fmt: skip
+    done = forks.run("-c", script, cwd=tmp_path, env={**os.environ, "PYTEST_ADDOPTS": ""})
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("\nthe sanitizer found 1 finding\n") == 2
