@@ -45,7 +45,8 @@ only from those below it, and all of them may import device_model:
         chart chrome pipes summary      timelines as text, Chrome traces, pipes of AI cores, reports
         kineto msprof msprof_op table   the formats of other profilers, and CSV
         drawing reading                 lanes of characters; which call queued an operation
-        tracks jsontext                 lanes of viewers; how long JSON files are written
+        tracks jsontext columns         lanes of viewers; how long files are written
+        fields decoding unpacking       columns of rows, and where they come from
         recorder reasons instructions   rows of operations and calls; why each started when it did; AI cores
     waiting/        how a host waits, and how a hang is told from a wait
         bridge threads loops tasks      coroutines and the device; threads; event loops; what a task waits for

@@ -4,16 +4,15 @@ If several tasks or threads make calls, each of them has a row instead of the ho
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from operator import attrgetter
 
 import numpy as np
 from rich.text import Text
 
-from acl_py.trace.columns import Ints, numbers, places
 from acl_py.trace.drawing import Lane, Look, Spans, draw
-from acl_py.trace.reading import ENGINE_ORDER, HostRow, as_timeline, queuing_calls, share_rows, stream_order
+from acl_py.trace.fields import CallColumns, Ints, OpColumns, call_columns, op_columns, places
+from acl_py.trace.reading import ENGINE_ORDER, HostRow, as_timeline, queuing, share_rows, stream_order
 from acl_py.trace.recorder import Trace
-from acl_py.trace.rows import Call, Operation, Timeline
+from acl_py.trace.rows import Timeline
 
 _MAX_STREAMS = 12  # lanes per device; more streams share lanes
 _MAX_NAMES = 4  # of streams whose kernels run side by side
@@ -51,8 +50,8 @@ def styled_lanes(
 ) -> Text:
     """Draw the chart of `lanes` with colours, for rich."""
     timeline = as_timeline(trace)
-    ops, calls = timeline.ops, timeline.calls
-    if not ops and not calls:
+    ops, calls = op_columns(timeline.ops), call_columns(timeline.calls)
+    if not len(ops) and not len(calls):
         return Text("nothing happened")
     work, host = _Work(ops), _Host(ops, calls)
     start, end = _interesting(work, host)
@@ -65,21 +64,16 @@ def styled_lanes(
 # --- rows as arrays
 
 
-def _places(rows: Sequence[Operation] | Sequence[Call], field: str) -> tuple[Ints, list[str]]:
-    """Return for each row the place of its *field* among the different values, and these."""
-    return places(map(attrgetter(field), rows), len(rows))
-
-
 class _Work:
     """The operations of a trace."""
 
-    def __init__(self, ops: Sequence[Operation]) -> None:
-        self.start, self.end = numbers(ops, "start_ns"), numbers(ops, "end_ns")
-        self.device = numbers(ops, "device")
-        self.kind, self.kinds = _places(ops, "kind")
-        self.name, self.names = _places(ops, "name")
-        self.stream, self.streams = _places(ops, "stream")
-        self.engine, self.engines = _places(ops, "engine")
+    def __init__(self, ops: OpColumns) -> None:
+        self.start, self.end = ops.start_ns, ops.end_ns
+        self.device = np.array([kind.device for kind in ops.kinds], np.int32)[ops.kind]
+        self.kind, self.kinds = _places([kind.kind for kind in ops.kinds], ops.kind)
+        self.name, self.names = _places([kind.name for kind in ops.kinds], ops.kind)
+        self.stream, self.streams = _places([kind.stream for kind in ops.kinds], ops.kind)
+        self.engine, self.engines = _places([kind.engine for kind in ops.kinds], ops.kind)
         self.look = np.array([_PLACES[kind] for kind in self.kinds], np.int64)[self.kind]
 
     def spans(self, which: Ints) -> Spans:
@@ -94,21 +88,26 @@ class _Host:
     *first* is the time of the first call that queued an operation.
     """
 
-    def __init__(self, ops: Sequence[Operation], calls: Sequence[Call]) -> None:
-        self.enter, self.exit = numbers(calls, "enter_ns"), numbers(calls, "exit_ns")
-        self.name, self.names = _places(calls, "name")
-        self.caller, self.callers = _places(calls, "caller")
+    def __init__(self, ops: OpColumns, calls: CallColumns) -> None:
+        self.enter, self.exit = calls.enter_ns, calls.exit_ns
+        self.name, self.names = _places([kind.name for kind in calls.kinds], calls.kind)
+        self.caller, self.callers = _places(calls.callers, calls.caller)
         self.waits = self.exit.copy()
-        called = numbers(ops, "called_ns")
+        self.first = int(ops.called_ns[ops.called_ns >= 0].min(initial=_NEVER))
         # A call that only queued one operation is over with that. What larger calls queued has to be looked up.
-        others = [ops[index] for index in np.flatnonzero(called < 0).tolist()]
-        self.first = int(called[called >= 0].min(initial=_NEVER))
-        for op, call in zip(others, queuing_calls(others, calls), strict=True):
-            self.first = min(self.first, op.queued_ns if call is None else calls[call].enter_ns)
-            if call is not None:
-                self.waits[call] = min(self.waits[call], op.queued_ns)
+        others = np.flatnonzero(ops.called_ns < 0)
+        if len(others):
+            queued, call = ops.queued_ns[others], queuing(ops, calls)[others]
+            self.first = min(self.first, int(np.where(call < 0, queued, self.enter[call]).min()))
+            np.minimum.at(self.waits, call[call >= 0], queued[call >= 0])
         waits_only = np.array([name.startswith(("Sync", "Sleep")) for name in self.names], bool)[self.name]
         self.waits[waits_only] = self.enter[waits_only]
+
+
+def _places(values: Sequence[str], kind: Ints) -> tuple[Ints, list[str]]:
+    """Return for each row the place of the value of its kind among the different values, and these."""
+    place, different = places(values, len(values))
+    return place[kind], different
 
 
 # --- lanes and their spans
@@ -135,13 +134,13 @@ def _host_lanes(host: _Host, start: int, end: int) -> Iterator[Lane]:
 def _host_rows(host: _Host, shown: Ints) -> list[HostRow]:
     """Return the rows of the calls that are *shown*."""
     order = shown[np.argsort(host.enter[shown], kind="stable")]
-    callers, places = np.unique(host.caller[order], return_index=True)
+    callers, earliest = np.unique(host.caller[order], return_index=True)
     last = np.zeros(len(host.callers), np.int64)
     np.maximum.at(last, host.caller[shown], host.exit[shown])
     return share_rows(
         {
             host.callers[caller]: (int(host.enter[index]), index)
-            for caller, index in zip(callers.tolist(), order[places].tolist(), strict=True)
+            for caller, index in zip(callers.tolist(), order[earliest].tolist(), strict=True)
         },
         {caller: int(end) for caller, end in zip(host.callers, last, strict=True)},
     )

@@ -21,7 +21,6 @@ Viewers enforce four rules without an error message:
 Events are written as they are made, so an export needs memory for a few numbers of each row. Their order is free.
 """
 
-from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from operator import attrgetter
@@ -29,7 +28,19 @@ from pathlib import Path
 
 import numpy as np
 
-from acl_py.trace.columns import Ints, Part, blocks, joined, line, merged, numbers, only, places, texts, us, whole
+from acl_py.trace.columns import Part, joined, line, merged, only, texts, us, whole
+from acl_py.trace.fields import (
+    CallColumns,
+    CallKind,
+    Ints,
+    OpColumns,
+    OpKind,
+    StepColumns,
+    blocks,
+    call_columns,
+    op_columns,
+    step_columns,
+)  # fmt: skip
 from acl_py.trace.jsontext import Quoted, write_list
 from acl_py.trace.pipes import PIPE_ORDER
 from acl_py.trace.reading import (
@@ -42,30 +53,14 @@ from acl_py.trace.reading import (
     stream_order,
 )  # fmt: skip
 from acl_py.trace.recorder import Trace
-from acl_py.trace.rows import (
-    Call,
-    CoreInstruction,
-    CoreRun,
-    Extent,
-    Mark,
-    Operation,
-    Sleep,
-    StreamStep,
-    Strike,
-    Timeline,
-)
-from acl_py.trace.tracks import Track, host_tracks, place
+from acl_py.trace.rows import CoreInstruction, CoreRun, Extent, Mark, Memory, Operation, Strike, Timeline
+from acl_py.trace.tracks import Track, Tracks, host_tracks, place
 from device_model.completions import Why
 
 _HOST = 1  # a process; some viewers treat 0 specially
 _FIRST_DEVICE = 2
 _QUEUED = 1 << 32  # arrows from a call to its work: Perfetto numbers other arrows itself, from 0, among the same ids
 _REASONS = [why.name.lower() for why in sorted(Why)]
-_Kind = tuple[str, str, int, str, str, str]  # what many operations have in common: the fields of _WORK
-_CALL = attrgetter("name", "file", "line", "caller")
-_WORK = attrgetter("name", "kind", "device", "engine", "stream", "site")
-_STEP = attrgetter("kind", "name", "device", "stream", "site")
-_NAMED = attrgetter("name", "stream", "site")
 
 
 def write(trace: Trace | Timeline, path: str | Path) -> None:
@@ -77,15 +72,15 @@ def write(trace: Trace | Timeline, path: str | Path) -> None:
 
 def _events(timeline: Timeline) -> Iterator[str]:
     """Yield all events, those that belong together in one text: the names of processes and lanes first."""
-    ops, calls, instructions = timeline.ops, timeline.calls, timeline.instructions
-    memory, ids = _memory_in_use(timeline), stream_ids(ops)
-    which, kinds = places(map(_WORK, ops), len(ops))
-    devices = sorted({*(kind[2] for kind in kinds), *memory})
+    ops, calls, steps = op_columns(timeline.ops), call_columns(timeline.calls), step_columns(timeline.steps)
+    memory, ids = _memory_in_use(timeline.buffers, calls), stream_ids(ops)
+    devices = sorted({*(kind.device for kind in ops.kinds), *memory})
     free = count(_FIRST_DEVICE + max(devices, default=0) + 1)
     faults, marks = Track(_HOST, "faults", free), Track(_HOST, "marks", free)
-    host, work = host_tracks(calls, _HOST, free), _work_tracks(kinds, ids, free)
-    events, pipes = _event_tracks(timeline.steps, free), _pipe_tracks(ops, instructions, free)
-    lanes = array("I", bytes(4 * len(ops)))
+    host, work = host_tracks(calls, _HOST, free), _work_tracks(ops.kinds, ids, free)
+    events = _event_tracks(steps, free)
+    pipes = _pipe_tracks(timeline.ops, timeline.instructions, free)
+    lanes = np.zeros(len(ops), np.int32)
     of_ops, of_calls = correlations(ops, calls)
     quoted = Quoted()
 
@@ -94,16 +89,15 @@ def _events(timeline: Timeline) -> Iterator[str]:
         yield _process_name(_FIRST_DEVICE + device, f"device {device}")
     yield from _calls(calls, ops, host, of_calls, quoted)
     yield from _marks(timeline.marks, marks, quoted)
-    yield from _operations(ops, which, kinds, work, ids, of_ops, lanes, quoted)
-    yield from _steps(timeline, events, lanes, quoted)
-    yield from _instructions(ops, instructions, pipes, quoted)
+    yield from _operations(ops, work, ids, of_ops, lanes, quoted)
+    yield from _steps(timeline, steps, ops, events, lanes, quoted)
+    yield from _instructions(timeline.ops, timeline.instructions, pipes, quoted)
     for strike in timeline.strikes:
         yield _strike(strike, faults, quoted)
     for device in devices:
-        own = [op for op in ops if op.device == device]
-        yield from _counters(own, memory.get(device, ()), _FIRST_DEVICE + device)
+        yield from _counters(ops, device, memory.get(device, ()))
     tracks = [*([faults] if timeline.strikes else []), *([marks] if timeline.marks else [])]
-    tracks += [*dict.fromkeys(host.values()), *work.values(), *events.values(), *pipes.values()]
+    tracks += [*host.tracks, *work.tracks, *events.tracks, *pipes.values()]
     tracks.sort(key=lambda track: track.pid)
     yield from _lane_names(tracks, quoted)
 
@@ -111,23 +105,23 @@ def _events(timeline: Timeline) -> Iterator[str]:
 # --- lanes
 
 
-def _work_tracks(
-    kinds: Sequence[_Kind], ids: Mapping[str, int], numbers: Iterator[int]
-) -> dict[tuple[int, str, str], Track]:
+def _work_tracks(kinds: Sequence[OpKind], ids: Mapping[str, int], numbers: Iterator[int]) -> Tracks:
     """Return the track of each device, engine and stream; *ids* has the streams in their order."""
     order = list(ids)
     keys = sorted(
-        {kind[2:5] for kind in kinds},
+        {(kind.device, kind.engine, kind.stream) for kind in kinds},
         key=lambda key: (key[0], ENGINE_ORDER.index(key[1]), order.index(key[2])),
     )
-    return {key: Track(_FIRST_DEVICE + key[0], f"{key[1]} {key[2]}", numbers) for key in keys}
+    tracks = [Track(_FIRST_DEVICE + key[0], f"{key[1]} {key[2]}", numbers) for key in keys]
+    return Tracks(tracks, np.array([keys.index((kind.device, kind.engine, kind.stream)) for kind in kinds], np.int64))
 
 
-def _event_tracks(steps: Sequence[StreamStep], numbers: Iterator[int]) -> dict[tuple[int, str], Track]:
+def _event_tracks(steps: StepColumns, numbers: Iterator[int]) -> Tracks:
     """Return the track of each device and stream for entries that take no engine, such as records and waits."""
     order = stream_order(steps)
-    keys = sorted(set(map(attrgetter("device", "stream"), steps)), key=lambda key: (key[0], order[key[1]]))
-    return {key: Track(_FIRST_DEVICE + key[0], f"events {key[1]}", numbers) for key in keys}
+    keys = sorted({(kind.device, kind.stream) for kind in steps.kinds}, key=lambda key: (key[0], order[key[1]]))
+    tracks = [Track(_FIRST_DEVICE + key[0], f"events {key[1]}", numbers) for key in keys]
+    return Tracks(tracks, np.array([keys.index((kind.device, kind.stream)) for kind in steps.kinds], np.int64))
 
 
 def _pipe_tracks(
@@ -162,45 +156,35 @@ def _lane_names(tracks: Sequence[Track], quoted: Quoted) -> Iterator[str]:
 # --- slices
 
 
-def _calls(
-    calls: Sequence[Call],
-    ops: Sequence[Operation],
-    host: Mapping[str, Track],
-    arrows: "array[int]",
-    quoted: Quoted,
-) -> Iterator[str]:
+def _calls(calls: CallColumns, ops: OpColumns, host: Tracks, arrows: Ints, quoted: Quoted) -> Iterator[str]:
     """Yield each call, and in it the times in which the caller slept."""
-    tracks = list(dict.fromkeys(host.values()))
+    heads = [f'{{"ph":"X","name":{quoted[kind.name]},"cat":"call","pid":{_HOST},"tid":' for kind in calls.kinds]
+    sites = [f'"args":{{"site":{quoted[short_site(kind.file, kind.line)]}' for kind in calls.kinds]
+    head, at_site = texts(heads), texts(sites)
+    woken_by = texts([*(f'"waited_for":{quoted[_named(kind)]}' for kind in ops.kinds), ""])
+    sleeps = calls.sleeps
     for block in blocks(len(calls)):
-        rows = calls[block]
-        which, kinds = places(map(_CALL, rows), len(rows))
-        enter, exit_, arrow = numbers(rows, "enter_ns"), numbers(rows, "exit_ns"), np.array(arrows[block], np.int64)
-        track = np.array([tracks.index(host[caller]) for _, _, _, caller in kinds])[which]
-        lanes = place(tracks, track, enter, exit_)
+        kind, arrow = calls.kind[block], arrows[block].astype(np.int64)
+        enter, exit_ = calls.enter_ns[block], calls.exit_ns[block]
+        lanes = place(host.tracks, host.of[calls.caller[block]], enter, exit_)
         lines = line(
-            texts([f'{{"ph":"X","name":{quoted[name]},"cat":"call","pid":{_HOST},"tid":' for name, *_ in kinds], which),
-            whole(lanes), ',"ts":', us(enter), ',"dur":', us(exit_ - enter), ",",
+            head[kind], whole(lanes), ',"ts":', us(enter), ',"dur":', us(exit_ - enter), ",",
             only(arrow > 0, line('"bind_id":', whole(_QUEUED + arrow), ',"flow_out":true,')),
-            texts([f'"args":{{"site":{quoted[short_site(file, number)]}' for _, file, number, _ in kinds], which),
+            at_site[kind],
             only(arrow > 0, line(',"correlation":', whole(arrow))),
             "}}",
         )  # fmt: skip
-        behind = [index for index, call in enumerate(rows) for _ in call.sleeps]
-        if behind:
-            sleeps = [sleep for call in rows for sleep in call.sleeps]
-            lines = merged(lines, _asleep(sleeps, lanes[behind], ops, quoted), np.array(behind))
+        first, last = np.searchsorted(sleeps.call, (block.start, block.stop)).tolist()
+        if first < last:
+            begin, end, after = sleeps.begin_ns[first:last], sleeps.end_ns[first:last], sleeps.after[first:last]
+            behind = sleeps.call[first:last] - block.start
+            asleep = line(
+                f'{{"ph":"X","name":"asleep","cat":"sleep","pid":{_HOST},"tid":', whole(lanes[behind]),
+                ',"ts":', us(begin), ',"dur":', us(end - begin),
+                ',"args":{', woken_by[ops.kind_at(after)], "}}",
+            )  # fmt: skip
+            lines = merged(lines, asleep, behind)
         yield joined(lines, ",\n")
-
-
-def _asleep(sleeps: Sequence[Sleep], lanes: Ints, ops: Sequence[Operation], quoted: Quoted) -> Part:
-    begin, end = numbers(sleeps, "begin_ns"), numbers(sleeps, "end_ns")
-    woken = [
-        "" if sleep.after is None else f'"waited_for":{quoted[_named(*_NAMED(ops[sleep.after]))]}' for sleep in sleeps
-    ]
-    return line(
-        f'{{"ph":"X","name":"asleep","cat":"sleep","pid":{_HOST},"tid":', whole(lanes),
-        ',"ts":', us(begin), ',"dur":', us(end - begin), ',"args":{', texts(woken), "}}",
-    )  # fmt: skip
 
 
 def _marks(marks: Sequence[Mark], track: Track, quoted: Quoted) -> Iterator[str]:
@@ -214,100 +198,87 @@ def _marks(marks: Sequence[Mark], track: Track, quoted: Quoted) -> Iterator[str]
 
 
 def _operations(
-    ops: Sequence[Operation],
-    which: Ints,
-    kinds: Sequence[_Kind],
-    work: Mapping[tuple[int, str, str], Track],
-    ids: Mapping[str, int],
-    arrows: "array[int]",
-    lanes: "array[int]",
-    quoted: Quoted,
+    ops: OpColumns, work: Tracks, ids: Mapping[str, int], arrows: Ints, lanes: Ints, quoted: Quoted
 ) -> Iterator[str]:
-    """Yield each operation, and store its lane in *lanes*. *which* has the place of its kind in *kinds*."""
-    tracks = list(work.values())
-    track_of = np.array([tracks.index(work[kind[2:5]]) for kind in kinds], np.int64)
+    """Yield each operation, and store its lane in *lanes*."""
     heads, streams, sites, named = [], [], [], []
-    for name, kind, device, _, stream, site in kinds:
-        heads.append(f'{{"ph":"X","name":{quoted[name]},"cat":"{kind}","pid":{_FIRST_DEVICE + device},"tid":')
-        streams.append(f',"stream":{quoted[stream]},"stream_id":{ids[stream]},"bytes":')
-        sites.append(f',"site":{quoted[site]},"waited_for":"')
-        named.append(f": {quoted[_named(name, stream, site)][1:-1]}")
-    named.append("")  # for an operation that waited for none
-    tables = [texts(table) for table in (heads, streams, sites, named)]
+    for each in ops.kinds:
+        pid = _FIRST_DEVICE + each.device
+        heads.append(f'{{"ph":"X","name":{quoted[each.name]},"cat":"{each.kind}","pid":{pid},"tid":')
+        streams.append(f',"stream":{quoted[each.stream]},"stream_id":{ids[each.stream]},"bytes":')
+        sites.append(f',"site":{quoted[each.site]},"waited_for":"')
+        named.append(f": {quoted[_named(each)][1:-1]}")
+    head, in_stream, at_site, other, reason = map(texts, (heads, streams, sites, [*named, ""], _REASONS))
     for block in blocks(len(ops)):
-        rows, some = ops[block], which[block]
-        start, end, arrow = numbers(rows, "start_ns"), numbers(rows, "end_ns"), np.array(arrows[block], np.int64)
-        after = np.fromiter((-1 if op.after is None else op.after for op in rows), np.int64, len(rows))
-        lane = place(tracks, track_of[some], start, end)
-        lanes[block] = array("I", lane.tolist())
-        head, in_stream, at_site = (table[some] for table in tables[:3])
-        other = tables[3][np.where(after < 0, len(kinds), which[after])]
+        kind, arrow, after = ops.kind[block], arrows[block].astype(np.int64), ops.after[block]
+        start, end = ops.start_ns[block], ops.end_ns[block]
+        lanes[block] = lane = place(work.tracks, work.of[kind], start, end)
         lines = line(
-            head, whole(lane), ',"ts":', us(start), ',"dur":', us(end - start), ",",
+            head[kind], whole(lane), ',"ts":', us(start), ',"dur":', us(end - start), ",",
             only(arrow > 0, line('"bind_id":', whole(_QUEUED + arrow), ',"flow_in":true,')),
             '"args":{"correlation":', whole(np.arange(block.start + 1, block.stop + 1)),
-            in_stream, whole(numbers(rows, "bytes")), ',"queued_us":', us(numbers(rows, "queued_ns")),
-            at_site, texts(_REASONS, numbers(rows, "why")), other, '"',
-            texts(["" if op.cores is None else _cores(op.cores, quoted) for op in rows]),
+            in_stream[kind], whole(ops.bytes[block]), ',"queued_us":', us(ops.queued_ns[block]),
+            at_site[kind], reason[ops.why[block]], other[ops.kind_at(after)], '"',
+            _all_cores(ops.cores, block, quoted),
             "}}",
         )  # fmt: skip
         yield joined(lines, ",\n")
 
 
-def _named(name: str, stream: str, site: str) -> str:
-    return f"{name} of {stream} at {site}"
+def _named(kind: OpKind) -> str:
+    return f"{kind.name} of {kind.stream} at {kind.site}"
 
 
 def _steps(
-    timeline: Timeline, tracks: Mapping[tuple[int, str], Track], lanes: "array[int]", quoted: Quoted
+    timeline: Timeline, steps: StepColumns, ops: OpColumns, events: Tracks, lanes: Ints, quoted: Quoted
 ) -> Iterator[str]:
     """Yield records, waits and the like, and arrows from a record to the first operation behind each of its waits."""
-    ops, steps, all_tracks = timeline.ops, timeline.steps, list(tracks.values())
-    if not steps:
-        return
     ends, begins, order, behind = step_spans(timeline)
     rank = np.argsort(order)
-    record = np.fromiter((-1 if step.record is None else step.record for step in steps), np.int64, len(steps))[order]
+    record = steps.record[order]
     waits = np.flatnonzero((record >= 0) & (behind >= 0))  # an arrow each, in the order of the lines of their records
     records = rank[record[waits]]
     by_record = np.argsort(records, kind="stable")
     held, records = behind[waits][by_record], records[by_record]
+    heads, pids, sites = [], [], []
+    for kind in steps.kinds:
+        heads.append(f'{{"ph":"X","name":{quoted[f"{kind.kind} {kind.name}"]},"cat":"{kind.kind}",')
+        pids.append(f'"pid":{_FIRST_DEVICE + kind.device},"tid":')
+        sites.append(f',"site":{quoted[kind.site]}')
+    head, pid, at_site, over = map(texts, (heads, pids, sites, ("", ',"over":"never"')))
     for block in blocks(len(steps)):
-        rows = [steps[index] for index in order[block].tolist()]
-        begin, end = begins[block], ends[block]
-        which, kinds = places(map(_STEP, rows), len(rows))
-        track = np.array([all_tracks.index(tracks[kind[2:4]]) for kind in kinds])[which]
-        lane = place(all_tracks, track, begin, end)
-        heads, pids, sites = [], [], []
-        for kind, name, device, _, site in kinds:
-            heads.append(f'{{"ph":"X","name":{quoted[f"{kind} {name}"]},"cat":"{kind}",')
-            pids.append(f'"pid":{_FIRST_DEVICE + device},"tid":')
-            sites.append(f',"site":{quoted[site]}')
-        at = line(texts(pids, which), whole(lane), ',"ts":', us(begin))
-        endless = numbers(rows, "end_ns") < 0
+        rows, begin, end = order[block], begins[block], ends[block]
+        which = steps.kind[rows]
+        at = line(pid[which], whole(place(events.tracks, events.of[which], begin, end)), ',"ts":', us(begin))
         lines = line(
-            texts(heads, which), at, ',"dur":', us(end - begin),
-            ',"args":{"queued_us":', us(numbers(rows, "queued_ns")), texts(sites, which),
-            texts(["", ',"over":"never"'], endless.astype(np.int64)), "}}",
+            head[which], at, ',"dur":', us(end - begin),
+            ',"args":{"queued_us":', us(steps.queued_ns[rows]), at_site[which],
+            over[(steps.end_ns[rows] < 0).astype(np.int64)], "}}",
         )  # fmt: skip
         first, last = np.searchsorted(records, (block.start, block.stop)).tolist()
         if first < last:
             to, behind_line = held[first:last], records[first:last] - block.start
             numbered = whole(np.arange(len(ops) + 1 + first, len(ops) + 1 + last))
-            heads_of_arrows = [ops[index] for index in to.tolist()]
-            arrows = _arrows(at[behind_line], heads_of_arrows, np.array(lanes)[to], numbered)
-            lines = merged(lines, arrows, behind_line)
+            lines = merged(lines, _arrows(at[behind_line], ops, to, lanes[to], numbered), behind_line)
         yield joined(lines, ",\n")
 
 
-def _arrows(at: Part, ops: Sequence[Operation], lanes: Ints, numbered: Part) -> Part:
-    """Return an arrow to each of *ops* from the place *at*, as two events in one line."""
+def _arrows(at: Part, ops: OpColumns, to: Ints, lanes: Ints, numbered: Part) -> Part:
+    """Return an arrow to each of the operations *to* from the place *at*, as two events in one line."""
     flow = line('"id":', numbered, ',"name":"waits for","cat":"waits for",')
+    device = np.array([kind.device for kind in ops.kinds], np.int64)[ops.kind[to]]
     return line(
         '{"ph":"s",', flow, at, '},\n{"ph":"f","bp":"e",', flow,
-        '"pid":', whole(_FIRST_DEVICE + numbers(ops, "device")), ',"tid":', whole(lanes),
-        ',"ts":', us(numbers(ops, "start_ns")), "}",
+        '"pid":', whole(_FIRST_DEVICE + device), ',"tid":', whole(lanes), ',"ts":', us(ops.start_ns[to]), "}",
     )  # fmt: skip
+
+
+def _all_cores(cores: Mapping[int, CoreRun], block: slice, quoted: Quoted) -> str | Part:
+    """Return more arguments of the core kernels among the operations *block*."""
+    if not cores:
+        return ""
+    rows = map(cores.get, range(block.start, block.stop))
+    return texts(["" if run is None else _cores(run, quoted) for run in rows])
 
 
 def _cores(run: CoreRun, quoted: Quoted) -> str:
@@ -352,13 +323,16 @@ def _strike(strike: Strike, track: Track, quoted: Quoted) -> str:
 # --- counters
 
 
-def _counters(ops: Sequence[Operation], memory: Sequence[tuple[int, int]], pid: int) -> Iterator[str]:
+def _counters(ops: OpColumns, device: int, memory: Sequence[tuple[int, int]]) -> Iterator[str]:
     """Yield how many operations run on a device, how many bytes its copies move, and how many of its *memory* are in
     use, whenever that changes.
     """
-    times = np.concatenate((numbers(ops, "start_ns"), numbers(ops, "end_ns")))
-    ones = np.ones(len(ops), np.int64)
-    moved = np.fromiter((0 if op.engine == "cores" else op.bytes for op in ops), np.int64, len(ops))
+    pid = _FIRST_DEVICE + device
+    own = np.flatnonzero(np.array([kind.device == device for kind in ops.kinds], bool)[ops.kind])
+    moves = np.array([kind.engine != "cores" for kind in ops.kinds], bool)[ops.kind[own]]
+    moved = ops.bytes[own] * moves
+    times = np.concatenate((ops.start_ns[own], ops.end_ns[own]))
+    ones = np.ones(len(own), np.int64)
     used_times, used = np.array(memory, np.int64).reshape(-1, 2).T
     yield from _counter("running", "operations", pid, times, np.concatenate((ones, -ones)))
     yield from _counter("in flight", "bytes", pid, times, np.concatenate((moved, -moved)))
@@ -381,7 +355,7 @@ def _counter(name: str, unit: str, pid: int, times: Ints, changes: Ints) -> Iter
         yield joined(lines, ",\n")
 
 
-def _memory_in_use(timeline: Timeline) -> dict[int, list[tuple[int, int]]]:
+def _memory_in_use(buffers: Sequence[Memory], calls: CallColumns) -> dict[int, list[tuple[int, int]]]:
     """Return for each device when its memory in use changes, and by how many bytes.
 
     Memory is in use from the end of the call that allocates it, or from the beginning if no call does, to the end of
@@ -389,11 +363,14 @@ def _memory_in_use(timeline: Timeline) -> dict[int, list[tuple[int, int]]]:
     """
     made: dict[int, int] = {}
     freed: dict[int, int] = {}
-    for call in timeline.calls:
-        if call.name.startswith(("Malloc", "Free")) and call.about and isinstance(call.about[0], Extent):
-            (freed if call.name.startswith("Free") else made)[call.about[0].buffer] = call.exit_ns
+    about = np.array([_is_about_memory(kind) for kind in calls.kinds], bool)
+    for block in blocks(len(calls)):
+        for row in (block.start + np.flatnonzero(about[calls.kind[block]])).tolist():
+            kind = calls.kinds[calls.kind[row]]
+            assert isinstance(kind.about[0], Extent), f"{kind} is not about memory"
+            (freed if kind.name.startswith("Free") else made)[kind.about[0].buffer] = int(calls.exit_ns[row])
     changes: dict[int, list[tuple[int, int]]] = {}
-    for index, memory in enumerate(timeline.buffers):
+    for index, memory in enumerate(buffers):
         if memory.space != "device":
             continue
         own = changes.setdefault(memory.device, [])
@@ -401,3 +378,7 @@ def _memory_in_use(timeline: Timeline) -> dict[int, list[tuple[int, int]]]:
         if memory.freed and index in freed:
             own.append((freed[index], -memory.bytes))
     return changes
+
+
+def _is_about_memory(kind: CallKind) -> bool:
+    return kind.name.startswith(("Malloc", "Free")) and bool(kind.about) and isinstance(kind.about[0], Extent)

@@ -5,45 +5,23 @@ with a row for each line, and shorter texts are filled with zeros. `lines` puts 
 zeros, which no JSON text contains. This takes a quarter of the time of a format string for each line.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from operator import attrgetter
-from typing import Any, TypeVar
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from acl_py.trace.packing import Numbers
+from acl_py.trace.fields import Bools, Ints, merged_order, places
 
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
-_T = TypeVar("_T")
 Part = npt.NDArray[np.uint8]  # a row for each line
 
-_ROWS = 1000  # that are formatted at once: their bytes stay in the cache
 
+def texts(values: Sequence[str]) -> Part:
+    """Return a part with a text for each line.
 
-def blocks(count: int) -> Iterator[slice]:
-    """Yield slices that divide *count* rows into blocks, so that a long trace needs no more memory than a short one."""
-    for first in range(0, count, _ROWS):
-        yield slice(first, min(first + _ROWS, count))
-
-
-def numbers(rows: Sequence[Any], field: str) -> Ints:
-    """Return a field of all *rows* as an array."""
-    return np.fromiter(map(attrgetter(field), rows), np.int64, len(rows))
-
-
-def places(values: Iterable[_T], count: int) -> tuple[Ints, list[_T]]:
-    """Return for each of *count* values its place among the different ones, and these."""
-    place_of: Numbers[_T] = Numbers()
-    return np.fromiter(map(place_of.__getitem__, values), np.int64, count), list(place_of)
-
-
-def texts(values: Sequence[str], which: Ints | None = None) -> Part:
-    """Return a part with a text for each line: *values*, or those at the places *which*. They are ASCII."""
-    table = np.array(values, np.bytes_)
-    part = table.view(np.uint8).reshape(len(values), table.itemsize)
-    return part if which is None else part[which]
+    A part of lines with the texts at some places is `texts(values)[places]`.
+    """
+    table = np.array([value.encode() for value in values], np.bytes_)
+    return table.view(np.uint8).reshape(len(values), table.itemsize)
 
 
 # Four bytes for three digits: with zeros in front, from 0 on; without them, from 1000 on; and nothing, at the end. Then
@@ -62,6 +40,17 @@ def us(times_ns: Ints) -> Part:
     """Return a part with microseconds, with three decimals, for each line."""
     whole_us = times_ns // 1000
     return _side_by_side([*_groups(whole_us), _DECIMALS[times_ns - 1000 * whole_us]])
+
+
+def signed(values: Ints) -> Part:
+    """Return a part with a number for each line."""
+    return line(texts(["", "-"])[(values < 0).astype(np.int64)], whole(np.abs(values)))
+
+
+def rates(amounts: Ints, times: Ints) -> Part:
+    """Return a part with each amount for one unit of time, with three decimals; 0 if the time is 0."""
+    which, pairs = places(zip(amounts.tolist(), times.tolist(), strict=True), len(amounts))
+    return texts([f"{amount / time if time else 0:.3f}" for amount, time in pairs])[which]
 
 
 def _groups(values: Ints) -> list[npt.NDArray[np.uint32]]:
@@ -100,11 +89,11 @@ def merged(first: Part, second: Part, behind: Ints) -> Part:
     width = max(first.shape[1], second.shape[1])
     both = np.zeros((len(first) + len(second), width), np.uint8)
     both[: len(first), : first.shape[1]], both[len(first) :, : second.shape[1]] = first, second
-    return both[np.argsort(np.append(np.arange(len(first)), behind), kind="stable")]
+    return both[merged_order(len(first), behind)]
 
 
 def joined(lines: Part, separator: str) -> str:
     """Return all *lines* as one text."""
     filled = line(lines, separator)
     text: bytes = filled[filled != 0].tobytes()
-    return text.decode("ascii").removesuffix(separator)
+    return text.decode().removesuffix(separator)

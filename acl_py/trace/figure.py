@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
+from acl_py.trace.fields import op_columns
 from acl_py.trace.reading import ENGINE_ORDER, queuing_calls, stream_order
 from acl_py.trace.rows import Timeline
 
@@ -91,7 +92,7 @@ def _rows(title: str, timeline: Timeline, rows: str, since_ns: int | None) -> tu
         "host": _together(box for box in _host_boxes(timeline, queued_by) if box.start >= start)
     }
     if rows != "engines":
-        places = stream_order(ops)
+        places = stream_order(op_columns(ops))
         for op in sorted(ops, key=lambda op: places[op.stream]):
             lanes.setdefault(op.stream, []).append(Box(op.start_ns, op.end_ns, op.kind, op.name))
     if rows != "streams":

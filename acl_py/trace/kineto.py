@@ -11,18 +11,22 @@ the lane of a stream it is an instant, because analysers count its duration as c
 of their device.
 """
 
-from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count
 from operator import attrgetter
 from pathlib import Path
 
+import numpy as np
+
+from acl_py.trace.columns import Part, joined, line, merged, only, rates, signed, texts, us, whole
+from acl_py.trace.fields import CallColumns, Ints, OpColumns, OpKind, blocks, call_columns, op_columns, step_columns
 from acl_py.trace.jsontext import Quoted, write_list
-from acl_py.trace.reading import as_timeline, correlations, site_of_call, stream_ids
+from acl_py.trace.reading import as_timeline, correlations, short_site, stream_ids
 from acl_py.trace.recorder import Trace
-from acl_py.trace.rows import Call, Mark, Operation, Ref, StreamStep, Timeline
-from acl_py.trace.synchronisations import Synchronisation, synchronisations
-from acl_py.trace.tracks import Track, host_tracks, stream_tracks
+from acl_py.trace.rows import CoreRun, Handle, Mark, Ref, Timeline
+from acl_py.trace.synchronisations import NAMES, Synchronisations, synchronisations
+from acl_py.trace.tracks import Track, Tracks, host_tracks, place, stream_tracks
+from device_model.completions import Why
 
 _FUNCTIONS = {
     "Malloc": "cudaMalloc",
@@ -90,51 +94,52 @@ def _devices(timeline: Timeline) -> list[int]:
 
 
 def _events(timeline: Timeline) -> Iterator[str]:
-    ops, calls, devices = timeline.ops, timeline.calls, _devices(timeline)
+    ops, calls, steps = op_columns(timeline.ops), call_columns(timeline.calls), step_columns(timeline.steps)
+    devices = _devices(timeline)
     host = 1 + max(devices, default=0)  # a process; those of the devices have their numbers
     numbers = count(10_000)  # above those of streams and processes
-    queued: list[Operation | StreamStep] = [*ops, *timeline.steps]
-    tracks, streams = host_tracks(calls, host, numbers), stream_tracks(queued, lambda device: device, numbers)
+    tracks, streams = host_tracks(calls, host, numbers), stream_tracks((ops, steps), lambda device: device, numbers)
     waits = {device: Track(device, "synchronisation", chain([-1], numbers)) for device in devices}
     of_ops, of_calls = correlations(ops, calls)
     syncs = synchronisations(timeline)
     _correlate(syncs, of_calls, len(ops))
     functions, marks = Track(host, "host functions", numbers), Track(host, "marks", numbers)
-    ids, quoted = stream_ids(queued), Quoted()
+    ids, quoted = stream_ids(ops, steps), Quoted()
     yield from _calls(calls, tracks, of_calls, len(ops), quoted)
     yield from _marks(timeline.marks, marks, quoted)
     yield from _operations(ops, streams, functions, of_ops, ids, quoted)
-    yield from _synchronisations(timeline, syncs, streams, waits, of_calls, ids)
-    yield from _process(host, "host", "CPU", [*tracks.values(), functions, marks], quoted)
+    yield from _synchronisations(calls, timeline.handles, syncs, streams, waits, of_calls, ids)
+    yield from _process(host, "host", "CPU", [*tracks.tracks, functions, marks], quoted)
     for device in devices:
         own = [track for key, track in streams.items() if key[0] == device]
         yield from _process(device, f"device {device}", f"GPU {device}", [*own, waits[device]], quoted)
 
 
-def _correlate(syncs: Iterable[Synchronisation], of_calls: "array[int]", last: int) -> None:
+def _correlate(syncs: Synchronisations, of_calls: Ints, last: int) -> None:
     """Give the calls that synchronise, and the records that they wait for, numbers above *last*."""
-    for sync in syncs:
-        for call in (sync.call, sync.record):
-            if call is not None and not of_calls[call]:
-                last += 1
-                of_calls[call] = last
+    calls = np.stack((syncs.call, syncs.record), axis=1).ravel()
+    calls = calls[calls >= 0]
+    calls = calls[of_calls[calls] == 0]
+    calls = calls[np.sort(np.unique(calls, return_index=True)[1])]
+    of_calls[calls] = last + 1 + np.arange(len(calls))
 
 
-def _calls(
-    calls: Sequence[Call], tracks: Mapping[str, Track], numbers: Iterable[int], last: int, quoted: Quoted
-) -> Iterator[str]:
+def _calls(calls: CallColumns, host: Tracks, numbers: Ints, last: int, quoted: Quoted) -> Iterator[str]:
     """Yield each call, and an arrow from it if its number is at most *last*: it has queued work."""
-    for call, number in zip(calls, numbers, strict=True):
-        track = tracks[call.caller]
-        correlation = f'"External id":{number},"correlation":{number},' if number else ""
-        lane = track.place(call.enter_ns, call.exit_ns)
-        yield (
-            f'{{"ph":"X","cat":"cuda_runtime","name":{quoted[_FUNCTIONS.get(call.name, call.name)]},"pid":{track.pid},'
-            f'"tid":{lane},"ts":{call.enter_ns / 1000:.3f},"dur":{(call.exit_ns - call.enter_ns) / 1000:.3f},'
-            f'"args":{{{correlation}"site":{quoted[site_of_call(call)]}}}}}'
-        )
-        if 0 < number <= last:
-            yield _arrow("s", number, track.pid, lane, call.enter_ns)
+    functions = [quoted[_FUNCTIONS.get(kind.name, kind.name)] for kind in calls.kinds]
+    pids = texts([f'"pid":{track.pid},"tid":' for track in host.tracks])
+    heads = texts([f'{{"ph":"X","cat":"cuda_runtime","name":{function},' for function in functions])
+    sites = texts([f'"site":{quoted[short_site(kind.file, kind.line)]}}}}}' for kind in calls.kinds])
+    for block in blocks(len(calls)):
+        kind, number, track = calls.kind[block], numbers[block], host.of[calls.caller[block]]
+        enter, exit_ = calls.enter_ns[block], calls.exit_ns[block]
+        at = line(pids[track], whole(place(host.tracks, track, enter, exit_)), ',"ts":', us(enter))
+        correlated = line('"External id":', whole(number), ',"correlation":', whole(number), ",")
+        lines = line(
+            heads[kind], at, ',"dur":', us(exit_ - enter), ',"args":{', only(number > 0, correlated), sites[kind]
+        )  # fmt: skip
+        queues = np.flatnonzero((number > 0) & (number <= last))
+        yield joined(merged(lines, _arrows("s", number[queues], at[queues]), queues), ",\n")
 
 
 def _marks(marks: Iterable[Mark], track: Track, quoted: Quoted) -> Iterator[str]:
@@ -147,60 +152,92 @@ def _marks(marks: Iterable[Mark], track: Track, quoted: Quoted) -> Iterator[str]
 
 
 def _operations(
-    ops: Sequence[Operation],
+    ops: OpColumns,
     streams: Mapping[tuple[int, str], Track],
-    host: Track,
-    numbers: Iterable[int],
+    functions: Track,
+    numbers: Ints,
     ids: Mapping[str, int],
     quoted: Quoted,
 ) -> Iterator[str]:
-    for index, (op, number) in enumerate(zip(ops, numbers, strict=True), start=1):
-        start, end = op.start_ns, op.end_ns
-        on_host = op.engine == "host"  # an event with a stream counts as work of the device
-        track = host if on_host else streams[op.device, op.stream]
-        stream = "" if on_host else f'"device":{op.device},"context":1,"stream":{ids[op.stream]},'
-        correlation = number or index
-        lane = track.place(start, end)
-        yield (
-            f'{{"ph":"X",{_what(op, quoted)},"pid":{track.pid},"tid":{lane},"ts":{start / 1000:.3f},'
-            f'"dur":{(end - start) / 1000:.3f},"args":{{"External id":{correlation},"correlation":{correlation},'
-            f'{stream}{_bytes(op)}"site":{quoted[op.site]},"why":"{op.why.name.lower()}"}}}}'
-        )
-        if number:
-            yield _arrow("f", number, track.pid, lane, start)
+    tracks, stream_of = [functions, *streams.values()], list(streams)
+    track_of = np.zeros(len(ops.kinds), np.int64)
+    in_streams = []
+    for place_, each in enumerate(ops.kinds):
+        in_stream = ""
+        if each.engine != "host":  # an event with a stream counts as work of the device
+            track_of[place_] = 1 + stream_of.index((each.device, each.stream))
+            in_stream = f',"device":{each.device},"context":1,"stream":{ids[each.stream]}'
+        in_streams.append(in_stream + ",")
+    heads, in_stream_ = texts([f'{{"ph":"X",{_what(kind, quoted)},' for kind in ops.kinds]), texts(in_streams)
+    pids = texts([f'"pid":{track.pid},"tid":' for track in tracks])
+    sites = texts([f'"site":{quoted[kind.site]},"why":"' for kind in ops.kinds])
+    reasons = texts([f'{why.name.lower()}"}}}}' for why in sorted(Why)])
+    has_bytes = np.array([kind.kind in _WORK for kind in ops.kinds], bool)
+    for block in blocks(len(ops)):
+        kind, number, start, end = ops.kind[block], numbers[block], ops.start_ns[block], ops.end_ns[block]
+        track = track_of[kind]
+        at = line(pids[track], whole(place(tracks, track, start, end)), ',"ts":', us(start))
+        correlation = whole(np.where(number > 0, number, np.arange(block.start + 1, block.stop + 1)))
+        moves, nbytes = has_bytes[kind], ops.bytes[block]
+        rate = rates(nbytes, (end - start) * moves)
+        lines = line(
+            heads[kind], at, ',"dur":', us(end - start),
+            ',"args":{"External id":', correlation, ',"correlation":', correlation, in_stream_[kind],
+            only(moves, line('"bytes":', whole(nbytes), ',"memory bandwidth (GB/s)":', rate, ",")),
+            _grids(ops.cores, block), sites[kind], reasons[ops.why[block]],
+        )  # fmt: skip
+        queued = np.flatnonzero(number)
+        yield joined(merged(lines, _arrows("f", number[queued], at[queued]), queued), ",\n")
 
 
 def _synchronisations(
-    timeline: Timeline,
-    syncs: Iterable[Synchronisation],
+    calls: CallColumns,
+    handles: Sequence[Handle],
+    syncs: Synchronisations,
     streams: Mapping[tuple[int, str], Track],
     waits: Mapping[int, Track],
-    numbers: Sequence[int],
+    numbers: Ints,
     ids: Mapping[str, int],
 ) -> Iterator[str]:
-    for sync in syncs:
-        name, record = _SYNCS[sync.name], ""
-        if sync.record is not None:
-            event, stream = (about.handle for about in timeline.calls[sync.record].about if isinstance(about, Ref))
-            record = (
-                f'"wait_on_stream":{ids[timeline.handles[stream].name]},"wait_on_cuda_event_id":{event},'
-                f'"wait_on_cuda_event_record_corr_id":{numbers[sync.record]},'
-            )
-        if sync.stream:
-            track = streams[sync.device, sync.stream]
-            lane, number = track.lanes[0], ids[sync.stream]
-        else:
-            track = waits[sync.device]
-            lane, number = track.place(sync.begin_ns, sync.end_ns), -1
-        yield (
-            f'{{"ph":"X","cat":"cuda_sync","name":"{name}","pid":{track.pid},"tid":{lane},'
-            f'"ts":{sync.begin_ns / 1000:.3f},"dur":{(sync.end_ns - sync.begin_ns) / 1000:.3f},'
-            f'"args":{{"cuda_sync_kind":"{name}",{record}"stream":{number},"correlation":{numbers[sync.call]},'
-            f'"device":{sync.device},"context":1}}}}'
-        )
+    heads = texts([f'{{"ph":"X","cat":"cuda_sync","name":"{_SYNCS[name]}","pid":' for name in NAMES])
+    args = texts([f',"args":{{"cuda_sync_kind":"{_SYNCS[name]}",' for name in NAMES])
+    first_lanes = np.array([streams[stream].lanes[0] for stream in syncs.streams], np.int64)
+    stream_ids = np.array([ids[stream] for _, stream in syncs.streams], np.int64)
+    tracks, devices = list(waits.values()), list(waits)
+    records = texts([*(_recorded(kind.about, handles, ids) for kind in calls.kinds), ""])
+    for block in blocks(len(syncs)):
+        name, device, stream, record = syncs.name[block], syncs.device[block], syncs.stream[block], syncs.record[block]
+        begin, end = syncs.begin_ns[block], syncs.end_ns[block]
+        in_device = stream < 0
+        lane, number = np.zeros(len(stream), np.int64), np.full(len(stream), -1)
+        lane[~in_device], number[~in_device] = first_lanes[stream[~in_device]], stream_ids[stream[~in_device]]
+        track = np.searchsorted(devices, device[in_device])
+        lane[in_device] = place(tracks, track, begin[in_device], end[in_device])
+        of_record = records[np.where(record < 0, -1, calls.kind[record])]
+        recorded = line(of_record, only(record >= 0, line(whole(numbers[record]), ",")))
+        yield joined(
+            line(
+                heads[name], whole(device), ',"tid":', signed(lane), ',"ts":', us(begin), ',"dur":', us(end - begin),
+                args[name], recorded, '"stream":', signed(number), ',"correlation":', whole(numbers[syncs.call[block]]),
+                ',"device":', whole(device), ',"context":1}}',
+            ),
+            ",\n",
+        )  # fmt: skip
 
 
-def _what(op: Operation, quoted: Quoted) -> str:
+def _recorded(about: Sequence[object], handles: Sequence[Handle], ids: Mapping[str, int]) -> str:
+    """Return arguments about the record that a call has made: *about* is an event and a stream."""
+    refs = [each.handle for each in about if isinstance(each, Ref)]
+    if len(refs) != 2 or handles[refs[1]].name not in ids:  # no record
+        return ""
+    event, stream = refs
+    return (
+        f'"wait_on_stream":{ids[handles[stream].name]},"wait_on_cuda_event_id":{event},'
+        '"wait_on_cuda_event_record_corr_id":'
+    )
+
+
+def _what(op: OpKind, quoted: Quoted) -> str:
     """Return the category and the name of *op*."""
     if op.kind in _WORK:
         category, name = _WORK[op.kind]
@@ -209,19 +246,18 @@ def _what(op: Operation, quoted: Quoted) -> str:
     return f'"cat":"{category}","name":{quoted[op.name]}'
 
 
-def _bytes(op: Operation) -> str:
-    if op.kind not in _WORK:
-        return f'"grid":[{op.cores.blocks},1,1],' if op.cores is not None else ""
-    lasts = op.end_ns - op.start_ns
-    return f'"bytes":{op.bytes},"memory bandwidth (GB/s)":{op.bytes / lasts if lasts else 0:.3f},'
+def _grids(cores: Mapping[int, CoreRun], block: slice) -> str | Part:
+    """Return a further argument of the core kernels among the operations *block*."""
+    if not cores:
+        return ""
+    runs = map(cores.get, range(block.start, block.stop))
+    return texts(["" if run is None else f'"grid":[{run.blocks},1,1],' for run in runs])
 
 
-def _arrow(phase: str, number: int, pid: int, lane: int, at_ns: int) -> str:
+def _arrows(phase: str, numbers: Ints, at: Part) -> Part:
+    """Return an end of an arrow with each of *numbers*, at the process, the lane and the time *at*."""
     binds = '"bp":"e",' if phase == "f" else ""
-    return (
-        f'{{"ph":"{phase}",{binds}"id":{number},"cat":"ac2g","name":"ac2g","pid":{pid},"tid":{lane},'
-        f'"ts":{at_ns / 1000:.3f}}}'
-    )
+    return line(f'{{"ph":"{phase}",{binds}"id":', whole(numbers), ',"cat":"ac2g","name":"ac2g",', at, "}")
 
 
 def _process(pid: int, name: str, label: str, tracks: Iterable[Track], quoted: Quoted) -> Iterator[str]:

@@ -7,24 +7,43 @@ The format differs from a Chrome trace: the file is a bare list, times are text,
 a place in the viewer and the number of the device.
 """
 
-import csv
 import json
-from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from heapq import merge
+from collections.abc import Iterator, Mapping
 from itertools import count
-from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from acl_py.trace.columns import Part, joined, line, merged, only, rates, texts, us, whole
+from acl_py.trace.fields import (
+    CallColumns,
+    Ints,
+    OpColumns,
+    OpKind,
+    StepColumns,
+    StepKind,
+    blocks,
+    call_columns,
+    merged_blocks,
+    merged_order,
+    op_columns,
+    step_columns,
+)  # fmt: skip
 from acl_py.trace.jsontext import Quoted, write_list
-from acl_py.trace.reading import as_timeline, asking_calls, correlations, site_of_call, step_spans, stream_ids
+from acl_py.trace.reading import (
+    StepSpans,
+    as_timeline,
+    asking_calls,
+    correlations,
+    short_site,
+    step_spans,
+    stream_ids,
+)  # fmt: skip
 from acl_py.trace.recorder import Trace
-from acl_py.trace.rows import Call, Operation, StreamStep, Timeline
-from acl_py.trace.tracks import Track, host_tracks, stream_tracks
+from acl_py.trace.rows import CoreRun, Timeline
+from acl_py.trace.table import csv_row
+from acl_py.trace.tracks import Track, Tracks, host_tracks, place, stream_tracks
 
 _HOST_PID = 1
 _LAYERS = {"CANN": (7, "CPU"), "Ascend Hardware": (13, "NPU"), "Overlap Analysis": (23, "NPU")}  # place, label
@@ -46,45 +65,73 @@ KERNEL_COLUMNS = (
 )
 _BUSY = ("aic_time", "mac", "mte1", "fixpipe", "aiv_time", "vec", "scalar", "mte2", "mte3")  # of the last columns
 
-_Times = npt.NDArray[np.int64]
+_ACCELERATORS = ("AI_CORE", "AI_VECTOR_CORE", "MIX_AIC")
 
 
 def write(trace: Trace | Timeline, path: str | Path) -> None:
     """Make the folder *path*, with a folder for each device: "device_0_ascend_pt" and so on."""
-    timeline = as_timeline(trace)
-    for device in sorted({op.device for op in timeline.ops}) or [0]:
+    rows = _Rows.of(as_timeline(trace))
+    for device in sorted({kind.device for kind in rows.ops.kinds}) or [0]:
         folder = Path(path) / f"device_{device}_ascend_pt"
         output = folder / "ASCEND_PROFILER_OUTPUT"
         output.mkdir(parents=True, exist_ok=True)
         info = {"rank_id": device, "config": {"experimental_config": {"_profiler_level": "Level1"}}}
         (folder / f"profiler_info_{device}.json").write_text(json.dumps(info) + "\n", encoding="utf-8")
         with (output / "trace_view.json").open("w", encoding="utf-8") as file:
-            write_list(file, "[", _events(timeline, device), "]")
+            write_list(file, "[", _events(rows, device), "]")
         with (output / "kernel_details.csv").open("w", encoding="utf-8", newline="") as file:
-            table = csv.writer(file)
-            table.writerow(KERNEL_COLUMNS)
-            table.writerows(_kernel_rows(timeline.ops, device))
+            file.write(csv_row(KERNEL_COLUMNS) + "\r\n")
+            file.writelines(_kernel_rows(rows, device))
 
 
-def _events(timeline: Timeline, device: int) -> Iterator[str]:
+class _Rows(NamedTuple):
+    """The rows of a trace; *of_ops*, *of_steps* and *of_calls* are numbers that a call and what it queued share, *ids*
+    the numbers of streams.
+    """
+
+    ops: OpColumns
+    calls: CallColumns
+    steps: StepColumns
+    spans: StepSpans
+    of_ops: Ints
+    of_steps: Ints
+    of_calls: Ints
+    ids: Mapping[str, int]
+
+    @classmethod
+    def of(cls, timeline: Timeline) -> "_Rows":
+        ops, calls, steps = op_columns(timeline.ops), call_columns(timeline.calls), step_columns(timeline.steps)
+        of_ops, of_calls = correlations(ops, calls)
+        asking = asking_calls(steps, calls)
+        of_steps = np.where(asking < 0, 0, len(ops) + 1 + np.arange(len(steps)))
+        of_calls[asking[asking >= 0]] = of_steps[asking >= 0]
+        return cls(ops, calls, steps, step_spans(timeline), of_ops, of_steps, of_calls, stream_ids(ops, steps))
+
+    def work_of(self, device: int) -> Ints:
+        """Return the operations of a device."""
+        return np.flatnonzero(np.array([kind.device == device for kind in self.ops.kinds], bool)[self.ops.kind])
+
+    def numbers_of(self, device: int) -> Ints:
+        """Return the numbers of the calls, without those that have queued work of other devices only."""
+        is_own = np.zeros(len(self.ops) + len(self.steps) + 1, bool)
+        for columns, numbers in ((self.ops, self.of_ops), (self.steps, self.of_steps)):
+            is_own[numbers[np.array([kind.device == device for kind in columns.kinds], bool)[columns.kind]]] = True
+        return np.where(is_own[self.of_calls], self.of_calls, 0)
+
+
+def _events(rows: _Rows, device: int) -> Iterator[str]:
     """Yield the events of the host and of one device."""
     pids = {name: _HOST_PID << 10 | place << 5 | device for name, (place, _) in _LAYERS.items()}
-    calls = timeline.calls
-    of_ops, of_calls = correlations(timeline.ops, calls)
-    of_steps = _number_steps(timeline, of_calls)
-    ops = [op for op in timeline.ops if op.device == device]
-    queued: list[Operation | StreamStep] = [*timeline.ops, *timeline.steps]
-    own = {number for number, row in zip((*of_ops, *of_steps), queued, strict=True) if row.device == device}
     numbers = count(10_000)
-    host = host_tracks(calls, pids["CANN"], numbers)
-    streams = stream_tracks([row for row in queued if row.device == device], lambda _: pids["Ascend Hardware"], numbers)
-    ids, quoted = stream_ids(queued), Quoted()
+    host = host_tracks(rows.calls, pids["CANN"], numbers)
+    all_streams = stream_tracks((rows.ops, rows.steps), lambda _: pids["Ascend Hardware"], numbers)
+    streams = {stream: track for (of, stream), track in all_streams.items() if of == device}
+    quoted = Quoted()
     yield from _processes(pids)
-    yield from _calls(calls, host, (number if number in own else 0 for number in of_calls), quoted)
-    tasks = _tasks_of_work(timeline.ops, device, of_ops), _tasks_of_events(timeline, device, of_steps, len(ops))
-    yield from _tasks(merge(*tasks, key=attrgetter("end_ns")), ids, streams, quoted)
-    yield from _overlaps(ops, pids["Overlap Analysis"])
-    lanes = [(track.pid, *lane) for track in dict.fromkeys(host.values()) for lane in track.names()]
+    yield from _calls(rows.calls, host, rows.numbers_of(device), quoted)
+    yield from _tasks(rows, device, streams, quoted)
+    yield from _overlaps(rows, device, pids["Overlap Analysis"])
+    lanes = [(track.pid, *lane) for track in host.tracks for lane in track.names()]
     for track in streams.values():
         lanes += [(track.pid, lane, f"Stream {name.removeprefix('stream ')}") for lane, name in track.names()]
     lanes += [(pids["Overlap Analysis"], _COMPUTING, "Computing"), (pids["Overlap Analysis"], _FREE, "Free")]
@@ -105,179 +152,193 @@ def _about(pid: int, lane: int, what: str, key: str, value: object) -> str:
     return f'{{"name":"{what}","ph":"M","pid":{pid},"tid":{lane},"args":{{"{key}":{value}}}}}'
 
 
-def _us(ns: int) -> str:
-    """Return a time as these files have it: text, in microseconds."""
-    return f'"{ns // 1000}.{ns % 1000:03}"'
+def _calls(calls: CallColumns, host: Tracks, numbers: Ints, quoted: Quoted) -> Iterator[str]:
+    # Launches are the calls of a layer above; the adviser looks for their name.
+    named = [
+        ("Node@launch", "node") if kind.name == "LaunchKernel" else (f"AscendCL@aclrt{kind.name}", "acl")
+        for kind in calls.kinds
+    ]
+    heads = texts([f'{{"name":{quoted[name]},"ph":"X",' for name, _ in named])
+    pids = texts([f'"pid":{track.pid},"tid":' for track in host.tracks])
+    args = texts([
+        f',"Mode":"ACL_RTS","level":"{level}","id":{quoted["aclrt" + kind.name]},"item_id":"0",'
+        for kind, (_, level) in zip(calls.kinds, named, strict=True)
+    ])  # fmt: skip
+    sites = texts([f'"site":{quoted[short_site(kind.file, kind.line)]}}}}}' for kind in calls.kinds])
+    for block in blocks(len(calls)):
+        kind, track, number = calls.kind[block], host.of[calls.caller[block]], numbers[block]
+        enter, exit_ = calls.enter_ns[block], calls.exit_ns[block]
+        lane = whole(place(host.tracks, track, enter, exit_))
+        at = line(pids[track], lane, ',"ts":"', us(enter), '"')
+        lines = line(
+            heads[kind], at, ',"dur":', us(exit_ - enter), ',"args":{"Thread Id":', lane, args[kind],
+            only(number > 0, line('"connection_id":', whole(number), ",")), sites[kind],
+        )  # fmt: skip
+        queues = np.flatnonzero(number)
+        yield joined(merged(lines, _arrows("s", number[queues], at[queues]), queues), ",\n")
 
 
-def _calls(calls: Sequence[Call], tracks: Mapping[str, Track], numbers: Iterable[int], quoted: Quoted) -> Iterator[str]:
-    for call, number in zip(calls, numbers, strict=True):
-        track = tracks[call.caller]
-        lane = track.place(call.enter_ns, call.exit_ns)
-        connection = f'"connection_id":{number},' if number else ""
-        # Launches are the calls of a layer above; the adviser looks for their name.
-        name, level = ("Node@launch", "node") if call.name == "LaunchKernel" else (f"AscendCL@aclrt{call.name}", "acl")
-        yield (
-            f'{{"name":{quoted[name]},"ph":"X","pid":{track.pid},"tid":{lane},"ts":{_us(call.enter_ns)},'
-            f'"dur":{(call.exit_ns - call.enter_ns) / 1000:.3f},"args":{{"Thread Id":{lane},"Mode":"ACL_RTS",'
-            f'"level":"{level}","id":{quoted["aclrt" + call.name]},"item_id":"0",{connection}'
-            f'"site":{quoted[site_of_call(call)]}}}}}'
-        )
-        if number:
-            yield _arrow("s", number, track.pid, lane, call.enter_ns)
-
-
-def _arrow(phase: str, number: int, pid: int, lane: int, at_ns: int) -> str:
+def _arrows(phase: str, numbers: Ints, at: Part) -> Part:
+    """Return an end of an arrow with each of *numbers*, at the process, the lane and the time *at*."""
     binds = ',"bp":"e"' if phase == "f" else ""
-    return (
-        f'{{"name":"HostToDevice{number}","ph":"{phase}"{binds},"id":"{number}","cat":"HostToDevice","pid":{pid},'
-        f'"tid":{lane},"ts":{_us(at_ns)}}}'
-    )
+    number = whole(numbers)
+    return line(
+        '{"name":"HostToDevice', number, f'","ph":"{phase}"{binds},"id":"', number, '","cat":"HostToDevice",', at, "}"
+    )  # fmt: skip
 
 
-class _Task(NamedTuple):
-    """A task of a stream: its place among those of its device, and the *number* of its call; *more* are further
-    arguments.
+def _tasks(rows: _Rows, device: int, streams: Mapping[str, Track], quoted: Quoted) -> Iterator[str]:
+    """Yield the operations of a device, and the records and the waits of its streams for events, in the order of their
+    ends. They have numbers: first the operations, then the others. A wait takes as long as it holds its stream.
     """
+    ops, steps, spans = rows.ops, rows.steps, rows.spans
+    tracks, order = list(streams.values()), list(streams)
+    kinds: list[tuple[OpKind | StepKind, str, str]] = [
+        *((kind, "MEMCPY_ASYNC" if kind.kind in _COPIES else kind.name, _task_type(kind)) for kind in ops.kinds),
+        *((kind, name, f"{name}_SQE") for kind in steps.kinds for name in [_EVENT_TASKS.get(kind.kind, "")]),
+    ]
+    track_of = np.array([order.index(kind.stream) if kind.device == device else -1 for kind, _, _ in kinds], np.int64)
+    heads = texts([f'{{"name":{quoted[name]},"ph":"X",' for _, name, _ in kinds])
+    pids = texts([f'"pid":{track.pid},"tid":' for track in tracks])
+    types = texts([*(type_ for _, _, type_ in kinds), *_ACCELERATORS])
+    stream_ids = texts([f'","Physic Stream Id":{rows.ids[kind.stream]},"Task Id":' for kind, _, _ in kinds])
+    sites = texts([f',"site":{quoted[kind.site]}}}}}' for kind, _, _ in kinds])
+    copied = texts([f',"operation":"{_COPIES[kind.kind][1]}"' if kind.kind in _COPIES else "" for kind in ops.kinds])
+    is_copy = np.array([kind.kind in _COPIES for kind in ops.kinds], bool)
+    is_task = np.array([kind.device == device and kind.kind in _EVENT_TASKS for kind in steps.kinds], bool)
+    work, events = rows.work_of(device), np.flatnonzero(is_task[steps.kind[spans.step]])
+    for work_block, event_block, behind in merged_blocks(ops.end_ns[work], spans.end_ns[events]):
+        op, event = work[work_block], events[event_block]
+        step, together = spans.step[event], merged_order(len(op), behind)
+        task = np.append(np.arange(len(work))[work_block], len(work) + np.arange(len(events))[event_block])[together]
+        kind = np.append(ops.kind[op], len(ops.kinds) + steps.kind[step])[together]
+        type_ = np.append(_types(ops, op, len(kinds)), len(ops.kinds) + steps.kind[step])[together]
+        start = np.append(ops.start_ns[op], spans.begin_ns[event])[together]
+        end = np.append(ops.end_ns[op], spans.end_ns[event])[together]
+        number = np.append(rows.of_ops[op], rows.of_steps[step])[together]
+        track = track_of[kind]
+        at = line(pids[track], whole(place(tracks, track, start, end)), ',"ts":"', us(start), '"')
+        nbytes, copies = ops.bytes[op], is_copy[ops.kind[op]]
+        rate = rates(nbytes, (ops.end_ns[op] - ops.start_ns[op]) * copies)
+        moved = only(copies, line(',"size(B)":', whole(nbytes), ',"bandwidth(GB/s)":', rate, copied[ops.kind[op]]))
+        lines = line(
+            heads[kind], at, ',"dur":', us(end - start), f',"args":{{"Model Id":{_NO_MODEL},"Task Type":"',
+            types[type_], stream_ids[kind], whole(task), f',"Batch Id":0,"Subtask Id":{_NO_MODEL},"connection_id":',
+            whole(number), merged(moved, texts([""] * len(step)), behind), sites[kind],
+        )  # fmt: skip
+        queued = np.flatnonzero(number)
+        yield joined(merged(lines, _arrows("f", number[queued], at[queued]), queued), ",\n")
 
-    place: int
-    name: str
-    kind: str
-    stream: str
-    device: int
-    start_ns: int
-    end_ns: int
-    number: int
-    site: str
-    more: str = ""
 
-
-def _number_steps(timeline: Timeline, of_calls: "array[int]") -> list[int]:
-    """Return a number for each step, above those of the operations, and give it to its call; 0 if it has none."""
-    of_steps = []
-    asking = asking_calls(timeline.steps, timeline.calls)
-    for number, call in enumerate(asking, start=len(timeline.ops) + 1):
-        if call is not None:
-            of_calls[call] = number
-        of_steps.append(0 if call is None else number)
-    return of_steps
-
-
-def _tasks_of_work(ops: Iterable[Operation], device: int, numbers: Iterable[int]) -> Iterator[_Task]:
-    own = ((op, number) for op, number in zip(ops, numbers, strict=True) if op.device == device)
-    for place, (op, number) in enumerate(own):
-        name = "MEMCPY_ASYNC" if op.kind in _COPIES else op.name
-        times = op.start_ns, op.end_ns
-        yield _Task(place, name, _task_type(op), op.stream, device, *times, number, op.site, _copied(op))
-
-
-def _tasks_of_events(timeline: Timeline, device: int, numbers: Sequence[int], place: int) -> Iterator[_Task]:
-    """Yield the records and the waits of streams for events, from *place* on; a wait takes as long as it holds its
-    stream.
+def _types(ops: OpColumns, which: Ints, accelerators: int) -> Ints:
+    """Return the places of the types of some operations: of their kinds, or those of core kernels, behind
+    *accelerators*.
     """
-    spans = step_spans(timeline)
-    for end, begin, index in zip(*map(np.ndarray.tolist, spans[:3]), strict=True):
-        step = timeline.steps[index]
-        if step.device == device and step.kind in _EVENT_TASKS:
-            name = _EVENT_TASKS[step.kind]
-            yield _Task(place, name, f"{name}_SQE", step.stream, device, begin, end, numbers[index], step.site)
-            place += 1
+    types = ops.kind[which].astype(np.int64)
+    for place_, index in enumerate(which.tolist() if ops.cores else ()):
+        if index in ops.cores:
+            types[place_] = accelerators + _ACCELERATORS.index(_accelerator(ops.cores[index]))
+    return types
 
 
-def _tasks(
-    tasks: Iterable[_Task], ids: Mapping[str, int], tracks: Mapping[tuple[int, str], Track], quoted: Quoted
-) -> Iterator[str]:
-    for task in tasks:
-        track = tracks[task.device, task.stream]
-        start, end, number = task.start_ns, task.end_ns, task.number
-        lane = track.place(start, end)
-        yield (
-            f'{{"name":{quoted[task.name]},"ph":"X","pid":{track.pid},"tid":{lane},"ts":{_us(start)},'
-            f'"dur":{(end - start) / 1000:.3f},"args":{{"Model Id":{_NO_MODEL},'
-            f'"Task Type":"{task.kind}","Physic Stream Id":{ids[task.stream]},"Task Id":{task.place},"Batch Id":0,'
-            f'"Subtask Id":{_NO_MODEL},"connection_id":{number}{task.more},"site":{quoted[task.site]}}}}}'
-        )
-        if number:
-            yield _arrow("f", number, track.pid, lane, start)
+def _task_type(kind: OpKind) -> str:
+    if kind.kind in _COPIES:
+        return _COPIES[kind.kind][0]
+    return {"fill": "SDMA_SQE", "host_function": "CALLBACK"}.get(kind.kind, _accelerator(None))
 
 
-def _task_type(op: Operation) -> str:
-    if op.kind in _COPIES:
-        return _COPIES[op.kind][0]
-    if op.kind == "fill":
-        return "SDMA_SQE"
-    if op.kind == "host_function":
-        return "CALLBACK"
-    return _accelerator(op)
-
-
-def _accelerator(op: Operation) -> str:
+def _accelerator(run: CoreRun | None) -> str:
     """Return which kind of cores a kernel runs on; ordinary kernels do not say."""
-    used = [] if op.cores is None else [core for core in ("aic", "aiv") if f"{core}_time" in op.cores.busy_us]
+    used = [] if run is None else [core for core in ("aic", "aiv") if f"{core}_time" in run.busy_us]
     return {"aiv": "AI_VECTOR_CORE", "aic,aiv": "MIX_AIC"}.get(",".join(used), "AI_CORE")
-
-
-def _copied(op: Operation) -> str:
-    if op.kind not in _COPIES:
-        return ""
-    lasts = op.end_ns - op.start_ns
-    return (
-        f',"size(B)":{op.bytes},"bandwidth(GB/s)":{op.bytes / lasts if lasts else 0:.3f},'
-        f'"operation":"{_COPIES[op.kind][1]}"'
-    )
 
 
 # --- the overlap analysis
 
 
-def _overlaps(ops: Sequence[Operation], pid: int) -> Iterator[str]:
+def _overlaps(rows: _Rows, device: int, pid: int) -> Iterator[str]:
     """Yield when kernels ran, and when they did not, from the first operation to the last."""
-    kernels = [op for op in ops if op.kind == "kernel"]
-    start, end = union(kernels)
+    ops, work = rows.ops, rows.work_of(device)
+    kernels = work[np.array([kind.kind == "kernel" for kind in ops.kinds], bool)[ops.kind[work]]]
+    start, end = union(ops.start_ns[kernels], ops.end_ns[kernels])
     yield from _spans("Computing", pid, _COMPUTING, start, end)
-    if ops:
-        first, last = min(op.start_ns for op in ops), max(op.end_ns for op in ops)
-        free_start, free_end = np.append(first, end), np.append(start, last)
+    if len(work):
+        free_start = np.append(ops.start_ns[work].min(), end)
+        free_end = np.append(start, ops.end_ns[work].max())
         lasts = free_start < free_end
         yield from _spans("Free", pid, _FREE, free_start[lasts], free_end[lasts])
 
 
-def union(ops: Sequence[Operation]) -> tuple[_Times, _Times]:
-    """Return the beginnings and ends of the times in which at least one of *ops* runs."""
-    start, end = (np.array([getattr(op, name) for op in ops], np.int64) for name in ("start_ns", "end_ns"))
+def union(start: Ints, end: Ints) -> tuple[Ints, Ints]:
+    """Return the beginnings and ends of the times in which at least one of several operations runs."""
     order = np.argsort(start, kind="stable")
     start, end = start[order], np.maximum.accumulate(end[order])
     first = np.append(True, start[1:] > end[:-1])[: len(start)]
     return start[first], end[np.append(first[1:], True)[: len(start)]]
 
 
-def _spans(name: str, pid: int, lane: int, start: _Times, end: _Times) -> Iterator[str]:
-    for begin, until in zip(start.tolist(), end.tolist(), strict=True):
-        yield (
-            f'{{"name":"{name}","ph":"X","pid":{pid},"tid":{lane},"ts":{_us(begin)},'
-            f'"dur":{(until - begin) / 1000:.3f},"args":{{}}}}'
-        )
+def _spans(name: str, pid: int, lane: int, start: Ints, end: Ints) -> Iterator[str]:
+    for block in blocks(len(start)):
+        begin = start[block]
+        yield joined(
+            line(
+                f'{{"name":"{name}","ph":"X","pid":{pid},"tid":{lane},"ts":"', us(begin), '","dur":',
+                us(end[block] - begin), ',"args":{}}',
+            ),
+            ",\n",
+        )  # fmt: skip
 
 
 # --- the table of kernels
 
 
-def _kernel_rows(ops: Sequence[Operation], device: int) -> Iterator[tuple[object, ...]]:
-    ids = stream_ids(ops)
-    before: dict[str, int] = {}  # the end of the last kernel of each stream
-    index = -1
-    for op in ops:
-        index += op.device == device
-        if op.device != device or op.kind != "kernel":
-            continue
-        waited = max(0, op.start_ns - before.get(op.stream, op.start_ns))
-        before[op.stream] = op.end_ns
-        blocks, busy = (0, {}) if op.cores is None else (op.cores.blocks, op.cores.busy_us)
-        times = op.start_ns, op.end_ns - op.start_ns, waited
-        yield (
-            *("", device, _NO_MODEL, index, ids[op.stream], op.name, op.name, "static", _accelerator(op)),
-            *(f"{ns / 1000:.3f}" for ns in times),
-            *(blocks, 0),
-            *["N/A"] * 7,
-            *(f"{busy[name]:.3f}" if name in busy else "N/A" for name in _BUSY),
-        )
+def _kernel_rows(rows: _Rows, device: int) -> Iterator[str]:
+    ops, work = rows.ops, rows.work_of(device)
+    is_kernel = np.array([kind.kind == "kernel" for kind in ops.kinds], bool)
+    of_streams = texts([csv_row(["", rows.ids[kind.stream], kind.name, kind.name, "static", ""]) for kind in ops.kinds])
+    stream_of = np.array([rows.ids[kind.stream] for kind in ops.kinds], np.int64)
+    types = texts([*([_accelerator(None)] * len(ops.kinds)), *_ACCELERATORS])
+    before = np.full(max(rows.ids.values(), default=0) + 1, -1)  # the end of the last kernel of each stream
+    kernels = np.flatnonzero(is_kernel[ops.kind[work]])
+    for block in blocks(len(kernels)):
+        index = kernels[block]
+        op = work[index]
+        kind, start, end = ops.kind[op], ops.start_ns[op], ops.end_ns[op]
+        waited = _waited(stream_of[kind], start, end, before)
+        yield joined(
+            line(
+                csv_row(["", device, _NO_MODEL, ""]), whole(index), of_streams[kind],
+                types[_types(ops, op, len(ops.kinds))],
+                ",", us(start), ",", us(end - start), ",", us(waited), _busy(ops.cores, op),
+            ),
+            "\r\n",
+        ) + "\r\n"  # fmt: skip
+
+
+def _waited(stream: Ints, start: Ints, end: Ints, before: Ints) -> Ints:
+    """Return how long after the kernel before it in its stream each kernel started. *before* has the ends of those
+    *before* all these, by stream, or -1; then those of the last of these.
+    """
+    order = np.argsort(stream, kind="stable")
+    in_order = stream[order]
+    last = np.append(0, end[order][:-1])
+    is_first = np.append(True, in_order[1:] != in_order[:-1])
+    last[is_first] = before[in_order[is_first]]
+    waited = np.zeros(len(stream), np.int64)
+    waited[order] = np.where(last < 0, 0, np.maximum(start[order] - last, 0))
+    before[stream] = end  # of several of one stream the last one stays
+    return waited
+
+
+def _busy(cores: Mapping[int, CoreRun], ops: Ints) -> str | Part:
+    """Return the last columns, of each operation with an index in *ops*."""
+    if not cores:
+        return _last_columns(None)
+    return texts([_last_columns(cores.get(index)) for index in ops.tolist()])
+
+
+def _last_columns(run: CoreRun | None) -> str:
+    blocks, busy = (0, {}) if run is None else (run.blocks, run.busy_us)
+    return csv_row(
+        ["", blocks, 0, *["N/A"] * 7, *(f"{busy[name]:.3f}" if name in busy else "N/A" for name in _BUSY)]
+    )  # fmt: skip

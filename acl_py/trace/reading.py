@@ -6,22 +6,31 @@ call of an operation is the one that was made at the same line, by a verb that q
 progress at that instant.
 """
 
-from array import array
 from bisect import bisect_left
-from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from heapq import heappop, heappush
 from itertools import count
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from acl_py.trace.columns import Ints, numbers, places
-from acl_py.trace.rows import ASKING, About, Call, Operation, Ref, StreamStep, Timeline
+from acl_py.trace.fields import (
+    CallColumns,
+    Ints,
+    OpColumns,
+    Rows,
+    StepColumns,
+    blocks,
+    call_columns,
+    op_columns,
+    places,
+    step_columns,
+)  # fmt: skip
+from acl_py.trace.packing import Numbers
+from acl_py.trace.rows import ASKING, Call, Operation, Ref, Timeline
 
 if TYPE_CHECKING:
     from acl_py.trace.recorder import Trace
@@ -29,7 +38,6 @@ if TYPE_CHECKING:
 ENGINE_ORDER = ("H2D", "cores", "P2P", "D2H", "host")  # as data passes them
 
 _WAITS = ("wait", "notify_wait", "value_wait")  # steps that last
-_Asked = tuple[str, str, int, tuple[About, ...]]  # name, caller and exit of a call, and its stream
 _NEVER = (1 << 63) - 1
 _VERBS = {
     "fill": "Memset",
@@ -39,31 +47,42 @@ _VERBS = {
 
 
 def as_timeline(trace: "Trace | Timeline") -> Timeline:
-    """Return the rows of *trace*, which may be live or have been saved."""
-    return trace if isinstance(trace, Timeline) else trace.timeline()
+    """Return the rows of *trace*, which may be live or have been saved. Their columns are made once."""
+    timeline = trace if isinstance(trace, Timeline) else trace.timeline()
+    ops, calls, steps = timeline.ops, timeline.calls, timeline.steps
+    return replace(
+        timeline,
+        ops=Rows(lambda: op_columns(ops), lambda _: ops),
+        calls=Rows(lambda: call_columns(calls), lambda _: calls),
+        steps=Rows(lambda: step_columns(steps), lambda _: steps),
+    )
 
 
-def stream_ids(ops: Sequence[Operation | StreamStep]) -> dict[str, int]:
-    """Return a number for each stream of *ops*, for formats in which streams have no names.
+def stream_ids(*queued: OpColumns | StepColumns) -> dict[str, int]:
+    """Return a number for each stream of *queued*, for formats in which streams have no names.
 
     "stream 3" has number 3. Default streams and streams with names get the numbers that follow, from 7 on: analysers
     take 0 for no stream, and 7 is the default stream in CUDA's traces.
     """
-    order = stream_order(ops)
+    order = stream_order(*queued)
     numbers = {stream: _kind_of_stream(stream)[1] for stream in order}
     following = count(max(7, 1 + max(numbers.values(), default=0)))
     return {stream: numbers[stream] or next(following) for stream in order}
 
 
-def stream_order(ops: Sequence[Operation | StreamStep]) -> dict[str, int]:
-    """Return the places of the streams of *ops*: default streams, then those with numbers, then those with names.
+def stream_order(*queued: OpColumns | StepColumns) -> dict[str, int]:
+    """Return the places of the streams of *queued*: default streams, then those with numbers, then those with names.
 
     Streams with names are in the order in which they first got work.
     """
-    which, names = places(map(attrgetter("stream"), ops), len(ops))
-    queued_ns = np.full(len(names), _NEVER)
-    np.minimum.at(queued_ns, which, numbers(ops, "queued_ns"))
-    first = dict(zip(names, queued_ns.tolist(), strict=True))
+    first: dict[str, int] = {}
+    for columns in queued:
+        earliest = np.full(len(columns.kinds), _NEVER)
+        for block in blocks(len(columns)):
+            np.minimum.at(earliest, columns.kind[block], columns.queued_ns[block])
+        streams_of = [kind.stream for kind in columns.kinds]
+        for stream, queued_ns in zip(streams_of, earliest.tolist(), strict=True):
+            first[stream] = min(queued_ns, first.get(stream, _NEVER))
     streams = sorted(sorted(first, key=first.__getitem__), key=_kind_of_stream)
     return {stream: place for place, stream in enumerate(streams)}
 
@@ -88,20 +107,30 @@ class HostRow:
         return f"{first} and {len(others):,} more" if others else first
 
 
-def host_rows(calls: Iterable[Call]) -> list[HostRow]:
+def host_rows(calls: CallColumns) -> list[HostRow]:
     """Return the rows of the host, in the order of their first calls: one for each task or thread.
 
     Those without a name share a row if the last call of one is over before the first call of the next begins. So a
     program that makes a task for each request has as many rows as it had requests at a time.
     """
-    first: dict[str, tuple[int, int]] = {}  # when its first call begins, and the place of that call
-    last: dict[str, int] = {}
-    for index, call in enumerate(calls):
-        caller, enter = call.caller, call.enter_ns
-        if caller not in first or enter < first[caller][0]:
-            first[caller] = enter, index
-        last[caller] = call.exit_ns  # calls are in the order of their exits
-    return share_rows(first, last)
+    count = len(calls.callers)
+    first, index, last = np.full(count, _NEVER), np.full(count, len(calls)), np.zeros(count, np.int64)
+    for block in blocks(len(calls)):
+        caller, enter = calls.caller[block], calls.enter_ns[block]
+        before = first.copy()
+        np.minimum.at(first, caller, enter)
+        index[first < before] = len(calls)
+        is_first = (enter == first[caller]) & (index[caller] == len(calls))
+        np.minimum.at(index, caller[is_first], block.start + np.flatnonzero(is_first))
+        np.maximum.at(last, caller, calls.exit_ns[block])
+    firsts: dict[str, tuple[int, int]] = {}  # when its first call begins, and the place of that call
+    lasts: dict[str, int] = {}
+    times = zip(calls.callers, first.tolist(), index.tolist(), last.tolist(), strict=True)
+    for name, begin, place, end in times:
+        if begin < _NEVER:
+            firsts[name] = min((begin, place), firsts.get(name, (_NEVER, 0)))
+            lasts[name] = max(end, lasts.get(name, 0))
+    return share_rows(firsts, lasts)
 
 
 def share_rows(first: Mapping[str, tuple[int, int]], last: Mapping[str, int]) -> list[HostRow]:
@@ -136,43 +165,50 @@ def short_site(file: str, line: int) -> str:
 
 def queuing_calls(ops: Sequence[Operation], calls: Sequence[Call]) -> list[int | None]:
     """Return for each of *ops* the index in *calls* of the call that queued it. Calls are in order of their exits."""
-    return [index if index >= 0 else None for index in _queuing_calls(ops, calls).tolist()]
+    return [index if index >= 0 else None for index in queuing(op_columns(ops), call_columns(calls)).tolist()]
 
 
-def _queuing_calls(ops: Sequence[Operation], calls: Sequence[Call]) -> Ints:
+def queuing(ops: OpColumns, calls: CallColumns) -> Ints:
     """Return the same as an array, with -1 for None."""
-    if not calls:
-        return np.full(len(ops), -1)
-    queued = numbers(ops, "queued_ns")
-    # A plain verb returns when it has queued its operation, so the first call that had not returned then is mostly the
-    # right one.
-    first = np.searchsorted(numbers(calls, "exit_ns"), queued)
-    queuing = np.minimum(first, len(calls) - 1)
-    kind_of_op, kinds_of_ops = places(map(attrgetter("kind", "site"), ops), len(ops))
-    kind_of_call, kinds_of_calls = places(map(attrgetter("name", "file", "line"), calls), len(calls))
-    pairs, pair = np.unique(kind_of_op * len(kinds_of_calls) + kind_of_call[queuing], return_inverse=True)
-    both = (divmod(each, len(kinds_of_calls)) for each in pairs.tolist())
-    fits = np.array([_fits(*kinds_of_ops[one], *kinds_of_calls[other]) for one, other in both], bool)
-    is_right = fits[pair] & (numbers(calls, "enter_ns")[queuing] <= queued) & (first < len(calls))
+    found = np.full(len(ops), -1, np.int32)
+    if not len(calls):
+        return found
+    # What calls of one line, or operations of one line, have in common.
+    lines_of_ops, op_lines = places(((kind.kind, kind.site) for kind in ops.kinds), len(ops.kinds))
+    lines_of_calls, call_lines = places(((kind.name, short_site(*kind[1:3])) for kind in calls.kinds), len(calls.kinds))
+    fits: dict[int, bool] = {}  # by both
+    exits = np.ascontiguousarray(calls.exit_ns)
     by_site: dict[str, list[int]] = {}
-    for index in np.flatnonzero(~is_right).tolist():
-        if not by_site:
-            for place, call in enumerate(calls):
-                by_site.setdefault(site_of_call(call), []).append(place)
-        queuing[index] = _later(ops[index], int(first[index]), by_site, calls)
-    return queuing
+    for block in blocks(len(ops)):
+        queued = ops.queued_ns[block]
+        # A plain verb returns when it has queued its operation, so the first call that had not returned then is mostly
+        # the right one.
+        first = np.searchsorted(exits, queued)
+        likely = np.minimum(first, len(calls) - 1)
+        pairs = lines_of_ops[ops.kind[block]] * len(call_lines) + lines_of_calls[calls.kind[likely]]
+        different, pair = np.unique(pairs, return_inverse=True)
+        for each in different.tolist():
+            if each not in fits:
+                (kind, site), (name, line) = op_lines[each // len(call_lines)], call_lines[each % len(call_lines)]
+                fits[each] = _queues(name, kind) and line == site
+        is_right = np.array([fits[each] for each in different.tolist()])[pair]
+        is_right &= (calls.enter_ns[likely] <= queued) & (first < len(calls))
+        found[block] = likely
+        for index in np.flatnonzero(~is_right).tolist():
+            if not by_site:
+                for place, number in enumerate(calls.kind.tolist()):
+                    by_site.setdefault(call_lines[lines_of_calls[number]][1], []).append(place)
+            found[block.start + index] = _later(ops, block.start + index, int(first[index]), by_site, calls)
+    return found
 
 
-def _later(op: Operation, first: int, by_site: Mapping[str, list[int]], calls: Sequence[Call]) -> int:
-    """Return the first call from *first* on that may have queued *op*, or -1."""
-    candidates = by_site.get(op.site, [])
+def _later(ops: OpColumns, index: int, first: int, by_site: Mapping[str, list[int]], calls: CallColumns) -> int:
+    """Return the first call from *first* on that may have queued the operation with this *index*, or -1."""
+    kind, queued_ns = ops.kinds[ops.kind[index]], ops.queued_ns[index]
+    candidates = by_site.get(kind.site, [])
     later = (candidates[place] for place in range(bisect_left(candidates, first), len(candidates)))
-    return next((index for index in later if calls[index].enter_ns <= op.queued_ns
-                 and _queues(calls[index].name, op.kind)), -1)  # fmt: skip
-
-
-def _fits(kind: str, site: str, name: str, file: str, line: int) -> bool:
-    return _queues(name, kind) and short_site(file, line) == site
+    return next((call for call in later if calls.enter_ns[call] <= queued_ns
+                 and _queues(calls.kinds[calls.kind[call]].name, kind.kind)), -1)  # fmt: skip
 
 
 def _queues(name: str, kind: str) -> bool:
@@ -196,10 +232,11 @@ def step_spans(timeline: Timeline) -> StepSpans:
 
     What a stream waited for without end lasts to the end of the recording.
     """
-    ops, steps = timeline.ops, timeline.steps
-    stream_of, queued_ns, end_ns = (numbers(ops, field) for field in ("in_stream", "queued_ns", "end_ns"))
-    step_stream, step_queued, step_end = (numbers(steps, field) for field in ("in_stream", "queued_ns", "end_ns"))
-    step_end[step_end < 0] = timeline.end_ns
+    ops, steps = op_columns(timeline.ops), step_columns(timeline.steps)
+    queued_ns, end_ns = np.ascontiguousarray(ops.queued_ns), np.ascontiguousarray(ops.end_ns)
+    stream_of = np.array([kind.in_stream for kind in ops.kinds], np.int64)[ops.kind]
+    step_stream = np.array([kind.in_stream for kind in steps.kinds], np.int64)[steps.kind]
+    step_queued, step_end = steps.queued_ns, np.where(steps.end_ns < 0, timeline.end_ns, steps.end_ns)
     turn, over, behind = (np.zeros(len(steps), np.int64) for _ in range(3))
     for stream in np.unique(step_stream):
         own = np.flatnonzero(stream_of == stream)
@@ -210,37 +247,55 @@ def step_spans(timeline: Timeline) -> StepSpans:
         over[mine] = np.maximum.accumulate(np.maximum(ready, step_end[mine]))
         turn[mine] = np.maximum(ready, np.append(0, over[mine])[:-1])
         behind[mine] = np.append(own, -1)[ahead]
-    is_wait = np.fromiter((step.kind in _WAITS for step in steps), bool, len(steps))
+    is_wait = np.array([kind.kind in _WAITS for kind in steps.kinds], bool)[steps.kind]
     begin = np.where(is_wait, turn, over)
     order = np.lexsort((begin, over))
     return StepSpans(over[order], begin[order], order, behind[order])
 
 
-def asking_calls(steps: Sequence[StreamStep], calls: Sequence[Call]) -> list[int | None]:
-    """Return for each of *steps* the index in *calls* of the call that queued it; None if it is neither a record of an
+def asking_calls(steps: StepColumns, calls: CallColumns) -> Ints:
+    """Return for each of *steps* the index in *calls* of the call that queued it; -1 if it is neither a record of an
     event nor a wait for one.
+
+    A call and its step have the same caller, the same stream and the same end. Of several the first belong together.
     """
-    made: dict[_Asked, deque[int]] = {}
+    callers: Numbers[str] = Numbers()
+    asked: Numbers[tuple[str, tuple[object, ...]]] = Numbers()
     verbs = frozenset(ASKING.values())
-    for index, call in enumerate(calls):
-        if call.name in verbs:
-            made.setdefault((call.name, call.caller, call.exit_ns, call.about[1:]), deque()).append(index)
-    asking: list[int | None] = []
-    for step in steps:
-        own = made.get((ASKING.get(step.kind, ""), step.caller, step.queued_ns, (Ref(step.in_stream),)))
-        asking.append(own.popleft() if own else None)
+    of_steps = [asked[ASKING[kind.kind], (Ref(kind.in_stream),)] if kind.kind in ASKING else -1 for kind in steps.kinds]
+    of_calls = [asked[kind.name, kind.about[1:]] if kind.name in verbs else -1 for kind in calls.kinds]
+    by = [np.array([callers[each] for each in columns.callers], np.int64) for columns in (steps, calls)]
+    which_steps, step_keys = _keys(np.array(of_steps, np.int64)[steps.kind], by[0], steps.caller, len(asked))
+    which_calls, call_keys = _keys(np.array(of_calls, np.int64)[calls.kind], by[1], calls.caller, len(asked))
+    times = np.concatenate((steps.queued_ns[which_steps], calls.exit_ns[which_calls]))
+    ends, time = np.unique(times, return_inverse=True)
+    step_keys = step_keys * len(ends) + time[: len(step_keys)]
+    call_keys = call_keys * len(ends) + time[len(step_keys) :]
+    order, call_order = np.argsort(step_keys, kind="stable"), np.argsort(call_keys, kind="stable")
+    step_keys, call_keys = step_keys[order], call_keys[call_order]
+    # The place among calls with this key is the place among steps with this key.
+    place = np.searchsorted(call_keys, step_keys) + np.arange(len(order)) - np.searchsorted(step_keys, step_keys)
+    is_there = np.append(call_keys, -1)[np.minimum(place, len(call_keys))] == step_keys
+    asking = np.full(len(steps), -1, np.int32)
+    asking[which_steps[order[is_there]]] = which_calls[call_order[place[is_there]]]
     return asking
 
 
-def correlations(ops: Sequence[Operation], calls: Sequence[Call]) -> tuple["array[int]", "array[int]"]:
+def _keys(asked: Ints, callers: Ints, caller: Ints, count: int) -> tuple[Ints, Ints]:
+    """Return the rows that have *asked* for one of *count* things, and a key for each: this thing, and the caller."""
+    which = np.flatnonzero(asked >= 0)
+    return which, asked[which] + count * callers[caller[which]]
+
+
+def correlations(ops: OpColumns, calls: CallColumns) -> tuple[Ints, Ints]:
     """Return a number for each operation and for each call, the same for a call and what it queued.
 
     It is one more than the index of the first operation that the call queued; 0 for an operation without a call, and
     for a call that queued nothing.
     """
-    queuing = _queuing_calls(ops, calls)
-    known = np.flatnonzero(queuing >= 0)
-    queuing, of_calls, of_ops = queuing[known], np.zeros(len(calls), np.uint32), np.zeros(len(ops), np.uint32)
-    of_calls[queuing[::-1]] = known[::-1] + 1  # of several the first
-    of_ops[known] = of_calls[queuing]
-    return array("I", of_ops.tobytes()), array("I", of_calls.tobytes())
+    queued_by = queuing(ops, calls)
+    known = np.flatnonzero(queued_by >= 0)
+    queued_by, of_calls, of_ops = queued_by[known], np.zeros(len(calls), np.int32), np.zeros(len(ops), np.int32)
+    of_calls[queued_by[::-1]] = known[::-1] + 1  # of several the first
+    of_ops[known] = of_calls[queued_by]
+    return of_ops, of_calls

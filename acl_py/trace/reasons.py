@@ -5,11 +5,15 @@ was ready, what made it ready is the reason. If it started later, its engine was
 that the engine ran before.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
+from acl_py.trace.fields import Ints, blocks
+from acl_py.trace.packing import Numbers
 from device_model.completions import Nanoseconds, Why
-from device_model.queues import HardwareQueue
 from device_model.streams import Stream
 from device_model.work import Lane
 
@@ -40,38 +44,50 @@ class Row(NamedTuple):
     after: int
 
 
-def reasons(
-    rows: Sequence[Row], places: Sequence[tuple[Stream, Lane]], index_of: Mapping[int, int]
-) -> Iterator[tuple[Why, int | None]]:
-    """Yield why the operation of each row did not start earlier, and the index of the operation that it waited for.
+class Turns(NamedTuple):
+    """The stream and the lane of each kind of operation, and the hardware queues of its stream, as numbers."""
 
-    *places* are by the number of a row, *index_of* by serial number. An operation that never ended has no row.
+    stream: Ints
+    lane: Ints
+    queues: Ints  # for each lane
+
+    @classmethod
+    def of(cls, places: Sequence[tuple[Stream, Lane]]) -> "Turns":
+        """Return the numbers for *places*, which are by the number of a row."""
+        streams: Numbers[Stream] = Numbers()
+        queues: Numbers[object] = Numbers()
+        return cls(
+            np.array([streams[stream] for stream, _ in places], np.int64),
+            np.array([lane for _, lane in places], np.int64),
+            np.array([[queues[queue] for queue in stream.queues] for stream, _ in places], np.int64),
+        )
+
+
+def reasons(rows: npt.NDArray[Any], after: Ints, turns: Turns) -> npt.NDArray[np.uint8]:
+    """Return why the operation of each row did not start earlier.
+
+    *rows* have the fields of `Row`; *after* has the index of the operation that each waited for, or -1.
     """
-    for row in rows:
-        after = index_of.get(row.after)
-        why = Why(row.why)
-        if row.start > row.ready and after is not None:
-            why = _late(row, rows[after], places)
-        yield why, after
+    why: npt.NDArray[np.uint8] = rows["why"].copy()
+    for block in blocks(len(rows)):
+        late = block.start + np.flatnonzero((rows["start"][block] > rows["ready"][block]) & (after[block] >= 0))
+        if len(late):
+            why[late] = _late(rows[late], rows[after[late]], turns)
+    return why
 
 
-def _late(row: Row, before: Row, places: Sequence[tuple[Stream, Lane]]) -> Why:
+def _late(row: npt.NDArray[Any], before: npt.NDArray[Any], turns: Turns) -> Ints:
     """Return why the engine that ran *before* started the operation of *row* after it was ready.
 
     If *before* stood ahead of it in one hardware queue, in another stream, and had to wait itself while the other was
     ready, then the shared queue is the reason.
     """
-    stream, lane = places[row.number]
-    if lane is Lane.COMPUTE:
-        return Why.CORES
-    if row.ready >= before.end:
-        return Why.GAP
-    other, _ = places[before.number]
-    waited = row.ready < before.start == before.ready
-    if waited and other is not stream and _queue(other, lane) is _queue(stream, lane):
-        return Why.QUEUE
-    return Why.ENGINE
-
-
-def _queue(stream: Stream, lane: Lane) -> HardwareQueue:
-    return stream.queues[lane]
+    own, other = row["number"], before["number"]
+    lane = turns.lane[own]
+    in_queue = (turns.stream[own] != turns.stream[other]) & (turns.queues[own, lane] == turns.queues[other, lane])
+    waited = (row["ready"] < before["start"]) & (before["start"] == before["ready"])
+    return np.select(
+        [lane == Lane.COMPUTE, row["ready"] >= before["end"], waited & in_queue],
+        [Why.CORES, Why.GAP, Why.QUEUE],
+        Why.ENGINE,
+    )

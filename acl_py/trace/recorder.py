@@ -98,17 +98,17 @@ class Trace(Observer):
     @property
     def ops(self) -> list[Operation]:
         """All operations that have ended, in order of their end."""
-        return self._rows.ops
+        return list(self._rows.ops)
 
     @property
     def calls(self) -> list[Call]:
         """All host calls that have returned, in the order of their returns."""
-        return self._rows.calls
+        return list(self._rows.calls)
 
     @property
     def steps(self) -> list[StreamStep]:
         """All records, waits and other steps of streams, in the order of their calls."""
-        return self._rows.steps
+        return list(self._rows.steps)
 
     @property
     def marks(self) -> list[Mark]:

@@ -5,43 +5,80 @@ Times are whole nanoseconds. A call and what it queued have the same `correlatio
 """
 
 import csv
-from collections.abc import Iterable, Iterator, Sequence
-from heapq import merge
-from operator import itemgetter
+from collections.abc import Iterable
+from io import StringIO
 from pathlib import Path
 
-from acl_py.trace.reading import as_timeline, correlations, site_of_call
+import numpy as np
+
+from acl_py.trace.columns import Part, joined, line, merged, only, texts, whole
+from acl_py.trace.fields import CallColumns, Ints, OpColumns, call_columns, merged_blocks, op_columns
+from acl_py.trace.reading import as_timeline, correlations, short_site
 from acl_py.trace.recorder import Trace
-from acl_py.trace.rows import Call, Operation, Timeline
+from acl_py.trace.rows import Timeline
+from device_model.completions import Why
 
 COLUMNS = (
     *("row", "name", "start_ns", "end_ns", "site", "correlation", "caller"),
     *("operation", "kind", "device", "engine", "stream", "queued_ns", "bytes", "waited_for", "after"),
 )
-_Ended = tuple[int, tuple[object, ...]]  # when a row ends, and its fields
-_NOTHING = ("",) * (len(COLUMNS) - COLUMNS.index("operation"))
+_NOTHING = "," * (len(COLUMNS) - COLUMNS.index("operation"))
+_REASONS = texts([f",{why.name.lower()}," for why in sorted(Why)])
 
 
 def write(trace: Trace | Timeline, path: str | Path) -> None:
     """Write *trace* to the file *path*."""
     timeline = as_timeline(trace)
-    ops, calls = timeline.ops, timeline.calls
+    ops, calls = op_columns(timeline.ops), call_columns(timeline.calls)
     of_ops, of_calls = correlations(ops, calls)
+    op_lines, call_lines = _Operations(ops, of_ops), _Calls(calls, of_calls)
     with Path(path).open("w", encoding="utf-8", newline="") as file:
-        table = csv.writer(file)
-        table.writerow(COLUMNS)
-        rows: Iterator[_Ended] = merge(_operations(ops, of_ops), _calls(calls, of_calls), key=itemgetter(0))
-        table.writerows(row for _, row in rows)
+        file.write(f"{csv_row(COLUMNS)}\r\n")
+        for op_block, call_block, behind in merged_blocks(ops.end_ns, calls.exit_ns):
+            file.write(joined(merged(op_lines.of(op_block), call_lines.of(call_block), behind), "\r\n") + "\r\n")
 
 
-def _operations(ops: Sequence[Operation], numbers: Iterable[int]) -> Iterator[_Ended]:
-    for index, (op, number) in enumerate(zip(ops, numbers, strict=True)):
-        begin = "operation", op.name, op.start_ns, op.end_ns, op.site, number or "", "", index
-        place = op.kind, op.device, op.engine, op.stream, op.queued_ns, op.bytes
-        yield op.end_ns, (*begin, *place, op.why.name.lower(), op.after)
+def csv_row(values: Iterable[object]) -> str:
+    """Return *values* as a row, quoted where this is necessary."""
+    text = StringIO()
+    csv.writer(text, lineterminator="").writerow(values)
+    return text.getvalue()
 
 
-def _calls(calls: Sequence[Call], numbers: Iterable[int]) -> Iterator[_Ended]:
-    for call, number in zip(calls, numbers, strict=True):
-        begin = "call", call.name, call.enter_ns, call.exit_ns, site_of_call(call), number or "", call.caller
-        yield call.exit_ns, (*begin, *_NOTHING)
+class _Operations:
+    """The lines of operations; *numbers* are their correlations."""
+
+    def __init__(self, ops: OpColumns, numbers: Ints) -> None:
+        self._ops, self._numbers = ops, numbers
+        kinds = ops.kinds
+        self._heads = texts([csv_row(["operation", kind.name, ""]) for kind in kinds])
+        self._sites = texts([csv_row(["", kind.site, ""]) for kind in kinds])
+        self._places = texts([csv_row(["", kind.kind, kind.device, kind.engine, kind.stream, ""]) for kind in kinds])
+
+    def of(self, block: slice) -> Part:
+        ops, kind = self._ops, self._ops.kind[block]
+        number, after = self._numbers[block], ops.after[block]
+        return line(
+            self._heads[kind], whole(ops.start_ns[block]), ",", whole(ops.end_ns[block]), self._sites[kind],
+            only(number > 0, whole(number)), ",,", whole(np.arange(block.start, block.stop)), self._places[kind],
+            whole(ops.queued_ns[block]), ",", whole(ops.bytes[block]), _REASONS[ops.why[block]],
+            only(after >= 0, whole(np.maximum(after, 0))),
+        )  # fmt: skip
+
+
+class _Calls:
+    """The lines of calls; *numbers* are their correlations."""
+
+    def __init__(self, calls: CallColumns, numbers: Ints) -> None:
+        self._calls, self._numbers = calls, numbers
+        self._heads = texts([csv_row(["call", kind.name, ""]) for kind in calls.kinds])
+        self._sites = texts([csv_row(["", short_site(kind.file, kind.line), ""]) for kind in calls.kinds])
+        self._callers = texts([csv_row(["", caller]) + _NOTHING for caller in calls.callers])
+
+    def of(self, block: slice) -> Part:
+        calls, kind = self._calls, self._calls.kind[block]
+        number = self._numbers[block]
+        return line(
+            self._heads[kind], whole(calls.enter_ns[block]), ",", whole(calls.exit_ns[block]), self._sites[kind],
+            only(number > 0, whole(number)), self._callers[calls.caller[block]],
+        )  # fmt: skip

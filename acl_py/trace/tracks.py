@@ -8,12 +8,12 @@ last. This needs no sorting, and no more lanes than any other choice.
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 
-from acl_py.trace.columns import Ints
+from acl_py.trace.fields import CallColumns, Ints, OpColumns, StepColumns
 from acl_py.trace.reading import host_rows, stream_ids
-from acl_py.trace.rows import Call, Operation, StreamStep
 
 _ALL = 1 << 62  # above the number of every lane
 
@@ -57,8 +57,17 @@ class Track:
             yield lane, self.label if place == 1 else f"{self.label} ({place})"
 
 
+class Tracks(NamedTuple):
+    """Tracks, and for each kind of row the place *of* its track among them."""
+
+    tracks: Sequence[Track]
+    of: Ints
+
+
 def place(tracks: Sequence[Track], which: Ints, starts: Ints, ends: Ints) -> Ints:
     """Return the number of the lane of each slice; *which* has the place of its track in *tracks*."""
+    if not len(which):
+        return np.zeros(0, np.int64)
     order = np.argsort(which, kind="stable")
     track, starts_in, ends_in = which[order], starts[order], ends[order]
     is_first = np.append(True, track[1:] != track[:-1])
@@ -74,18 +83,20 @@ def place(tracks: Sequence[Track], which: Ints, starts: Ints, ends: Ints) -> Int
     return lanes[which]
 
 
-def host_tracks(calls: Sequence[Call], pid: int, numbers: Iterator[int]) -> dict[str, Track]:
-    """Return the track of each task and thread; some share one."""
+def host_tracks(calls: CallColumns, pid: int, numbers: Iterator[int]) -> Tracks:
+    """Return the tracks of tasks and threads, and for each of the callers the place of its track; some share one."""
     rows = host_rows(calls)
     tracks = [Track(pid, "calls" if len(rows) == 1 else row.label, numbers) for row in rows]
-    return {caller: track for row, track in zip(rows, tracks, strict=True) for caller in row.callers}
+    track_of = {caller: place for place, row in enumerate(rows) for caller in row.callers}
+    return Tracks(tracks, np.array([track_of.get(caller, -1) for caller in calls.callers], np.int64))
 
 
 def stream_tracks(
-    ops: Sequence[Operation | StreamStep], pid_of: Callable[[int], int], numbers: Iterator[int]
+    queued: Sequence[OpColumns | StepColumns], pid_of: Callable[[int], int], numbers: Iterator[int]
 ) -> dict[tuple[int, str], Track]:
     """Return the track of each device and stream. Its first lane has the number of the stream (`stream_ids`)."""
-    ids = stream_ids(ops)
+    ids = stream_ids(*queued)
     order = {stream: place for place, stream in enumerate(ids)}
-    keys = sorted({(op.device, op.stream) for op in ops}, key=lambda key: (key[0], order[key[1]]))
+    streams = {(kind.device, kind.stream) for columns in queued for kind in columns.kinds}
+    keys = sorted(streams, key=lambda key: (key[0], order[key[1]]))
     return {key: Track(pid_of(key[0]), key[1], chain([ids[key[1]]], numbers)) for key in keys}

@@ -9,6 +9,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from acl_py.trace.fields import call_columns, op_columns, step_columns
 from acl_py.trace.pipes import PIPE_ORDER
 from acl_py.trace.reading import ENGINE_ORDER, host_rows, queuing_calls, site_of_call, stream_order
 from acl_py.trace.rows import Call, CoreInstruction, CoreRun, Mark, Operation, StreamStep, Timeline
@@ -124,9 +125,9 @@ def _run(run: Run) -> dict[str, Any]:
         "error": timeline.error,
         "since": begin if run.since_ns is None else run.since_ns,
         "until": end if run.until_ns is None else run.until_ns,
-        "streams": _streams([*ops, *timeline.steps], texts),
+        "streams": _streams(ops, timeline.steps, texts),
         "engines": [texts[engine] for engine in ENGINE_ORDER],
-        "hosts": [row.label for row in host_rows(calls)],
+        "hosts": [row.label for row in host_rows(call_columns(calls))],
         "findings": [finding._asdict() for finding in (*run.findings, *_own_findings(timeline))],
         "cores": {index: _core_run(op.cores) for index, op in enumerate(ops) if op.cores is not None},
         **tables,
@@ -170,7 +171,7 @@ def _ops(ops: Sequence[Operation], queued_by: Sequence[int | None], texts: _Text
 
 
 def _calls(calls: Sequence[Call], texts: _Texts) -> Table:
-    row_of = {caller: number for number, row in enumerate(host_rows(calls)) for caller in row.callers}
+    row_of = {caller: number for number, row in enumerate(host_rows(call_columns(calls))) for caller in row.callers}
     return _table(
         len(calls),
         name=(texts[call.name] for call in calls),
@@ -277,10 +278,11 @@ def packed(numbers: Iterable[int]) -> str:
 # --- what is not a table
 
 
-def _streams(entries: Sequence[Operation | StreamStep], texts: _Texts) -> list[tuple[int, int]]:
+def _streams(ops: Sequence[Operation], steps: Sequence[StreamStep], texts: _Texts) -> list[tuple[int, int]]:
     """Return the device and the text of each stream, in the order of their lanes."""
-    order = stream_order(entries)
-    streams = {(entry.device, entry.stream) for entry in entries}
+    queued = op_columns(ops), step_columns(steps)
+    order = stream_order(*queued)
+    streams = {(kind.device, kind.stream) for columns in queued for kind in columns.kinds}
     return [(device, texts[name]) for device, name in sorted(streams, key=lambda each: (each[0], order[each[1]]))]
 
 

@@ -8,6 +8,7 @@ from rich.cells import cell_len
 
 import acl_py
 from acl_py.trace import chart
+from acl_py.trace.fields import call_columns
 from acl_py.trace.reading import host_rows
 from acl_py.trace.recorder import Trace
 
@@ -106,7 +107,7 @@ def test_tasks_without_names_share_a_row_if_they_call_one_after_the_other(traced
 
     trace = traced(program)
     assert {call.caller for call in trace.calls} == {"task 1", "task 2", "task 3"}
-    assert [row.label for row in host_rows(trace.calls)] == ["task 1 and 2 more"]
+    assert [row.label for row in host_rows(call_columns(trace.calls))] == ["task 1 and 2 more"]
     assert chart.lanes(trace).splitlines()[1].startswith("host  ")
 
 

@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from itertools import pairwise
 
 import pytest
+from conftest import pipeline
 from histories import busy
 
 import acl_py
@@ -304,13 +305,14 @@ def test_nothing_is_a_trace_too(tmp_path):
 
 
 def test_an_export_needs_little_memory_for_each_operation(traced, tmp_path):
-    trace = traced("many")
-    rows = Timeline(trace.ops * 50, trace.calls * 50)  # to read the rows of a trace takes memory of its own
-    tracemalloc.start()
-    chrome.write(rows, tmp_path / "trace.json")
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak / len(rows.ops) < 200  # bytes
+    peaks = []
+    for rounds in (250, 1_250):
+        trace = traced(lambda sim, rounds=rounds: pipeline(4, rounds))
+        tracemalloc.start()
+        chrome.write(trace, tmp_path / "trace.json")
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert (peaks[1] - peaks[0]) / 12_000 < 200  # bytes for each operation: most of the memory is for a block
 
 
 @pytest.mark.parametrize("at", [0, 1, 999, 123_456_789_012_345])

@@ -1,0 +1,282 @@
+"""From the packed rows of the recorder to columns, and from these to the rows of rows.py.
+
+Some facts are found here that the recorder has no column for. How long a call slept: from the sleeps of its caller
+between its beginning and its end. Which operation gave back a place that a host had waited for: one that ended at that
+instant.
+
+Nothing here refers to the program that made the rows, so a timeline does not keep its streams and memory.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import chain, groupby
+from operator import itemgetter
+from struct import Struct
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from acl_py.trace.fields import (
+    CallColumns,
+    CallKind,
+    Ints,
+    OpColumns,
+    OpKind,
+    SleepColumns,
+    StepColumns,
+    StepKind,
+    blocks,
+)  # fmt: skip
+from acl_py.trace.packing import ANY_OP, CALL, LATER, OP, SLEEP, STAGED, STEP
+from acl_py.trace.reasons import Row, Turns, reasons
+from acl_py.trace.rows import Call, CoreRun, Extent, Operation, Sleep, StreamStep
+from device_model.completions import Why
+
+Packed = npt.NDArray[Any]
+_TYPES = {"I": "<i4", "i": "<i4", "q": "<i8", "B": "u1"}  # numbers of things are below 2**31
+_WHY = sorted(Why)
+Launched = tuple[int, int, bool, tuple[Extent, ...], tuple[Extent, ...]]  # blocks, block_ns, exclusive, reads, writes
+_NO_LAUNCH: Launched = (0, 0, False, (), ())  # of aborted work
+
+
+def _type_of(packed: Struct, *names: str) -> np.dtype[Any]:
+    """Return the type of rows that *packed* has packed, whose fields have *names*."""
+    return np.dtype([(name, _TYPES[code]) for name, code in zip(names, packed.format[1:], strict=True)])
+
+
+OP_ROWS = _type_of(OP, *Row._fields)
+CALL_ROWS = _type_of(CALL, "number", "caller", "enter", "exit")
+STEP_ROWS = _type_of(STEP, "number", "caller", "enter", "exit", "record", "serial")
+SLEEP_ROWS = _type_of(SLEEP, "caller", "begin", "end", "after")
+
+
+class PackedOps(NamedTuple):
+    """Packed rows of operations, and what their numbers stand for."""
+
+    rows: Packed
+    kinds: Sequence[OpKind]
+    turns: Turns
+    callers: Sequence[str]
+    cores: Mapping[int, CoreRun]
+    launches: Sequence[Launched]
+    buffers: Mapping[int, int]  # the places of memory in `Timeline.buffers`, by serial number
+
+    def columns(self) -> OpColumns:
+        """Return the columns."""
+        rows = self.rows
+        after = Places(rows)[rows["after"]]
+        return OpColumns(
+            self.kinds, rows["number"], rows["queued"], rows["start"], rows["end"], rows["called"], rows["bytes"],
+            reasons(rows, after, self.turns), after, self.cores,
+        )  # fmt: skip
+
+    def decoded(self, columns: OpColumns) -> list[Operation]:
+        """Return the row objects."""
+        ops: list[Operation] = []
+        callers, cores = self.callers or [""], self.cores.get
+        for block in blocks(len(columns)):
+            rows = map(Row._make, self.rows[block].tolist())
+            known = zip(rows, columns.why[block].tolist(), columns.after[block].tolist(), strict=True)
+            for index, (row, why, after) in enumerate(known, start=block.start):
+                name, kind, stream, engine, site, device, in_stream = self.kinds[row.number]
+                ops.append(
+                    Operation(
+                        name, kind, stream, engine, row.queued, row.start, row.end, row.bytes, site, device,
+                        cores(index), _WHY[why], None if after < 0 else after, callers[row.caller], row.called,
+                        row.ready, in_stream, *self._touched(kind, row), row.caller,
+                    )
+                )  # fmt: skip
+        return ops
+
+    def _touched(self, kind: str, row: Row) -> Launched:
+        if kind == "kernel":
+            return _NO_LAUNCH if row.dst < 0 else self.launches[row.dst]
+        reads = self._bytes(row.src, row.src_offset, row.bytes)
+        return 0, 0, False, reads, self._bytes(row.dst, row.dst_offset, row.bytes)
+
+    def _bytes(self, serial: int, offset: int, nbytes: int) -> tuple[Extent, ...]:
+        place = self.buffers.get(serial)
+        return () if place is None else (Extent(place, offset, offset + nbytes),)
+
+
+class Places:
+    """The places of operations among *rows*, by their serial numbers; -1 for those that are not there."""
+
+    def __init__(self, rows: Packed) -> None:
+        serials = rows["serial"]
+        self._places = np.full(int(serials.max(initial=0)) + 2, -1, np.int32)  # the last stands for all others
+        self._places[serials] = np.arange(len(rows), dtype=np.int32)
+
+    def __getitem__(self, serials: Ints) -> Ints:
+        last = len(self._places) - 1
+        places: Ints = self._places[np.where((serials < 0) | (serials > last), last, serials)]
+        return places
+
+
+class PackedSteps(NamedTuple):
+    """Packed rows of steps, and what their numbers stand for; *over* is that of `StepRows`."""
+
+    rows: Packed
+    kinds: Sequence[StepKind]
+    callers: Sequence[str]
+    over: Mapping[int, tuple[int, int]]
+    ops: Packed
+
+    def columns(self) -> StepColumns:
+        """Return the columns."""
+        rows, places = self.rows, Places(self.ops)
+        exit_, serial = rows["exit"], rows["serial"]
+        after = places[serial]
+        end = exit_.copy()
+        known = after >= 0  # what is over already when the call begins is over for it when the call ends
+        end[known] = np.maximum(self.ops["end"][after[known]], exit_[known])
+        end[(serial >= 0) & ~known] = -1
+        later = np.flatnonzero(serial == LATER)
+        if len(later):
+            over, last = np.array([self.over.get(row, (-1, -1)) for row in later.tolist()], np.int64).T
+            end[later] = np.where(over < 0, -1, np.maximum(over, exit_[later]))
+            after[later] = places[last]
+        return StepColumns(self.kinds, rows["number"], self.callers, rows["caller"], exit_, end, rows["record"], after)
+
+
+def decoded_steps(columns: StepColumns) -> list[StreamStep]:
+    """Return the row objects."""
+    steps = []
+    fields = columns.kind, columns.caller, columns.queued_ns, columns.end_ns, columns.record, columns.after
+    for number, caller, queued, end, record, after in zip(*map(np.ndarray.tolist, fields), strict=True):
+        kind, name, stream, device, site, in_stream = columns.kinds[number]
+        steps.append(
+            StreamStep(
+                kind, name, stream, device, queued, end, site, columns.callers[caller], in_stream,
+                None if record < 0 else record, None if after < 0 else after,
+            )
+        )  # fmt: skip
+    return steps
+
+
+class CallKinds(NamedTuple):
+    """What the numbers of calls stand for: in their own rows, and in the rows of operations that have ended, of others,
+    and of steps; None for a step without a call.
+    """
+
+    calls: Sequence[CallKind]
+    ops: Sequence[CallKind]
+    others: Sequence[CallKind]
+    steps: Sequence[CallKind | None]
+
+
+class PackedCalls(NamedTuple):
+    """Packed rows of calls, and rows of what calls have queued that did nothing else: operations, records and waits.
+
+    *others* are calls whose operations have not ended.
+    """
+
+    calls: Packed
+    ops: Packed
+    others: Packed
+    steps: Packed
+    kinds: CallKinds
+    callers: Sequence[str]
+    sleep_rows: Packed
+
+    def columns(self) -> CallColumns:
+        """Return the columns."""
+        asks = np.array([kind is not None for kind in self.kinds.steps], bool)
+        of_op, of_step = self.ops["called"] >= 0, asks[self.steps["number"]]
+
+        def column(of_calls: str, of_ops: str, of_steps: str) -> list[Ints]:
+            rows = self.calls[of_calls], self.ops[of_ops][of_op], self.others[of_calls], self.steps[of_steps][of_step]
+            return list(rows)
+
+        enter_ns, exit_ns = (
+            np.concatenate(column(*names)) for names in (("enter", "called", "enter"), ("exit", "queued", "exit"))
+        )
+        order = np.lexsort((enter_ns, exit_ns)).astype(np.int32)
+        enter_ns, exit_ns = enter_ns[order], exit_ns[order]
+        caller = np.concatenate(column("caller", "caller", "caller"))[order]
+        before = np.cumsum([0, *map(len, self.kinds)])
+        number = column("number", "number", "number")
+        kind = np.concatenate([own + np.int32(first) for own, first in zip(number, before, strict=False)])[order]
+        kinds = [CallKind("", "", 0, ()) if each is None else each for each in chain(*self.kinds)]
+        of_call, sleep = (sleeps := self._sleeps()).inside(caller, enter_ns, exit_ns)
+        slept = SleepColumns(of_call, sleeps.begin_ns[sleep], sleeps.end_ns[sleep], sleeps.after[sleep])
+        return CallColumns(kinds, kind, self.callers, caller, enter_ns, exit_ns, slept)
+
+    def decoded(self, columns: CallColumns) -> list[Call]:
+        """Return the row objects."""
+        calls: list[Call] = []
+        fields = columns.kind, columns.enter_ns, columns.exit_ns, columns.caller
+        for number, enter, exit_, caller in zip(*map(np.ndarray.tolist, fields), strict=True):
+            name, file, line, about = columns.kinds[number]
+            calls.append(Call(name, enter, exit_, file, line, self.callers[caller], about, by=caller))
+        sleeps = self._sleeps()
+        of_call, sleep = sleeps.inside(columns.caller, columns.enter_ns, columns.exit_ns)
+        for index, pairs in groupby(zip(of_call.tolist(), sleep.tolist(), strict=True), key=itemgetter(0)):
+            inside = tuple(sleeps.decoded(each) for _, each in pairs)
+            waited = sum(each.waited_ns for each in inside)
+            calls[index] = calls[index]._replace(waited_ns=waited, after=inside[-1].after, sleeps=inside)
+        return calls
+
+    def _sleeps(self) -> "PackedSleeps":
+        return PackedSleeps(self.sleep_rows, self.ops)
+
+
+class PackedSleeps:
+    """Packed rows of sleeps, by callers. A staged copy is one sleep, and stands for the waits in it."""
+
+    def __init__(self, rows: Packed, ops: Packed) -> None:
+        self._rows = rows = rows[np.argsort(rows["caller"], kind="stable")]
+        self.begin_ns, self.end_ns = rows["begin"], rows["end"]
+        # An operation that ended at that instant, if it is not known which one it was.
+        last = np.searchsorted(ops["end"], rows["end"], side="right") - 1
+        ended = np.append(ops["end"], -1)[last] == rows["end"]
+        self.after = np.where(rows["after"] == ANY_OP, np.where(ended, last, -1), Places(ops)[rows["after"]])
+        self._waits: dict[int, list[int]] = {}
+        is_wait = np.zeros(len(rows), bool)
+        for row in np.flatnonzero(rows["after"] <= STAGED).tolist():
+            waits = self._waits[row] = self._waits_of(row, is_wait)
+            is_wait[waits] = True
+            self.after[row] = self.after[waits[-1]] if waits else -1
+        # A key orders sleeps by their callers and beginnings, and is a small number.
+        self._begins = np.unique(rows["begin"])
+        self._own = np.flatnonzero(~is_wait)
+        keys = self._keys(rows["caller"][self._own], np.searchsorted(self._begins, rows["begin"][self._own]))
+        order = np.argsort(keys, kind="stable")
+        self._own, self._sorted_keys = self._own[order], keys[order]
+
+    def _waits_of(self, staged: int, is_wait: npt.NDArray[np.bool_]) -> list[int]:
+        """Return the waits of the staged copy in the row *staged*: those ahead of it that began after it did."""
+        rows, waits = self._rows, []
+        for row in range(staged - 1, -1, -1):
+            if not is_wait[row]:
+                if rows["caller"][row] != rows["caller"][staged] or rows["begin"][row] < rows["begin"][staged]:
+                    break
+                waits.append(row)
+        return waits[::-1]
+
+    def _keys(self, caller: Ints, begin: Ints) -> Ints:
+        return caller.astype(np.int64) * (len(self._begins) + 1) + begin
+
+    def inside(self, caller: Ints, enter_ns: Ints, exit_ns: Ints) -> tuple[Ints, Ints]:
+        """Return the indices of calls that have slept, and the row of each of their sleeps."""
+        of_call, sleeps = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        for block in blocks(len(caller)):
+            first = np.searchsorted(self._begins, enter_ns[block])
+            stop = np.searchsorted(self._begins, exit_ns[block], side="right")
+            first, stop = (np.searchsorted(self._sorted_keys, self._keys(caller[block], at)) for at in (first, stop))
+            lengths = stop - first
+            call = np.repeat(np.arange(len(lengths)), lengths)
+            sleep = self._own[np.arange(len(call)) - np.repeat(lengths.cumsum() - lengths - first, lengths)]
+            is_inside = self.end_ns[sleep] <= exit_ns[block][call]
+            of_call.append(block.start + call[is_inside])
+            sleeps.append(sleep[is_inside])
+        return np.concatenate(of_call), np.concatenate(sleeps)
+
+    def decoded(self, row: int) -> Sleep:
+        """Return the row object."""
+        _, begin, end, number = self._rows[row].tolist()
+        after = int(self.after[row])
+        sleep = Sleep(begin, end, None if after < 0 else after)
+        if number > STAGED:
+            return sleep
+        return sleep._replace(waits=tuple(map(self.decoded, self._waits[row])), number=STAGED - number)
