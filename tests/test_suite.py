@@ -39,8 +39,7 @@ def outcome(folder, *options):
     (folder / "test_limits.py").write_text(TESTS)
     (folder / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text() + TELL)
     settings = ("-c", str(ROOT / "pyproject.toml"), "--rootdir", str(folder), "-p", "no:cacheprovider", "-s")
-    command = [sys.executable, "-m", "pytest", *settings, *options, str(folder)]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    return forks.run("-m", "pytest", *settings, *options, folder).stdout
 
 
 def test_a_test_may_take_a_minute_and_a_slow_one_ten(tmp_path):

@@ -14,9 +14,9 @@ def differences(seeds: Iterable[int]) -> tuple[int, list[Difference]]:
 
 
 def test_the_sanitizer_and_the_oracle_agree_on_random_programs():
-    count, differ = differences(range(300))
+    count, differ = differences(range(100))
     assert differ == []
-    assert count > 290
+    assert count > 95
 
 
 @pytest.mark.slow

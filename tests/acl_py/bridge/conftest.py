@@ -1,54 +1,12 @@
-"""The loops and task kinds on which every program must come to the same times; with real and with simulated clocks."""
+"""Fixtures that run a program in each environment."""
 
 import asyncio
-import sys
-from functools import partial
 
-import anyio
 import pytest
-import uvloop
+from environments import ENVIRONMENTS, LOOPS, on_runner
 from miniature import Host
 
-import acl_py
 import acl_py.waiting.bridge
-
-
-def _on_runner(main, *, loop_factory=None, task_factory=None, debug=None):
-    with asyncio.Runner(loop_factory=loop_factory, debug=debug) as runner:
-        if task_factory is not None:
-            runner.get_loop().set_task_factory(task_factory)
-        return runner.run(main())
-
-
-def _python_task(loop, coroutine, **options):
-    return asyncio.tasks._PyTask(coroutine, loop=loop, **options)
-
-
-simulated_uvloop = partial(acl_py.new_event_loop, uvloop=True)
-
-REAL_LOOPS = {
-    "asyncio": _on_runner,
-    "uvloop": lambda main: _on_runner(main, loop_factory=uvloop.new_event_loop),
-}
-SIMULATED_LOOPS = {
-    "simulated": lambda main: _on_runner(main, loop_factory=acl_py.new_event_loop),
-    "simulated-uvloop": lambda main: _on_runner(main, loop_factory=simulated_uvloop),
-}
-LOOPS = REAL_LOOPS | SIMULATED_LOOPS
-ENVIRONMENTS = LOOPS | {
-    "debug": lambda main: _on_runner(main, debug=True),
-    "anyio": anyio.run,
-    "anyio-uvloop": lambda main: anyio.run(main, backend_options={"use_uvloop": True}),
-    "python-tasks": lambda main: _on_runner(main, task_factory=_python_task),
-    "simulated-debug": lambda main: _on_runner(main, loop_factory=acl_py.new_event_loop, debug=True),
-    "simulated-anyio": lambda main: anyio.run(main, backend_options={"loop_factory": acl_py.new_event_loop}),
-}
-if sys.version_info >= (3, 12):
-    ENVIRONMENTS["eager"] = lambda main: _on_runner(main, task_factory=asyncio.eager_task_factory)
-    ENVIRONMENTS["simulated-eager"] = lambda main: _on_runner(
-        main, loop_factory=acl_py.new_event_loop, task_factory=asyncio.eager_task_factory
-    )
-
 
 # Tests that only a loop with real time can pass, and why. Tests whose times differ ask `drive.is_simulated`.
 REAL_ONLY = {
@@ -92,7 +50,7 @@ def drive_eager():
 def drive_blind(monkeypatch):
     """The same on a loop that shows no ready queue."""
     monkeypatch.setattr(acl_py.waiting.bridge, "holder", lambda loop, attribute, handle: handle.cancel())
-    return _driver(_on_runner)
+    return _driver(on_runner)
 
 
 def _driver(runner):

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from conftest import SIMULATED_LOOPS
+from environments import SIMULATED_LOOPS
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 from ideal import Ideal
@@ -106,7 +106,13 @@ def _check(run, found):
     assert run(lambda: _play(found)) == Ideal(found).run()
 
 
-@settings(max_examples=300)
+def _check_with_a_tiny_budget(run, found):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("acl_py.waiting.bridge.BUDGET", 1)
+        _check(run, found)
+
+
+@settings(max_examples=100)
 @given(found=programs())
 def test_random_programs_take_the_ideal_times(run, found):
     _check(run, found)
@@ -119,13 +125,18 @@ def test_many_random_programs_take_the_ideal_times(run, found):
     _check(run, found)
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(found=programs())
 def test_random_programs_take_the_ideal_times_with_a_tiny_budget(run, found):
     """A jump in many parts, with turns of the loop between them, is still one jump."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("acl_py.waiting.bridge.BUDGET", 1)
-        _check(run, found)
+    _check_with_a_tiny_budget(run, found)
+
+
+@pytest.mark.slow
+@settings(settings.get_profile("campaign"), max_examples=1_000, phases=[Phase.generate, Phase.shrink])
+@given(found=programs())
+def test_many_random_programs_take_the_ideal_times_with_a_tiny_budget(run, found):
+    _check_with_a_tiny_budget(run, found)
 
 
 # --- asyncio's timers, on a simulated clock
@@ -172,7 +183,7 @@ def run_simulated(request):
     return SIMULATED_LOOPS[request.param]
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(found=timed_programs())
 def test_random_programs_with_timers_take_the_ideal_times(run_simulated, found):
     _check(run_simulated, found)
@@ -185,12 +196,17 @@ def test_many_random_programs_with_timers_take_the_ideal_times(run_simulated, fo
     _check(run_simulated, found)
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(found=timed_programs())
 def test_random_programs_with_timers_take_the_ideal_times_with_a_tiny_budget(run_simulated, found):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("acl_py.waiting.bridge.BUDGET", 1)
-        _check(run_simulated, found)
+    _check_with_a_tiny_budget(run_simulated, found)
+
+
+@pytest.mark.slow
+@settings(settings.get_profile("campaign"), max_examples=1_000, phases=[Phase.generate, Phase.shrink])
+@given(found=timed_programs())
+def test_many_random_programs_with_timers_take_the_ideal_times_with_a_tiny_budget(run_simulated, found):
+    _check_with_a_tiny_budget(run_simulated, found)
 
 
 def _ties_by_heap(patch):

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import anyio
 import pytest
+from environments import LONG
 from miniature import US, Deadlock, Host
 
 import acl_py.waiting.bridge
@@ -145,6 +146,7 @@ def test_poll_for_ever(drive):
     assert drive(program) == [(10_000, 1_000 + 10_000 * 700)]
 
 
+@LONG
 def test_two_polls_for_ever_beside_a_waiter(drive):
     async def program(host):
         outcomes = await asyncio.gather(_poll(host, "P"), _poll(host, "Q"), _wait_in_vain(host), return_exceptions=True)

@@ -5,6 +5,7 @@ import threading
 
 import anyio
 import pytest
+from environments import LONG
 from miniature import ALTERNATE, US, alternate, repeat
 
 
@@ -253,6 +254,7 @@ def test_holder_must_not_wait_for_the_device(drive):
     assert drive(program) == [("held", 2_000), ("after", 13_000)]
 
 
+@LONG
 def test_many_events_within_one_wait(drive):
     async def program(host):
         noise, stream = host.stream(), host.stream()
@@ -265,6 +267,7 @@ def test_many_events_within_one_wait(drive):
     assert drive(program) == [("A", 154_000), ("B", 205_300)]
 
 
+@LONG
 def test_spinner_is_left_behind_after_a_while(drive):
     async def program(host):
         flag = []

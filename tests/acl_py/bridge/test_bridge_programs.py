@@ -5,6 +5,7 @@ import socket
 import sys
 
 import pytest
+from environments import LONG
 from miniature import ALTERNATE, US, Host, alternate, repeat
 
 
@@ -136,6 +137,7 @@ def test_token_through_a_chain_of_tasks_is_not_overtaken(drive, length):
     assert drive(program) == [("F", 13_000), ("L", 14_000), ("O", 18_300)]
 
 
+@LONG
 @pytest.mark.parametrize("turns", [0, 1, 2, 5, 50, 3000])
 def test_loop_turns_between_calls_take_no_time(drive, turns):
     async def program(host):

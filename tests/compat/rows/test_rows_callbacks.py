@@ -1,7 +1,6 @@
 """Host callbacks through the module: who runs them, when, and what waits."""
 
 import threading
-import time
 from contextlib import contextmanager
 
 import numpy as np
@@ -123,10 +122,9 @@ def test_process_report_takes_minus_1_or_more_than_0(acl, timeout):
 
 def test_nothing_within_the_time_limit(acl):
     done(acl.rt.subscribe_report(here(), 0))
-    begin, begin_s = now(), time.monotonic()
+    begin = now()
     assert acl.rt.process_report(100) == 507012
     assert now() - begin == pytest.approx(100_000_000, abs=10_000)
-    assert time.monotonic() - begin_s < 30  # simulated milliseconds
 
 
 def test_process_report_gives_one_callback_at_a_time_in_order(acl):

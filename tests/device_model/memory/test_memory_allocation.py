@@ -37,9 +37,9 @@ def test_addresses_are_aligned_lie_apart_and_are_never_reused(memory):
 
 
 def test_a_large_malloc_is_instant_and_takes_no_memory(memory):
-    before, start = rss_bytes(), time.perf_counter()
+    before, start = rss_bytes(), time.process_time()
     buffer = memory.malloc(0, 100 * GIB, "a.py:1")
-    assert time.perf_counter() - start < 0.5
+    assert time.process_time() - start < 0.5
     assert rss_bytes() - before < 8 << 20
     assert len(buffer.allocation.view) == 100 * GIB
     tail = buffer[100 * GIB - 8 :]
