@@ -352,10 +352,21 @@ def damage(data, document):
         return
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(st.data())
 def test_a_damaged_program_runs_or_is_refused_with_a_sentence(data):
     """Nothing but our own errors comes out, whatever somebody did to it."""
+    run_damaged(data)
+
+
+@pytest.mark.slow
+@settings(settings.get_profile("campaign"), max_examples=3_000)
+@given(st.data())
+def test_many_damaged_programs_run_or_are_refused_with_a_sentence(data):
+    run_damaged(data)
+
+
+def run_damaged(data):
     document = deepcopy(WHOLE)
     for _ in range(data.draw(st.integers(1, 4))):
         damage(data, document)
@@ -368,9 +379,20 @@ def test_a_damaged_program_runs_or_is_refused_with_a_sentence(data):
     assert message.isprintable()
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(st.data())
 def test_a_damaged_file_is_read_or_refused_with_a_sentence(tmp_path_factory, data):
+    read_damaged(data, tmp_path_factory.getbasetemp() / "damaged.json")
+
+
+@pytest.mark.slow
+@settings(settings.get_profile("campaign"), max_examples=3_000)
+@given(st.data())
+def test_many_damaged_files_are_read_or_refused_with_a_sentence(tmp_path_factory, data):
+    read_damaged(data, tmp_path_factory.getbasetemp() / "damaged.json")
+
+
+def read_damaged(data, file):
     content = json.dumps([GOOD, WHOLE]).encode()
     for _ in range(data.draw(st.integers(1, 3))):
         at, length = data.draw(st.integers(0, len(content))), data.draw(st.sampled_from([0, 1, 5, 50]))
@@ -378,7 +400,6 @@ def test_a_damaged_file_is_read_or_refused_with_a_sentence(tmp_path_factory, dat
             st.sampled_from([b"", b"\xff", b"[", b"]", b"{", b"}", b'"', b"\\", b"9" * 500, b"NaN", b"\x00", b","])
         )
         content = content[:at] + piece + content[at + length :]
-    file = tmp_path_factory.getbasetemp() / "damaged.json"
     file.write_bytes(content)
     try:
         found = load(file)
@@ -391,10 +412,24 @@ TINY = (resources.files("device_model") / "profiles" / "tiny.toml").read_text(en
 EXTREMES = st.sampled_from([0, 1, 2, 3, 4096, 2**31, 10**15, 2**62])
 
 
-@settings(max_examples=100)
-@given(st.lists(st.tuples(st.integers(0, 200), EXTREMES), min_size=1, max_size=4))
+CHANGES = st.lists(st.tuples(st.integers(0, 200), EXTREMES), min_size=1, max_size=4)
+
+
+@settings(max_examples=50)
+@given(CHANGES)
 def test_a_program_runs_on_any_profile_that_is_read_or_is_refused_with_a_sentence(changes):
     """Values of the tiny profile are replaced by the smallest and the largest that there can be."""
+    run_on_changed_profile(changes)
+
+
+@pytest.mark.slow
+@settings(settings.get_profile("campaign"), max_examples=1_000)
+@given(CHANGES)
+def test_a_program_runs_on_any_of_many_profiles_or_is_refused_with_a_sentence(changes):
+    run_on_changed_profile(changes)
+
+
+def run_on_changed_profile(changes):
     text = TINY
     for which, value in changes:
         found = [*re.finditer(r"value = (\d+)", text)]
