@@ -4,6 +4,8 @@ A `Schedule` numbers the choice points of each kind as they come, lets a functio
 was not the default. These *deviations* are all that is needed to repeat the run. As text, `delay@3=1` says: at the
 third choice point of the kind `delay`, take option 1. Simulations and event loops that begin while a schedule is
 followed (`following`) have its choice points, and all others have none.
+
+`Effects` says when operations have their effects; `having` sets what simulations have that do not say it themselves.
 """
 
 import re
@@ -11,6 +13,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from enum import StrEnum
 from types import FrameType
 from typing import Any, NamedTuple, Protocol
 
@@ -139,6 +142,43 @@ def enter(runtime: _Simulated) -> None:
     """Give *runtime*, which begins, the choice points of the current schedule, if there is one."""
     if _current is not None:
         runtime.scheduler.choices = _current.choices
+
+
+# --- effects
+
+
+class Effects(StrEnum):
+    """When operations have their effects; the values are the words of `effects=`."""
+
+    STRONG = "strong"  # whole, at their ends
+    WEAK = "weak"  # as late, or as early, as the promises allow: see sanitizer/weak.py
+
+
+_effects = Effects.STRONG
+
+
+def effects_of(effects: str | None) -> Effects:
+    """Return what `effects=` asks for; None: what the simulations have that do not say it.
+
+    Raises:
+        ValueError: There is nothing of that name.
+    """
+    if effects is None:
+        return _effects
+    if effects not in {*Effects}:
+        raise ValueError(f"effects must be {' or '.join(map(repr, map(str, Effects)))}, not {effects!r}")
+    return Effects(effects)
+
+
+@contextmanager
+def having(effects: Effects) -> Iterator[None]:
+    """Let the simulations that begin in this block, in any task or thread, have *effects* unless they say otherwise."""
+    global _effects
+    before, _effects = _effects, effects
+    try:
+        yield
+    finally:
+        _effects = before
 
 
 # --- deviations in words

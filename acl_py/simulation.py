@@ -21,6 +21,7 @@ from acl_py.sanitizer.findings import Finding, Findings
 from acl_py.sanitizer.leaks import leaks_of
 from acl_py.sanitizer.parts import Part, parts_of
 from acl_py.sanitizer.watch import current_watch
+from acl_py.schedules import Effects, effects_of
 from acl_py.sites import forget_tasks, note_tasks
 from acl_py.trace import Trace
 from acl_py.trace.summary import summarize
@@ -182,6 +183,7 @@ class Options:
     hang_after: float | None = None
     clock: str | None = None
     sanitize: bool | str | None = None
+    effects: str | None = None
 
 
 def build(options: Options) -> tuple[Runtime, Trace | None]:
@@ -207,13 +209,16 @@ def build(options: Options) -> tuple[Runtime, Trace | None]:
         raise ValueError(f"clock must be 'simulated', 'real' or None, not {options.clock!r}")
     watch = current_watch()
     parts = parts_of(options.sanitize) if options.sanitize is not None else watch.parts if watch else frozenset()
+    effects = effects_of(options.effects)
     runtime = _HOST_TIMES[options.host_time](
         profile, rules, workers=options.workers, seed=options.seed, hang_after=options.hang_after
     )
+    if effects is Effects.WEAK:
+        _weaken(runtime)
     recorder = _recorder(options, runtime) if options.trace else None
     if watch is not None:
         watch.keep(runtime, recorder)
-    if parts:
+    if parts or effects is Effects.WEAK:
         _sanitize(runtime, parts)
     return runtime, recorder
 
@@ -228,6 +233,12 @@ def _recorder(options: Options, runtime: Runtime) -> Trace:
     )
     runtime.hooks.add(recorder)
     return recorder
+
+
+def _weaken(runtime: Runtime) -> None:
+    from acl_py.sanitizer.weak import WeakEffects  # imported here: most programs have none
+
+    runtime.workers = WeakEffects(runtime.scheduler)
 
 
 def _sanitize(runtime: Runtime, parts: frozenset[Part]) -> None:
@@ -289,6 +300,7 @@ async def simulate(
     hang_after: float | None = None,
     clock: str | None = None,
     sanitize: bool | str | None = None,
+    effects: str | None = None,
 ) -> AsyncIterator[Simulation]:
     """Begin a simulation in a running event loop, for the calling task and the tasks that it makes; end it with the
     block.
@@ -318,6 +330,9 @@ async def simulate(
             (docs/sanitizer.md); `Simulation.findings` has them. A text such as "device,leaks" names the parts: device,
             host, uninitialised, leaks, digest. False: look for nothing. By default what `acl-py run --sanitize` or
             `pytest --acl-sanitize` says; otherwise nothing.
+        effects: "strong": operations have their effects whole, at their ends. "weak": a reader that no promise puts
+            behind a write sees the old bytes, whatever the times are (docs/sanitizer.md). By default what
+            `acl-py run --effects` or `acl-py explore --effects` says; otherwise "strong".
 
     Raises:
         ValueError: An option has a value that it cannot have.
@@ -325,7 +340,7 @@ async def simulate(
         RuntimeError: No event loop is running, or it cannot have that clock.
     """
     with _simulating(
-        Options(device, rules, workers, host_time, trace, instructions, seed, hang_after, clock, sanitize)
+        Options(device, rules, workers, host_time, trace, instructions, seed, hang_after, clock, sanitize, effects)
     ) as sim:
         yield sim
 
@@ -342,6 +357,7 @@ def open(  # noqa: A001 - acl_py.open is the name
     hang_after: float | None = None,
     clock: str | None = None,
     sanitize: bool | str | None = None,
+    effects: str | None = None,
 ) -> Simulation:
     """Begin a simulation for every task of the process that is in no other, until `await sim.close()`.
 
@@ -353,7 +369,7 @@ def open(  # noqa: A001 - acl_py.open is the name
         await sim.close()
     """
     sim, scope = _begin(
-        Options(device, rules, workers, host_time, trace, instructions, seed, hang_after, clock, sanitize)
+        Options(device, rules, workers, host_time, trace, instructions, seed, hang_after, clock, sanitize, effects)
     )
     opened.append(scope)
     last_error.set(SUCCESS)
@@ -374,6 +390,7 @@ def run(
     hang_after: float | None = None,
     clock: str | None = None,
     sanitize: bool | str | None = None,
+    effects: str | None = None,
 ) -> _T:
     """Run the coroutine function *main* with *args* in a new simulation, and return its result.
 
@@ -402,13 +419,16 @@ def run(
         clock: "simulated": timers of asyncio, such as asyncio.sleep, ring in simulated time (docs/time.md); the
             default. "real": they ring in real time.
         sanitize: True: look for races and other mistakes; a text names the parts, as "device,leaks".
+        effects: "strong": operations have their effects at their ends. "weak": luck decides the other way round.
 
     Raises:
         TypeError: *main* is not a function, but perhaps what calling it returned.
         RuntimeError: An event loop runs already in this thread, or uvloop is not installed.
         DeadlockError: *main* waits for something that can never come.
     """
-    options = Options(device, rules, workers, host_time, trace, instructions, seed, hang_after, clock, sanitize)
+    options = Options(
+        device, rules, workers, host_time, trace, instructions, seed, hang_after, clock, sanitize, effects
+    )
     if not callable(main):
         what = coroutine_text(main) if isinstance(main, Coroutine) else repr(main)
         raise TypeError(f"acl_py.run() takes a coroutine function and its arguments, run(main, ...), not {what}")

@@ -119,7 +119,7 @@ class Choices:
         context = op.stream.context
         if op.done or (context.error is not None and op.start_ns >= context.failed_ns):
             return
-        context.device.workers.join_all()
+        context.device.workers.prepare(op)
         work = op.work
         try:
             (work if whole else _half(work)).perform()

@@ -21,7 +21,7 @@ from device_model.contexts import Context
 from device_model.engines.dispatcher import Dispatcher, Wave
 from device_model.engines.serial import CopyEngine, HostThread
 from device_model.engines.staging import Staging
-from device_model.engines.workers import INLINE_BYTES, Workers
+from device_model.engines.workers import Workers
 from device_model.errors import DeviceError
 from device_model.ids import Ids
 from device_model.memory import Memory
@@ -79,6 +79,7 @@ class Device:
         self.workers = workers
         self.hooks = hooks
         self._flying = workers.flying  # bodies in threads
+        self._inline_bytes = workers.inline_bytes
         self._streams = 0  # how many were made; the numbers of the next ones follow from these
         self._events = 0
         self._notifies = 0
@@ -103,7 +104,7 @@ class Device:
             Lane.HOST: self.host_thread,
         }
         self.staging = Staging(scheduler, profile)
-        self.words = Words(scheduler, hooks, workers.join_all)
+        self.words = Words(scheduler, hooks, workers.flush)
 
         self._gaps = _gaps(profile.latency)
         # Streams share these queues. For its host functions each stream has a queue of its own.
@@ -174,6 +175,7 @@ class Device:
 
         Queued and running work still takes its time on the engines, and has no effect.
         """
+        self.workers.flush()
         streams = [stream for context in self.contexts for stream in context.everything()]
         for context in self.contexts:
             context.abandon(site)
@@ -303,7 +305,7 @@ class Device:
             op.error = context.error
         else:
             try:
-                if op.nbytes < INLINE_BYTES and not self._flying:
+                if op.nbytes < self._inline_bytes and not self._flying:
                     op.work.perform()
                 else:
                     self.workers.run(op)
@@ -339,8 +341,7 @@ class Device:
 
         How long a core kernel takes follows from running it.
         """
-        if self._flying:
-            self.workers.join_all()
+        self.workers.prepare(op)
         work, context = op.work, op.stream.context
         if not isinstance(work, CoreKernel) or (context.error is not None and op.start_ns >= context.failed_ns):
             return Occupation(0, ((0, op.cores_held),))  # it was aborted, or its context was lost

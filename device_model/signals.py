@@ -117,13 +117,13 @@ class Words(Observer):
     """The waits of streams for words of one device's memory.
 
     It is an observer of the device only while a stream waits, so programs without such waits do not pay for it.
-    *join_bodies* waits for kernel bodies that still run in threads.
+    *flush* lets bodies that are over in simulated time have their effect on an allocation.
     """
 
-    def __init__(self, scheduler: Scheduler, hooks: Hooks, join_bodies: Callable[[], None]) -> None:
+    def __init__(self, scheduler: Scheduler, hooks: Hooks, flush: Callable[[Allocation], None]) -> None:
         self._scheduler = scheduler
         self._hooks = hooks
-        self._join_bodies = join_bodies
+        self._flush = flush
         self._changed = Completion()
         self._waits = 0
 
@@ -176,7 +176,7 @@ class Words(Observer):
         self._listen(-1)
 
     def _word(self, allocation: Allocation, offset: int) -> npt.NDArray[np.uint64]:
-        self._join_bodies()  # a body that has ended in simulated time may still run in a thread
+        self._flush(allocation)
         return memory.array(allocation, offset, np.dtype("<u8"), 1)
 
     def _listen(self, more: int) -> None:

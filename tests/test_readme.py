@@ -46,6 +46,13 @@ def test_an_example_prints_what_its_page_says(page):
     assert output_of(example_of(page)["program"]) == example_of(page)["output"]
 
 
+def test_the_example_of_the_sanitizers_page_is_wrong_with_weak_effects():
+    program = example_of(SANITIZER)["program"]
+    end = 'sanitize="device,host,uninitialised")'
+    assert program.count(end) == 1
+    assert output_of(program.replace(end, 'effects="weak")')) == "right, by luck: False\n"
+
+
 def test_the_readmes_first_program_is_on_the_simulated_clock():
     program = example_of(README)["program"]
     head = "async def main():\n"

@@ -14,6 +14,7 @@ from acl_py.explain.pages import explained
 from acl_py.sanitizer.parts import ALL_PARTS, parts_of
 from acl_py.sanitizer.reports import Form
 from acl_py.sanitizer.suppressions import SuppressionError
+from acl_py.schedules import Effects
 from acl_py.tools import recorded
 from acl_py.tools.sanitizing import Fix, Sanitized
 from acl_py.trace import chrome, kineto, msprof, msprof_op, table
@@ -70,6 +71,14 @@ Sanitize = Annotated[
         help="Look for races, errors in the lives of objects, unwritten bytes and leaks; or for some of these: "
         "device, host, uninitialised, leaks, digest, with commas. If there are findings, the exit code is 4.",
         callback=checked_parts,
+    ),
+]
+EffectsOf = Annotated[
+    Effects,
+    typer.Option(
+        "--effects",
+        help="strong: operations have their effects at their ends; weak: what no promise orders takes place the other "
+        "way round, so that no mistake is hidden by luck.",
     ),
 ]
 FindingsOut = Annotated[

@@ -9,13 +9,13 @@ from typing import Annotated
 
 import typer
 
-from acl_py.cli.common import Device, complain, profile_of, rules_of
+from acl_py.cli.common import Device, EffectsOf, complain, profile_of, rules_of
 from acl_py.cli.scripts import Arguments, Models, Register, Rules
 from acl_py.explore.explorer import DefaultFailsError, Exploration, counted, explore
 from acl_py.explore.outcomes import Outcome
 from acl_py.explore.scripts import Job, run
 from acl_py.explore.strategies import strategy
-from acl_py.schedules import Deviation, Replay, parse
+from acl_py.schedules import Deviation, Effects, Replay, parse
 from acl_py.tools.scripts import ScriptError
 
 FAILS = 4
@@ -72,6 +72,7 @@ def explore_command(
     limit: Limit = 60.0,
     device: Device = "ascend910b3",
     rules: Rules = None,
+    effects: EffectsOf = Effects.STRONG,
     models: Models = None,
     register: Register = None,
 ) -> None:
@@ -86,7 +87,7 @@ def explore_command(
     if rules is not None:
         rules_of(rules)
     profile_of(device)
-    options = {"device": device, "rules": rules, "models": models or []}
+    options = {"device": device, "rules": rules, "models": models or [], "effects": effects.value}
     job = Job(
         script, tuple(arguments or ()), check, limit, is_shown=schedule is not None, register=tuple(register or ()),
         options=options,

@@ -13,6 +13,7 @@ from rich.table import Column, Table
 from acl_py import faults
 from acl_py.cli.common import (
     Device,
+    EffectsOf,
     FindingsForm,
     FindingsOut,
     Format,
@@ -36,6 +37,7 @@ from acl_py.explain.edits import Edit
 from acl_py.explain.whatif import by_line
 from acl_py.faults import Fault, FaultError
 from acl_py.sanitizer import reports
+from acl_py.schedules import Effects
 from acl_py.tools.portability import differences
 from acl_py.tools.programs import Program, ProgramError, load
 from acl_py.tools.replay import Replay, replay
@@ -79,6 +81,7 @@ def replay_command(
     findings_out: FindingsOut = None,
     findings_form: FindingsForm = reports.Form.JSON,
     fix: Fix = None,
+    effects: EffectsOf = Effects.STRONG,
     json_out: JsonOut = None,
     trace_out: TraceOut = None,
     trace_format: Format = TraceFormat.CHROME,
@@ -104,6 +107,8 @@ def replay_command(
     if len(orders) > 1:
         if sanitize is not None:
             raise typer.BadParameter("--sanitize is for one run: give --rules only once")
+        if effects is not Effects.STRONG:
+            raise typer.BadParameter("--effects is for one run: give --rules only once")
         _check_alone([json_out, trace_out, report], injected, explained=asks)
         _, fine = _for_each(files, partial(_compare, orders=orders, card=card))
     else:
@@ -113,7 +118,8 @@ def replay_command(
         cases: list[Case] = []
         fixes = None if fix is None else Fixes(fix, cases)
         sanitized = sanitized_run(sanitize, folder, findings_out, findings_form, fixes)
-        runs, fine = _for_each(files, partial(_replay, card=card, order=order, injected=injected, stuck=stuck))
+        once = partial(_replay, card=card, order=order, injected=injected, effects=effects, stuck=stuck)
+        runs, fine = _for_each(files, once)
         _show(runs)
         cases += [Case(run.program, card, order or RULES[card.rules]) for run in runs]
         found = sanitized is not None and _show_findings(sanitized)
@@ -186,11 +192,17 @@ def _programs(files: Sequence[Path]) -> Iterator[Program | ProgramError]:
 
 
 def _replay(
-    program: Program, *, card: DeviceProfile, order: SyncRules | None, injected: Sequence[Fault], stuck: list[Run]
+    program: Program,
+    *,
+    card: DeviceProfile,
+    order: SyncRules | None,
+    injected: Sequence[Fault],
+    effects: Effects,
+    stuck: list[Run],
 ) -> Replay:
     """Run *program*. If it ends in a deadlock, what it did until then goes to *stuck*."""
     try:
-        return replay(program, device=card, rules=order, faults=injected)
+        return replay(program, device=card, rules=order, faults=injected, effects=effects)
     except DeadlockError as error:
         if error.timeline is not None:
             stuck.append(Run.whole(printable(program.id), error.timeline))

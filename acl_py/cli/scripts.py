@@ -10,6 +10,7 @@ import typer
 
 from acl_py.cli.common import (
     Device,
+    EffectsOf,
     FindingsForm,
     FindingsOut,
     Format,
@@ -29,6 +30,7 @@ from acl_py.cli.fixing import Fix, Fixes
 from acl_py.compat.acl.hanging import View
 from acl_py.explain.edits import Edit
 from acl_py.sanitizer import reports
+from acl_py.schedules import Effects, having
 from acl_py.tools import scripts
 from acl_py.tools.scripts import Clock, Form
 from acl_py.trace.page import Page, Run
@@ -132,6 +134,7 @@ def run_command(
     findings_out: FindingsOut = None,
     findings_form: FindingsForm = reports.Form.JSON,
     fix: Fix = None,
+    effects: EffectsOf = Effects.STRONG,
     strict: Strict = False,
     trace_out: TraceOut = None,
     trace_format: Format = TraceFormat.CHROME,
@@ -160,6 +163,7 @@ def run_command(
         "host_time": host_time.value,
         "hang_after": hang_after,
         "sanitize": sanitize,
+        "effects": effects.value,
         "instructions": instructions,
     }
     folder = Path.cwd() if is_module or is_text or script == "-" else Path(script).parent
@@ -173,17 +177,18 @@ def run_command(
         title = script if form is Form.FILE else form.value
         views.append(partial(_explain, title, edits, report, explain=explain or bool(edits)))
     try:
-        code = scripts.run(
-            script,
-            arguments or (),
-            register or (),
-            views,
-            form=form,
-            strict=strict,
-            sanitized=sanitized,
-            clock=clock,
-            **options,
-        )  # fmt: skip
+        with having(effects):
+            code = scripts.run(
+                script,
+                arguments or (),
+                register or (),
+                views,
+                form=form,
+                strict=strict,
+                sanitized=sanitized,
+                clock=clock,
+                **options,
+            )
     except scripts.ScriptError as error:
         complain(f"acl-py: {error}")
         raise typer.Exit(2) from error

@@ -21,7 +21,7 @@ from acl_py.errors import full_text
 from acl_py.explore.functions import found_by
 from acl_py.explore.outcomes import Outcome
 from acl_py.sanitizer.watch import Watch, watching
-from acl_py.schedules import Decide, Deviation, Point, Schedule, following
+from acl_py.schedules import Decide, Deviation, Point, Schedule, effects_of, following, having
 from acl_py.tools import scripts
 
 if TYPE_CHECKING:
@@ -136,7 +136,8 @@ def _run(there: "Connection[Any, Any]", job: Job, decide: Decide, output: str) -
     sys.excepthook = note
     schedule = Schedule(decide, lambda deviation, text: there.send((deviation, text)))
     try:
-        with following(schedule), watching(frozenset()) as watch:
+        effects = effects_of(job.options.get("effects"))
+        with following(schedule), having(effects), watching(frozenset()) as watch:
             code = scripts.run(
                 job.program, job.arguments, job.register, check=partial(_check, job.check), **job.options
             )

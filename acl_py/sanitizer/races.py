@@ -15,7 +15,7 @@ from acl_py.callers import Caller, current_caller
 from acl_py.sanitizer.findings import Access, Finding, Findings, Kind, Span
 from acl_py.sanitizer.guards import guarded
 from acl_py.sanitizer.hosts import Hosts
-from acl_py.sanitizer.order import Host, Order, Point, joined
+from acl_py.sanitizer.order import Clock, Host, Order, Point, joined
 from acl_py.sanitizer.shadow import HostAccess, LifeCall, Ranges, Shadow, Use, Uses, overlap
 from acl_py.sanitizer.signals import Signals
 from acl_py.sanitizer.wording import access_of, buffer_text, edge_of, subject_of, work_text
@@ -69,12 +69,12 @@ class _Pair(NamedTuple):
 
 
 class Races(Observer):
-    """Observes *runtime* and adds the races to its findings. If it fails itself, it calls *fail*."""
+    """Observes *runtime* and adds the races to *findings*. If it fails itself, it calls *fail*."""
 
-    def __init__(self, runtime: "Runtime", fail: Callable[[Exception], None]) -> None:
+    def __init__(self, runtime: "Runtime", fail: Callable[[Exception], None], findings: Findings) -> None:
         self.fail = fail
         self._runtime = runtime
-        self._findings = runtime.state(Findings)
+        self._findings = findings
         self._order = Order()
         self.hosts = Hosts(self._order, self._inside, self._findings.note)
         self._lines = self._order.lines
@@ -300,6 +300,17 @@ class Races(Observer):
             self._undecided.append(_Pair(earlier, later, is_ordered, report))
         else:
             report()
+
+    # --- what others ask, who have no findings
+
+    def is_promised(self, earlier: Use, later: Use) -> bool:
+        """Whether a promise puts *earlier* before *later*, as far as is known by now."""
+        return self._is_known(earlier, later)
+
+    def known_to_host(self) -> Clock:
+        """Return what the host that makes the present call knows to be over."""
+        host = self.hosts.current()
+        return {**self._order.closure(host.clock), host.number: host.count}
 
     def _act(self, work: Work | HostAccess, site: object, at_ns: Nanoseconds) -> None:
         self._order.act(self.hosts.current())

@@ -11,6 +11,7 @@ from acl_py.sanitizer.races import Races
 from acl_py.sanitizer.ranges import Ranges
 from acl_py.sanitizer.unwritten import Unwritten
 from acl_py.sanitizer.views import UNSEEN, Views
+from acl_py.sanitizer.weak import WeakEffects
 from device_model.memory import Allocation
 from device_model.observe import Observer
 
@@ -34,9 +35,13 @@ class Sanitizer(Observer):
         self.views: Views | None = None
         self.leaks: Leaks | None = None
         self.digests: Digests | None = None
-        if Part.DEVICE in parts:
-            self.races = Races(runtime, self.fail)
+        self.weak = runtime.workers if isinstance(runtime.workers, WeakEffects) else None
+        if Part.DEVICE in parts or self.weak is not None:
+            self.races = Races(runtime, self.fail, self.findings if Part.DEVICE in parts else _unheard())
             self._observers.append(self.races)
+            if self.weak is not None:
+                self.weak.begin(self.races)
+                self._observers.append(self.weak)
         if Part.UNINITIALISED in parts:
             self.unwritten = Unwritten(runtime, self.fail)
             self._observers.append(self.unwritten)
@@ -68,6 +73,8 @@ class Sanitizer(Observer):
         self._let_go()
 
     def _let_go(self) -> None:
+        if self.weak is not None:
+            self.weak.end()
         self.runtime.memory.watch_view = None
         if self.races is not None:
             self.races.close()
@@ -92,3 +99,10 @@ class Sanitizer(Observer):
         """From now on the program may read and write the bytes *ranges* of *allocation* unseen."""
         if self.unwritten is not None:
             self.unwritten.host_exported(allocation, ranges)
+
+
+def _unheard() -> Findings:
+    """Return findings that nobody asked for."""
+    findings = Findings()
+    findings.is_quiet = True
+    return findings

@@ -10,6 +10,7 @@ from acl_py.errors import DeadlockError, full_text
 from acl_py.faults import Fault, Guard, Rule
 from acl_py.runtime.scopes import SUCCESS, Scope, last_error, scope_var
 from acl_py.sanitizer.findings import Finding, Findings
+from acl_py.schedules import Effects, effects_of
 from acl_py.simulation import Options, build
 from acl_py.tools.player import Played, Player
 from acl_py.tools.programs import Program
@@ -97,9 +98,10 @@ def replay(
     rules: str | SyncRules | None = None,
     faults: Sequence[Fault] = (),
     sanitize: bool | str | None = None,
+    effects: str | None = None,
 ) -> Replay:
     """Run *program* in a new simulation of *device* under *rules* (by default the device's own), with *faults*;
-    *sanitize* is that of `acl_py.simulate`.
+    *sanitize* and *effects* are those of `acl_py.simulate`.
 
     Raises:
         ProgramError: its buffers or streams do not fit; its host reads or writes memory that is not its own, which
@@ -107,14 +109,15 @@ def replay(
         DeadlockError: a step waits for work that never ends, or that a fault rule lets hang.
     """
     # In a new context: the program does not share the caller's current device and last error.
-    return copy_context().run(_replay, program, Options(device, rules, sanitize=sanitize), faults)
+    return copy_context().run(_replay, program, Options(device, rules, sanitize=sanitize, effects=effects), faults)
 
 
 def _replay(program: Program, options: Options, faults: Sequence[Fault]) -> Replay:
     runtime, trace = build(options)
     assert trace is not None, "build() records by default"
-    looks = any(step.op == "host_read" for step in program.steps)
-    runtime.workers = (Workers if looks else _LightWorkers)(runtime.scheduler, 1)
+    if effects_of(options.effects) is Effects.STRONG:
+        looks = any(step.op == "host_read" for step in program.steps)
+        runtime.workers = (Workers if looks else _LightWorkers)(runtime.scheduler, 1)
     scope_var.set(Scope(runtime, runtime.device(0).primary))
     last_error.set(SUCCESS)
     try:

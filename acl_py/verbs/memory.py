@@ -371,6 +371,8 @@ async def FreeAsync(buffer: Memory, stream: StreamLike = None) -> Completion:
     allocation = runtime.memory.root(buffer, "FreeAsync", Origin.MALLOC, Origin.POOL)
     runtime.pay(runtime.costs.free_async)
     behind = stream.turn()
+    if behind.done:
+        runtime.workers.flush(allocation)
     runtime.memory.pool(allocation.device).give(buffer, stream, None if behind.done else behind, site)
     if not behind.done:
         behind.add_waiter(Then(lambda _: _drop(allocation, runtime.workers)))
@@ -446,6 +448,7 @@ async def _end(
     buffer = model.Buffer(allocation, 0, allocation.nbytes)
 
     def end() -> None:
+        runtime.workers.flush(allocation)
         verb(buffer, site)
         _tell_freed(runtime, allocation)
 
@@ -513,7 +516,7 @@ def _completion(free_op: object) -> Completion:
 
 def _drop(allocation: Allocation, workers: Workers) -> None:
     """Let go of freed memory: the work that could use it is done."""
-    workers.join_all()  # a body that is over in simulated time may still run in a thread
+    workers.flush(allocation)
     allocation.drop()
 
 

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from device_model.errors import DeviceError
+from device_model.memory import Allocation
 from device_model.ops import Op
 from device_model.scheduler import Scheduler
 from device_model.work import Extent, Work
@@ -35,6 +36,7 @@ class Workers:
     """Runs bodies, at most *count* at once. A body that raises makes its operation fail when it is joined."""
 
     __slots__ = ("_pool", "_scheduler", "count", "flying")
+    inline_bytes = INLINE_BYTES  # while no body is in flight, the device itself runs smaller ones
 
     def __init__(self, scheduler: Scheduler, count: int | None = None) -> None:
         self._scheduler = scheduler
@@ -53,17 +55,26 @@ class Workers:
                 op.error = context.error
                 return
         if self.count == 1 or op.nbytes < INLINE_BYTES or op.work.alone:
-            error = _perform(op)
+            error = perform(op)
             if error is not None:
                 self.join_all()  # one in flight that ended earlier may have failed too, and counts first
-            _settle(op, error)
+            settle(op, error)
             return
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.count, thread_name_prefix="acl_py-worker")
         if len(self.flying) >= self.count:
             self._join()
-        self.flying.append((op, self._pool.submit(_perform, op)))
+        self.flying.append((op, self._pool.submit(perform, op)))
         self._scheduler.before_return = self.join_all
+
+    def prepare(self, op: Op) -> None:  # noqa: ARG002 - it may read anything
+        """Bring memory to where *op* finds it, which runs now although it has not ended."""
+        if self.flying:
+            self.join_all()
+
+    def flush(self, allocation: Allocation | None = None) -> None:  # noqa: ARG002 - few are in flight
+        """Let all operations that have ended have their effect on *allocation*; None: on all memory."""
+        self.join_all()
 
     def join_all(self) -> None:
         """Wait for all bodies in flight, in the order of their operations."""
@@ -86,7 +97,7 @@ class Workers:
             self._scheduler.raise_later(interrupt)
             error = future.result()
         self.flying.pop(0)
-        _settle(op, error)
+        settle(op, error)
 
     def _join_before(self, op: Op) -> None:
         if op.work.alone:
@@ -95,13 +106,13 @@ class Workers:
         flying = self.flying
         for last in reversed(range(len(flying))):
             other = flying[last][0]
-            if other.end_ns <= op.start_ns or _share(op.work, other.work):
+            if other.end_ns <= op.start_ns or share(op.work, other.work):
                 for _ in range(last + 1):
                     self._join()
                 return
 
 
-def _share(one: Work, other: Work) -> bool:
+def share(one: Work, other: Work) -> bool:
     """Whether *one* writes bytes that *other* touches, or touches bytes that *other* writes."""
     return (
         _overlap(one.writes(), other.writes())
@@ -118,7 +129,8 @@ def _overlap(these: Sequence[Extent], those: Sequence[Extent]) -> bool:
     )
 
 
-def _perform(op: Op) -> DeviceError | None:
+def perform(op: Op) -> DeviceError | None:
+    """Run the body of *op*, and return how it has failed."""
     try:
         op.work.perform()
     except BaseException as error:
@@ -126,6 +138,7 @@ def _perform(op: Op) -> DeviceError | None:
     return None
 
 
-def _settle(op: Op, error: DeviceError | None) -> None:
+def settle(op: Op, error: DeviceError | None) -> None:
+    """Mark *op* as failed if its body has failed with *error*."""
     if error is not None:
         op.stream.context.mark_failed(op, error)

@@ -925,6 +925,13 @@ case(
     "no part 'races'",
     "device, host, uninitialised, leaks, digest",
 )
+case(
+    "sanitizer",
+    "Effects that there are not",
+    "async with acl_py.simulate(effects='late'): pass",
+    ValueError,
+    "effects must be 'strong' or 'weak', not 'late'",
+)
 SUPPRESSIONS = "from acl_py.sanitizer.suppressions import read\n"
 case(
     "simulations",

@@ -50,9 +50,9 @@ class Outcome:
 def run(program: Program, rules: str, *, device: str = "tiny", sanitize: str = "host,device") -> Outcome:
     """Run *program* on *device* under *rules*."""
     text, steps_of_lines = source(program, rules)
-    world = _World(program.steps)
+    world = World(program.steps)
     scope: dict[str, Any] = {
-        "kernel": _World.kernel,
+        "kernel": World.kernel,
         "suppress": suppress,
         "acl": acl,
         "asyncio": asyncio,
@@ -74,7 +74,7 @@ def _step(site: str, steps_of_lines: dict[int, int]) -> int | None:
     return steps_of_lines.get(int(line)) if file == FILE else None
 
 
-class _World:
+class World:
     """What a program writes down while it runs: the order of its calls, and their answers."""
 
     def __init__(self, steps: Sequence[Step]) -> None:

@@ -66,6 +66,7 @@ class Options:
     models: list[Path] = field(default_factory=list)
     hang_after: float | None = None  # real seconds until a wait that only another thread could end is a hang
     sanitize: bool | str | None = None  # as that of simulate
+    effects: str | None = None  # as that of simulate
     instructions: int = 0  # as that of simulate
     on_hang: Callable[[DeadlockError], None] | None = None  # hears of a hang before the script does
 
@@ -290,6 +291,7 @@ class OwnSession(Session):
                 host_time=options.host_time,
                 hang_after=options.hang_after,
                 sanitize=options.sanitize,
+                effects=options.effects,
                 instructions=options.instructions,
             )
         )

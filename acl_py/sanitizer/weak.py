@@ -1,0 +1,238 @@
+"""Weak effects: luck decides the other way round.
+
+In the model an operation has its effect at its end. So a reader that no promise puts behind a write sees the new bytes
+in every run, if it is, by luck, late enough. With weak effects it sees the old ones:
+
+* The body of an operation that has ended is kept back until something needs it that a promise puts behind it: an
+  operation, a host function, or a host that has waited for it.
+* Of two operations that touch the same bytes in no order, the one that ended later has its effect first; one that has
+  not ended yet has it early, if it could run by now.
+
+What is promised to be before an operation always has its effect before it. So a program without a race has the bytes
+that it always has. Times never change.
+
+Some bodies are never kept back: host functions and kernels that touch more than simulated memory, work that a fault
+rule has changed, and the parts of copies that are staged. Memory that is freed, and words that a stream waits for, are
+as without weak effects.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from acl_py.sanitizer.shadow import Use
+from device_model.completions import Completion
+from device_model.engines.workers import Workers, perform, settle, share
+from device_model.errors import DeviceError
+from device_model.memory import Allocation
+from device_model.observe import Observer
+from device_model.ops import Op
+from device_model.scheduler import Scheduler
+from device_model.work import Copy, CoreKernel, Fill, Kernel, PitchedCopy
+
+if TYPE_CHECKING:
+    from acl_py.sanitizer.races import Races
+
+_KEPT = (Copy, PitchedCopy, Fill, Kernel)  # exactly these classes: a fault rule makes others, which may have to fail
+_Lines = dict[int, deque[Op]]  # operations by their actors, in the order in which they were queued
+
+
+class _State:
+    """What is known of an operation that has had no effect yet."""
+
+    __slots__ = ("allocations", "end", "is_running", "number")
+
+    def __init__(self, op: Op, number: int) -> None:
+        self.number = number  # in the order in which operations are queued
+        self.allocations = _allocations(op)
+        self.is_running = False  # a core kernel that has read its memory
+        self.end = 0  # its number in the order in which operations end; 0 before that
+
+
+class WeakEffects(Workers, Observer):
+    """Runs the bodies of operations in an order that the promises allow, which *races* knows, from `begin` to `end`."""
+
+    inline_bytes = 0  # every body comes here
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        super().__init__(scheduler, 1)
+        self._races: Races | None = None
+        self._states: dict[Op, _State] = {}  # of the operations that have had no effect yet
+        self._lines: _Lines = {}  # the same, by actor
+        self._touching: dict[Allocation, _Lines] = {}  # the same, by what they touch
+        self._ended: dict[Op, None] = {}  # those of them that have ended, in this order
+        self._under_way: dict[Op, None] = {}  # those whose turn waits for that of others
+        self._early: dict[
+            Op, DeviceError | None
+        ] = {}  # those that had their effect before their end, and how it failed
+        self._queued = self._ends = 0  # how many there were
+
+    def __repr__(self) -> str:
+        return f"<WeakEffects: {len(self._ended)} of {len(self._states)} operations have ended without an effect>"
+
+    def begin(self, races: "Races") -> None:
+        """Keep bodies back from now on; *races* tells what is promised."""
+        self._races = races
+
+    def end(self) -> None:
+        """Let all operations that have ended have their effect, and keep no more back."""
+        self.flush()
+        self._races = None
+        for each in (self._states, self._lines, self._touching):
+            each.clear()
+
+    # --- hooks
+
+    def op_queued(self, op: Op) -> None:
+        """Note an operation, and what it touches."""
+        stamp: Use | None = getattr(op, "stamp", None)
+        if self._races is None or stamp is None:
+            return
+        self._queued += 1
+        state = self._states[op] = _State(op, self._queued)
+        self._lines.setdefault(stamp.actor, deque()).append(op)
+        for allocation in state.allocations:
+            self._touching.setdefault(allocation, {}).setdefault(stamp.actor, deque()).append(op)
+
+    def synchronized(self, completion: Completion) -> None:  # noqa: ARG002 - the relation knows what it stands for
+        """Let all that the host knows to be over have its effect."""
+        if self._races is None:
+            return
+        known = self._races.known_to_host()
+        for actor, line in list(self._lines.items()):
+            while line and line[0].done and line[0].stamp.epoch <= known.get(actor, 0):
+                self._let(line[0])
+
+    # --- what the device asks for
+
+    def run(self, op: Op) -> None:
+        """Keep the body of *op*, which ends, or run it if it is one that is not kept."""
+        if op in self._early:
+            settle(op, self._early.pop(op))
+            return
+        state = self._states.get(op)
+        if state is None:
+            for other in self._ended_rivals(op):
+                self._let(other)
+            settle(op, perform(op))
+            return
+        self._ends += 1
+        state.end = self._ends
+        self._ended[op] = None
+        if not _is_kept(op):
+            self._let(op)
+
+    def prepare(self, op: Op) -> None:
+        """Let all that is before *op*, which reads memory now, have its effect."""
+        if op in self._states:
+            self._make_way(op)
+            self._states[op].is_running = True
+
+    def flush(self, allocation: Allocation | None = None) -> None:
+        """Let all operations that have ended have their effect on *allocation*; None: on all memory."""
+        for op in list(self._ended):
+            if op in self._ended and (allocation is None or allocation in self._states[op].allocations):
+                self._let(op)
+
+    # --- order
+
+    def _let(self, op: Op) -> None:
+        """Let *op* have its effect, behind all that comes before it."""
+        self._under_way[op] = None
+        self._make_way(op)
+        del self._under_way[op]
+        self._forget(op)
+        context = op.stream.context
+        if context.error is not None and op.start_ns >= context.failed_ns:
+            op.error = context.error
+            return
+        error = perform(op)
+        if op.end_ns < 0:
+            self._early[op] = error
+        else:
+            settle(op, error)
+
+    def _make_way(self, op: Op) -> None:
+        """Let those operations have their effect that are promised to be before *op*, and those that luck put after."""
+        for other in self._before(op):
+            self._let(other)
+        for other in sorted(self._later_rivals(op), key=self._lateness, reverse=True):
+            if other in self._states:
+                self._let(other)
+
+    def _lateness(self, op: Op) -> int:
+        """Return when *op* ends, compared with others: one that has not ended is later than all that have."""
+        return self._states[op].end or self._ends + 1
+
+    def _before(self, op: Op) -> Iterator[Op]:
+        """Yield the operations that are promised to be before *op*; each must have its effect before the next comes."""
+        for line in list(self._lines.values()):
+            while line and line[0] not in self._under_way and self._is_before(line[0], op):
+                yield line[0]
+
+    def _is_before(self, one: Op, other: Op) -> bool:
+        """Whether a promise puts *one* before *other*."""
+        first, second = one.stamp, other.stamp
+        if first.actor in (second.actor, second.host):
+            return self._states[one].number < self._states[other].number
+        assert self._races is not None, "operations wait only between begin() and end()"
+        return self._races.is_promised(first, second)
+
+    def _later_rivals(self, op: Op) -> Iterator[Op]:
+        """Yield the operations that touch the same bytes in no order with *op*, end later, and can run now."""
+        end = self._states[op].end or self._ends
+        for allocation in self._states[op].allocations:
+            for actor, line in self._touching[allocation].items():
+                if actor == op.stamp.actor:
+                    continue
+                for other in line:
+                    if self._is_before(op, other):
+                        break  # and so are all that follow
+                    if self._lateness(other) > end and share(op.work, other.work) and self._can_run(other):
+                        yield other
+
+    def _can_run(self, op: Op) -> bool:
+        """Whether *op* can have its effect now."""
+        state = self._states[op]
+        if op in self._under_way or not (state.end or self._is_ready(op, state)):
+            return False
+        return not any(self._is_before(other, op) for other in self._under_way)
+
+    @staticmethod
+    def _is_ready(op: Op, state: _State) -> bool:
+        """Whether *op*, which has not ended, waits for nothing but its engine, and what it does is known."""
+        return not (op.done or op.blockers) and _is_kept(op) and (type(op.work) in _KEPT or state.is_running)
+
+    def _ended_rivals(self, op: Op) -> Iterator[Op]:
+        """Yield the operations that have ended and touch the same bytes as *op*, of which no promise is known."""
+        for allocation in _allocations(op):
+            for line in list(self._touching.get(allocation, {}).values()):
+                for other in list(line):
+                    if other in self._ended and share(op.work, other.work):
+                        yield other
+
+    def _forget(self, op: Op) -> None:
+        """Take *op* off all lists."""
+        state, actor = self._states.pop(op), op.stamp.actor
+        self._ended.pop(op, None)
+        _take(self._lines, actor, op)
+        for allocation in state.allocations:
+            lines = self._touching[allocation]
+            _take(lines, actor, op)
+            if not lines:
+                del self._touching[allocation]
+
+
+def _take(lines: _Lines, actor: int, op: Op) -> None:
+    lines[actor].remove(op)  # mostly the first one
+    if not lines[actor]:
+        del lines[actor]
+
+
+def _is_kept(op: Op) -> bool:
+    return (type(op.work) in _KEPT or isinstance(op.work, CoreKernel)) and not op.work.alone
+
+
+def _allocations(op: Op) -> dict[Allocation, None]:
+    """Return the memory that *op* touches."""
+    return dict.fromkeys(allocation for allocation, _, _ in (*op.work.reads(), *op.work.writes()))
