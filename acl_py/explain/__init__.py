@@ -10,12 +10,11 @@ from acl_py.explain.findings import findings as findings
 from acl_py.explain.lines import Line as Line
 from acl_py.explain.lines import by_line as by_line
 from acl_py.explain.lines import path_text as path_text
-from acl_py.explain.order import Conflict as Conflict
-from acl_py.explain.order import Order as Order
 from acl_py.explain.path import Cause as Cause
 from acl_py.explain.path import Part as Part
 from acl_py.explain.path import critical_path as critical_path
 from acl_py.explain.profiler import AsyncProfiler as AsyncProfiler
+from acl_py.explain.relation import Relation as Relation
 from acl_py.explain.slack import slacks as slacks
 from acl_py.explain.stages import Overlap as Overlap
 from acl_py.explain.stages import Stage as Stage

@@ -7,8 +7,8 @@ or "stream 1"), or by the completion that its verb returned. A name may stand fo
 from collections.abc import Sequence
 
 from acl_py.explain.findings import Pitfall, findings, findings_text
-from acl_py.explain.order import Order
 from acl_py.explain.path import makespan_ns
+from acl_py.explain.relation import Relation
 from acl_py.trace import chart
 from acl_py.trace.rows import Operation, Timeline
 from device_model.errors import listed
@@ -44,7 +44,7 @@ def assert_ordered(timeline: Timeline, a: str | Op, b: str | Op) -> None:
         AssertionError: one is not, or none was queued after one *a*, or there are no such operations.
     """
     first, second = (_rows(timeline, each) for each in (a, b))
-    ops, order = timeline.ops, Order(timeline)
+    ops, relation = timeline.ops, Relation(timeline)
     pairs = [(one, other) for other in second for one in first if one != other and _is_queued_before(ops, one, other)]
     if not pairs:
         raise AssertionError(
@@ -52,7 +52,7 @@ def assert_ordered(timeline: Timeline, a: str | Op, b: str | Op) -> None:
             f"{_times(timeline, [*first, *second])}"
         )
     for one, other in pairs:
-        if not order.is_before(one, other):
+        if not relation.is_before(one, other):
             raise AssertionError(
                 f"nothing puts {_described(ops[other])} behind {_described(ops[one])}: record an event on "
                 f"{ops[one].stream} and let {ops[other].stream} wait for it\n{_times(timeline, [one, other])}"

@@ -14,7 +14,7 @@ from enum import StrEnum
 from operator import attrgetter
 
 from acl_py.explain.lines import us
-from acl_py.explain.order import SYNCHRONISATIONS, WAITS, Order
+from acl_py.explain.relation import SYNCHRONISATIONS, WAITS, Relation
 from acl_py.trace.reading import site_of_call
 from acl_py.trace.rows import Call, Copied, Operation, StreamStep, Timeline
 from device_model.completions import Why
@@ -68,7 +68,7 @@ def findings(timeline: Timeline) -> list[Finding]:
         found.look_at_call(index, call)
     for index, op in enumerate(timeline.ops):
         found.look_at_op(index, op)
-    found.look_for_nothing_new(Order(timeline, asked_for=True).nothing_new)
+    found.look_for_nothing_new(Relation(timeline, apart=True).nothing_new)
     return sorted(found.by_place.values(), key=lambda finding: -finding.held_ns)
 
 

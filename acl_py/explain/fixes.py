@@ -21,7 +21,6 @@ from acl_py.tools.replay import Replay
 
 FIXED = (Kind.RACE, Kind.RELIES, Kind.BEFORE_ALLOCATION, Kind.FREE_IN_USE)  # the kinds that an edge can mend
 MOST_TRIED = 20  # findings: each needs a run of the whole program, or several
-_PARTS = "host,device"
 _HOW = ("", "with SynchronizeEvent, for a record behind the first access: ")
 
 Lines = tuple[str, str]  # of the two accesses of a finding
@@ -63,9 +62,9 @@ class Fixer:
         self._sites = [step.site for step in case.program.steps]
         # The line of each step is its number, which it keeps in all runs. So findings tell which steps they are about.
         steps = tuple(replace(step, site=f"{STEP}{step.index}") for step in case.program.steps)
-        self._asker = Asker(replace(case, program=replace(case.program, steps=steps)), _PARTS)
+        self._asker = Asker(replace(case, program=replace(case.program, steps=steps)))
         if len({step.task for step in steps}) > 1:
-            self._asker = Asker(_in_order_of_calls(self._asker.case, self._asker.before), _PARTS)
+            self._asker = Asker(_in_order_of_calls(self._asker.case, self._asker.before))
         self._places = {_number(step.site): step.index for step in self._asker.case.program.steps}
         self.missing = self._missing(self._asker.before.findings)
 

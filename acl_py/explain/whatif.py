@@ -23,6 +23,7 @@ from acl_py.tools.replay import Replay, replay
 from acl_py.trace.rows import Operation, Timeline
 from device_model.errors import listed
 
+_PARTS = parts_of("host,device")
 _SHOWN = 3  # conflicts of an answer
 _CONFLICTS = (Kind.RACE, Kind.BEFORE_ALLOCATION, Kind.FREE_IN_USE)
 _ANSWERS = ("query_", "get_last_error", "peek_error")  # what they return is an answer, not a failure of theirs
@@ -74,13 +75,12 @@ class Answer:
 class Asker:
     """Answers questions about one case, whose own run is made once.
 
-    The steps of the case keep their lines through all edits. *parts* are those of the sanitizer that looks at all runs.
+    The steps of the case keep their lines through all edits, and the sanitizer looks at all runs.
     """
 
-    def __init__(self, case: Case, parts: str = "device") -> None:
+    def __init__(self, case: Case) -> None:
         steps = tuple(replace(step, site=step.line) for step in case.program.steps)
         self.case = replace(case, program=replace(case.program, steps=steps))
-        self._parts = parts_of(parts)
         self.before = self._run(self.case)
         self._timeline = self.before.trace.timeline()
         self.before_ns = round(self.before.done_us * 1000)
@@ -122,7 +122,7 @@ class Asker:
 
     def _run(self, case: Case) -> Replay:
         """Run the program of *case*. Raises what `replay` raises."""
-        with watching(self._parts):
+        with watching(_PARTS):
             return replay(case.program, device=case.device, rules=case.rules)
 
 

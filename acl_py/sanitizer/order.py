@@ -23,12 +23,36 @@ second also has what hosts have waited for without a promise.
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import count
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
-if TYPE_CHECKING:
-    from device_model.contexts import Context
-    from device_model.device import Device
-    from device_model.streams import Stream
+
+class Context(Protocol):
+    """What the relation asks of a context."""
+
+    @property
+    def device(self) -> object:
+        """Its device."""
+
+    @property
+    def legacy(self) -> "Stream | None":
+        """Its legacy stream, if it has one."""
+
+
+class Stream(Protocol):
+    """What the relation asks of a stream."""
+
+    @property
+    def context(self) -> Context:
+        """Its context."""
+
+    @property
+    def order(self) -> object:
+        """Not None if it takes part in the default-stream rule."""
+
+    @property
+    def bound(self) -> object:
+        """Not None if hosts do not wait for it."""
+
 
 Clock = dict[int, int]  # the count of each actor, by its number
 
@@ -92,7 +116,7 @@ class Rule:
 
     __slots__ = ("barrier", "legacy", "lines", "round")
 
-    def __init__(self, legacy: "Stream") -> None:
+    def __init__(self, legacy: Stream) -> None:
         self.legacy = legacy
         self.round = 0
         self.barrier: tuple[Point, ...] = ()
@@ -144,7 +168,7 @@ class Order:
         host.count, host.waits = ended.count, ended.waits
         return host
 
-    def line(self, stream: "Stream") -> Line:
+    def line(self, stream: Stream) -> Line:
         """Return the actor that *stream* is."""
         line = self.lines.get(stream)
         if line is None:
@@ -158,13 +182,13 @@ class Order:
             self.lines[stream] = line
         return line
 
-    def end(self, stream: "Stream") -> None:
+    def end(self, stream: Stream) -> None:
         """Note that *stream* was destroyed: its work is still to come to its end."""
         line = self.lines.pop(stream, None)
         if line is not None:
             self._ended[line] = stream.context
 
-    def _rule_of(self, stream: "Stream") -> Rule | None:
+    def _rule_of(self, stream: Stream) -> Rule | None:
         context = stream.context
         if context.legacy is None or (stream.order is None and stream is not context.legacy):
             return None
@@ -175,7 +199,7 @@ class Order:
 
     # --- what streams are given
 
-    def queue(self, stream: "Stream", host: Host) -> Line:
+    def queue(self, stream: Stream, host: Host) -> Line:
         """Begin an epoch of *stream*, for an operation that *host* queues, and return the actor."""
         line = self.turn(stream, host)
         line.count += 1
@@ -184,11 +208,11 @@ class Order:
             rule.barrier = (line.point(),)
         return line
 
-    def record(self, stream: "Stream", host: Host) -> Point:
+    def record(self, stream: Stream, host: Host) -> Point:
         """Return all that *stream* was given so far, as a record by *host* notes it."""
         return self.turn(stream, host).point()
 
-    def wait(self, stream: "Stream", host: Host, points: Iterable[Point]) -> None:
+    def wait(self, stream: Stream, host: Host, points: Iterable[Point]) -> None:
         """Put what is given to *stream* from now on behind *points*."""
         line = self.turn(stream, host)
         line.join(points)
@@ -196,7 +220,7 @@ class Order:
         if rule is not None and rule.legacy is stream:
             rule.barrier = (line.point(),)
 
-    def turn(self, stream: "Stream", host: Host) -> Line:
+    def turn(self, stream: Stream, host: Host) -> Line:
         """Bring *stream* to where something that *host* gives to it now has its turn, and return the actor.
 
         Here the default-stream rule counts, and what the host knows.
@@ -220,7 +244,7 @@ class Order:
 
     # --- what hosts know
 
-    def work_of_stream(self, stream: "Stream") -> Iterator[Point]:
+    def work_of_stream(self, stream: Stream) -> Iterator[Point]:
         """Yield all that *stream* was given so far, as a host that synchronises with it knows it afterwards."""
         if stream.bound:  # hosts do not wait for it
             return
@@ -232,7 +256,7 @@ class Order:
             for other in rule.lines:
                 yield other.point()
 
-    def work_of_context(self, context: "Context") -> Iterator[Point]:
+    def work_of_context(self, context: Context) -> Iterator[Point]:
         """Yield all that the streams of *context* were given so far."""
         for stream, line in self.lines.items():
             if stream.context is context and not stream.bound:
@@ -241,7 +265,7 @@ class Order:
             if home is context:
                 yield line.point()
 
-    def work_of_device(self, device: "Device") -> Iterator[Point]:
+    def work_of_device(self, device: object) -> Iterator[Point]:
         """Yield all that the streams of *device* were given so far."""
         for stream, line in self.lines.items():
             if stream.context.device is device and not stream.bound:

@@ -4,7 +4,7 @@ from time import process_time
 
 import acl_py
 from acl_py.explain import by_line, critical_path, findings
-from acl_py.explain.order import Order
+from acl_py.explain.relation import Relation
 from tests.bench.measure import show, target
 
 OPS, STREAMS, SIZE = 100_000, 8, 4096
@@ -40,7 +40,7 @@ def main():
     path, found = _timed(critical_path, timeline)
     _, lines = _timed(by_line, timeline, path)
     _, waits = _timed(findings, timeline)
-    _, order = _timed(Order, timeline)
+    _, order = _timed(Relation, timeline)
     rows = [
         ("the rows of the recording", f"{read:.2f}"),
         ("critical path", f"{found:.2f}"),

@@ -6,7 +6,7 @@ from listed import MIB, case, copy, launch, program, step, sync
 from acl_py.explain.cases import EditError
 from acl_py.explain.edits import parse
 from acl_py.explain.optimiser import document, optimise, write_program
-from acl_py.explain.order import Order
+from acl_py.explain.relation import Relation
 from acl_py.explain.whatif import Asker
 from acl_py.tools import programs
 
@@ -102,9 +102,9 @@ def test_memory_that_is_not_copied_in_parts_is_whole_for_each_part():
     assert [each[1] for each in after] == [["e", 0, BIG]] * 4
     answer = Asker(case(before)).ask([parse("chunks=4"), parse("streams=2")])
     assert answer.conflicts == ()
-    order, ops = Order(answer.after), answer.after.ops
+    relation, ops = Relation(answer.after), answer.after.ops
     weights = next(index for index, op in enumerate(ops) if op.bytes == 4096)
-    assert all(order.is_before(weights, index) for index, op in enumerate(ops) if op.kind == "kernel")
+    assert all(relation.is_before(weights, index) for index, op in enumerate(ops) if op.kind == "kernel")
 
 
 def test_the_note_names_the_kernels():

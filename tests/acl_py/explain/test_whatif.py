@@ -7,7 +7,7 @@ from listed import MIB, case, copy, copy_now, fill, launch, program, record, ste
 
 from acl_py.explain.cases import EditError
 from acl_py.explain.edits import FORMS, apply, parse, parse_all
-from acl_py.explain.order import Order
+from acl_py.explain.relation import Relation
 from acl_py.explain.whatif import Asker, answers_text
 from acl_py.trace.reading import site_of_call
 from device_model.profile import load
@@ -167,20 +167,20 @@ def test_a_serial_program_overlaps_in_two_streams():
 def test_work_on_the_same_bytes_stays_in_order():
     before = program(copy("d", "p", "A"), launch("B", reads="d"), record("x", "B"), wait("x", "A"), fill("d", "A"))
     answer = ask("streams=3", before)
-    order = Order(answer.after)
+    relation = Relation(answer.after)
     ops = {op.name: index for index, op in enumerate(answer.after.ops)}
-    assert order.is_before(ops["h2d"], ops["kernel"])
-    assert order.is_before(ops["kernel"], ops["fill"])
+    assert relation.is_before(ops["h2d"], ops["kernel"])
+    assert relation.is_before(ops["kernel"], ops["fill"])
 
 
 def test_kernels_of_which_nobody_knows_the_bytes_keep_their_order():
     before = program(launch("A"), launch("A"), launch("B"), copy("d", "p", "A"))
     answer = ask("streams=4", before)
-    order = Order(answer.after)
+    relation = Relation(answer.after)
     names = sorted(range(4), key=lambda index: answer.after.ops[index].queued_ns)
-    assert order.is_before(names[0], names[1])
-    assert order.is_before(names[1], names[3])
-    assert not order.is_before(names[1], names[2])
+    assert relation.is_before(names[0], names[1])
+    assert relation.is_before(names[1], names[3])
+    assert not relation.is_before(names[1], names[2])
 
 
 def test_work_that_is_over_holds_no_place_in_a_stream():
@@ -199,10 +199,10 @@ def test_work_that_is_over_holds_no_place_in_a_stream():
 def test_a_synchronised_stream_is_waited_for_wherever_its_work_went():
     before = program(copy("d", "p", "A"), copy("q", "e", "A"), sync("A"), launch("B"))
     answer = ask("streams=2", before)
-    order = Order(answer.after)
+    relation = Relation(answer.after)
     ops = {op.name: index for index, op in enumerate(answer.after.ops)}
-    assert order.is_before(ops["h2d"], ops["kernel"])
-    assert order.is_before(ops["d2h"], ops["kernel"])
+    assert relation.is_before(ops["h2d"], ops["kernel"])
+    assert relation.is_before(ops["d2h"], ops["kernel"])
 
 
 @pytest.mark.parametrize(("rules", "waits"), [("cuda", 0), ("acl", 1)])

@@ -1,0 +1,251 @@
+"""Which operation of a recording is certain to be over before which other one, whatever their times are.
+
+The relation is the sanitizer's (acl_py.sanitizer.order); here it follows the rows of a recording. A recording does not
+have what tasks tell one another, so all of them count as one host, which knows what any of them knows. Nor does it have
+the contexts of streams: those of one device count as one.
+"""
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+
+from acl_py.sanitizer.order import Clock, Host, Line, Order, Point
+from acl_py.sanitizer.signals import Signals
+from acl_py.trace.rows import Call, Copied, Extent, Ref, Timeline
+from device_model.rules import RULES, DefaultStream, PageableCopy
+from device_model.signals import Compare, satisfies
+
+WAITS = ("StreamWaitEvent", "WaitAndResetNotify")
+SYNCHRONISATIONS = ("SynchronizeStream", "SynchronizeDevice", "SynchronizeEvent")
+_QUERIES = ("StreamQuery", "QueryEventStatus")
+_ASYNC_COPIES = ("MemcpyAsync", "Memcpy2dAsync")
+_WAITING = ("Memcpy", "Memcpy2d", "Memset", "await")  # what they wait for shows when their caller wakes
+# How the names of calls begin that set something, or wait because that is their purpose.
+_ORDERING = (
+    *WAITS, *SYNCHRONISATIONS, *_QUERIES, "RecordEvent", "ResetEvent", "RecordNotify", "ValueWrite", "ValueWait",
+)  # fmt: skip
+
+
+@dataclass(eq=False, slots=True)
+class _Context:
+    """What the relation asks of a context."""
+
+    device: int
+    legacy: "_Stream | None" = None
+
+
+@dataclass(eq=False, slots=True)
+class _Stream:
+    """What the relation asks of a stream; *order* is None if it takes no part in the default-stream rule."""
+
+    context: _Context
+    order: object = None
+    bound: None = None
+
+
+class Relation:
+    """The relation of one recording.
+
+    `nothing_new` has the waits and synchronisations that order nothing new, as indices of calls. Calls that happen to
+    wait, such as a free, order nothing. *apart* lets each task know only what it has waited for itself, and by calls
+    that are there to wait: not by copies of pageable memory, which need not wait once it is pinned.
+    """
+
+    def __init__(self, timeline: Timeline, *, apart: bool = False) -> None:
+        self.timeline = timeline
+        self.nothing_new: list[int] = []
+        self._apart = apart
+        self._order = Order()
+        self._order.has_several_hosts = apart and len({call.caller for call in timeline.calls}) > 1
+        self._signals = Signals(self._order)
+        self._hosts: dict[str, Host] = {}
+        self._contexts: dict[int, _Context] = {}  # by device
+        self._streams: dict[int, _Stream] = {}  # by handle
+        self._recorded: dict[int, Point] = {}  # by event
+        self._epochs: defaultdict[int, list[int]] = defaultdict(list)  # of the operations of each actor
+        nowhere = Point(-1, 0, {})
+        self._points = [nowhere] * len(timeline.ops)
+        self._known: list[Clock] = [{}] * len(timeline.ops)  # by the host, when it queued them
+        rules = RULES.get(timeline.rules)
+        self._has_legacy = rules is not None and rules.default_stream is not DefaultStream.INDEPENDENT
+        synchronous = rules is not None and rules.pageable_copy is PageableCopy.SYNCHRONOUS
+        self._pageable_waits = synchronous and not apart
+        self._spaces = [buffer.space for buffer in timeline.buffers]
+        self._walk()
+
+    def is_before(self, one: int, other: int) -> bool:
+        """Whether operation *one* is certain to be over when *other* starts; both are indices."""
+        point, later = self._points[one], self._points[other]
+        if point.actor == later.actor:
+            return point.epoch < later.epoch
+        clocks = (self._order.closure(clock) for clock in (later.clock, self._known[other]))
+        return any(clock.get(point.actor, 0) >= point.epoch for clock in clocks)
+
+    # --- the rows, in the order in which the host made them
+
+    def _walk(self) -> None:
+        rows = [(op.queued_ns, 1, index, -1) for index, op in enumerate(self.timeline.ops)]
+        for index, call in enumerate(self.timeline.calls):
+            is_pageable = call.name in _ASYNC_COPIES and self._is_pageable(call)
+            if is_pageable or call.name.startswith(_ORDERING):
+                rows.append((call.exit_ns, 2, index, -1))
+            if call.name in _WAITING or (is_pageable and self._pageable_waits):
+                rows += [(nap.end_ns, 0, index, nap.after) for nap in call.sleeps if nap.after is not None]
+        for _, kind, index, after in sorted(rows):
+            if kind == 1:
+                self._op(index)
+            elif kind:
+                self._call(index)
+            else:
+                host = self._host(self.timeline.calls[index].caller)
+                self._order.learn(host, (self._points[after],))
+
+    def _is_pageable(self, call: Call) -> bool:
+        """Whether *call* copies pageable memory."""
+        return any(
+            isinstance(copy, Copied) and any(end < 0 or self._spaces[end] == "pageable" for end in (copy.dst, copy.src))
+            for copy in call.about
+        )
+
+    def _op(self, index: int) -> None:
+        op = self.timeline.ops[index]
+        host = self._host(op.caller)
+        stream, is_ordered = self._stream_of(op.in_stream, op.device)
+        self._points[index] = self._queue(stream, host).point()
+        self._known[index] = host.clock
+        if not is_ordered:
+            self._order.end(stream)
+
+    def _queue(self, stream: _Stream, host: Host) -> Line:
+        line = self._order.queue(stream, host)
+        self._epochs[line.number].append(line.count)
+        return line
+
+    def _call(self, index: int) -> None:
+        """Take up a call that sets or awaits something, or whose host waits."""
+        call = self.timeline.calls[index]
+        host, about = self._host(call.caller), self._about(call)
+        match call.name, about:
+            case "RecordEvent", (int(event), _Stream() as stream) if self._is_flag(event):
+                self._signals.set(event, self._order.queue(stream, host).point())
+            case "RecordEvent", (int(event), _Stream() as stream):
+                self._recorded[event] = self._order.record(stream, host)
+            case "ResetEvent", (int(event), _Stream() as stream):
+                self._signals.clear(event, self._order.queue(stream, host).point())
+            case "RecordNotify", (int(notify), _Stream() as stream):
+                self._signals.set(notify, self._order.queue(stream, host).point(), is_consumed=True)
+            case "ValueWrite", (Extent() as word, int(offset), int(value), _Stream() as stream):
+                self._signals.set((word.buffer, offset), self._order.queue(stream, host).point(), value)
+            case (("StreamWaitEvent" | "WaitAndResetNotify" | "ValueWait"), _):
+                for waiting in about:
+                    if isinstance(waiting, _Stream):
+                        self._wait(index, waiting, about, host)
+            case _, (Copied(), _Stream() as stream):  # if its memory were pinned, it would be in this stream
+                self._queue(stream, host)
+            case _:
+                self._learn(index, about, host)
+
+    def _wait(self, index: int, stream: _Stream, about: tuple[object, ...], host: Host) -> None:
+        """Let *stream* wait, and note it if it knew all that it waits for, or its host did."""
+        name = self.timeline.calls[index].name
+        line = self._order.turn(stream, host)
+        before = line.clock
+        match name, about:
+            case "StreamWaitEvent", (int(event), *_) if self._is_flag(event):
+                self._signals.wait(event, line)
+            case "StreamWaitEvent", (int(event), *_):
+                self._order.wait(stream, host, (self._recorded[event],) if event in self._recorded else ())
+            case "WaitAndResetNotify", (int(notify), *_):
+                self._signals.wait(notify, line, is_consumed=True)
+            case "ValueWait", (Extent() as word, int(offset), int(value), int(flag), _):
+                self._signals.wait((word.buffer, offset), line, partial(satisfies, Compare(flag), value))
+        if name not in WAITS or stream is stream.context.legacy or self._signals.is_open(line.clock):
+            return
+        if line.clock is before or self._covers([before, host.clock], Point(line.number, 0, line.clock)):
+            self.nothing_new.append(index)
+
+    def _learn(self, index: int, about: tuple[object, ...], host: Host) -> None:
+        """Let the host know what the call *index* has waited for."""
+        call = self.timeline.calls[index]
+        points = [*self._waited_for(call, about)]
+        is_synchronisation = call.name.startswith(SYNCHRONISATIONS)
+        if is_synchronisation and all(self._covers([host.clock], point) for point in points):
+            self.nothing_new.append(index)
+        points += [self._points[nap.after] for nap in call.sleeps if nap.after is not None]
+        self._order.learn(host, points)
+
+    def _waited_for(self, call: Call, about: tuple[object, ...]) -> Iterable[Point]:
+        is_answered = call.name in _QUERIES and about[-1] is True
+        is_cut_short = call.sleeps and call.sleeps[-1].after is None  # its time was over, or it failed
+        if is_cut_short or not (is_answered or call.name.startswith(SYNCHRONISATIONS)):
+            return ()
+        match about:
+            case (_Stream() as stream, *_):
+                return self._order.work_of_stream(stream)
+            case (_Context() as context, *_):
+                return self._order.work_of_context(context)
+            case (int(event), *_):
+                return (self._recorded[event],) if event in self._recorded else ()
+        return ()
+
+    def _covers(self, known: list[Clock], point: Point) -> bool:
+        """Whether one of the clocks *known* has each operation that is over at *point*."""
+        reached = self._order.closure({**point.clock, point.actor: point.epoch})
+        closed = [self._order.closure(clock) for clock in known]
+        return all(
+            any(clock.get(actor, 0) >= self._last(actor, epoch) for clock in closed)
+            for actor, epoch in reached.items()
+            if actor in self._epochs
+        )
+
+    def _last(self, actor: int, epoch: int) -> int:
+        """Return the epoch of the last operation of *actor* up to *epoch*: not every epoch is one of an operation."""
+        epochs = self._epochs[actor]
+        place = bisect_right(epochs, epoch)
+        return epochs[place - 1] if place else 0
+
+    # --- what rows name
+
+    def _host(self, caller: str) -> Host:
+        name = caller if self._apart else ""
+        if name not in self._hosts:
+            self._hosts[name] = self._order.host()
+        return self._hosts[name]
+
+    def _about(self, call: Call) -> tuple[object, ...]:
+        """Return what *call* is about, with streams and contexts in place of their handles, and numbers of others."""
+        return tuple(self._thing(each.handle) if isinstance(each, Ref) else each for each in call.about)
+
+    def _thing(self, place: int) -> object:
+        handle = self.timeline.handles[place]
+        if handle.kind == "stream":
+            return self._stream_of(place, handle.device)[0]
+        return self._context(handle.device) if handle.kind in ("context", "device") else place
+
+    def _stream_of(self, place: int, device: int) -> tuple[_Stream, bool]:
+        """Return a stream, and whether it is one: work outside streams has one of its own each time."""
+        if place in self._streams:
+            return self._streams[place], True
+        context = self._context(device)
+        handles = self.timeline.handles
+        if not 0 <= place < len(handles):
+            self._streams[place] = _Stream(context)
+        elif handles[place].name.startswith("no stream"):
+            return _Stream(context), False
+        else:
+            takes_part = None if handles[place].options.get("nonblocking") else context.legacy
+            stream = context.legacy if handles[place].name.startswith("legacy") else None
+            self._streams[place] = stream or _Stream(context, takes_part)
+        return self._streams[place], True
+
+    def _context(self, device: int) -> _Context:
+        context = self._contexts.get(device)
+        if context is None:
+            context = self._contexts[device] = _Context(device)
+            context.legacy = _Stream(context) if self._has_legacy else None
+        return context
+
+    def _is_flag(self, event: int) -> bool:
+        return self.timeline.handles[event].options.get("class") == "flag"

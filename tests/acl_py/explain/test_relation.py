@@ -1,0 +1,180 @@
+"""Which operations of a recording are certain to be in order, by the relation of the sanitizer."""
+
+from itertools import combinations
+
+import pytest
+from histories import busy
+
+import acl_py
+from acl_py.errors import DeadlockError
+from acl_py.explain.relation import Relation
+from acl_py.tools.programs import parse
+from acl_py.tools.replay import replay
+from tests.sanitizer.oracle import programs
+from tests.sanitizer.oracle.promises import Promises, begin, end
+from tests.sanitizer.oracle.reading import read
+from tests.sanitizer.oracle.running import run
+
+a, b, c = (busy(name, 10) for name in "abc")
+
+
+def relation_of(program, **options):
+    async def main():
+        await program()
+        await acl_py.SynchronizeDevice()
+        return acl_py.current_simulation().trace.timeline()
+
+    return Relation(acl_py.run(main, **{"device": "tiny", "workers": 1} | options))
+
+
+def ordered(program, **options):
+    """The pairs of names of the program's operations that are in order, as "ab"."""
+    relation = relation_of(program, **options)
+    ops = relation.timeline.ops
+    pairs = [*combinations(range(len(ops)), 2), *((j, i) for i, j in combinations(range(len(ops)), 2))]
+    return {ops[i].name + ops[j].name for i, j in pairs if relation.is_before(i, j)}
+
+
+def test_stream_order_is_transitive_and_streams_are_apart():
+    async def program():
+        one, two = await acl_py.CreateStream(), await acl_py.CreateStream()
+        await a[1, one]()
+        await b[1, one]()
+        await c[1, two]()
+
+    assert ordered(program) == {"ab"}
+
+
+def test_an_event_orders_what_comes_before_the_record_and_behind_the_wait():
+    async def program():
+        one, two = await acl_py.CreateStream(), await acl_py.CreateStream()
+        event = await acl_py.CreateEvent()
+        await a[1, one]()
+        await acl_py.RecordEvent(event, one)
+        await b[1, one]()
+        await acl_py.StreamWaitEvent(two, event)
+        await c[1, two]()
+
+    assert ordered(program) == {"ab", "ac"}
+
+
+@pytest.mark.parametrize(
+    ("rules", "pairs"), [("cuda", {"ab", "bc", "ac"}), ("cuda_per_thread", {"ac"}), ("acl", {"ac"})]
+)
+def test_the_default_stream_is_a_barrier_under_cuda(rules, pairs):
+    async def program():
+        stream = await acl_py.CreateStream()
+        await a[1, stream]()
+        await b[1]()
+        await c[1, stream]()
+
+    assert ordered(program, rules=rules) == pairs
+
+
+def test_a_nonblocking_stream_is_outside_the_barrier():
+    async def program():
+        stream = await acl_py.CreateStream(nonblocking=True)
+        await a[1, stream]()
+        await b[1]()
+        await c[1, stream]()
+
+    assert ordered(program) == {"ac"}
+
+
+@pytest.mark.parametrize("sync", ["stream", "event", "device"])
+def test_a_host_that_synchronises_orders_what_it_queues_then(sync):
+    async def program():
+        one, two = await acl_py.CreateStream(), await acl_py.CreateStream()
+        event = await acl_py.CreateEvent()
+        await a[1, one]()
+        await acl_py.RecordEvent(event, one)
+        await b[1, one]()
+        match sync:
+            case "stream":
+                await acl_py.SynchronizeStream(one)
+            case "event":
+                await acl_py.SynchronizeEvent(event)
+            case "device":
+                await acl_py.SynchronizeDevice()
+        await c[1, two]()
+
+    assert ordered(program) == {"ab", "ac"} | ({"bc"} if sync != "event" else set())
+
+
+def test_a_notify_orders_two_streams():
+    async def program():
+        one, two = await acl_py.CreateStream(), await acl_py.CreateStream()
+        notify = await acl_py.CreateNotify()
+        await a[1, one]()
+        await acl_py.RecordNotify(notify, one)
+        await acl_py.WaitAndResetNotify(notify, two)
+        await b[1, two]()
+
+    assert ordered(program, rules="acl") == {"ab"}
+
+
+@pytest.mark.parametrize("flag", [False, True])
+def test_a_wait_for_a_flag_is_behind_what_all_sets_have_in_common(flag):
+    """Two sets of one flag: either may let the wait pass. Of two records only the later one counts."""
+
+    async def program():
+        streams = [await acl_py.CreateStream() for _ in range(3)]
+        event = await (acl_py.CreateEventWithFlag(acl_py.EventFlag.SYNC) if flag else acl_py.CreateEvent())
+        for work, stream in zip((a, b), streams, strict=False):
+            await work[1, stream]()
+            await acl_py.RecordEvent(event, stream)
+        await acl_py.StreamWaitEvent(streams[2], event)
+        await c[1, streams[2]]()
+
+    assert ordered(program, rules="acl") == (set() if flag else {"bc"})
+
+
+def test_a_word_that_a_stream_sets_orders_the_one_that_waits_for_it():
+    async def program():
+        one, two = await acl_py.CreateStream(), await acl_py.CreateStream()
+        word = await acl_py.Malloc(8)
+        await acl_py.Memset(word, 8, 0, 8)
+        await a[1, one]()
+        await acl_py.ValueWrite(word, 1, 0, one)
+        await acl_py.ValueWait(word, 1, acl_py.Compare.GEQ, two)
+        await b[1, two]()
+
+    assert "ab" in ordered(program, rules="acl")
+
+
+def test_a_device_synchronisation_waits_for_one_device():
+    async def program():
+        one = await acl_py.CreateStream()
+        await a[1, one]()
+        await acl_py.SetDevice(1)
+        await acl_py.SynchronizeDevice()
+        await b[1, await acl_py.CreateStream()]()
+
+    assert ordered(program) == set()
+
+
+def test_the_relation_of_a_recording_is_what_the_documents_promise():
+    """Random programs of one task, whose calls do not depend on times, against the oracle of the sanitizer."""
+    pairs = 0
+    for seed in range(90):
+        rules = programs.RULES[seed % len(programs.RULES)]
+        program = parse(programs.program(seed, rules))
+        if any(
+            step.task is not None or step.op in ("query_stream", "query_event", "sync_op") for step in program.steps
+        ):
+            continue
+        try:
+            recorded = replay(program, device="tiny", rules=rules).trace.timeline()
+            calls = read(program, rules, run(program, rules).run)
+        except DeadlockError:
+            continue
+        promises, relation = Promises(calls), Relation(recorded)
+        work = {
+            f"step:{call.index}": call.entry for call in calls if call.entry is not None and call.entry.role == "work"
+        }
+        for i, j in combinations(range(len(recorded.ops)), 2):
+            one, other = (work.get(recorded.ops[index].site) for index in (i, j))
+            if one is not None and other is not None and one is not other:
+                pairs += 1
+                assert relation.is_before(i, j) == promises.is_before(end(one), begin(other)), (program.id, i, j)
+    assert pairs > 500
