@@ -5,7 +5,6 @@
 
 import asyncio
 import json
-import subprocess
 import sys
 import unittest
 from importlib.util import find_spec
@@ -13,6 +12,7 @@ from importlib.util import find_spec
 import pytest
 
 import acl_py
+from tests import forks
 
 MODULES = ("test_timeouts", "test_waitfor", "test_queues", "test_locks")
 WITH_TIMERS = ("test_timeouts", "test_waitfor")
@@ -24,7 +24,7 @@ def test_asyncios_own_tests_pass_on_a_simulated_clock(module, loop):
     if not _is_there(f"test.test_asyncio.{module}"):
         pytest.skip(f"this Python has no test.test_asyncio.{module}")
     # In a process of its own, because these tests replace the policy of asyncio.
-    done = subprocess.run([sys.executable, __file__, module, loop], capture_output=True, text=True, check=False)
+    done = forks.run("-W", "default::Warning", __file__, module, loop)
     assert done.returncode == 0, done.stderr
     outcome = json.loads(done.stdout)
     assert outcome["tests"] > 10

@@ -303,10 +303,21 @@ def test_a_directory_is_no_profile(tmp_path):
         load(tmp_path / "dir.toml")
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.data())
 def test_a_damaged_profile_is_read_or_refused_with_a_sentence(data):
     """Bytes of the tiny profile are cut out, put in and doubled; the only error is ProfileError."""
+    read_damaged(data)
+
+
+@pytest.mark.slow
+@settings(settings.get_profile("campaign"), max_examples=3_000)
+@given(st.data())
+def test_many_damaged_profiles_are_read_or_refused_with_a_sentence(data):
+    read_damaged(data)
+
+
+def read_damaged(data):
     text = TINY
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.integers(0, len(text)))
