@@ -4,6 +4,7 @@ If several tasks or threads make calls, each of them has a row instead of the ho
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 from rich.text import Text
@@ -74,11 +75,11 @@ class _Work:
         self.name, self.names = _places([kind.name for kind in ops.kinds], ops.kind)
         self.stream, self.streams = _places([kind.stream for kind in ops.kinds], ops.kind)
         self.engine, self.engines = _places([kind.engine for kind in ops.kinds], ops.kind)
-        self.look = np.array([_PLACES[kind] for kind in self.kinds], np.int64)[self.kind]
+        self.look = np.array([_PLACES[kind] for kind in self.kinds], np.int32)[self.kind]
 
     def spans(self, which: Ints) -> Spans:
         """Return some operations, by their places, with their names."""
-        ones = np.ones(len(which), np.int64)
+        ones = np.ones(len(which), np.int32)
         return Spans(_ALL, self.names, self.start[which], self.end[which], self.look[which], self.name[which], ones)
 
 
@@ -107,7 +108,7 @@ class _Host:
 def _places(values: Sequence[str], kind: Ints) -> tuple[Ints, list[str]]:
     """Return for each row the place of the value of its kind among the different values, and these."""
     place, different = places(values, len(values))
-    return place[kind], different
+    return place.astype(np.int32)[kind], different
 
 
 # --- lanes and their spans
@@ -121,14 +122,14 @@ def _interesting(work: _Work, host: _Host) -> tuple[int, int]:
 
 
 def _host_lanes(host: _Host, start: int, end: int) -> Iterator[Lane]:
-    shown = np.flatnonzero((host.exit > start) & (host.enter < end))
+    shown = np.flatnonzero((host.exit > start) & (host.enter < end)).astype(np.int32)
     rows = _host_rows(host, shown)
     per_lane = -(-len(rows) // _MAX_TASKS) or 1
     place_of = {caller: place for place, caller in enumerate(host.callers)}
     for first in range(0, len(rows), per_lane):
         together = HostRow([caller for row in rows[first : first + per_lane] for caller in row.callers])
         of_lane = np.isin(host.caller[shown], [place_of[caller] for caller in together.callers])
-        yield Lane(together.label if len(rows) > 1 else "host", _host_spans(host, shown[of_lane]))
+        yield Lane(together.label if len(rows) > 1 else "host", partial(_host_spans, host, shown[of_lane]))
 
 
 def _host_rows(host: _Host, shown: Ints) -> list[HostRow]:
@@ -150,13 +151,13 @@ def _host_spans(host: _Host, which: Ints) -> Spans:
     """Return each call as up to two spans: the host works, and then waits for a completion."""
     enter, waits, exit_, name = host.enter[which], host.waits[which], host.exit[which], host.name[which]
     start, end = np.concatenate((enter, waits)), np.concatenate((waits, exit_))
-    look = np.repeat([_PLACES["call"], _PLACES["wait"]], len(which))
-    spans = Spans(_ALL, host.names, start, end, look, np.tile(name, 2), np.ones_like(start))
+    look = np.repeat(np.array([_PLACES["call"], _PLACES["wait"]], np.int32), len(which))
+    spans = Spans(_ALL, host.names, start, end, look, np.tile(name, 2), np.ones(2 * len(which), np.int32))
     return spans.select(start < end)
 
 
 def _device_lanes(work: _Work, order: Mapping[str, int], start: int, end: int) -> Iterator[Lane]:
-    shown = np.flatnonzero((work.end > start) & (work.start < end))
+    shown = np.flatnonzero((work.end > start) & (work.start < end)).astype(np.int32)
     devices = np.unique(work.device[shown]).tolist()
     for device in devices:
         own = shown[work.device[shown] == device]
@@ -169,7 +170,7 @@ def _device_lanes(work: _Work, order: Mapping[str, int], start: int, end: int) -
                 of_engine = own[work.engine[own] == work.engines.index(engine)]
                 if len(of_engine):
                     label = "host thread" if engine == "host" else engine
-                    yield Lane(prefix + label, _engine_spans(work, of_engine, by_stream=len(streams) > 1))
+                    yield Lane(prefix + label, partial(_engine_spans, work, of_engine, by_stream=len(streams) > 1))
 
 
 def _engine_spans(work: _Work, which: Ints, *, by_stream: bool) -> Spans:
@@ -214,4 +215,4 @@ def _stream_lanes(work: _Work, which: Ints, streams: Sequence[int], prefix: str)
         together = streams[first : first + per_lane]
         name, *others = (work.streams[place] for place in together)
         label = f"{name} to {others[-1].removeprefix('stream ')}" if others else name
-        yield Lane(prefix + label, work.spans(which[np.isin(work.stream[which], together)]))
+        yield Lane(prefix + label, partial(work.spans, which[np.isin(work.stream[which], together)]))

@@ -21,7 +21,7 @@ Viewers enforce four rules without an error message:
 Events are written as they are made, so an export needs memory for a few numbers of each row. Their order is free.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from operator import attrgetter
 from pathlib import Path
@@ -30,6 +30,7 @@ import numpy as np
 
 from acl_py.trace.columns import Part, joined, line, merged, only, texts, us, whole
 from acl_py.trace.fields import (
+    Bools,
     CallColumns,
     CallKind,
     Ints,
@@ -53,13 +54,14 @@ from acl_py.trace.reading import (
     stream_order,
 )  # fmt: skip
 from acl_py.trace.recorder import Trace
-from acl_py.trace.rows import CoreInstruction, CoreRun, Extent, Mark, Memory, Operation, Strike, Timeline
+from acl_py.trace.rows import CoreInstruction, CoreRun, Extent, Mark, Memory, Strike, Timeline
 from acl_py.trace.tracks import Track, Tracks, host_tracks, place
 from device_model.completions import Why
 
 _HOST = 1  # a process; some viewers treat 0 specially
 _FIRST_DEVICE = 2
 _QUEUED = 1 << 32  # arrows from a call to its work: Perfetto numbers other arrows itself, from 0, among the same ids
+_Changes = tuple[Ints, Ints]  # times in their order, and what changes at each
 _REASONS = [why.name.lower() for why in sorted(Why)]
 
 
@@ -79,7 +81,7 @@ def _events(timeline: Timeline) -> Iterator[str]:
     faults, marks = Track(_HOST, "faults", free), Track(_HOST, "marks", free)
     host, work = host_tracks(calls, _HOST, free), _work_tracks(ops.kinds, ids, free)
     events = _event_tracks(steps, free)
-    pipes = _pipe_tracks(timeline.ops, timeline.instructions, free)
+    pipes = _pipe_tracks(ops, timeline.instructions, free)
     lanes = np.zeros(len(ops), np.int32)
     of_ops, of_calls = correlations(ops, calls)
     quoted = Quoted()
@@ -91,7 +93,7 @@ def _events(timeline: Timeline) -> Iterator[str]:
     yield from _marks(timeline.marks, marks, quoted)
     yield from _operations(ops, work, ids, of_ops, lanes, quoted)
     yield from _steps(timeline, steps, ops, events, lanes, quoted)
-    yield from _instructions(timeline.ops, timeline.instructions, pipes, quoted)
+    yield from _instructions(ops, timeline.instructions, pipes, quoted)
     for strike in timeline.strikes:
         yield _strike(strike, faults, quoted)
     for device in devices:
@@ -125,11 +127,11 @@ def _event_tracks(steps: StepColumns, numbers: Iterator[int]) -> Tracks:
 
 
 def _pipe_tracks(
-    ops: Sequence[Operation], rows: Sequence[CoreInstruction], numbers: Iterator[int]
+    ops: OpColumns, rows: Sequence[CoreInstruction], numbers: Iterator[int]
 ) -> dict[tuple[int, str, str], Track]:
     """Return the track of each device, core and pipe."""
     keys = sorted(
-        {(ops[row.operation].device, row.core, row.pipe) for row in rows},
+        {(ops.kinds[ops.kind[row.operation]].device, row.core, row.pipe) for row in rows},
         key=lambda key: (key[0], _core_order(key[1]), PIPE_ORDER.index(key[2])),
     )
     return {key: Track(_FIRST_DEVICE + key[0], f"{key[1]} {key[2]}", numbers) for key in keys}
@@ -292,13 +294,13 @@ def _cores(run: CoreRun, quoted: Quoted) -> str:
 
 
 def _instructions(
-    ops: Sequence[Operation],
+    ops: OpColumns,
     rows: Sequence[CoreInstruction],
     pipes: Mapping[tuple[int, str, str], Track],
     quoted: Quoted,
 ) -> Iterator[str]:
     for row in sorted(rows, key=attrgetter("end_ns")):
-        track = pipes[ops[row.operation].device, row.core, row.pipe]
+        track = pipes[ops.kinds[ops.kind[row.operation]].device, row.core, row.pipe]
         args = f'"block":{row.block},"site":{quoted[row.site]}'
         if row.bytes:
             args += f',"bytes":{row.bytes}'
@@ -328,31 +330,72 @@ def _counters(ops: OpColumns, device: int, memory: Sequence[tuple[int, int]]) ->
     use, whenever that changes.
     """
     pid = _FIRST_DEVICE + device
-    own = np.flatnonzero(np.array([kind.device == device for kind in ops.kinds], bool)[ops.kind])
-    moves = np.array([kind.engine != "cores" for kind in ops.kinds], bool)[ops.kind[own]]
-    moved = ops.bytes[own] * moves
-    times = np.concatenate((ops.start_ns[own], ops.end_ns[own]))
-    ones = np.ones(len(own), np.int64)
-    used_times, used = np.array(memory, np.int64).reshape(-1, 2).T
-    yield from _counter("running", "operations", pid, times, np.concatenate((ones, -ones)))
-    yield from _counter("in flight", "bytes", pid, times, np.concatenate((moved, -moved)))
-    yield from _counter("memory", "bytes", pid, used_times, used)
+    is_own = np.array([kind.device == device for kind in ops.kinds], bool)
+    moves = np.array([kind.engine != "cores" for kind in ops.kinds], bool)
+    yield from _counter("running", "operations", pid, _running(ops, is_own, lambda own: np.ones(len(own), np.int64)))
+    yield from _counter(
+        "in flight", "bytes", pid, _running(ops, is_own, lambda own: ops.bytes[own] * moves[ops.kind[own]])
+    )
+    yield from _counter("memory", "bytes", pid, [_in_order(*np.array(memory, np.int64).reshape(-1, 2).T)])
 
 
-def _counter(name: str, unit: str, pid: int, times: Ints, changes: Ints) -> Iterator[str]:
-    """Yield the sum of all *changes* so far, whenever it changes."""
+def _running(ops: OpColumns, is_own: Bools, amount: Callable[[Ints], Ints]) -> Iterator[_Changes]:
+    """Yield when the sum of the *amount* of all operations that run changes, and by how much; kinds that are not
+    *is_own* do not count. No time is in two blocks.
+    """
+    early: list[_Changes] = [(np.zeros(0, np.int64), np.zeros(0, np.int64))]  # in the time of a block before their own
+    for times, changes, is_early in _blocks_of_changes(ops, is_own, amount):
+        early.append((times[is_early], changes[is_early]))
+    early_times, early_changes = _in_order(*map(np.concatenate, zip(*early, strict=True)))
+    at = 0
+    for times, changes, is_early in _blocks_of_changes(ops, is_own, amount):
+        last = times.max(initial=-1)  # the last end, if any operation of the block counts
+        until = max(at, int(np.searchsorted(early_times, last, side="right")))
+        yield _in_order(
+            np.append(times[~is_early], early_times[at:until]), np.append(changes[~is_early], early_changes[at:until])
+        )
+        at = until
+
+
+def _blocks_of_changes(
+    ops: OpColumns, is_own: Bools, amount: Callable[[Ints], Ints]
+) -> Iterator[tuple[Ints, Ints, Bools]]:
+    """Yield the changes of each block, and which of them are not behind the last end of the blocks before it.
+
+    Operations are in the order of their ends, so few are, and the changes of a block are not before them.
+    """
+    last = -1
+    for block in blocks(len(ops)):
+        own = block.start + np.flatnonzero(is_own[ops.kind[block]])
+        if len(own):
+            times, amounts = np.append(ops.start_ns[own], ops.end_ns[own]), amount(own)
+            yield times, np.append(amounts, -amounts), times <= last
+            last = times.max()
+
+
+def _in_order(times: Ints, changes: Ints) -> _Changes:
     order = np.argsort(times, kind="stable")
-    times, totals = times[order], changes[order].cumsum()
-    last = np.append(times[1:] != times[:-1], True)[: len(times)]  # of the changes at one time
-    times, totals = times[last], totals[last]
-    changed = totals != np.append(0, totals[:-1])
-    times, totals = times[changed], totals[changed]
-    for block in blocks(len(times)):
-        lines = line(
-            f'{{"ph":"C","name":"{name}","pid":{pid},"ts":', us(times[block]),
-            f',"args":{{"{unit}":', whole(totals[block]), "}}",
-        )  # fmt: skip
-        yield joined(lines, ",\n")
+    return times[order], changes[order]
+
+
+def _counter(name: str, unit: str, pid: int, changes: Iterable[_Changes]) -> Iterator[str]:
+    """Yield the sum of all *changes* so far, whenever it changes. They are in the order of their times."""
+    total = 0
+    for times, more in changes:
+        totals = total + more.cumsum()
+        last = np.append(times[1:] != times[:-1], True)[: len(times)]  # of the changes at one time
+        times, totals = times[last], totals[last]
+        changed = totals != np.append(total, totals[:-1])[: len(totals)]
+        total = int(totals[-1]) if len(totals) else total
+        times, totals = times[changed], totals[changed]
+        if len(times):
+            yield joined(
+                line(
+                    f'{{"ph":"C","name":"{name}","pid":{pid},"ts":', us(times),
+                    f',"args":{{"{unit}":', whole(totals), "}}",
+                ),
+                ",\n",
+            )  # fmt: skip
 
 
 def _memory_in_use(buffers: Sequence[Memory], calls: CallColumns) -> dict[int, list[tuple[int, int]]]:

@@ -9,7 +9,7 @@ The spans of a lane are arrays, and all work on single spans is NumPy's: a trace
 columns.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -87,10 +87,10 @@ class Spans:
 
 
 class Lane(NamedTuple):
-    """Spans that are drawn in one row."""
+    """Spans that are drawn in one row, and made when it is drawn: a long trace has the spans of one row at a time."""
 
     label: str
-    spans: Spans
+    spans: Callable[[], Spans]
 
 
 @dataclass(frozen=True)
@@ -135,8 +135,12 @@ def draw(lanes: Sequence[Lane], looks: Sequence[Look], start: int, end: int, wid
     margin = min(max(cell_len(lane.label) for lane in lanes), _LABEL_COLUMNS) + 2
     window = _Window(start, max(end, start + 1), max(width - margin - _SHARE_COLUMNS, _LEAST_COLUMNS))
     lines = [_axis(window, margin)]
-    lines += [_line(lane, window, margin) for lane in lanes]
-    lines += _legend(lanes, looks, window, margin)
+    used: set[Look] = set()
+    for lane in lanes:
+        spans = lane.spans()
+        lines.append(_line(lane.label, spans, window, margin))
+        used.update(_shown(spans, window))
+    lines += _legend([look for look in looks if look in used], window, margin)
     text = Text("\n").join(lines)
     text.no_wrap = True
     return text
@@ -220,18 +224,18 @@ def _one(run: Sequence[_Bar], spans: Spans, middles: Ints) -> _Bar:
 # --- text
 
 
-def _line(lane: Lane, window: _Window, margin: int) -> Text:
-    columns = _columns(lane.spans, window)
-    line = Text(set_cell_size(_fitting(lane.label), margin))
+def _line(label: str, spans: Spans, window: _Window, margin: int) -> Text:
+    columns = _columns(spans, window)
+    line = Text(set_cell_size(_fitting(label), margin))
     at = 0
     previous: Look | None = None
-    for bar in _bars(lane.spans, columns, window):
+    for bar in _bars(spans, columns, window):
         line.append(" " * (bar.first - at))
         touches = bar.first == at and previous is bar.look
         line.append(_bar(bar, columns, window, touches), style=bar.look.style)
         at, previous = bar.last + 1, bar.look
     line.append(" " * (window.columns - at))
-    busy = _busy_ns(lane.spans.select(~lane.spans.behind), window)
+    busy = _busy_ns(spans.select(~spans.behind), window)
     line.append(f"{_percent(busy, window.end - window.start):>{_SHARE_COLUMNS}}", style="bold")
     return line
 
@@ -298,12 +302,14 @@ def _us(ns: int) -> str:
     return f"{ns / 1000:,.3f}".rstrip("0").rstrip(".")
 
 
-def _legend(lanes: Sequence[Lane], looks: Sequence[Look], window: _Window, margin: int) -> list[Text]:
-    used: set[Look] = set()
-    for spans in (lane.spans for lane in lanes):
-        shown = (spans.start < window.end) & (spans.end > window.start)
-        used.update(spans.looks[look] for look in np.unique(spans.look[shown]).tolist())
-    items = [Text.assemble((look.full * 2, look.style), (f" {look.legend}", "dim")) for look in looks if look in used]
+def _shown(spans: Spans, window: _Window) -> list[Look]:
+    """Return the looks of the spans in the window."""
+    shown = (spans.start < window.end) & (spans.end > window.start)
+    return [spans.looks[look] for look in np.unique(spans.look[shown]).tolist()]
+
+
+def _legend(looks: Sequence[Look], window: _Window, margin: int) -> list[Text]:
+    items = [Text.assemble((look.full * 2, look.style), (f" {look.legend}", "dim")) for look in looks]
     if window.start:
         items.append(Text(f"0 = {_us(window.start)} us", style="dim"))
     lines: list[Text] = []

@@ -90,7 +90,9 @@ def write(trace: Trace | Timeline, path: str | Path) -> None:
 
 
 def _devices(timeline: Timeline) -> list[int]:
-    return sorted({op.device for op in timeline.ops} | {handle.device for handle in timeline.handles})
+    return sorted(
+        {kind.device for kind in op_columns(timeline.ops).kinds} | {handle.device for handle in timeline.handles}
+    )
 
 
 def _events(timeline: Timeline) -> Iterator[str]:

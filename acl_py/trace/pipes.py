@@ -4,6 +4,7 @@ It needs a trace that keeps instructions: `simulate(instructions=...)`.
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 from rich.text import Text
 
@@ -58,8 +59,8 @@ def styled_lanes(
     shown = [row for row in rows if row.core == core]
     begin = min(row.start_ns for row in shown)
     end = max(row.end_ns for row in shown) - begin if span_ns is None else span_ns
-    lanes = [Lane(pipe, _spans([row for row in shown if row.pipe == pipe], begin)) for pipe in PIPE_ORDER]
-    used = [lane for lane in lanes if not lane.spans.behind.all()]
+    lanes = [Lane(pipe, partial(_spans, [row for row in shown if row.pipe == pipe], begin)) for pipe in PIPE_ORDER]
+    used = [lane for lane in lanes if not lane.spans().behind.all()]
     return draw(used or lanes, [*_LOOKS.values(), _HELD], 0, round(end), width)
 
 

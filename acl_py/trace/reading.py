@@ -233,24 +233,25 @@ def step_spans(timeline: Timeline) -> StepSpans:
     What a stream waited for without end lasts to the end of the recording.
     """
     ops, steps = op_columns(timeline.ops), step_columns(timeline.steps)
-    queued_ns, end_ns = np.ascontiguousarray(ops.queued_ns), np.ascontiguousarray(ops.end_ns)
-    stream_of = np.array([kind.in_stream for kind in ops.kinds], np.int64)[ops.kind]
-    step_stream = np.array([kind.in_stream for kind in steps.kinds], np.int64)[steps.kind]
-    step_queued, step_end = steps.queued_ns, np.where(steps.end_ns < 0, timeline.end_ns, steps.end_ns)
-    turn, over, behind = (np.zeros(len(steps), np.int64) for _ in range(3))
+    queued_ns, end_ns = ops.queued_ns, ops.end_ns
+    stream_of = np.array([kind.in_stream for kind in ops.kinds], np.int32)[ops.kind]
+    step_stream = np.array([kind.in_stream for kind in steps.kinds], np.int32)[steps.kind]
+    step_queued = steps.queued_ns
+    turn, over = np.zeros(len(steps), np.int64), np.where(steps.end_ns < 0, timeline.end_ns, steps.end_ns)
+    behind = np.zeros(len(steps), np.int32)
     for stream in np.unique(step_stream):
         own = np.flatnonzero(stream_of == stream)
         own = own[np.argsort(queued_ns[own], kind="stable")]
         mine = np.flatnonzero(step_stream == stream)
         ahead = np.searchsorted(queued_ns[own], step_queued[mine], side="right")  # so many operations of the stream
         ready = np.maximum(step_queued[mine], np.maximum.accumulate(np.append(0, end_ns[own]))[ahead])
-        over[mine] = np.maximum.accumulate(np.maximum(ready, step_end[mine]))
+        over[mine] = np.maximum.accumulate(np.maximum(ready, over[mine]))
         turn[mine] = np.maximum(ready, np.append(0, over[mine])[:-1])
         behind[mine] = np.append(own, -1)[ahead]
     is_wait = np.array([kind.kind in _WAITS for kind in steps.kinds], bool)[steps.kind]
-    begin = np.where(is_wait, turn, over)
-    order = np.lexsort((begin, over))
-    return StepSpans(over[order], begin[order], order, behind[order])
+    turn[~is_wait] = over[~is_wait]
+    order = np.lexsort((turn, over)).astype(np.int32)
+    return StepSpans(over[order], turn[order], order, behind[order])
 
 
 def asking_calls(steps: StepColumns, calls: CallColumns) -> Ints:

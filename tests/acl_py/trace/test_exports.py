@@ -7,12 +7,14 @@ from decimal import Decimal
 from itertools import pairwise
 
 import pytest
+from histories import busy
 from insight import check_cores, check_timeline
 from test_instructions import traced as traced_launches
 
 import acl_py
 from acl_py.trace import Timeline, kineto, msprof, msprof_op, table
 
+work = busy("work", 20)
 DEVICE_CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memset")
 
 
@@ -175,6 +177,23 @@ def test_a_wait_for_an_event_is_a_task_that_takes_as_long_as_it_holds_its_stream
         ("EVENT_RECORD", "Stream 'maths'", 37_010, 37_010),
     ]
     assert sorted(task["args"]["Task Id"] for task in tasks) == list(range(len(tasks)))
+
+
+def test_a_stream_has_one_number_in_the_lanes_the_tasks_and_the_table_of_kernels(traced, timelines):
+    async def program(sim):
+        """A stream with nothing but a record, and streams with names on two devices."""
+        await acl_py.RecordEvent(await acl_py.CreateEvent(), await acl_py.CreateStream(name="quiet"))
+        for device in (0, 1):
+            await acl_py.SetDevice(device)
+            await work[1, await acl_py.CreateStream(name=f"busy {device}")]()
+            await acl_py.SynchronizeDevice()
+
+    folders, files = timelines(traced(program))
+    for folder, events, number in zip(folders, files, (8, 9), strict=True):  # "quiet" has 7
+        [task] = [event for event in events if event["ph"] == "X" and event["name"] == "work"]
+        with (folder / "ASCEND_PROFILER_OUTPUT" / "kernel_details.csv").open(encoding="utf-8", newline="") as file:
+            [row] = csv.DictReader(file)
+        assert (task["tid"], task["args"]["Physic Stream Id"], int(row["Stream ID"])) == (number, number, number)
 
 
 def test_the_overlap_analysis_divides_the_time_of_a_device(any_trace, timelines):
