@@ -20,10 +20,15 @@ def main() -> None:
 
 
 def _run(program: str, arguments: list[str], option: str = "") -> None:
+    from acl_py.sanitizer.parts import BY_DEFAULT
+    from acl_py.sanitizer.suppressions import SuppressionError
     from acl_py.tools import scripts
+    from acl_py.tools.sanitizing import Sanitized
 
-    with suppress(scripts.ScriptError):  # unreadable: the command line reports it
-        sys.exit(scripts.run(program, arguments, form=scripts.Form(option)))
+    form = scripts.Form(option)
+    with suppress(scripts.ScriptError, SuppressionError):  # unreadable: the command line reports it
+        sanitized = Sanitized(BY_DEFAULT, scripts.folder_of(program, form), is_brief=True)
+        sys.exit(scripts.run(program, arguments, form=form, sanitized=sanitized))
 
 
 if __name__ == "__main__":

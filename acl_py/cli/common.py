@@ -83,23 +83,26 @@ EffectsOf = Annotated[
 ]
 FindingsOut = Annotated[
     Path | None,
-    typer.Option("--findings", metavar="FILE", help="With --sanitize: write the findings; '-' is standard output."),
+    typer.Option("--findings", metavar="FILE", help="Write what the sanitizer finds; '-' is standard output."),
 ]
 FindingsForm = Annotated[
     Form, typer.Option("--findings-format", help="The format of --findings. github: warnings beside the code.")
 ]
 
 
-def sanitized_run(parts: str | None, folder: Path, path: Path | None, form: Form, fix: Fix | None) -> Sanitized | None:
+def sanitized_run(
+    parts: str | None, folder: Path, path: Path | None, form: Form, fix: Fix | None, *, is_brief: bool = False
+) -> Sanitized | None:
     """Begin the sanitized run that options ask for; None without *parts*. Raise BadParameter if that is impossible."""
     if parts is None:
         if path is not None:
             raise typer.BadParameter("--findings writes what --sanitize finds: give both")
-        if fix is not None:
-            raise typer.BadParameter("--fix tries the fixes of what --sanitize finds: give both")
+    if fix is not None and (parts is None or is_brief):
+        raise typer.BadParameter("--fix tries the fixes of what --sanitize finds: give both")
+    if parts is None:
         return None
     try:
-        return Sanitized(parts, folder, path, form, fix)
+        return Sanitized(parts, folder, path, form, fix, is_brief=is_brief)
     except SuppressionError as error:
         raise typer.BadParameter(str(error)) from error
 

@@ -30,6 +30,7 @@ from acl_py.cli.fixing import Fix, Fixes
 from acl_py.compat.acl.hanging import View
 from acl_py.explain.edits import Edit
 from acl_py.sanitizer import reports
+from acl_py.sanitizer.parts import BY_DEFAULT
 from acl_py.schedules import Effects, having
 from acl_py.tools import scripts
 from acl_py.tools.scripts import Clock, Form
@@ -111,8 +112,14 @@ Instructions = Annotated[
         "msprof-op, otherwise none.",
     ),
 ]
+NoSanitize = Annotated[
+    bool, typer.Option("--no-sanitize", help="Look for no races and unwritten reads; the script runs faster.")
+]
 Strict = Annotated[
-    bool, typer.Option("--strict", help="Exit with 4 if calls failed and the script's own exit code is 0.")
+    bool,
+    typer.Option(
+        "--strict", help="Exit with 4 if calls failed or there are findings, and the script's own exit code is 0."
+    ),
 ]
 
 
@@ -131,6 +138,7 @@ def run_command(
     clock: ScriptClock = Clock.REAL,
     hang_after: HangAfter = None,
     sanitize: Sanitize = None,
+    no_sanitize: NoSanitize = False,
     findings_out: FindingsOut = None,
     findings_form: FindingsForm = reports.Form.JSON,
     fix: Fix = None,
@@ -166,9 +174,13 @@ def run_command(
         "effects": effects.value,
         "instructions": instructions,
     }
-    folder = Path.cwd() if is_module or is_text or script == "-" else Path(script).parent
-    sanitized = sanitized_run(sanitize, folder, findings_out, findings_form, None if fix is None else Fixes(fix))
     form = _form(is_module=is_module, is_text=is_text)
+    if no_sanitize and sanitize is not None:
+        raise typer.BadParameter("--sanitize and --no-sanitize exclude each other: leave one out")
+    parts = None if no_sanitize else sanitize or BY_DEFAULT
+    fixing = None if fix is None else Fixes(fix)
+    folder = scripts.folder_of(script, form)
+    sanitized = sanitized_run(parts, folder, findings_out, findings_form, fixing, is_brief=sanitize is None)
     views: list[View] = []
     if trace_out is not None:
         views.append(partial(write_trace, path=trace_out, form=trace_format))

@@ -16,6 +16,8 @@ from acl_py import log
 if TYPE_CHECKING:  # most programs have no core kernel, and the package takes as long to import as all the rest
     from device_model.aicore.core.findings import Rule
 
+FAILURE = "the sanitizer failed"  # how the note begins that says that it watches no more
+
 
 class Kind(StrEnum):
     """What a finding is about; the values are how messages say it."""

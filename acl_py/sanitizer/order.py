@@ -274,6 +274,12 @@ class Order:
             if home.device is device:
                 yield line.point()
 
+    def work_before_reset(self) -> list[Point]:
+        """Return all that the streams of contexts were given which a reset has destroyed, and forget these streams."""
+        for stream in [each for each in self.lines if each.context.destroyed is not None]:
+            self.end(stream)
+        return [line.point() for line, home in self._ended.items() if home.destroyed is not None]
+
     def learn(self, host: Host, points: Iterable[Point]) -> bool:
         """Let *host* know that *points* are over; return whether that is news."""
         joined = _joined(host.clock, host.number, points)

@@ -15,6 +15,7 @@ class Part(StrEnum):
 
 EVERY = frozenset(Part) - {Part.DIGEST}  # those of sanitize=True
 ALL_PARTS = ",".join(part for part in Part if part in EVERY)  # the same as a text
+BY_DEFAULT = ",".join(part for part in Part if part in EVERY - {Part.LEAKS})  # of scripts: their summary has leaks
 _IMPLIED = {Part.HOST: Part.DEVICE}
 
 

@@ -28,6 +28,7 @@ from device_model.observe import Observer
 from device_model.ops import Op
 from device_model.rules import Release
 from device_model.signals import Compare, satisfies
+from device_model.steps import Step, StepKind
 from device_model.streams import Stream, UnorderedStream
 from device_model.work import H2H, Copy, Extent, HostFunction, Kernel, PitchedCopy, Work
 
@@ -176,6 +177,12 @@ class Races(Observer):
         point = self._recorded.get(event)
         self._order.wait(stream, self.hosts.current(), () if point is None else (point,))
 
+    @guarded
+    def step_queued(self, step: Step) -> None:
+        """Note what is over when a callback has its turn."""
+        if step.kind is StepKind.CALLBACK:
+            step.stamp = self._order.record(step.stream, self.hosts.current())
+
     # --- hooks: what the host knows
 
     @guarded
@@ -226,6 +233,8 @@ class Races(Observer):
                 last.stamp = use  # the last part of the copy stands for all of it
         if name in _DESTROY_STREAM:
             self._order.end(about[0])
+        elif name.startswith("ResetDevice"):  # what was still queued has no effect
+            self._order.learn(self.hosts.current(), self._order.work_before_reset())
         elif name == "DestroyEvent":
             self._recorded.pop(about[0], None)
             self._signals.forget(about[0])

@@ -7,7 +7,7 @@ from enum import Enum
 from pathlib import Path, PurePath
 from typing import Any
 
-from acl_py.sanitizer.findings import Access, Finding, Kind, Trial
+from acl_py.sanitizer.findings import FAILURE, Access, Finding, Kind, Trial
 from acl_py.sanitizer.suppressions import Suppression
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -20,6 +20,7 @@ _MEANINGS = {
     Kind.LEAK: "Memory or an object is never given back.",
     Kind.KERNEL: "A core kernel breaks a rule of its language.",
 }
+_BRIEF = 10  # findings in a brief report
 
 
 class Form(Enum):
@@ -58,6 +59,19 @@ class Report:
             f"unused: the suppression of {each} in {each.where} accepts no finding: take it out" for each in self.unused
         ]
         return "\n".join([self.headline, *lines, *(f"note: {note}" for note in self.notes)])
+
+    def brief(self) -> str:
+        """Return a line for each of the first findings, and its fix; "" if there is nothing to say."""
+        lines = []
+        for finding in self.findings[:_BRIEF]:
+            lines.append(f"  {finding} [{finding.id}]")
+            if finding.fix:
+                lines.append(f"    fix: {finding.fix}")
+        if len(self.findings) > _BRIEF:
+            lines.append(f"  and {len(self.findings) - _BRIEF:,} more")
+        if lines:
+            lines.insert(0, f"{self.headline}; --sanitize shows the details, and makes the exit code 4")
+        return "\n".join([*lines, *(note for note in self.notes if note.startswith(FAILURE))])
 
     @property
     def headline(self) -> str:

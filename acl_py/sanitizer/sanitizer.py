@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from acl_py.sanitizer.digests import Digests
-from acl_py.sanitizer.findings import Findings
+from acl_py.sanitizer.findings import FAILURE, Findings
 from acl_py.sanitizer.guards import guarded
 from acl_py.sanitizer.leaks import Leaks
 from acl_py.sanitizer.parts import Part
@@ -67,7 +67,7 @@ class Sanitizer(Observer):
 
     def fail(self, error: Exception) -> None:
         """Note that the sanitizer has failed with *error*, and watch no more; the program goes on."""
-        self.findings.note(f"the sanitizer failed: {type(error).__name__}: {error}; what it found until then is kept")
+        self.findings.note(f"{FAILURE}: {type(error).__name__}: {error}; what it found until then is kept")
         while self._observers:
             self.runtime.hooks.remove(self._observers.pop())
         self._let_go()

@@ -20,7 +20,8 @@ class Sanitized:
 
     Suppressions are those of the project that *folder* is in. The report goes to the standard error and, in another
     *form*, to the file *path*; "-" is the standard output. With *fix*, the report is what it returns: it gets the
-    report with the recordings of all simulations of the run, and tries the fixes of the findings.
+    report with the recordings of all simulations of the run, and tries the fixes of the findings. If the report
+    *is_brief*, it has two lines for each finding, and nothing is printed if there is none.
 
     Raises:
         SuppressionError: the suppressions cannot be used.
@@ -28,12 +29,20 @@ class Sanitized:
     """
 
     def __init__(
-        self, parts: str, folder: Path, path: Path | None = None, form: Form = Form.JSON, fix: Fix | None = None
+        self,
+        parts: str,
+        folder: Path,
+        path: Path | None = None,
+        form: Form = Form.JSON,
+        fix: Fix | None = None,
+        *,
+        is_brief: bool = False,
     ) -> None:
         self._suppressions = find(folder)
         self._path = path
         self._form = form
         self._fix = fix
+        self.is_brief = is_brief
         self._watch = watch.begin(parts_of(parts), keeps_traces=fix is not None)
 
     def end(self) -> None:
@@ -54,7 +63,9 @@ class Sanitized:
         report = self.report()
         if self._fix is not None:
             report = self._fix(report, self._watch.traces or [])
-        print(f"acl-py: {report.text()}", file=sys.stderr)
+        text = report.brief() if self.is_brief else report.text()
+        if text:
+            print(f"acl-py: {text}", file=sys.stderr)
         if self._path is not None:
             text = _formed(report, self._form)
             if str(self._path) == "-":

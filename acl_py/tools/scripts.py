@@ -6,8 +6,8 @@ script has ended, with its threads and its finalizers, a summary goes to standar
 card ends at that call, with exit code 3 and the reason. SIGTERM ends it with the summary, unless the script handles
 this signal itself.
 
-The exit code is the script's own. If that is 0, it is 4 if calls failed and the run is *strict*, or if the run is
-*sanitized* and the sanitizer found something.
+The exit code is the script's own. If that is 0, it is 4 if the run is *strict* and calls failed or the sanitizer found
+something, or if the run is *sanitized*, with a full report, and the sanitizer found something.
 """
 
 import atexit
@@ -35,7 +35,7 @@ from acl_py.errors import DeadlockError, full_text
 from acl_py.tools.own_modules import compile_on_simulated_clock, import_on_simulated_clock
 from acl_py.trace.rows import Timeline
 
-if TYPE_CHECKING:  # few scripts are sanitized
+if TYPE_CHECKING:
     from acl_py.tools.sanitizing import Sanitized
 
 _INTERRUPTED = 130
@@ -92,7 +92,8 @@ def run(
     timeline after the summary, however the run ends, unless a signal kills it. *options* are those of
     `acl_py.compat.acl.install`. With a simulated *clock* the script's own modules have another `time` (own_modules.py);
     in processes that the script starts anew, `time` is Python's. A *strict* run returns 4 instead of 0 if the summary
-    lists failed calls, and a *sanitized* one if there are findings, which come before the views. *check* is called with
+    lists failed calls or findings. So does a *sanitized* one, if its report is not brief and there are findings; they
+    come before the views. *check* is called with
     the script's module when the script has ended well; if it raises, the script has failed. The summary comes after the
     script's threads, its atexit functions and the finalizers of its globals, because scripts free memory in all of
     these.
@@ -124,8 +125,13 @@ def run(
         code = _execute(check, module)
     del module
     failed = _end()
-    found = sanitized is not None and sanitized.report().findings
+    found = sanitized is not None and (strict or not sanitized.is_brief) and sanitized.report().findings
     return code or (_FAILED if found or (strict and failed) else 0)
+
+
+def folder_of(program: str, form: Form) -> Path:
+    """Return the folder of *program*; of a module or a text, the working directory."""
+    return Path(program).parent if form is Form.FILE and program != "-" else Path.cwd()
 
 
 def _show_findings(sanitized: "Sanitized", _: Timeline) -> None:

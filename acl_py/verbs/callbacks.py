@@ -18,7 +18,7 @@ from acl_py.runtime.calls import Call, begin, begin_without_context, check_funct
 from acl_py.runtime.runtime import Runtime
 from acl_py.verbs.signals import check_signals
 from acl_py.verbs.streams import StreamLike, resolve
-from device_model.completions import Completion, Nanoseconds, Need
+from device_model.completions import NOTHING, Completion, Nanoseconds, Need
 from device_model.errors import shown
 from device_model.integers import Integer, is_integer
 from device_model.ops import Op
@@ -125,13 +125,14 @@ class Subscriber:
 class Callback:
     """A function that the subscriber of a stream is to call."""
 
-    __slots__ = ("function", "over", "runtime", "user_data")
+    __slots__ = ("function", "over", "runtime", "turn", "user_data")
 
     def __init__(self, runtime: Runtime, function: Callable[[Any], object], user_data: object) -> None:
         self.runtime = runtime
         self.function = function
         self.user_data = user_data
         self.over = Completion()
+        self.turn: Completion = NOTHING  # its step in the stream
 
     def call(self) -> object:
         """Call the function, and return what it returns."""
@@ -268,10 +269,10 @@ async def LaunchCallback(
     what = f"{_CALLBACK}{function_name}"
     turn = _turn(runtime, subscriber, callback, blocking=block == CallbackBlock.BLOCK)
     remedy = "let the stream's subscriber call ProcessReport()"
-    completion = stream.step(StepKind.CALLBACK, function_name, what, site, turn, remedy=remedy)
+    callback.turn = stream.step(StepKind.CALLBACK, function_name, what, site, turn, remedy=remedy)
     runtime.scheduler.settle()
     runtime.called("LaunchCallback", enter, site, stream, int(block))
-    return completion
+    return callback.turn
 
 
 def _turn(runtime: Runtime, subscriber: Subscriber, callback: Callback, *, blocking: bool) -> Iterator[Completion]:
@@ -345,7 +346,9 @@ async def _take(call: Call, timeout: Integer) -> "Callback":
                 f"no callback came in {timeout} ms",
                 "wait longer, or see what its stream waits for",
             )
-        return subscriber.ready.popleft()
+        callback = subscriber.ready.popleft()
+        runtime.learn(NOTHING, (callback.turn,))  # all work before it is done
+        return callback
     finally:
         runtime.called("ProcessReport", enter, site, timeout)
 

@@ -29,6 +29,16 @@ async def main():
 
 acl_py.run(main, device="ascend910b3")
 """
+RACING = """\
+import acl_py as acl
+async def main():
+    memory = await acl.Malloc(64, name="x")
+    for name in "ab":
+        await acl.MemsetAsync(memory, 64, 0, 64, await acl.CreateStream(name=name))
+    await acl.SynchronizeDevice()
+    await acl.Free(memory)
+acl.run(main)
+"""
 TEXT = re.compile(r"kernel hasty: UNWRITTEN_READ in block 0 \(AIV\): .* at script\.py:7 .* \[(kernel-[0-9a-f]{8})\]")
 
 
@@ -49,10 +59,44 @@ def test_findings_are_reported_after_the_summary_and_the_exit_code_is_4(acl_py_d
     assert TEXT.fullmatch(finding)
 
 
-def test_without_the_option_findings_are_told_and_the_exit_code_is_the_scripts(acl_py_does):
-    done = acl_py_does("run", "script.py")
+def test_without_the_option_a_finding_is_a_line_and_the_exit_code_is_the_scripts(acl_py_does):
+    done = acl_py_does("run", "script.py", script=RACING)
     assert done.returncode == 0
+    headline, race, fix = done.stderr.splitlines()
+    assert headline == "acl-py: the sanitizer found 1 finding; --sanitize shows the details, and makes the exit code 4"
+    assert re.fullmatch(r"  race: fill 'x' on stream 'a' \(script\.py:5\) writes .* \[race-[0-9a-f]{8}\]", race)
+    assert fix == "    fix: record on `a` after script.py:5, wait on `b` before script.py:5"
+
+
+def test_a_brief_report_counts_what_it_does_not_show(acl_py_does):
+    done = acl_py_does("run", "script.py", script="".join(f"\n{RACING}" for _ in range(12)))
+    headline, *lines = done.stderr.splitlines()
+    assert headline.startswith("acl-py: the sanitizer found 12 findings; ")
+    assert (len(lines), lines[-1]) == (21, "  and 2 more")
+
+
+def test_without_findings_nothing_is_said(acl_py_does):
+    done = acl_py_does("run", "script.py", script="print('well')")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "well\n", "")
+
+
+def test_findings_of_a_strict_run_make_its_exit_code_4(acl_py_does):
+    done = acl_py_does("run", "--strict", "script.py", script=RACING)
+    assert done.returncode == 4
+    assert "acl-py: the sanitizer found 1 finding; " in done.stderr
+
+
+def test_no_sanitize_looks_for_nothing_and_core_kernels_tell_their_mistakes_themselves(acl_py_does):
+    done = acl_py_does("run", "--no-sanitize", "--strict", "script.py", script=RACING)
+    assert (done.returncode, done.stderr) == (0, "")
+    done = acl_py_does("run", "--no-sanitize", "script.py")
     assert done.stderr.startswith("kernel hasty: UNWRITTEN_READ in block 0 (AIV): ")
+
+
+def test_a_default_run_writes_its_findings_to_a_file_too(acl_py_does, tmp_path):
+    acl_py_does("run", "--findings", "found.json", "script.py", script=RACING)
+    (finding,) = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))["findings"]
+    assert finding["kind"] == "race"
 
 
 def test_a_script_without_findings(acl_py_does):
@@ -115,7 +159,9 @@ def test_a_suppression_beside_the_script_accepts_its_finding(acl_py_does, tmp_pa
     ("options", "words"),
     [
         (["--sanitize=races"], "the sanitizer has no part 'races', in sanitize='races'; it has device, host, "),
-        (["--findings", "x"], "--findings writes what --sanitize finds: give both"),
+        (["--no-sanitize", "--findings", "x"], "--findings writes what --sanitize finds: give both"),
+        (["--no-sanitize", "--sanitize"], "--sanitize and --no-sanitize exclude each other: leave one out"),
+        ([], "no finding has the id 'race-1'"),
         (["--sanitize"], "no finding has the id 'race-1'"),
     ],
 )
