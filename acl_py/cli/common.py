@@ -94,9 +94,8 @@ def sanitized_run(
     parts: str | None, folder: Path, path: Path | None, form: Form, fix: Fix | None, *, is_brief: bool = False
 ) -> Sanitized | None:
     """Begin the sanitized run that options ask for; None without *parts*. Raise BadParameter if that is impossible."""
-    if parts is None:
-        if path is not None:
-            raise typer.BadParameter("--findings writes what --sanitize finds: give both")
+    if parts is None and path is not None:
+        raise typer.BadParameter("--findings writes what --sanitize finds: give both")
     if fix is not None and (parts is None or is_brief):
         raise typer.BadParameter("--fix tries the fixes of what --sanitize finds: give both")
     if parts is None:
