@@ -33,6 +33,7 @@ def attempt(what):
 async def main():
     host, device = await acl_py.MallocHost(NBYTES), await acl_py.Malloc(NBYTES)
     stream = await acl_py.CreateStream()
+    await acl_py.Memset(device, NBYTES, 0, NBYTES)
     with attempt("a copy in the wrong direction"):
         await acl_py.MemcpyAsync(device, NBYTES, host, NBYTES, MemcpyKind.DEVICE_TO_HOST, stream)
     with attempt("a good launch"):

@@ -50,6 +50,8 @@ stream, other = made(acl.rt.create_stream()), made(acl.rt.create_stream())
 first, second = made(acl.rt.malloc(MAX, ACL_MEM_MALLOC_HUGE_FIRST)), made(acl.rt.malloc(MAX, ACL_MEM_MALLOC_HUGE_FIRST))
 pinned, back = made(acl.rt.malloc_host(MAX)), made(acl.rt.malloc_host(MAX))
 array = np.ones(MAX, np.uint8)
+for memory in (second, pinned):
+    check(acl.rt.memset(memory, MAX, 1, MAX))
 pageable = acl.util.numpy_contiguous_to_ptr(array)[0]
 
 print("       size   H2D pinned   D2H pinned  H2D pageable      D2D   (GB/s)")

@@ -85,6 +85,9 @@ async def create_lane(job: Job) -> Lane:
     layer, tokens, rows = job.layer, job.batch, job.rows
     _, width, _ = layer.up.shape
     _, _, outputs = layer.down.shape
+    results = await device_array(np.float32, layer.experts, rows, outputs)
+    await acl.Memset(results, results.nbytes, 0, results.nbytes)  # not every expert gets so many rows
+    await acl.SynchronizeDevice()
     return Lane(
         stream=await acl.CreateStream(),
         tokens=await device_array(np.float32, tokens, width),
@@ -94,7 +97,7 @@ async def create_lane(job: Job) -> Lane:
         source=await device_array(np.int32, layer.experts, rows),
         count=await device_array(np.int32, layer.experts),
         rows=await device_array(np.float32, layer.experts, rows, width),
-        results=await device_array(np.float32, layer.experts, rows, outputs),
+        results=results,
         output=await device_array(np.float32, tokens, outputs),
     )
 

@@ -159,7 +159,8 @@ timeline.show(
 
 # %% [markdown]
 # Without the event the consumer reads the old contents. On a card this is a race, with a right result on some days and
-# a wrong one on others. Here it is wrong every time, so you notice it.
+# a wrong one on others. Here it is wrong every time; if `produce` took less time, it would be right every time, by
+# luck. `acl_py.open(sanitize=True)` finds the missing event in both cases (docs/sanitizer.md).
 #
 # ## Exercises
 #

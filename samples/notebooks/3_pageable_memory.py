@@ -59,6 +59,10 @@ async def call_us(nbytes, *, pinned, to_host=False):
     sim = acl_py.open(device="h200")
     stream, device = await acl_py.CreateStream(), await acl_py.Malloc(nbytes)
     host = await acl_py.MallocHost(nbytes) if pinned else np.zeros(nbytes, np.uint8)
+    if pinned:
+        host.numpy()[:] = 0
+    if to_host:
+        await acl_py.Memset(device, nbytes, 0, nbytes)
     await busy[1, stream]()
     start = sim.now_ns
     if to_host:

@@ -66,6 +66,7 @@ def test_a_script_prints_what_the_file_beside_it_says_and_leaves_nothing_behind(
     assert done.stdout == script.with_suffix(".out").read_text(encoding="utf-8")
     assert re.search(r"^acl-py: ascend910b3, rules acl: [\d,.]+ us of simulated time$", done.stderr, re.MULTILINE)
     assert "leak" not in done.stderr
+    assert "the sanitizer found" not in done.stderr
 
 
 @pytest.mark.parametrize("name", HANGING)

@@ -1,0 +1,72 @@
+"""What the sanitizer finds in samples and notebooks: only what they mean to show.
+
+Each finding is named by its kind and its lines. Leaks do not count: most samples leave their memory to the end of the
+program. The scripts of samples/acl, which free theirs, have no finding at all: see test_acl_scripts.py.
+"""
+
+import ast
+import asyncio
+import runpy
+from pathlib import Path
+
+import pytest
+
+import acl_py
+from acl_py.sanitizer.parts import BY_DEFAULT, parts_of
+from acl_py.sanitizer.watch import watching
+
+FOLDER = Path(__file__).parent.parent.parent / "samples"
+SAMPLES = [*sorted(FOLDER.glob("[0-9][0-9]_*.py")), *sorted((FOLDER / "aicore").glob("*.py"))]
+APPS = [
+    FOLDER / app for app in ("attention/five_stages.py", "attention/streaming.py", "moe/moe.py", "server/server.py")
+]
+NOTEBOOKS = sorted((FOLDER / "notebooks").glob("[0-9]_*.py"))
+
+MEANT = {
+    # The host writes to pinned memory that is still to be copied, and to pageable memory, where it may.
+    "04_pinned_and_pageable": ["race 31 33"],
+    # The kernel in a non-blocking stream does not wait for the one in the default stream.
+    "06_nonblocking_and_per_thread": ["race 37 42"],
+    # A copy and two frees that wait under CUDA's rules only.
+    "11_two_rules": ["race 31 34", "free in use 31 40", "free in use 37 40"],
+    # A flag between pipes that is not there, twice.
+    "forgotten_flag": ["kernel 34 40", "kernel 35 40"] * 2,
+    # The consumer does not wait for the producer; the second exercise, before it is solved.
+    "1_streams_in_ten_minutes": ["race 141 146", "race 212 213", "race 213 214"],
+    # The second exercise, before it is solved.
+    "2_who_waits_for_whom": ["race 280 286"],
+    # The host writes to pinned memory that is still to be copied.
+    "3_pageable_memory": ["race 170 171"],
+    # The cores of a hasty kernel do not wait for each other, nor for their own copy.
+    "reduction": ["kernel 46 37", "kernel 37 46"],
+}
+
+
+def text_of(finding):
+    return " ".join([finding.kind.value, *(site.rpartition(":")[2] for site in finding.sites)])
+
+
+@pytest.mark.parametrize(
+    "sample", [*SAMPLES, *(pytest.param(app, marks=pytest.mark.slow) for app in APPS)], ids=lambda sample: sample.stem
+)
+def test_a_sample_has_the_findings_that_it_means_to_show(sample, capfd):
+    with watching(parts_of(BY_DEFAULT)) as watch:
+        runpy.run_path(str(sample), run_name="__main__")
+    assert [text_of(finding) for finding in watch.findings] == MEANT.get(sample.stem, [])
+
+
+def test_no_sample_is_named_that_is_not_there():
+    assert set(MEANT) <= {sample.stem for sample in [*SAMPLES, *APPS, *NOTEBOOKS]}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.stem)
+def test_a_notebook_has_the_findings_that_it_means_to_show(notebook, monkeypatch, capfd):
+    pytest.importorskip("matplotlib", reason="pip install -e '.[notebooks]'").use("agg")
+    monkeypatch.syspath_prepend(notebook.parent)
+    monkeypatch.chdir(notebook.parent)
+    code = compile(notebook.read_text(encoding="utf-8"), notebook.name, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
+    with watching(parts_of(BY_DEFAULT)) as watch, asyncio.Runner(loop_factory=acl_py.new_event_loop) as runner:
+        runner.run(eval(code, {"__name__": "__main__"}))
+    assert [text_of(finding) for finding in watch.findings] == MEANT.get(notebook.stem, [])
