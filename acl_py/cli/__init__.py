@@ -24,7 +24,7 @@ app.command("diff")(diff_command)
 app.command("devices")(devices_command)
 # Everything after the script is an argument of the script, even if it looks like an option.
 app.command("run", cls=Sanitizable, context_settings={"allow_interspersed_args": False})(run_command)
-app.command("explore")(explore_command)
+app.command("explore", cls=Sanitizable)(explore_command)
 app.command("explain-error")(explain_error_command)
 
 

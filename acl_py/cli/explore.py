@@ -5,16 +5,21 @@ import sys
 from collections.abc import Sequence
 from enum import Enum
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from acl_py.cli.common import Device, EffectsOf, complain, profile_of, rules_of
+from acl_py.cli.common import Device, EffectsOf, Sanitize, complain, profile_of, rules_of
 from acl_py.cli.scripts import Arguments, Models, Register, Rules
 from acl_py.explore.explorer import DefaultFailsError, Exploration, counted, explore
-from acl_py.explore.outcomes import Outcome
+from acl_py.explore.gathering import Gathering
+from acl_py.explore.outcomes import Outcome, Run
 from acl_py.explore.scripts import Job, run
 from acl_py.explore.strategies import strategy
+from acl_py.sanitizer.parts import parts_of
+from acl_py.sanitizer.reports import judge
+from acl_py.sanitizer.suppressions import Suppression, SuppressionError, find
 from acl_py.schedules import Deviation, Effects, Replay, parse
 from acl_py.tools.scripts import ScriptError
 
@@ -72,6 +77,7 @@ def explore_command(
     limit: Limit = 60.0,
     device: Device = "ascend910b3",
     rules: Rules = None,
+    sanitize: Sanitize = None,
     effects: EffectsOf = Effects.STRONG,
     models: Models = None,
     register: Register = None,
@@ -81,8 +87,9 @@ def explore_command(
     It fails if it raises, ends with an exit code, hangs, has a finding, or if
     the function of --check returns False. The exit code is then 4. What the
     schedule does otherwise than the default one is shrunk and printed, with
-    the command that runs it again. Arguments of the script that look like
-    options come after --.
+    the command that runs it again. With --sanitize, what the sanitizer finds
+    under any schedule is reported at the end, and the exit code is 4, too.
+    Arguments of the script that look like options come after --.
     """
     if rules is not None:
         rules_of(rules)
@@ -90,14 +97,15 @@ def explore_command(
     options = {"device": device, "rules": rules, "models": models or [], "effects": effects.value}
     job = Job(
         script, tuple(arguments or ()), check, limit, is_shown=schedule is not None, register=tuple(register or ()),
-        options=options,
+        options=options, parts=parts_of(sanitize or False),
     )  # fmt: skip
+    gathering, suppressions = Gathering(partial(run, job)), _suppressions(script) if job.parts else ()
     try:
         if schedule is not None:
-            failing = _run_once(job, _parsed(schedule))
+            failing = _run_once(gathering, _parsed(schedule))
         else:
             way = strategy(strategy_name.value, seed=seed, depth=depth, bound=bound)
-            found = explore(partial(run, job), way, runs, typer.echo)
+            found = explore(gathering, way, runs, typer.echo)
             _show(found, strategy_name.value, bound)
             failing = found.failing
     except ScriptError as error:
@@ -105,17 +113,45 @@ def explore_command(
         raise typer.Exit(2) from error
     except DefaultFailsError as error:
         complain(f"acl-py: the script fails under the default schedule, so begin with that:\n{error}")
+        if job.parts:
+            _show_findings(gathering, suppressions)
         raise typer.Exit(2) from error
-    if failing is None:
-        return
+    if failing is not None:
+        _show_failing(failing, is_new=schedule is None)
+    if (job.parts and _show_findings(gathering, suppressions)) or failing is not None:
+        raise typer.Exit(FAILS)
+
+
+def _suppressions(script: str) -> tuple[Suppression, ...]:
+    """Return those of the project that *script* belongs to."""
+    try:
+        return find(Path(script).parent)
+    except SuppressionError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def _show_findings(gathering: Gathering, suppressions: Sequence[Suppression]) -> bool:
+    """Print what was found, with a command for each finding that only other schedules have; return whether there is
+    anything.
+    """
+    report = judge(gathering.findings, suppressions)
+    complain(f"acl-py: {report.text()}")
+    gathering.shrunk(
+        report.findings,
+        lambda finding, least: complain(f"{finding.id} is not found under the default schedule: {_command(least)}"),
+    )
+    return bool(report.findings)
+
+
+def _show_failing(failing: Outcome, *, is_new: bool) -> None:
+    """Print how a run has failed, and what is otherwise in it; of a *new* one also the command that repeats it."""
     typer.echo(f"it fails: {failing.failure}")
     typer.echo("what is otherwise than under the default schedule:" if failing.deviations else "with no deviation")
     width = max((len(str(each)) for each in failing.deviations), default=0)
     for deviation, text in zip(failing.deviations, failing.texts, strict=True):
         typer.echo(f"  {deviation!s:{width}}  {text}")
-    if schedule is None:
+    if is_new:
         typer.echo(f"run it again: {_command(failing)}")
-    raise typer.Exit(FAILS)
 
 
 def _parsed(schedule: str) -> list[Deviation]:
@@ -125,9 +161,9 @@ def _parsed(schedule: str) -> list[Deviation]:
         raise typer.BadParameter(str(error), param_hint="--schedule") from error
 
 
-def _run_once(job: Job, wanted: Sequence[Deviation]) -> Outcome | None:
+def _run_once(run: Run, wanted: Sequence[Deviation]) -> Outcome | None:
     """Run one schedule and return its outcome if it fails."""
-    outcome = run(job, Replay(wanted))
+    outcome = run(Replay(wanted))
     for deviation in wanted:
         if deviation not in outcome.deviations:
             number = sum(point.kind is deviation.kind for point in outcome.points)

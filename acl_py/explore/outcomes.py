@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from acl_py.sanitizer.findings import Finding
 from acl_py.schedules import Decide, Deviation, Point
 
 
@@ -15,12 +16,14 @@ class Outcome:
         deviations: Where the run was not the default one.
         texts: What each deviation did, as a sentence.
         points: All choice points, in order; none if the process did not reach its end.
+        findings: What the sanitizer found, if it was asked for.
     """
 
     failure: str
     deviations: tuple[Deviation, ...] = ()
     texts: tuple[str, ...] = ()
     points: tuple[Point, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
 Run = Callable[[Decide], Outcome]  # runs the program once

@@ -20,6 +20,8 @@ from acl_py.compat.acl import hanging
 from acl_py.errors import full_text
 from acl_py.explore.functions import found_by
 from acl_py.explore.outcomes import Outcome
+from acl_py.sanitizer.findings import Finding
+from acl_py.sanitizer.parts import Part
 from acl_py.sanitizer.watch import Watch, watching
 from acl_py.schedules import Decide, Deviation, Point, Schedule, effects_of, following, having
 from acl_py.tools import scripts
@@ -42,6 +44,7 @@ class Job:
         is_shown: Whether its output is shown; otherwise it is kept for the report of a failure.
         register: Python files that register operators, models or kernels.
         options: Those of `acl_py.compat.acl.install`.
+        parts: What the sanitizer looks for. If there is nothing, what core kernels find is a failure.
     """
 
     program: str
@@ -51,6 +54,7 @@ class Job:
     is_shown: bool = False
     register: tuple[Path, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
+    parts: frozenset[Part] = frozenset()
 
 
 def run(job: Job, decide: Decide) -> Outcome:
@@ -72,10 +76,13 @@ def run(job: Job, decide: Decide) -> Outcome:
         process.join()
         here.close()
         deviations, texts = [], []
+        findings: tuple[Finding, ...] = ()
         end = _End(_ended(process.exitcode or 0))
         for each in told:
             if isinstance(each, _End):
                 end = each
+            elif isinstance(each, _Found):
+                findings = each.findings
             elif each is _TOO_LATE:
                 end = _End(f"it did not end within {job.limit_s:g} s of real time")
             else:
@@ -84,7 +91,7 @@ def run(job: Job, decide: Decide) -> Outcome:
         if end.is_unusable:
             raise scripts.ScriptError(end.failure)
         shown = _last_lines(Path(output.name)) if end.failure and not job.is_shown else []
-    return Outcome("\n".join([end.failure, *shown]), tuple(deviations), tuple(texts), end.points)
+    return Outcome("\n".join([end.failure, *shown]), tuple(deviations), tuple(texts), end.points, findings)
 
 
 class _End(NamedTuple):
@@ -93,6 +100,12 @@ class _End(NamedTuple):
     failure: str
     points: tuple[Point, ...] = ()
     is_unusable: bool = False  # the script cannot be run at all
+
+
+class _Found(NamedTuple):
+    """What the sanitizer has found, however the run ends."""
+
+    findings: tuple[Finding, ...]
 
 
 _Note = tuple[Deviation, str]
@@ -137,9 +150,14 @@ def _run(there: "Connection[Any, Any]", job: Job, decide: Decide, output: str) -
     schedule = Schedule(decide, lambda deviation, text: there.send((deviation, text)))
     try:
         effects = effects_of(job.options.get("effects"))
-        with following(schedule), having(effects), watching(frozenset()) as watch:
+        with following(schedule), having(effects), watching(job.parts) as watch:
             code = scripts.run(
-                job.program, job.arguments, job.register, check=partial(_check, job.check), **job.options
+                job.program,
+                job.arguments,
+                job.register,
+                [lambda _: there.send(_found_in(watch))] if job.parts else (),
+                check=partial(_check, job.check),
+                **job.options,
             )
     except scripts.ScriptError as error:
         there.send(_End(str(error), is_unusable=True))
@@ -147,13 +165,18 @@ def _run(there: "Connection[Any, Any]", job: Job, decide: Decide, output: str) -
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
-    there.send(_End(_failure(code, errors, watch), tuple(schedule.points)))
+    there.send(_End(_failure(code, errors, None if job.parts else watch), tuple(schedule.points)))
 
 
-def _failure(code: int, errors: Sequence[str], watch: Watch) -> str:
+def _found_in(watch: Watch) -> _Found:
+    watch.finish()
+    return _Found(tuple(watch.findings))
+
+
+def _failure(code: int, errors: Sequence[str], watch: Watch | None) -> str:
     if code:
         return errors[0] if errors else f"it ended with exit code {code}"
-    return found_by(watch)
+    return "" if watch is None else found_by(watch)
 
 
 def _check(name: str, main: ModuleType) -> None:

@@ -511,9 +511,9 @@ def new_event_loop(*, uvloop: bool = False) -> asyncio.AbstractEventLoop:
     Raises:
         RuntimeError: uvloop is not installed.
     """
-    loop = uvloop_loop() if uvloop else asyncio.SelectorEventLoop()
     schedule = schedules.current()
-    if schedule is not None and not uvloop:
+    loop = uvloop_loop() if uvloop and schedule is None else asyncio.SelectorEventLoop()
+    if schedule is not None:  # uvloop runs ready tasks in an order of its own, which nobody can choose
         vars(loop)["_ready"] = ReadyTasks(schedule)
     Clock(loop)
     return loop
