@@ -274,11 +274,11 @@ class Order:
             if home.device is device:
                 yield line.point()
 
-    def work_before_reset(self) -> list[Point]:
-        """Return all that the streams of contexts were given which a reset has destroyed, and forget these streams."""
-        for stream in [each for each in self.lines if each.context.destroyed is not None]:
+    def work_of_gone(self, is_gone: Callable[[Context], bool]) -> list[Point]:
+        """Return all that the streams of contexts were given that are gone, and forget these streams."""
+        for stream in [each for each in self.lines if is_gone(each.context)]:
             self.end(stream)
-        return [line.point() for line, home in self._ended.items() if home.destroyed is not None]
+        return [line.point() for line, home in self._ended.items() if is_gone(home)]
 
     def learn(self, host: Host, points: Iterable[Point]) -> bool:
         """Let *host* know that *points* are over; return whether that is news."""

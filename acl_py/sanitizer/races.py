@@ -234,7 +234,7 @@ class Races(Observer):
         if name in _DESTROY_STREAM:
             self._order.end(about[0])
         elif name.startswith("ResetDevice"):  # what was still queued has no effect
-            self._order.learn(self.hosts.current(), self._order.work_before_reset())
+            self._order.learn(self.hosts.current(), self._order.work_of_gone(_is_gone))
         elif name == "DestroyEvent":
             self._recorded.pop(about[0], None)
             self._signals.forget(about[0])
@@ -543,6 +543,10 @@ class Races(Observer):
             kind, text = Kind.RELIES, f"{text}: {_WHY[Kind.RELIES]}"
         span = Span(buffer_text(allocation), 0, allocation.nbytes)
         self._findings.add(Finding(kind, text, accesses, (span,), *edge_of(*uses)))
+
+
+def _is_gone(context: object) -> bool:
+    return isinstance(context, Context) and context.destroyed is not None
 
 
 def _ranges(use: Use, allocation: Allocation, *, writes: bool) -> Ranges:
