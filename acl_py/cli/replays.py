@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -37,8 +38,9 @@ from acl_py.explain.edits import Edit
 from acl_py.explain.whatif import by_line
 from acl_py.faults import Fault, FaultError
 from acl_py.sanitizer import reports
+from acl_py.sanitizer.findings import Finding
 from acl_py.schedules import Effects
-from acl_py.tools.portability import differences
+from acl_py.tools.portability import compare
 from acl_py.tools.programs import Program, ProgramError, load
 from acl_py.tools.replay import Replay, replay
 from acl_py.tools.sanitizing import FOUND, Sanitized
@@ -104,17 +106,19 @@ def replay_command(
         raise typer.BadParameter(
             "--explain, --what-if, --optimise and --fix run the program again, without faults: leave --fault out"
         )
+    folder = Path.cwd() if str(files[0]) == "-" else files[0].parent
     if len(orders) > 1:
-        if sanitize is not None:
-            raise typer.BadParameter("--sanitize is for one run: give --rules only once")
+        if fix is not None:
+            raise typer.BadParameter("--fix is for one run: give --rules only once")
         if effects is not Effects.STRONG:
             raise typer.BadParameter("--effects is for one run: give --rules only once")
         _check_alone([json_out, trace_out, report], injected, explained=asks)
-        _, fine = _for_each(files, partial(_compare, orders=orders, card=card))
+        sanitized = sanitized_run(sanitize, folder, findings_out, findings_form, None)
+        compared, fine = _for_each(files, partial(_compare, orders=orders, card=card))
+        found = sanitized is not None and _show_findings(sanitized, list(chain.from_iterable(compared)))
     else:
         order = orders[0] if orders else None
         stuck: list[Run] = []
-        folder = Path.cwd() if str(files[0]) == "-" else files[0].parent
         cases: list[Case] = []
         fixes = None if fix is None else Fixes(fix, cases)
         sanitized = sanitized_run(sanitize, folder, findings_out, findings_form, fixes)
@@ -242,11 +246,13 @@ def _table(runs: Sequence[Replay]) -> Table:
     return table
 
 
-def _show_findings(sanitized: Sanitized) -> bool:
-    """Print what the sanitizer found, and return whether it found anything. Later runs are not sanitized."""
+def _show_findings(sanitized: Sanitized, findings: Sequence[Finding] | None = None) -> bool:
+    """Print what the sanitizer found, or *findings*, and return whether that is anything. Later runs are not
+    sanitized.
+    """
     sanitized.end()
     try:
-        return bool(sanitized.show().findings)
+        return bool(sanitized.show(findings).findings)
     except OSError as error:
         complain(f"{error.filename}: cannot be written: {error.strerror}")
         raise typer.Exit(1) from error
@@ -302,14 +308,16 @@ def _explain(
     return pages, fine
 
 
-def _compare(program: Program, *, orders: Sequence[SyncRules], card: DeviceProfile) -> None:
-    """Print what *program* does differently under each of the rules."""
+def _compare(program: Program, *, orders: Sequence[SyncRules], card: DeviceProfile) -> list[Finding]:
+    """Print what *program* does differently under each of the rules, and return what is found in it."""
     screen, name = console(), escape(printable(program.id))
-    differing = differences(program, orders, card)
+    comparison = compare(program, orders, card)
+    differing = comparison.differences
     if not differing:
         screen.print(f"{name}: no difference", highlight=False)
-        return
+        return comparison.findings
     table = Table("what", "where", *(each.name for each in orders), title=name, title_justify="left")
     for each in differing:
         table.add_row(each.what, escape(each.where), *(escape(each.under[rules.name]) for rules in orders))
     screen.print(table)
+    return comparison.findings

@@ -28,6 +28,7 @@ class Kind(StrEnum):
     FREE_IN_USE = "free in use"
     UNINITIALISED = "uninitialised"  # a read of bytes that nobody wrote
     LEAK = "leak"
+    PORTABILITY = "portability"  # one of the first five, under some rules of synchronisation and not under others
     KERNEL = "kernel"  # a mistake in a core kernel; it has a rule
 
 

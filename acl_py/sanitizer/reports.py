@@ -18,6 +18,7 @@ _MEANINGS = {
     Kind.FREE_IN_USE: "Memory is freed while queued work still uses it.",
     Kind.UNINITIALISED: "Bytes are read that nobody has written.",
     Kind.LEAK: "Memory or an object is never given back.",
+    Kind.PORTABILITY: "The program is right under some rules of synchronisation only.",
     Kind.KERNEL: "A core kernel breaks a rule of its language.",
 }
 _BRIEF = 10  # findings in a brief report

@@ -8,7 +8,7 @@ buffers at the end.
 
 from collections.abc import Sequence
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from acl_py.errors import DeadlockError
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import SUCCESS, Scope, last_error, scope_var
+from acl_py.sanitizer.findings import Finding, Findings, Kind
 from acl_py.simulation import Options, build
 from acl_py.tools.player import Played, Player
 from acl_py.tools.programs import Program, Step
@@ -28,6 +29,7 @@ from device_model.rules import SyncRules
 
 _LOOK = 1 << 20  # bytes of a buffer, from its beginning, that are compared
 _MOST = 4  # runs of equal bytes that a description lists
+_OF_ORDER = (Kind.RACE, Kind.RELIES, Kind.BEFORE_ALLOCATION, Kind.FREE_IN_USE, Kind.UNINITIALISED)
 _SYNCHRONISING = ("memcpy", "memset", "memcpy_peer", "sync_stream", "sync_event", "sync_device", "free", "free_host")
 
 
@@ -45,6 +47,17 @@ class Difference:
         return f"{self.what}: {self.where}: " + "; ".join(f"{rules}: {text}" for rules, text in self.under.items())
 
 
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What differs between the runs of a program and, if they were sanitized, what was found in them.
+
+    A finding that not all rules have is one of kind `portability`.
+    """
+
+    differences: list[Difference]
+    findings: list[Finding]
+
+
 @dataclass(slots=True)
 class _Run:
     rules: str
@@ -53,19 +66,35 @@ class _Run:
     seen: dict[int, dict[str, str]]  # by step: the contents of host buffers when it had returned
     final: dict[str, str]
     hang: str | None
+    findings: tuple[Finding, ...]
 
 
 def differences(
     program: Program, rules: Sequence[SyncRules], device: str | Path | DeviceProfile = "h200"
 ) -> list[Difference]:
     """Run *program* under each of *rules* and return what differs."""
-    runs = [copy_context().run(_run, program, each, device) for each in rules]
+    return compare(program, rules, device).differences
+
+
+def compare(
+    program: Program,
+    rules: Sequence[SyncRules],
+    device: str | Path | DeviceProfile = "h200",
+    *,
+    sanitize: bool | str | None = None,
+) -> Comparison:
+    """Run *program* under each of *rules* and compare the runs; *sanitize* is that of `acl_py.simulate`.
+
+    Raises:
+        ProgramError: as `replay`.
+    """
+    runs = [copy_context().run(_run, program, Options(device, each, sanitize=sanitize)) for each in rules]
     differing = [*_codes(program, runs), *_waits(program, runs), *_orders(program, runs), *_results(program, runs)]
     if any(run.hang for run in runs):
         differing.insert(
             0, Difference("hang", printable(program.id), {run.rules: run.hang or "runs to its end" for run in runs})
         )
-    return differing
+    return Comparison(differing, _findings(runs))
 
 
 def name_of(step: Step) -> str:
@@ -122,8 +151,8 @@ def _described(view: memoryview) -> str:
     return ", ".join(runs[:_MOST]) + (", ..." if len(ends) >= _MOST else "")
 
 
-def _run(program: Program, rules: SyncRules, device: str | Path | DeviceProfile) -> _Run:
-    runtime, trace = build(Options(device, rules))
+def _run(program: Program, options: Options) -> _Run:
+    runtime, trace = build(options)
     assert trace is not None, "build() records by default"
     runtime.workers = Workers(runtime.scheduler, 1)
     runtime.device(0).uses = 1
@@ -138,9 +167,34 @@ def _run(program: Program, rules: SyncRules, device: str | Path | DeviceProfile)
         except DeadlockError as error:
             hang = f"hangs: {str(error).splitlines()[0]}"
         spans = player.spans(trace)
-        return _Run(rules.name, player.calls, spans, player.seen, player.contents(host_only=False), hang)
+        if runtime.sanitizer is not None:
+            runtime.sanitizer.finish()
+        found = tuple(runtime.state(Findings))
+        final = player.contents(host_only=False)
+        return _Run(runtime.rules.name, player.calls, spans, player.seen, final, hang, found)
     finally:
         runtime.close("the comparison is over")
+
+
+def _findings(runs: Sequence[_Run]) -> list[Finding]:
+    """Return the findings of all runs, each once; those that are about order, and that some rules do not have, are
+    about portability.
+    """
+    under: dict[tuple[str, ...], dict[str, Finding]] = {}  # by accesses and names; then by rules
+    for run in runs:
+        for finding in run.findings:
+            under.setdefault(finding.key[1:] if finding.kind in _OF_ORDER else finding.key, {})[run.rules] = finding
+    return [_finding(found, runs) for found in under.values()]
+
+
+def _finding(found: dict[str, Finding], runs: Sequence[_Run]) -> Finding:
+    first = min(found.values(), key=lambda finding: list(Kind).index(finding.kind))
+    having = [rules for rules, finding in found.items() if finding.kind is first.kind]
+    others = [run.rules for run in runs if run.rules not in having]
+    if not others or first.kind not in _OF_ORDER:
+        return first
+    text = f"{first.kind.value} under {', '.join(having)} and not under {', '.join(others)}: {first.text}"
+    return replace(first, kind=Kind.PORTABILITY, text=text)
 
 
 def _codes(program: Program, runs: Sequence[_Run]) -> list[Difference]:

@@ -1,11 +1,12 @@
 """Sanitized runs: what the command line does with the findings of all simulations in a run."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from acl_py import __version__
 from acl_py.sanitizer import watch
+from acl_py.sanitizer.findings import Finding
 from acl_py.sanitizer.parts import parts_of
 from acl_py.sanitizer.reports import Form, Report, judge
 from acl_py.sanitizer.suppressions import find
@@ -49,18 +50,21 @@ class Sanitized:
         """Sanitize no more simulations."""
         watch.end(self._watch)
 
-    def report(self) -> Report:
-        """Return what was found so far, leaks included: all simulations of the run count as ended."""
+    def report(self, findings: Iterable[Finding] | None = None) -> Report:
+        """Return what was found so far, leaks included: all simulations of the run count as ended. If *findings* are
+        given, they stand for those of the simulations.
+        """
         self._watch.finish()
-        return judge(self._watch.findings, self._suppressions, self._watch.notes)
+        found = self._watch.findings if findings is None else findings
+        return judge(found, self._suppressions, self._watch.notes)
 
-    def show(self) -> Report:
-        """Print the report, write it to the file if there is one, and return it.
+    def show(self, findings: Iterable[Finding] | None = None) -> Report:
+        """Print the report, write it to the file if there is one, and return it. *findings* are those of `report`.
 
         Raises:
             OSError: the file cannot be written.
         """
-        report = self.report()
+        report = self.report(findings)
         if self._fix is not None:
             report = self._fix(report, self._watch.traces or [])
         text = report.brief() if self.is_brief else report.text()

@@ -197,7 +197,7 @@ ORDERED = program(
 )
 
 
-def test_replays_are_sanitized_one_rule_set_at_a_time(acl_py_does, tmp_path):
+def test_replays_are_sanitized(acl_py_does, tmp_path):
     (tmp_path / "race.json").write_text(RACE, encoding="utf-8")
     (tmp_path / "ordered.json").write_text(ORDERED, encoding="utf-8")
     done = acl_py_does("replay", "ordered.json", "--sanitize", "--device", "tiny")
@@ -206,9 +206,26 @@ def test_replays_are_sanitized_one_rule_set_at_a_time(acl_py_does, tmp_path):
     assert done.returncode == 4
     assert "acl-py: the sanitizer found 1 finding\nrace: " in done.stderr
     assert "    mine.py:3: fill 'd' in stream 'a'" in done.stderr
-    done = acl_py_does("replay", "race.json", "--sanitize", "--rules", "cuda", "--rules", "acl")
-    assert done.returncode == 2
-    assert "--sanitize is for one run: give --rules only once" in done.stderr
+
+
+def test_a_race_under_one_of_two_rules_is_a_finding_about_portability(acl_py_does, tmp_path):
+    by_default = program(
+        {**FILL, "stream": "legacy", "site": "mine.py:3"}, {**FILL, "stream": "a", "site": "mine.py:4"}
+    )
+    (tmp_path / "program.json").write_text(by_default, encoding="utf-8")
+    both = ("--rules", "cuda", "--rules", "acl", "--device", "tiny")
+    done = acl_py_does("replay", "program.json", "--sanitize", *both)
+    assert done.returncode == 4
+    assert "portability: race under acl and not under cuda: fill 'd' on default (mine.py:3) writes" in done.stderr
+    done = acl_py_does("replay", "program.json", *both)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_race_under_all_rules_stays_a_race(acl_py_does, tmp_path):
+    (tmp_path / "race.json").write_text(RACE, encoding="utf-8")
+    done = acl_py_does("replay", "race.json", "--sanitize", "--rules", "cuda", "--rules", "acl", "--device", "tiny")
+    assert done.returncode == 4
+    assert done.stderr.startswith("acl-py: the sanitizer found 1 finding\nrace: ")
 
 
 def test_a_replay_returns_its_findings():
