@@ -74,6 +74,23 @@ def test_a_host_waits_for_the_stream():
     assert mended(before) == [("memcpy_async", "A"), ("sync_stream", "A"), ("host_read",)]
 
 
+def test_a_host_in_another_context_waits_for_an_event():
+    """Under ACL's rules it cannot synchronise with a stream of a context that is not current."""
+    make = [{"op": "create_context", "context": "c"}, {"op": "create_stream", "name": "S"}]
+    before = case(
+        *make, copy("S"), {"op": "set_context", "context": "primary"}, {"op": "host_read", "buf": "p"}, rules="acl"
+    )
+    attempt = attempt_of(before)
+    [finding] = attempt.findings
+    assert finding.tried.is_gone
+    assert finding.tried.text.startswith(
+        "with SynchronizeEvent, for a record behind the first access: the finding is gone"
+    )
+    assert steps_of(attempt.all.program)[2:] == [
+        ("memcpy_async", "S"), ("record", "fix 2", "S"), ("set_context",), ("sync_event", "fix 2"), ("host_read",),
+    ]  # fmt: skip
+
+
 def test_memory_is_freed_behind_the_work():
     before = case(write("A"), {"op": "free", "name": "d"}, rules="acl")
     assert mended(before) == [("launch", "A"), ("sync_stream", "A"), ("free",)]

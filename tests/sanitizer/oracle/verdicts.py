@@ -118,11 +118,14 @@ def _hides(one: Touch, later: Touch) -> bool:
 
 
 def _is_left(shared: Bytes, hidden: Sequence[Bytes]) -> bool:
-    """Whether one of the *shared* bytes is in none of the *hidden* ranges."""
+    """Whether one of the *shared* bytes is in none of the *hidden* ranges. The first such byte is where a shared range
+    begins, or where a hidden one ends.
+    """
+    covered = [each for ranges in hidden for each in ranges]
     return any(
-        not any(start <= byte < stop for ranges in hidden for start, stop in ranges)
+        not any(start <= byte < stop for start, stop in covered)
         for low, high in shared
-        for byte in range(low, high)
+        for byte in (low, *(stop for _, stop in covered if low < stop < high))
     )
 
 
