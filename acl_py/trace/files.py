@@ -7,8 +7,6 @@ row. The columns are the fields of the rows in rows.py.
 A file may come from somebody else: `read_trace` checks every value and every index, and nothing in it is code.
 """
 
-import gzip
-import json
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -161,6 +159,9 @@ _HEAD = ("device", "rules", "end_ns", "error")
 
 def save(timeline: Timeline, path: str | Path) -> None:
     """Write *timeline* to the file *path*, which `read_trace` reads."""
+    import gzip  # here and in read_trace(): most programs save no trace, and need neither
+    import json
+
     # No time of day and no name of a file: the same run gives the same bytes.
     with Path(path).open("wb") as raw, gzip.GzipFile("", "wb", 6, raw, mtime=0) as file:
         for line in _lines(timeline):
@@ -189,6 +190,9 @@ def read_trace(path: str | Path) -> Timeline:
     Raises:
         TraceFileError: the file cannot be read, is no trace, is of a later version, or is not whole.
     """
+    import gzip
+    import json
+
     name = printable(str(path))
     try:
         with gzip.open(path, "rt", encoding="utf-8") as file:

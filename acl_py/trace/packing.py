@@ -89,30 +89,23 @@ class StepRows:
         self._pending: list[tuple[int, Completion]] = []
         self._next_look = _FIRST_LOOK
 
-    def add(
-        self,
-        key: StepKey,
-        caller: int,
-        enter_ns: Nanoseconds,
-        exit_ns: Nanoseconds,
-        completion: Completion,
-        record: int,
-    ) -> int:
-        """Store a row, and return its index. *completion* says when the step is over."""
-        row = self.count
-        self.count = row + 1
+    def add(self, key: StepKey, caller: int, at_ns: Nanoseconds, completion: Completion) -> None:
+        """Store a row that is no wait for a record. *completion* says when the step, queued *at_ns*, is over."""
+        serial = self.end(self.count, completion)
+        self.rows.write(STEP.pack(self.numbers[key], caller, at_ns, at_ns, NO_OP, serial))
+        self.count += 1
+
+    def end(self, row: int, completion: Completion) -> int:
+        """Return what *row* has of *completion*, with which its step is over; keep that if it is known later."""
         if type(completion) is Op and completion.row >= 0:
-            serial = completion.row
-        elif completion.done and not isinstance(completion, Op):
-            serial = NO_OP
-        else:
-            serial = LATER
-            self._pending.append((row, completion))
-            if len(self._pending) >= self._next_look:
-                self.look()
-                self._next_look = max(_FIRST_LOOK, 2 * len(self._pending))
-        self.rows.write(STEP.pack(self.numbers[key], caller, enter_ns, exit_ns, record, serial))
-        return row
+            return completion.row
+        if completion.done and not isinstance(completion, Op):
+            return NO_OP
+        self._pending.append((row, completion))
+        if len(self._pending) >= self._next_look:
+            self.look()
+            self._next_look = max(_FIRST_LOOK, 2 * len(self._pending))
+        return LATER
 
     def look(self) -> None:
         """Let go of the completions that are done."""

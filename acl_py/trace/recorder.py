@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from acl_py.callers import Caller, current_caller, row_name, task_of
 from acl_py.trace.decoding import Decoding
 from acl_py.trace.files import save
-from acl_py.trace.packing import ANY_OP, CALL, NO_OP, OP, SLEEP, STAGED, Launch, Numbers, Store, last_of
+from acl_py.trace.packing import ANY_OP, CALL, NO_OP, OP, SLEEP, STAGED, STEP, Launch, Numbers, Store, last_of
 from acl_py.trace.rows import (
     Call,
     Copied,
@@ -146,9 +146,8 @@ class Trace(Observer):
         """Store a row; `recorded` and `waited` do it for events."""
         kind = step.kind.value
         if kind is not _RECORD and kind is not _WAIT:
-            queued = step.queued_ns
             key = kind, step.name, step.stream, step.site
-            self._store.step_rows.add(key, self._caller_number(), queued, queued, step, NO_OP)
+            self._store.step_rows.add(key, self._caller_number(), step.queued_ns, step)
 
     def host_waited(self, completion: Completion, since_ns: Nanoseconds) -> None:
         """Store a row; of a staged copy also one for each of its waits, because the host itself works in between."""
@@ -208,7 +207,8 @@ def _writers(store: Store) -> tuple[Callable[[], int], Any, Any, Any, Any, Any]:
     """
     names, callers = store.callers, store.op_callers
     call_numbers, write_call, pack_call = store.call_numbers, store.call_rows.write, CALL.pack
-    add_step = store.step_rows.add
+    steps, none = store.step_rows, NO_OP
+    step_numbers, write_step, pack_step = steps.numbers, steps.rows.write, STEP.pack
     known: WeakKeyDictionary[Caller, int] = WeakKeyDictionary()
     latest: Caller | None = None
     number = -1  # of the latest caller
@@ -243,14 +243,25 @@ def _writers(store: Store) -> tuple[Callable[[], int], Any, Any, Any, Any, Any]:
         """Store a row."""
         if get_ident() != thread or task_of(loop) is not latest:
             change()
-        now = stream.scheduler.now
-        event.row = add_step((_RECORD, event, stream, site), number, enter_ns, now, completion, NO_OP)
+        row = event.row = steps.count
+        steps.count = row + 1
+        serial = completion.row if type(completion) is Op else none
+        if serial < 0:
+            serial = steps.end(row, completion)
+        write_step(pack_step(step_numbers[_RECORD, event, stream, site], number, enter_ns, stream.scheduler.now,
+                             none, serial))  # fmt: skip
 
     def waited(event: Event, stream: Stream, enter_ns: int, site: object, completion: Completion) -> None:
         """Store a row."""
         if get_ident() != thread or task_of(loop) is not latest:
             change()
-        add_step((_WAIT, event, stream, site), number, enter_ns, stream.scheduler.now, completion, event.row)
+        row = steps.count
+        steps.count = row + 1
+        serial = completion.row if type(completion) is Op else none
+        if serial < 0:
+            serial = steps.end(row, completion)
+        write_step(pack_step(step_numbers[_WAIT, event, stream, site], number, enter_ns, stream.scheduler.now,
+                             event.row, serial))  # fmt: skip
 
     def caller_number() -> int:
         if get_ident() != thread or task_of(loop) is not latest:
@@ -288,20 +299,29 @@ def _op_writer(store: Store, next_serial: Callable[[], int]) -> Callable[[Op], N
         serial = op.row
         if serial < 0:
             serial = op.row = next_serial()
-        by, why, after = op.by, op.why, none
-        if by is not None:
-            why = order
-            if op.reasons is not None or type(by) is not Op:
-                why, by = _reason(op)
-            if isinstance(by, Op):
+        by = op.by
+        after = none
+        if by is None:
+            why = op.why
+        else:
+            reasons = op.reasons
+            why = order if reasons is None else reasons.get(by, order)
+            if type(by) is not Op:
+                why, by = _behind(by, why)
+            if by is not None:
                 after = by.row
                 if after < 0:  # the device has queued it, and it has not ended
                     after = by.row = next_serial()
         work = op.work
-        if type(work) is Copy:
-            dst, src, dst_offset, src_offset = work.dst.serial, work.src.serial, work.dst_offset, work.src_offset
+        if type(work) is Copy:  # a line each: a tuple of four is made before it is unpacked
+            dst = work.dst.serial
+            src = work.src.serial
+            dst_offset = work.dst_offset
+            src_offset = work.src_offset
         elif type(work) is Kernel and work.number >= 0:
-            dst, src, dst_offset, src_offset = work.number, none, 0, 0
+            dst = work.number
+            src = none
+            dst_offset = src_offset = 0
         else:
             dst, src, dst_offset, src_offset = _ends(work, launches)
         caller = callers.pop(op, 0) if callers else 0
@@ -355,11 +375,13 @@ def plain(subject: object) -> object:
     return subject
 
 
-def _reason(op: Op) -> tuple[Why, Completion | None]:
-    """Return why *op* was not ready earlier, and the work that it waited for."""
-    by = op.by
-    assert by is not None, f"{op!r} has waited for nothing"
-    why = Why.ORDER if op.reasons is None else op.reasons.get(by, Why.ORDER)
+def _behind(by: Completion, why: Why) -> tuple[Why, Op | None]:
+    """Return why an operation waited for *by*, which is no operation, and the operation that was last in *by*.
+
+    *why* is the reason that the operation itself has for *by*.
+    """
     if not isinstance(by, AllOf):
-        return why, by
-    return by.why if why is Why.ORDER and by.why is not None else why, by.last
+        return why, None
+    if why is _ORDER and by.why is not None:
+        why = by.why
+    return why, by.last if isinstance(by.last, Op) else None
