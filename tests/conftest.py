@@ -2,8 +2,8 @@
 
 A slow campaign may take ten minutes; every other test has the limit that pyproject.toml sets. BLAS has one thread,
 because the threads of several processes wait for one another in a busy loop. Ctrl-C does what it does in a terminal,
-because a job in the background begins with SIGINT ignored. The interpreters that tests start share bytecode, also where
-PYTHONDONTWRITEBYTECODE is set; there it goes to a folder of its own, which the run removes.
+because a job in the background begins with SIGINT ignored. Where PYTHONDONTWRITEBYTECODE is set, bytecode goes to the
+cache of pytest, for all processes of this run and of later ones: to compile the tests takes longer than to import them.
 
 Hypothesis has two profiles. `fixed` is the default: the same examples in every run, so that a test that passed fails
 only when the code changes. A slow test takes `campaign`, whose examples are new in every run:
@@ -17,7 +17,6 @@ import os
 import signal
 import subprocess
 import sys
-from tempfile import TemporaryDirectory
 
 import numpy as np  # noqa: F401 - its BLAS is there to be limited
 import pytest
@@ -38,10 +37,10 @@ settings.load_profile("fixed")
 
 
 def pytest_configure(config):
-    if os.environ.get("PYTHONDONTWRITEBYTECODE"):
-        folder = TemporaryDirectory(prefix="acl_py-bytecode-")
-        config.add_cleanup(folder.cleanup)
-        os.environ |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": folder.name}
+    if os.environ.get("PYTHONDONTWRITEBYTECODE") and config.pluginmanager.has_plugin("cacheprovider"):
+        folder = str(config.cache.mkdir("bytecode"))
+        os.environ |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": folder}
+        sys.dont_write_bytecode, sys.pycache_prefix = False, folder
     signal.signal(signal.SIGINT, signal.default_int_handler)
     threadpool_limits(1, user_api="blas")
 

@@ -93,6 +93,16 @@ time.sleep(100)
     assert forks.run("-c", "print('the next')").stdout == "the next\n"
 
 
+def test_where_no_bytecode_may_be_written_it_goes_to_the_cache_of_pytest(tmp_path):
+    (tmp_path / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text())
+    (tmp_path / "test_nothing.py").write_text("def test_nothing():\n    pass\n")
+    command = [sys.executable, "-m", "pytest", "-p", "no:xdist", "--rootdir", str(tmp_path), str(tmp_path)]
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPYCACHEPREFIX": ""}
+    subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=True)
+    (compiled,) = tmp_path.rglob("test_nothing.*.pyc")
+    assert compiled.is_relative_to(tmp_path / ".pytest_cache")
+
+
 def test_every_test_has_the_limit(request):
     assert float(request.config.getini("timeout")) == 60
 
