@@ -8,13 +8,14 @@ import typer
 from acl_py import __version__
 from acl_py.cli.common import Format, ReportOut, Sanitizable, TraceFormat, TraceOut, write_page, write_trace
 from acl_py.cli.devices import devices_command
-from acl_py.cli.explaining import Explain, explain_recording, say
+from acl_py.cli.explaining import Explain, WhatIf, edits_of, explain_recording, say
 from acl_py.cli.explanations import explain_error_command
 from acl_py.cli.explore import explore_command
 from acl_py.cli.replays import replay_command
 from acl_py.cli.reports import diff_command, report_command
 from acl_py.cli.scripts import run_command
 from acl_py.compat.acl.standins import commands
+from acl_py.trace.page import Page
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.add_typer(commands.app, name="model")
@@ -59,19 +60,25 @@ def demo_command(
     trace_format: Format = TraceFormat.CHROME,
     report: ReportOut = None,
     explain: Explain = False,
+    what_if: WhatIf = None,
 ) -> None:
     """Run one job in several versions, and draw the timelines of the device, or of the pipes of an AI core.
 
-    --trace writes the last version. --explain is about the whole run of each version, with its preparations.
+    --trace writes the last version. --explain and --what-if are about the whole run of each version, with its
+    preparations.
     """
     from acl_py.tools import demo, demo_aicore  # imported here, because few other commands need their kernels
 
+    edits = edits_of(what_if)
     page = (demo if what is Demo.STREAMS else demo_aicore).main()
-    for run in page.runs if explain else ():
-        say(f"\n{run.title}")
-        explain_recording(run.timeline, run.title, ())
     fine = trace_out is None or write_trace(page.runs[-1].timeline, trace_out, trace_format)
+    runs = list(page.runs)
+    for run in page.runs if explain or edits else ():
+        say(f"\n{run.title}")
+        (_, *answers), asked = explain_recording(run.timeline, run.title, edits)
+        runs += [answer._replace(title=f"{run.title}: {answer.title}") for answer in answers]
+        fine &= asked
     if report is not None:
-        fine &= write_page(page, report)
+        fine &= write_page(Page(runs, page.title), report)
     if not fine:
         raise typer.Exit(1)

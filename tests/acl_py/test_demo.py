@@ -49,6 +49,20 @@ def test_the_demo_explains_the_whole_run_of_each_version():
     assert held == [3, 3, 1, 1]  # with pinned memory only the copy of the weights keeps the host
 
 
+def test_the_demo_says_what_each_version_would_take_with_an_edit(tmp_path):
+    report = tmp_path / "demo.html"
+    done = CliRunner().invoke(app, ["demo", "--what-if", "pinned,nonblocking", "--report", str(report)])
+    assert done.exit_code == 0
+    times = re.findall(r"^pinned, nonblocking: ([\d,.]+) us instead of ([\d,.]+) us: ", done.stdout, re.MULTILINE)
+    after, before = ([float(each.replace(",", "")) for each in column] for column in zip(*times, strict=True))
+    assert len(times) == len(demo.VERSIONS)
+    assert all(one < other for one, other in zip(after, before, strict=True))
+    assert after[0] < before[0] / 2  # pageable memory was the price
+    titles = [version.title for version in demo.VERSIONS]
+    shown = [run["title"] for run in data_of(report.read_text(encoding="utf-8"))["runs"]]
+    assert shown == [*titles, *(f"{title}: pinned, nonblocking" for title in titles)]
+
+
 def test_a_report_that_cannot_be_written_is_said(tmp_path):
     done = CliRunner().invoke(app, ["demo", "--report", str(tmp_path / "nowhere" / "demo.html")])
     assert done.exit_code == 1
