@@ -8,7 +8,7 @@ from time import perf_counter
 from tests.bench.measure import machine, say
 
 PARTS = ("start", "dispatch", "speed", "waits", "explain", "clock", "aicore", "acl", "traces", "page", "accuracy",
-         "changes", "sanitizer")  # fmt: skip
+         "changes", "sanitizer", "explore")  # fmt: skip
 
 
 def main(names):

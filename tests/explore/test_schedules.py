@@ -1,6 +1,7 @@
 """Choice points: what each deviation does to a run, and that the default schedule changes nothing."""
 
 import asyncio
+import sys
 from functools import partial
 
 import numpy as np
@@ -222,3 +223,26 @@ def test_the_text_of_a_schedule():
 def test_a_text_that_is_no_schedule(text):
     with pytest.raises(ValueError, match=r"is not a deviation, such as delay@3=1; the kinds are host, delay|twice"):
         parse(text)
+
+
+def test_a_run_that_is_not_explored_never_asks_for_a_choice():
+    """So it costs a comparison at each choice point, and nothing of what the machinery does."""
+    asked = []
+
+    def note(frame, event, _):
+        if event == "call" and frame.f_code.co_filename.endswith(("choices.py", "weak.py")):
+            asked.append(frame.f_code.co_qualname)
+
+    def calls(**options):
+        asked.clear()
+        sys.setprofile(note)
+        try:
+            acl.run(two_at_once, device="tiny", workers=1, **options)
+        finally:
+            sys.setprofile(None)
+        return set(asked)
+
+    assert calls() == set()
+    assert "WeakEffects.run" in calls(effects="weak")
+    with following(Schedule(Replay(()))):
+        assert "Choices.queued" in calls()
