@@ -7,8 +7,9 @@ Text from files and arguments is made safe to print here (`printable`, `listed`)
 and cannot write others.
 """
 
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Coroutine, Iterable
 from enum import Enum
+from typing import Protocol
 
 _MOST_NAMES = 10  # names shown in a list
 
@@ -67,14 +68,16 @@ class Kind(Enum):
 class DeviceError(Exception):
     """A request that the device model refuses, or work that failed on it.
 
-    *what* says what was wrong with which object, *remedy* what the user can do about it. The message has both.
+    *what* says what was wrong with which object, *remedy* what the user can do about it. The message has both. *dead*
+    is the object that was freed or destroyed, if the request is refused for that.
     """
 
-    def __init__(self, kind: Kind, what: str, remedy: str = "") -> None:
+    def __init__(self, kind: Kind, what: str, remedy: str = "", *, dead: object = None) -> None:
         super().__init__(what)
         self.kind = kind
         self.what = what
         self.remedy = remedy
+        self.dead = dead
 
     def __str__(self) -> str:
         return f"{self.what}; {self.remedy}" if self.remedy else self.what
@@ -106,9 +109,13 @@ def code_of(error: DeviceError) -> int | None:
     return None
 
 
-# A function that makes an exception from the kind of a failure, what was wrong, and the remedy. The host layer passes
-# one that adds the vendor's code and stores it as the task's last error.
-Fail = Callable[[Kind, str, str], DeviceError]
+class Fail(Protocol):
+    """Makes an exception. The host layer passes a function that adds the vendor's code and stores it as the task's last
+    error.
+    """
+
+    def __call__(self, kind: Kind, what: str, remedy: str, /, *, dead: object = None) -> DeviceError:
+        """Return the exception that `DeviceError` describes."""
 
 
 def shown(value: object) -> str:

@@ -20,6 +20,7 @@ from device_model.errors import DeviceError
 if TYPE_CHECKING:
     from device_model.aicore.core.findings import Finding
     from device_model.aicore.runner import Result
+    from device_model.chains import Link
     from device_model.contexts import Context
     from device_model.device import Device
     from device_model.events import Event
@@ -86,6 +87,14 @@ class Observer:
         If the call was cancelled, the host slept until now, and *completion* is one that is not done.
         """
 
+    def refused(self, dead: object) -> None:
+        """The call that runs is refused, because *dead* is memory that was freed, or a stream, an event, a notify or a
+        context that was destroyed.
+        """
+
+    def hung(self, what: str, site: object, links: "Sequence[Link]") -> None:
+        """The wait *what*, made at *site*, can never end; *links* say what it waits for."""
+
     def marked(self, name: str, begin_ns: Nanoseconds, end_ns: Nanoseconds, site: object) -> None:
         """The program has marked the time from *begin_ns* to *end_ns* as *name*; see `acl_py.annotate`."""
 
@@ -138,11 +147,13 @@ class Hooks:
         "finding",
         "freed",
         "host_waited",
+        "hung",
         "marked",
         "op_ended",
         "op_queued",
         "ran",
         "recorded",
+        "refused",
         "staged",
         "step_queued",
         "synchronized",
@@ -158,6 +169,8 @@ class Hooks:
     waited: "Callable[[Event, Stream, Nanoseconds, object, Completion], None] | None"
     step_queued: "Callable[[Step], None] | None"
     host_waited: Callable[[Completion, Nanoseconds], None] | None
+    refused: Callable[[object], None] | None
+    hung: "Callable[[str, object, Sequence[Link]], None] | None"
     marked: Callable[[str, Nanoseconds, Nanoseconds, object], None] | None
     awaiting: "Callable[[Sequence[Subject], Completion, bool], None] | None"
     synchronized: Callable[[Completion], None] | None

@@ -34,6 +34,7 @@ class _Context:
 
     device: int
     legacy: "_Stream | None" = None
+    destroyed: None = None
 
 
 @dataclass(eq=False, slots=True)

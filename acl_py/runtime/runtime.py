@@ -349,7 +349,8 @@ class Runtime:
     def check_stream(self, stream: Stream) -> None:
         """Raise if *stream* is destroyed, or its context has failed."""
         if stream.destroyed is not None:
-            raise self.error(Kind.INVALID_HANDLE, f"{stream!r} takes no more work", "create one with CreateStream()")
+            what = f"{stream!r} takes no more work"
+            raise self.error(Kind.INVALID_HANDLE, what, "create one with CreateStream()", dead=stream)
         if stream.context.error is not None:
             raise self.context_error(stream.context)
 
@@ -427,11 +428,14 @@ class Runtime:
 
     # --- errors
 
-    def error(self, kind: Kind, what: str, remedy: str, *, code: int | None = None) -> AclError:
+    def error(self, kind: Kind, what: str, remedy: str, *, code: int | None = None, dead: object = None) -> AclError:
         """Return the error for a failing call, which also becomes the last error of the task.
 
-        The rules have a code for each *kind*; *code* replaces it.
+        The rules have a code for each *kind*; *code* replaces it. *dead* is what was freed or destroyed, if the call is
+        refused for that.
         """
+        if dead is not None and self.hooks.refused is not None:
+            self.hooks.refused(dead)
         named = self.rules.codes[kind] if code is None else named_code(code)
         last_error.set(named)
         return AclError(kind, named, what, remedy)
@@ -462,7 +466,10 @@ class Runtime:
     def deadlock(self, waiting: Waiting | Poll | None) -> DeadlockError:
         """Return the error for one wait of a program that hangs, or for a poll that can never end."""
         chains = Chains(self.devices, self.faults.hung)
-        return deadlocks.error(waiting, self.waiters, chains, held=self._is_held)
+        error = deadlocks.error(waiting, self.waiters, chains, held=self._is_held)
+        if isinstance(waiting, Waiting) and self.hooks.hung is not None:
+            self.hooks.hung(str(waiting), waiting.site, error.links)
+        return error
 
     def describe_hang(self) -> str:
         """Say what each waiter waits for."""

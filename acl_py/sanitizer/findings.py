@@ -24,11 +24,18 @@ class Kind(StrEnum):
 
     RACE = "race"  # two accesses to the same bytes, in no order
     RELIES = "relies"  # two accesses in an order that the API permits but does not promise
+    USE_AFTER_FREE = "use after free"
+    DOUBLE_FREE = "double free"
+    AFTER_DESTROY = "after destroy"  # a stream, an event, a notify or a context is used that was destroyed
     BEFORE_ALLOCATION = "before allocation"  # a use before an asynchronous allocation has had its turn
     FREE_IN_USE = "free in use"
     UNINITIALISED = "uninitialised"  # a read of bytes that nobody wrote
     LEAK = "leak"
-    PORTABILITY = "portability"  # one of the first five, under some rules of synchronisation and not under others
+    PORTABILITY = (
+        "portability"  # a finding about order or bytes, under some rules of synchronisation and not under others
+    )
+    WAIT = "wait"  # a signal that is stale, lost or never set
+    DEADLOCK = "deadlock"
     KERNEL = "kernel"  # a mistake in a core kernel; it has a rule
 
 

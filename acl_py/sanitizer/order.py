@@ -30,6 +30,10 @@ class Context(Protocol):
     """What the relation asks of a context."""
 
     @property
+    def destroyed(self) -> object:
+        """The line that destroyed it; None if it is alive."""
+
+    @property
     def device(self) -> object:
         """Its device."""
 
@@ -226,6 +230,9 @@ class Order:
         Here the default-stream rule counts, and what the host knows.
         """
         line = self.lines.get(stream) or self.line(stream)
+        if self.has_several_hosts and line.hosts.get(host.number) != host.version:
+            line.hosts[host.number] = host.version
+            line.join((host.point(),))
         rule = line.rule
         if rule is not None:
             if rule.legacy is stream:
@@ -237,9 +244,12 @@ class Order:
                 line.round = rule.round
                 rule.lines[line] = None
                 line.join(rule.barrier)
-        if self.has_several_hosts and line.hosts.get(host.number) != host.version:
-            line.hosts[host.number] = host.version
-            line.join((host.point(),))
+        return line
+
+    def meet(self, stream: "Stream", host: Host) -> Line:
+        """The same for a set, a clear or a wait of a signal: also keep what a single host knows, for other waits."""
+        line = self.turn(stream, host)
+        line.join((host.point(),))
         return line
 
     # --- what hosts know

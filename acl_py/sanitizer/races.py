@@ -81,7 +81,7 @@ class Races(Observer):
         self._lines = self._order.lines
         self._shadows: dict[int, Shadow] = {}  # by the serial number of a life
         self._recorded: dict[Event, Point] = {}
-        self._signals = Signals(self._order)
+        self._signals = Signals(self._order, self._add_wait)
         self._undecided: deque[_Pair] = deque(maxlen=_UNDECIDED)
         self._judged: tuple[object, set[tuple[int, ...]]] = (None, set())  # pairs of the access that was last
         self._waits: WeakKeyDictionary[Caller, _Wait] = WeakKeyDictionary()
@@ -90,6 +90,7 @@ class Races(Observer):
 
     def close(self) -> None:
         """Report what is left, and watch no more what tasks hand on."""
+        self._signals.close()
         pairs = list(self._undecided)
         self._undecided.clear()
         for pair in pairs:
@@ -151,12 +152,12 @@ class Races(Observer):
         event: Event,
         stream: Stream,
         enter_ns: Nanoseconds,  # noqa: ARG002
-        site: object,  # noqa: ARG002
+        site: object,
         completion: Completion,
     ) -> None:
         """Keep what the record stands for."""
         if isinstance(event, FlagEvent):
-            self._set(event, stream)
+            self._set(event, stream, "RecordEvent", site)
         point = self._recorded[event] = self._order.record(stream, self.hosts.current())
         if completion is not NOTHING and not isinstance(completion, Op):
             completion.stamp = point
@@ -167,12 +168,13 @@ class Races(Observer):
         event: Event,
         stream: Stream,
         enter_ns: Nanoseconds,  # noqa: ARG002
-        site: object,  # noqa: ARG002
+        site: object,
         completion: Completion,  # noqa: ARG002
     ) -> None:
         """Put the stream behind the last record, or behind what sets the flag."""
         if isinstance(event, FlagEvent):
-            self._signals.wait(event, self._order.turn(stream, self.hosts.current()))
+            access = self._call("StreamWaitEvent", stream, site)
+            self._signals.wait(event, self._order.meet(stream, self.hosts.current()), access=access)
             return
         point = self._recorded.get(event)
         self._order.wait(stream, self.hosts.current(), () if point is None else (point,))
@@ -239,7 +241,7 @@ class Races(Observer):
             self._recorded.pop(about[0], None)
             self._signals.forget(about[0])
         elif name in _SIGNALS:
-            self._signal(name, about)
+            self._signal(name, about, site)
         elif name == "MallocAsync":
             self._shadow(about[0]).birth = self._use(LifeCall(name), about[1], site, exit_ns)
         elif self._freed is not None and about and about[0] is self._freed:
@@ -272,27 +274,44 @@ class Races(Observer):
         stamp = self._calling()
         return None if stamp is None else Point(stamp.actor, stamp.epoch, joined(stamp.clock, stamp.known))
 
-    def _signal(self, name: str, about: tuple[Any, ...]) -> None:
+    def _signal(self, name: str, about: tuple[Any, ...], site: object) -> None:
         """Take up a call that sets, clears or awaits a signal."""
         match name, about:
             case "ResetEvent", (FlagEvent() as event, Stream() as stream):
-                self._signals.clear(event, self._order.queue(stream, self.hosts.current()).point())
+                self._signals.clear(event, self._epoch(stream), self._call(name, stream, site))
             case "RecordNotify", (notify, stream):
-                self._set(notify, stream, is_consumed=True)
+                self._set(notify, stream, name, site, is_consumed=True)
             case "WaitAndResetNotify", (notify, stream, _):
-                line = self._order.turn(stream, self.hosts.current())
-                self._signals.wait(notify, line, is_consumed=True)
+                line = self._order.meet(stream, self.hosts.current())
+                self._signals.wait(notify, line, is_consumed=True, access=self._call(name, stream, site))
             case "ValueWrite", (allocation, offset, value, stream):
-                self._set((allocation.serial, offset), stream, value)
+                self._set((allocation.serial, offset), stream, name, site, value)
             case "ValueWait", (allocation, offset, value, flag, stream):
-                line = self._order.turn(stream, self.hosts.current())
-                self._signals.wait((allocation.serial, offset), line, partial(satisfies, Compare(flag), value))
+                line = self._order.meet(stream, self.hosts.current())
+                fits = partial(satisfies, Compare(flag), value)
+                self._signals.wait((allocation.serial, offset), line, fits)
 
-    def _set(self, key: object, stream: Stream, value: int = 1, *, is_consumed: bool = False) -> None:
+    def _set(
+        self, key: object, stream: Stream, name: str, site: object, value: int = 1, *, is_consumed: bool = False
+    ) -> None:
         """Set a signal in *stream*, and look again at pairs that were seen behind a wait for it."""
-        line = self._order.queue(stream, self.hosts.current())
-        if self._signals.set(key, line.point(), value, is_consumed=is_consumed):
+        access = self._call(name, stream, site)
+        if self._signals.set(key, self._epoch(stream), value, is_consumed=is_consumed, access=access):
             self._settle()
+
+    def _epoch(self, stream: Stream) -> Point:
+        """Begin an epoch of *stream*, for what sets or clears a signal."""
+        host = self.hosts.current()
+        self._order.meet(stream, host)
+        return self._order.queue(stream, host).point()
+
+    def _call(self, name: str, stream: Stream, site: object) -> Access:
+        """Return a call of *name* as findings have it."""
+        caller, now = self.hosts.current().name, self._runtime.host_ns
+        return Access(name, False, caller, stream.name, str(site), (), now, getattr(site, "file", ""))
+
+    def _add_wait(self, text: str, accesses: Sequence[Access]) -> None:
+        self._findings.add(Finding(Kind.WAIT, text, tuple(accesses)))
 
     def _settle(self) -> None:
         """Look again at the pairs behind waits that have one more set now; what may still change waits on."""

@@ -14,11 +14,16 @@ _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sa
 _MEANINGS = {
     Kind.RACE: "Two accesses to the same bytes, at least one of which writes, are in no order.",
     Kind.RELIES: "Two accesses are in order only because a call waits that need not wait.",
+    Kind.USE_AFTER_FREE: "Memory is used that was freed.",
+    Kind.DOUBLE_FREE: "Memory is freed a second time.",
+    Kind.AFTER_DESTROY: "A stream, an event, a notify or a context is used that was destroyed.",
     Kind.BEFORE_ALLOCATION: "Memory is used before its asynchronous allocation has had its turn.",
     Kind.FREE_IN_USE: "Memory is freed while queued work still uses it.",
     Kind.UNINITIALISED: "Bytes are read that nobody has written.",
     Kind.LEAK: "Memory or an object is never given back.",
     Kind.PORTABILITY: "The program is right under some rules of synchronisation only.",
+    Kind.WAIT: "A signal is stale or lost, or nothing ends a wait for it.",
+    Kind.DEADLOCK: "A wait can never end.",
     Kind.KERNEL: "A core kernel breaks a rule of its language.",
 }
 _BRIEF = 10  # findings in a brief report

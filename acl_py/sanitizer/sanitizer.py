@@ -6,6 +6,7 @@ from acl_py.sanitizer.digests import Digests
 from acl_py.sanitizer.findings import FAILURE, Findings
 from acl_py.sanitizer.guards import guarded
 from acl_py.sanitizer.leaks import Leaks
+from acl_py.sanitizer.lifetimes import Lifetimes
 from acl_py.sanitizer.parts import Part
 from acl_py.sanitizer.races import Races
 from acl_py.sanitizer.ranges import Ranges
@@ -30,12 +31,15 @@ class Sanitizer(Observer):
         self.parts = parts
         self.findings = runtime.state(Findings)
         self._observers: list[Observer] = [self]
+        self.lifetimes = Lifetimes(runtime, self.fail)
         self.races: Races | None = None
         self.unwritten: Unwritten | None = None
         self.views: Views | None = None
         self.leaks: Leaks | None = None
         self.digests: Digests | None = None
         self.weak = runtime.workers if isinstance(runtime.workers, WeakEffects) else None
+        if Part.DEVICE in parts:
+            self._observers.append(self.lifetimes)
         if Part.DEVICE in parts or self.weak is not None:
             self.races = Races(runtime, self.fail, self.findings if Part.DEVICE in parts else _unheard())
             self._observers.append(self.races)
@@ -87,6 +91,9 @@ class Sanitizer(Observer):
     def host_access(self, allocation: Allocation, ranges: Ranges, writes: bool, site: object) -> None:
         """The host has read or written the bytes *ranges* of *allocation* at *site*, through a view."""
         self.findings.note(UNSEEN)
+        if allocation.freed is not None:
+            self.lifetimes.touched(allocation, ranges, writes, site)
+            return
         if self.races is not None:
             self.races.host_access(allocation, ranges, writes, site)
         if self.unwritten is not None:

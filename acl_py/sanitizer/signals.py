@@ -11,9 +11,15 @@ past of a wait is computed again, from nothing, when it gets one more set that i
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
+from acl_py.sanitizer.findings import Access
 from acl_py.sanitizer.order import NOTHING, Clock, Line, Order, Point, Wait
+from acl_py.sanitizer.wording import handle_text, subject_of
+from device_model.events import Event
+from device_model.signals import Notify
+
+_Tell: TypeAlias = Callable[[str, Sequence[Access]], None]
 
 _KEPT = 16  # sets, clears and waits of one signal; the oldest are forgotten
 
@@ -21,19 +27,30 @@ _KEPT = 16  # sets, clears and waits of one signal; the oldest are forgotten
 class _Set(NamedTuple):
     point: Point
     value: int
+    access: Access | None
+
+
+class _Clear(NamedTuple):
+    point: Point
+    access: Access | None
 
 
 class SignalWait(Wait):
     """A wait of a stream for *signal*, whose value must fit. What its stream has done before is *before*, and the epoch
-    of the stream is *turn* of *actor*.
+    of the stream is *turn* of *actor*. The sets that it may pass on are *enough*.
     """
 
-    __slots__ = ("actor", "before", "fits", "is_open", "signal", "turn")
+    __slots__ = ("access", "actor", "before", "enough", "fits", "is_open", "signal", "told", "turn")
 
-    def __init__(self, signal: "Signal", fits: Callable[[int], bool], line: Line, number: int, epoch: int) -> None:
+    def __init__(
+        self, signal: "Signal", fits: Callable[[int], bool], access: Access | None, line: Line, number: int, epoch: int
+    ) -> None:
         super().__init__(number, epoch, NOTHING, promised=True)
         self.signal = signal
         self.fits = fits
+        self.access = access
+        self.enough: list[_Set] = []
+        self.told: set[str] = set()  # what is wrong with it
         self.before = line.clock
         self.actor = line.number
         self.turn = line.count + 1
@@ -43,50 +60,79 @@ class SignalWait(Wait):
 class Signal:
     """The sets of one signal, what clears it, and the waits for it, each in the order of the calls."""
 
-    __slots__ = ("clears", "is_consumed", "sets", "waits")
+    __slots__ = ("clears", "is_consumed", "key", "sets", "waits")
 
-    def __init__(self, *, is_consumed: bool) -> None:
+    def __init__(self, key: object, *, is_consumed: bool) -> None:
+        self.key = key
         self.is_consumed = is_consumed
         self.sets: list[_Set] = []
-        self.clears: list[Point] = []
+        self.clears: list[_Clear] = []
         self.waits: list[SignalWait] = []
 
 
 class Signals:
-    """All signals of one program, by what they belong to: an event, a notify, an address."""
+    """All signals of one program, by what they belong to: an event, a notify, an address.
 
-    __slots__ = ("_order", "_signals")
+    *tell* is called with what is wrong with a wait or a clear, in words, and the calls that it is about. Then each call
+    must say what it is, as *access*.
+    """
 
-    def __init__(self, order: Order) -> None:
+    __slots__ = ("_order", "_signals", "_tell")
+
+    def __init__(self, order: Order, tell: _Tell | None = None) -> None:
         self._order = order
+        self._tell = tell
         self._signals: dict[object, Signal] = {}
 
-    def set(self, key: object, point: Point, value: int = 1, *, is_consumed: bool = False) -> bool:
+    def set(
+        self, key: object, point: Point, value: int = 1, *, is_consumed: bool = False, access: Access | None = None
+    ) -> bool:
         """Set a signal at *point*, an epoch of its own; return whether a wait may see it that was queued before."""
         signal = self._signal(key, is_consumed=is_consumed)
-        made = _Set(point, value)
+        made = _Set(point, value, access)
         signal.sets.append(made)
         del signal.sets[:-_KEPT]
         if all(self._is_after(made, wait) for wait in signal.waits):
             return False
         self._solve()
+        for wait in signal.waits:
+            self._check(wait)
         return True
 
-    def clear(self, key: object, point: Point) -> None:
+    def clear(self, key: object, point: Point, access: Access | None = None) -> None:
         """Clear a signal at *point*, an epoch of its own."""
         signal = self._signal(key, is_consumed=False)
-        signal.clears.append(point)
+        clear = _Clear(point, access)
+        self._check_unseen(signal, clear)
+        signal.clears.append(clear)
         del signal.clears[:-_KEPT]
+        for wait in signal.waits:
+            self._check(wait)
 
-    def wait(self, key: object, line: Line, fits: Callable[[int], bool] = bool, *, is_consumed: bool = False) -> None:
+    def wait(
+        self,
+        key: object,
+        line: Line,
+        fits: Callable[[int], bool] = bool,
+        *,
+        is_consumed: bool = False,
+        access: Access | None = None,
+    ) -> None:
         """Let *line* wait for a signal whose value *fits*."""
         signal = self._signal(key, is_consumed=is_consumed)
-        wait = self._order.pause(line, partial(SignalWait, signal, fits, line))
+        wait = self._order.pause(line, partial(SignalWait, signal, fits, access, line))
         assert isinstance(wait, SignalWait)
         signal.waits.append(wait)
         del signal.waits[:-_KEPT]
         while self._advance(wait):
             pass
+        self._check_stale(wait)
+        self._check(wait)
+
+    def close(self) -> None:
+        """Tell which waits for events and notifies nothing has ended; values of words may come by other ways."""
+        for signal in self._signals.values():
+            self._tell_open(signal)
 
     def is_open(self, clock: Clock) -> bool:
         """Whether something with *clock* is behind a wait that no set ends yet."""
@@ -98,13 +144,77 @@ class Signals:
 
     def forget(self, key: object) -> None:
         """Drop a signal that was destroyed. Its waits stay behind what they are behind."""
-        self._signals.pop(key, None)
+        signal = self._signals.pop(key, None)
+        if signal is not None:
+            self._tell_open(signal)
 
     def _signal(self, key: object, *, is_consumed: bool) -> Signal:
         signal = self._signals.get(key)
         if signal is None:
-            signal = self._signals[key] = Signal(is_consumed=is_consumed)
+            signal = self._signals[key] = Signal(key, is_consumed=is_consumed)
         return signal
+
+    # --- what is wrong with them
+
+    def _tell_open(self, signal: Signal) -> None:
+        if self._tell is None or not isinstance(signal.key, Event | Notify):
+            return
+        for wait in signal.waits:
+            if wait.is_open and "open" not in wait.told and wait.access is not None:
+                wait.told.add("open")
+                text = f"nothing ends the wait for {handle_text(signal.key)} by {subject_of(wait.access)}"
+                self._tell(text, (wait.access,))
+
+    def _tell_of(self, text: str, signal: Signal, *accesses: Access | None) -> None:
+        """Tell what is wrong with a flag; *text* names it and the calls by their places."""
+        told = [access for access in accesses if access is not None]
+        if self._tell is not None:
+            self._tell(text.format(handle_text(signal.key), *map(subject_of, told)), (told[0], told[-1]))
+
+    def _is_checked(self, signal: Signal) -> bool:
+        """Whether the signal is a flag, which stays set until it is reset, and somebody wants to know."""
+        return self._tell is not None and isinstance(signal.key, Event)
+
+    def _check_stale(self, wait: SignalWait) -> None:
+        """Tell whether *wait*, which is new, may pass on a set that surely comes before another one."""
+        if self._is_checked(wait.signal):
+            pairs = ((old, new) for new in reversed(wait.enough) for old in wait.enough if old is not new)
+            stale = next(((old, new) for old, new in pairs if self._is_behind(new.point, old.point)), None)
+            if stale is not None:
+                text = (
+                    "{3} may pass on the set of {0} by {1}, which nothing has cleared, and not wait for the one by {2}"
+                )
+                self._tell_of(text, wait.signal, stale[0].access, stale[1].access, wait.access)
+
+    def _check_unseen(self, signal: Signal, clear: _Clear) -> None:
+        """Tell whether *clear*, which is new, surely clears a set that no wait may have passed on."""
+        if self._is_checked(signal):
+            seen = {id(each) for wait in signal.waits for each in wait.enough}
+            cleared = [each for each in signal.sets if self._is_behind(clear.point, each.point)]
+            last = cleared[-1] if cleared else None
+            if last is None or id(last) in seen:
+                return
+            if not any(self._is_behind(each.point, last.point) for each in signal.clears):
+                text = "{2} clears {0} before anything has waited for the set by {1}: that signal is lost"
+                self._tell_of(text, signal, last.access, clear.access)
+
+    def _check(self, wait: SignalWait) -> None:
+        """Tell whether the signal of *wait* may be cleared before it has seen it."""
+        if self._is_checked(wait.signal) and "lost" not in wait.told:
+            lost = next((clear for clear in wait.signal.clears if self._may_lose(wait, clear)), None)
+            if lost is not None:
+                wait.told.add("lost")
+                text = "{1} may clear {0} before {3} has seen the set by {2}"
+                self._tell_of(text, wait.signal, lost.access, wait.enough[-1].access, wait.access)
+
+    def _may_lose(self, wait: SignalWait, clear: _Clear) -> bool:
+        """Whether *clear* may come behind all sets that *wait* may pass on, and before *wait* itself."""
+        point = clear.point
+        if not wait.enough or any(self._is_behind(each.point, point) for each in wait.enough):
+            return False
+        if point.actor == wait.actor:
+            return point.epoch < wait.turn
+        return self._order.closure(point.clock).get(wait.number, 0) < wait.epoch
 
     # --- what waits are behind
 
@@ -112,7 +222,7 @@ class Signals:
         """Compute anew what all waits are behind, beginning from nothing: what grows from there is certain."""
         waits = [wait for signal in self._signals.values() for wait in signal.waits]
         for wait in waits:
-            wait.past, wait.is_open = NOTHING, True
+            wait.past, wait.enough, wait.is_open = NOTHING, [], True
         while [wait for wait in waits if self._advance(wait)]:
             pass
 
@@ -127,6 +237,7 @@ class Signals:
         past = _common(self._pasts(enough), 0)
         if signal.is_consumed:
             past = _raised(past, _common(self._pasts(sets), len(passed)))
+        wait.enough = enough
         wait.is_open = not enough
         if wait.epoch > 1:  # its stream has passed those before
             past = _raised(self._order.wait_at(wait.number, wait.epoch - 1).past, past)
@@ -140,7 +251,7 @@ class Signals:
         return self._order.closure(_raised({**wait.before, wait.actor: wait.turn - 1}, wait.past))
 
     def _pasts(self, sets: Sequence[_Set]) -> list[Clock]:
-        return [{**self._order.closure(point.clock), point.actor: point.epoch} for point, _ in sets]
+        return [{**self._order.closure(point.clock), point.actor: point.epoch} for point, _, _ in sets]
 
     def _is_after(self, each: _Set, wait: SignalWait) -> bool:
         """Whether the set *each* comes after *wait*, which so cannot pass on it."""
@@ -152,7 +263,10 @@ class Signals:
     def _is_undone(self, each: _Set, wait: SignalWait, over: Clock, taken: Sequence[Clock]) -> bool:
         """Whether the set *each* is surely cleared, taken or replaced by another value, before *wait* passes."""
         point, signal = each.point, wait.signal
-        clears = [*signal.clears, *(other.point for other in signal.sets if not wait.fits(other.value))]
+        clears = [
+            *(clear.point for clear in signal.clears),
+            *(other.point for other in signal.sets if not wait.fits(other.value)),
+        ]
         if any(over.get(clear.actor, 0) >= clear.epoch and self._is_behind(clear, point) for clear in clears):
             return True
         return any(clock.get(point.actor, 0) >= point.epoch for clock in taken)

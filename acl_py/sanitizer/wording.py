@@ -2,9 +2,14 @@
 
 from acl_py.sanitizer.findings import Access
 from acl_py.sanitizer.shadow import HostAccess, LifeCall, Use
+from device_model.contexts import Context
+from device_model.events import Event
 from device_model.memory import Allocation
+from device_model.signals import Notify
 from device_model.streams import Stream, UnorderedStream
 from device_model.work import Copy, Fill, HostFunction, Work
+
+_HANDLES = {Stream: "stream", Event: "event", Notify: "notify", Context: "context"}
 
 
 def buffer_text(allocation: Allocation) -> str:
@@ -12,6 +17,15 @@ def buffer_text(allocation: Allocation) -> str:
     if allocation.given_name is not None:
         return repr(allocation.given_name)
     return f"the memory made at {allocation.made}" if allocation.made is not None else allocation.name
+
+
+def handle_text(handle: object) -> str:
+    """Return what findings call a stream, an event, a notify or a context: its name, or the line that made it."""
+    kind = next(word for type_, word in _HANDLES.items() if isinstance(handle, type_))
+    name, made = getattr(handle, "given_name", None), getattr(handle, "made", None)
+    if name is not None:
+        return f"{kind} {name!r}"
+    return f"the {kind} made at {made}" if made is not None else f"the {kind}"
 
 
 def work_text(work: Work | HostAccess | LifeCall, *, writes: bool) -> str:

@@ -388,6 +388,6 @@ def _check(scope: Scope, context: object) -> None:
     if not isinstance(context, Context):
         raise TypeError(f"a context must be what CreateContext() gave, not {shown(context)}")
     if context.destroyed is not None or context.device.scheduler is not scope.runtime.scheduler:
-        raise scope.runtime.error(
-            Kind.INVALID_CONTEXT, f"{context!r} is not of this simulation or gone", "create one with CreateContext()"
-        )
+        dead = context if context.destroyed is not None else None
+        what = f"{context!r} is not of this simulation or gone"
+        raise scope.runtime.error(Kind.INVALID_CONTEXT, what, "create one with CreateContext()", dead=dead)

@@ -276,9 +276,9 @@ def check_notify(scope: Scope, notify: object) -> None:
     if not isinstance(notify, Notify):
         raise TypeError(f"a notify must be what CreateNotify() gave, not {shown(notify)}")
     if notify.device.scheduler is not scope.runtime.scheduler or notify.destroyed is not None:
-        raise scope.runtime.error(
-            Kind.INVALID_HANDLE, f"{notify!r} is not of this simulation or gone", "create one with CreateNotify()"
-        )
+        dead = notify if notify.destroyed is not None else None
+        what = f"{notify!r} is not of this simulation or gone"
+        raise scope.runtime.error(Kind.INVALID_HANDLE, what, "create one with CreateNotify()", dead=dead)
 
 
 def _word(

@@ -548,7 +548,8 @@ def check_event(scope: Scope, event: object) -> Event:
             "create events in the simulation that uses them",
         )
     if event.destroyed is not None:
-        raise scope.runtime.error(Kind.INVALID_HANDLE, f"{event!r} is gone", "create one with CreateEvent()")
+        what = f"{event!r} is gone"
+        raise scope.runtime.error(Kind.INVALID_HANDLE, what, "create one with CreateEvent()", dead=event)
     if event.context.error is not None:
         raise scope.runtime.context_error(event.context)
     return event

@@ -239,7 +239,8 @@ class Buffer(Handle):
                 Kind.INVALID_VALUE, f"{self!r} is device memory, which NumPy cannot see", "copy it to the host first"
             )
         if allocation.freed is not None:
-            raise allocation.fail(Kind.INVALID_ADDRESS, f"{self!r} is no longer alive", "free it after its last use")
+            what, remedy = f"{self!r} is no longer alive", "free it after its last use"
+            raise allocation.fail(Kind.INVALID_ADDRESS, what, remedy, dead=allocation)
         kind = np.dtype(dtype)
         if shape is None:
             sizes: tuple[int, ...] = (self.nbytes // kind.itemsize,)

@@ -104,7 +104,7 @@ class Directory:
         if freed.owner() is None:  # unmapped in the meantime, so the range may belong to something else now
             self._outlived.remove(freed)
             return
-        raise self._stories.of_dead(f"{subject} inside {whole(freed)!r}")
+        raise self._stories.of_dead(freed, f"{subject} inside {whole(freed)!r}")
 
     def _array(self, thing: object, role: str) -> npt.NDArray[Any] | None:
         try:
@@ -189,7 +189,8 @@ class Directory:
             remedy = f"{release} it once"
         else:
             remedy = f"leave out {verb}(): memory of {origin.maker}() is released by {origin.ender}() alone"
-        return self.fail(kind, f"{verb} of {buffer!r}, which was {released} already", remedy)
+        what = f"{verb} of {buffer!r}, which was {released} already"
+        return self.fail(kind, what, remedy, dead=buffer.allocation)
 
     def _named(self, thing: object, verb: str, kind: Kind) -> tuple[Allocation, int]:
         """Return the allocation that the caller of *verb* means, living or freed not long ago, and the offset in it."""

@@ -34,13 +34,12 @@ class Stories:
             return self.of_size(f"{role} is {buffer!r}, which has", buffer.nbytes, nbytes)
         successor = self._holder(buffer.allocation.address + buffer.offset)
         since = f" (its address belongs to {whole(successor)!r} now)" if successor is not None else ""
-        return self.of_dead(f"{role} is {buffer!r}", since)
+        return self.of_dead(buffer.allocation, f"{role} is {buffer!r}", since)
 
-    def of_dead(self, subject: str, since: str = "") -> DeviceError:
+    def of_dead(self, dead: Allocation, subject: str, since: str = "") -> DeviceError:
         """Return the error for memory that is no longer alive."""
-        return self._fail(
-            Kind.INVALID_ADDRESS, f"{subject}, which is no longer alive{since}", "free it after its last use"
-        )
+        what = f"{subject}, which is no longer alive{since}"
+        return self._fail(Kind.INVALID_ADDRESS, what, "free it after its last use", dead=dead)
 
     def of_address(self, address: int, nbytes: int, role: str) -> DeviceError:
         """Return the error for an address in no living allocation, or too near the end of one for *nbytes*."""
@@ -53,7 +52,8 @@ class Stories:
         if address < DEVICE_BASE:
             remedy += "; for pageable memory pass the array itself"
         kind = Kind.INVALID_ADDRESS if address else Kind.NULL_POINTER
-        return self._fail(kind, f"{role} is {address_text(address)}, {self.whereabouts(address)}", remedy)
+        what = f"{role} is {address_text(address)}, {self.whereabouts(address)}"
+        return self._fail(kind, what, remedy, dead=self._graveyard.find(address))
 
     def of_size(self, subject: str, has: int, nbytes: int) -> DeviceError:
         """Return the error for a size that is negative or larger than the memory."""

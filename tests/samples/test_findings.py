@@ -27,6 +27,9 @@ MEANT = {
     "04_pinned_and_pageable": ["race 31 33"],
     # The kernel in a non-blocking stream does not wait for the one in the default stream.
     "06_nonblocking_and_per_thread": ["race 37 42"],
+    # A wait for a stream while time is held, and two waits for one another; each names the lines of its chain.
+    "10_deadlock": ["deadlock 26 24"],
+    "12_deadlock_chain": ["deadlock 31 30 29 28 37 36 35 30", "deadlock 38 37 36 35 30 29 28 37"],
     # A copy and two frees that wait under CUDA's rules only.
     "11_two_rules": ["race 31 34", "free in use 31 40", "free in use 37 40"],
     # A flag between pipes that is not there, twice.

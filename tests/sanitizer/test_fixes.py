@@ -159,20 +159,20 @@ def test_accesses_that_the_program_does_not_have_are_not_tried():
     assert fixer.mend(finding).edges == ()
 
 
-def test_a_fix_that_would_wait_without_end_is_none():
-    """The wait for the word holds stream B back until the host, which waits for B, has written it."""
+def test_a_wait_for_the_stream_that_would_never_end_gives_way_to_one_for_an_event():
+    """Behind the copy, stream B waits for the word, which the host writes when it has waited for B."""
     zero = {"op": "memset", "dst": "d", "bytes": 64}
     word = {"buf": "d", "value": 1}
     before = case(
-        zero, {"op": "value_wait", "stream": "B", **word}, copy("B"), {"op": "host_read", "buf": "p"},
+        zero, copy("B"), {"op": "value_wait", "stream": "B", **word}, {"op": "host_read", "buf": "p"},
         {"op": "value_write", "stream": "A", **word}, rules="acl",
     )  # fmt: skip
     fixer = Fixer(before)
     [lines] = fixer.missing
     [tried] = try_fixes([fixer], found(before))
-    assert lines == ("step:2", "step:3")
-    assert not tried.tried.is_gone
-    assert tried.tried.text.startswith("the fix: the edited program does not run: ")
+    assert lines == ("step:1", "step:3")
+    assert tried.tried.is_gone
+    assert tried.tried.text.startswith("with SynchronizeEvent, for a record behind the first access: ")
 
 
 def test_the_host_cannot_wait_for_itself():

@@ -95,3 +95,110 @@ def test_a_copy_of_no_bytes_ends_no_life():
         await acl.LaunchKernel(read, 1, (x,), two)
 
     assert found(program, "acl") == [("race", 4, 5, "0:64")]
+
+
+def test_a_call_with_memory_that_was_freed_names_both_lines_and_fails_all_the_same():
+    texts = []
+
+    @acl.kernel(cost=acl.Cost(us=10))
+    def use(x: acl.In):
+        pass
+
+    async def program():
+        x, host, one = await acl.Malloc(64, name="x"), await acl.MallocHost(64, name="host"), await acl.CreateStream()
+        await acl.Free(x)
+        with pytest.raises(acl.AclError):
+            await acl.MemcpyAsync(x, 64, host, 64, H2D, one)
+        with pytest.raises(acl.AclError):
+            await use[1, one](x)
+        with pytest.raises(acl.AclError):
+            await acl.Memset(int(x.address), 64, 0, 64)
+        with pytest.raises(acl.AclError):
+            await acl.Free(x)
+        await acl.FreeHost(host)
+        with pytest.raises(acl.AclError):
+            host.numpy()
+        texts.extend(finding.text for finding in acl.current_simulation().findings)
+
+    assert found(program) == [
+        *(("use after free", 2, line, "0:64") for line in (4, 6, 8)),
+        ("double free", 2, 10, "0:64"), ("use after free", 11, 13, "0:64"),
+    ]  # fmt: skip
+    first = program.__code__.co_firstlineno
+    free, used = f"test_lifetimes.py:{first + 2}", f"test_lifetimes.py:{first + 4}"
+    assert texts[0] == f"MemcpyAsync ({used}) uses 'x', which was freed at {free}"
+    assert texts[3] == f"Free (test_lifetimes.py:{first + 10}) frees 'x', which was freed at {free} already"
+
+
+def test_memory_of_a_pool_is_gone_when_its_free_was_queued():
+    async def program():
+        one = await acl.CreateStream()
+        x = await acl.MallocAsync(64, one)
+        await acl.FreeAsync(x, one)
+        with pytest.raises(acl.AclError):
+            await acl.LaunchKernel(write, 1, (x,), one)
+        with pytest.raises(acl.AclError):
+            await acl.FreeAsync(x, one)
+
+    assert found(program) == [("use after free", 3, 5, "0:64"), ("double free", 3, 7, "0:64")]
+
+
+def test_streams_events_notifies_and_contexts_that_were_destroyed():
+    async def program():
+        one, event, notify = await acl.CreateStream(), await acl.CreateEvent(), await acl.CreateNotify()
+        context = await acl.CreateContext(0)
+        await acl.SetDevice(0)
+        await acl.DestroyEvent(event)
+        with pytest.raises(acl.AclError):
+            await acl.RecordEvent(event, one)
+        with pytest.raises(acl.AclError):
+            await acl.DestroyEvent(event)
+        await acl.DestroyStream(one)
+        with pytest.raises(acl.AclError):
+            await acl.SynchronizeStream(one)
+        await acl.DestroyNotify(notify)
+        with pytest.raises(acl.AclError):
+            await acl.RecordNotify(notify, None)
+        await acl.DestroyContext(context)
+        with pytest.raises(acl.AclError):
+            await acl.SetCurrentContext(context)
+
+    assert found(program, "acl") == [
+        ("after destroy", *lines) for lines in ((4, 6), (4, 8), (9, 11), (12, 14), (15, 17))
+    ]  # fmt: skip
+
+
+def test_a_view_that_is_read_or_written_after_its_memory_was_freed():
+    async def program():
+        host = await acl.MallocHost(64)
+        view = host.numpy(np.int32)
+        view[:] = 1
+        await acl.FreeHost(host)
+        int(view[2])
+        view[4:] = 2
+
+    assert found(program, sanitize="host") == [("use after free", 4, 5, "8:12"), ("use after free", 4, 6, "16:64")]
+
+
+def test_an_array_that_is_no_longer_registered_is_an_array():
+    async def program():
+        host = await acl.HostRegister(np.zeros(64, np.uint8))
+        view = host.numpy()
+        await acl.HostUnregister(host)
+        view[0] = 1
+        with pytest.raises(acl.AclError):
+            await acl.HostUnregister(host)
+
+    assert found(program, sanitize="host") == [("double free", 3, 6, "0:64")]
+
+
+def test_registered_bytes_are_the_same_by_whatever_name_a_program_gives_them():
+    async def program():
+        one, two = await two_streams()
+        plain, x = np.zeros(64, np.uint8), await acl.Malloc(64)
+        host = await acl.HostRegister(plain)
+        await acl.MemcpyAsync(host, 64, x, 64, D2H, one)
+        await acl.MemcpyAsync(plain[16:48], 32, x, 32, D2H, two)
+        await acl.MemcpyAsync(plain.ctypes.data + 40, 8, x, 8, D2H, one)
+
+    assert found(program) == [("race", 4, 5, "16:48"), ("race", 5, 6, "40:48")]

@@ -250,7 +250,7 @@ def test_a_wait_that_an_older_set_could_satisfy_is_not_behind_the_newer():
         await acl.StreamWaitEvent(two, event)
         await acl.LaunchKernel(read, 1, (x,), two)
 
-    assert found(program, "acl") == [("race", 4, 7, "0:64")]
+    assert found(program, "acl") == [("wait", 3, 6), ("race", 4, 7, "0:64")]
 
 
 def test_a_wait_may_see_a_set_that_is_queued_after_it_by_another_stream():
@@ -294,7 +294,7 @@ def test_a_reset_that_nothing_orders_may_come_too_late():
         await acl.StreamWaitEvent(two, event)
         await acl.LaunchKernel(read, 1, (x,), two)
 
-    assert found(program, "acl") == [("race", 5, 8, "0:64")]
+    assert found(program, "acl") == [("wait", 3, 4), ("wait", 3, 7), ("race", 5, 8, "0:64")]
 
 
 def test_waits_for_signals_keep_clocks_small():
@@ -323,6 +323,7 @@ def test_a_set_that_was_cleared_satisfies_no_later_wait():
         await acl.RecordEvent(event, one)
         await acl.StreamWaitEvent(two, event)
         await acl.ResetEvent(event, two)
+        await acl.SynchronizeStream(two)
         await acl.LaunchKernel(write, 1, (x,), one)
         await acl.RecordEvent(event, one)
         await acl.StreamWaitEvent(two, event)
@@ -355,7 +356,7 @@ def test_pairs_behind_a_wait_without_a_set_are_told_at_the_end():
         await acl.LaunchKernel(write, 1, (x,), one)
         acl.current_simulation().runtime.sanitizer.finish()
 
-    assert found(program, "acl") == [("race", 4, 5, "0:64")]
+    assert found(program, "acl") == [("wait", 3), ("race", 4, 5, "0:64")]
 
 
 def test_a_stream_hands_on_what_the_task_knew_that_queued_its_work():

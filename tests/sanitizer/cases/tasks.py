@@ -9,6 +9,7 @@ from tests.sanitizer.cases.case import (
     host_writes,
     kernel,
     reads,
+    record,
     sync,
     writes,
 )
@@ -44,6 +45,10 @@ CASES = [
         "TK03 another stream does not",
         [host_writes("p1"), kernel("s1"), sync("s2"), _of_b(copy("t1", "p1", "s2"))],
         [("host W p1", "copy t1<-p1@s2", RACE)],
+    ),
+    Case(
+        "TK03 a record on the legacy stream hands it on to blocking streams",
+        [host_writes("p1"), record("e1", "legacy"), _of_b(copy("t1", "p1", "s1"), after=1)],
     ),
     Case(
         "TK04 what a task has waited for, another task does not know",

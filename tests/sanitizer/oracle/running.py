@@ -176,7 +176,8 @@ class _Writer:
 
     def _finish(self) -> None:
         """Let all work end, or a host function would not run. What has failed has been reported before."""
-        devices = sorted({0, *(options["device"] for options in self.program.streams.values())})
+        used = {options["device"] for options in self.program.streams.values()}
+        devices = sorted({0, *used, *(step.fields["device"] for step in self.program.steps if step.op == "set_device")})
         contexts = [step.fields["context"] for step in self.program.steps if step.op == "create_context"]
         for go_to in (
             *(f"acl.SetDevice({device})" for device in devices),
