@@ -13,6 +13,7 @@ only when the code changes. A slow test takes `campaign`, whose examples are new
 Neither measures time, because a machine may be busy.
 """
 
+import gc
 import os
 import signal
 import subprocess
@@ -49,6 +50,10 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SLOW_S))
+
+
+def pytest_collection_finish():
+    gc.freeze()  # else each full collection in a test goes through twelve thousand tests and all modules
 
 
 @pytest.fixture
