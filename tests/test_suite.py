@@ -1,6 +1,7 @@
 """The suite itself: how long a test may take, and on which Pythons and versions of libraries it runs."""
 
 import os
+import signal
 import subprocess
 import sys
 import tomllib
@@ -86,8 +87,12 @@ pathlib.Path("pid").write_text(str(os.getpid()))
 os.kill({os.getpid()}, signal.SIGINT)
 time.sleep(100)
 """
-    with pytest.raises(KeyboardInterrupt):
-        forks.run("-c", program, cwd=tmp_path)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # pdb has left one of its own, if it ran before
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            forks.run("-c", program, cwd=tmp_path)
+    finally:
+        signal.signal(signal.SIGINT, before)
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
     assert forks.run("-c", "print('the next')").stdout == "the next\n"
