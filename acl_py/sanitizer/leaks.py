@@ -10,20 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 from acl_py.sanitizer.findings import Access, Finding, Findings, Kind
 from acl_py.sanitizer.guards import guarded
+from acl_py.sanitizer.wording import HANDLES
 from device_model.completions import Nanoseconds
 from device_model.contexts import Context
-from device_model.events import Event
 from device_model.memory import Allocation, Origin, Space, size_text
 from device_model.observe import Observer
-from device_model.signals import Notify
-from device_model.streams import Stream
 
 if TYPE_CHECKING:
     from acl_py.runtime.runtime import Runtime
 
 _SHOWN = 8  # places where handles of one kind were made
 _NEVER = {Origin.REGISTERED: "unregistered", Origin.MAPPED: "unmapped"}
-_HANDLES = {Stream: "stream", Event: "event", Notify: "notify", Context: "context"}
 
 
 @dataclass(slots=True)
@@ -135,7 +132,7 @@ class Leaks(Observer):
         about: tuple[Any, ...],
     ) -> None:
         """Take up a handle that was made or destroyed."""
-        if name.startswith("Create") and about and isinstance(about[0], tuple(_HANDLES)):
+        if name.startswith("Create") and about and isinstance(about[0], tuple(HANDLES)):
             self._handles[about[0]] = name
         elif name.startswith("Destroy") and not isinstance(about[0], Context):
             self._handles.pop(about[0], None)
@@ -152,7 +149,7 @@ class Leaks(Observer):
         leaked.add_memory([*memory.leaks(), *memory.left_to_reset])
         for handle, maker in self._handles.items():
             if not _is_gone(handle):
-                word = next(word for kind, word in _HANDLES.items() if isinstance(handle, kind))
+                word = next(word for kind, word in HANDLES.items() if isinstance(handle, kind))
                 leaked.add(word, "destroyed", handle.made, maker, getattr(handle, "given_name", None))
         findings = self._runtime.state(Findings)
         for leak in leaked:

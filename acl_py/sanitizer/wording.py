@@ -9,7 +9,7 @@ from device_model.signals import Notify
 from device_model.streams import Stream, UnorderedStream
 from device_model.work import Copy, Fill, HostFunction, Work
 
-_HANDLES = {Stream: "stream", Event: "event", Notify: "notify", Context: "context"}
+HANDLES = {Stream: "stream", Event: "event", Notify: "notify", Context: "context"}
 
 
 def buffer_text(allocation: Allocation) -> str:
@@ -21,7 +21,7 @@ def buffer_text(allocation: Allocation) -> str:
 
 def handle_text(handle: object) -> str:
     """Return what findings call a stream, an event, a notify or a context: its name, or the line that made it."""
-    kind = next(word for type_, word in _HANDLES.items() if isinstance(handle, type_))
+    kind = next(word for type_, word in HANDLES.items() if isinstance(handle, type_))
     name, made = getattr(handle, "given_name", None), getattr(handle, "made", None)
     if name is not None:
         return f"{kind} {name!r}"

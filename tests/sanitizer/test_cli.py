@@ -39,6 +39,14 @@ async def main():
     await acl.Free(memory)
 acl.run(main)
 """
+LEAKING = """\
+import acl
+acl.init()
+acl.rt.set_device(0)
+pointer, ret = acl.rt.malloc(1024, 0)
+stream, ret = acl.rt.create_stream()
+buffer = acl.create_data_buffer(pointer, 1024)
+"""
 TEXT = re.compile(r"kernel hasty: UNWRITTEN_READ in block 0 \(AIV\): .* at script\.py:7 .* \[(kernel-[0-9a-f]{8})\]")
 
 
@@ -128,6 +136,17 @@ def test_however_a_script_ends_its_findings_are_kept_and_its_exit_code_stays(acl
     done = acl_py_does("run", "--sanitize", "script.py", script=f"{MISTAKE}\n{last}\n")
     assert done.returncode == code
     assert re.search(r"acl-py: the sanitizer found \d findings?\nkernel hasty: UNWRITTEN_READ", done.stderr)
+
+
+def test_each_leak_is_told_once(acl_py_does):
+    memory = "leak: 1 allocation of device memory, 1.0 KiB, never freed, made at script.py:4"
+    stream = "leak: 1 stream never destroyed, made at script.py:5"
+    other = "leak: 1 data buffer never destroyed"  # the sanitizer does not look at those
+    summary = acl_py_does("run", "script.py", script=LEAKING).stderr
+    assert [line.strip() for line in summary.splitlines() if "leak" in line] == [memory, stream, other]
+    summary, report = acl_py_does("run", "--sanitize", "script.py", script=LEAKING).stderr.split("acl-py: the ")
+    assert [line.strip() for line in summary.splitlines() if "leak" in line] == [other]
+    assert [line.split(" [leak-")[0] for line in report.splitlines() if "leak:" in line] == [memory, stream]
 
 
 def test_findings_go_to_a_file_in_each_format(acl_py_does, tmp_path):

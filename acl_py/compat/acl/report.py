@@ -1,5 +1,7 @@
 """The summary of a session: its times, what is not simulated, what failed, and what was never given back."""
 
+from collections.abc import Iterable
+
 from acl_py.compat.acl.face.failed_calls import printable
 from acl_py.compat.acl.face.handles import word_for
 from acl_py.compat.acl.face.session import Session, brought_in
@@ -9,6 +11,7 @@ from acl_py.compat.acl.functions.rt.kernel_args import KernelArgs, KernelArgumen
 from acl_py.compat.acl.standins.loading import LoadedModel
 from acl_py.sanitizer.findings import Findings
 from acl_py.sanitizer.leaks import Leaked
+from acl_py.sanitizer.wording import HANDLES
 from acl_py.trace.summary import SYNCHRONISATIONS, leak_lines, summarize
 from device_model.contexts import Context
 from device_model.errors import DeviceError
@@ -20,14 +23,19 @@ _ENDED = {LoadedModel: "unloaded", LoadedBinary: "unloaded", Physical: "freed"}
 
 
 def report(session: Session) -> str:
-    """Return the summary of *session*: simulated time, engines, streams, waits, findings, code, failures, leaks."""
+    """Return the summary of *session*: simulated time, engines, streams, waits, findings, code, failures, leaks.
+
+    If a report of the sanitizer follows, it has the findings, and the leaks if the sanitizer looks for them.
+    """
     found = session.runtime.state(Findings)
-    mistakes = () if found.is_quiet else found  # a report of its own follows
+    sanitizer = session.runtime.sanitizer
+    in_findings = found.is_quiet and sanitizer is not None and sanitizer.leaks is not None
+    mistakes = () if found.is_quiet else found
     lines = [reword(summarize(session.runtime, session.trace, mistakes, (), _WAITS))]
     lines += [f"  finding: {finding}" for finding in findings(session)]
     lines += [f"  code: {printable(line)}" for line in brought_in]
     lines += session.failures.lines()
-    return "\n".join([*lines, *leak_lines(leaks(session))])
+    return "\n".join([*lines, *leak_lines(_unwatched(session) if in_findings else leaks(session))])
 
 
 def findings(session: Session) -> list[str]:
@@ -42,7 +50,18 @@ def leaks(session: Session) -> list[str]:
     memory = session.runtime.memory
     leaked = Leaked()
     leaked.add_memory([*memory.leaks(), *memory.left_to_reset])
-    for thing in session.objects.values():
+    return leaked.lines() + _handles(session.objects.values())
+
+
+def _unwatched(session: Session) -> list[str]:
+    """Return the lines of `leaks` for the objects that the sanitizer does not look at."""
+    return _handles(thing for thing in session.objects.values() if not isinstance(thing, tuple(HANDLES)))
+
+
+def _handles(things: Iterable[object]) -> list[str]:
+    """Return a line for each kind of *things* that the script has to end and did not."""
+    leaked = Leaked()
+    for thing in things:
         if _is_owned(thing):
             leaked.add(word_for(type(thing)), _ENDED.get(type(thing), "destroyed"), getattr(thing, "made", None))
     return leaked.lines()
