@@ -19,8 +19,12 @@ from types import CodeType, CoroutineType, FrameType
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
+import device_model
+
 # The folder of acl_py: the one constant from which paths in the package and to its files are made.
 PACKAGE = str(Path(__file__).parent) + os.sep
+_OWN = PACKAGE, str(Path(device_model.__file__).parent) + os.sep
+_WRAPPER = ".py: "  # in the file name of the wrapper of a function of acl, before the function's name: see binding.py
 _DEMOS = f"{PACKAGE}tools{os.sep}demo"  # programs like a user's, though they come with the package
 _LIBRARIES = ("asyncio", "concurrent.futures", "contextlib", "anyio", "uvloop", "pytest_asyncio", "numpy")
 
@@ -162,6 +166,20 @@ def note_tasks(loop: asyncio.AbstractEventLoop) -> None:
         previous.users += 1
     else:
         loop.set_task_factory(_Factory(previous))
+
+
+def called_function(frame: FrameType | None, otherwise: str = "acl") -> str:
+    """Return the function of the module acl that the program called, as "acl.rt.free": the outermost one above *frame*.
+
+    If the program called none, as it awaits a verb, return *otherwise*.
+    """
+    name = otherwise
+    while frame is not None and frame.f_code.co_filename.startswith(_OWN):
+        _, separator, function = frame.f_code.co_filename.rpartition(_WRAPPER)
+        if separator:
+            name = function
+        frame = frame.f_back
+    return name
 
 
 class _Factory:

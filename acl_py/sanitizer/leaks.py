@@ -6,11 +6,13 @@ that time; the sanitizer looks at the end of the simulation.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from acl_py.sanitizer.findings import Access, Finding, Findings, Kind
 from acl_py.sanitizer.guards import guarded
 from acl_py.sanitizer.wording import HANDLES
+from acl_py.sites import called_function
 from device_model.completions import Nanoseconds
 from device_model.contexts import Context
 from device_model.memory import Allocation, Origin, Space, size_text
@@ -31,7 +33,7 @@ class Leak:
         what: What each of them is: "stream", "allocation of device memory".
         never: What nobody has done with it: "destroyed", "freed", "freed before the reset at demo.py:12".
         made: The line; None if it is not known.
-        maker: The call that made it, as "CreateStream".
+        maker: The call that made it: a verb, as "CreateStream", or a function of the module acl, as "acl.rt.malloc".
         count: How many there are.
         nbytes: The size of all of them; 0 for handles.
         names: Those that the program gave them.
@@ -117,7 +119,8 @@ class Leaks(Observer):
     def __init__(self, runtime: "Runtime", fail: Callable[[Exception], None]) -> None:
         self.fail = fail
         self._runtime = runtime
-        self._handles: dict[Any, str] = {}  # those made by calls and not destroyed: the names of the calls
+        self._handles: dict[Any, str] = {}  # those made by calls and not destroyed: the verbs that made them
+        self._functions: dict[tuple[object, str], str] = {}  # what the program called, by its line and the verb
 
     def __repr__(self) -> str:
         return f"<Leaks: {len(self._handles)} handles>"
@@ -128,10 +131,12 @@ class Leaks(Observer):
         name: str,
         enter_ns: Nanoseconds,  # noqa: ARG002
         exit_ns: Nanoseconds,  # noqa: ARG002
-        site: object,  # noqa: ARG002
+        site: object,
         about: tuple[Any, ...],
     ) -> None:
-        """Take up a handle that was made or destroyed."""
+        """Take up a handle that was made or destroyed, and what the program called to make it, or memory."""
+        if about and getattr(about[0], "made", None) is site and (site, name) not in self._functions:
+            self._functions[site, name] = called_function(_getframe(), name)
         if name.startswith("Create") and about and isinstance(about[0], tuple(HANDLES)):
             self._handles[about[0]] = name
         elif name.startswith("Destroy") and not isinstance(about[0], Context):
@@ -154,6 +159,7 @@ class Leaks(Observer):
         findings = self._runtime.state(Findings)
         for leak in leaked:
             if leak.made is not None:
+                leak.maker = self._functions.get((leak.made, leak.maker), leak.maker)
                 findings.add(_finding(leak))
         self._handles.clear()
 

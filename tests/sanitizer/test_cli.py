@@ -149,6 +149,31 @@ def test_each_leak_is_told_once(acl_py_does):
     assert [line.split(" [leak-")[0] for line in report.splitlines() if "leak:" in line] == [memory, stream]
 
 
+def test_leaks_name_the_function_that_the_script_called(acl_py_does):
+    script = """\
+import acl
+import acl_py
+acl.rt.set_device(0)
+for allocate in acl.rt.malloc, acl.media.dvpp_malloc, acl.rt.malloc_host:
+    allocate(*[64, 0][: 2 if allocate is acl.rt.malloc else 1])
+pinned, ret = acl.media.dvpp_malloc(64)
+event, ret = acl.rt.create_event_with_flag(1)
+async def main():
+    acl.rt.create_stream()
+    await acl_py.CreateStream()
+acl_py.run(main)
+"""
+    report = acl_py_does("run", "--sanitize=leaks", "script.py", script=script).stderr
+    assert re.findall(r"^    (script\.py:.*)$", report.split("acl-py: the ")[1], re.MULTILINE) == [
+        "script.py:5: acl.rt.malloc",
+        "script.py:5: acl.rt.malloc_host",
+        "script.py:6: acl.media.dvpp_malloc",
+        "script.py:7: acl.rt.create_event_with_flag",
+        "script.py:9: acl.rt.create_stream",
+        "script.py:10: CreateStream",
+    ]
+
+
 def test_findings_go_to_a_file_in_each_format(acl_py_does, tmp_path):
     done = acl_py_does("run", "--sanitize", "--findings", "-", "--findings-format", "github", "script.py")
     assert re.match(r"::warning file=script\.py,line=7,title=kernel-[0-9a-f]{8}::kernel hasty: ", done.stdout)

@@ -10,18 +10,16 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from sys import _getframe
-from types import FrameType
 
 from acl_py.codes import named_code
 from acl_py.compat.acl.face.wording import reword
 from acl_py.runtime.runtime import Runtime
-from acl_py.sites import PACKAGE, Site, site_of
+from acl_py.sites import Site, called_function, site_of
 from device_model.errors import DeviceError, code_of
 from device_model.observe import Observer
 from device_model.ops import Op
 from device_model.steps import Step
 
-_WRAPPER = ".py: "  # in the file name of a function's wrapper, before the function's own name: see binding.py
 _SHOWN = 10  # groups that are listed
 
 
@@ -113,17 +111,6 @@ def sentence(error: DeviceError) -> str:
     """Return what was wrong and, if that fits in a line, what to do."""
     remedy = f"; {error.remedy}" if error.remedy and "\n" not in error.remedy else ""
     return f"{error.what}{remedy}"
-
-
-def called_function(frame: FrameType | None) -> str:
-    """Return the name of the function that the script called: the outermost wrapper above *frame*."""
-    name = "acl"
-    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
-        _, separator, function = frame.f_code.co_filename.rpartition(_WRAPPER)
-        if separator:
-            name = function
-        frame = frame.f_back
-    return name
 
 
 def printable(text: str) -> str:

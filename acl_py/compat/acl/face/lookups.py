@@ -4,11 +4,11 @@ from collections.abc import Callable, Coroutine
 from sys import _getframe
 from typing import Any
 
-from acl_py.compat.acl.face.failed_calls import called_function
 from acl_py.compat.acl.face.handles import Things
 from acl_py.compat.acl.face.session import Session
 from acl_py.errors import Kind
 from acl_py.runtime.calls import begin
+from acl_py.sites import called_function
 from acl_py.verbs.streams import StreamLike, limit_of, resolve, synchronize
 from device_model.streams import Stream
 

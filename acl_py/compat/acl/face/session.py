@@ -22,7 +22,7 @@ from typing import Any, Protocol
 
 from acl_py import log, simulation
 from acl_py.codes import named_code
-from acl_py.compat.acl.face.failed_calls import Failures, WorkFailures, called_function, sentence
+from acl_py.compat.acl.face.failed_calls import Failures, WorkFailures, sentence
 from acl_py.compat.acl.face.handles import INVALID_PARAM as INVALID_PARAM  # of the C layer
 from acl_py.compat.acl.face.handles import Handles
 from acl_py.compat.acl.face.host_objects import objects
@@ -34,7 +34,7 @@ from acl_py.runtime.scopes import SUCCESS as NO_ERROR
 from acl_py.runtime.scopes import Barred, Scope, last_error, opened, scope_var
 from acl_py.sanitizer.watch import forget_all
 from acl_py.simulation import build, simulation_of
-from acl_py.sites import site_of
+from acl_py.sites import called_function, site_of
 from acl_py.trace import Trace
 from acl_py.verbs.kernels import Launches
 from device_model.contexts import Context
