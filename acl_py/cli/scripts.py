@@ -171,7 +171,6 @@ def run_command(
         "host_time": host_time.value,
         "hang_after": hang_after,
         "sanitize": sanitize,
-        "effects": effects.value,
         "instructions": instructions,
     }
     form = _form(is_module=is_module, is_text=is_text)

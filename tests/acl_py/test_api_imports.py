@@ -9,6 +9,7 @@ import pytest
 
 from acl_py.cli import run_command
 from acl_py.compat.acl.face.session import Options
+from acl_py.schedules import effects_of
 
 ONLY_FOR_SOME = {"structlog", "greenlet", "typer", "rich", "pydantic", "uvloop", "anyio", "ml_dtypes", "threadpoolctl"}
 
@@ -48,7 +49,8 @@ def test_a_script_without_options_runs_as_the_command_line_would_run_it(name):
         assert name not in parameters
         return
     default = parameters[name].default
-    assert getattr(default, "value", default) == (getattr(options, name) or None)
+    found = effects_of(options.effects) if name == "effects" else getattr(options, name)
+    assert getattr(default, "value", default) == (found or None)
 
 
 def test_a_script_that_is_not_there_is_told_of_by_the_command_line():
