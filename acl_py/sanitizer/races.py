@@ -23,10 +23,9 @@ from device_model.completions import NOTHING, Completion, Nanoseconds
 from device_model.contexts import Context
 from device_model.device import Device
 from device_model.events import Event, FlagEvent
-from device_model.memory import Allocation, Origin
+from device_model.memory import Allocation
 from device_model.observe import Observer
 from device_model.ops import Op
-from device_model.rules import Release
 from device_model.signals import Compare, satisfies
 from device_model.steps import Step, StepKind
 from device_model.streams import Stream, UnorderedStream
@@ -482,17 +481,10 @@ class Races(Observer):
         if shadow.birth is not None and not self._is_plainly_known(shadow.birth, end):
             report = partial(self._add_early, shadow.birth, end, allocation, writes=True)
             self._judge(shadow.birth, end, self._is_known, report)
-        if self._waits_for_device(allocation, end):
-            return
         for use, writes in shadow.uses():
             if not self._is_plainly_known(use, end):
                 report = partial(self._add_in_use, use, end, allocation, writes=writes)
                 self._judge_once(use, end, allocation, self._is_known, report)
-
-    def _waits_for_device(self, allocation: Allocation, end: Use) -> bool:
-        """Whether the call that ends this life waits for all work of the device, as programs are used to."""
-        waits = self._runtime.rules.release is Release.WAITS_FOR_DEVICE
-        return waits and end.stream is None and allocation.origin is not Origin.POOL
 
     def _is_plainly_ordered(self, one: Use, other: Use) -> bool:
         """Whether *one*, which was taken up first, is over before *other*; or after it, if that is a host function."""

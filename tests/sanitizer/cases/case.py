@@ -8,7 +8,6 @@ from acl_py.tools.programs import Program, parse
 
 RACE, RELIES = "race", "relies"
 BEFORE_ALLOCATION, FREE_IN_USE = "before allocation", "free in use"
-HABIT = "habit"  # a free that waits, although nothing promises it: no finding
 SIZE = 64
 
 Step = dict[str, Any]

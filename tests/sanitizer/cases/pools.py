@@ -3,8 +3,8 @@
 from tests.sanitizer.cases.case import (
     BEFORE_ALLOCATION,
     FREE_IN_USE,
-    HABIT,
     RACE,
+    RELIES,
     Case,
     allocate,
     copy,
@@ -56,7 +56,7 @@ CASES = [
     Case(
         "MP08 cuda: pinned memory freed during a copy",
         [copy("t1", "p1", "s1"), {"op": "free_host", "id": "free", "name": "p1"}],
-        [("copy t1<-p1@s1", "free", HABIT)],
+        [("copy t1<-p1@s1", "free", RELIES)],
     ),
     Case(
         "MP08 acl: pinned memory freed during a copy",

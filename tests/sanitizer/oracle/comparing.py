@@ -11,8 +11,6 @@ from tests.sanitizer.oracle.reading import read
 from tests.sanitizer.oracle.running import Outcome, Triple, run
 from tests.sanitizer.oracle.verdicts import Pair, pairs
 
-HABIT = "habit"
-
 
 @dataclass(frozen=True)
 class Difference:
@@ -42,7 +40,7 @@ def compare(program: Program, rules: str, device: str = "tiny") -> Difference | 
 def difference_of(program: str, wrong: Iterable[Pair], outcome: Outcome) -> Difference:
     """The same for a program of which the oracle has found the pairs that are *wrong*."""
     kinds = {(pair.first, pair.second, kind_of(pair)) for pair in wrong}
-    missed = {(pair.first, pair.second, kind_of(pair)) for pair in wrong if pair.nearest and kind_of(pair) != HABIT}
+    missed = {(pair.first, pair.second, kind_of(pair)) for pair in wrong if pair.nearest}
     reported = outcome.triples
     return Difference(
         program,
@@ -53,12 +51,8 @@ def difference_of(program: str, wrong: Iterable[Pair], outcome: Outcome) -> Diff
 
 
 def kind_of(pair: Pair) -> str:
-    """The kind of finding that *pair* is. To free memory behind a launch is what programs for CUDA do, and no finding:
-    Free waits there, although nothing promises it. A free of another kind may rely on the wait of another call.
-    """
-    if pair.relies:
-        return HABIT if pair.is_habit else "relies"
-    return pair.fault.value
+    """The kind of finding that *pair* is."""
+    return "relies" if pair.relies else pair.fault.value
 
 
 def _without_kinds(triples: Iterable[Triple]) -> set[tuple[int | None, int | None]]:

@@ -11,7 +11,7 @@ from acl_py.errors import DeadlockError
 from acl_py.tools.programs import parse
 from tests.sanitizer.oracle import programs
 from tests.sanitizer.oracle.baselines import Pairs, by_last_writer, by_pointer
-from tests.sanitizer.oracle.comparing import HABIT, Difference, difference_of, kind_of
+from tests.sanitizer.oracle.comparing import Difference, difference_of
 from tests.sanitizer.oracle.promises import Promises
 from tests.sanitizer.oracle.reading import read
 from tests.sanitizer.oracle.running import run
@@ -60,9 +60,8 @@ class Table:
         calls = read(program, rules, outcome.run)
         promises = Promises(calls)
         wrong = pairs(calls, promises)
-        findings = [pair for pair in wrong if kind_of(pair) != HABIT]
-        faults = {(pair.first, pair.second) for pair in findings}
-        nearest = {(pair.first, pair.second) for pair in findings if pair.nearest}
+        faults = {(pair.first, pair.second) for pair in wrong}
+        nearest = {(pair.first, pair.second) for pair in wrong if pair.nearest}
         self.ended += 1
         self.faulty += bool(faults)
         difference = difference_of(program.id, wrong, outcome)

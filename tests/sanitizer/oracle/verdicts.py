@@ -34,10 +34,9 @@ class Touch:
 class Pair:
     """Two calls, the earlier one first, that touch the same bytes in no promised order.
 
-    *relies*: the habits of drivers order them; *is_habit*: the second is a free that has the habit to wait. *nearest*:
-    at one of the bytes, no access between them that is promised to be behind the first has a fault with the second. So
-    a detector that keeps only the last accesses must report this pair. Of the uses that an allocation is not before,
-    those are nearest that no other such use is before.
+    *relies*: the habits of drivers order them. *nearest*: at one of the bytes, no access between them that is promised
+    to be behind the first has a fault with the second. So a detector that keeps only the last accesses must report this
+    pair. Of the uses that an allocation is not before, those are nearest that no other such use is before.
     """
 
     first: int
@@ -47,7 +46,6 @@ class Pair:
     bytes: Bytes
     relies: bool
     nearest: bool
-    is_habit: bool = False
 
 
 def touches(calls: Sequence[Call]) -> list[Touch]:
@@ -88,8 +86,7 @@ def pairs(calls: Sequence[Call], promises: Promises | None = None) -> list[Pair]
             known = found[key]
             shared = tuple(sorted({*known.bytes, *shared}))
             relies, nearest = relies and known.relies, nearest or known.nearest
-        is_habit = fault is Fault.FREE_IN_USE and bool(other.call.maybe)
-        found[key] = Pair(*key, shared, relies, nearest, is_habit)
+        found[key] = Pair(*key, shared, relies, nearest)
     return list(found.values())
 
 
