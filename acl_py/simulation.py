@@ -280,6 +280,8 @@ def _simulating(options: Options) -> Iterator[Simulation]:
     except BaseException as error:
         if sim._trace is not None:
             sim._trace.error = full_text(error)
+        if sim.runtime.sanitizer is not None:
+            sim.runtime.sanitizer.end_with_error()
         raise
     finally:
         scope_var.reset(token)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from acl_py.runtime.runtime import Runtime
 
 _SHOWN = 8  # places where handles of one kind were made
+UNLISTED = "leaks are not listed, because the program ended with an error"
 _NEVER = {Origin.REGISTERED: "unregistered", Origin.MAPPED: "unmapped"}
 
 
@@ -114,10 +115,15 @@ def leaks_of(runtime: "Runtime") -> list[str]:
 
 
 class Leaks(Observer):
-    """Observes *runtime* and adds what is never given back to its findings. If it fails itself, it calls *fail*."""
+    """Observes *runtime* and adds what is never given back to its findings. If it fails itself, it calls *fail*.
+
+    If the program *ended_with_error*, it did not come to the lines that give back what it has; then a note stands for
+    all leaks.
+    """
 
     def __init__(self, runtime: "Runtime", fail: Callable[[Exception], None]) -> None:
         self.fail = fail
+        self.ended_with_error = False
         self._runtime = runtime
         self._handles: dict[Any, str] = {}  # those made by calls and not destroyed: the verbs that made them
         self._functions: dict[tuple[object, str], str] = {}  # what the program called, by its line and the verb
@@ -157,10 +163,13 @@ class Leaks(Observer):
                 word = next(word for kind, word in HANDLES.items() if isinstance(handle, kind))
                 leaked.add(word, "destroyed", handle.made, maker, getattr(handle, "given_name", None))
         findings = self._runtime.state(Findings)
-        for leak in leaked:
-            if leak.made is not None:
-                leak.maker = self._functions.get((leak.made, leak.maker), leak.maker)
-                findings.add(_finding(leak))
+        leaks = [leak for leak in leaked if leak.made is not None]
+        if leaks and self.ended_with_error:
+            findings.note(UNLISTED)
+            leaks = []
+        for leak in leaks:
+            leak.maker = self._functions.get((leak.made, leak.maker), leak.maker)
+            findings.add(_finding(leak))
         self._handles.clear()
 
 

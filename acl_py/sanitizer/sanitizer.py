@@ -62,6 +62,11 @@ class Sanitizer(Observer):
         for observer in self._observers[1:]:
             runtime.hooks.add(observer)
 
+    def end_with_error(self) -> None:
+        """Learn that the program ends with an error: leaks will not be listed."""
+        if self.leaks is not None:
+            self.leaks.ended_with_error = True
+
     def finish(self) -> None:
         """Look for what is only known at the end of the simulation. A second call does nothing."""
         self._let_go()

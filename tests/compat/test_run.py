@@ -432,7 +432,7 @@ def test_sigterm_ends_a_script_as_ever_but_with_the_summary(run):
     done = run(SIGTERM.format(handler=""))
     assert (done.returncode, done.stdout) == (-15, "output, not flushed yet\n")
     assert done.stderr.startswith("acl-py: ascend910b3, rules acl")
-    assert done.stderr.count("leak: 1 allocation of device memory, 64 B, never freed, made at script.py:5") == 1
+    assert done.stderr.count("leaks are not listed, because the program ended with an error") == 1
 
 
 def test_a_script_may_handle_sigterm_itself(run):

@@ -47,6 +47,7 @@ pointer, ret = acl.rt.malloc(1024, 0)
 stream, ret = acl.rt.create_stream()
 buffer = acl.create_data_buffer(pointer, 1024)
 """
+HANG = "acl.rt.synchronize_stream(stream)"
 TEXT = re.compile(r"kernel hasty: UNWRITTEN_READ in block 0 \(AIV\): .* at script\.py:7 .* \[(kernel-[0-9a-f]{8})\]")
 
 
@@ -172,6 +173,18 @@ acl_py.run(main)
         "script.py:9: acl.rt.create_stream",
         "script.py:10: CreateStream",
     ]
+
+
+@pytest.mark.parametrize("options", [[], ["--sanitize"]])
+def test_a_script_that_ends_with_an_error_lists_no_leaks(acl_py_does, options):
+    line = "leaks are not listed, because the program ended with an error"
+    for end in "raise OSError('x')", "acl.rt.stream_wait_event(stream, acl.rt.create_event_with_flag(1)[0])\n" + HANG:
+        errors = acl_py_does("run", *options, "script.py", script=f"{LEAKING}{end}").stderr
+        assert [each.strip().removeprefix("note: ") for each in errors.splitlines() if "leak" in each] == [line]
+    tidy = acl_py_does("run", *options, "script.py", script="import acl\nacl.init()\nraise OSError('x')")
+    assert "leak" not in tidy.stderr
+    chosen = acl_py_does("run", *options, "script.py", script=f"{LEAKING}raise SystemExit(2)")
+    assert "leak: 1 stream never destroyed" in chosen.stderr
 
 
 def test_findings_go_to_a_file_in_each_format(acl_py_does, tmp_path):

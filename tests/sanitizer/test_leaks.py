@@ -1,9 +1,13 @@
 """Leaks: what a program never gives back, with the line that made it."""
 
+from functools import partial
+
 import numpy as np
+import pytest
 
 import acl_py as acl
 from acl_py.sanitizer import Kind
+from acl_py.sanitizer.findings import Findings
 
 
 def leaks(main, **options):
@@ -97,6 +101,23 @@ def test_memory_that_a_reset_had_to_free_is_a_leak():
     ((text, maker, line),) = leaks(main)
     assert text.startswith("1 allocation of device memory, 64 B, never freed before the reset at test_leaks.py:")
     assert (maker, line) == ("Malloc", 1)
+
+
+def test_a_simulation_that_ends_with_an_error_lists_no_leaks():
+    sims = []
+
+    async def main(*, leaks):
+        sims.append(acl.current_simulation())
+        if leaks:
+            await acl.Malloc(64)
+        raise OSError("no such thing")
+
+    for leaks in (True, False):
+        with pytest.raises(OSError, match="no such thing"):
+            acl.run(partial(main, leaks=leaks), sanitize="leaks", device="tiny")
+    assert [sim.findings for sim in sims] == [[], []]
+    notes = [list(sim.runtime.state(Findings).notes) for sim in sims]
+    assert notes == [["leaks are not listed, because the program ended with an error"], []]
 
 
 def test_finalize_and_the_report_say_the_same_as_the_sanitizer():

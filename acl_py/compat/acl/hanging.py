@@ -48,10 +48,17 @@ def end_process(error: DeadlockError) -> None:
 
 
 def note_end(text: str) -> None:
-    """Note in the trace of the process's session, if it has one, what ends the script before its end."""
+    """Note in the trace of the process's session, if it has one, with what error the script ends.
+
+    The summary and the sanitizer list no leaks then.
+    """
     session = current_session()
-    if session is not None and session.trace is not None:
+    if session is None:
+        return
+    if session.trace is not None:
         session.trace.error = reword(text)
+    if session.runtime.sanitizer is not None:
+        session.runtime.sanitizer.end_with_error()
 
 
 def _is_pool_worker() -> bool:

@@ -10,7 +10,7 @@ from acl_py.compat.acl.functions.rt.binaries import Function, LoadedBinary
 from acl_py.compat.acl.functions.rt.kernel_args import KernelArgs, KernelArgument
 from acl_py.compat.acl.standins.loading import LoadedModel
 from acl_py.sanitizer.findings import Findings
-from acl_py.sanitizer.leaks import Leaked
+from acl_py.sanitizer.leaks import UNLISTED, Leaked
 from acl_py.sanitizer.wording import HANDLES
 from acl_py.trace.summary import SYNCHRONISATIONS, leak_lines, summarize
 from device_model.contexts import Context
@@ -28,14 +28,22 @@ def report(session: Session) -> str:
     If a report of the sanitizer follows, it has the findings, and the leaks if the sanitizer looks for them.
     """
     found = session.runtime.state(Findings)
-    sanitizer = session.runtime.sanitizer
-    in_findings = found.is_quiet and sanitizer is not None and sanitizer.leaks is not None
     mistakes = () if found.is_quiet else found
     lines = [reword(summarize(session.runtime, session.trace, mistakes, (), _WAITS))]
     lines += [f"  finding: {finding}" for finding in findings(session)]
     lines += [f"  code: {printable(line)}" for line in brought_in]
     lines += session.failures.lines()
-    return "\n".join([*lines, *leak_lines(_unwatched(session) if in_findings else leaks(session))])
+    return "\n".join([*lines, *_leak_lines(session)])
+
+
+def _leak_lines(session: Session) -> Iterable[str]:
+    """Return the lines about leaks that the report of the sanitizer will not have; one line if the script failed."""
+    sanitizer = session.runtime.sanitizer
+    in_findings = session.runtime.state(Findings).is_quiet and sanitizer is not None and sanitizer.leaks is not None
+    found = _unwatched(session) if in_findings else leaks(session)
+    if found and session.trace is not None and session.trace.error:
+        return [] if in_findings else [f"  {UNLISTED}"]
+    return leak_lines(found)
 
 
 def findings(session: Session) -> list[str]:
