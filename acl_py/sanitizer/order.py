@@ -14,10 +14,10 @@ anything, and only a wait that does makes a new clock.
 While there is one host, streams need not keep what it knows: it queues each of their operations itself, and it forgets
 nothing.
 
-Some waits are not plain: what they are behind depends on which set of a signal they see (signals.py), or no promise
-says that the call waits, as with Free under CUDA's rules. A clock has such waits under numbers of their own, and
-`Order.closure` says what is over with them. So there are two relations: the first has what the vendor promises, the
-second also has what hosts have waited for without a promise.
+Some waits are not plain. What they are behind depends on which set of a signal they see (signals.py), or shows when a
+host calls the callback that blocks a stream; or no promise says that the call waits, as with Free under CUDA's rules. A
+clock has such waits under numbers of their own, and `Order.closure` says what is over with them. So there are two
+relations: the first has what the vendor promises, the second also has what hosts have waited for without a promise.
 """
 
 from collections import deque
@@ -85,10 +85,20 @@ class Wait:
         self.promised = promised
 
 
+class CallbackWait(Wait):
+    """The wait of a stream for a callback that blocks it. It is open until a host has called the callback."""
+
+    __slots__ = ("is_open",)
+
+    def __init__(self, number: int, epoch: int, past: Clock) -> None:
+        super().__init__(number, epoch, past, promised=True)
+        self.is_open = True
+
+
 class Line:
     """A stream as an actor; it outlives its stream until a host knows all of its work."""
 
-    __slots__ = ("clock", "count", "hosts", "number", "round", "rule", "waits")
+    __slots__ = ("callbacks", "clock", "count", "hosts", "number", "round", "rule", "waits")
 
     def __init__(self, number: int, count: int, rule: "Rule | None") -> None:
         self.number = number
@@ -98,6 +108,7 @@ class Line:
         self.round = -1  # the last round of the rule in which it got work
         self.hosts: dict[int, int] = {}  # which version of each host's knowledge it has
         self.waits = 0  # the number of its waits for signals; 0 if it has none
+        self.callbacks = 0  # the number of its waits for callbacks; 0 if it has none
 
     def point(self) -> Point:
         """Return all that it was given so far."""
@@ -180,7 +191,7 @@ class Order:
             if self._unused:
                 old = self._unused.pop()
                 line = Line(old.number, old.count, rule)
-                line.waits = old.waits
+                line.waits, line.callbacks = old.waits, old.callbacks
             else:
                 line = Line(next(self._numbers), 0, rule)
             self.lines[stream] = line
@@ -323,10 +334,38 @@ class Order:
         if not line.waits:
             line.waits = next(self._numbers)
         made = wait(line.waits, self.waits_of(line.waits))
-        self.waits[line.waits].append(made)
-        line.count += 1
-        line.clock = {**line.clock, made.number: made.epoch}
+        self._put(line, made)
         return made
+
+    def hold(self, line: Line) -> CallbackWait:
+        """Begin an epoch of *line* with the wait for a callback, which a host is still to call."""
+        if not line.callbacks:
+            line.callbacks = next(self._numbers)
+        epoch = self.waits_of(line.callbacks)
+        earlier = self.wait_at(line.callbacks, epoch - 1).past if epoch > 1 else NOTHING
+        made = CallbackWait(line.callbacks, epoch, earlier)
+        self._put(line, made)
+        return made
+
+    def release(self, wait: CallbackWait, host: Host) -> None:
+        """Put what is behind *wait*, or a later one of its stream, behind all that *host* did and knows: it has called
+        the callback.
+        """
+        wait.is_open = False
+        over = {**host.clock, host.number: host.count}
+        for each in self.waits[wait.number]:
+            if each.epoch >= wait.epoch:
+                each.past = joined(each.past, over)
+
+    def is_held(self, clock: Clock) -> bool:
+        """Whether something with *clock* is behind a callback that no host has called yet."""
+        waits = (self.wait_at(number, epoch) for number, epoch in self.closure(clock).items() if number in self.waits)
+        return any(isinstance(wait, CallbackWait) and wait.is_open for wait in waits)
+
+    def _put(self, line: Line, wait: Wait) -> None:
+        self.waits[wait.number].append(wait)
+        line.count += 1
+        line.clock = {**line.clock, wait.number: wait.epoch}
 
     def wait_at(self, number: int, epoch: int) -> Wait:
         """Return the wait that is *epoch* of those with *number*, or the oldest that is kept if it is older."""

@@ -15,11 +15,11 @@ from acl_py.callers import Caller, current_caller
 from acl_py.sanitizer.findings import Access, Finding, Findings, Kind, Span
 from acl_py.sanitizer.guards import guarded
 from acl_py.sanitizer.hosts import Hosts
-from acl_py.sanitizer.order import Clock, Host, Order, Point, joined
+from acl_py.sanitizer.order import CallbackWait, Clock, Host, Order, Point, joined
 from acl_py.sanitizer.shadow import HostAccess, LifeCall, Ranges, Shadow, Use, Uses, overlap
 from acl_py.sanitizer.signals import Signals
 from acl_py.sanitizer.wording import access_of, buffer_text, edge_of, subject_of, work_text
-from device_model.completions import NOTHING, Completion, Nanoseconds
+from device_model.completions import NOTHING, Completion, Nanoseconds, Then
 from device_model.contexts import Context
 from device_model.device import Device
 from device_model.events import Event, FlagEvent
@@ -241,6 +241,8 @@ class Races(Observer):
             self._signals.forget(about[0])
         elif name in _SIGNALS:
             self._signal(name, about, site)
+        elif name == "LaunchCallback":
+            self._hold(*about)
         elif name == "MallocAsync":
             self._shadow(about[0]).birth = self._use(LifeCall(name), about[1], site, exit_ns)
         elif self._freed is not None and about and about[0] is self._freed:
@@ -273,11 +275,26 @@ class Races(Observer):
         stamp = self._calling()
         return None if stamp is None else Point(stamp.actor, stamp.epoch, joined(stamp.clock, stamp.known))
 
+    def _hold(self, stream: Stream, block: int) -> None:
+        """Put what is queued in *stream* from now on behind its last callback, if that is to *block* it."""
+        turn = stream.tail
+        if block and not turn.done:
+            wait = self._order.hold(self._order.turn(stream, self.hosts.current()))
+            turn.add_waiter(Then(partial(self._called_back, wait)))
+
+    @guarded
+    def _called_back(self, wait: CallbackWait, _: Completion) -> None:
+        """Note that the host that runs has called the callback of *wait*."""
+        self._order.release(wait, self.hosts.current())
+        self._signals.solve()
+        self._settle()
+
     def _signal(self, name: str, about: tuple[Any, ...], site: object) -> None:
         """Take up a call that sets, clears or awaits a signal."""
         match name, about:
             case "ResetEvent", (FlagEvent() as event, Stream() as stream):
-                self._signals.clear(event, self._epoch(stream), self._call(name, stream, site))
+                point, known = self._epoch(stream), self.hosts.current().clock
+                self._signals.clear(event, point, known, self._call(name, stream, site))
             case "RecordNotify", (notify, stream):
                 self._set(notify, stream, name, site, is_consumed=True)
             case "WaitAndResetNotify", (notify, stream, _):
@@ -320,9 +337,11 @@ class Races(Observer):
             self._judge(*pair)
 
     def _judge(self, earlier: Use, later: Use, is_ordered: _IsOrdered, report: Callable[[], None]) -> None:
-        """Report a pair that no plain wait orders, unless a wait for a signal does, or still may."""
+        """Report a pair that no plain wait orders, unless a wait for a signal or a callback does, or still may."""
         if is_ordered(earlier, later) or any(
-            self._signals.is_open(clock) for use in (earlier, later) for clock in (use.clock, use.known)
+            self._signals.is_open(clock) or self._order.is_held(clock)
+            for use in (earlier, later)
+            for clock in (use.clock, use.known)
         ):
             self._undecided.append(_Pair(earlier, later, is_ordered, report))
         else:

@@ -94,16 +94,16 @@ class Signals:
         del signal.sets[:-_KEPT]
         if all(self._is_after(made, wait) for wait in signal.waits):
             return False
-        self._solve()
+        self.solve()
         for wait in signal.waits:
             self._check(wait)
         return True
 
-    def clear(self, key: object, point: Point, access: Access | None = None) -> None:
-        """Clear a signal at *point*, an epoch of its own."""
+    def clear(self, key: object, point: Point, known: Clock, access: Access | None = None) -> None:
+        """Clear a signal at *point*, an epoch of its own; *known* is what the host knows that does it."""
         signal = self._signal(key, is_consumed=False)
         clear = _Clear(point, access)
-        self._check_unseen(signal, clear)
+        self._check_unseen(signal, clear, self._order.closure(known))
         signal.clears.append(clear)
         del signal.clears[:-_KEPT]
         for wait in signal.waits:
@@ -186,13 +186,15 @@ class Signals:
                 )
                 self._tell_of(text, wait.signal, stale[0].access, stale[1].access, wait.access)
 
-    def _check_unseen(self, signal: Signal, clear: _Clear) -> None:
-        """Tell whether *clear*, which is new, surely clears a set that no wait may have passed on."""
+    def _check_unseen(self, signal: Signal, clear: _Clear, known: Clock) -> None:
+        """Tell whether *clear*, which is new, surely clears a set that no wait may have passed on. *known* is what the
+        host has waited for.
+        """
         if self._is_checked(signal):
             seen = {id(each) for wait in signal.waits for each in wait.enough}
             cleared = [each for each in signal.sets if self._is_behind(clear.point, each.point)]
             last = cleared[-1] if cleared else None
-            if last is None or id(last) in seen:
+            if last is None or id(last) in seen or known.get(last.point.actor, 0) >= last.point.epoch:
                 return
             if not any(self._is_behind(each.point, last.point) for each in signal.clears):
                 text = "{2} clears {0} before anything has waited for the set by {1}: that signal is lost"
@@ -218,7 +220,7 @@ class Signals:
 
     # --- what waits are behind
 
-    def _solve(self) -> None:
+    def solve(self) -> None:
         """Compute anew what all waits are behind, beginning from nothing: what grows from there is certain."""
         waits = [wait for signal in self._signals.values() for wait in signal.waits]
         for wait in waits:

@@ -52,3 +52,63 @@ def test_after_a_reset_no_work_is_left_to_race_with(rules):
             await acl.ResetDeviceForce(0)
 
     assert found(program, rules) == []
+
+
+def around_a_callback(block, *, is_queued_before, reads_late=False):
+    """A program with work behind a callback that reads what this work writes. The work is queued before the callback
+    is called, or afterwards. With *reads_late*, the host reads once more behind the end of the callback.
+    """
+
+    async def program():
+        one, _ = await two_streams()
+        host, x = await acl.MallocHost(64), acl.Array(await acl.Malloc(64))
+
+        async def copy_out(_=None):
+            await acl.Memcpy(host, 64, x, 64, D2H)
+
+        await acl.SubscribeReport(None, one)
+        for _ in range(2):
+            await acl.LaunchCallback(copy_out, None, block, one)
+            if is_queued_before:
+                await write[1, one](x)
+        for _ in range(2):
+            await acl.ProcessReport(-1)
+            if not is_queued_before:
+                await write[1, one](x)
+        if reads_late:
+            await copy_out()
+        await acl.SynchronizeStream(one)
+
+    return program
+
+
+before = pytest.mark.parametrize("is_queued_before", [False, True])
+
+
+@before
+def test_work_behind_a_callback_that_blocks_its_stream_is_behind_what_the_callback_did(is_queued_before):
+    assert found(around_a_callback(acl.CallbackBlock.BLOCK, is_queued_before=is_queued_before), "acl") == []
+
+
+def test_work_behind_a_callback_that_does_not_block_is_not():
+    program = around_a_callback(acl.CallbackBlock.NO_BLOCK, is_queued_before=True)
+    assert found(program, "acl") == [("race", 11, 5, "0:64")]
+
+
+@before
+def test_what_the_host_does_behind_the_end_of_a_callback_is_in_no_order_with_that_work(is_queued_before):
+    program = around_a_callback(acl.CallbackBlock.BLOCK, is_queued_before=is_queued_before, reads_late=True)
+    assert found(program, "acl") == [("race", 11 if is_queued_before else 15, 5, "0:64")]
+
+
+def test_a_callback_that_nobody_calls_puts_nothing_in_order():
+    async def program():
+        one, _ = await two_streams()
+        host, x = await acl.MallocHost(64), acl.Array(await acl.Malloc(64))
+        await acl.SubscribeReport(None, one)
+        await acl.LaunchCallback(print, None, acl.CallbackBlock.BLOCK, one)
+        await write[1, one](x)
+        await acl.Memcpy(host, 64, x, 64, D2H)
+        acl.current_simulation().runtime.sanitizer.finish()
+
+    assert found(program, "acl") == [("race", 5, 6, "0:64")]

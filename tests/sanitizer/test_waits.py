@@ -72,6 +72,19 @@ def test_a_set_that_is_reset_before_anything_waits_is_lost():
     assert texts[0].endswith("that signal is lost")
 
 
+@pytest.mark.parametrize("waits_for_event", [True, False])
+def test_a_set_that_the_host_has_waited_for_is_not_lost(waits_for_event):
+    async def program():
+        one, two = await two_streams()
+        event = await flag()
+        await acl.RecordEvent(event, one)
+        await (acl.SynchronizeEvent(event) if waits_for_event else acl.SynchronizeStream(one))
+        await acl.ResetEvent(event, two)
+        await acl.SynchronizeStream(two)
+
+    assert found(program, "acl") == []
+
+
 @pytest.mark.parametrize("make", [flag, acl.CreateNotify])
 def test_a_wait_that_nothing_ends_is_told_at_the_end(make):
     async def program():

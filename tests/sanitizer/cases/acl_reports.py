@@ -71,6 +71,23 @@ CASES = [
             record("e1", "s1"), sync("s2"),
         ],
     ),
+    *(
+        _acl(
+            f"NPU02 the host waits for the reset, then {first} comes first",
+            [
+                _event("e1", "flag"), record("e1", "s1"), sync_event("e1"),
+                {"op": "reset", "event": "e1", "stream": "s2"}, sync("s2"), *round_, sync("s2"), host_reads("p1"),
+            ],
+        )
+        for first, round_ in (
+            ("the wait", [
+                wait("e1", "s2"), reads("t1", "s2"), copy("p1", "t1", "s2"), writes("t1", "s1"), record("e1", "s1"),
+            ]),
+            ("the record", [
+                writes("t1", "s1"), record("e1", "s1"), wait("e1", "s2"), reads("t1", "s2"), copy("p1", "t1", "s2"),
+            ]),
+        )
+    ),
     _acl(
         "NPU02 a notify in place of the flag: each round waits for its own",
         [
