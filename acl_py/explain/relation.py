@@ -124,21 +124,27 @@ class Relation:
         self._epochs[line.number].append(line.count)
         return line
 
+    def _epoch(self, stream: _Stream, host: Host) -> Point:
+        """Begin an epoch of *stream*, for what sets or clears a signal."""
+        self._order.meet(stream, host)
+        return self._order.queue(stream, host).point()
+
     def _call(self, index: int) -> None:
         """Take up a call that sets or awaits something, or whose host waits."""
         call = self.timeline.calls[index]
         host, about = self._host(call.caller), self._about(call)
         match call.name, about:
             case "RecordEvent", (int(event), _Stream() as stream) if self._is_flag(event):
-                self._signals.set(event, self._order.queue(stream, host).point())
+                point = self._recorded[event] = self._epoch(stream, host)
+                self._signals.set(event, point)
             case "RecordEvent", (int(event), _Stream() as stream):
                 self._recorded[event] = self._order.record(stream, host)
             case "ResetEvent", (int(event), _Stream() as stream):
-                self._signals.clear(event, self._order.queue(stream, host).point())
+                self._signals.clear(event, self._epoch(stream, host), host.clock)
             case "RecordNotify", (int(notify), _Stream() as stream):
-                self._signals.set(notify, self._order.queue(stream, host).point(), is_consumed=True)
+                self._signals.set(notify, self._epoch(stream, host), is_consumed=True)
             case "ValueWrite", (Extent() as word, int(offset), int(value), _Stream() as stream):
-                self._signals.set((word.buffer, offset), self._order.queue(stream, host).point(), value)
+                self._signals.set((word.buffer, offset), self._epoch(stream, host), value)
             case (("StreamWaitEvent" | "WaitAndResetNotify" | "ValueWait"), _):
                 for waiting in about:
                     if isinstance(waiting, _Stream):
@@ -151,7 +157,7 @@ class Relation:
     def _wait(self, index: int, stream: _Stream, about: tuple[object, ...], host: Host) -> None:
         """Let *stream* wait, and note it if it knew all that it waits for, or its host did."""
         name = self.timeline.calls[index].name
-        line = self._order.turn(stream, host)
+        line = self._order.meet(stream, host)
         before = line.clock
         match name, about:
             case "StreamWaitEvent", (int(event), *_) if self._is_flag(event):
@@ -164,7 +170,7 @@ class Relation:
                 self._signals.wait((word.buffer, offset), line, partial(satisfies, Compare(flag), value))
         if name not in WAITS or stream is stream.context.legacy or self._signals.is_open(line.clock):
             return
-        if line.clock is before or self._covers([before, host.clock], Point(line.number, 0, line.clock)):
+        if line.clock is before or self._covers([before], Point(line.number, 0, line.clock)):
             self.nothing_new.append(index)
 
     def _learn(self, index: int, about: tuple[object, ...], host: Host) -> None:

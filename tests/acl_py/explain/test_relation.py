@@ -129,6 +129,23 @@ def test_a_wait_for_a_flag_is_behind_what_all_sets_have_in_common(flag):
     assert ordered(program, rules="acl") == (set() if flag else {"bc"})
 
 
+def test_a_set_that_was_cleared_before_the_host_goes_on_ends_no_later_wait():
+    async def program():
+        one, two, three = [await acl_py.CreateStream() for _ in "123"]
+        event = await acl_py.CreateEventWithFlag(acl_py.EventFlag.SYNC)
+        await a[1, one]()
+        await acl_py.RecordEvent(event, one)
+        await acl_py.SynchronizeEvent(event)
+        await acl_py.ResetEvent(event, two)
+        await acl_py.SynchronizeStream(two)
+        await b[1, one]()
+        await acl_py.RecordEvent(event, one)
+        await acl_py.StreamWaitEvent(three, event)
+        await c[1, three]()
+
+    assert ordered(program, rules="acl") == {"ab", "ac", "bc"}
+
+
 def test_a_word_that_a_stream_sets_orders_the_one_that_waits_for_it():
     async def program():
         one, two = await acl_py.CreateStream(), await acl_py.CreateStream()
