@@ -1,8 +1,8 @@
 """Edits: what a program, its device or its rules would be with one change, such as pinned memory or more streams.
 
 `parse` reads an edit as users write it, and `apply` makes it. An edit is checked against the case that it is applied
-to: a name that is not in it is refused with those that are. Some edits leave out what nobody can know without running
-the changed program, and say so in the notes of the case.
+to: a name that is not in it is refused with those that are. Some edits leave out what only a run of the changed
+program can tell; the notes of the case say so.
 
     case = apply(parse("pinned=weights"), case)
 """

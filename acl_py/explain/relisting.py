@@ -1,9 +1,10 @@
 """Relisting: the operations of a program over another number of streams.
 
-An operation waits for the earlier ones that touch the same bytes, if one of them writes. If nobody knows what a kernel
-touches, it keeps its place in its old stream: it waits for what came before it there, and what comes behind it waits
-for it. What the program has ordered with events stays in order. An operation goes where the last operation that it
-waits for is the latest one; otherwise to the stream with the least work that may still run. Other waits become events.
+An operation waits for the earlier ones that touch the same bytes, if one of them writes. A kernel whose bytes are not
+known keeps its place in its old stream: it waits for the operation before it there, and the operation behind it waits
+for it. What the program has ordered with events stays in order. An operation goes to the stream whose latest operation
+is the last one that it waits for; if there is none, to the stream with the least work that may still run. Other waits
+become events.
 
 What the host waited for, it waits for again: a synchronisation with a stream becomes one with each of the new streams
 that has operations of it. A synchronous copy or fill becomes an asynchronous one, and a wait for it.
@@ -62,7 +63,7 @@ class _Old:
 
     ops: list[int] = field(default_factory=list)
     waits: list[int] = field(default_factory=list)
-    unknown: int | None = None  # the last operation of which nobody knows what it touches
+    unknown: int | None = None  # the last operation whose bytes are not known
 
 
 class _Relisting:
@@ -220,7 +221,7 @@ class _Relisting:
 
 
 def touches(step: Step) -> list[Bytes] | None:
-    """Return the bytes that the operation of *step* touches; None if nobody knows."""
+    """Return the bytes that the operation of *step* touches; None if they are not known."""
     fields = step.fields
     match step.op:
         case "memcpy_async" | "memcpy_peer_async":

@@ -29,7 +29,7 @@ class Kind(StrEnum):
     AFTER_DESTROY = "after destroy"  # a stream, an event, a notify or a context is used that was destroyed
     BEFORE_ALLOCATION = "before allocation"  # a use before an asynchronous allocation has had its turn
     FREE_IN_USE = "free in use"
-    UNINITIALISED = "uninitialised"  # a read of bytes that nobody wrote
+    UNINITIALISED = "uninitialised"  # a read of bytes that were not written before
     LEAK = "leak"
     PORTABILITY = (
         "portability"  # a finding about order or bytes, under some rules of synchronisation and not under others

@@ -1,9 +1,10 @@
-"""Hosts: which task makes a call, and what tasks know from one another.
+"""Hosts: which task makes a call, and what tasks know of one another: which calls of other tasks are over.
 
-A task that wakes another one hands on all that it knows: by what it awaits, creates or gathers, by futures, queues,
-locks and events. All of this goes through `call_soon` of the event loop, which is wrapped while a simulation is
-sanitized. What runs then is a step of a task, or a callback, which hands on what it was given. The callbacks of one
-object, such as a `gather` that counts how many of its tasks are done, also hand on what those before them were given.
+A task that wakes another one hands on all that it knows, whether it awaits, creates or gathers it, or uses a future, a
+queue, a lock or an event. All of this goes through `call_soon` of the event loop, which is wrapped while a simulation
+is sanitized. The function that the loop then calls is a step of a task, or a callback, which hands on what it was
+given. Callbacks of one object, such as a `gather` that counts the tasks that are done, also hand on what the callbacks
+before them were given.
 
 The simulator wakes tasks too, when their work is done. That hands on nothing: the task that lets simulated time pass is
 not the one that is waited for. Neither does a timer.
@@ -99,8 +100,8 @@ class Hosts:
     def _task(self, task: "asyncio.Task[Any]", by: Points | None) -> Host:
         """Return a new host for *task*, which was made by a host that knew *by*.
 
-        If nobody was seen to make it, it began before the simulation, or where tasks are not seen. Then it counts as
-        behind all that others did.
+        Without *by*, its maker was not seen: it began before the simulation, or where tasks are not seen. Then it
+        counts as behind everything that other hosts did.
         """
         if self._loop is None or self._loop not in _watched:
             return self._main

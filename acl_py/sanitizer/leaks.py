@@ -1,7 +1,7 @@
-"""Leaks: memory and handles that a program never gives back, grouped by the line that made them.
+"""Leaks: memory that a program never frees and handles that it never destroys, grouped by the line that made them.
 
-`Finalize()`, the reports and the sanitizer all have their leaks from here. A report lists what is not given back at
-that time; the sanitizer looks at the end of the simulation.
+`Finalize()`, the reports and the sanitizer all take their leaks from here. A report lists what is alive at that time;
+the sanitizer looks at the end of the simulation.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -28,11 +28,11 @@ _NEVER = {Origin.REGISTERED: "unregistered", Origin.MAPPED: "unmapped"}
 
 @dataclass(slots=True)
 class Leak:
-    """What one line made, and nobody gave back.
+    """The things of one kind that one line made and the program never ended.
 
     Attributes:
         what: What each of them is: "stream", "allocation of device memory".
-        never: What nobody has done with it: "destroyed", "freed", "freed before the reset at demo.py:12".
+        never: What the program did not do with them: "destroyed", "freed", "freed before the reset at demo.py:12".
         made: The line; None if it is not known.
         maker: The call that made it: a verb, as "CreateStream", or a function of the module acl, as "acl.rt.malloc".
         count: How many there are.
@@ -115,7 +115,7 @@ def leaks_of(runtime: "Runtime") -> list[str]:
 
 
 class Leaks(Observer):
-    """Observes *runtime* and adds what is never given back to its findings. If it fails itself, it calls *fail*.
+    """Observes *runtime* and adds its leaks to the findings. If it fails itself, it calls *fail*.
 
     If the program *ended_with_error*, it did not come to the lines that give back what it has; then a note stands for
     all leaks.
@@ -154,7 +154,7 @@ class Leaks(Observer):
     def finish(self) -> None:
         """Add the leaks to the findings: this is the end.
 
-        What no line of the program made is not its to give back: the buffers that a stream program declares.
+        Memory that no line of the program made is not a leak: a stream program declares such buffers.
         """
         leaked, memory = Leaked(), self._runtime.memory
         leaked.add_memory([*memory.leaks(), *memory.left_to_reset])

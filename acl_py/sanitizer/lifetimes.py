@@ -1,7 +1,7 @@
 """Lifetimes: memory and handles that are used after their end, and waits of the host that can never end.
 
 The calls fail all the same, and say so; here they become findings, with the line of the end and the line of the use.
-Accesses through a view of memory that was freed do not fail: nobody but this sees them.
+Accesses through a view of memory that was freed do not fail: only this module sees them.
 """
 
 import sys

@@ -8,7 +8,7 @@ class Part(StrEnum):
 
     DEVICE = "device"  # the order of operations, and the lives of memory, streams and events
     HOST = "host"  # also what the host reads and writes
-    UNINITIALISED = "uninitialised"  # reads of bytes that nobody wrote
+    UNINITIALISED = "uninitialised"  # reads of bytes that were not written before
     LEAKS = "leaks"  # what is never given back
     DIGEST = "digest"  # sources that change between the call and the copy, whoever does it; only by name: it is slow
 

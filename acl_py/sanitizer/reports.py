@@ -19,7 +19,7 @@ _MEANINGS = {
     Kind.AFTER_DESTROY: "A stream, an event, a notify or a context is used that was destroyed.",
     Kind.BEFORE_ALLOCATION: "Memory is used before its asynchronous allocation has had its turn.",
     Kind.FREE_IN_USE: "Memory is freed while queued work still uses it.",
-    Kind.UNINITIALISED: "Bytes are read that nobody has written.",
+    Kind.UNINITIALISED: "Bytes are read before anything has written them.",
     Kind.LEAK: "Memory or an object is never given back.",
     Kind.PORTABILITY: "The program is right under some rules of synchronisation only.",
     Kind.WAIT: "A signal is stale or lost, or nothing ends a wait for it.",

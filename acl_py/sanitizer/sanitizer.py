@@ -114,7 +114,7 @@ class Sanitizer(Observer):
 
 
 def _unheard() -> Findings:
-    """Return findings that nobody asked for."""
+    """Return findings that no report lists."""
     findings = Findings()
     findings.is_quiet = True
     return findings

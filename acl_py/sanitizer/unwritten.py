@@ -1,4 +1,4 @@
-"""Unwritten bytes: reads of device and pinned memory that nobody has written.
+"""Unwritten bytes: reads of device and pinned memory before anything has written it.
 
 For each life of memory this keeps the bytes that were not written yet. A life begins when memory is allocated, also if
 a pool gives out an address again. An operation writes its bytes when it ends, and the host when it does. Once all bytes
@@ -10,8 +10,8 @@ from the moment when the program gets an array over it.
 
 A copy of unwritten bytes is reported as the read that it is; then its destination counts as written, so that one
 mistake is one finding. Bytes for which the program has queued a write before the read, one that has not ended yet, are
-left to the check for races: somebody writes them, only in no order. Of a core kernel it counts what its instructions
-have read and written, not what its arguments declare.
+left to the check for races: they are written, only in no order. Of a core kernel, those bytes count that its
+instructions have read and written, not those that its arguments declare.
 """
 
 from bisect import bisect_left, bisect_right
@@ -281,7 +281,7 @@ def _finding(allocation: Allocation, ranges: Ranges, reader: Access) -> Finding:
     more = f", and {len(ranges) - _SHOWN:,} more ranges" if len(ranges) > _SHOWN else ""
     made = f", allocated at {allocation.made}" if allocation.given_name else ""
     text = (
-        f"{reader.what} at {reader.site} reads {nbytes:,} byte{'s' if nbytes > 1 else ''} of {name} that nobody has "
-        f"written: {where}{more}{made}; write them first, or read less"
+        f"{reader.what} at {reader.site} reads {nbytes:,} unwritten byte{'s' if nbytes > 1 else ''} of {name}: "
+        f"{where}{more}{made}; write them first, or read less"
     )
     return Finding(Kind.UNINITIALISED, text, (birth, reader), tuple(Span(name, start, stop) for start, stop in ranges))

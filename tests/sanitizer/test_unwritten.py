@@ -1,4 +1,4 @@
-"""Unwritten bytes: reads of memory that nobody has written, exact to the byte."""
+"""Unwritten bytes: reads of memory before it is written, exact to the byte."""
 
 import random
 from itertools import pairwise
@@ -63,8 +63,8 @@ def test_a_finding_has_the_bytes_the_reader_and_the_line_of_birth(capsys):
         reader.caller,
     )
     assert str(finding) == (
-        f"uninitialised: kernel 'read' at test_unwritten.py:{line + 4} reads 16 bytes of 'weights' that nobody has "
-        f"written: 48 to 64, allocated at test_unwritten.py:{line + 2}; write them first, or read less"
+        f"uninitialised: kernel 'read' at test_unwritten.py:{line + 4} reads 16 unwritten bytes of "
+        f"'weights': 48 to 64, allocated at test_unwritten.py:{line + 2}; write them first, or read less"
     )
     assert capsys.readouterr().err == f"{finding}\n"
 
