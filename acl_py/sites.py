@@ -11,6 +11,7 @@ notes this line for every task whose coroutine is not the user's own.
 import asyncio
 import os
 import sys
+import sysconfig
 from functools import cache
 from importlib.util import find_spec
 from inspect import CO_COROUTINE
@@ -23,7 +24,8 @@ import device_model
 
 # The folder of acl_py: the one constant from which paths in the package and to its files are made.
 PACKAGE = str(Path(__file__).parent) + os.sep
-_OWN = PACKAGE, str(Path(device_model.__file__).parent) + os.sep
+_MODEL = str(Path(device_model.__file__).parent) + os.sep
+_OWN = PACKAGE, _MODEL
 _WRAPPER = ".py: "  # in the file name of the wrapper of a function of acl, before the function's name: see binding.py
 _DEMOS = f"{PACKAGE}tools{os.sep}demo"  # programs like a user's, though they come with the package
 _LIBRARIES = ("asyncio", "concurrent.futures", "contextlib", "anyio", "uvloop", "pytest_asyncio", "numpy")
@@ -157,6 +159,41 @@ def site_of_task(task: "asyncio.Task[Any]") -> Site | None:
     """Return the line that made *task*, if its coroutine is not the user's own; else None."""
     coroutine = task.get_coro()
     return _made.get(coroutine) if isinstance(coroutine, CoroutineType) else None
+
+
+def path_to(site: object) -> tuple[str, ...]:
+    """Return the lines by which the running code came to *site*, the outermost first, as "file.py:12 in main".
+
+    They are lines of the running task; of the thread, if *site* is in no task. Lines of Python, of installed packages
+    and of this one are left out. A function that the device calls has no line before it. () if nothing led to *site*,
+    or if the running code is elsewhere.
+    """
+    if not isinstance(site, Site):
+        return ()
+    coroutine = _running()
+    first = None if coroutine is None else coroutine.cr_frame
+    edge = None if first is None else first.f_back
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _sites.get(id(frame.f_code), _NOWHERE).get(frame.f_lasti) is not site:
+        frame = frame.f_back
+    lines = []
+    while frame is not None and frame.f_back is not edge:
+        frame = frame.f_back
+        if frame is None or frame.f_code.co_filename.startswith(_MODEL):
+            break
+        if not _is_installed(frame.f_code.co_filename):
+            name = frame.f_code.co_qualname.rpartition("<locals>.")[2]
+            lines.append(f"{_at(frame)} in {name}")
+    return tuple(reversed(lines))
+
+
+@cache
+def _is_installed(file: str) -> bool:
+    """Whether *file* belongs to Python or to a package, so that it tells a user nothing about the way to a line."""
+    if file.startswith(_DEMOS):
+        return False
+    folders = (f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+    return _is_foreign(file) or file.startswith(tuple(folders))
 
 
 def note_tasks(loop: asyncio.AbstractEventLoop) -> None:

@@ -16,6 +16,7 @@ from acl_py.callers import current_caller, described
 from acl_py.sanitizer.findings import Access, Finding, Findings, Kind, Span
 from acl_py.sanitizer.guards import guarded
 from acl_py.sanitizer.wording import buffer_text, work_text
+from acl_py.sites import path_to
 from device_model.completions import Nanoseconds
 from device_model.memory import Allocation, Space
 from device_model.observe import Observer
@@ -94,7 +95,7 @@ class Digests(Observer):
     def _begin(self, key: Hashable, copy: Copy, stream: Stream, site: object) -> None:
         what, who = work_text(copy, writes=False), described(current_caller())
         now, file = self._runtime.host_ns, getattr(site, "file", "")
-        access = Access(what, False, who, stream.name, str(site), (), now, file)
+        access = Access(what, False, who, stream.name, str(site), path_to(site), now, file)
         extents = tuple(copy.read_rows())
         self._sources[key] = _Source(extents, self._digest(extents), access)
 

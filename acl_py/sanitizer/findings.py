@@ -49,7 +49,8 @@ class Access:
         caller: The task or thread that made the call, as views name it.
         stream: The stream, as messages name it; "" for the host.
         site: The line, as "file.py:12".
-        stack: The lines that led there, the outermost first; () if they were not kept.
+        stack: The lines that led there, the outermost first, as "file.py:12 in main"; () if there are none, or if they
+            were not kept. In the earlier access they are the path by which its line was called first.
         at_ns: When the host made the call, in nanoseconds of simulated time.
         file: The path of the file of `site`, as Python knows it; "" if there is none.
     """

@@ -13,8 +13,9 @@ from acl_py.callers import current_caller, described
 from acl_py.sanitizer.findings import Access, Finding, Findings, Kind, Span
 from acl_py.sanitizer.guards import guarded
 from acl_py.sanitizer.shadow import Ranges
+from acl_py.sanitizer.stacks import Stacks
 from acl_py.sanitizer.wording import buffer_text, handle_text, subject_of
-from acl_py.sites import PACKAGE, site_of
+from acl_py.sites import PACKAGE, path_to, site_of
 from device_model.chains import Link
 from device_model.memory import Allocation, Origin
 from device_model.observe import Observer
@@ -33,6 +34,7 @@ class Lifetimes(Observer):
         self.fail = fail
         self._runtime = runtime
         self._findings = runtime.state(Findings)
+        self._stacks = runtime.state(Stacks)
 
     def __repr__(self) -> str:
         return "<Lifetimes>"
@@ -64,7 +66,8 @@ class Lifetimes(Observer):
     @guarded
     def hung(self, what: str, site: object, links: Sequence[Link]) -> None:
         """Add a wait that can never end."""
-        waits = [Access("wait", False, described(current_caller()), "", _line(site), file=_file(site))]
+        who = described(current_caller())
+        waits = [Access("wait", False, who, "", _line(site), path_to(site), file=_file(site))]
         for link in links:
             place = getattr(link.subject, "site", None)
             if place is not None and (not waits or waits[-1].site != _line(place)):
@@ -74,14 +77,15 @@ class Lifetimes(Observer):
 
     def _access(self, what: str, site: object, *, writes: bool) -> Access:
         who, now = described(current_caller()), self._runtime.host_ns
-        return Access(what, writes, who, "", _line(site), (), now, _file(site))
+        return Access(what, writes, who, "", _line(site), path_to(site), now, _file(site))
 
     def _add(self, kind: Kind, dead: Allocation, use: Access, ranges: Ranges = ()) -> None:
         buffer = buffer_text(dead)
         word = "unregistered" if dead.origin is Origin.REGISTERED else "freed"
         what = {Kind.DOUBLE_FREE: "frees"}.get(kind, "writes" if use.writes else "uses")
         again = " already" if kind is Kind.DOUBLE_FREE else ""
-        ended = Access(dead.origin.ender, True, "", "", _line(dead.freed), file=_file(dead.freed))
+        stack = self._stacks.paths.get(dead.freed, ())
+        ended = Access(dead.origin.ender, True, "", "", _line(dead.freed), stack, file=_file(dead.freed))
         text = f"{subject_of(use)} {what} {buffer}, which was {word}{_at(dead.freed)}{again}"
         spans = tuple(Span(buffer, start, stop) for start, stop in ranges or ((0, dead.nbytes),))
         self._findings.add(Finding(kind, text, (ended, use), spans))

@@ -18,6 +18,7 @@ from acl_py.sanitizer.hosts import Hosts
 from acl_py.sanitizer.order import CallbackWait, Clock, Host, Order, Point, joined
 from acl_py.sanitizer.shadow import HostAccess, LifeCall, Ranges, Shadow, Use, Uses, overlap
 from acl_py.sanitizer.signals import Signals
+from acl_py.sanitizer.stacks import Stacks
 from acl_py.sanitizer.wording import access_of, buffer_text, edge_of, subject_of, work_text
 from device_model.completions import NOTHING, Completion, Nanoseconds, Then
 from device_model.contexts import Context
@@ -75,6 +76,8 @@ class Races(Observer):
         self.fail = fail
         self._runtime = runtime
         self._findings = findings
+        self._stacks = runtime.state(Stacks)
+        self._paths = self._stacks.paths
         self._order = Order()
         self.hosts = Hosts(self._order, self._inside, self._findings.note)
         self._lines = self._order.lines
@@ -109,6 +112,8 @@ class Races(Observer):
             ):  # fmt: skip
                 self._queued(op, host)
                 return
+            if op.site not in self._paths:
+                self._stacks.note(op.site)
             line.count += 1
             use = op.stamp = _new(Use, (line.number, line.count, line.clock, host.clock, host.number, op.work, stream,
                                         op.site, host.name, op.queued_ns))  # fmt: skip
@@ -324,7 +329,8 @@ class Races(Observer):
     def _call(self, name: str, stream: Stream, site: object) -> Access:
         """Return a call of *name* as findings have it."""
         caller, now = self.hosts.current().name, self._runtime.host_ns
-        return Access(name, False, caller, stream.name, str(site), (), now, getattr(site, "file", ""))
+        stack, file = self._stacks.note(site), getattr(site, "file", "")
+        return Access(name, False, caller, stream.name, str(site), stack, now, file)
 
     def _add_wait(self, text: str, accesses: Sequence[Access]) -> None:
         self._findings.add(Finding(Kind.WAIT, text, tuple(accesses)))
@@ -364,6 +370,7 @@ class Races(Observer):
 
     def _use(self, work: Work | LifeCall, stream: Stream, site: object, at_ns: Nanoseconds) -> Use:
         """Return the use of memory that is given to *stream* now."""
+        self._stacks.note(site)
         host = self.hosts.current()
         line = self._order.queue(stream, host)
         known, number = host.clock, host.number
@@ -372,6 +379,7 @@ class Races(Observer):
         return Use(line.number, line.count, line.clock, known, number, work, stream, site, host.name, at_ns)
 
     def _use_of_host(self, work: Work | HostAccess | LifeCall, site: object, at_ns: Nanoseconds) -> Use:
+        self._stacks.note(site)
         host = self.hosts.current()
         return Use(
             host.number, host.count, host.clock, host.clock, host.number, work, None, site, host.name,
@@ -531,13 +539,18 @@ class Races(Observer):
 
     # --- findings
 
+    def _accesses(self, earlier: Use, later: Use, *, wrote: bool, writes: bool) -> tuple[Access, Access]:
+        """Return two uses as findings have them; the running call is that of *later*, as a rule."""
+        first = access_of(earlier, self._stacks.note(earlier.site), writes=wrote)
+        return first, access_of(later, self._stacks.now(later.site), writes=writes)
+
     def _add(
         self, earlier: Use, later: Use, allocation: Allocation, ranges: Ranges, *, wrote: bool, writes: bool
     ) -> None:
         kind = Kind.RELIES if self._is_ordered(earlier, later, habits=True) else Kind.RACE
+        first, second = self._accesses(earlier, later, wrote=wrote, writes=writes)
         if later.at_ns < earlier.at_ns:  # a host function, which runs later than it was queued
-            earlier, later, wrote, writes = later, earlier, writes, wrote
-        first, second = access_of(earlier, writes=wrote), access_of(later, writes=writes)
+            earlier, later, first, second, wrote, writes = later, earlier, second, first, writes, wrote
         buffer = buffer_text(allocation)
         spans = tuple(Span(buffer, start, stop) for start, stop in ranges)
         shown = ", ".join(map(str, spans[:_SHOWN])) + (
@@ -553,14 +566,14 @@ class Races(Observer):
 
     def _add_early(self, birth: Use, use: Use, allocation: Allocation, *, writes: bool) -> None:
         """Add a use of memory that does not wait for its allocation."""
-        first, second = access_of(birth, writes=True), access_of(use, writes=writes)
+        first, second = self._accesses(birth, use, wrote=True, writes=writes)
         buffer = buffer_text(allocation)
         text = f"{subject_of(second)} uses {buffer} without waiting for its allocation, {subject_of(first)}"
         self._add_life(Kind.BEFORE_ALLOCATION, text, (birth, use), (first, second), allocation)
 
     def _add_in_use(self, use: Use, end: Use, allocation: Allocation, *, writes: bool) -> None:
         """Add the end of a life that does not wait for a use of the memory."""
-        first, second = access_of(use, writes=writes), access_of(end, writes=True)
+        first, second = self._accesses(use, end, wrote=writes, writes=True)
         buffer = buffer_text(allocation)
         text = f"{subject_of(second)} frees {buffer} without waiting for {subject_of(first)}, which uses it"
         self._add_life(Kind.FREE_IN_USE, text, (use, end), (first, second), allocation)

@@ -222,7 +222,7 @@ def _result(finding: Finding, kinds: Sequence[Kind], folder: Path) -> dict[str, 
     }
     if finding.tried is not None:
         result["properties"] = {"tried": _trial(finding.tried)}
-    stacks = [_stack(access) for access in finding.accesses if access.stack]
+    stacks = [_stack(access, folder) for access in finding.accesses if access.stack]
     return {**result, "stacks": stacks} if stacks else result
 
 
@@ -234,11 +234,10 @@ def _location(access: Access, folder: Path) -> dict[str, Any]:
     return {"physicalLocation": physical, "message": {"text": _described(access)}}
 
 
-def _stack(access: Access) -> dict[str, Any]:
-    return {
-        "message": {"text": access.what},
-        "frames": [{"location": {"message": {"text": line}}} for line in reversed(access.stack)],
-    }
+def _stack(access: Access, folder: Path) -> dict[str, Any]:
+    """Return the line of *access* and those that led there; as SARIF has it, the innermost is the first."""
+    callers = [{"location": {"message": {"text": line}}} for line in reversed(access.stack)]
+    return {"message": {"text": access.what}, "frames": [{"location": _location(access, folder)}, *callers]}
 
 
 def _artifact(access: Access, folder: Path) -> dict[str, str]:

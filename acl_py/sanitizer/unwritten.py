@@ -25,7 +25,9 @@ from acl_py.callers import Caller, current_caller, row_name
 from acl_py.sanitizer.findings import Access, Finding, Findings, Kind, Span
 from acl_py.sanitizer.guards import guarded
 from acl_py.sanitizer.ranges import Range, Ranges, ranges_of, union
+from acl_py.sanitizer.stacks import Stacks
 from acl_py.sanitizer.wording import buffer_text, work_text
+from acl_py.sites import path_to
 from device_model.completions import Nanoseconds
 from device_model.memory import Allocation, Origin
 from device_model.observe import Observer
@@ -91,6 +93,7 @@ class Unwritten(Observer):
         self.fail = fail
         self._runtime = runtime
         self._findings = runtime.state(Findings)
+        self._stacks = runtime.state(Stacks)
         self._lives: dict[Allocation, _Life] = {}
         self._ending: deque[Allocation] = deque()  # freed, while queued work may use them
         self._names: dict[Caller, str] = {}
@@ -134,6 +137,7 @@ class Unwritten(Observer):
                 self._callers[op] = current_caller()
         if any(allocation in self._lives for allocation, _, _ in _read(op.work)):
             self._callers[op] = current_caller()
+            self._stacks.note(op.site)
 
     @guarded
     def op_ended(self, op: Op) -> None:
@@ -226,11 +230,12 @@ class Unwritten(Observer):
     def _op_access(self, op: Op, caller: "Caller | None") -> Access:
         who = "" if caller is None else self._name(caller)
         what = work_text(op.work, writes=False)
-        return Access(what, False, who, op.stream.name, str(op.site), (), op.queued_ns, _file(op.site))
+        stack = self._stacks.note(op.site)
+        return Access(what, False, who, op.stream.name, str(op.site), stack, op.queued_ns, _file(op.site))
 
     def _host_access(self, what: str, site: object) -> Access:
         who = self._name(current_caller())
-        return Access(what, False, who, "", str(site), (), self._runtime.host_ns, _file(site))
+        return Access(what, False, who, "", str(site), path_to(site), self._runtime.host_ns, _file(site))
 
     def _name(self, caller: Caller) -> str:
         return self._names.setdefault(caller, row_name(caller, len(self._names) + 1))

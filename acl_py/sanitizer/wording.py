@@ -49,12 +49,12 @@ def stream_text(stream: Stream) -> str:
     return stream.given_name or stream.name
 
 
-def access_of(use: Use, *, writes: bool) -> Access:
-    """Return *use* as findings have it."""
+def access_of(use: Use, stack: tuple[str, ...], *, writes: bool) -> Access:
+    """Return *use*, to which *stack* led, as findings have it."""
     stream, site = _stream_of(use), use.site
     name = "" if stream is None else stream.name
     what = work_text(use.work, writes=writes)
-    return Access(what, writes, use.caller, name, str(site), (), use.at_ns, getattr(site, "file", ""))
+    return Access(what, writes, use.caller, name, str(site), stack, use.at_ns, getattr(site, "file", ""))
 
 
 def _stream_of(use: Use) -> Stream | None:

@@ -4,8 +4,8 @@ from acl_py.asc import Rule
 from acl_py.sanitizer import Access, Finding, Kind, Span
 
 WRITE = Access(
-    "h2d 'weights'", True, "task 'loader'", "stream 'copies'", "demo.py:38", ("demo.py:90", "demo.py:60"), 1_000,
-    "/home/me/project/src/demo.py",
+    "h2d 'weights'", True, "task 'loader'", "stream 'copies'", "demo.py:38",
+    ("demo.py:90 in main", "demo.py:60 in load"), 1_000, "/home/me/project/src/demo.py",
 )  # fmt: skip
 READ = Access("kernel 'add'", False, "", "stream 2", "demo.py:41", at_ns=2_000, file="/home/me/project/src/demo.py")
 RACE = Finding(

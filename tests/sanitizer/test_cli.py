@@ -108,6 +108,24 @@ def test_a_default_run_writes_its_findings_to_a_file_too(acl_py_does, tmp_path):
     assert finding["kind"] == "race"
 
 
+def test_accesses_have_the_lines_of_the_script_that_led_there(acl_py_does):
+    script = """\
+import acl
+def clear(pointer, stream):
+    acl.rt.memset_async(pointer, 64, 0, 64, stream)
+def main():
+    acl.rt.set_device(0)
+    pointer, _ = acl.rt.malloc(64, 0)
+    for _ in range(2):
+        clear(pointer, acl.rt.create_stream()[0])
+    acl.rt.synchronize_device()
+main()
+"""
+    report = acl_py_does("run", "--sanitize=device", "script.py", script=script).stderr
+    path = "        from script.py:8 in main\n        from script.py:10 in <module>\n"
+    assert report.count(f" by the program, which writes\n{path}") == 2
+
+
 def test_a_script_without_findings(acl_py_does):
     done = acl_py_does(
         "run", "--sanitize=device,leaks", "script.py", "--sanitize", script="import sys; print(sys.argv)"

@@ -29,8 +29,8 @@ def test_the_text_has_both_accesses_the_missing_edge_and_the_fix():
             f"times) [{RACE.id}]"
         ),
         "    demo.py:38: h2d 'weights' in stream 'copies' by task 'loader', which writes",
-        "        from demo.py:60",
-        "        from demo.py:90",
+        "        from demo.py:60 in load",
+        "        from demo.py:90 in main",
         "    demo.py:41: kernel 'add' in stream 2",
         "    bytes: 'weights'[0:4,096]",
         "    missing: stream 2 behind stream 'copies'",
@@ -64,7 +64,7 @@ def test_json_has_all_fields():
     assert (race["id"], race["count"], race["reason"]) == (RACE.id, 3, "the copy is 5 us long")
     assert race["accesses"][0] == {
         "what": "h2d 'weights'", "writes": True, "caller": "task 'loader'", "stream": "stream 'copies'",
-        "site": "demo.py:38", "stack": ["demo.py:90", "demo.py:60"], "at_ns": 1_000,
+        "site": "demo.py:38", "stack": ["demo.py:90 in main", "demo.py:60 in load"], "at_ns": 1_000,
         "file": "/home/me/project/src/demo.py",
     }  # fmt: skip
     assert race["spans"] == [{"buffer": "'weights'", "start": 0, "stop": 4096}]
@@ -95,6 +95,10 @@ def test_sarif_has_places_relative_to_the_root_and_the_reasons_of_suppressions()
         "region": {"startLine": 41},
     }
     assert race["relatedLocations"][0]["physicalLocation"]["region"] == {"startLine": 38}
+    (stack,) = race["stacks"]
+    innermost, *callers = [frame["location"] for frame in stack["frames"]]
+    assert innermost == race["relatedLocations"][0]
+    assert [each["message"]["text"] for each in callers] == ["demo.py:60 in load", "demo.py:90 in main"]
     assert race["suppressions"] == [{"kind": "external", "justification": "the copy is 5 us long"}]
     assert leak["locations"][0]["physicalLocation"]["artifactLocation"] == {
         "uri": "file:///elsewhere/%C3%BCnit%201%25.py"
