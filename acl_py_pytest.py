@@ -223,11 +223,12 @@ class _Watching:
         """Return what was found since the last report, if the sanitizer is on."""
         from acl_py.sanitizer.reports import judge
 
+        notes = self._watch.notes  # before `take`, which forgets the simulations that have ended
         found = self._watch.take()
         report = judge(found if self._sanitizes else (), self._suppressions)
         for _, suppression in report.suppressed:
             self._accepted[self._suppressions.index(suppression)] += 1
-        self._notes.update(dict.fromkeys(self._watch.notes))
+        self._notes.update(dict.fromkeys(notes))
         return replace(report, unused=())
 
     def _check(self) -> None:

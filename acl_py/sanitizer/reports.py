@@ -81,12 +81,13 @@ class Report:
 
     @property
     def headline(self) -> str:
-        """How many findings there are, in a line."""
+        """How many findings there are, and of which kinds, in a line."""
         count = len(self.findings)
         accepted = f", {len(self.suppressed)} suppressed" if self.suppressed else ""
-        return (
-            f"the sanitizer found {count or 'nothing'}{' finding' * (count == 1)}{' findings' * (count > 1)}{accepted}"
-        )
+        if not count:
+            return f"the sanitizer found nothing{accepted}"
+        kinds = ", ".join(dict.fromkeys(finding.kind.value for finding in self.findings))
+        return f"the sanitizer found {count} finding{'s' * (count > 1)} ({kinds}){accepted}"
 
     def json(self) -> str:
         """Return the report as a JSON object; the fields are those of Finding, Access and Span."""

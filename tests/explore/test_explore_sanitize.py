@@ -53,7 +53,7 @@ def test_what_any_run_has_is_found_and_one_schedule_that_has_it_is_shown(tmp_pat
     code, out, err, count = explored(tmp_path, "acl.run(main, print, True)", options=["--seed=1", "--runs=12"])
     assert (code, count) == (4, 1)
     assert out == "none of 12 schedules fails (random, 11 choice points)\n"
-    assert err.startswith("acl-py: the sanitizer found 1 finding\nrace: h2d on stream 'copies' ")
+    assert err.startswith("acl-py: the sanitizer found 1 finding (race)\nrace: h2d on stream 'copies' ")
     *_, last = err.splitlines()
     text, command = last.split(": ")
     assert text.endswith(" is not found under the default schedule")

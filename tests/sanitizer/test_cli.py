@@ -64,7 +64,7 @@ def test_findings_are_reported_after_the_summary_and_the_exit_code_is_4(acl_py_d
     done = acl_py_does("run", "--sanitize", "script.py")
     assert done.returncode == 4
     headline, finding = done.stderr.splitlines()
-    assert headline == "acl-py: the sanitizer found 1 finding"
+    assert headline == "acl-py: the sanitizer found 1 finding (kernel)"
     assert TEXT.fullmatch(finding)
 
 
@@ -72,7 +72,10 @@ def test_without_the_option_a_finding_is_a_line_and_the_exit_code_is_the_scripts
     done = acl_py_does("run", "script.py", script=RACING)
     assert done.returncode == 0
     headline, race, fix = done.stderr.splitlines()
-    assert headline == "acl-py: the sanitizer found 1 finding; --sanitize shows the details, and makes the exit code 4"
+    assert (
+        headline
+        == "acl-py: the sanitizer found 1 finding (race); --sanitize shows the details, and makes the exit code 4"
+    )
     assert re.fullmatch(r"  race: fill 'x' on stream 'a' \(script\.py:5\) writes .* \[race-[0-9a-f]{8}\]", race)
     assert fix == "    fix: record on `a` after script.py:5, wait on `b` before script.py:5"
 
@@ -80,7 +83,7 @@ def test_without_the_option_a_finding_is_a_line_and_the_exit_code_is_the_scripts
 def test_a_brief_report_counts_what_it_does_not_show(acl_py_does):
     done = acl_py_does("run", "script.py", script="".join(f"\n{RACING}" for _ in range(12)))
     headline, *lines = done.stderr.splitlines()
-    assert headline.startswith("acl-py: the sanitizer found 12 findings; ")
+    assert headline.startswith("acl-py: the sanitizer found 12 findings (race); ")
     assert (len(lines), lines[-1]) == (21, "  and 2 more")
 
 
@@ -92,7 +95,7 @@ def test_without_findings_nothing_is_said(acl_py_does):
 def test_findings_of_a_strict_run_make_its_exit_code_4(acl_py_does):
     done = acl_py_does("run", "--strict", "script.py", script=RACING)
     assert done.returncode == 4
-    assert "acl-py: the sanitizer found 1 finding; " in done.stderr
+    assert "acl-py: the sanitizer found 1 finding (race); " in done.stderr
 
 
 def test_no_sanitize_looks_for_nothing_and_core_kernels_tell_their_mistakes_themselves(acl_py_does):
@@ -154,7 +157,9 @@ def test_a_script_without_findings(acl_py_does):
 def test_however_a_script_ends_its_findings_are_kept_and_its_exit_code_stays(acl_py_does, last, code):
     done = acl_py_does("run", "--sanitize", "script.py", script=f"{MISTAKE}\n{last}\n")
     assert done.returncode == code
-    assert re.search(r"acl-py: the sanitizer found \d findings?\nkernel hasty: UNWRITTEN_READ", done.stderr)
+    assert re.search(
+        r"acl-py: the sanitizer found \d findings? \([a-z, ]+\)\nkernel hasty: UNWRITTEN_READ", done.stderr
+    )
 
 
 def test_each_leak_is_told_once(acl_py_does):
@@ -279,7 +284,7 @@ def test_replays_are_sanitized(acl_py_does, tmp_path):
     assert (done.returncode, done.stderr) == (0, "acl-py: the sanitizer found nothing\n")
     done = acl_py_does("replay", "ordered.json", "race.json", "--sanitize=device", "--device", "tiny")
     assert done.returncode == 4
-    assert "acl-py: the sanitizer found 1 finding\nrace: " in done.stderr
+    assert "acl-py: the sanitizer found 1 finding (race)\nrace: " in done.stderr
     assert "    mine.py:3: fill 'd' in stream 'a'" in done.stderr
 
 
@@ -300,7 +305,7 @@ def test_a_race_under_all_rules_stays_a_race(acl_py_does, tmp_path):
     (tmp_path / "race.json").write_text(RACE, encoding="utf-8")
     done = acl_py_does("replay", "race.json", "--sanitize", "--rules", "cuda", "--rules", "acl", "--device", "tiny")
     assert done.returncode == 4
-    assert done.stderr.startswith("acl-py: the sanitizer found 1 finding\nrace: ")
+    assert done.stderr.startswith("acl-py: the sanitizer found 1 finding (race)\nrace: ")
 
 
 def test_a_replay_returns_its_findings():

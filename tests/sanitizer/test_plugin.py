@@ -83,7 +83,7 @@ def test_fails_by_itself():
     done.stdout.fnmatch_lines(
         [
             "*test_races*",
-            "the sanitizer found 1 finding",
+            "the sanitizer found 1 finding (race)",
             "race: fill 'weights' on stream 1 (test_project.py:14) writes 'weights'*double*test_project.py:20*race-*",
             "    test_project.py:14: fill 'weights' in stream 1*which writes",
             "    test_project.py:20: kernel 'double' in stream 2*which writes",
@@ -93,7 +93,41 @@ def test_fails_by_itself():
             "*test_fails_by_itself*",
             "E*assert 1 == 2",
             "*sanitizer*",
-            "the sanitizer found 1 finding",
+            "the sanitizer found 1 finding (race)",
+        ]
+    )
+
+
+def test_a_leak_fails_a_test_but_not_if_an_error_has_left_it(outcome):
+    text = """
+async def leaks(error=None):
+    await acl.Malloc(64)
+    if error is not None:
+        raise error
+
+def test_leaks():
+    acl.run(leaks)
+
+def test_expects_an_error():
+    with pytest.raises(OSError, match="no such thing"):
+        acl.run(leaks, OSError("no such thing"))
+
+@pytest.mark.xfail(raises=OSError, reason="known", strict=True)
+def test_known():
+    acl.run(leaks, OSError("no such thing"))
+
+def test_keeps_a_simulation_out():
+    acl.run(leaks, sanitize=False)
+"""
+    done = outcome(text, "--acl-sanitize")
+    done.assert_outcomes(passed=2, failed=1, xfailed=1)
+    done.stdout.fnmatch_lines(
+        [
+            "*test_leaks*",
+            "the sanitizer found 1 finding (leak)",
+            "leak: 1 allocation of device memory, 64 B, never freed, made at test_project.py:28 *",
+            "    test_project.py:28: Malloc",
+            "note: leaks are not listed, because the program ended with an error",
         ]
     )
 
@@ -290,4 +324,4 @@ assert codes == [1, 0, 1], codes
 """
     done = forks.run("-c", script, cwd=tmp_path, env={**os.environ, "PYTEST_ADDOPTS": ""})
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("\nthe sanitizer found 1 finding\n") == 2
+    assert done.stdout.count("\nthe sanitizer found 1 finding (race)\n") == 2

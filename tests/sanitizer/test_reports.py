@@ -23,7 +23,7 @@ SCHEMA = json.loads(Path(__file__).with_name("data").joinpath("sarif-2.1.0-rtm.5
 def test_the_text_has_both_accesses_the_missing_edge_and_the_fix():
     report = Report((RACE, MISTAKE), notes=("what C code does with an exported buffer is not seen",))
     assert report.text().split("\n") == [
-        "the sanitizer found 2 findings",
+        "the sanitizer found 2 findings (race, kernel)",
         (
             f"race: kernel 'add' at demo.py:41 may read 'weights' before the copy at demo.py:38 has written it (3 "
             f"times) [{RACE.id}]"
@@ -44,7 +44,7 @@ def test_what_is_suppressed_does_not_count_and_keeps_its_reason():
     report = judge([RACE, LEAK], [ACCEPTED, STALE])
     assert (report.findings, report.suppressed, report.unused) == ((LEAK,), ((RACE, ACCEPTED),), (STALE,))
     assert report.text().split("\n") == [
-        "the sanitizer found 1 finding, 1 suppressed",
+        "the sanitizer found 1 finding (leak), 1 suppressed",
         f"leak: 4,096 bytes of device memory, made at ünit 1%.py:7, are never freed [{LEAK.id}]",
         "    ünit 1%.py:7: Malloc",
         f"suppressed: {RACE.id}: the copy is 5 us long (3 times)",
