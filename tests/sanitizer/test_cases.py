@@ -13,6 +13,7 @@ ROWS = [
     *(f"EV{number:02}" for number in range(1, 11)),
     *(f"MP{number:02}" for number in range(1, 11)),
     *(f"NPU{number:02}" for number in range(1, 24)),
+    *(f"HS{number:02}" for number in range(1, 11)),
     *(f"TK{number:02}" for number in range(1, 5)),
 ]
 
