@@ -11,11 +11,15 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from operator import attrgetter
+
+import numpy as np
 
 from acl_py.explain.lines import us
 from acl_py.explain.relation import SYNCHRONISATIONS, WAITS, Relation
-from acl_py.trace.reading import site_of_call
+from acl_py.trace.fields import CallKind, OpColumns, call_columns, op_columns
+from acl_py.trace.reading import as_timeline, short_site, site_of_call
 from acl_py.trace.rows import Call, Copied, Operation, StreamStep, Timeline
 from device_model.completions import Why
 
@@ -63,11 +67,10 @@ class Finding:
 
 def findings(timeline: Timeline) -> list[Finding]:
     """Return all findings of *timeline*, those with the longest waits first."""
+    timeline = as_timeline(timeline)
     found = _Found(timeline)
-    for index, call in enumerate(timeline.calls):
-        found.look_at_call(index, call)
-    for index, op in enumerate(timeline.ops):
-        found.look_at_op(index, op)
+    found.look_at_calls()
+    found.look_at_ops()
     found.look_for_nothing_new(Relation(timeline, apart=True).nothing_new)
     return sorted(found.by_place.values(), key=lambda finding: -finding.held_ns)
 
@@ -93,6 +96,7 @@ _FREES = {
 _DESTROYS = ("DestroyStream", "DestroyContext", "ResetDevice")
 _SYNC_COPIES = ("Memcpy", "Memcpy2d", "Memset")
 _QUEUES = ("MemcpyAsync", "Memcpy2dAsync", "MemsetAsync", "LaunchKernel", "LaunchHostFunc")
+_WAIT_UNASKED = (*_FREES, *_DESTROYS, *_SYNC_COPIES, *_QUEUES)
 
 
 class _Found:
@@ -100,19 +104,46 @@ class _Found:
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
+        self.ops, self.calls = op_columns(timeline.ops), call_columns(timeline.calls)
         self.by_place: dict[tuple[Pitfall, str, str], Finding] = {}
         self.is_acl = timeline.rules == "acl"
-        self.before = _previous(timeline.ops)
-        self.legacy_steps = [step for step in timeline.steps if is_legacy(step)]
-        copies = [call for call in timeline.calls if call.name in _SYNC_COPIES]
-        self.sync_copies = sorted(copies, key=attrgetter("enter_ns"))
 
-    def look_at_call(self, index: int, call: Call) -> None:
-        """Note what the call *index* waited for without being asked to."""
+    @cached_property
+    def before(self) -> list[int]:
+        return _previous(self.ops)
+
+    @cached_property
+    def legacy_steps(self) -> list[StreamStep]:
+        return [step for step in self.timeline.steps if is_legacy(step)]
+
+    @cached_property
+    def sync_copies(self) -> list[Call]:
+        copies = [call for call in self.timeline.calls if call.name in _SYNC_COPIES]
+        return sorted(copies, key=attrgetter("enter_ns"))
+
+    def look_at_calls(self) -> None:
+        """Note what calls waited for without being asked to."""
+        calls = self.calls
+        of_pageable = np.array([self._is_of_pageable(kind) for kind in calls.kinds], bool)
+        may_wait = np.array([_may_wait(kind) for kind in calls.kinds], bool)
+        slept = calls.sleeps.call
+        is_of_interest = of_pageable[calls.kind]
+        is_of_interest[slept] |= may_wait[calls.kind[slept]]
+        for index in np.flatnonzero(is_of_interest).tolist():
+            self._look_at_call(index, self.timeline.calls[index])
+
+    def look_at_ops(self) -> None:
+        """Note which lines held operations back without being asked to."""
+        held = (self.ops.after >= 0) & np.isin(self.ops.why, (Why.LEGACY, Why.QUEUE))
+        for index in np.flatnonzero(held).tolist():
+            op = self.timeline.ops[index]
+            self._look_at_op(index, op, self.timeline.ops[self.ops.after[index]])
+
+    def _look_at_call(self, index: int, call: Call) -> None:
         lasted = call.exit_ns - call.enter_ns
         asleep_ns = sum(sleep.end_ns - sleep.begin_ns for sleep in call.sleeps)
-        copy = next((each for each in call.about if isinstance(each, Copied)), None)
-        if call.name.endswith("Async") and copy is not None and copy.kind in ("h2d", "d2h") and self._is_pageable(copy):
+        copy = _copied(call)
+        if copy is not None and self._is_of_pageable(call):
             staged = _PAGEABLE_ACL if self.is_acl else _STAGED if copy.kind == "h2d" else _UNSTAGED
             waited = _STAGED_AND_WAITED if staged is _STAGED else staged
             self._staged(Pitfall.PAGEABLE, index, lasted, staged, waited, _PINNED)
@@ -137,14 +168,11 @@ class _Found:
                 Pitfall.FULL_QUEUE, index, call.waited_ns, f"{call.name}() waited for room in a full queue", edit
             )
 
-    def look_at_op(self, index: int, op: Operation) -> None:
-        """Note which line held the operation *index* back without being asked to."""
-        if op.after is None:
-            return
-        other = self.timeline.ops[op.after]
+    def _look_at_op(self, index: int, op: Operation, other: Operation) -> None:
+        """Note which line held the operation *index* back, which waited for *other*."""
         if op.why is Why.LEGACY:
             self._legacy(index, op, other)
-        elif op.why is Why.QUEUE:
+        else:
             what = f"work of other streams waited in a hardware queue behind {other.name} of {other.stream}"
             edit = "Queue the other work first, or use fewer streams: streams beyond the number of queues share them"
             self._op(Pitfall.SHARED_QUEUE, index, other.site, what, edit)
@@ -175,20 +203,21 @@ class _Found:
 
     def look_for_nothing_new(self, nothing_new: Sequence[int]) -> None:
         """Note the lines whose waits and synchronisations order nothing new, each time that they are made."""
-        calls = self.timeline.calls
-        left_out = set(nothing_new)
-        useful = {
-            (call.name, site_of_call(call))
-            for index, call in enumerate(calls)
-            if index not in left_out and call.name.startswith((*WAITS, *SYNCHRONISATIONS))
-        }
-        for index in nothing_new:
-            call = calls[index]
-            if (call.name, site_of_call(call)) not in useful:
+        places = [(kind.name, short_site(kind.file, kind.line)) for kind in self.calls.kinds]
+        of_rest = np.unique(np.delete(self.calls.kind, nothing_new)).tolist()
+        useful = {places[kind] for kind in of_rest if places[kind][0].startswith((*WAITS, *SYNCHRONISATIONS))}
+        kinds = self.calls.kind[nothing_new].tolist()
+        for index, kind in zip(nothing_new, kinds, strict=True):
+            if places[kind] not in useful:
+                call = self.timeline.calls[index]
                 what = f"{call.name}() orders nothing that was not in order before"
                 self._call(Pitfall.NOTHING_NEW, index, call.exit_ns - call.enter_ns, what, "Remove the call")
 
-    def _is_pageable(self, copy: Copied) -> bool:
+    def _is_of_pageable(self, call: Call | CallKind) -> bool:
+        """Whether *call* is an asynchronous copy between the host and the device, of pageable memory."""
+        copy = _copied(call)
+        if copy is None or not call.name.endswith("Async") or copy.kind not in ("h2d", "d2h"):
+            return False
         return any(end < 0 or self.timeline.buffers[end].space == "pageable" for end in (copy.dst, copy.src))
 
     def _staged(self, pitfall: Pitfall, index: int, held_ns: int, staged: str, waited: str, edit: str) -> None:
@@ -224,11 +253,22 @@ def is_legacy(row: Operation | StreamStep) -> bool:
     return row.stream.startswith("legacy")
 
 
-def _previous(ops: Sequence[Operation]) -> list[int]:
+def _copied(call: Call | CallKind) -> Copied | None:
+    """Return what *call* copies, if it does."""
+    return next((each for each in call.about if isinstance(each, Copied)), None)
+
+
+def _may_wait(call: CallKind) -> bool:
+    """Whether a call of this kind that sleeps is a finding."""
+    copy = _copied(call)
+    return call.name in _WAIT_UNASKED or (copy is not None and copy.kind == "h2h")
+
+
+def _previous(ops: OpColumns) -> list[int]:
     """Return for each operation when the one before it in its stream ended; 0 for the first."""
-    ends = [0] * len(ops)
-    last: dict[int, int] = {}
-    for index in sorted(range(len(ops)), key=lambda index: (ops[index].queued_ns, ops[index].start_ns, index)):
-        ends[index] = last.get(ops[index].in_stream, 0)
-        last[ops[index].in_stream] = ops[index].end_ns
-    return ends
+    ends = np.zeros(len(ops), np.int64)
+    streams = np.array([kind.in_stream for kind in ops.kinds], np.int64)[ops.kind]
+    order = np.lexsort((ops.start_ns, ops.queued_ns, streams))
+    is_same = streams[order[1:]] == streams[order[:-1]]
+    ends[order[1:][is_same]] = ops.end_ns[order[:-1][is_same]]
+    return ends.tolist()

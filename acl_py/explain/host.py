@@ -6,32 +6,38 @@ sleep, and one after each sleep.
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from operator import attrgetter
 from typing import NamedTuple
 
+import numpy as np
+
+from acl_py.trace.fields import CallColumns, Ints
 from acl_py.trace.rows import Sleep, Timeline
 
 
-class Busy(NamedTuple):
-    """A time in which the host was busy in the call with this index; it began because *sleep* was over, if not None."""
+class BusyTimes(NamedTuple):
+    """The times in which the host was busy in a *call*, an index, in the order of their ends.
 
-    begin_ns: int
-    end_ns: int
-    call: int
-    sleep: Sleep | None = None
+    A time began because *sleep* was over, a place in the columns of the sleeps; -1 if it began with the call.
+    """
+
+    begin_ns: Ints
+    end_ns: Ints
+    call: Ints
+    sleep: Ints
 
 
-def busy_times(timeline: Timeline) -> list[Busy]:
-    """Return the busy times of the host in the order of their ends."""
-    times: list[Busy] = []
-    for index, call in enumerate(timeline.calls):
-        begin, before = call.enter_ns, None
-        for sleep in call.sleeps:
-            times.append(Busy(begin, sleep.begin_ns, index, before))
-            begin, before = sleep.end_ns, sleep
-        times.append(Busy(begin, call.exit_ns, index, before))
-    times.sort(key=attrgetter("end_ns", "begin_ns"))
-    return times
+def busy_times(calls: CallColumns) -> BusyTimes:
+    """Return the busy times of the host."""
+    sleeps, every = calls.sleeps, np.arange(len(calls))
+    # Call by call: a call begins with its entry or with the end of a sleep, and ends with a sleep or with its exit.
+    begins = np.argsort(np.append(every, sleeps.call), kind="stable")
+    ends = np.argsort(np.append(sleeps.call, every), kind="stable")
+    begin_ns = np.append(calls.enter_ns, sleeps.end_ns)[begins]
+    end_ns = np.append(sleeps.begin_ns, calls.exit_ns)[ends]
+    order = np.lexsort((begin_ns, end_ns))
+    begins = begins[order]
+    sleep = np.maximum(begins - len(calls), -1)
+    return BusyTimes(begin_ns[order], end_ns[order], np.append(every, sleeps.call)[begins], sleep)
 
 
 def call_around(timeline: Timeline) -> Callable[[str, int], int | None]:

@@ -4,8 +4,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from acl_py.explain.path import Cause, Part, critical_path, makespan_ns, site_of
+import numpy as np
+
+from acl_py.explain.path import Cause, Part, critical_path, makespan_ns
 from acl_py.explain.slack import slacks
+from acl_py.trace.fields import call_columns, op_columns
+from acl_py.trace.reading import as_timeline, short_site
 from acl_py.trace.rows import Timeline
 
 _SHOWN = 12  # the most lines of the program in a report
@@ -53,21 +57,33 @@ class _Lines(dict[str, Line]):
 
 def by_line(timeline: Timeline, path: Sequence[Part]) -> list[Line]:
     """Return all lines that queued an operation or are on *path*, the critical path; those with the most time first."""
+    timeline = as_timeline(timeline)
+    ops, calls = op_columns(timeline.ops), call_columns(timeline.calls)
     lines = _Lines()
-    for op, slack in zip(timeline.ops, slacks(timeline, path), strict=True):
-        line = lines[op.site]
-        line.names[op.name] += 1
+    least = np.full(len(ops.kinds), np.iinfo(np.int64).max)
+    np.minimum.at(least, ops.kind, slacks(timeline, path))
+    kinds, firsts, counts = np.unique(ops.kind, return_index=True, return_counts=True)
+    for place in np.argsort(firsts):
+        kind, slack = ops.kinds[kinds[place]], int(least[kinds[place]])
+        line = lines[kind.site]
+        line.names[kind.name] += int(counts[place])
         line.slack_ns = slack if line.slack_ns is None else min(line.slack_ns, slack)
+    op_kinds, call_kinds = ops.kind.tolist(), calls.kind.tolist()
     for part in path:
-        line = lines[site_of(part, timeline)]
+        call = None if part.call is None else calls.kinds[call_kinds[part.call]]
+        if part.op is not None:
+            line = lines[ops.kinds[op_kinds[part.op]].site]
+        else:
+            line = lines["" if call is None else short_site(call.file, call.line)]
         line.ns[part.cause] += part.ns
-        if line.slack_ns is None and part.call is not None:
-            line.names[timeline.calls[part.call].name] += 1
+        if line.slack_ns is None and call is not None:
+            line.names[call.name] += 1
     return sorted(lines.values(), key=lambda line: -line.ns.total())
 
 
 def path_text(timeline: Timeline) -> str:
     """Return the critical path as plain text: the total by cause, then by line, then the lines that have slack."""
+    timeline = as_timeline(timeline)
     path = critical_path(timeline)
     makespan = makespan_ns(timeline)
     causes: Counter[Cause] = Counter()

@@ -12,9 +12,12 @@ from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
+import numpy as np
+
 from acl_py.explain.host import busy_times, call_around, sleep_before
-from acl_py.trace.reading import site_of_call
+from acl_py.trace.fields import call_columns, op_columns, step_columns
 from acl_py.trace.rows import Sleep, Timeline
+from device_model.completions import Why
 
 
 class Cause(StrEnum):
@@ -34,6 +37,9 @@ class Cause(StrEnum):
     QUEUE = "queue"
     STAGING = "staging"
     FAULT = "fault"
+
+
+_CAUSES = [Cause[why.name] for why in sorted(Why)]
 
 
 class Part(NamedTuple):
@@ -58,19 +64,12 @@ class Part(NamedTuple):
 
 def makespan_ns(timeline: Timeline) -> int:
     """Return when the host and all operations that ended were done, from the begin of the simulation."""
-    return max(timeline.end_ns, max((op.end_ns for op in timeline.ops), default=0))
+    return max(timeline.end_ns, int(op_columns(timeline.ops).end_ns.max(initial=0)))
 
 
 def critical_path(timeline: Timeline) -> list[Part]:
     """Return the parts of the critical path in the order of time. They add up to `makespan_ns`."""
     return _Walk(timeline).parts()
-
-
-def site_of(part: Part, timeline: Timeline) -> str:
-    """Return the line of *part*, as "file.py:12"; empty for the time between calls."""
-    if part.op is not None:
-        return timeline.ops[part.op].site
-    return "" if part.call is None else site_of_call(timeline.calls[part.call])
 
 
 class _Walk:
@@ -82,8 +81,11 @@ class _Walk:
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
-        self.busy = busy_times(timeline)
-        self.ends = [each.end_ns for each in self.busy]
+        self.ops, calls = op_columns(timeline.ops), call_columns(timeline.calls)
+        columns = self.ops.queued_ns, self.ops.start_ns, self.ops.end_ns, self.ops.after
+        self.queued, self.start, self.end, self.after = (column.tolist() for column in columns)
+        self.sleeps = calls.sleeps
+        self.busy, self.ends, self.busy_calls, self.woke = (column.tolist() for column in busy_times(calls))
         self.before = len(self.busy)  # the host's busy times from here on have been visited
         self.waits = _waits_by_stream(timeline)
         self.found: list[Part] = []
@@ -93,10 +95,8 @@ class _Walk:
         return call_around(self.timeline)
 
     def parts(self) -> list[Part]:
-        ops = self.timeline.ops
-        at = makespan_ns(self.timeline)
-        last = max(range(len(ops)), key=lambda index: ops[index].end_ns, default=None)
-        op = last if last is not None and at > self.timeline.end_ns else None
+        at = max([self.timeline.end_ns, *self.end])
+        op = self.end.index(at) if at > self.timeline.end_ns else None
         seen: set[int] = set()  # a file may have rows that wait for one another
         while at > 0:
             if op is None or op in seen:
@@ -119,36 +119,35 @@ class _Walk:
 
     def _operation(self, index: int, at: int) -> tuple[int | None, int]:
         """Go from *at*, in an operation, to what it had waited for."""
-        op = self.timeline.ops[index]
-        at = self._add(op.start_ns, at, Cause.WORK, index)
-        why = Cause[op.why.name]
-        after, queued = op.after, op.queued_ns
-        if after is None:
+        at = self._add(self.start[index], at, Cause.WORK, index)
+        why = _CAUSES[self.ops.why[index]]
+        after, queued = self.after[index], self.queued[index]
+        if after < 0:
             after, queued = self._signalled(index)
-        if after is not None:
-            return after, self._add(self.timeline.ops[after].end_ns, at, why, index, after)
+        if after >= 0:
+            return after, self._add(self.end[after], at, why, index, after)
         return self._inside(index, self._add(queued, at, why, index))
 
-    def _signalled(self, index: int) -> tuple[int | None, int]:
-        """Return what gave the signal that an operation waited for: an operation, or the host at a time."""
-        op = self.timeline.ops[index]
-        queued, waits = self.waits.get(op.in_stream, ((), ()))
-        for place in range(bisect_right(queued, op.queued_ns) - 1, -1, -1):
+    def _signalled(self, index: int) -> tuple[int, int]:
+        """Return what gave the signal that an operation waited for: an operation, or -1 for the host at a time."""
+        op_queued, start = self.queued[index], self.start[index]
+        queued, waits = self.waits.get(self.ops.kinds[self.ops.kind[index]].in_stream, ((), ()))
+        for place in range(bisect_right(queued, op_queued) - 1, -1, -1):
             wait = self.timeline.steps[waits[place]]
-            if 0 <= wait.end_ns <= op.queued_ns:  # the steps of a stream end in their order
+            if 0 <= wait.end_ns <= op_queued:  # the steps of a stream end in their order
                 break
-            if wait.end_ns > op.start_ns:
+            if wait.end_ns > start:
                 continue
             if wait.after is not None or wait.record is None:
-                return wait.after, op.queued_ns
+                return _place(wait.after), op_queued
             record = self.timeline.steps[wait.record]
-            return record.after, max(op.queued_ns, record.queued_ns)
-        return None, op.queued_ns
+            return _place(record.after), max(op_queued, record.queued_ns)
+        return -1, op_queued
 
     def _inside(self, index: int, at: int) -> tuple[int | None, int]:
         """Go from the instant at which an operation was queued to what the host did before."""
-        op = self.timeline.ops[index]
-        number = None if op.called_ns >= 0 else self.around(op.caller, at)
+        ops = self.ops
+        number = None if ops.called_ns[index] >= 0 else self.around(ops.callers[ops.caller[index]], at)
         if number is None:
             return None, at
         call = self.timeline.calls[number]
@@ -169,28 +168,43 @@ class _Walk:
             sleep, at = wait, self._add(wait.end_ns, at, Cause.CALL, call=number)
         if sleep.after is None:
             return None, self._add(sleep.begin_ns, at, Cause.ASLEEP, call=number)
-        return sleep.after, self._add(self.timeline.ops[sleep.after].end_ns, at, Cause.CALL, call=number)
+        return sleep.after, self._add(self.end[sleep.after], at, Cause.CALL, call=number)
 
     def _host(self, at: int) -> tuple[int | None, int]:
         """Go from a time of the host to what it did, or waited for, before."""
         self.before = place = bisect_right(self.ends, at, hi=self.before) - 1
         if place < 0:
             return None, self._add(0, at, Cause.PROGRAM)
-        busy = self.busy[place]
-        at = self._add(busy.end_ns, at, Cause.PROGRAM)
+        begin, call, woke = self.busy[place], self.busy_calls[place], self.woke[place]
+        at = self._add(self.ends[place], at, Cause.PROGRAM)
         earlier = self.ends[place - 1] if place else 0
-        if earlier > busy.begin_ns:  # another task or thread had the host when this one woke
-            return None, self._add(min(earlier, at), at, Cause.CALL, call=busy.call)
-        at = self._add(busy.begin_ns, at, Cause.CALL, call=busy.call)
-        return (None, at) if busy.sleep is None else self._wake(busy.call, busy.sleep, at)
+        if earlier > begin:  # another task or thread had the host when this one woke
+            return None, self._add(min(earlier, at), at, Cause.CALL, call=call)
+        at = self._add(begin, at, Cause.CALL, call=call)
+        return (None, at) if woke < 0 else self._wake(call, self._sleep(woke), at)
+
+    def _sleep(self, place: int) -> Sleep:
+        """Return the sleep at a *place* in the columns."""
+        sleeps = self.sleeps
+        if sleeps.has_waits[place]:
+            call = int(sleeps.call[place])
+            return self.timeline.calls[call].sleeps[place - int(np.searchsorted(sleeps.call, call))]
+        after = int(sleeps.after[place])
+        return Sleep(int(sleeps.begin_ns[place]), int(sleeps.end_ns[place]), None if after < 0 else after)
+
+
+def _place(after: int | None) -> int:
+    """Return a place as columns have it: -1 for None."""
+    return -1 if after is None else after
 
 
 def _waits_by_stream(timeline: Timeline) -> dict[int, tuple[list[int], list[int]]]:
     """Return when the waits of each stream were queued, in their order, and their indices in `steps`."""
+    steps = step_columns(timeline.steps)
     waits: dict[int, tuple[list[int], list[int]]] = {}
-    for index, step in enumerate(timeline.steps):
-        if step.kind in ("wait", "notify_wait", "value_wait"):
-            times, indices = waits.setdefault(step.in_stream, ([], []))
-            times.append(step.queued_ns)
+    for index, (kind, queued_ns) in enumerate(zip(steps.kind.tolist(), steps.queued_ns.tolist(), strict=True)):
+        if steps.kinds[kind].kind in ("wait", "notify_wait", "value_wait"):
+            times, indices = waits.setdefault(steps.kinds[kind].in_stream, ([], []))
+            times.append(queued_ns)
             indices.append(index)
     return waits

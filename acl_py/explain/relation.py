@@ -7,13 +7,16 @@ the contexts of streams: those of one device count as one.
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
+
 from acl_py.sanitizer.order import Clock, Host, Line, Order, Point
 from acl_py.sanitizer.signals import Signals
-from acl_py.trace.rows import Call, Copied, Extent, Ref, Timeline
+from acl_py.trace.fields import CallKind, call_columns, op_columns
+from acl_py.trace.rows import Copied, Extent, Ref, Timeline
 from device_model.rules import RULES, DefaultStream, PageableCopy
 from device_model.signals import Compare, satisfies
 
@@ -26,6 +29,7 @@ _WAITING = ("Memcpy", "Memcpy2d", "Memset", "await")  # what they wait for shows
 _ORDERING = (
     *WAITS, *SYNCHRONISATIONS, *_QUERIES, "RecordEvent", "ResetEvent", "RecordNotify", "ValueWrite", "ValueWait",
 )  # fmt: skip
+_WAKING, _OP, _CALL = range(3)  # rows of one instant come in this order
 
 
 @dataclass(eq=False, slots=True)
@@ -59,7 +63,10 @@ class Relation:
         self.nothing_new: list[int] = []
         self._apart = apart
         self._order = Order()
-        self._order.has_several_hosts = apart and len({call.caller for call in timeline.calls}) > 1
+        ops, calls = self._ops, self._calls = op_columns(timeline.ops), call_columns(timeline.calls)
+        self._kinds = [calls.kinds[kind] for kind in calls.kind.tolist()]
+        callers = {calls.callers[caller] for caller in np.unique(calls.caller).tolist()}
+        self._order.has_several_hosts = apart and len(callers) > 1
         self._signals = Signals(self._order)
         self._hosts: dict[str, Host] = {}
         self._contexts: dict[int, _Context] = {}  # by device
@@ -67,8 +74,11 @@ class Relation:
         self._recorded: dict[int, Point] = {}  # by event
         self._epochs: defaultdict[int, list[int]] = defaultdict(list)  # of the operations of each actor
         nowhere = Point(-1, 0, {})
-        self._points = [nowhere] * len(timeline.ops)
-        self._known: list[Clock] = [{}] * len(timeline.ops)  # by the host, when it queued them
+        self._points = [nowhere] * len(ops)
+        self._known: list[Clock] = [{}] * len(ops)  # by the host, when it queued them
+        self._woken: defaultdict[int, list[int]] = defaultdict(list)  # by call: what each sleep ended with, or -1
+        for call, after in zip(calls.sleeps.call.tolist(), calls.sleeps.after.tolist(), strict=True):
+            self._woken[call].append(after)
         rules = RULES.get(timeline.rules)
         self._has_legacy = rules is not None and rules.default_stream is not DefaultStream.INDEPENDENT
         synchronous = rules is not None and rules.pageable_copy is PageableCopy.SYNCHRONOUS
@@ -87,33 +97,44 @@ class Relation:
     # --- the rows, in the order in which the host made them
 
     def _walk(self) -> None:
-        rows = [(op.queued_ns, 1, index, -1) for index, op in enumerate(self.timeline.ops)]
-        for index, call in enumerate(self.timeline.calls):
-            is_pageable = call.name in _ASYNC_COPIES and self._is_pageable(call)
-            if is_pageable or call.name.startswith(_ORDERING):
-                rows.append((call.exit_ns, 2, index, -1))
-            if call.name in _WAITING or (is_pageable and self._pageable_waits):
-                rows += [(nap.end_ns, 0, index, nap.after) for nap in call.sleeps if nap.after is not None]
-        for _, kind, index, after in sorted(rows):
-            if kind == 1:
+        for row, index, after in self._rows():
+            if row == _WAKING:
+                self._order.learn(self._host_of(index), (self._points[after],))
+            elif row == _OP:
                 self._op(index)
-            elif kind:
-                self._call(index)
             else:
-                host = self._host(self.timeline.calls[index].caller)
-                self._order.learn(host, (self._points[after],))
+                self._call(index)
 
-    def _is_pageable(self, call: Call) -> bool:
-        """Whether *call* copies pageable memory."""
-        return any(
+    def _rows(self) -> Iterator[tuple[int, int, int]]:
+        """Yield what a row is, its index, and the operation with whose end a caller woke in the call with this index.
+
+        Calls that can order nothing are left out.
+        """
+        ops, calls, sleeps = self._ops, self._calls, self._calls.sleeps
+        pageable = np.array([self._is_pageable(kind) for kind in calls.kinds], bool)
+        ordering = np.array([kind.name.startswith(_ORDERING) for kind in calls.kinds], bool) | pageable
+        waiting = np.array([kind.name in _WAITING for kind in calls.kinds], bool) | (pageable & self._pageable_waits)
+        woke = np.flatnonzero(waiting[calls.kind[sleeps.call]] & (sleeps.after >= 0))
+        made = np.flatnonzero(ordering[calls.kind])
+        at_ns = np.concatenate((sleeps.end_ns[woke], ops.queued_ns, calls.exit_ns[made]))
+        row = np.repeat((_WAKING, _OP, _CALL), (len(woke), len(ops), len(made)))
+        index = np.concatenate((sleeps.call[woke], np.arange(len(ops)), made))
+        after = np.append(sleeps.after[woke], np.full(len(ops) + len(made), -1))
+        order = np.lexsort((after, index, row, at_ns))
+        yield from zip(row[order].tolist(), index[order].tolist(), after[order].tolist(), strict=True)
+
+    def _is_pageable(self, call: CallKind) -> bool:
+        """Whether *call* is an asynchronous copy of pageable memory."""
+        return call.name in _ASYNC_COPIES and any(
             isinstance(copy, Copied) and any(end < 0 or self._spaces[end] == "pageable" for end in (copy.dst, copy.src))
             for copy in call.about
         )
 
     def _op(self, index: int) -> None:
-        op = self.timeline.ops[index]
-        host = self._host(op.caller)
-        stream, is_ordered = self._stream_of(op.in_stream, op.device)
+        ops = self._ops
+        kind = ops.kinds[ops.kind[index]]
+        host = self._host(ops.callers[ops.caller[index]])
+        stream, is_ordered = self._stream_of(kind.in_stream, kind.device)
         self._points[index] = self._queue(stream, host).point()
         self._known[index] = host.clock
         if not is_ordered:
@@ -131,8 +152,8 @@ class Relation:
 
     def _call(self, index: int) -> None:
         """Take up a call that sets or awaits something, or whose host waits."""
-        call = self.timeline.calls[index]
-        host, about = self._host(call.caller), self._about(call)
+        call = self._kinds[index]
+        host, about = self._host_of(index), self._about(call)
         match call.name, about:
             case "RecordEvent", (int(event), _Stream() as stream) if self._is_flag(event):
                 point = self._recorded[event] = self._epoch(stream, host)
@@ -156,7 +177,7 @@ class Relation:
 
     def _wait(self, index: int, stream: _Stream, about: tuple[object, ...], host: Host) -> None:
         """Let *stream* wait, and note it if it knew all that it waits for, or its host did."""
-        name = self.timeline.calls[index].name
+        name = self._kinds[index].name
         line = self._order.meet(stream, host)
         before = line.clock
         match name, about:
@@ -175,17 +196,18 @@ class Relation:
 
     def _learn(self, index: int, about: tuple[object, ...], host: Host) -> None:
         """Let the host know what the call *index* has waited for."""
-        call = self.timeline.calls[index]
-        points = [*self._waited_for(call, about)]
+        call = self._kinds[index]
+        points = [*self._waited_for(index, about)]
         is_synchronisation = call.name.startswith(SYNCHRONISATIONS)
         if is_synchronisation and all(self._covers([host.clock], point) for point in points):
             self.nothing_new.append(index)
-        points += [self._points[nap.after] for nap in call.sleeps if nap.after is not None]
+        points += [self._points[after] for after in self._woken.get(index, ()) if after >= 0]
         self._order.learn(host, points)
 
-    def _waited_for(self, call: Call, about: tuple[object, ...]) -> Iterable[Point]:
+    def _waited_for(self, index: int, about: tuple[object, ...]) -> Iterable[Point]:
+        call = self._kinds[index]
         is_answered = call.name in _QUERIES and about[-1] is True
-        is_cut_short = call.sleeps and call.sleeps[-1].after is None  # its time was over, or it failed
+        is_cut_short = self._woken.get(index, (0,))[-1] < 0  # its time was over, or it failed
         if is_cut_short or not (is_answered or call.name.startswith(SYNCHRONISATIONS)):
             return ()
         match about:
@@ -215,13 +237,16 @@ class Relation:
 
     # --- what rows name
 
+    def _host_of(self, call: int) -> Host:
+        return self._host(self._calls.callers[self._calls.caller[call]])
+
     def _host(self, caller: str) -> Host:
         name = caller if self._apart else ""
         if name not in self._hosts:
             self._hosts[name] = self._order.host()
         return self._hosts[name]
 
-    def _about(self, call: Call) -> tuple[object, ...]:
+    def _about(self, call: CallKind) -> tuple[object, ...]:
         """Return what *call* is about, with streams and contexts in place of their handles, and numbers of others."""
         return tuple(self._thing(each.handle) if isinstance(each, Ref) else each for each in call.about)
 

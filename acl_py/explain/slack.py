@@ -7,127 +7,165 @@ slack of an operation on the critical path is 0.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from operator import itemgetter
 
-from acl_py.explain.host import Busy, busy_times
+import numpy as np
+
+from acl_py.explain.host import BusyTimes, busy_times
 from acl_py.explain.path import Cause, Part, makespan_ns
-from acl_py.trace.rows import Call, Operation, Ref, Timeline
+from acl_py.trace.fields import (
+    CallColumns,
+    CallKind,
+    Ints,
+    OpColumns,
+    StepColumns,
+    call_columns,
+    op_columns,
+    places,
+    step_columns,
+)  # fmt: skip
+from acl_py.trace.reading import as_timeline
+from acl_py.trace.rows import Ref, Timeline
 from device_model.completions import Why
 
 _ONE_AT_A_TIME = ("H2D", "D2H", "P2P")  # engines that run one operation after the other
+_LATE = (Why.HOST, Why.FAULT, Why.STAGING)  # reasons of an operation that waited for the host
 
 
 def slacks(timeline: Timeline, path: Iterable[Part]) -> list[int]:
     """Return the slack of each operation in nanoseconds, in their order; *path* is the critical path."""
-    ops, busy = timeline.ops, busy_times(timeline)
+    timeline = as_timeline(timeline)
+    ops, calls = op_columns(timeline.ops), call_columns(timeline.calls)
+    busy = busy_times(calls)
+    # A node is an operation, or a busy time of the host behind them. Both are visited from the last one backwards.
+    begin_ns, end_ns = np.append(ops.start_ns, busy.begin_ns), np.append(ops.end_ns, busy.end_ns)
     end = makespan_ns(timeline)
-    slack = [end - op.end_ns for op in ops] + [end - each.end_ns for each in busy]
-    if busy:
+    slack = (end - end_ns).tolist()
+    if len(calls):
         slack[-1] = end - timeline.end_ns  # what the host does behind its last call takes as long as before
     for part in path:
         if part.cause is Cause.WORK and part.op is not None:
             slack[part.op] = 0
-    # A node is an operation, or a busy time of the host behind them. Both are visited from the last one backwards.
-    nodes = [(op.start_ns, op.end_ns, node) for node, op in enumerate(ops)]
-    nodes += [(each.begin_ns, each.end_ns, node) for node, each in enumerate(busy, start=len(ops))]
-    nodes.sort(reverse=True)
-    edges = _Edges(timeline, busy)
-    for _, _, node in nodes:
-        own = slack[node]
-        for earlier, spare in edges.into(node):
-            least = own + spare if spare > 0 else own
-            if least < slack[earlier]:
-                slack[earlier] = least
+    visit = np.empty(len(end_ns), np.int64)
+    visit[np.lexsort((end_ns, begin_ns))[::-1]] = np.arange(len(end_ns))
+    nodes, earlier, spare = _edges(ops, calls, step_columns(timeline.steps), busy)
+    order = np.argsort(visit[nodes])
+    edges = nodes[order].tolist(), earlier[order].tolist(), np.maximum(spare[order], 0).tolist()
+    for node, before, spare_ns in zip(*edges, strict=True):
+        least = slack[node] + spare_ns
+        if least < slack[before]:
+            slack[before] = least
     return slack[: len(ops)]
 
 
-class _Edges:
-    """The relations of a recording: what comes before each operation and each busy time, and the time to spare."""
-
-    def __init__(self, timeline: Timeline, busy: list[Busy]) -> None:
-        self.ops = timeline.ops
-        self.timeline = timeline
-        self.busy = busy
-        self.busy_ends = [each.end_ns for each in busy]
-        self.before = _neighbours(self.ops)
-        self.queued = _Queued(self.ops)
-        self.waits = _waits(timeline, self.queued)
-
-    def into(self, node: int) -> Iterator[tuple[int, int]]:
-        """Yield what comes before *node*, and by how much that could be later without changing *node*."""
-        count = len(self.ops)
-        return self._into_op(node) if node < count else self._into_host(node - count)
-
-    def _into_op(self, index: int) -> Iterator[tuple[int, int]]:
-        op = self.ops[index]
-        if op.after is not None:
-            yield op.after, 0
-        for earlier in (*self.before[index], *self.waits.get(index, ())):
-            if earlier != op.after:
-                yield earlier, op.start_ns - self.ops[earlier].end_ns
-        place = bisect_right(self.busy_ends, op.queued_ns) - 1
-        if place >= 0:
-            is_late = op.after is None and op.why in (Why.HOST, Why.FAULT, Why.STAGING)
-            yield len(self.ops) + place, 0 if is_late else op.start_ns - op.queued_ns
-
-    def _into_host(self, place: int) -> Iterator[tuple[int, int]]:
-        busy = self.busy[place]
-        after = None if busy.sleep is None else busy.sleep.after
-        if place:
-            spare = 0 if after is None else busy.begin_ns - self.busy[place - 1].end_ns
-            yield len(self.ops) + place - 1, spare
-        if after is not None:
-            yield after, 0
-        call = self.timeline.calls[busy.call]
-        if call.name.startswith("Synchronize") and busy.end_ns == call.exit_ns:
-            for tail in self.queued.waited_for(call):
-                if tail != after and self.ops[tail].end_ns <= busy.end_ns:
-                    yield tail, busy.begin_ns - self.ops[tail].end_ns
+_Edges = tuple[Ints, Ints, Ints]  # a node, what comes before it, and by how much that could be later
 
 
-def _neighbours(ops: Sequence[Operation]) -> list[list[int]]:
-    """Return for each operation those that came before it in its stream and on its engine."""
-    before: list[list[int]] = [[] for _ in ops]
-    last: dict[int | tuple[int, str], int] = {}
-    for _, _, index in sorted((op.start_ns, op.end_ns, index) for index, op in enumerate(ops)):
-        op = ops[index]
-        for line in (op.in_stream, (op.device, op.engine)) if op.engine in _ONE_AT_A_TIME else (op.in_stream,):
-            earlier = last.get(line)
-            if earlier is not None:
-                before[index].append(earlier)
-            last[line] = index
-    return before
+def _edges(ops: OpColumns, calls: CallColumns, steps: StepColumns, busy: BusyTimes) -> _Edges:
+    """Return the relations of a recording: what comes before each operation and each busy time, and the time to spare,
+    by which that could be later without changing it.
+    """
+    queued = _Queued(ops)
+    of_ops = [*_neighbours(ops), _waits(steps, queued)]
+    of_host, last = _synchronised(ops, calls, busy, queued)
+    held = np.flatnonzero(ops.after >= 0)
+    woken, woke = _woken(calls, busy)
+    edges = [(node, before, ops.start_ns[node] - ops.end_ns[before]) for node, before in of_ops]
+    edges += [
+        (held, ops.after[held], np.zeros(len(held), np.int64)),
+        (len(ops) + of_host, last, busy.begin_ns[of_host] - ops.end_ns[last]),
+        (len(ops) + woken, woke, np.zeros(len(woken), np.int64)),
+        _behind_the_host(ops, busy),
+        _host_in_order(len(ops), busy, woken),
+    ]
+    nodes, earlier, spare = (np.concatenate(columns) for columns in zip(*edges, strict=True))
+    return nodes, earlier, spare
 
 
-def _waits(timeline: Timeline, queued: "_Queued") -> dict[int, list[int]]:
-    """Return for each operation those that events made it wait for: waits of its stream that are queued before it."""
-    waits: dict[int, list[int]] = {}
-    for step in timeline.steps:
-        if step.kind == "wait" and step.after is not None:
-            held = queued.next_op(step.in_stream, step.queued_ns)
-            if held is not None:
-                waits.setdefault(held, []).append(step.after)
-    return waits
+def _neighbours(ops: OpColumns) -> Iterator[tuple[Ints, Ints]]:
+    """Yield operations and those that came before them in their streams, and the same for engines."""
+    order = np.lexsort((ops.end_ns, ops.start_ns))
+    streams = np.array([kind.in_stream for kind in ops.kinds], np.int64)
+    yield _successive(order, streams[ops.kind])
+    engine, _ = places(((kind.device, kind.engine) for kind in ops.kinds), len(ops.kinds))
+    is_serial = np.array([kind.engine in _ONE_AT_A_TIME for kind in ops.kinds], bool)
+    yield _successive(order[is_serial[ops.kind[order]]], engine[ops.kind])
+
+
+def _successive(order: Ints, line: Ints) -> tuple[Ints, Ints]:
+    """Return operations and those before them on their *line*, if they ran in this *order*."""
+    order = order[np.argsort(line[order], kind="stable")]
+    is_same = line[order[1:]] == line[order[:-1]]
+    return order[1:][is_same], order[:-1][is_same]
+
+
+def _waits(steps: StepColumns, queued: "_Queued") -> tuple[Ints, Ints]:
+    """Return operations and those that events made them wait for, by waits that are queued before them."""
+    is_wait = np.array([kind.kind == "wait" for kind in steps.kinds], bool)
+    waits = np.flatnonzero(is_wait[steps.kind] & (steps.after >= 0))
+    columns = steps.kind[waits].tolist(), steps.queued_ns[waits].tolist()
+    held = [queued.next_op(steps.kinds[kind].in_stream, at_ns) for kind, at_ns in zip(*columns, strict=True)]
+    node = np.array(held, np.int64)
+    return node[node >= 0], steps.after[waits][node >= 0]
+
+
+def _behind_the_host(ops: OpColumns, busy: BusyTimes) -> _Edges:
+    """Return operations and the busy times of the host in which they were queued."""
+    place = np.searchsorted(busy.end_ns, ops.queued_ns, side="right") - 1
+    is_late = (ops.after < 0) & np.isin(ops.why, _LATE)
+    spare = np.where(is_late, 0, ops.start_ns - ops.queued_ns)
+    node = np.flatnonzero(place >= 0)
+    return node, len(ops) + place[node], spare[node]
+
+
+def _host_in_order(count: int, busy: BusyTimes, woken: Ints) -> _Edges:
+    """Return busy times, whose nodes follow *count* others, and those before them; an operation has *woken* some."""
+    spare = np.zeros(len(busy.call), np.int64)
+    spare[woken] = busy.begin_ns[woken] - busy.end_ns[woken - 1]
+    node = np.arange(count + 1, count + len(spare))
+    return node, node - 1, spare[1:]
+
+
+def _woken(calls: CallColumns, busy: BusyTimes) -> tuple[Ints, Ints]:
+    """Return the busy times that began when an operation ended, and this operation."""
+    after = np.append(calls.sleeps.after, -1)[busy.sleep]
+    place = np.flatnonzero(after >= 0)
+    return place, after[place]
+
+
+def _synchronised(ops: OpColumns, calls: CallColumns, busy: BusyTimes, queued: "_Queued") -> tuple[Ints, Ints]:
+    """Return the busy times that end with calls which synchronise, and the last operations that these waited for."""
+    synchronises = np.array([kind.name.startswith("Synchronize") for kind in calls.kinds], bool)
+    is_last = synchronises[calls.kind[busy.call]] & (busy.end_ns == calls.exit_ns[busy.call])
+    found = [
+        (place, tail)
+        for place in np.flatnonzero(is_last).tolist()
+        for call in [busy.call[place]]
+        for tail in queued.waited_for(calls.kinds[calls.kind[call]], int(calls.enter_ns[call]))
+        if ops.end_ns[tail] <= busy.end_ns[place]
+    ]
+    place, tail = np.array(found, np.int64).reshape(-1, 2).T
+    return place, tail
 
 
 class _Queued:
     """The operations of each stream in the order in which they were queued."""
 
-    def __init__(self, ops: Sequence[Operation]) -> None:
+    def __init__(self, ops: OpColumns) -> None:
         self.streams: dict[int, list[tuple[int, int]]] = {}  # when, and the index of the operation
-        for index, op in enumerate(ops):
-            self.streams.setdefault(op.in_stream, []).append((op.queued_ns, index))
+        for index, (kind, queued_ns) in enumerate(zip(ops.kind.tolist(), ops.queued_ns.tolist(), strict=True)):
+            self.streams.setdefault(ops.kinds[kind].in_stream, []).append((queued_ns, index))
         for of_stream in self.streams.values():
             of_stream.sort()
 
-    def next_op(self, stream: int, at_ns: int) -> int | None:
-        """Return the first operation that was queued in *stream* from *at_ns* on."""
+    def next_op(self, stream: int, at_ns: int) -> int:
+        """Return the first operation that was queued in *stream* from *at_ns* on, or -1."""
         of_stream = self.streams.get(stream, [])
         place = bisect_left(of_stream, (at_ns, -1))
-        return of_stream[place][1] if place < len(of_stream) else None
+        return of_stream[place][1] if place < len(of_stream) else -1
 
-    def waited_for(self, call: Call) -> Iterator[int]:
+    def waited_for(self, call: CallKind, at_ns: int) -> Iterator[int]:
         """Yield the last operations that a call which synchronises waits for: of its streams, or of all of them."""
         if call.name.startswith("SynchronizeDevice"):
             streams: Iterable[int] = self.streams
@@ -135,6 +173,6 @@ class _Queued:
             streams = [each.handle for each in call.about if isinstance(each, Ref) and each.handle in self.streams]
         for stream in streams:
             of_stream = self.streams[stream]
-            place = bisect_right(of_stream, call.enter_ns, key=itemgetter(0)) - 1
+            place = bisect_right(of_stream, at_ns, key=itemgetter(0)) - 1
             if place >= 0:
                 yield of_stream[place][1]

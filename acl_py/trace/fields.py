@@ -61,10 +61,12 @@ class StepKind(NamedTuple):
 
 @dataclass(frozen=True)
 class OpColumns:
-    """The fields of operations."""
+    """The fields of operations; *caller* is a place in *callers*."""
 
     kinds: Sequence[OpKind]
     kind: Ints
+    callers: Sequence[str]
+    caller: Ints
     queued_ns: Ints
     start_ns: Ints
     end_ns: Ints
@@ -78,11 +80,12 @@ class OpColumns:
     def of(cls, ops: Sequence[Operation]) -> "OpColumns":
         """Return the columns of row objects."""
         kind, kinds = places(map(_OP_KIND, ops), len(ops))
+        caller, callers = places(map(attrgetter("caller"), ops), len(ops))
         queued, start, end, called = (numbers(ops, f"{when}_ns") for when in ("queued", "start", "end", "called"))
         cores = {index: op.cores for index, op in enumerate(ops) if op.cores is not None}
         return cls(
-            [OpKind(*each) for each in kinds], kind, queued, start, end, called, numbers(ops, "bytes"),
-            numbers(ops, "why"), optional(op.after for op in ops), cores,
+            [OpKind(*each) for each in kinds], kind, callers, caller, queued, start, end, called,
+            numbers(ops, "bytes"), numbers(ops, "why"), optional(op.after for op in ops), cores,
         )  # fmt: skip
 
     def __len__(self) -> int:
@@ -95,12 +98,16 @@ class OpColumns:
 
 @dataclass(frozen=True)
 class SleepColumns:
-    """All sleeps in calls: the index of the *call*, and the fields of `Sleep`. They are in the order of the calls."""
+    """All sleeps in calls: the index of the *call*, and the fields of `Sleep`. They are in the order of the calls.
+
+    Whether a sleep *has_waits* tells a staged copy from others. The waits themselves are in the row objects.
+    """
 
     call: Ints
     begin_ns: Ints
     end_ns: Ints
     after: Ints
+    has_waits: Bools
 
 
 @dataclass(frozen=True)
@@ -126,6 +133,7 @@ class CallColumns:
             np.array([sleep.begin_ns for _, sleep in slept], np.int64),
             np.array([sleep.end_ns for _, sleep in slept], np.int64),
             optional(sleep.after for _, sleep in slept),
+            np.array([sleep.waits is not None for _, sleep in slept], bool),
         )
         times = numbers(calls, "enter_ns"), numbers(calls, "exit_ns")
         return cls([CallKind(*each) for each in kinds], kind, callers, caller, *times, sleeps)

@@ -66,14 +66,14 @@ class PackedOps(NamedTuple):
         rows = self.rows
         after = Places(rows)[rows["after"]]
         return OpColumns(
-            self.kinds, rows["number"], rows["queued"], rows["start"], rows["end"], rows["called"], rows["bytes"],
-            reasons(rows, after, self.turns), after, self.cores,
+            self.kinds, rows["number"], self.callers or [""], rows["caller"], rows["queued"], rows["start"],
+            rows["end"], rows["called"], rows["bytes"], reasons(rows, after, self.turns), after, self.cores,
         )  # fmt: skip
 
     def decoded(self, columns: OpColumns) -> list[Operation]:
         """Return the row objects."""
         ops: list[Operation] = []
-        callers, cores = self.callers or [""], self.cores.get
+        callers, cores = columns.callers, self.cores.get
         for block in blocks(len(columns)):
             rows = map(Row._make, self.rows[block].tolist())
             known = zip(rows, columns.why[block].tolist(), columns.after[block].tolist(), strict=True)
@@ -199,7 +199,9 @@ class PackedCalls(NamedTuple):
         kind = np.concatenate([own + np.int32(first) for own, first in zip(number, before, strict=False)])[order]
         kinds = [CallKind("", "", 0, ()) if each is None else each for each in chain(*self.kinds)]
         of_call, sleep = (sleeps := self._sleeps()).inside(caller, enter_ns, exit_ns)
-        slept = SleepColumns(of_call, sleeps.begin_ns[sleep], sleeps.end_ns[sleep], sleeps.after[sleep])
+        slept = SleepColumns(
+            of_call, sleeps.begin_ns[sleep], sleeps.end_ns[sleep], sleeps.after[sleep], sleeps.has_waits[sleep]
+        )
         return CallColumns(kinds, kind, self.callers, caller, enter_ns, exit_ns, slept)
 
     def decoded(self, columns: CallColumns) -> list[Call]:
@@ -231,9 +233,10 @@ class PackedSleeps:
         last = np.searchsorted(ops["end"], rows["end"], side="right") - 1
         ended = np.append(ops["end"], -1)[last] == rows["end"]
         self.after = np.where(rows["after"] == ANY_OP, np.where(ended, last, -1), Places(ops)[rows["after"]])
+        self.has_waits = rows["after"] <= STAGED
         self._waits: dict[int, list[int]] = {}
         is_wait = np.zeros(len(rows), bool)
-        for row in np.flatnonzero(rows["after"] <= STAGED).tolist():
+        for row in np.flatnonzero(self.has_waits).tolist():
             waits = self._waits[row] = self._waits_of(row, is_wait)
             is_wait[waits] = True
             self.after[row] = self.after[waits[-1]] if waits else -1

@@ -5,6 +5,7 @@ synchronisations, under all rules.
 """
 
 import asyncio
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -13,9 +14,12 @@ from histories import D2D, D2H, H2D, busy
 from test_path_of_runs import check, timeline_of
 
 import acl_py
-from acl_py.explain.findings import Pitfall
+from acl_py.explain.findings import Pitfall, findings
+from acl_py.explain.lines import by_line
+from acl_py.explain.path import critical_path
 from acl_py.explain.prices import prices
 from acl_py.explain.recordings import asker_of
+from acl_py.trace.fields import op_columns
 from tests.conformance.roundtrips import differences
 
 SIZE = 200_000
@@ -114,6 +118,18 @@ def check_all(seed):
         if each.finding.pitfall is Pitfall.NOTHING_NEW and each.answer is not None and each.answer.gain_ns < 0:
             assert each.answer.reordered, each.text
             assert f"more of {each.answer.before_ns / 1000:,.1f} us, because of another order: " in each.text
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_rows_are_explained_as_their_columns_are(seed):
+    timeline = recording(seed)
+    rows = replace(timeline, ops=list(timeline.ops), calls=list(timeline.calls), steps=list(timeline.steps))
+    path = critical_path(timeline)
+    assert critical_path(rows) == path
+    assert by_line(rows, path) == by_line(timeline, path)
+    assert findings(rows) == findings(timeline)
+    columns = op_columns(timeline.ops)
+    assert [columns.callers[caller] for caller in columns.caller] == [op.caller for op in rows.ops]
 
 
 @pytest.mark.parametrize("seed", [*range(10), *MISTAKES])
