@@ -40,7 +40,7 @@ from acl_py.compat.acl.standins.videos import (
     create_grey_decoder,
 )
 from acl_py.verbs.callbacks import CallbackBlock
-from acl_py.verbs.kernels import Cost, In, InOut, Out, kernel
+from acl_py.verbs.kernels import Cost, In, Out, kernel
 from device_model.memory import Buffer
 
 _CODECS = {0: "h265", 1: "h264", 2: "h264", 3: "h264"}  # by acldvppStreamFormat: main; baseline, main, high
@@ -230,13 +230,13 @@ def vdec_end(line: Line) -> None:
 
 
 @kernel(cost=Cost(us=_us), serial=True)
-def venc(source: In, output: InOut, job: _Encoding) -> None:
+def venc(source: In, output: Out, job: _Encoding) -> None:
     """Encode a picture."""
     job.run(source, output)
 
 
 @kernel(cost=Cost(us=0), serial=True)
-def venc_end(output: InOut, job: _Encoding) -> None:
+def venc_end(output: Out, job: _Encoding) -> None:
     """Write what the encoder has left."""
     job.run(None, output)
 
@@ -251,12 +251,17 @@ def _call(function: Callable[..., object], *args: Any) -> None:
         traceback.print_exc()
 
 
-def _tell_decoded(channel: DecoderChannel, line: Line) -> None:
-    """Call the callbacks of the frames that are done, up to the first one that is not."""
+def _tell_decoded(channel: DecoderChannel, line: Line, last: "_Decoding | None" = None) -> None:
+    """Call the callbacks of the frames that are done, up to the first one that is not, or to *last*.
+
+    The device may be ahead of this callback, but only the callback of a frame promises that its work is over.
+    """
     assert channel.callback is not None, "create_channel has asked for it"
     while line.frames and line.frames[0].is_done:
         done = line.frames.popleft()
         _call(channel.callback, done.source, done.target, done.data)
+        if done is last:
+            return
 
 
 def _tell_encoded(here: Session, channel: EncoderChannel, line: Line, sent: _Encoding) -> None:
@@ -415,7 +420,7 @@ async def _queue(here: Session, channel: DecoderChannel, line: Line, stream: Cod
     def decoded(_: object) -> None:
         if not job.has_run:
             job.fail("the memory of a frame was gone before it was decoded", "free it in the callback")
-        _tell_decoded(channel, line)
+        _tell_decoded(channel, line, job)
 
     await native.LaunchCallback(decoded, None, CallbackBlock.NO_BLOCK, line.stream)
 
