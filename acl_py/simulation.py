@@ -96,14 +96,17 @@ class Simulation(Handle):
         return summarize(self.runtime, self._trace, self.findings, leaks_of(self.runtime))
 
     def timeline(self) -> "Page":
-        """Return the timeline so far as a page. A notebook shows it; `write(path)` makes an HTML file of it.
+        """Return the timeline so far as a page, with findings and the critical path.
+
+        A notebook shows it; `write(path)` makes an HTML file of it.
 
         Raises:
             RuntimeError: the simulation was started with trace=False.
         """
-        from acl_py.trace.page import Page, Run  # imported here: most programs make no page
+        from acl_py.causes.pages import explained  # imported here: most programs make no page
+        from acl_py.trace.page import Page, Run
 
-        return Page([Run("Timeline", self.trace.timeline())])
+        return explained(Page([Run("Timeline", self.trace.timeline())]))
 
     def observe(self, observer: Observer) -> None:
         """Call the hooks of *observer* from now on; see `Observer`."""

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from typer.core import TyperCommand
 
-from acl_py.explain.pages import explained
+from acl_py.causes.pages import explained
 from acl_py.sanitizer.parts import ALL_PARTS, parts_of
 from acl_py.sanitizer.reports import Form
 from acl_py.sanitizer.suppressions import SuppressionError

@@ -6,14 +6,15 @@ from typing import Annotated
 
 import typer
 
+from acl_py.causes.findings import findings, findings_text
+from acl_py.causes.lines import path_text
+from acl_py.causes.pages import with_findings
+from acl_py.causes.path import critical_path
 from acl_py.cli.common import complain, console
 from acl_py.explain.cases import Case, EditError
 from acl_py.explain.edits import FORMS, Edit, parse_all
-from acl_py.explain.findings import findings, findings_text
-from acl_py.explain.lines import path_text
 from acl_py.explain.optimiser import optimise, write_program
-from acl_py.explain.pages import with_findings, with_prices
-from acl_py.explain.path import critical_path
+from acl_py.explain.pages import with_prices
 from acl_py.explain.prices import prices, prices_text
 from acl_py.explain.recordings import asker_of
 from acl_py.explain.whatif import Answer, Asker, answers_text

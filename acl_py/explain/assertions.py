@@ -6,9 +6,9 @@ or "stream 1"), or by the completion that its verb returned. A name may stand fo
 
 from collections.abc import Sequence
 
-from acl_py.explain.findings import Pitfall, findings, findings_text
-from acl_py.explain.path import makespan_ns
-from acl_py.explain.relation import Relation
+from acl_py.causes.findings import Pitfall, findings, findings_text
+from acl_py.causes.path import makespan_ns
+from acl_py.causes.relation import Relation
 from acl_py.trace import chart
 from acl_py.trace.rows import Operation, Timeline
 from device_model.errors import listed

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from acl_py.explain.lines import Line, by_line, names_of, us
-from acl_py.explain.path import Cause, critical_path, makespan_ns
+from acl_py.causes.lines import Line, by_line, names_of, us
+from acl_py.causes.path import Cause, critical_path, makespan_ns
 from acl_py.trace.rows import Timeline
 
 _SHOWN = 20  # lines of the program

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
+from acl_py.causes.lines import us
 from acl_py.explain.cases import Case, EditError
 from acl_py.explain.edges import Edge, with_edges
-from acl_py.explain.lines import us
 from acl_py.explain.whatif import Answer, Asker
 from acl_py.sanitizer.findings import Access, Finding, Kind, Trial
 from acl_py.tools.programs import STEP, Program

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from acl_py.causes.lines import us
 from acl_py.explain.cases import EditError
 from acl_py.explain.edits import Edit, parse
-from acl_py.explain.lines import us
 from acl_py.explain.whatif import Answer, Asker
 from acl_py.tools.programs import OPS, Program, Step
 

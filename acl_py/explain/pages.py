@@ -1,44 +1,19 @@
-"""Pages with explanations: the findings and the critical path of each run."""
+"""Pages with prices: what the edits of each finding would be worth, and what-if results beside the run."""
 
 from collections.abc import Iterable, Sequence
 
-from acl_py.explain.findings import Finding, findings
-from acl_py.explain.path import Part, critical_path
+from acl_py.causes.pages import on_page, parts_of
+from acl_py.causes.path import Part
 from acl_py.explain.prices import Priced
 from acl_py.trace import page
-from acl_py.trace.page import Page, PathPart, Run
-
-
-def explained(shown: Page) -> Page:
-    """Return the page with findings and the critical path of each run that has no critical path yet."""
-    return Page([_explained(run) for run in shown.runs], shown.title)
+from acl_py.trace.page import Run
 
 
 def with_prices(run: Run, path: Iterable[Part], priced: Sequence[Priced]) -> Run:
     """Return *run* with its critical path, and with findings that have prices."""
-    return run._replace(findings=[_priced(each) for each in priced], critical=_parts(path))
-
-
-def with_findings(run: Run, path: Iterable[Part], found: Iterable[Finding]) -> Run:
-    """Return *run* with its critical path, and with findings behind those that it has."""
-    more = [_on_page(each, each.edit) for each in found]
-    return run._replace(findings=[*run.findings, *more], critical=_parts(path))
-
-
-def _explained(run: Run) -> Run:
-    timeline = run.timeline
-    return run if run.critical else with_findings(run, critical_path(timeline), findings(timeline))
-
-
-def _parts(path: Iterable[Part]) -> list[PathPart]:
-    return [PathPart(part.begin_ns, part.end_ns, part.cause, part.op, part.call) for part in path]
+    return run._replace(findings=[_priced(each) for each in priced], critical=parts_of(path))
 
 
 def _priced(priced: Priced) -> page.Finding:
-    found = _on_page(priced.finding, f"{priced.finding.edit}. {priced.worth}")
+    found = on_page(priced.finding, f"{priced.finding.edit}. {priced.worth}")
     return found if priced.answer is None else found._replace(worth_ns=priced.answer.gain_ns)
-
-
-def _on_page(found: Finding, advice: str) -> page.Finding:
-    text = f"{found.what[0].upper()}{found.what[1:]}{found.often}\n{advice}"
-    return page.Finding(text, found.site, found.begin_ns, found.end_ns, found.ops, found.calls, found.held_ns)

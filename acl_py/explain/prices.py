@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 from operator import itemgetter
 
+from acl_py.causes.findings import Finding, Pitfall, findings, is_legacy
+from acl_py.causes.lines import us
 from acl_py.explain.cases import ASYNCHRONOUS, Case, EditError, in_stream, queues, with_fields
-from acl_py.explain.findings import Finding, Pitfall, findings, is_legacy
-from acl_py.explain.lines import us
 from acl_py.explain.relisting import conflict, touches
 from acl_py.explain.whatif import Answer, Asker
 from acl_py.tools.programs import Program, Step

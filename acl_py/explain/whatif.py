@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
+from acl_py.causes.lines import us
 from acl_py.errors import DeadlockError
 from acl_py.explain.cases import Case, EditError, queues
 from acl_py.explain.edits import Edit, apply
-from acl_py.explain.lines import us
 from acl_py.sanitizer.findings import Finding, Kind
 from acl_py.sanitizer.parts import parts_of
 from acl_py.sanitizer.watch import watching

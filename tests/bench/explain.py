@@ -3,8 +3,8 @@
 from time import process_time
 
 import acl_py
+from acl_py.causes.relation import Relation
 from acl_py.explain import by_line, critical_path, findings
-from acl_py.explain.relation import Relation
 from tests.bench.measure import show, target
 
 OPS, STREAMS, SIZE = 100_000, 8, 4096

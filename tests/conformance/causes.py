@@ -18,8 +18,8 @@ sys.path.insert(0, str(HERE))  # pytest knows `criteria` by its bare name
 
 from criteria import measured, program  # noqa: E402
 
+from acl_py.causes.findings import Finding, Pitfall, findings  # noqa: E402
 from acl_py.explain.cases import Case  # noqa: E402
-from acl_py.explain.findings import Finding, Pitfall, findings  # noqa: E402
 from acl_py.explain.whatif import Asker  # noqa: E402
 from acl_py.trace.rows import Call, Operation, Timeline  # noqa: E402
 from device_model.completions import Why  # noqa: E402

@@ -6,7 +6,7 @@ import pytest
 from causes import explained, rows, summary, table, wrong_causes
 from criteria import measured
 
-from acl_py.explain.path import critical_path, makespan_ns
+from acl_py.causes.path import critical_path, makespan_ns
 
 FILES = ("semantics", "waits", "gaps", "sticky_error")
 PAGE = Path(__file__).parent.parent.parent / "docs" / "traces.md"

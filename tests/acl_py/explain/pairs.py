@@ -36,9 +36,9 @@ from acl_py import (
     SynchronizeStream,
     kernel,
 )
+from acl_py.causes.findings import Pitfall
+from acl_py.causes.path import makespan_ns
 from acl_py.explain.edits import parse_all
-from acl_py.explain.findings import Pitfall
-from acl_py.explain.path import makespan_ns
 from acl_py.explain.prices import prices
 from acl_py.explain.recordings import asker_of
 from device_model.profile import Curve, load

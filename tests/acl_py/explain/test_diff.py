@@ -2,8 +2,8 @@
 
 from hand import call, op, recording
 
+from acl_py.causes.path import makespan_ns
 from acl_py.explain.diff import changes, diff_text
-from acl_py.explain.path import makespan_ns
 from device_model.completions import Why
 
 

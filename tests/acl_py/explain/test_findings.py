@@ -8,7 +8,7 @@ import pytest
 from histories import D2H, DEFAULT, H2D, H2H, busy
 
 import acl_py
-from acl_py.explain.findings import findings, findings_text
+from acl_py.causes.findings import findings, findings_text
 from device_model.profile import load
 
 SIZE = 10_000

@@ -3,10 +3,10 @@
 import pytest
 from listed import MIB, case, copy, launch, program, step, sync
 
+from acl_py.causes.relation import Relation
 from acl_py.explain.cases import EditError
 from acl_py.explain.edits import parse
 from acl_py.explain.optimiser import document, optimise, write_program
-from acl_py.explain.relation import Relation
 from acl_py.explain.whatif import Asker
 from acl_py.tools import programs
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 from hand import call, op, recording, wait
 
-from acl_py.explain.path import critical_path, makespan_ns
+from acl_py.causes.path import critical_path, makespan_ns
 from acl_py.trace.rows import Sleep
 from device_model.completions import Why
 

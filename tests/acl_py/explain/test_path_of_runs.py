@@ -9,8 +9,8 @@ import pytest
 from histories import D2H, H2D, busy
 
 import acl_py
-from acl_py.explain.path import Cause, critical_path, makespan_ns
-from acl_py.explain.slack import slacks
+from acl_py.causes.path import Cause, critical_path, makespan_ns
+from acl_py.causes.slack import slacks
 
 SIZE = 100_000
 kernel = busy("kernel", 50)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from listed import MIB, case, copy, copy_now, fill, launch, program, record, step, sync, wait
 
-from acl_py.explain.findings import Pitfall
+from acl_py.causes.findings import Pitfall
 from acl_py.explain.prices import MOST_PRICED, prices, prices_text
 from acl_py.explain.whatif import Asker
 

@@ -12,8 +12,8 @@ import pytest
 from histories import D2H, H2D, busy
 
 import acl_py as acl
+from acl_py.causes.findings import Pitfall
 from acl_py.explain.edits import parse_all
-from acl_py.explain.findings import Pitfall
 from acl_py.explain.prices import prices
 from acl_py.explain.recordings import asker_of
 

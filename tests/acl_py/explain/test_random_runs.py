@@ -14,9 +14,9 @@ from histories import D2D, D2H, H2D, busy
 from test_path_of_runs import check, timeline_of
 
 import acl_py
-from acl_py.explain.findings import Pitfall, findings
-from acl_py.explain.lines import by_line
-from acl_py.explain.path import critical_path
+from acl_py.causes.findings import Pitfall, findings
+from acl_py.causes.lines import by_line
+from acl_py.causes.path import critical_path
 from acl_py.explain.prices import prices
 from acl_py.explain.recordings import asker_of
 from acl_py.trace.fields import op_columns

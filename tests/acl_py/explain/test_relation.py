@@ -6,8 +6,8 @@ import pytest
 from histories import busy
 
 import acl_py
+from acl_py.causes.relation import Relation
 from acl_py.errors import DeadlockError
-from acl_py.explain.relation import Relation
 from acl_py.tools.programs import parse
 from acl_py.tools.replay import replay
 from tests.sanitizer.oracle import programs

@@ -2,9 +2,9 @@
 
 from hand import call, op, recording, wait
 
-from acl_py.explain.lines import by_line, path_text
-from acl_py.explain.path import critical_path
-from acl_py.explain.slack import slacks
+from acl_py.causes.lines import by_line, path_text
+from acl_py.causes.path import critical_path
+from acl_py.causes.slack import slacks
 from acl_py.trace.rows import Ref
 from device_model.completions import Why
 

@@ -5,9 +5,9 @@ from random import Random
 import pytest
 from listed import MIB, case, copy, copy_now, fill, launch, program, record, step, sync, wait
 
+from acl_py.causes.relation import Relation
 from acl_py.explain.cases import EditError
 from acl_py.explain.edits import FORMS, apply, parse, parse_all
-from acl_py.explain.relation import Relation
 from acl_py.explain.whatif import Asker, answers_text
 from acl_py.trace.reading import site_of_call
 from device_model.profile import load

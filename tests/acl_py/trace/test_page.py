@@ -4,12 +4,13 @@ import asyncio
 from html import unescape
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from pages import Parts, data_of, rows_of
 
 import acl_py
 from acl_py import asc, faults
-from acl_py.explain.pages import explained
+from acl_py.causes.pages import explained
 from acl_py.trace.page import Finding, Page, PathPart, Run
 from acl_py.trace.reading import queuing_calls, site_of_call
 from acl_py.trace.rows import Mark, Operation, StreamStep, Timeline
@@ -210,6 +211,23 @@ def test_strikes_of_fault_rules_and_mistakes_in_kernels_are_findings(traced):
 def test_an_empty_run_is_a_page():
     run = first_run(page_of(Timeline(device="tiny", rules="cuda")))
     assert (run["ops"]["rows"], run["calls"]["rows"], run["since"], run["until"]) == (0, 0, 0, 0)
+
+
+def test_the_timeline_of_a_simulation_has_what_waited_and_why():
+    async def main():
+        memory = await acl_py.Malloc(1 << 20)
+        await acl_py.Memcpy(memory, 1 << 20, np.zeros(1 << 20, np.uint8), 1 << 20, acl_py.MemcpyKind.HOST_TO_DEVICE)
+        return acl_py.current_simulation().timeline()
+
+    page = acl_py.run(main, device="tiny")
+    [run] = page.runs
+    [text] = [found.text.splitlines()[0] for found in run.findings]
+    assert (
+        text
+        == "In Memcpy(), a copy from pageable memory kept the host, which copied the bytes to buffers of the driver"
+    )
+    assert sum(part.end_ns - part.begin_ns for part in run.critical) == run.timeline.end_ns
+    assert first_run(page)["findings"]
 
 
 def test_a_run_that_ended_in_a_deadlock_has_its_chain():

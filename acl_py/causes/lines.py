@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from acl_py.explain.path import Cause, Part, critical_path, makespan_ns
-from acl_py.explain.slack import slacks
+from acl_py.causes.path import Cause, Part, critical_path, makespan_ns
+from acl_py.causes.slack import slacks
 from acl_py.trace.fields import call_columns, op_columns
 from acl_py.trace.reading import as_timeline, short_site
 from acl_py.trace.rows import Timeline

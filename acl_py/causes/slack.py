@@ -12,8 +12,8 @@ from operator import itemgetter
 
 import numpy as np
 
-from acl_py.explain.host import BusyTimes, busy_times
-from acl_py.explain.path import Cause, Part, makespan_ns
+from acl_py.causes.host import BusyTimes, busy_times
+from acl_py.causes.path import Cause, Part, makespan_ns
 from acl_py.trace.fields import (
     CallColumns,
     CallKind,

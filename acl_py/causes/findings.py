@@ -16,8 +16,8 @@ from operator import attrgetter
 
 import numpy as np
 
-from acl_py.explain.lines import us
-from acl_py.explain.relation import SYNCHRONISATIONS, WAITS, Relation
+from acl_py.causes.lines import us
+from acl_py.causes.relation import SYNCHRONISATIONS, WAITS, Relation
 from acl_py.trace.fields import CallKind, OpColumns, call_columns, op_columns
 from acl_py.trace.reading import as_timeline, short_site, site_of_call
 from acl_py.trace.rows import Call, Copied, Operation, StreamStep, Timeline

@@ -1,0 +1,35 @@
+"""Pages with explanations: the findings and the critical path of each run."""
+
+from collections.abc import Iterable
+
+from acl_py.causes.findings import Finding, findings
+from acl_py.causes.path import Part, critical_path
+from acl_py.trace import page
+from acl_py.trace.page import Page, PathPart, Run
+
+
+def explained(shown: Page) -> Page:
+    """Return the page with findings and the critical path of each run that has no critical path yet."""
+    return Page([_explained(run) for run in shown.runs], shown.title)
+
+
+def with_findings(run: Run, path: Iterable[Part], found: Iterable[Finding]) -> Run:
+    """Return *run* with its critical path, and with findings behind those that it has."""
+    more = [on_page(each, each.edit) for each in found]
+    return run._replace(findings=[*run.findings, *more], critical=parts_of(path))
+
+
+def _explained(run: Run) -> Run:
+    timeline = run.timeline
+    return run if run.critical else with_findings(run, critical_path(timeline), findings(timeline))
+
+
+def parts_of(path: Iterable[Part]) -> list[PathPart]:
+    """Return *path* as a page shows it."""
+    return [PathPart(part.begin_ns, part.end_ns, part.cause, part.op, part.call) for part in path]
+
+
+def on_page(found: Finding, advice: str) -> page.Finding:
+    """Return *found* as a page shows it, with *advice* below."""
+    text = f"{found.what[0].upper()}{found.what[1:]}{found.often}\n{advice}"
+    return page.Finding(text, found.site, found.begin_ns, found.end_ns, found.ops, found.calls, found.held_ns)
