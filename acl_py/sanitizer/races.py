@@ -5,21 +5,21 @@ This is the observer that walks along with a program: it keeps the relation (ord
 before it. What it says of a pair does not depend on times.
 """
 
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from acl_py.callers import Caller, current_caller
-from acl_py.sanitizer.findings import Access, Finding, Findings, Kind, Span
+from acl_py.sanitizer.findings import Access, Finding, Findings, Kind
 from acl_py.sanitizer.guards import guarded
 from acl_py.sanitizer.hosts import Hosts
 from acl_py.sanitizer.order import CallbackWait, Clock, Host, Order, Point, joined
+from acl_py.sanitizer.pairs import Pairs, ranges_in
 from acl_py.sanitizer.shadow import HostAccess, LifeCall, Ranges, Shadow, Use, Uses, overlap
 from acl_py.sanitizer.signals import Signals
 from acl_py.sanitizer.stacks import Stacks
-from acl_py.sanitizer.wording import access_of, buffer_text, edge_of, subject_of, work_text
+from acl_py.sanitizer.wording import work_text
 from device_model.completions import NOTHING, Completion, Nanoseconds, Then
 from device_model.contexts import Context
 from device_model.device import Device
@@ -30,7 +30,7 @@ from device_model.ops import Op
 from device_model.signals import Compare, satisfies
 from device_model.steps import Step, StepKind
 from device_model.streams import Stream, UnorderedStream
-from device_model.work import H2H, Copy, Extent, HostFunction, Kernel, PitchedCopy, Work
+from device_model.work import H2H, Copy, HostFunction, Kernel, PitchedCopy, Work
 
 if TYPE_CHECKING:
     from acl_py.runtime.runtime import Runtime
@@ -38,18 +38,9 @@ if TYPE_CHECKING:
 
 
 _new = tuple.__new__
-_SHOWN = 3  # ranges in a sentence
-_WHY = {
-    Kind.RACE: "nothing puts them in order",
-    Kind.RELIES: "only a wait in a call that need not wait puts them in order",
-}
 _FEW = 8  # ranges of an access of the host that are kept one by one
-_UNDECIDED = 4096  # pairs that waits for signals order, and a later set may set free; the oldest are forgotten
 _SIGNALS = ("ResetEvent", "RecordNotify", "WaitAndResetNotify", "ValueWrite", "ValueWait")
 _DESTROY_STREAM = ("DestroyStream", "DestroyStreamForce")
-
-
-_IsOrdered: TypeAlias = Callable[[Use, Use], bool]
 
 
 class _Wait(NamedTuple):
@@ -58,15 +49,6 @@ class _Wait(NamedTuple):
     completion: Completion
     points: list[Point]
     promised: bool
-
-
-class _Pair(NamedTuple):
-    """Two uses that waits for signals put in order, or may do so. *report* tells them if they are in none."""
-
-    earlier: Use
-    later: Use
-    is_ordered: _IsOrdered
-    report: Callable[[], None]
 
 
 class Races(Observer):
@@ -84,8 +66,7 @@ class Races(Observer):
         self._shadows: dict[int, Shadow] = {}  # by the serial number of a life
         self._recorded: dict[Event, Point] = {}
         self._signals = Signals(self._order, self._add_wait)
-        self._undecided: deque[_Pair] = deque(maxlen=_UNDECIDED)
-        self._judged: tuple[object, set[tuple[int, ...]]] = (None, set())  # pairs of the access that was last
+        self._pairs = Pairs(self._order, self._signals, self._stacks, findings)
         self._waits: WeakKeyDictionary[Caller, _Wait] = WeakKeyDictionary()
         self._staged: dict[object, Use] = {}  # copies of pageable memory, whose calls have not returned
         self._freed: Allocation | None = None  # the last one
@@ -93,11 +74,7 @@ class Races(Observer):
     def close(self) -> None:
         """Report what is left, and watch no more what tasks hand on."""
         self._signals.close()
-        pairs = list(self._undecided)
-        self._undecided.clear()
-        for pair in pairs:
-            if not pair.is_ordered(pair.earlier, pair.later):
-                pair.report()
+        self._pairs.close()
         self.hosts.close()
 
     # --- hooks: what streams are given
@@ -292,7 +269,7 @@ class Races(Observer):
         """Note that the host that runs has called the callback of *wait*."""
         self._order.release(wait, self.hosts.current())
         self._signals.solve()
-        self._settle()
+        self._pairs.settle()
 
     def _signal(self, name: str, about: tuple[Any, ...], site: object) -> None:
         """Take up a call that sets, clears or awaits a signal."""
@@ -318,7 +295,7 @@ class Races(Observer):
         """Set a signal in *stream*, and look again at pairs that were seen behind a wait for it."""
         access = self._call(name, stream, site)
         if self._signals.set(key, self._epoch(stream), value, is_consumed=is_consumed, access=access):
-            self._settle()
+            self._pairs.settle()
 
     def _epoch(self, stream: Stream) -> Point:
         """Begin an epoch of *stream*, for what sets or clears a signal."""
@@ -335,29 +312,11 @@ class Races(Observer):
     def _add_wait(self, text: str, accesses: Sequence[Access]) -> None:
         self._findings.add(Finding(Kind.WAIT, text, tuple(accesses)))
 
-    def _settle(self) -> None:
-        """Look again at the pairs behind waits that have one more set now; what may still change waits on."""
-        pairs = list(self._undecided)
-        self._undecided.clear()
-        for pair in pairs:
-            self._judge(*pair)
-
-    def _judge(self, earlier: Use, later: Use, is_ordered: _IsOrdered, report: Callable[[], None]) -> None:
-        """Report a pair that no plain wait orders, unless a wait for a signal or a callback does, or still may."""
-        if is_ordered(earlier, later) or any(
-            self._signals.is_open(clock) or self._order.is_held(clock)
-            for use in (earlier, later)
-            for clock in (use.clock, use.known)
-        ):
-            self._undecided.append(_Pair(earlier, later, is_ordered, report))
-        else:
-            report()
-
     # --- what others ask, who have no findings
 
     def is_promised(self, earlier: Use, later: Use) -> bool:
         """Whether a promise puts *earlier* before *later*, as far as is known by now."""
-        return self._is_known(earlier, later)
+        return self._pairs.is_known(earlier, later)
 
     def known_to_host(self) -> Clock:
         """Return what the host that makes the present call knows to be over."""
@@ -426,9 +385,9 @@ class Races(Observer):
                 else:
                     mine.reads[line] = use
                 return
-        if shadow.birth is not None and not self._is_plainly_known(shadow.birth, use):
-            report = partial(self._add_early, shadow.birth, use, allocation, writes=writes)
-            self._judge_once(shadow.birth, use, allocation, self._is_known, report)
+        if shadow.birth is not None and not self._pairs.is_plainly_known(shadow.birth, use):
+            report = partial(self._pairs.add_early, shadow.birth, use, allocation, writes=writes)
+            self._pairs.judge_once(shadow.birth, use, allocation, self._pairs.is_known, report)
         self._compare(use, line, allocation, shadow, start, stop, writes=writes)
 
     def _compare(
@@ -467,25 +426,13 @@ class Races(Observer):
             for uses in cell.values():
                 for wrote, earlier_uses in ((True, uses.writes), (False, uses.reads if writes else {})):
                     for earlier in earlier_uses.values():
-                        if not self._is_plainly_ordered(earlier, use):
+                        if not self._pairs.is_plainly_ordered(earlier, use):
                             pairs[id(earlier), wrote] = earlier
         for (_, wrote), earlier in pairs.items():
-            both = overlap(_ranges(earlier, allocation, writes=wrote), _ranges(use, allocation, writes=writes))
+            both = overlap(ranges_in(earlier, allocation, writes=wrote), ranges_in(use, allocation, writes=writes))
             if both:
-                report = partial(self._add, earlier, use, allocation, both, wrote=wrote, writes=writes)
-                self._judge_once(earlier, use, allocation, self._is_ordered, report)
-
-    def _judge_once(
-        self, earlier: Use, later: Use, allocation: Allocation, is_ordered: _IsOrdered, report: Callable[[], None]
-    ) -> None:
-        """Judge a pair, unless it was judged before: an operation may read and write, and touch several ranges."""
-        access = later.actor, later.epoch, later.work
-        if self._judged[0] != access:
-            self._judged = access, set()
-        pair = earlier.actor, earlier.epoch, allocation.serial
-        if pair not in self._judged[1]:
-            self._judged[1].add(pair)
-            self._judge(earlier, later, is_ordered, report)
+                report = partial(self._pairs.add_race, earlier, use, allocation, both, wrote=wrote, writes=writes)
+                self._pairs.judge_once(earlier, use, allocation, self._pairs.is_ordered, report)
 
     def _shadow(self, allocation: Allocation) -> Shadow:
         shadow = self._shadows.get(allocation.serial)
@@ -505,108 +452,14 @@ class Races(Observer):
         shadow = self._shadows.pop(allocation.serial, None)
         if shadow is None:
             return
-        if shadow.birth is not None and not self._is_plainly_known(shadow.birth, end):
-            report = partial(self._add_early, shadow.birth, end, allocation, writes=True)
-            self._judge(shadow.birth, end, self._is_known, report)
+        if shadow.birth is not None and not self._pairs.is_plainly_known(shadow.birth, end):
+            report = partial(self._pairs.add_early, shadow.birth, end, allocation, writes=True)
+            self._pairs.judge(shadow.birth, end, self._pairs.is_known, report)
         for use, writes in shadow.uses():
-            if not self._is_plainly_known(use, end):
-                report = partial(self._add_in_use, use, end, allocation, writes=writes)
-                self._judge_once(use, end, allocation, self._is_known, report)
-
-    def _is_plainly_ordered(self, one: Use, other: Use) -> bool:
-        """Whether *one*, which was taken up first, is over before *other*; or after it, if that is a host function."""
-        if self._is_plainly_known(one, other):
-            return True
-        return max(one.clock.get(other.actor, 0), one.known.get(other.actor, 0)) >= other.epoch
-
-    @staticmethod
-    def _is_plainly_known(earlier: Use, later: Use) -> bool:
-        actor = earlier.actor
-        if actor in (later.actor, later.host):
-            return True
-        return max(later.clock.get(actor, 0), later.known.get(actor, 0)) >= earlier.epoch
-
-    def _is_ordered(self, one: Use, other: Use, *, habits: bool = False) -> bool:
-        """The same with all waits; one that was queued first may wait for what sets its signal."""
-        return self._is_known(one, other, habits=habits) or self._reaches(one, other, habits=habits)
-
-    def _is_known(self, earlier: Use, later: Use, *, habits: bool = False) -> bool:
-        return self._is_plainly_known(earlier, later) or self._reaches(later, earlier, habits=habits)
-
-    def _reaches(self, later: Use, earlier: Use, *, habits: bool) -> bool:
-        clocks = (self._order.closure(clock, habits=habits) for clock in (later.clock, later.known))
-        return any(clock.get(earlier.actor, 0) >= earlier.epoch for clock in clocks)
-
-    # --- findings
-
-    def _accesses(self, earlier: Use, later: Use, *, wrote: bool, writes: bool) -> tuple[Access, Access]:
-        """Return two uses as findings have them; the running call is that of *later*, as a rule."""
-        first = access_of(earlier, self._stacks.note(earlier.site), writes=wrote)
-        return first, access_of(later, self._stacks.now(later.site), writes=writes)
-
-    def _add(
-        self, earlier: Use, later: Use, allocation: Allocation, ranges: Ranges, *, wrote: bool, writes: bool
-    ) -> None:
-        kind = Kind.RELIES if self._is_ordered(earlier, later, habits=True) else Kind.RACE
-        first, second = self._accesses(earlier, later, wrote=wrote, writes=writes)
-        if later.at_ns < earlier.at_ns:  # a host function, which runs later than it was queued
-            earlier, later, first, second, wrote, writes = later, earlier, second, first, writes, wrote
-        buffer = buffer_text(allocation)
-        spans = tuple(Span(buffer, start, stop) for start, stop in ranges)
-        shown = ", ".join(map(str, spans[:_SHOWN])) + (
-            f" and {len(spans) - _SHOWN} more" if len(spans) > _SHOWN else ""
-        )
-        both = wrote and writes
-        text = (
-            f"{subject_of(first)} {'writes' if wrote else 'reads'} {shown}, and {subject_of(second)} "
-            f"{'writes' if writes else 'reads'} {'it too' if both else 'it'}: {_WHY[kind]}"
-        )
-        missing, fix = edge_of(earlier, later)
-        self._findings.add(Finding(kind, text, (first, second), spans, missing, fix))
-
-    def _add_early(self, birth: Use, use: Use, allocation: Allocation, *, writes: bool) -> None:
-        """Add a use of memory that does not wait for its allocation."""
-        first, second = self._accesses(birth, use, wrote=True, writes=writes)
-        buffer = buffer_text(allocation)
-        text = f"{subject_of(second)} uses {buffer} without waiting for its allocation, {subject_of(first)}"
-        self._add_life(Kind.BEFORE_ALLOCATION, text, (birth, use), (first, second), allocation)
-
-    def _add_in_use(self, use: Use, end: Use, allocation: Allocation, *, writes: bool) -> None:
-        """Add the end of a life that does not wait for a use of the memory."""
-        first, second = self._accesses(use, end, wrote=writes, writes=True)
-        buffer = buffer_text(allocation)
-        text = f"{subject_of(second)} frees {buffer} without waiting for {subject_of(first)}, which uses it"
-        self._add_life(Kind.FREE_IN_USE, text, (use, end), (first, second), allocation)
-
-    def _add_life(
-        self, kind: Kind, text: str, uses: tuple[Use, Use], accesses: tuple[Access, Access], allocation: Allocation
-    ) -> None:
-        """Add a finding about the begin or the end of a life."""
-        if self._is_known(*uses, habits=True):
-            kind, text = Kind.RELIES, f"{text}: {_WHY[Kind.RELIES]}"
-        span = Span(buffer_text(allocation), 0, allocation.nbytes)
-        self._findings.add(Finding(kind, text, accesses, (span,), *edge_of(*uses)))
+            if not self._pairs.is_plainly_known(use, end):
+                report = partial(self._pairs.add_in_use, use, end, allocation, writes=writes)
+                self._pairs.judge_once(use, end, allocation, self._pairs.is_known, report)
 
 
 def _is_gone(context: object) -> bool:
     return isinstance(context, Context) and context.destroyed is not None
-
-
-def _ranges(use: Use, allocation: Allocation, *, writes: bool) -> Ranges:
-    """Return the bytes of *allocation* that *use* reads or *writes*, rows apart."""
-    work = use.work
-    if isinstance(work, HostAccess):
-        return work.ranges
-    assert isinstance(work, Work), f"{work!r} touches no bytes"
-    rows: Iterable[Extent] = work.written_rows() if writes else work.read_rows()
-    return _merged(sorted((start, stop) for other, start, stop in rows if other is allocation))
-
-
-def _merged(ranges: Iterable[tuple[int, int]]) -> Ranges:
-    merged: list[tuple[int, int]] = []
-    for start, stop in ranges:
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(stop, merged[-1][1]))
-        else:
-            merged.append((start, stop))
-    return merged

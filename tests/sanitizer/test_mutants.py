@@ -25,7 +25,7 @@ COVERED = """
             yield other.point()
 """
 BEHIND_BLOCKING = "line.join([*rule.barrier, *(each.point() for each in rule.lines)])"
-BORN = "if shadow.birth is not None and not self._is_plainly_known(shadow.birth, use):"
+BORN = "if shadow.birth is not None and not self._pairs.is_plainly_known(shadow.birth, use):"
 KNOWN = """
             line.hosts[host.number] = host.version
             line.join((host.point(),))
@@ -52,7 +52,7 @@ MUTANTS = {
     "an operation is behind what its task knows": (Order, KNOWN, "pass"),
     "a call that happens to wait promises nothing": (Races, "if wait.promised else self._order.suspect", ""),
     "memory of a pool has a first turn": (Races, BORN, "if False:"),
-    "memory of a pool has a last turn": (Races, "if not self._is_plainly_known(use, end):", "if False:"),
+    "memory of a pool has a last turn": (Races, "if not self._pairs.is_plainly_known(use, end):", "if False:"),
     "a host function has its place in the stream": (Races, "if stamp is not None:", "if False:"),
     "a wait is behind what all sets have in common": (Signals, "self._pasts(enough), 0", "self._pasts(enough[-1:]), 0"),
     "a wait is behind a set": (Signals, "past = _common(self._pasts(enough), 0)", "past = {}"),
