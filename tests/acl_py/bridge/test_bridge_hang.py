@@ -1,6 +1,7 @@
 """A wait that nobody can end is an error at once, and one that only the outside could end is not (rules 9, 10, 12)."""
 
 import asyncio
+import queue
 import socket
 import threading
 import time
@@ -274,7 +275,7 @@ async def _socket(action):
     loop = asyncio.get_running_loop()
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
-    _OLD_THREAD.append(lambda: theirs.sendall(b"x"))
+    _OLD_THREAD.put(lambda: theirs.sendall(b"x"))
 
     async def act():
         await loop.sock_recv(ours, 1)
@@ -300,7 +301,7 @@ async def _reader(action):
         tasks.append(loop.create_task(action()))
 
     loop.add_reader(ours, act)
-    _OLD_THREAD.append(lambda: theirs.sendall(b"x"))
+    _OLD_THREAD.put(lambda: theirs.sendall(b"x"))
 
     def end():
         ours.close()
@@ -312,7 +313,7 @@ async def _reader(action):
 async def _bare_future(action):
     loop = asyncio.get_running_loop()
     future = loop.create_future()
-    _OLD_THREAD.append(lambda: loop.call_soon_threadsafe(future.set_result, None))
+    _OLD_THREAD.put(lambda: loop.call_soon_threadsafe(future.set_result, None))
 
     async def act():
         await future
@@ -321,14 +322,14 @@ async def _bare_future(action):
     return asyncio.create_task(act()).result
 
 
-_OLD_THREAD = []
+_OLD_THREAD = queue.SimpleQueue()
 
 
 def _old_thread():
     while True:
+        act = _OLD_THREAD.get()
         time.sleep(0.05)
-        while _OLD_THREAD:
-            _OLD_THREAD.pop()()
+        act()
 
 
 @pytest.fixture(scope="module", autouse=True)
