@@ -1,0 +1,7 @@
+"""Thread-block kernels: blocks of warps, run with NumPy and timed warp by warp.
+
+A block runs once; each NumPy operation on its registers is one instruction of all its warps, and appends one row.
+From the top down; each room imports only from those below it:
+
+    instructions    Row: one instruction of the warps of a block; Op, Unit
+"""

@@ -1,0 +1,138 @@
+"""Rows: the instructions of a block of threads, in program order.
+
+Running a block appends rows, and `timing` plays them. A row is one instruction of some warps of the block, or several
+of the same kind in a row, because a NumPy operation on registers of shape (threads, n) stands for n instructions of
+each warp. Rows are plain slotted records: a block makes thousands of them.
+"""
+
+from collections.abc import Hashable
+from enum import IntEnum
+from types import CodeType, MappingProxyType
+
+
+class Unit(IntEnum):
+    """The part of an SM that executes an instruction, after a scheduler has issued it."""
+
+    FMA = 0  # floating-point multiply and add, 32 lanes per scheduler
+    ALU = 1  # integers, comparisons, selections, moves
+    SFU = 2  # exp2, log2, reciprocal, sine: and conversions between types
+    TENSOR = 3
+    LSU = 4  # loads, stores, shuffles and atomics, in shared or global memory; cp.async
+    SYNC = 5  # barriers, groups of copies, phases
+
+
+class Op(IntEnum):
+    """What an instruction does, as far as its time depends on it."""
+
+    FMA = 0
+    ALU = 1
+    SFU = 2
+    MMA = 3  # mma.m16n8k16
+    LDS_32 = 4  # a load of 4 bytes per lane from shared memory
+    LDS_64 = 5
+    LDS_128 = 6
+    LDMATRIX = 7
+    STS = 8  # a store to shared memory
+    ATOMS = 9  # an atomic operation in shared memory
+    SHUFFLE = 10  # also votes
+    LDG = 11  # a load from global memory
+    STG = 12
+    ATOMG = 13
+    CP_ASYNC = 14  # a copy from global to shared memory that the warp does not wait for
+    COMMIT = 15  # makes a group of the copies since the last commit
+    WAIT_GROUP = 16  # waits until at most `number` groups of the warp are pending
+    BARRIER = 17  # waits for `number` warps at barrier `key`
+    ARRIVE = 18  # arrives in phase `number` of mbarrier `key`
+    COPY_ARRIVE = 19  # arrives in it when all copies that the warp has issued are done
+    WAIT_PHASE = 20  # waits until phase `number` of mbarrier `key` is complete
+
+
+UNIT = MappingProxyType(
+    {
+        Op.FMA: Unit.FMA, Op.ALU: Unit.ALU, Op.SFU: Unit.SFU, Op.MMA: Unit.TENSOR, Op.LDS_32: Unit.LSU,
+        Op.LDS_64: Unit.LSU, Op.LDS_128: Unit.LSU, Op.LDMATRIX: Unit.LSU, Op.STS: Unit.LSU, Op.ATOMS: Unit.LSU,
+        Op.SHUFFLE: Unit.LSU, Op.LDG: Unit.LSU, Op.STG: Unit.LSU, Op.ATOMG: Unit.LSU, Op.CP_ASYNC: Unit.LSU,
+        Op.COMMIT: Unit.SYNC, Op.WAIT_GROUP: Unit.SYNC, Op.BARRIER: Unit.SYNC, Op.ARRIVE: Unit.SYNC,
+        Op.COPY_ARRIVE: Unit.SYNC, Op.WAIT_PHASE: Unit.SYNC,
+    }
+)  # fmt: skip
+SECTOR = 32  # bytes: global memory is read and written in sectors
+
+
+class Row:
+    """One instruction of the warps of a block.
+
+    Attributes:
+        op: What it does; `unit` is the unit that does it.
+        name: What it is called in reports: "add", "cp.async.cg".
+        warps: The warps that issue it: bit w is set for warp w of the block.
+        count: How many instructions each of these warps issues.
+        is_chain: Whether each of them needs the result of the one before.
+        phases: Passes of shared memory that each instruction of a warp takes, 1 if no banks conflict; a tuple has one
+            number for each warp of the block.
+        sectors: Sectors of 32 bytes of global memory that each warp moves in all, in the same form.
+        misses: How many of these are not in the L2 cache, in the same form.
+        reads: Ids of the registers that it needs.
+        writes: Ids of the registers that hold its results.
+        number: WAIT_GROUP: how many groups may be pending. BARRIER: how many warps it waits for. Phases: which one.
+        key: The barrier: 0 for syncthreads, a number for a named one, the identity of an mbarrier.
+    """
+
+    __slots__ = (
+        "code",
+        "count",
+        "is_chain",
+        "key",
+        "lasti",
+        "misses",
+        "name",
+        "number",
+        "op",
+        "phases",
+        "reads",
+        "sectors",
+        "warps",
+        "writes",
+    )
+
+    def __init__(
+        self,
+        op: Op,
+        name: str,
+        warps: int,
+        code: CodeType,
+        lasti: int,
+        *,
+        count: int = 1,
+        is_chain: bool = False,
+        phases: int | tuple[int, ...] = 1,
+        sectors: int | tuple[int, ...] = 0,
+        misses: int | tuple[int, ...] = 0,
+        reads: tuple[int, ...] = (),
+        writes: tuple[int, ...] = (),
+        number: int = 0,
+        key: Hashable = 0,
+    ) -> None:
+        self.op = op
+        self.name = name
+        self.warps = warps
+        self.code = code  # with `lasti` the line that issued it
+        self.lasti = lasti
+        self.count = count
+        self.is_chain = is_chain
+        self.phases = phases
+        self.sectors = sectors
+        self.misses = misses
+        self.reads = reads
+        self.writes = writes
+        self.number = number
+        self.key = key
+
+    @property
+    def unit(self) -> Unit:
+        """The unit that executes it."""
+        return UNIT[self.op]
+
+    def __repr__(self) -> str:
+        times = f" x {self.count}" if self.count > 1 else ""
+        return f"<Row {self.name}{times} ({self.unit.name}) of warps {self.warps:#x}>"
