@@ -180,6 +180,7 @@ class Device:
         for context in self.contexts:
             context.abandon(site)
         self.memory.free_all(self.ordinal, site)
+        self.call_hook(self.hooks.reset, self, site)
         self.primary = self._context(primary=True, made=site)
         self.contexts = [self.primary]
         for step in [step for stream in streams for step in stream.steps]:

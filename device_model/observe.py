@@ -108,11 +108,18 @@ class Observer:
     def synchronized(self, completion: Completion) -> None:
         """The host learned that *completion* is done: it waited for it, or asked."""
 
-    def allocated(self, allocation: "Allocation") -> None:
-        """Memory was allocated or registered."""
+    def allocated(self, allocation: "Allocation", since: Completion) -> None:
+        """Memory was allocated or registered. It is in use when *since* is done: at once, unless MallocAsync() took a
+        block of its pool whose FreeAsync() is still to take place.
+        """
 
-    def freed(self, allocation: "Allocation") -> None:
-        """Memory was freed or unregistered."""
+    def freed(self, allocation: "Allocation", until: Completion) -> None:
+        """Memory was freed or unregistered. It is in use until *until* is done: no longer, unless FreeAsync() frees it
+        behind work of a stream.
+        """
+
+    def reset(self, device: "Device", site: object) -> None:
+        """*device* was reset at *site*: all its memory is free, except what MallocHost() has allocated."""
 
     def filled(self, allocation: "Allocation", start: int, stop: int) -> None:
         """The runtime itself has written bytes, in no operation: the weights of a model that it has loaded."""
@@ -154,6 +161,7 @@ class Hooks:
         "ran",
         "recorded",
         "refused",
+        "reset",
         "staged",
         "step_queued",
         "synchronized",
@@ -174,8 +182,9 @@ class Hooks:
     marked: Callable[[str, Nanoseconds, Nanoseconds, object], None] | None
     awaiting: "Callable[[Sequence[Subject], Completion, bool], None] | None"
     synchronized: Callable[[Completion], None] | None
-    allocated: "Callable[[Allocation], None] | None"
-    freed: "Callable[[Allocation], None] | None"
+    allocated: "Callable[[Allocation, Completion], None] | None"
+    freed: "Callable[[Allocation, Completion], None] | None"
+    reset: "Callable[[Device, object], None] | None"
     filled: "Callable[[Allocation, int, int], None] | None"
     fault: "Callable[[Rule, Op | str, Nanoseconds], None] | None"
     failed: "Callable[[Op, DeviceError], None] | None"

@@ -233,7 +233,7 @@ class Races(Observer):
             self._act(about[0], site, exit_ns)
 
     @guarded
-    def freed(self, allocation: Allocation) -> None:
+    def freed(self, allocation: Allocation, until: Completion) -> None:  # noqa: ARG002
         """Note that a life ends; the call that ends it follows."""
         self._freed = allocation
 

@@ -28,7 +28,7 @@ from acl_py.sanitizer.ranges import Range, Ranges, ranges_of, union
 from acl_py.sanitizer.stacks import Stacks
 from acl_py.sanitizer.wording import buffer_text, work_text
 from acl_py.sites import path_to
-from device_model.completions import Nanoseconds
+from device_model.completions import Completion, Nanoseconds
 from device_model.memory import Allocation, Origin
 from device_model.observe import Observer
 from device_model.ops import Op
@@ -105,13 +105,13 @@ class Unwritten(Observer):
     # --- lives
 
     @guarded
-    def allocated(self, allocation: Allocation) -> None:
+    def allocated(self, allocation: Allocation, since: Completion) -> None:  # noqa: ARG002
         """Begin to watch a life."""
         if allocation.origin is not Origin.REGISTERED and allocation.made is not None:
             self._lives[allocation] = _Life(allocation.nbytes)
 
     @guarded
-    def freed(self, allocation: Allocation) -> None:
+    def freed(self, allocation: Allocation, until: Completion) -> None:  # noqa: ARG002
         """Watch a life no longer than work that was queued before may use it."""
         if allocation in self._lives:
             self._ending.append(allocation)

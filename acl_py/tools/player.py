@@ -33,7 +33,7 @@ from acl_py.trace import Operation, Trace
 from acl_py.verbs import callbacks, copies, devices, events, fills, host, signals, streams
 from acl_py.verbs.kernels import Array, Cost, LaunchKernel
 from device_model import handles
-from device_model.completions import Completion
+from device_model.completions import NOTHING, Completion
 from device_model.contexts import Context
 from device_model.errors import printable
 from device_model.memory import Buffer, Space
@@ -129,7 +129,7 @@ class Player:
             if isinstance(made, Buffer):
                 made.allocation.given_name = _name(name)
                 if runtime.hooks.allocated is not None:
-                    runtime.hooks.allocated(made.allocation)
+                    runtime.hooks.allocated(made.allocation, NOTHING)
         for name, options in program.streams.items():
             self.streams[name] = self._stream(name, **options)
         for name, options in program.events.items():

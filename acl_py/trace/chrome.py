@@ -32,7 +32,6 @@ from acl_py.trace.columns import Part, joined, line, merged, only, texts, us, wh
 from acl_py.trace.fields import (
     Bools,
     CallColumns,
-    CallKind,
     Ints,
     OpColumns,
     OpKind,
@@ -54,7 +53,7 @@ from acl_py.trace.reading import (
     stream_order,
 )  # fmt: skip
 from acl_py.trace.recorder import Trace
-from acl_py.trace.rows import CoreInstruction, CoreRun, Extent, Mark, Memory, Strike, Timeline
+from acl_py.trace.rows import CoreInstruction, CoreRun, Mark, Memory, Strike, Timeline
 from acl_py.trace.tracks import Track, Tracks, host_tracks, place
 from device_model.completions import Why
 
@@ -75,7 +74,7 @@ def write(trace: Trace | Timeline, path: str | Path) -> None:
 def _events(timeline: Timeline) -> Iterator[str]:
     """Yield all events, those that belong together in one text: the names of processes and lanes first."""
     ops, calls, steps = op_columns(timeline.ops), call_columns(timeline.calls), step_columns(timeline.steps)
-    memory, ids = _memory_in_use(timeline.buffers, calls), stream_ids(ops)
+    memory, ids = _memory_in_use(timeline.buffers), stream_ids(ops)
     devices = sorted({*(kind.device for kind in ops.kinds), *memory})
     free = count(_FIRST_DEVICE + max(devices, default=0) + 1)
     faults, marks = Track(_HOST, "faults", free), Track(_HOST, "marks", free)
@@ -398,30 +397,13 @@ def _counter(name: str, unit: str, pid: int, changes: Iterable[_Changes]) -> Ite
             )  # fmt: skip
 
 
-def _memory_in_use(buffers: Sequence[Memory], calls: CallColumns) -> dict[int, list[tuple[int, int]]]:
-    """Return for each device when its memory in use changes, and by how many bytes.
-
-    Memory is in use from the end of the call that allocates it, or from the beginning if no call does, to the end of
-    the call that frees it. FreeAsync frees it when it is called, although the work ahead may still use it.
-    """
-    made: dict[int, int] = {}
-    freed: dict[int, int] = {}
-    about = np.array([_is_about_memory(kind) for kind in calls.kinds], bool)
-    for block in blocks(len(calls)):
-        for row in (block.start + np.flatnonzero(about[calls.kind[block]])).tolist():
-            kind = calls.kinds[calls.kind[row]]
-            assert isinstance(kind.about[0], Extent), f"{kind} is not about memory"
-            (freed if kind.name.startswith("Free") else made)[kind.about[0].buffer] = int(calls.exit_ns[row])
+def _memory_in_use(buffers: Sequence[Memory]) -> dict[int, list[tuple[int, int]]]:
+    """Return for each device when its memory in use changes, and by how many bytes."""
     changes: dict[int, list[tuple[int, int]]] = {}
-    for index, memory in enumerate(buffers):
-        if memory.space != "device":
-            continue
-        own = changes.setdefault(memory.device, [])
-        own.append((made.get(index, 0), memory.bytes))
-        if memory.freed and index in freed:
-            own.append((freed[index], -memory.bytes))
+    for memory in buffers:
+        if memory.space == "device" and memory.begin_ns >= 0:
+            own = changes.setdefault(memory.device, [])
+            own.append((memory.begin_ns, memory.bytes))
+            if memory.end_ns >= 0:
+                own.append((max(memory.begin_ns, memory.end_ns), -memory.bytes))
     return changes
-
-
-def _is_about_memory(kind: CallKind) -> bool:
-    return kind.name.startswith(("Malloc", "Free")) and bool(kind.about) and isinstance(kind.about[0], Extent)

@@ -103,7 +103,7 @@ class Decoding:
     @cached_property
     def buffers(self) -> list[Memory]:
         """All memory."""
-        return [Memory(*row) for row in self._store.allocations.values()]
+        return list(self._store.allocations.values())
 
     @cached_property
     def handles(self) -> list[Handle]:

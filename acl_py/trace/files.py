@@ -34,7 +34,7 @@ from acl_py.trace.rows import (
 from device_model.completions import Why
 from device_model.errors import printable
 
-FORM, VERSION = "acl_py trace", 2
+FORM, VERSION = "acl_py trace", 3
 _LIMIT = 2**63
 
 
@@ -148,7 +148,7 @@ _LISTS: Mapping[str, tuple[Any, Sequence[_Kind]]] = {
     "steps": (StreamStep, (_TEXT, _TEXT, _TEXT, _INT, _INT, _INT, _TEXT, _TEXT, _STREAM, _index("steps"),
                            _index("ops"))),
     "marks": (Mark, (_TEXT, _INT, _INT, _TEXT, _TEXT)),
-    "buffers": (Memory, (_TEXT, _TEXT, _INT, _INT, _TEXT, _TEXT)),
+    "buffers": (Memory, (_TEXT, _TEXT, _INT, _INT, _TEXT, _TEXT, _INT, _INT)),
     "handles": (Handle, (_TEXT, _TEXT, _INT, _TEXT, _OPTIONS, _INT)),
     "strikes": (Strike, (_INT, _TEXT, _TEXT, _TEXT, _TEXT)),
     "instructions": (CoreInstruction, (_Kind("the place of a row of ops", _int, "ops"), _TEXT, _INT, _TEXT, _TEXT,

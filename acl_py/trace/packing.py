@@ -12,10 +12,10 @@ and looked at now and then.
 
 from io import BytesIO
 from struct import Struct
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from acl_py.trace.instructions import Instructions
-from acl_py.trace.rows import CoreRun, Extent
+from acl_py.trace.rows import CoreRun, Extent, Memory
 from device_model.completions import AllOf, Completion, FirstOf, Nanoseconds
 from device_model.events import Event
 from device_model.ops import Op
@@ -66,7 +66,7 @@ class Store:
         self.call_numbers: Numbers[tuple[str, object, tuple[object, ...]]] = Numbers()
         self.callers: list[str] = []  # by their numbers
         self.op_callers: dict[Op, int] = {}  # who made the call of an operation that has not ended, if not caller 0
-        self.allocations: dict[int, list[Any]] = {}  # by serial number: the fields of Memory
+        self.allocations: dict[int, Memory] = {}  # by serial number
         self.marks: list[tuple[str, Nanoseconds, Nanoseconds, object, int]] = []
         self.core_runs: dict[int, CoreRun] = {}  # by the index of the operation
         self.instructions = Instructions(instructions)

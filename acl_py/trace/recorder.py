@@ -29,7 +29,8 @@ from acl_py.trace.rows import (
     Strike,
     Timeline,
 )  # fmt: skip
-from device_model.completions import AllOf, Completion, Nanoseconds, Need, Process, Why
+from device_model.completions import AllOf, Completion, Nanoseconds, Need, Process, Then, Why
+from device_model.device import Device
 from device_model.engines.staging import Staged
 from device_model.events import Event
 from device_model.faults import Rule
@@ -170,18 +171,40 @@ class Trace(Observer):
         """Store a row."""
         self._store.marks.append((name, begin_ns, end_ns, site, self._caller_number()))
 
-    def allocated(self, allocation: Allocation) -> None:
-        """Store a row."""
-        space = allocation.space.name.lower()
-        self._store.allocations[allocation.serial] = [
-            allocation.name, space, allocation.nbytes, allocation.device, str(allocation.made), ""
-        ]  # fmt: skip
+    def allocated(self, allocation: Allocation, since: Completion) -> None:
+        """Store a row, whose begin is known when *since* is done."""
+        space, serial = allocation.space.name.lower(), allocation.serial
+        self._store.allocations[serial] = Memory(
+            allocation.name, space, allocation.nbytes, allocation.device, str(allocation.made)
+        )
+        self._when(since, lambda at_ns: self._complete(serial, begin_ns=at_ns))
 
-    def freed(self, allocation: Allocation) -> None:
-        """Complete the row."""
-        row = self._store.allocations.get(allocation.serial)
-        if row is not None:  # a trace may begin later
-            row[-1] = str(allocation.freed)
+    def freed(self, allocation: Allocation, until: Completion) -> None:
+        """Complete the row, now and when *until* is done."""
+        serial = allocation.serial
+        if serial in self._store.allocations:  # a trace may begin later
+            self._complete(serial, freed=str(allocation.freed))
+            self._when(until, lambda at_ns: self._complete(serial, end_ns=at_ns))
+
+    def reset(self, device: Device, site: object) -> None:
+        """Complete the rows of all memory that is no longer there."""
+        now, living = self._host_ns(), {allocation.serial for allocation in device.memory.leaks()}
+        for serial, row in self._store.allocations.items():
+            if row.device == device.ordinal and serial not in living:
+                self._complete(serial, freed=str(site), begin_ns=now, end_ns=now)
+
+    def _when(self, completion: Completion, note: Callable[[Nanoseconds], None]) -> None:
+        """Call *note* with the time at which *completion* is done, or now if it is done already."""
+        if completion.done:
+            note(self._host_ns())
+        else:
+            completion.add_waiter(Then(lambda done: note(done.end_ns)))
+
+    def _complete(self, serial: int, **fields: Any) -> None:
+        """Give a row of memory those of *fields* that it does not have yet."""
+        row = self._store.allocations[serial]
+        unknown = {name: value for name, value in fields.items() if getattr(row, name) in ("", -1)}
+        self._store.allocations[serial] = row._replace(**unknown)
 
     def ran(self, op: Op, result: "Result") -> None:
         """Store the run of the cores; this follows the row of the operation."""

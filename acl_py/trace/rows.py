@@ -191,7 +191,12 @@ class Mark(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """Memory with one life: *space* is "device", "pinned" or "pageable"; *freed* is "" if it never was."""
+    """Memory with one life: *space* is "device", "pinned" or "pageable".
+
+    *made* is the line that made it, *freed* the one that freed it or reset its device; "" if none did. It was in use
+    from *begin_ns* to *end_ns*: -1 for a time that did not come. Memory of FreeAsync is in use until that has its turn
+    in its stream, and what MallocAsync makes of the same block is so from then on.
+    """
 
     name: str
     space: str
@@ -199,6 +204,8 @@ class Memory(NamedTuple):
     device: int
     made: str
     freed: str = ""
+    begin_ns: int = -1
+    end_ns: int = -1
 
 
 class Handle(NamedTuple):

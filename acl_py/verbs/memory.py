@@ -338,9 +338,10 @@ async def MallocAsync(nbytes: Integer, stream: StreamLike = None, *, name: str |
     buffer, after = pool.take(nbytes, rank, site)
     buffer.allocation.given_name = name
     runtime.pay(runtime.costs.malloc_async + (runtime.costs.pool_growth if pool.reserved_current > reserved else 0))
+    since = _completion(after)
     if after is not None:
-        stream.wait(_completion(after))
-    _tell_allocated(runtime, buffer.allocation)
+        stream.wait(since)
+    _tell_allocated(runtime, buffer.allocation, since)
     runtime.called("MallocAsync", enter, site, buffer.allocation, stream)
     return buffer
 
@@ -376,7 +377,7 @@ async def FreeAsync(buffer: Memory, stream: StreamLike = None) -> Completion:
     runtime.memory.pool(allocation.device).give(buffer, stream, None if behind.done else behind, site)
     if not behind.done:
         behind.add_waiter(Then(lambda _: _drop(allocation, runtime.workers)))
-    _tell_freed(runtime, allocation)
+    _tell_freed(runtime, allocation, behind)
     runtime.called("FreeAsync", enter, site, allocation, stream)
     return behind
 
@@ -524,11 +525,11 @@ def _by_size(per_mib: int, nbytes: int) -> int:
     return max(per_mib // 100, per_mib * nbytes // _MIB)
 
 
-def _tell_allocated(runtime: Runtime, allocation: Allocation) -> None:
+def _tell_allocated(runtime: Runtime, allocation: Allocation, since: Completion = NOTHING) -> None:
     if runtime.hooks.allocated is not None:
-        runtime.hooks.allocated(allocation)
+        runtime.hooks.allocated(allocation, since)
 
 
-def _tell_freed(runtime: Runtime, allocation: Allocation) -> None:
+def _tell_freed(runtime: Runtime, allocation: Allocation, until: Completion = NOTHING) -> None:
     if runtime.hooks.freed is not None:
-        runtime.hooks.freed(allocation)
+        runtime.hooks.freed(allocation, until)

@@ -244,11 +244,11 @@ async def test_observers_listen_from_when_they_are_added():
         def synchronized(self, completion):
             self.heard.append(f"synchronized {completion.done}")
 
-        def allocated(self, allocation):
-            self.heard.append(f"allocated {allocation.nbytes}")
+        def allocated(self, allocation, since):
+            self.heard.append(f"allocated {allocation.nbytes}, {'' if since.done else 'not '}in use")
 
-        def freed(self, allocation):
-            self.heard.append(f"freed {allocation.nbytes}")
+        def freed(self, allocation, until):
+            self.heard.append(f"freed {allocation.nbytes}, {'not ' if until.done else ''}in use")
 
     sim, event = acl.current_simulation(), await acl.CreateEvent()
     ears = Ears()
@@ -260,7 +260,7 @@ async def test_observers_listen_from_when_they_are_added():
     await acl.SynchronizeDevice()
     await acl.Free(x)
     assert ears.heard == [
-        "allocated 8",
+        "allocated 8, in use",
         "Malloc",
         "queued A",
         "recorded on legacy, not done",
@@ -269,7 +269,7 @@ async def test_observers_listen_from_when_they_are_added():
         "synchronized True",
         "SynchronizeDevice",
         "synchronized True",  # the device is idle: Free waits for it
-        "freed 8",
+        "freed 8, not in use",
         "Free",
     ]
 

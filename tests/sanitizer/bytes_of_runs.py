@@ -58,7 +58,7 @@ class Filling(Observer):
     def __init__(self):
         self._count = 0
 
-    def allocated(self, allocation):
+    def allocated(self, allocation, since):
         self._count += 1
         cells = memory.array(allocation, 0, np.dtype(np.uint8), allocation.nbytes)
         cells[:] = (np.arange(allocation.nbytes) * 7 + 50 * self._count) % 256

@@ -14,7 +14,8 @@ import acl_py
 from acl_py import faults
 from acl_py.tools.programs import parse
 from acl_py.tools.replay import replay
-from acl_py.trace import chrome
+from acl_py.trace import chrome, read_trace
+from acl_py.trace.reading import site_of_call
 from acl_py.trace.recorder import Trace
 from acl_py.trace.rows import Call, Timeline
 
@@ -124,6 +125,89 @@ async def test_a_counter_has_the_memory_in_use_on_each_device(chrome_events):
     malloc, malloc_async, _, free_async, other, free = exits
     assert first == [(malloc, 1_000), (malloc_async, 3_000), (free_async, 1_000), (free, 0)]
     assert second == [(other, 700)]
+
+
+def memory_in_use(chrome_events, trace):
+    counters = [event for event in by_phase(chrome_events(trace))["C"] if event["name"] == "memory"]
+    return [(round(event["ts"] * 1000), event["args"]["bytes"]) for event in counters]
+
+
+async def test_memory_of_free_async_is_in_use_until_the_work_ahead_of_it_is_over(chrome_events):
+    async with acl_py.simulate(device="tiny") as sim:
+        stream = await acl_py.CreateStream()
+        lent, own = await acl_py.MallocAsync(2_000, stream), await acl_py.Malloc(300)
+        await acl_py.LaunchKernel(WORK, 1, (), stream)
+        await acl_py.FreeAsync(lent, stream)
+        await acl_py.FreeAsync(own, stream)
+        before = memory_in_use(chrome_events, sim.trace)
+        await acl_py.SynchronizeDevice()
+    (kernel,) = sim.trace.ops
+    assert before == [(2_000, 2_000), (3_000, 2_300)]
+    assert memory_in_use(chrome_events, sim.trace) == [*before, (kernel.end_ns, 0)]
+    assert kernel.end_ns > 20_000
+    assert [each.end_ns for each in sim.trace.buffers] == [kernel.end_ns] * 2
+
+
+async def test_a_block_that_a_pool_gives_out_again_is_counted_once(chrome_events):
+    """The host runs ahead: at the last MallocAsync the device has not come to the first FreeAsync. The second and the
+    third take a part each of the first block, which is in use until then.
+    """
+    async with acl_py.simulate(device="tiny") as sim:
+        stream = await acl_py.CreateStream()
+        for nbytes in (2_000, 1_000, 500):
+            lent = await acl_py.MallocAsync(nbytes, stream)
+            await acl_py.LaunchKernel(WORK, 1, (), stream)
+            await acl_py.FreeAsync(lent, stream)
+        await acl_py.SynchronizeDevice()
+    first, second, third = (op.end_ns for op in sim.trace.ops)
+    assert memory_in_use(chrome_events, sim.trace) == [(2_000, 2_000), (first, 1_500), (second, 500), (third, 0)]
+
+
+@pytest.mark.parametrize("rules", ["cuda", "acl"])
+async def test_a_reset_frees_all_memory_of_its_device(chrome_events, rules):
+    async with acl_py.simulate(device="tiny", rules=rules) as sim:
+        stream = await acl_py.CreateStream()
+        await acl_py.Malloc(1_000)
+        lent = await acl_py.MallocAsync(2_000, stream)
+        await acl_py.MallocHost(64)
+        await acl_py.LaunchKernel(WORK, 1, (), stream)
+        await acl_py.FreeAsync(lent, stream)
+        await acl_py.ResetDeviceForce(0)
+        await acl_py.SetDevice(0)
+        await acl_py.Malloc(300)
+        await acl_py.HostWork(100)
+    reset = next(call for call in sim.trace.calls if call.name == "ResetDeviceForce")
+    (kernel,) = sim.trace.ops
+    # ACL's reset waits for the work of the device, and so for FreeAsync.
+    gone = [(reset.exit_ns, 0)] if rules == "cuda" else [(kernel.end_ns, 1_000), (reset.exit_ns, 0)]
+    assert (reset.exit_ns < kernel.end_ns) == (rules == "cuda")
+    assert memory_in_use(chrome_events, sim.trace)[1:] == [(3_000, 3_000), *gone, (reset.exit_ns + 2_000, 300)]
+    device, pool, host, _ = sim.trace.buffers
+    assert (device.freed, pool.end_ns, host.freed) == (site_of_call(reset), gone[0][0], "")
+
+
+async def test_a_reset_of_a_board_leaves_what_malloc_host_made(chrome_events):
+    async with acl_py.simulate(device="ascend310") as sim:
+        await acl_py.Malloc(1_000)
+        await acl_py.MallocHost(64)
+        await acl_py.ResetDeviceForce(0)
+    assert [nbytes for _, nbytes in memory_in_use(chrome_events, sim.trace)] == [1_000, 1_064, 64]
+
+
+async def test_a_saved_trace_has_the_same_counter_of_memory(chrome_events, tmp_path):
+    async with acl_py.simulate(device="tiny") as sim:
+        stream, lent = await acl_py.CreateStream(), await acl_py.MallocAsync(2_000)
+        await acl_py.Malloc(300)
+        await acl_py.LaunchKernel(WORK, 1, (), stream)
+        await acl_py.FreeAsync(lent, stream)
+        await acl_py.SynchronizeDevice()
+        await acl_py.ResetDevice(0)
+    sim.trace.save(tmp_path / "run.acl")
+    saved = read_trace(tmp_path / "run.acl")
+    (kernel,), reset = saved.ops, saved.calls[-1]
+    in_use = memory_in_use(chrome_events, saved)
+    assert in_use == memory_in_use(chrome_events, sim.trace)
+    assert in_use[2:] == [(kernel.end_ns, 300), (reset.exit_ns, 0)]
 
 
 def test_a_counter_begins_with_the_memory_of_a_program(chrome_events):

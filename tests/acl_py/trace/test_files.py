@@ -109,12 +109,12 @@ async def test_damaged_bytes(tmp_path):
         read_trace(path)
 
 
-@pytest.mark.parametrize(("version", "advice"), [(1, "save the trace again"), (3, "use a newer one")])
+@pytest.mark.parametrize(("version", "advice"), [(2, "save the trace again"), (4, "use a newer one")])
 async def test_a_file_of_another_version(tmp_path, version, advice):
     path = tmp_path / "x.acl"
     head, *rest = await lines(path)
     write(path, [head | {"version": version}, *rest])
-    with pytest.raises(TraceFileError, match=f"has version {version}; this acl_py reads version 2: {advice}"):
+    with pytest.raises(TraceFileError, match=f"has version {version}; this acl_py reads version 3: {advice}"):
         read_trace(path)
 
 
@@ -166,6 +166,6 @@ async def test_a_missing_column_list_or_value(tmp_path):
     write(path, [every[0], every[-1]])
     with pytest.raises(TraceFileError, match="the list ops is missing"):
         read_trace(path)
-    write(path, [{"form": "acl_py trace", "version": 2}, *every[1:]])
+    write(path, [{"form": "acl_py trace", "version": every[0]["version"]}, *every[1:]])
     with pytest.raises(TraceFileError, match="the first line lacks a value of device, rules, end_ns, error"):
         read_trace(path)
