@@ -48,10 +48,7 @@ from device_model.aicore.core.blocks import GetTaskRation as GetTaskRation
 from device_model.aicore.core.debug import DumpTensor as DumpTensor
 from device_model.aicore.core.debug import assert_ as assert_
 from device_model.aicore.core.debug import printf as printf
-from device_model.aicore.core.findings import Finding as Finding
 from device_model.aicore.core.findings import KernelAssertionError as KernelAssertionError
-from device_model.aicore.core.findings import KernelError as KernelError
-from device_model.aicore.core.findings import KernelHangError as KernelHangError
 from device_model.aicore.core.findings import Rule as Rule
 from device_model.aicore.core.names import CMPMODE as CMPMODE
 from device_model.aicore.core.names import EVENT_ID0 as EVENT_ID0
@@ -226,3 +223,6 @@ from device_model.aicore.vector.sort import MrgSort as MrgSort
 from device_model.aicore.vector.sort import MrgSort4Info as MrgSort4Info
 from device_model.aicore.vector.sort import MrgSortSrcList as MrgSortSrcList
 from device_model.aicore.vector.sort import Sort32 as Sort32
+from device_model.kernel.findings import Finding as Finding
+from device_model.kernel.findings import KernelError as KernelError
+from device_model.kernel.findings import KernelHangError as KernelHangError

@@ -18,13 +18,13 @@ from device_model.completions import Completion, Nanoseconds
 from device_model.errors import DeviceError
 
 if TYPE_CHECKING:
-    from device_model.aicore.core.findings import Finding
-    from device_model.aicore.runner import Result
     from device_model.chains import Link
     from device_model.contexts import Context
     from device_model.device import Device
     from device_model.events import Event
     from device_model.faults import Rule
+    from device_model.kernel.findings import Finding
+    from device_model.kernel.results import Result
     from device_model.memory import Allocation
     from device_model.ops import Op
     from device_model.steps import Step

@@ -21,7 +21,7 @@ from device_model.errors import DeviceError, Kind, coroutine_text, text_of
 from device_model.memory import Allocation, Space
 
 if TYPE_CHECKING:
-    from device_model.aicore.runner import Result
+    from device_model.kernel.results import Result
 
 _FIX_KERNEL = "the exception is the cause of this error: fix the kernel"
 
@@ -325,7 +325,7 @@ class Occupation(NamedTuple):
 
 
 class CoreKernel(Work):
-    """A kernel whose time is known only from running it; aicore/launch.py makes them.
+    """A kernel whose time is known only from running it; kernel/launch.py makes them.
 
     It runs at its simulated start, on private copies of what it may write. At its end `perform` publishes what it
     wrote, or raises what stopped it. It takes all its AI *cores* at once. One object serves one operation only.

@@ -12,8 +12,8 @@ from device_model.observe import Observer
 from device_model.ops import Op
 
 if TYPE_CHECKING:  # most programs have no core kernel, and the package takes as long to import as all the rest
-    from device_model.aicore.core.findings import Finding as Mistake
-    from device_model.aicore.runner import Result
+    from device_model.kernel.findings import Finding as Mistake
+    from device_model.kernel.results import Result
 
 
 class Speaker(Observer):

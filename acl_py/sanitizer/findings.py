@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from acl_py import log
 
 if TYPE_CHECKING:  # most programs have no core kernel, and the package takes as long to import as all the rest
-    from device_model.aicore.core.findings import Rule
+    from device_model.kernel.findings import KernelRule
 
 FAILURE = "the sanitizer failed"  # how the note begins that says that it watches no more
 
@@ -121,7 +121,7 @@ class Finding:
     missing: str = ""
     fix: str = ""
     count: int = 1
-    rule: "Rule | None" = None
+    rule: "KernelRule | None" = None
     kernel: str = ""
     where: str = ""
     tried: Trial | None = None

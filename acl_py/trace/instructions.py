@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 from acl_py.trace.rows import CoreInstruction
 
 if TYPE_CHECKING:
-    from device_model.aicore.core.names import Pipe
-    from device_model.aicore.core.program import Instruction, Site
-    from device_model.aicore.runner import Result
+    from device_model.kernel.results import Instruction, Result
+    from device_model.kernel.sites import Site
 
 _ROW = Struct("<IIddqi")  # program, number; start, end; bytes; the row waited for, or -1
 _end = attrgetter("end")
@@ -30,7 +29,7 @@ class Instructions:
         self._rows = BytesIO()
         self._programs: list[tuple[int, str, int]] = []  # operation, core, block
         # By the identity of the code object, because hashing a code object reads all of it; the site keeps it alive.
-        self._numbers: dict[tuple[str, Pipe, int, int], int] = {}
+        self._numbers: dict[tuple[str, int, int, int], int] = {}
         self._labels: list[tuple[str, str, str, Site]] = []  # by number: pipe, kind, name, site
 
     def note(self, operation: int, start_ns: int, result: "Result") -> int:

@@ -42,7 +42,7 @@ from device_model.streams import Stream
 from device_model.work import Copy, CoreKernel, Fill, Kernel, PitchedCopy, Work
 
 if TYPE_CHECKING:
-    from device_model.aicore.runner import Result
+    from device_model.kernel.results import Result
 
 _ORDER = Why.ORDER  # a member that is read through its enum takes ten times as long
 _RECORD, _WAIT = "record", "wait"

@@ -17,8 +17,9 @@ from acl_py.verbs.kernels import Launchable, Launches
 from device_model import profile as profiles
 from device_model.aicore.core.names import KernelType
 from device_model.aicore.core.tensors import GlobalBuffer
-from device_model.aicore.launch import Argument, Launch, Options
+from device_model.aicore.launch import Launch, Options
 from device_model.aicore.shaping import tune as tuner
+from device_model.kernel.images import Argument
 
 # How a core kernel's arguments are annotated; acl_py's own In, Out and InOut say the same, with another type.
 In = Annotated[GlobalBuffer | Any, Access.IN]

@@ -14,7 +14,6 @@ From the top down; each room imports only from those below it:
         tune            runs a kernel with each choice of its parameters, and makes a table
         advice          finds lines that use memory badly, and what that costs
     runner          runs the blocks of a kernel
-    blas            limits BLAS to one thread while blocks run
     cube/           the cube unit
         matmul matmul_cube matmul_tiling    the Matmul object, made of the instructions below
         fixpipe loads im2col mmad           the instructions: store, load to L0, unroll images, multiply
@@ -46,10 +45,10 @@ From the top down; each room imports only from those below it:
         machine         Core: issues instructions and orders them; Strand: a block that can wait for other cores
         memories        local memories, and allocations in GM
         hazards         checks that each access to bytes is ordered after the earlier ones
-        findings        mistakes of kernels, and the errors that end them
+        findings        the rules that a kernel can break; failed assertions
         program         Instruction, Program: the record of what a core executed
         spec            CoreSpec: sizes, rates and costs of the cores of a card
         names           pipes, events between them, positions of tensors
 
-Read core/program.py and core/machine.py first.
+`device_model.kernel` has what all kernels on simulated cores share. Read core/program.py and core/machine.py first.
 """

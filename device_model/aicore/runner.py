@@ -6,9 +6,7 @@ wait with a time limit is given up, and if there is none, the kernel ends with a
 instructions are worked out afterwards, by `timing.play`.
 """
 
-import gc
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -16,8 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from device_model.aicore.blas import one_thread
-from device_model.aicore.core.findings import Findings, KernelAssertionError, KernelHangError
+from device_model.aicore.core.findings import KernelAssertionError
 from device_model.aicore.core.machine import Core, Strand
 from device_model.aicore.core.memories import GlobalMemory
 from device_model.aicore.core.names import CoreType, KernelType
@@ -28,6 +25,9 @@ from device_model.aicore.cube.mmad import CubeUnit
 from device_model.aicore.flags import sync
 from device_model.aicore.flags.crossing import Crossing
 from device_model.aicore.timing.play import Timeline, play
+from device_model.kernel.blas import one_thread
+from device_model.kernel.findings import Findings, KernelHangError
+from device_model.kernel.garbage import no_collections
 
 
 @dataclass
@@ -112,7 +112,7 @@ def run(
                 program = Program(len(result.programs), core_type, block, sub_block)
                 result.programs.append(program)
                 crossing.cores.append(make(program))
-    with _no_collections(), one_thread():
+    with no_collections(), one_thread():
         _execute(result, crossing, partial(kernel, *_arguments(args)), spec if timing else None)
     return result
 
@@ -134,21 +134,6 @@ def _execute(result: Result, crossing: Crossing, kernel: Callable[[], object], s
         crossing.cores.clear()  # breaks reference cycles: the memories of cores are large
     if spec is not None:
         result.timeline = play(result.programs, spec)
-
-
-@contextmanager
-def _no_collections() -> Iterator[None]:
-    """Turn the garbage collector off, which took a third of the time of a launch.
-
-    It would go through hundreds of thousands of instructions again and again, and none of them is garbage.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _block(core: Core, kernel: Callable[[], object]) -> None:

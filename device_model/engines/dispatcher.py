@@ -10,7 +10,7 @@ What it does was found on an H200 (docs/accuracy.md has the evidence):
 * A limited number of kernels is resident at once.
 * Copies inside the device and fills run as kernels. They stay the head of the list until shortly before they end,
   because they use the memory of the whole device.
-* A core kernel (aicore/launch.py) takes all the AI cores it wants at once, because its blocks may wait for one another.
+* A core kernel (kernel/launch.py) takes all the AI cores it wants at once, because its blocks may wait for one another.
   It gives each core back when the last block on that core is over. This is assumed, not measured.
 
 Rounds that are skipped: if the head has more blocks than there are empty cores, each wave of blocks that ends is

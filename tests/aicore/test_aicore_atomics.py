@@ -5,13 +5,13 @@ import pytest
 from cores import found, launch, prewritten
 
 from device_model.aicore.core.blocks import GetBlockIdx
-from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import Pipe, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, bfloat16, float32, half, int8, int16, int32
 from device_model.aicore.flags.crossing import CrossCoreSetFlag, CrossCoreWaitFlag
 from device_model.aicore.flags.sync import PipeBarrier
 from device_model.aicore.moving.atomics import DisableDmaAtomic, SetAtomicAdd, SetAtomicMax, SetAtomicMin, SetAtomicNone
 from device_model.aicore.moving.copies import DataCacheCleanAndInvalid, DataCopy, DataCopyExtParams, DataCopyPad
+from device_model.kernel.findings import KernelError
 
 
 def ub(dtype, size, address=0):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController
 
-from device_model.aicore.blas import one_thread
 from device_model.aicore.runner import run
+from device_model.kernel.blas import one_thread
 from device_model.profile import load
 
 SPEC = load("ascend910b1").aicore

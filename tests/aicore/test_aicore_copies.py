@@ -6,7 +6,6 @@ from cores import found, launch, prewritten
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import CacheMode, KernelType, Pipe, TPosition
 from device_model.aicore.core.program import Direction
 from device_model.aicore.core.tensors import DTYPES, GlobalTensor, LocalTensor, bfloat16, float32, half
@@ -21,6 +20,7 @@ from device_model.aicore.moving.copies import (
     DataCopyParams,
     Nd2NzParams,
 )
+from device_model.kernel.findings import KernelError
 
 POISONED = np.frombuffer(b"\xfb\x7f" * 16, np.uint8)
 

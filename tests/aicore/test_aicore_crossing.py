@@ -12,13 +12,13 @@ from device_model.aicore.core.blocks import (
     GetSubBlockIdx,
     GetTaskRatio,
 )
-from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import HardEvent, KernelType, Pipe, TPosition
 from device_model.aicore.core.program import Kind
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, float32, int32
 from device_model.aicore.flags.crossing import CrossCoreSetFlag, CrossCoreWaitFlag, SyncAll
 from device_model.aicore.flags.sync import PipeBarrier, SetFlag, WaitFlag
 from device_model.aicore.moving.copies import DataCopy
+from device_model.kernel.findings import KernelError
 
 MIX = KernelType.MIX_AIC_1_2
 

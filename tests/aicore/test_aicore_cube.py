@@ -6,7 +6,6 @@ import pytest
 from cores import found
 from instructions import after, bfloat16, half, on_core, single
 
-from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import HardEvent, KernelType, Pipe, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
 from device_model.aicore.cube.fixpipe import CO2Layout, Fixpipe, FixpipeParams, QuantMode
@@ -18,6 +17,7 @@ from device_model.aicore.cube.loads import (
 )
 from device_model.aicore.cube.mmad import PRODUCTS, Mmad, MmadParams, fractals, k0
 from device_model.aicore.moving.copies import DataCopy, DataCopyExtParams, DataCopyPad, Nd2NzParams
+from device_model.kernel.findings import KernelError
 
 TYPES = [half, bfloat16, single, np.dtype(np.int8)]
 

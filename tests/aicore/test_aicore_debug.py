@@ -11,11 +11,12 @@ from cores import launch
 
 from device_model.aicore.core.blocks import GetBlockIdx
 from device_model.aicore.core.debug import DumpTensor, assert_, printf
-from device_model.aicore.core.findings import KernelAssertionError, KernelError
+from device_model.aicore.core.findings import KernelAssertionError
 from device_model.aicore.core.names import KernelType, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, float32
 from device_model.aicore.flags.crossing import SyncAll
 from device_model.aicore.moving.copies import DataCopy
+from device_model.kernel.findings import KernelError
 
 
 def test_what_is_printed_says_who_said_it():

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from instructions import after, bfloat16, half, on_core
 
-from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import CacheMode, HardEvent, KernelType, Pipe, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
 from device_model.aicore.cube.fixpipe import (
@@ -24,6 +23,7 @@ from device_model.aicore.flags.queues import TQue
 from device_model.aicore.flags.sync import PipeBarrier
 from device_model.aicore.flags.tpipe import TPipe
 from device_model.aicore.moving.copies import DataCopy, DataCopyParams
+from device_model.kernel.findings import KernelError
 
 WORD = np.dtype(np.uint64)
 VECTOR_MODES = [

@@ -7,7 +7,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from device_model.aicore.core.blocks import GetBlockIdx
-from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import EVENT_OF, EVENTS_OF, PIPES, CoreType, HardEvent, Pipe, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, float32
 from device_model.aicore.flags.crossing import CrossCoreSetFlag, CrossCoreWaitFlag, SyncAll
@@ -15,6 +14,7 @@ from device_model.aicore.flags.sync import PipeBarrier, SetFlag, WaitFlag
 from device_model.aicore.moving.copies import DataCopy, DataCopyParams
 from device_model.aicore.vector.elementwise import Adds
 from device_model.aicore.vector.masks import UnaryRepeatParams
+from device_model.kernel.findings import KernelError
 
 AIV_PIPES = (Pipe.S, Pipe.V, Pipe.MTE2, Pipe.MTE3)
 IN_ORDER = (Pipe.S, Pipe.V)

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from instructions import after, half, on_core, single
 
-from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import HardEvent, KernelType, Pipe, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
 from device_model.aicore.cube.fixpipe import Fixpipe, FixpipeParams
@@ -15,6 +14,7 @@ from device_model.aicore.cube.im2col import LoadData3DParamsV2
 from device_model.aicore.cube.loads import LoadData, LoadData2DParams
 from device_model.aicore.cube.mmad import PRODUCTS, Mmad, MmadParams, k0
 from device_model.aicore.moving.copies import DataCopy
+from device_model.kernel.findings import KernelError
 
 BYTE = np.dtype(np.int8)
 

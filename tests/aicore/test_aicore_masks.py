@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from instructions import floats, half, issued, seeds, single, vector
 
-from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import CMPMODE, SELMODE
 from device_model.aicore.vector.elementwise import Adds
 from device_model.aicore.vector.fill import Copy, CopyRepeatParams
@@ -22,6 +21,7 @@ from device_model.aicore.vector.masks import (
 from device_model.aicore.vector.reduce import ReduceSum
 from device_model.aicore.vector.reduce_repeats import BlockReduceSum, WholeReduceSum
 from device_model.aicore.vector.select import Compare, Select
+from device_model.kernel.findings import KernelError
 
 
 def test_words_of_a_mask_may_be_numpys():

@@ -8,7 +8,6 @@ from cores import SPEC, found, launch
 from instructions import bfloat16, half, single
 
 from device_model.aicore.core.blocks import GetBlockIdx
-from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import KernelType, Pipe, TPosition
 from device_model.aicore.core.tensors import GlobalTensor
 from device_model.aicore.cube.fixpipe import trans_quant_param
@@ -19,6 +18,7 @@ from device_model.aicore.flags.queues import TQue
 from device_model.aicore.flags.tpipe import TPipe
 from device_model.aicore.moving.copies import DataCopyExtParams, DataCopyPad
 from device_model.aicore.vector.elementwise import LeakyRelu
+from device_model.kernel.findings import KernelError
 
 GM = TPosition.GM
 

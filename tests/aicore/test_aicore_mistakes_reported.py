@@ -9,7 +9,7 @@ from tiles import AIC, MIX, MTE3, N, V, gm, sync, ub, x_y_z
 from device_model import aicore
 from device_model.aicore.core.blocks import ASCEND_IS_AIC, GetBlockIdx, GetSubBlockIdx
 from device_model.aicore.core.debug import assert_
-from device_model.aicore.core.findings import KernelAssertionError, KernelError, KernelHangError, Rule
+from device_model.aicore.core.findings import KernelAssertionError, Rule
 from device_model.aicore.core.names import HardEvent, KernelType, Pipe, TPosition
 from device_model.aicore.core.tensors import LocalTensor, float32, half
 from device_model.aicore.cube.mmad import Mmad, MmadParams
@@ -31,6 +31,7 @@ from device_model.aicore.moving.copies import (
     DataCopyPad,
 )
 from device_model.aicore.vector.elementwise import Add, Adds
+from device_model.kernel.findings import KernelError, KernelHangError
 
 AICORE = Path(aicore.__file__).parent
 

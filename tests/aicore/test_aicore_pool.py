@@ -6,13 +6,13 @@ from cores import found, launch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import HardEvent, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, float32
 from device_model.aicore.flags.pool import ResourcePool
 from device_model.aicore.flags.sync import SetFlag, WaitFlag
 from device_model.aicore.moving.copies import DataCopy
 from device_model.aicore.vector.elementwise import Adds
+from device_model.kernel.findings import KernelError
 
 
 @given(st.integers(0, 4), st.integers(0, 5), st.lists(st.integers(0, 9), max_size=60))

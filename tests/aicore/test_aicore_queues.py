@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from cores import SPEC, found, launch, names, work
 
-from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import HardEvent, KernelType, Pipe, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, bfloat16, float32, half
 from device_model.aicore.flags.queues import TBuf, TQue, TQueBind
 from device_model.aicore.flags.tpipe import GetTPipePtr, TPipe
 from device_model.aicore.moving.copies import DataCopy
 from device_model.aicore.vector.elementwise import Adds, Muls
+from device_model.kernel.findings import KernelError
 
 P = TPosition
 

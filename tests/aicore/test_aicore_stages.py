@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from device_model.aicore.core.blocks import GetBlockIdx
-from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import HardEvent, Pipe, RoundMode
 from device_model.aicore.core.program import Kind
 from device_model.aicore.core.tensors import GlobalTensor, float32, half
@@ -15,6 +14,7 @@ from device_model.aicore.flags.stages import FlagLink, Pipeline, QueueLink
 from device_model.aicore.flags.tpipe import TPipe
 from device_model.aicore.moving.copies import DataCopy
 from device_model.aicore.vector.elementwise import Abs, Add, Adds, Cast, Muls, Relu
+from device_model.kernel.findings import KernelError
 
 LINKS = (QueueLink, FlagLink)
 STEPS = (Abs, Relu, lambda dst, src, count: Muls(dst, src, 2, count), lambda dst, src, count: Adds(dst, src, -3, count))

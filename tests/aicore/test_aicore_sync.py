@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from cores import found, launch, work
 
-from device_model.aicore.core.findings import KernelError, KernelHangError
 from device_model.aicore.core.names import EVENTS_OF, PIPES_OF, CoreType, HardEvent, KernelType, Pipe, TPosition
 from device_model.aicore.core.program import Kind
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, float32
@@ -14,6 +13,7 @@ from device_model.aicore.flags.queues import TQue
 from device_model.aicore.flags.sync import AllocEventID, FetchEventID, PipeBarrier, ReleaseEventID, SetFlag, WaitFlag
 from device_model.aicore.flags.tpipe import TPipe
 from device_model.aicore.moving.copies import DataCopy
+from device_model.kernel.findings import KernelError, KernelHangError
 
 
 def instructions(result):

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from cores import found, launch
 
-from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import HardEvent, KernelType, Pipe, Space, TPosition
 from device_model.aicore.core.tensors import DTYPES, GlobalTensor, LocalTensor, bfloat16, dtype_of, float32, half
 from device_model.aicore.flags.queues import TQue
 from device_model.aicore.flags.sync import PipeBarrier, SetFlag, WaitFlag
 from device_model.aicore.flags.tpipe import TPipe
 from device_model.aicore.moving.copies import DataCopy, DataCopyParams
+from device_model.kernel.findings import KernelError
 
 
 def in_kernel(body, *args, kind=KernelType.AIV_ONLY):

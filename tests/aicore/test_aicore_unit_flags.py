@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from instructions import after, half, on_core, single
 
-from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import HardEvent, KernelType, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
 from device_model.aicore.cube.fixpipe import CO2Layout, Fixpipe, FixpipeParams, QuantMode, SetFixPipeConfig
 from device_model.aicore.cube.loads import LoadData, LoadData2DParams
 from device_model.aicore.cube.mmad import Mmad, MmadParams
 from device_model.aicore.moving.copies import DataCopy, Nd2NzParams
+from device_model.kernel.findings import KernelError
 
 
 def factors_in_place(x, m, k):

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from instructions import half, in_ub, issued, normal, on_core, same, seeds, single, vector
 
-from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import KernelType, RoundMode, TPosition
 from device_model.aicore.core.tensors import LocalTensor
 from device_model.aicore.vector import elementwise as vec
 from device_model.aicore.vector.casts import CASTS
 from device_model.aicore.vector.fill import ArithProgression, Copy, CopyRepeatParams, CreateVecIndex, Duplicate
 from device_model.aicore.vector.masks import BinaryRepeatParams, UnaryRepeatParams
+from device_model.kernel.findings import KernelError
 
 ALL = ("float16", "float32", "int16", "int32")
 FLOATS = ("float16", "float32")

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from instructions import floats, half, in_ub, issued, normal, on_core, same, seeds, single, vector
 
-from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
 from device_model.aicore.moving.copies import DataCopy
@@ -19,6 +18,7 @@ from device_model.aicore.vector.gather import (
     GatherMaskParams,
     Transpose,
 )
+from device_model.kernel.findings import KernelError
 
 
 @given(

@@ -336,6 +336,12 @@ class GlobalShadow(Shadow):
         self._note_pending()
         return super().write(core, instruction, clock, start, stop)
 
+    def contents_read(self) -> Iterator[tuple[int, int]]:
+        """Return the ranges that were read before the launch wrote them."""
+        for start, stop, length, stride in self.reads:
+            for at in range(start, stop, max(stride, 1)):
+                yield at, at + length
+
     def written(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
         """Return the ranges of start:stop that the launch has written, in their order."""
         at = start

@@ -12,22 +12,22 @@ access that is not in order also reads the old bytes, as a card may.
 from collections import deque
 from collections.abc import Callable, Sequence
 from sys import _getframe
-from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from greenlet import getcurrent, greenlet
 
-from device_model.aicore.core.findings import Finding, Findings, KernelError, Rule
+from device_model.aicore.core.findings import Rule
 from device_model.aicore.core.hazards import ALWAYS, Clock
 from device_model.aicore.core.memories import Bytes, GlobalMemory, LocalMemory, Memory, Range
 from device_model.aicore.core.names import EVENT_OF, EVENTS_OF, PIPES, SPACES_OF, CoreType, HardEvent, Pipe, Space
-from device_model.aicore.core.program import Flow, Instruction, Kind, Message, Program, Site
+from device_model.aicore.core.program import Flow, Instruction, Kind, Message, Program
 from device_model.aicore.core.spec import CoreSpec
+from device_model.kernel.findings import Finding, Findings, KernelError
+from device_model.kernel.sites import Site, frame_of_kernel, site
 
 if TYPE_CHECKING:
     from device_model.aicore.flags.crossing import Crossing
 
-_PACKAGE = "device_model.aicore"  # and all of its rooms
 _IN_ORDER = (Pipe.S, Pipe.V, Pipe.M)
 _TO_GM = (Pipe.MTE3, Pipe.FIX)
 EVENT_IDS = 8  # per HardEvent
@@ -173,7 +173,7 @@ class Core:
         """
         if self.auto_sync:
             self._wait_for_scalar(pipe, reads, writes)
-        frame = _kernels_frame(_getframe(1))
+        frame = frame_of_kernel(_getframe(1))
         instruction = Instruction(
             self.index, pipe, Kind.WORK, name, startup, cycles, self.scalar, flow, (), frame.f_code, frame.f_lasti
         )
@@ -194,7 +194,7 @@ class Core:
 
     def note(self, pipe: Pipe, kind: Kind, name: str, waits: tuple[Instruction, ...] = ()) -> Instruction:
         """Record an instruction that moves no data, such as a flag or a barrier."""
-        frame = _kernels_frame(_getframe(2))
+        frame = frame_of_kernel(_getframe(2))
         instruction = Instruction(
             self.index, pipe, kind, name, 0, 0, self.scalar, None, waits, frame.f_code, frame.f_lasti
         )
@@ -204,8 +204,7 @@ class Core:
 
     def site(self) -> Site:
         """Return the line of the kernel that is running."""
-        frame = _kernels_frame(_getframe(1))
-        return Site(frame.f_code, frame.f_lasti)
+        return site()
 
     def scalar_read(self, tensor: Any, index: int, at: int) -> Any:
         """Read the element at byte *at* with the scalar pipe."""
@@ -396,14 +395,6 @@ class Core:
     def is_cube(self) -> bool:
         """Whether this is a cube core (AIC)."""
         return self.core_type is CoreType.AIC
-
-
-def _kernels_frame(inner: FrameType) -> FrameType:
-    """Return the nearest frame outside this package, which is the kernel's line; *inner* if there is none."""
-    frame: FrameType | None = inner
-    while frame is not None and (frame.f_globals.get("__package__") or "").startswith(_PACKAGE):
-        frame = frame.f_back
-    return inner if frame is None else frame
 
 
 def _compute_with(stale: Sequence[Stale], writes: Sequence[Range], compute: Callable[[], object]) -> None:

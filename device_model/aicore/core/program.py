@@ -6,12 +6,11 @@ because a launch makes hundreds of thousands of them.
 
 from collections.abc import Hashable
 from enum import IntEnum
-from functools import cache
-from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING
 
 from device_model.aicore.core.names import CoreType, Pipe
+from device_model.kernel.sites import Site
 
 if TYPE_CHECKING:
     from device_model.aicore.vector.banks import Conflict
@@ -77,46 +76,6 @@ class Flow:
     def __repr__(self) -> str:
         shape = f"{self.nbytes} B" if self.rows == 1 else f"{self.rows} x {self.length} B every {self.stride}"
         return f"<Flow {self.direction.name} {self.path} {self.key!r}+{self.start}: {shape}>"
-
-
-class Site:
-    """A line of a kernel; str() gives "file.py:12"."""
-
-    __slots__ = ("code", "lasti")
-
-    def __init__(self, code: CodeType, lasti: int) -> None:
-        self.code = code
-        self.lasti = lasti
-
-    @property
-    def file(self) -> str:
-        """The path of the file, as Python knows it."""
-        return self.code.co_filename
-
-    @property
-    def line(self) -> int:
-        """The line in it."""
-        return _line(self.code, self.lasti)
-
-    def __str__(self) -> str:
-        return f"{Path(self.file).name}:{self.line}"
-
-    def __repr__(self) -> str:
-        return f"<Site {self}>"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Site) and self.code is other.code and self.lasti == other.lasti
-
-    def __hash__(self) -> int:
-        return hash((id(self.code), self.lasti))
-
-
-@cache
-def _line(code: CodeType, lasti: int) -> int:
-    for start, stop, line in code.co_lines():
-        if start <= lasti < stop and line is not None:
-            return line
-    return code.co_firstlineno
 
 
 class Instruction:

@@ -12,10 +12,10 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.machine import running
 from device_model.aicore.core.memories import GlobalMemory, LocalMemory, Range
 from device_model.aicore.core.names import CacheMode, TPosition
+from device_model.kernel.findings import KernelError
 
 half = float16 = np.dtype(np.float16)
 float32 = np.dtype(np.float32)

@@ -20,12 +20,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.memories import Range
 from device_model.aicore.core.names import Pipe, Space
 from device_model.aicore.core.program import Direction, Flow
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
 from device_model.aicore.cube.mmad import MAX_SIDE, SIDE, Array, CubeUnit, Plan, cube_unit, fractals, k0
+from device_model.kernel.findings import KernelError
 
 QUANT_BYTES = 2048  # of FB that can hold factors of columns
 _INT9 = -256, 255

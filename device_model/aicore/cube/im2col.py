@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.machine import Core
 from device_model.aicore.core.names import Pipe, Space
 from device_model.aicore.core.tensors import LocalTensor
 from device_model.aicore.cube.mmad import FRACTAL, SIDE, Array, Plan, fractals, k0
+from device_model.kernel.findings import KernelError
 
 
 class LoadData3DParamsV2(NamedTuple):

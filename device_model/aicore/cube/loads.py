@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.machine import Core
 from device_model.aicore.core.memories import Range
 from device_model.aicore.core.names import Pipe, Space
@@ -12,6 +11,7 @@ from device_model.aicore.core.tensors import LocalTensor
 from device_model.aicore.cube import im2col
 from device_model.aicore.cube.im2col import LoadData3DParamsV2
 from device_model.aicore.cube.mmad import FRACTAL, PRODUCTS, ROW, SIDE, Array, Plan, cube_unit, k0
+from device_model.kernel.findings import KernelError
 
 MAX_REPEATS = 255
 

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import numpy.typing as npt
 
-from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.machine import Core, running
 from device_model.aicore.core.names import CoreType, HardEvent, Pipe, Space, TPosition
 from device_model.aicore.core.tensors import GlobalBuffer, GlobalTensor, LocalTensor, dtype_of
@@ -25,6 +24,7 @@ from device_model.aicore.flags.crossing import CrossCoreSetFlag, CrossCoreWaitFl
 from device_model.aicore.flags.sync import AllocEventID, ReleaseEventID, SetFlag, WaitFlag
 from device_model.aicore.flags.tpipe import TPipe
 from device_model.aicore.moving.copies import DataCopy
+from device_model.kernel.findings import KernelError
 
 ASK, ANSWER = 0, 1  # cross-core flags
 MESSAGE_WORDS = 8  # words of 8 bytes, one cache line, written and read by the scalar pipes

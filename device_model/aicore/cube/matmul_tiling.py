@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import Space
 from device_model.aicore.cube.mmad import FRACTAL, SIDE, k0
 from device_model.aicore.timing.gm import LINE
+from device_model.kernel.findings import KernelError
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.machine import Core, running
 from device_model.aicore.core.memories import Range
 from device_model.aicore.core.names import CoreType, Pipe, Space
 from device_model.aicore.core.program import Flow
 from device_model.aicore.core.tensors import LocalTensor
 from device_model.aicore.cube.unit_flags import UnitFlags
+from device_model.kernel.findings import KernelError
 
 FRACTAL = 512  # bytes
 SIDE = 16  # rows of a fractal

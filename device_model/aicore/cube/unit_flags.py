@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from device_model.aicore.core.findings import KernelError, Rule
+from device_model.aicore.core.findings import Rule
 from device_model.aicore.core.machine import Core
 from device_model.aicore.core.names import Pipe
 from device_model.aicore.core.program import Instruction
+from device_model.kernel.findings import KernelError
 
 BLOCK = 512  # bytes
 KEEP, TURN = 2, 3

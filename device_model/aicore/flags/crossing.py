@@ -15,12 +15,13 @@ from collections import Counter, deque
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from device_model.aicore.core.findings import KernelError, KernelHangError, Rule
+from device_model.aicore.core.findings import Rule
 from device_model.aicore.core.machine import Core, Knowledge, Strand, Token, running
 from device_model.aicore.core.names import PIPES, CoreType, Pipe, Space
 from device_model.aicore.core.program import Instruction, Kind
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, int32
 from device_model.aicore.flags.sync import barrier_all, settle
+from device_model.kernel.findings import KernelError, KernelHangError
 
 IDS = 16
 MAX_COUNT = 15

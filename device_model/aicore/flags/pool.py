@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from itertools import takewhile
 from typing import Generic, TypeVar
 
-from device_model.aicore.core.findings import KernelError
+from device_model.kernel.findings import KernelError
 
 T = TypeVar("T")
 

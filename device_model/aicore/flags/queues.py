@@ -23,13 +23,14 @@ from sys import _getframe
 
 import numpy.typing as npt
 
-from device_model.aicore.core.findings import KernelError, KernelHangError, Rule
+from device_model.aicore.core.findings import Rule
 from device_model.aicore.core.machine import Core
 from device_model.aicore.core.memories import LocalMemory
 from device_model.aicore.core.names import EVENT_OF, Pipe, TPosition
-from device_model.aicore.core.program import Site
 from device_model.aicore.core.tensors import LocalTensor, dtype_of, place
 from device_model.aicore.flags.sync import alloc_event, release_event, set_flag, wait_flag
+from device_model.kernel.findings import KernelError, KernelHangError
+from device_model.kernel.sites import Site
 
 # Adds to the number of tensors that are allocated at a position (TPipe.count_live).
 CountLive = Callable[[TPosition, int], None]

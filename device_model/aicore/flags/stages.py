@@ -17,13 +17,13 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.machine import EVENT_IDS
 from device_model.aicore.core.names import BLOCK, EVENT_OF, Pipe, TPosition
 from device_model.aicore.core.tensors import LocalTensor, dtype_of
 from device_model.aicore.flags.queues import TBuf, TQueBind
 from device_model.aicore.flags.sync import AllocEventID, ReleaseEventID, SetFlag, WaitFlag
 from device_model.aicore.flags.tpipe import TPipe
+from device_model.kernel.findings import KernelError
 
 Tensors = tuple[LocalTensor, ...]
 Shapes = Sequence[tuple[npt.DTypeLike, int]]  # type and number of elements of each tensor

@@ -18,10 +18,11 @@ KernelHangError.
 from collections import deque
 from collections.abc import Mapping
 
-from device_model.aicore.core.findings import KernelError, KernelHangError, Rule
+from device_model.aicore.core.findings import Rule
 from device_model.aicore.core.machine import EVENT_IDS, Core, running
 from device_model.aicore.core.names import PIPES, CoreType, HardEvent, Pipe
 from device_model.aicore.core.program import Instruction, Kind
+from device_model.kernel.findings import KernelError, KernelHangError
 
 
 def SetFlag(event: HardEvent, event_id: int) -> None:

@@ -6,12 +6,12 @@ nothing back before Destroy(), which also waits for the flags that the queues ha
 
 from operator import index as integer
 
-from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.machine import running
 from device_model.aicore.core.names import BLOCK, HardEvent, Space, TPosition
 from device_model.aicore.flags import sync
 from device_model.aicore.flags.queues import TBuf, TQueBind
 from device_model.aicore.flags.sync import barrier_all, preset_events, release_event, set_flag, wait_flag
+from device_model.kernel.findings import KernelError
 
 MAX_BUFFERS = 64  # per TPipe
 MAX_LIVE = 8  # allocated tensors per TPosition, because each takes an event id

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.machine import running
 from device_model.aicore.core.memories import Range
 from device_model.aicore.core.tensors import bfloat16, dtype_of, float32, half, int8, int16, int32
+from device_model.kernel.findings import KernelError
 
 _TYPES = (half, bfloat16, float32, int8, int16, int32)
 

@@ -19,12 +19,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from device_model.aicore.core.findings import KernelError, Rule
+from device_model.aicore.core.findings import Rule
 from device_model.aicore.core.machine import LINE, Core, running
 from device_model.aicore.core.memories import POISON, Range
 from device_model.aicore.core.names import BLOCK, Pipe, Space
 from device_model.aicore.core.program import Direction, Flow, Kind
 from device_model.aicore.core.tensors import NOWHERE, GlobalTensor, LocalTensor
+from device_model.kernel.findings import KernelError
 
 FB_BLOCK = 128  # bytes of a block in copies to FB
 Tensor = LocalTensor | GlobalTensor

@@ -14,11 +14,12 @@ from functools import cache
 from typing import NamedTuple
 
 from device_model.aicore.core.names import BLOCK
-from device_model.aicore.core.program import Direction, Flow, Instruction, Program, Site
+from device_model.aicore.core.program import Direction, Flow, Instruction, Program
 from device_model.aicore.core.spec import CoreSpec
 from device_model.aicore.runner import Result
 from device_model.aicore.timing.play import play
 from device_model.aicore.vector.banks import BANK_SHIFT, Conflict, steady_cycles
+from device_model.kernel.sites import Site
 
 LINE = 512  # bytes of a line of the L2
 LARGE = 16384  # bytes of a copy from which on its start costs little

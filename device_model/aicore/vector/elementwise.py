@@ -15,7 +15,6 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import RoundMode
 from device_model.aicore.core.tensors import LocalTensor
 from device_model.aicore.vector.casts import CASTS, cast
@@ -57,6 +56,7 @@ from device_model.aicore.vector.unit import (
     lanes_of,
     vector_unit,
 )
+from device_model.kernel.findings import KernelError
 
 FLOATS = ("float16", "float32")
 NUMBERS = ("float16", "float32", "int16", "int32")

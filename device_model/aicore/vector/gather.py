@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import BLOCK
 from device_model.aicore.core.tensors import LocalTensor
 from device_model.aicore.vector.elementwise import WORDS, access_of
@@ -23,6 +22,7 @@ from device_model.aicore.vector.unit import (
     plain_cost,
     vector_unit,
 )
+from device_model.kernel.findings import KernelError
 
 
 class BrcbRepeatParams(NamedTuple):

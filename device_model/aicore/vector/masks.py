@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.machine import ALL_LANES, running
 from device_model.aicore.core.memories import Range
 from device_model.aicore.core.names import BLOCK
+from device_model.kernel.findings import KernelError
 
 REPEAT = 256  # bytes
 MAX_REPEATS = 255

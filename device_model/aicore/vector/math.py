@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from device_model.aicore.core.findings import KernelError
+from device_model.kernel.findings import KernelError
 
 Array = npt.NDArray[Any]
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import BLOCK
 from device_model.aicore.core.tensors import LocalTensor
 from device_model.aicore.vector.elementwise import FLOATS
@@ -16,6 +15,7 @@ from device_model.aicore.vector.masks import Lanes, counted, frozen
 from device_model.aicore.vector.math import highest, lowest, power_of_two, tree, zero
 from device_model.aicore.vector.reduction import INDEX, Array, Neutral, Rows, plan_reduction, read_access
 from device_model.aicore.vector.unit import check_count, check_reach, check_type, lanes_of, vector_unit
+from device_model.kernel.findings import KernelError
 
 
 def ReduceSum(

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import BLOCK
 from device_model.aicore.core.tensors import LocalTensor
 from device_model.aicore.vector.masks import Access, Counter, Mask, active_lanes, strided
@@ -27,6 +26,7 @@ from device_model.aicore.vector.unit import (
     lanes_of,
     plain_cost,
 )
+from device_model.kernel.findings import KernelError
 
 INDEX = {2: np.uint16, 4: np.uint32}  # the type of an index, by the bytes of an element
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.names import BLOCK, CMPMODE, SELMODE
 from device_model.aicore.core.tensors import LocalTensor
 from device_model.aicore.vector.elementwise import FLOATS, access_of, typed
@@ -34,6 +33,7 @@ from device_model.aicore.vector.unit import (
     lanes_of,
     vector_unit,
 )
+from device_model.kernel.findings import KernelError
 
 BYTES = ("int8", "uint8")
 MASKS = ("uint8", "uint16", "uint32", "uint64")

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from device_model.aicore.core.findings import KernelError
 from device_model.aicore.core.tensors import LocalTensor
 from device_model.aicore.vector.elementwise import FLOATS
 from device_model.aicore.vector.masks import counted
@@ -22,6 +21,7 @@ from device_model.aicore.vector.unit import (
     plain_cost,
     vector_unit,
 )
+from device_model.kernel.findings import KernelError
 
 GROUP = 32
 RECORD = 8  # bytes

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from device_model.aicore.core.findings import KernelError, Rule
+from device_model.aicore.core.findings import Rule
 from device_model.aicore.core.machine import Core, running
 from device_model.aicore.core.memories import Range
 from device_model.aicore.core.names import BLOCK, CoreType, Pipe, Space
@@ -24,6 +24,7 @@ from device_model.aicore.core.program import Instruction
 from device_model.aicore.core.tensors import LocalTensor
 from device_model.aicore.vector.banks import Conflict, Operand, steady_cycles
 from device_model.aicore.vector.masks import REPEAT, Access
+from device_model.kernel.findings import KernelError
 
 IN_FLIGHT = 8  # instructions that may still be in the vector pipe when the next one is issued
 

@@ -1,0 +1,11 @@
+"""What both kinds of kernels that run on simulated cores share: those for AI cores and those of thread blocks.
+
+From the top down; each module imports only from those below it:
+
+    launch              a launch as the work of an operation: private images of memory, published at its end
+    images              one allocation as a launch sees it
+    results             what a launch leaves behind
+    findings            mistakes of kernels, and the errors that end them
+    sites               lines of kernels
+    blas garbage        what holds for the process while blocks run
+"""

@@ -1,0 +1,89 @@
+"""What a launch leaves behind, as the rest of the device and traces see it. Each kind of kernel has its own classes."""
+
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from types import CodeType
+from typing import Any, Protocol
+
+from device_model.kernel.findings import Findings
+from device_model.kernel.sites import Site
+
+
+class Flow(Protocol):
+    """A movement between a core and the memory of the device."""
+
+    nbytes: int
+
+
+class Instruction(Protocol):
+    """One instruction, as a trace shows it; *start* and *end* are cycles from the start of the launch."""
+
+    name: str
+    start: float
+    end: float
+    code: CodeType
+    lasti: int
+
+    @property
+    def pipe(self) -> IntEnum:
+        """What executed it: a pipe of an AI core, or a unit of an SM."""
+
+    @property
+    def kind(self) -> IntEnum:
+        """How the pipe treats it, such as WORK or WAIT."""
+
+    @property
+    def flow(self) -> "Flow | None":
+        """What it moved through the memory of the device."""
+
+    @property
+    def waits(self) -> Sequence[Any]:
+        """The earlier instructions that it waited for."""
+
+    @property
+    def site(self) -> Site:
+        """The line of the kernel that issued it."""
+
+
+class Program(Protocol):
+    """The instructions of one core or block, in the order in which they were issued."""
+
+    block: int
+
+    @property
+    def instructions(self) -> Sequence[Instruction]:
+        """All of them."""
+
+
+class Timeline(Protocol):
+    """The times of a launch."""
+
+    duration_ns: int  # with the overhead of the launch
+    ns_per_cycle: float
+
+    @property
+    def busy_us(self) -> Mapping[str, float]:
+        """How long each kind of unit is busy, in microseconds; means over the cores in use."""
+
+    def core_of(self, program: Any) -> str:
+        """Return the name of the core that ran *program*."""
+
+
+class Result(Protocol):
+    """The result of a launch."""
+
+    @property
+    def findings(self) -> Findings:
+        """The mistakes that were found."""
+
+    @property
+    def output(self) -> str:
+        """The text that the kernel wrote."""
+
+    @property
+    def programs(self) -> Sequence[Program]:
+        """The instructions of each core or block."""
+
+    @property
+    def timeline(self) -> Timeline | None:
+        """The times; None if the launch was not timed or did not end."""

@@ -1,0 +1,63 @@
+"""Lines of kernels: where an instruction was issued."""
+
+from functools import cache
+from pathlib import Path
+from sys import _getframe
+from types import CodeType, FrameType
+
+# Where the languages of kernels are written. A line of a kernel is outside of them.
+_PACKAGES = ("device_model.aicore", "device_model.cta", "device_model.kernel")
+
+
+class Site:
+    """A line of a kernel; str() gives "file.py:12"."""
+
+    __slots__ = ("code", "lasti")
+
+    def __init__(self, code: CodeType, lasti: int) -> None:
+        self.code = code
+        self.lasti = lasti
+
+    @property
+    def file(self) -> str:
+        """The path of the file, as Python knows it."""
+        return self.code.co_filename
+
+    @property
+    def line(self) -> int:
+        """The line in it."""
+        return _line(self.code, self.lasti)
+
+    def __str__(self) -> str:
+        return f"{Path(self.file).name}:{self.line}"
+
+    def __repr__(self) -> str:
+        return f"<Site {self}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Site) and self.code is other.code and self.lasti == other.lasti
+
+    def __hash__(self) -> int:
+        return hash((id(self.code), self.lasti))
+
+
+@cache
+def _line(code: CodeType, lasti: int) -> int:
+    for start, stop, line in code.co_lines():
+        if start <= lasti < stop and line is not None:
+            return line
+    return code.co_firstlineno
+
+
+def frame_of_kernel(inner: FrameType) -> FrameType:
+    """Return the nearest frame outside the languages of kernels, which is the kernel's line; *inner* if none is."""
+    frame: FrameType | None = inner
+    while frame is not None and (frame.f_globals.get("__package__") or "").startswith(_PACKAGES):
+        frame = frame.f_back
+    return inner if frame is None else frame
+
+
+def site() -> Site:
+    """Return the line of the kernel that is running."""
+    frame = frame_of_kernel(_getframe(1))
+    return Site(frame.f_code, frame.f_lasti)
