@@ -152,6 +152,7 @@ class Effects(StrEnum):
 
     STRONG = "strong"  # whole, at their ends
     WEAK = "weak"  # as late, or as early, as the promises allow: see sanitizer/weak.py
+    TORN = "torn"  # the same, and half of the bytes are there
 
 
 _effects = Effects.STRONG

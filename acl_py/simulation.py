@@ -216,12 +216,12 @@ def build(options: Options) -> tuple[Runtime, Trace | None]:
     runtime = _HOST_TIMES[options.host_time](
         profile, rules, workers=options.workers, seed=options.seed, hang_after=options.hang_after
     )
-    if effects is Effects.WEAK:
-        _weaken(runtime)
+    if effects is not Effects.STRONG:
+        _weaken(runtime, torn=effects is Effects.TORN)
     recorder = _recorder(options, runtime) if options.trace else None
     if watch is not None:
         watch.keep(runtime, recorder)
-    if parts or effects is Effects.WEAK:
+    if parts or effects is not Effects.STRONG:
         _sanitize(runtime, parts)
     return runtime, recorder
 
@@ -238,10 +238,10 @@ def _recorder(options: Options, runtime: Runtime) -> Trace:
     return recorder
 
 
-def _weaken(runtime: Runtime) -> None:
+def _weaken(runtime: Runtime, *, torn: bool) -> None:
     from acl_py.sanitizer.weak import WeakEffects  # imported here: most programs have none
 
-    runtime.workers = WeakEffects(runtime.scheduler)
+    runtime.workers = WeakEffects(runtime.scheduler, torn=torn)
 
 
 def _sanitize(runtime: Runtime, parts: frozenset[Part]) -> None:
@@ -336,8 +336,9 @@ async def simulate(
             host, uninitialised, leaks, digest. False: look for nothing. By default what `acl-py run --sanitize` or
             `pytest --acl-sanitize` says; otherwise nothing.
         effects: "strong": operations have their effects whole, at their ends. "weak": a reader that no promise puts
-            behind a write sees the old bytes, whatever the times are (docs/sanitizer.md). By default what
-            `acl-py run --effects` or `acl-py explore --effects` says; otherwise "strong".
+            behind a write sees the old bytes, whatever the times are (docs/sanitizer.md). "torn": it sees every other
+            block of 32 bytes old. By default what `acl-py run --effects` or `acl-py explore --effects` says; otherwise
+            "strong".
 
     Raises:
         ValueError: An option has a value that it cannot have.
@@ -425,6 +426,7 @@ def run(
             default. "real": they ring in real time.
         sanitize: True: look for races and other mistakes; a text names the parts, as "device,leaks".
         effects: "strong": operations have their effects at their ends. "weak": luck decides the other way round.
+            "torn": the same, with half of the bytes.
 
     Raises:
         TypeError: *main* is not a function, but perhaps what calling it returned.

@@ -78,7 +78,7 @@ EffectsOf = Annotated[
     typer.Option(
         "--effects",
         help="strong: operations have their effects at their ends; weak: what no promise orders takes place the other "
-        "way round, so that no mistake is hidden by luck.",
+        "way round, so that no mistake is hidden by luck; torn: the same, and half of the bytes are new.",
     ),
 ]
 FindingsOut = Annotated[

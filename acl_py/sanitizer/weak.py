@@ -8,12 +8,17 @@ in every run, if it is, by luck, late enough. With weak effects it sees the old 
 * Of two operations that touch the same bytes in no order, the one that ended later has its effect first; one that has
   not ended yet has it early, if it could run by now.
 
+With torn effects (tearing.py) it sees some of the new bytes: every other block is there when the operation ends, or
+when a later operation has its effect early, and only the rest is kept back.
+
 What is promised to be before an operation always has its effect before it. So a program without a race has the bytes
 that it always has. Times never change.
 
-Some bodies are never kept back: host functions and kernels that touch more than simulated memory, work that a fault
-rule has changed, and the parts of copies that are staged. Memory that is freed, and words that a stream waits for, are
-as without weak effects.
+A kernel that touches more than simulated memory runs at its end, because what it does there may be waited for; the
+bytes that it has written are kept back. Host functions run at their ends, too. A program can wait for all that they do
+by means of Python (an Event, a queue), which is as good as a promise: nothing of it is kept back. Nor is work that a
+fault rule has changed, nor the parts of copies that are staged. Memory that is freed, and words that a stream waits
+for, are as without weak effects.
 """
 
 from collections import deque
@@ -21,8 +26,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from acl_py.sanitizer.shadow import Use
+from acl_py.sanitizer.tearing import PartialEffect, every_byte, every_other_block
 from device_model.completions import Completion
-from device_model.engines.workers import Workers, perform, settle, share
+from device_model.engines.workers import Workers, overlap, perform, settle, share
 from device_model.errors import DeviceError
 from device_model.memory import Allocation
 from device_model.observe import Observer
@@ -50,12 +56,16 @@ class _State:
 
 
 class WeakEffects(Workers, Observer):
-    """Runs the bodies of operations in an order that the promises allow, which *races* knows, from `begin` to `end`."""
+    """Runs the bodies of operations in an order that the promises allow, which *races* knows, from `begin` to `end`.
+
+    *torn*: of what is kept back, every other block is there.
+    """
 
     inline_bytes = 0  # every body comes here
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: Scheduler, *, torn: bool = False) -> None:
         super().__init__(scheduler, 1)
+        self._torn = torn
         self._races: Races | None = None
         self._states: dict[Op, _State] = {}  # of the operations that have had no effect yet
         self._lines: _Lines = {}  # the same, by actor
@@ -65,6 +75,7 @@ class WeakEffects(Workers, Observer):
         self._early: dict[
             Op, DeviceError | None
         ] = {}  # those that had their effect before their end, and how it failed
+        self._partial: dict[Op, PartialEffect] = {}  # those of which some bytes are still to come
         self._queued = self._ends = 0  # how many there were
 
     def __repr__(self) -> str:
@@ -119,7 +130,16 @@ class WeakEffects(Workers, Observer):
         self._ends += 1
         state.end = self._ends
         self._ended[op] = None
-        if not _is_kept(op):
+        if type(op.work) is Kernel and op.work.alone:
+            self._under_way[op] = None
+            self._make_way(op)
+            del self._under_way[op]
+            self._partial[op] = PartialEffect(op, every_other_block if self._torn else every_byte)
+        elif not _is_kept(op):
+            self._let(op)
+        elif self._torn and isinstance(op.work, Copy | Fill):  # the host may see it; a kernel may still read new bytes
+            self._tear(op)
+        if op in self._partial and self._partial[op].error is not None:
             self._let(op)
 
     def prepare(self, op: Op) -> None:
@@ -146,19 +166,36 @@ class WeakEffects(Workers, Observer):
         if context.error is not None and op.start_ns >= context.failed_ns:
             op.error = context.error
             return
-        error = perform(op)
+        error = self._partial.pop(op).complete() if op in self._partial else perform(op)
         if op.end_ns < 0:
             self._early[op] = error
         else:
             settle(op, error)
 
-    def _make_way(self, op: Op) -> None:
-        """Let those operations have their effect that are promised to be before *op*, and those that luck put after."""
+    def _make_way(self, op: Op, *, whole: bool = True) -> None:
+        """Let those operations have their effect that are promised to be before *op*, and those that luck put after.
+
+        Torn effects: an operation that writes what *op* reads in no order has a part of its effect. *whole* is whether
+        *op* will have all of its effect.
+        """
         for other in self._before(op):
             self._let(other)
-        for other in sorted(self._later_rivals(op), key=self._lateness, reverse=True):
-            if other in self._states:
+        end = self._states[op].end or self._ends
+        for other in sorted(self._rivals(op, 0 if self._torn else end), key=self._lateness, reverse=True):
+            if other not in self._states:
+                continue
+            if self._torn and overlap(other.work.writes(), op.work.reads()):
+                self._tear(other)
+            elif whole and self._lateness(other) > end:
                 self._let(other)
+
+    def _tear(self, op: Op) -> None:
+        """Let a part of *op* have its effect, behind what is promised to be before it."""
+        if op not in self._partial:
+            self._under_way[op] = None
+            self._make_way(op, whole=False)
+            del self._under_way[op]
+            self._partial[op] = PartialEffect(op, every_other_block)
 
     def _lateness(self, op: Op) -> int:
         """Return when *op* ends, compared with others: one that has not ended is later than all that have."""
@@ -178,9 +215,8 @@ class WeakEffects(Workers, Observer):
         assert self._races is not None, "operations wait only between begin() and end()"
         return self._races.is_promised(first, second)
 
-    def _later_rivals(self, op: Op) -> Iterator[Op]:
-        """Yield the operations that touch the same bytes in no order with *op*, end later, and can run now."""
-        end = self._states[op].end or self._ends
+    def _rivals(self, op: Op, end: int) -> Iterator[Op]:
+        """Yield operations that can run now, end later than *end*, and touch bytes of *op* in no order with it."""
         for allocation in self._states[op].allocations:
             for actor, line in self._touching[allocation].items():
                 if actor == op.stamp.actor:

@@ -115,13 +115,14 @@ class Workers:
 def share(one: Work, other: Work) -> bool:
     """Whether *one* writes bytes that *other* touches, or touches bytes that *other* writes."""
     return (
-        _overlap(one.writes(), other.writes())
-        or _overlap(one.writes(), other.reads())
-        or _overlap(one.reads(), other.writes())
+        overlap(one.writes(), other.writes())
+        or overlap(one.writes(), other.reads())
+        or overlap(one.reads(), other.writes())
     )
 
 
-def _overlap(these: Sequence[Extent], those: Sequence[Extent]) -> bool:
+def overlap(these: Sequence[Extent], those: Sequence[Extent]) -> bool:
+    """Whether an extent of *these* and one of *those* have bytes in common."""
     return any(
         a.address + start < b.address + b_stop and b.address + b_start < a.address + stop
         for a, start, stop in these

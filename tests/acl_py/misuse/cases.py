@@ -930,7 +930,7 @@ case(
     "Effects that there are not",
     "async with acl_py.simulate(effects='late'): pass",
     ValueError,
-    "effects must be 'strong' or 'weak', not 'late'",
+    "effects must be 'strong' or 'weak' or 'torn', not 'late'",
 )
 SUPPRESSIONS = "from acl_py.sanitizer.suppressions import read\n"
 case(

@@ -50,7 +50,7 @@ def install(*, replace: bool = False, **options: Any) -> ModuleType:
             * models: folders in which sidecars of models and kernels are looked for.
             * hang_after: real seconds after which a wait that only another thread could end counts as a hang.
             * sanitize: what the sanitizer looks for, as in `acl_py.simulate`; the summary has what it finds.
-            * effects: "strong" (the default) or "weak", as in `acl_py.simulate`.
+            * effects: "strong" (the default), "weak" or "torn", as in `acl_py.simulate`.
             * instructions: how many instructions of each launch of a core kernel the trace keeps.
             * on_hang: a function that is called with the `DeadlockError` before the waiting call raises it.
 
