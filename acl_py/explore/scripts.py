@@ -1,7 +1,8 @@
 """Runs of a script under a schedule, each in a process of its own, so that no run finds traces of another.
 
 The process runs the script as `acl-py run` does, and tells its parent of each deviation as it happens: a run that
-hangs on a card ends its process at once, and one that never ends has to be killed.
+hangs on a card ends its process at once, and one that takes too long is stopped. It then has some seconds to tell what
+the sanitizer has found.
 """
 
 import multiprocessing
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
 _LINES = 12  # of a failed script's output
+_GRACE_S = 5.0  # of real time, in which a run that took too long can tell what it has found
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,8 @@ def run(job: Job, decide: Decide) -> Outcome:
         there.close()
         told = list(_told(here, job.limit_s))
         if told and told[-1] is _TOO_LATE:
+            process.terminate()  # the script ends as `acl-py run` does at this signal: it tells what it has found
+            told += _told(here, _GRACE_S)
             process.kill()
         process.join()
         here.close()

@@ -30,6 +30,16 @@ async def hang():
     await main()
     await asyncio.Event().wait()
 
+def spin():
+    print("it spins", flush=True)
+    while True:
+        pass
+
+def spin_on():
+    import signal
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    spin()
+
 def fail():
     raise ArithmeticError("as planned")
 
@@ -79,6 +89,19 @@ def test_findings_are_kept_however_a_run_ends(tmp_path, lines, code, sentence):
     assert (found, count) == (code, 1)
     assert sentence in out + err
     assert "leak" not in err
+
+
+def test_findings_are_kept_if_a_run_takes_too_long(tmp_path):
+    code, _, err, count = explored(tmp_path, "acl.run(main, spin)", options=["--runs=1", "--limit=6"])
+    assert (code, count) == (2, 1)
+    assert "it did not end within 6 s of real time\n  | it spins\n" in err
+    assert "leak" not in err
+
+
+def test_a_run_that_does_not_mind_being_stopped_is_killed(tmp_path):
+    code, _, err, _ = explored(tmp_path, "acl.run(main, spin_on)", options=["--runs=1", "--limit=1"])
+    assert code == 2
+    assert "it did not end within 1 s of real time" in err
 
 
 def test_a_checker_that_raises(tmp_path):
