@@ -209,15 +209,18 @@ def _meet(some: Sequence[Range], others: Sequence[Range]) -> bool:
             if start < end and begin < stop and memory is other:
                 if not rows and not other_rows:
                     return True
-                if np.intersect1d(_bytes(start, stop, *rows), _bytes(begin, end, *other_rows)).size:
+                starts, stops = _rows(start, stop, *rows)
+                other_starts, other_stops = _rows(begin, end, *other_rows)
+                # A row meets another range if more rows of it begin before the row's end than end before its begin.
+                if (np.searchsorted(other_starts, stops) > np.searchsorted(other_stops, starts, "right")).any():
                     return True
     return False
 
 
-def _bytes(start: int, stop: int, length: int = 0, stride: int = 0) -> Any:
-    if not length:
-        return np.arange(start, stop)
-    return (np.arange(start, stop, stride)[:, None] + np.arange(length)).ravel()
+def _rows(start: int, stop: int, length: int = 0, stride: int = 0) -> tuple[Any, Any]:
+    """Return where the rows of a range begin, and where they end."""
+    starts = np.arange(start, stop, stride) if length else np.array([start])
+    return starts, starts + (length or stop - start)
 
 
 # Costs
