@@ -18,8 +18,11 @@ from acl_py.sanitizer.watch import watching
 FOLDER = Path(__file__).parent.parent.parent / "samples"
 SAMPLES = [*sorted(FOLDER.glob("[0-9][0-9]_*.py")), *sorted((FOLDER / "aicore").glob("*.py"))]
 APPS = [
-    FOLDER / app for app in ("attention/five_stages.py", "attention/streaming.py", "moe/moe.py", "server/server.py")
-]
+    FOLDER / app
+    for app in (
+        "attention/five_stages.py", "attention/streaming.py", "flash/aicore.py", "moe/moe.py", "server/server.py",
+    )
+]  # fmt: skip
 NOTEBOOKS = sorted((FOLDER / "notebooks").glob("[0-9]_*.py"))
 
 MEANT = {
