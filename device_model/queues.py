@@ -10,9 +10,22 @@ than the device works is slowed down, as on the card.
 
 from collections import deque
 
-from device_model.completions import Completion, Nanoseconds, Need
+from device_model.completions import Nanoseconds, Need
 from device_model.ops import Op
 from device_model.scheduler import Engine
+
+
+class Place(Need):
+    """A place in a full hardware queue, which a host waits for. *made_by* is the operation that made room: it has left
+    the queue, because all is over that it had to wait for. None: nothing was over, as when work is aborted.
+    """
+
+    __slots__ = ("made_by",)
+
+    def __init__(self, queue: "HardwareQueue") -> None:
+        what = f"there is room in hardware queue {queue.index}"
+        super().__init__(what, lambda: queue.fifo[0] if queue.fifo else None)
+        self.made_by: Op | None = None
 
 
 class HardwareQueue:
@@ -43,37 +56,39 @@ class HardwareQueue:
         self.after_same = after_same
         self.after_other = after_other
         self.fifo: deque[Op] = deque()
-        self.requests: list[Completion] = []  # of hosts that wait for a place, the oldest first
+        self.requests: list[Place] = []  # of hosts that wait for a place, the oldest first
 
     def __repr__(self) -> str:
         return f"<HardwareQueue {self.index} of {self.engine!r} holding {len(self.fifo)} of {self.depth}>"
 
-    def request_place(self) -> Completion:
+    def request_place(self) -> Place:
         """Ask for a place. The request is done when one is reserved; then the host must `take_place` and queue its
         operation at once. A host that gives up, before or after, must `withdraw`.
         """
-        request = Need(f"there is room in hardware queue {self.index}", lambda: self.fifo[0] if self.fifo else None)
+        request = Place(self)
         self.requests.append(request)
         return request
 
-    def take_place(self, request: Completion) -> None:
+    def take_place(self, request: Place) -> None:
         """End the reservation of *request*, which is done: the caller queues its operation now."""
         assert request.done, f"hardware queue {self.index} has not reserved a place yet"
         self.reserved -= 1
 
-    def withdraw(self, request: Completion) -> None:
+    def withdraw(self, request: Place) -> None:
         """Forget *request*. If a place was reserved for it, the next host gets the place."""
         if request.done:
             self.reserved -= 1
-            self.pass_on()
+            self.pass_on(request.made_by)
         else:
             self.requests.remove(request)
 
-    def pass_on(self) -> None:
-        """Reserve a free place, if there is one, for the host that has waited longest."""
+    def pass_on(self, made_by: Op | None = None) -> None:
+        """Reserve a free place, if there is one, for the host that has waited longest. *made_by* is what made room."""
         if self.requests and len(self.fifo) + self.reserved < self.depth:
             self.reserved += 1
-            self.requests.pop(0).complete(self.engine.scheduler.now)
+            request = self.requests.pop(0)
+            request.made_by = made_by
+            request.complete(self.engine.scheduler.now)
 
     def drop(self, op: Op) -> None:
         """Take out *op*, which never starts. The operations behind it move up."""

@@ -333,6 +333,7 @@ class Runtime:
             queue.withdraw(request)
             raise
         queue.take_place(request)
+        self.learn(request, (request,), promised=False)
 
     def check_failures(self, context: Context, streams: Iterable[Stream]) -> None:
         """Raise the first failure that *streams* remember; all of them forget theirs."""

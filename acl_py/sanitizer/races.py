@@ -14,6 +14,7 @@ from acl_py.callers import Caller, current_caller
 from acl_py.sanitizer.findings import Access, Finding, Findings, Kind
 from acl_py.sanitizer.guards import guarded
 from acl_py.sanitizer.hosts import Hosts
+from acl_py.sanitizer.order import NOTHING as NOTHING_OVER
 from acl_py.sanitizer.order import CallbackWait, Clock, Host, Order, Point, joined
 from acl_py.sanitizer.pairs import Pairs, ranges_in
 from acl_py.sanitizer.shadow import HostAccess, LifeCall, Ranges, Shadow, Use, Uses, overlap
@@ -27,6 +28,7 @@ from device_model.events import Event, FlagEvent
 from device_model.memory import Allocation
 from device_model.observe import Observer
 from device_model.ops import Op
+from device_model.queues import Place
 from device_model.signals import Compare, satisfies
 from device_model.steps import Step, StepKind
 from device_model.streams import Stream, UnorderedStream
@@ -194,6 +196,8 @@ class Races(Observer):
             return order.work_of_context(subject)
         if isinstance(subject, Device):
             return order.work_of_device(subject)
+        if isinstance(subject, Place):
+            return _before_start(subject.made_by)
         stamp = getattr(subject, "stamp", None)
         return () if stamp is None else (Point(*stamp[:3]),)
 
@@ -459,6 +463,15 @@ class Races(Observer):
             if not self._pairs.is_plainly_known(use, end):
                 report = partial(self._pairs.add_in_use, use, end, allocation, writes=writes)
                 self._pairs.judge_once(use, end, allocation, self._pairs.is_known, report)
+
+
+def _before_start(op: Op | None) -> Iterable[Point]:
+    """Return what was over when *op* was next to start."""
+    stamp = getattr(op, "stamp", None)
+    if not isinstance(stamp, Use):
+        return ()
+    over = {**joined(stamp.clock, stamp.known), stamp.actor: stamp.epoch - 1}
+    return [Point(actor, epoch, NOTHING_OVER) for actor, epoch in over.items()]
 
 
 def _is_gone(context: object) -> bool:

@@ -133,7 +133,7 @@ class Dispatcher(Engine):
             if op is not head:
                 op.pass_behind(head, self.scheduler.now)
             if queue.requests:
-                queue.pass_on()
+                queue.pass_on(op)
             self._arrivals += 1
             heappush(self.list, (op.stream.priority, self._arrivals, op))
 

@@ -96,7 +96,7 @@ class CopyEngine(Engine):
         if not fifo or fifo[0].blockers:
             self.ready_heads -= 1
         if queue.requests:
-            queue.pass_on()
+            queue.pass_on(op)
         scheduler = self.scheduler
         start = scheduler.now
         if op.ready_ns > start:

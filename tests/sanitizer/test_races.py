@@ -311,6 +311,38 @@ def test_work_that_only_a_free_orders_relies_on_it():
     assert found(program, "acl") == [("race", 3, 5, "0:64")]
 
 
+@pytest.mark.parametrize(("launches", "kind"), [(12, "race"), (30, "relies")])
+@pytest.mark.parametrize("rules", ["cuda", "acl"])
+def test_work_that_only_a_full_queue_orders_relies_on_it(rules, launches, kind):
+    """The queue takes 16 operations. The host waits until one of them starts, which is behind the first write."""
+
+    async def program():
+        one, two = await two_streams()
+        x, y = await acl.Malloc(64), await acl.Malloc(64)
+        await acl.LaunchKernel(write, 1, (x,), one)
+        for _ in range(launches):
+            await acl.LaunchKernel(read, 1, (y,), one)
+        await acl.LaunchKernel(read, 1, (x,), two)
+        await acl.LaunchKernel(write, 1, (y,), two)
+
+    assert sorted(found(program, rules)) == sorted([(kind, 3, 6, "0:64"), ("race", 5, 7, "0:64")])
+
+
+def test_a_full_queue_says_what_the_operation_that_made_room_has_waited_for():
+    async def program():
+        one, two = await two_streams()
+        x, y, event = await acl.Malloc(64), await acl.Malloc(64), await acl.CreateEvent()
+        await acl.LaunchKernel(write, 1, (x,), one)
+        await acl.RecordEvent(event, one)
+        await acl.StreamWaitEvent(two, event)
+        for _ in range(18):
+            await acl.LaunchKernel(read, 1, (y,), two)
+        await acl.LaunchKernel(write, 1, (x,), two)
+        await acl.LaunchKernel(read, 1, (x,), await acl.CreateStream())
+
+    assert found(program) == [("relies", 3, 9, "0:64"), ("race", 8, 9, "0:64")]
+
+
 def test_a_pageable_copy_that_happens_to_wait_promises_nothing():
     async def program():
         one, two = await two_streams()
