@@ -108,6 +108,9 @@ class Observer:
     def synchronized(self, completion: Completion) -> None:
         """The host learned that *completion* is done: it waited for it, or asked."""
 
+    def noticed(self, completion: Completion, site: object) -> None:
+        """The host awaited *completion* at *site*, and it was done: that was no call, and took no time."""
+
     def allocated(self, allocation: "Allocation", since: Completion) -> None:
         """Memory was allocated or registered. It is in use when *since* is done: at once, unless MallocAsync() took a
         block of its pool whose FreeAsync() is still to take place.
@@ -123,6 +126,13 @@ class Observer:
 
     def filled(self, allocation: "Allocation", start: int, stop: int) -> None:
         """The runtime itself has written bytes, in no operation: the weights of a model that it has loaded."""
+
+    def host_touched(
+        self, allocation: "Allocation", ranges: Sequence[tuple[int, int]], writes: bool, site: object, by: "Op | None"
+    ) -> None:
+        """The host has read or written the bytes *ranges* of *allocation* at *site*; in the host function *by*, if it
+        is not None. Only a sanitizer that watches the host tells it.
+        """
 
     def fault(self, rule: "Rule", subject: "Op | str", at_ns: Nanoseconds) -> None:
         """A fault rule struck at *at_ns*. *subject* is the operation, not yet queued, or the name of a call."""
@@ -153,9 +163,11 @@ class Hooks:
         "filled",
         "finding",
         "freed",
+        "host_touched",
         "host_waited",
         "hung",
         "marked",
+        "noticed",
         "op_ended",
         "op_queued",
         "ran",
@@ -182,10 +194,12 @@ class Hooks:
     marked: Callable[[str, Nanoseconds, Nanoseconds, object], None] | None
     awaiting: "Callable[[Sequence[Subject], Completion, bool], None] | None"
     synchronized: Callable[[Completion], None] | None
+    noticed: Callable[[Completion, object], None] | None
     allocated: "Callable[[Allocation, Completion], None] | None"
     freed: "Callable[[Allocation, Completion], None] | None"
     reset: "Callable[[Device, object], None] | None"
     filled: "Callable[[Allocation, int, int], None] | None"
+    host_touched: "Callable[[Allocation, Sequence[tuple[int, int]], bool, object, Op | None], None] | None"
     fault: "Callable[[Rule, Op | str, Nanoseconds], None] | None"
     failed: "Callable[[Op, DeviceError], None] | None"
     wait_timed_out: "Callable[[Step, DeviceError], None] | None"

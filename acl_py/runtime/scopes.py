@@ -120,6 +120,8 @@ async def _wait_for(completion: Completion) -> Completion:
     finally:
         if waits:
             runtime.called("await", enter, site_of(_getframe(1)))
+        elif runtime.hooks.noticed is not None:
+            runtime.hooks.noticed(completion, site_of(_getframe(1)))
     context = stream.context if isinstance(stream, Stream) else scope.context
     if context.error is not None:
         raise runtime.context_error(context)

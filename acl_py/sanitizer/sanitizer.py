@@ -96,6 +96,9 @@ class Sanitizer(Observer):
     def host_access(self, allocation: Allocation, ranges: Ranges, writes: bool, site: object) -> None:
         """The host has read or written the bytes *ranges* of *allocation* at *site*, through a view."""
         self.findings.note(UNSEEN)
+        if self.runtime.hooks.host_touched is not None:
+            by = next((device.calling for device in self.runtime.devices if device.calling is not None), None)
+            self.runtime.hooks.host_touched(allocation, ranges, writes, site, by)
         if allocation.freed is not None:
             self.lifetimes.touched(allocation, ranges, writes, site)
             return

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from acl_py.tools.translations import Fields, Translator, asleep_since, in_us, site_of
-from acl_py.trace.rows import Call, Timeline
+from acl_py.trace.rows import Access, Call, Timeline
 
 _QUEUING = ("LaunchKernel", "MemcpyAsync")  # an operation has the facts of these calls, unless it was staged
 SYNCHRONISING = ("sync_stream", "sync_event", "sync_device", "sync_op")
@@ -62,11 +62,19 @@ def acts_of(timeline: Timeline, translator: Translator) -> list[Act]:
             by_time[key].row, by_time[key].since = row, asleep_since(call)
             continue
         acts += _steps_of(row, call, translator)
+    acts += (_access(access, translator) for access in timeline.accesses if access.extents or access.after is not None)
     acts.sort(key=lambda act: (act.enter, act.begun, act.staged, act.row))
     acts += _ends_of_callbacks(acts)
     acts.sort(key=lambda act: (act.enter, act.begun, act.staged, act.row))
     _name_waits(acts, timeline, translator)
     return _collapsed(acts, translator)
+
+
+def _access(access: Access, translator: Translator) -> Act:
+    """Return the step of an access of the host, or of an await that found its operation done."""
+    fields = translator.accessed(access) if access.extents else {"op": "sync_op"}
+    now, row = access.at_ns, -1 if access.behind is None else access.behind
+    return Act(access.by, now, now, -1, site_of(access), fields, row, after=access.after)
 
 
 def _steps_of(row: int, call: Call, translator: Translator) -> Iterator[Act]:
@@ -121,7 +129,8 @@ def _name_waits(acts: list[Act], timeline: Timeline, translator: Translator) -> 
             continue
         queuer = None if act.after is None else queuers.get(act.after)
         if queuer is None:
-            translator.note(f"{act.site}: an await of something that is no operation has a fixed time here")
+            if act.exit > act.enter:
+                translator.note(f"{act.site}: an await of something that is no operation has a fixed time here")
             act.fields = {"op": "sleep", "us": in_us(act.exit - act.enter)}
             continue
         act.fields["of"] = queuer.fields.setdefault("id", f"op {act.after}")
@@ -130,7 +139,7 @@ def _name_waits(acts: list[Act], timeline: Timeline, translator: Translator) -> 
 def _queuers(acts: list[Act], timeline: Timeline) -> dict[int, Act]:
     """Return the call that queued each operation, by its index; parts of staged copies have none."""
     queuers = {act.op: act for act in acts if act.op is not None}
-    by_end = {(act.caller, act.exit): act for act in acts if act.op is None and act.since < 0}
+    by_end = {(act.caller, act.exit): act for act in acts if act.op is None and act.since < 0 and act.exit > act.enter}
     for index, op in enumerate(timeline.ops):
         if op.called_ns < 0 and (op.by, op.queued_ns) in by_end:
             queuers[index] = by_end[op.by, op.queued_ns]
@@ -163,7 +172,7 @@ def _ends_of_callbacks(acts: list[Act]) -> Iterator[Act]:
             if act.caller in taken:
                 yield _end_of(taken[act.caller][1])
             taken[act.caller] = act, act
-        elif act.caller in taken:
+        elif act.caller in taken and (act.exit > act.enter or act.enter == taken[act.caller][1].exit):
             taken[act.caller] = taken[act.caller][0], act
     for act, _ in taken.values():  # which calls behind the last one are its callback's is not known
         yield _end_of(act)

@@ -83,7 +83,7 @@ def _find_pauses(acts: list[Act]) -> None:
         assert act is not None, "only the last one is None"
         if act.since >= 0:
             continue
-        if next_ is not None and next_.enter < act.exit:
+        if next_ is not None and next_.enter < act.exit and next_.caller != act.caller:
             act.since, act.yields = next_.enter, True
         elif act.fields["op"] in _PAUSES:
             place = bisect_right(ends, act.enter)

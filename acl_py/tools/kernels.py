@@ -64,11 +64,13 @@ def poke(address: int) -> KernelFunction[...]:
 
 
 @cache
-def callback(name: str) -> Callable[[Any], None]:
-    """Return a function called *name* that does nothing with its argument."""
+def callback(name: str) -> Callable[[Callable[[], None] | None], None]:
+    """Return a function called *name* that calls its argument, if it is not None."""
 
-    def callback(_: Any) -> None:
-        """Do nothing."""
+    def callback(touch: Callable[[], None] | None) -> None:
+        """Call *touch*."""
+        if touch is not None:
+            touch()
 
     callback.__name__ = name
     return callback

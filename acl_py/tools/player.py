@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, M
 from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from sys import _getframe
 from types import CodeType, FunctionType
 from typing import Any, TypeAlias, TypeGuard, TypeVar
@@ -25,9 +25,10 @@ from acl_py.runtime.blocking import finish
 from acl_py.runtime.calls import begin
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import SUCCESS, last_error
+from acl_py.sanitizer.ranges import union
 from acl_py.sites import site_of
 from acl_py.tools import kernels
-from acl_py.tools.programs import Program, ProgramError, Step
+from acl_py.tools.programs import NUMBERED, Program, ProgramError, Step
 from acl_py.tools.tasks import Tasks, inside
 from acl_py.trace import Operation, Trace
 from acl_py.verbs import callbacks, copies, devices, events, fills, host, signals, streams
@@ -36,7 +37,7 @@ from device_model import handles
 from device_model.completions import NOTHING, Completion
 from device_model.contexts import Context
 from device_model.errors import printable
-from device_model.memory import Buffer, Space
+from device_model.memory import Allocation, Buffer, Space
 from device_model.memory.backing import ROOM
 from device_model.names import LONGEST_NAME
 from device_model.observe import Observer
@@ -127,7 +128,7 @@ class Player:
         for name, buffer in program.buffers.items():
             made = self.memory[name] = self._make(f"buffers.{printable(name)}", **buffer)
             if isinstance(made, Buffer):
-                made.allocation.given_name = _name(name)
+                made.allocation.given_name = _given(name)
                 if runtime.hooks.allocated is not None:
                     runtime.hooks.allocated(made.allocation, NOTHING)
         for name, options in program.streams.items():
@@ -434,25 +435,25 @@ class Player:
         pass
 
     async def malloc(self, name: str, bytes: int) -> None:  # noqa: A002
-        self.memory[name] = await mem.Malloc(bytes, name=_name(name))
+        self.memory[name] = await mem.Malloc(bytes, name=_given(name))
 
     async def free(self, name: str, sync: bool) -> None:
         await (mem.FreeWithDevSync if sync else mem.Free)(self.memory[name])
 
     async def malloc_host(self, name: str, bytes: int) -> None:  # noqa: A002
-        self.memory[name] = await mem.MallocHost(bytes, name=_name(name))
+        self.memory[name] = await mem.MallocHost(bytes, name=_given(name))
 
     async def free_host(self, name: str, sync: bool) -> None:
         await (mem.FreeHostWithDevSync if sync else mem.FreeHost)(self.memory[name])
 
     async def host_register(self, name: str, bytes: int, fill: bool) -> None:  # noqa: A002, ARG002
-        self.memory[name] = await mem.HostRegister(self._pageable("bytes", bytes), name=_name(name))
+        self.memory[name] = await mem.HostRegister(self._pageable("bytes", bytes), name=_given(name))
 
     async def host_unregister(self, name: str) -> None:
         await mem.HostUnregister(self.memory[name])
 
     async def malloc_async(self, name: str, bytes: int, stream: str) -> int:  # noqa: A002
-        buffer = self.memory[name] = await mem.MallocAsync(bytes, self.streams[stream], name=_name(name))
+        buffer = self.memory[name] = await mem.MallocAsync(bytes, self.streams[stream], name=_given(name))
         if self._pool_base is None:
             self._pool_base = buffer.address
         return buffer.address - self._pool_base
@@ -549,9 +550,14 @@ class Player:
     async def mem_get_info(self) -> None:
         await mem.GetMemInfo()
 
-    async def host_func(self, stream: str, us: float, buf: str | None, by: int, name: str | None) -> Completion:
-        if name is not None:
-            return await callbacks.LaunchHostFunc(self.streams[stream], kernels.callback(_name(name)), (None,), us=us)
+    async def host_func(
+        self, stream: str, us: float, buf: str | None, by: int, name: str | None, reads: Any, writes: Any
+    ) -> Completion:
+        if name is not None or reads or writes:
+            function = kernels.callback("host_function" if name is None else _name(name))
+            return await callbacks.LaunchHostFunc(
+                self.streams[stream], function, (partial(self._touch, reads, writes),), us=us
+            )
         if buf is None:
             return await callbacks.LaunchHostFunc(self.streams[stream], kernels.host_function, us=us)
         return await callbacks.LaunchHostFunc(self.streams[stream], kernels.add, (self._counter(buf), by), us=us)
@@ -566,6 +572,9 @@ class Player:
     async def host_read(self, buf: str) -> int:
         self.runtime.pay(HOST_ACCESS_NS)
         return int(self._counter(buf)[0])
+
+    async def host_access(self, reads: Any, writes: Any) -> None:
+        self._touch(reads, writes)
 
     async def host_touch(self, buf: str, bytes: int) -> None:  # noqa: A002
         self._of_host(buf, bytes)
@@ -609,6 +618,24 @@ class Player:
         """Return the first int of *buf*, which is host memory, as an array."""
         memory = self._of_host(buf, 4)[:4]
         return memory.view(np.int32) if isinstance(memory, np.ndarray) else memory.numpy(np.int32)
+
+    def _touch(self, reads: Iterable[tuple[str, int, int]], writes: Iterable[tuple[str, int, int]]) -> None:
+        """Let the host read and write bytes through views of its memory. Nothing changes: only the sanitizer sees it.
+
+        A view outlives its memory, so that may be freed.
+        """
+        views = None if self.runtime.sanitizer is None else self.runtime.sanitizer.views
+        for extents, is_written in ((reads, False), (writes, True)):
+            touched: defaultdict[Allocation, list[tuple[int, int]]] = defaultdict(list)
+            for name, start, stop in extents:
+                memory = self.memory[name]
+                if not isinstance(memory, Buffer) or memory.allocation.freed is None:
+                    memory = self._of_host(name, stop)
+                if isinstance(memory, Buffer):
+                    touched[memory.allocation].append((memory.offset + start, memory.offset + stop))
+            if views is not None:
+                for allocation, ranges in touched.items():
+                    views.access(allocation, union(ranges), writes=is_written)
 
     def _of_host(self, buf: str, nbytes: int) -> Any:
         """Return the memory *buf*; raise ProgramError if the host would crash when it touches *nbytes* of it."""
@@ -690,6 +717,11 @@ def _address(memory: _Memory) -> int:
 def _name(name: str) -> str:
     """Return a name of a program, which may have any characters, as objects take it."""
     return printable(name)[:LONGEST_NAME]
+
+
+def _given(name: str) -> str | None:
+    """Return the name of memory; None if it only has a number: then messages name the line that made it."""
+    return None if NUMBERED.fullmatch(name) else _name(name)
 
 
 class _Thread:

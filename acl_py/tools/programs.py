@@ -19,6 +19,7 @@ from device_model.scheduler import END_NS
 GAP_NS = 380  # between two calls of the measured programs (measured: timelines, 0.32 to 0.42 us for every pair)
 _REQUIRED = object()
 STEP = "step:"  # how the lines of programs begin that were not recorded
+NUMBERED = re.compile(r"allocation [0-9]+")  # memory without a name: messages name the line that made it
 _LINE = re.compile(r".+:[0-9]{1,9}")  # such as "file.py:12"
 _LONGEST = 200  # characters of a name
 _A_NAME = f"a name of 1 to {_LONGEST} characters without lone surrogates"
@@ -259,6 +260,7 @@ OPS: Mapping[str, Mapping[str, _Field]] = {
     "mem_get_info": {},
     "host_write": {"buf": _MEMORY, "value": _INT32},
     "host_read": {"buf": _MEMORY},
+    "host_access": {"reads": _EXTENTS, "writes": _EXTENTS},
     "host_touch": {"buf": _MEMORY, "bytes": _COUNT},
     "host_func": {
         "stream": _STREAM,
@@ -266,6 +268,8 @@ OPS: Mapping[str, Mapping[str, _Field]] = {
         "buf": replace(_MEMORY, default=None),
         "by": replace(_INT32, default=1),
         "name": _LABEL,
+        "reads": _EXTENTS,
+        "writes": _EXTENTS,
     },
     "add_callback": {"stream": _STREAM, "us": _US},
     "inc": {"buf": _MEMORY, "by": replace(_INT32, default=1), "stream": _STREAM},

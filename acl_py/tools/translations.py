@@ -2,11 +2,12 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from acl_py.trace.rows import Call, Copied, Extent, Filled, Handle, Operation, Ref, Timeline
+from acl_py.tools.programs import NUMBERED
+from acl_py.trace.rows import Access, Call, Copied, Extent, Filled, Handle, Operation, Ref, Timeline
 
 Fields = dict[str, Any]  # of a step, or of a buffer, a stream or an event
 
@@ -134,7 +135,7 @@ class Translator:
         if op is None:
             self.note("a host function had not ended: the program has its time as 0")
             return fields | {"us": 0}
-        return fields | {"us": in_us(op.end_ns - op.start_ns), "name": op.name}
+        return fields | {"us": in_us(op.end_ns - op.start_ns), "name": op.name} | self._touched(op)
 
     def _sleep(self, fields: Fields, call: Call) -> Fields:
         return fields | {"us": in_us(call.waited_ns)}
@@ -175,6 +176,10 @@ class Translator:
 
     _free_host = _free
 
+    def accessed(self, access: Access) -> Fields:
+        """Return the fields of the step that makes the same access of the host."""
+        return {"op": "host_access", "writes" if access.writes else "reads": self._extents(access.extents)}
+
     def queue(self, op: Operation) -> Fields:
         """Return the fields of the step that queues *op*."""
         stream = self._handle(op.in_stream)
@@ -189,11 +194,14 @@ class Translator:
             fields["cores"] = sum(count for _, count in released)
         elif op.exclusive:
             fields["exclusive"] = True
-        extents = {
-            name: [[self._buffer(buffer), start, stop] for buffer, start, stop in of]
-            for name, of in (("reads", op.reads), ("writes", op.writes))
-        }
-        return fields | {"blocks": op.blocks or 1} | {name: of for name, of in extents.items() if of}
+        return fields | {"blocks": op.blocks or 1} | self._touched(op)
+
+    def _touched(self, op: Operation) -> Fields:
+        """Return the bytes that *op* touches, as fields."""
+        return {name: self._extents(of) for name, of in (("reads", op.reads), ("writes", op.writes)) if of}
+
+    def _extents(self, extents: Iterable[Extent]) -> list[list[Any]]:
+        return [[self._buffer(buffer), start, stop] for buffer, start, stop in extents]
 
     def _handle(self, place: int) -> str:
         """Return the name of a handle. If no call has made it, it exists before the first call."""
@@ -292,7 +300,7 @@ def asleep_since(call: Call) -> int:
     return call.sleeps[0].begin_ns if call.sleeps else -1
 
 
-def site_of(call: Call) -> str:
+def site_of(call: Call | Access) -> str:
     """Return the line of *call*; empty if it has none."""
     return f"{Path(call.file).name}:{call.line}" if call.file else ""
 
@@ -320,7 +328,7 @@ def unique(names: list[str]) -> list[str]:
 def _plain(name: str) -> str:
     """Return the name that the program gave: of "stream 'copies'" the part in quotes, unless the format uses it."""
     given = _GIVEN.fullmatch(name)
-    return name if given is None or given[2] in _RESERVED else given[2]
+    return name if given is None or given[2] in _RESERVED or NUMBERED.fullmatch(given[2]) else given[2]
 
 
 def in_us(ns: int) -> float:

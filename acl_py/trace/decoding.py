@@ -17,6 +17,7 @@ from acl_py.trace.reasons import Turns
 from acl_py.trace.rows import (
     ASKING,
     About,
+    Access,
     Call,
     Copied,
     Extent,
@@ -37,6 +38,7 @@ from acl_py.trace.unpacking import (
     PackedCalls,
     PackedOps,
     PackedSteps,
+    Places,
     decoded_steps,
 )  # fmt: skip
 from device_model.contexts import Context
@@ -99,6 +101,20 @@ class Decoding:
         return [
             Mark(name, begin, end, str(site), callers[caller]) for name, begin, end, site, caller in self._store.marks
         ]
+
+    @cached_property
+    def accesses(self) -> list[Access]:
+        """All accesses of the host."""
+        rows, callers = self._store.accesses.rows(), self._callers
+        if not rows:
+            return []
+        behind = self._calls.places()
+        after = Places(self._ops.rows)[np.array([row.after for row in rows])].tolist()
+        return [
+            Access(row.at_ns, self._known(row.extents), row.writes, *_place(row.site), callers[row.caller],
+                   behind[row.calls - 1] if row.calls else None, row.caller, None if place < 0 else place)
+            for row, place in zip(rows, after, strict=True)
+        ]  # fmt: skip
 
     @cached_property
     def buffers(self) -> list[Memory]:

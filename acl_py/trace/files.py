@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from acl_py.trace.rows import (
     About,
+    Access,
     Call,
     Copied,
     CoreInstruction,
@@ -34,7 +35,7 @@ from acl_py.trace.rows import (
 from device_model.completions import Why
 from device_model.errors import printable
 
-FORM, VERSION = "acl_py trace", 3
+FORM, VERSION = "acl_py trace", 4
 _LIMIT = 2**63
 
 
@@ -153,6 +154,7 @@ _LISTS: Mapping[str, tuple[Any, Sequence[_Kind]]] = {
     "strikes": (Strike, (_INT, _TEXT, _TEXT, _TEXT, _TEXT)),
     "instructions": (CoreInstruction, (_Kind("the place of a row of ops", _int, "ops"), _TEXT, _INT, _TEXT, _TEXT,
                                        _TEXT, _FLOAT, _FLOAT, _INT, _TEXT, _index("instructions"))),
+    "accesses": (Access, (_INT, _EXTENTS, _BOOL, _TEXT, _INT, _TEXT, _index("calls"), _INT, _index("ops"))),
 }  # fmt: skip
 _HEAD = ("device", "rules", "end_ns", "error")
 

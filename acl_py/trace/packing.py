@@ -14,6 +14,7 @@ from io import BytesIO
 from struct import Struct
 from typing import TypeVar
 
+from acl_py.trace.accesses import Accesses, Touched
 from acl_py.trace.instructions import Instructions
 from acl_py.trace.rows import CoreRun, Extent, Memory
 from device_model.completions import AllOf, Completion, FirstOf, Nanoseconds
@@ -54,8 +55,8 @@ class Store:
     """All packed rows of one trace, and the values that their numbers stand for."""
 
     __slots__ = (
-        "allocations", "call_numbers", "call_rows", "callers", "core_runs", "instructions", "launches", "marks",
-        "op_callers", "op_numbers", "op_rows", "sleep_rows", "step_rows",
+        "accesses", "allocations", "call_numbers", "call_rows", "callers", "core_runs", "instructions", "launches",
+        "marks", "op_callers", "op_numbers", "op_rows", "sleep_rows", "step_rows", "touched",
     )  # fmt: skip
 
     def __init__(self, instructions: int) -> None:
@@ -70,6 +71,8 @@ class Store:
         self.marks: list[tuple[str, Nanoseconds, Nanoseconds, object, int]] = []
         self.core_runs: dict[int, CoreRun] = {}  # by the index of the operation
         self.instructions = Instructions(instructions)
+        self.accesses = Accesses()
+        self.touched: dict[Op, Touched] = {}  # by host functions that have not ended
 
     def __len__(self) -> int:
         """Return the number of operations."""

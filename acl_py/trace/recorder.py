@@ -4,13 +4,14 @@ packing.py has the packed rows, and decoding.py makes the rows of rows.py from t
 """
 
 from asyncio import AbstractEventLoop, _get_running_loop
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from threading import Thread, get_ident
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from acl_py.callers import Caller, current_caller, row_name, task_of
+from acl_py.trace.accesses import Touched
 from acl_py.trace.decoding import Decoding
 from acl_py.trace.files import save
 from acl_py.trace.packing import ANY_OP, CALL, NO_OP, OP, SLEEP, STAGED, STEP, Launch, Numbers, Store, last_of
@@ -136,7 +137,7 @@ class Trace(Observer):
         rows = self._rows
         return Timeline(
             rows.ops, rows.calls, rows.steps, rows.marks, rows.buffers, rows.handles, list(self.strikes),
-            self.instructions, self.device, self.rules, self._host_ns(), self.error,
+            self.instructions, self.device, self.rules, self._host_ns(), self.error, rows.accesses,
         )  # fmt: skip
 
     def save(self, path: str | Path) -> None:
@@ -205,6 +206,24 @@ class Trace(Observer):
         row = self._store.allocations[serial]
         unknown = {name: value for name, value in fields.items() if getattr(row, name) in ("", -1)}
         self._store.allocations[serial] = row._replace(**unknown)
+
+    def host_touched(
+        self, allocation: Allocation, ranges: Sequence[tuple[int, int]], writes: bool, site: object, by: Op | None
+    ) -> None:
+        """Join an access of the host to its row; keep one of a host function for the row of the operation."""
+        store = self._store
+        if by is not None:
+            store.touched.setdefault(by, Touched()).add(allocation.serial, ranges, writes=writes)
+            return
+        now, calls = self._host_ns(), store.call_rows.tell() // CALL.size
+        store.accesses.add(now, calls, self._caller_number(), site, allocation.serial, ranges, writes=writes)
+
+    def noticed(self, completion: Completion, site: object) -> None:
+        """Store a row, if the host awaited an operation."""
+        last = last_of(completion)
+        if isinstance(last, Op) and last.row >= 0:
+            calls = self._store.call_rows.tell() // CALL.size
+            self._store.accesses.add_await(self._host_ns(), calls, self._caller_number(), site, last.row)
 
     def ran(self, op: Op, result: "Result") -> None:
         """Store the run of the cores; this follows the row of the operation."""
@@ -316,6 +335,7 @@ def _writers(store: Store) -> tuple[Callable[[], int], Any, Any, Any, Any, Any]:
 def _op_writer(store: Store, next_serial: Callable[[], int]) -> Callable[[Op], None]:
     write, pack, order, none = store.op_rows.write, OP.pack, _ORDER, NO_OP
     numbers, callers, launches = store.op_numbers, store.op_callers, store.launches
+    touched = store.touched
 
     def op_ended(op: Op) -> None:
         """Store a row."""
@@ -343,6 +363,10 @@ def _op_writer(store: Store, next_serial: Callable[[], int]) -> Callable[[Op], N
             src_offset = work.src_offset
         elif type(work) is Kernel and work.number >= 0:
             dst = work.number
+            src = none
+            dst_offset = src_offset = 0
+        elif op in touched:
+            dst = launches[(0, 0, False, *touched.pop(op).extents())]
             src = none
             dst_offset = src_offset = 0
         else:

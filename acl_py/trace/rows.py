@@ -81,7 +81,7 @@ class Operation(NamedTuple):
 
     A kernel has *blocks*, each busy for *block_ns* (0: a core kernel, whose time is known from its run); an *exclusive*
     block has a core to itself. *reads* and *writes* are the bytes that it touches: of a copy by rows from the first to
-    the last.
+    the last; of a host function those that a sanitizer has seen.
     """
 
     name: str
@@ -152,6 +152,28 @@ class Call(NamedTuple):
     after: int | None = None
     sleeps: tuple[Sleep, ...] = ()
     by: int = 0
+
+
+class Access(NamedTuple):
+    """What the host did *at_ns* in *file* at *line*, between two calls and in no time.
+
+    It read, or wrote, the bytes *extents* through views: a recording has this if the sanitizer has watched the host.
+    What one line does between two calls is one row. Without extents, the host awaited the operation with index *after*,
+    which was done already.
+
+    Of the calls that had returned by then, the one with index *behind* is the last; None if there was none. *caller*
+    and *by* are as in `Call`.
+    """
+
+    at_ns: int
+    extents: tuple[Extent, ...]
+    writes: bool
+    file: str
+    line: int
+    caller: str
+    behind: int | None
+    by: int = 0
+    after: int | None = None
 
 
 class StreamStep(NamedTuple):
@@ -265,7 +287,8 @@ class Timeline:
     """One recording: operations and calls in the order of their ends, all else in the order in which it came.
 
     *device* is the name of the profile, *rules* that of the rules. The host's time was *end_ns* when it was taken.
-    *error* says with what a run has ended that did not come to its end; "" for others.
+    *error* says with what a run has ended that did not come to its end; "" for others. *accesses* are those of the
+    host, in their order; () if no sanitizer watched it.
     """
 
     ops: Sequence[Operation] = ()
@@ -280,3 +303,4 @@ class Timeline:
     rules: str = ""
     end_ns: int = 0
     error: str = ""
+    accesses: Sequence[Access] = ()

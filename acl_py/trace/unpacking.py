@@ -89,7 +89,7 @@ class PackedOps(NamedTuple):
         return ops
 
     def _touched(self, kind: str, row: Row) -> Launched:
-        if kind == "kernel":
+        if kind in ("kernel", "host_function"):
             return _NO_LAUNCH if row.dst < 0 else self.launches[row.dst]
         reads = self._bytes(row.src, row.src_offset, row.bytes)
         return 0, 0, False, reads, self._bytes(row.dst, row.dst_offset, row.bytes)
@@ -179,20 +179,19 @@ class PackedCalls(NamedTuple):
     callers: Sequence[str]
     sleep_rows: Packed
 
+    def places(self) -> list[int]:
+        """Return for each of the packed *calls* its place in the columns, or that of an earlier one if it is greater.
+
+        A call that was made within another one is stored first.
+        """
+        order = self._in_order()[0]
+        return np.maximum.accumulate(np.argsort(order)[: len(self.calls)]).tolist()  # type: ignore[no-any-return]
+
     def columns(self) -> CallColumns:
         """Return the columns."""
-        asks = np.array([kind is not None for kind in self.kinds.steps], bool)
-        of_op, of_step = self.ops["called"] >= 0, asks[self.steps["number"]]
-
-        def column(of_calls: str, of_ops: str, of_steps: str) -> list[Ints]:
-            rows = self.calls[of_calls], self.ops[of_ops][of_op], self.others[of_calls], self.steps[of_steps][of_step]
-            return list(rows)
-
-        enter_ns, exit_ns = (
-            np.concatenate(column(*names)) for names in (("enter", "called", "enter"), ("exit", "queued", "exit"))
-        )
-        order = np.lexsort((enter_ns, exit_ns)).astype(np.int32)
+        order, enter_ns, exit_ns = self._in_order()
         enter_ns, exit_ns = enter_ns[order], exit_ns[order]
+        column = self._column
         caller = np.concatenate(column("caller", "caller", "caller"))[order]
         before = np.cumsum([0, *map(len, self.kinds)])
         number = column("number", "number", "number")
@@ -218,6 +217,19 @@ class PackedCalls(NamedTuple):
             waited = sum(each.waited_ns for each in inside)
             calls[index] = calls[index]._replace(waited_ns=waited, after=inside[-1].after, sleeps=inside)
         return calls
+
+    def _in_order(self) -> tuple[Ints, Ints, Ints]:
+        """Return the order of all calls by their ends, and when each begins and ends, not in this order."""
+        enter_ns, exit_ns = (
+            np.concatenate(self._column(*names)) for names in (("enter", "called", "enter"), ("exit", "queued", "exit"))
+        )
+        return np.lexsort((enter_ns, exit_ns)).astype(np.int32), enter_ns, exit_ns
+
+    def _column(self, of_calls: str, of_ops: str, of_steps: str) -> list[Ints]:
+        """Return a column of each kind of rows, by its names; of rows that stand for calls."""
+        asks = np.array([kind is not None for kind in self.kinds.steps], bool)
+        of_op, of_step = self.ops["called"] >= 0, asks[self.steps["number"]]
+        return [self.calls[of_calls], self.ops[of_ops][of_op], self.others[of_calls], self.steps[of_steps][of_step]]
 
     def _sleeps(self) -> "PackedSleeps":
         return PackedSleeps(self.sleep_rows, self.ops)

@@ -133,9 +133,12 @@ def test_an_await_of_an_operation_names_its_step():
 
     timeline = recording(main)
     assert [step for step in steps_of(timeline, "op", "id", "of") if len(step) > 1] == [
+        {"op": "launch", "id": "op 0"},
         {"op": "memset_async", "id": "op 1"},
         {"op": "sync_op", "of": "op 1"},
+        {"op": "sync_op", "of": "op 0"},  # which was done: that is no call
     ]
+    assert [call.name for call in timeline.calls].count("await") == 1
     assert differences(timeline) == []
 
 

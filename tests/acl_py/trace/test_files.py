@@ -21,18 +21,20 @@ def double(x: acl.InOut):
 
 async def rich(device="tiny", rules="cuda"):
     """A simulation with a row in nearly every list."""
-    async with acl.simulate(device=device, rules=rules) as sim:
+    async with acl.simulate(device=device, rules=rules, sanitize="host") as sim:
         stream, event = await acl.CreateStream(name="copies"), await acl.CreateEvent(name='a "name"\u2603')
         host, device = await acl.MallocHost(SIZE, name="host"), await acl.Malloc(3 * SIZE)
+        host.numpy(np.int32)[::16] = 7
         with acl.annotate("step"), sim.fault(faults.delay(op="kernel", us=5)):
             await acl.MemcpyAsync(device, SIZE, host, SIZE, H2D, stream)
             await acl.LaunchKernel(double, 4, (acl.Array(device, np.int32),), stream)
             await acl.RecordEvent(event, stream)
             await acl.StreamWaitEvent(None, event)
             await acl.Memcpy2dAsync(host, 64, device, 128, 32, 8, D2H)
-            await acl.MemsetAsync(device, SIZE, 3, 10)
+            filled = await acl.MemsetAsync(device, SIZE, 3, 10)
         await acl.MemcpyAsync(device, 3 * SIZE, np.zeros(3 * SIZE, np.uint8), 3 * SIZE, H2D, stream)
         await acl.SynchronizeDevice()
+        await filled
         await acl.Free(device)
     return sim
 
@@ -43,7 +45,7 @@ async def test_what_is_saved_comes_back(tmp_path):
     sim.trace.save(path)
     timeline = sim.trace.timeline()
     assert read_trace(path) == timeline
-    for name in ("ops", "calls", "steps", "marks", "buffers", "handles", "strikes"):
+    for name in ("ops", "calls", "steps", "marks", "buffers", "handles", "strikes", "accesses"):
         assert getattr(timeline, name), name
     assert (timeline.device, timeline.rules, timeline.end_ns) == ("tiny", "cuda", sim.now_ns)
 
@@ -109,12 +111,12 @@ async def test_damaged_bytes(tmp_path):
         read_trace(path)
 
 
-@pytest.mark.parametrize(("version", "advice"), [(2, "save the trace again"), (4, "use a newer one")])
+@pytest.mark.parametrize(("version", "advice"), [(3, "save the trace again"), (5, "use a newer one")])
 async def test_a_file_of_another_version(tmp_path, version, advice):
     path = tmp_path / "x.acl"
     head, *rest = await lines(path)
     write(path, [head | {"version": version}, *rest])
-    with pytest.raises(TraceFileError, match=f"has version {version}; this acl_py reads version 3: {advice}"):
+    with pytest.raises(TraceFileError, match=f"has version {version}; this acl_py reads version 4: {advice}"):
         read_trace(path)
 
 
