@@ -98,6 +98,15 @@ def test_a_term_far_below_the_largest_is_lost():
     assert mma(a, b, c / 2)[0, 0] == 2**9 + 2.0**-13 + 2.0**-14
 
 
+def test_a_zero_is_positive():
+    """Also the sum of nothing but negative zeros, and a negative sum that is too small for float32."""
+    a, b = np.full((1, 16), -0.0, np.float16), np.ones((16, 1), np.float16)
+    assert mma(a, b, np.array([[-0.0]], np.float32)).view(np.uint32)[0, 0] == 0
+    a, b = (x.astype(ml_dtypes.bfloat16) for x in (a - np.float16(2.0**-24), b))
+    b[:] = ml_dtypes.bfloat16(2.0**-133)
+    assert mma(a, b, np.zeros((1, 1), np.float32)).view(np.uint32)[0, 0] == 0
+
+
 @pytest.mark.skipif(sys.platform != "linux" or platform.machine() != "x86_64", reason="sets the mode of an x86-64")
 def test_the_rounding_mode_of_the_processor_has_no_part_in_it():
     a, b, c, d = measured("mma.json", "bf16")

@@ -1,0 +1,155 @@
+"""Bank conflicts in shared memory, and sectors of global memory, counted from the addresses of the lanes of a warp.
+
+Shared memory has 32 banks of 4 bytes each. In a phase each bank serves one word, to all lanes that want it. An access
+is made in passes: 32 lanes with 4 bytes each, 16 with 8, 8 with 16, so that a pass moves up to 128 bytes. A pass takes
+as many phases as the busiest bank has different words in it. ldmatrix makes a pass for each matrix, with the 8 lanes
+that give its rows.
+
+A load of 8 or 16 bytes makes half as many passes, each with twice the lanes, if every lane has the same address as lane
+`i ^ 1`, or every lane the same as lane `i ^ 2`. One lane that differs is enough against it, and other ways to share
+words do not help. Stores never do this. All of it was measured on an H200 (docs/accuracy.md); that lanes that are not
+active agree with all others is assumed.
+
+Addresses are arrays of shape (..., 32), in bytes: one warp or many.
+"""
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from device_model.cta.fragments import LANES, MATRIX_ROW
+from device_model.cta.tensor import Integers
+
+BANKS = 32
+WORD = 4  # bytes
+SECTOR = 32  # bytes of global memory that are moved together
+Mask = NDArray[np.bool_]
+
+
+class Traffic(NamedTuple):
+    """What an access does in shared memory, for each warp.
+
+    Attributes:
+        phases: Phases in all.
+        ways: Phases of the pass that has most of them: 1 if no banks conflict.
+        joins: Passes of a load of 8 or 16 bytes but the first, each of which completes the registers of some lanes. 0
+            for stores and for ldmatrix, each pass of which completes one register of all lanes.
+    """
+
+    phases: Integers
+    ways: Integers
+    joins: Integers
+
+
+class SharedMemory(Protocol):
+    """What a profile says of shared memory. Times are in cycles, or in thousandths of them."""
+
+    @property
+    def lds_32_permille(self) -> int:
+        """From a load to an instruction that needs its value, without its phases."""
+
+    @property
+    def lds_join(self) -> int:
+        """In addition, for each join."""
+
+    @property
+    def phase(self) -> int:
+        """From one phase of a warp to its next; phases of other warps come in between."""
+
+    @property
+    def store_warp_permille(self) -> int:
+        """From one store of a warp to its next."""
+
+
+def load(addresses: Integers, width: int, active: Mask | None = None) -> Traffic:
+    """Return the traffic of a load of *width* bytes by each lane.
+
+    Args:
+        addresses: Byte addresses, multiples of *width*.
+        width: 4, 8 or 16; narrower loads count as 4.
+        active: Which lanes take part, in the shape of the addresses; all by default.
+    """
+    lanes = _lanes_of_a_pass(width)
+    apart = _passes(addresses, width, lanes, active)
+    if width <= WORD:
+        return _traffic(apart, is_joined=True)
+    together = _passes(addresses, width, 2 * lanes, active)
+    is_merged = _agree(addresses, 1, active) | _agree(addresses, 2, active)
+    pairs = zip(_traffic(together, is_joined=True), _traffic(apart, is_joined=True), strict=True)
+    return Traffic(*(np.where(is_merged, *pair) for pair in pairs))
+
+
+def store(addresses: Integers, width: int, active: Mask | None = None) -> Traffic:
+    """Return the traffic of a store of *width* bytes by each lane; the arguments are those of `load`."""
+    return _traffic(_passes(addresses, width, _lanes_of_a_pass(width), active), is_joined=False)
+
+
+def load_matrices(addresses: Integers, count: int) -> Traffic:
+    """Return the traffic of ldmatrix of *count* matrices, transposed or not, whose rows are at these addresses."""
+    return _traffic(_passes(addresses[..., : 8 * count], MATRIX_ROW, 8, None), is_joined=False)
+
+
+def sectors(addresses: Integers, width: int, active: Mask | None = None) -> Integers:
+    """Return how many sectors of global memory each warp touches with *width* bytes per lane.
+
+    An element that is not aligned to its width may touch two.
+    """
+    first, last = addresses // SECTOR, (addresses + width - 1) // SECTOR
+    both = np.concatenate([first, last], -1)
+    if active is not None:
+        both = np.where(np.concatenate([active, active], -1), both, -1)
+    return np.asarray(_is_new(np.sort(both, -1)).sum(-1))
+
+
+def load_cycles(spec: SharedMemory, traffic: Traffic, warps: int) -> NDArray[np.float64]:
+    """Return the cycles from a load to an instruction that needs its value, while *warps* warps do the same.
+
+    This is the latency, unless the loads of all warps together have more phases than fit in that time.
+    """
+    latency = spec.lds_32_permille / 1000 + spec.phase * traffic.phases + spec.lds_join * traffic.joins
+    return np.asarray(np.maximum(latency, warps * traffic.phases))
+
+
+def store_cycles(spec: SharedMemory, traffic: Traffic, warps: int) -> NDArray[np.float64]:
+    """Return the cycles from a store of a warp to its next, while *warps* warps do nothing else."""
+    return np.asarray(np.maximum(spec.store_warp_permille / 1000, max(spec.phase, warps) * traffic.phases))
+
+
+def _lanes_of_a_pass(width: int) -> int:
+    return LANES * WORD // max(width, WORD)
+
+
+def _agree(addresses: Integers, distance: int, active: Mask | None) -> Mask:
+    """Return whether each lane i of a warp has the address of lane `i ^ distance`."""
+    partner = np.arange(LANES) ^ distance
+    agree = addresses == addresses[..., partner]
+    if active is not None:
+        agree |= ~(active & active[..., partner])
+    return np.asarray(agree.all(-1))
+
+
+def _traffic(phases: Integers, *, is_joined: bool) -> Traffic:
+    """Return the traffic of passes with so many phases, by the last axis."""
+    joins = np.maximum((phases > 0).sum(-1) - 1, 0) if is_joined else np.zeros_like(phases[..., 0])
+    return Traffic(phases.sum(-1), phases.max(-1), joins)
+
+
+def _passes(addresses: Integers, width: int, lanes: int, active: Mask | None) -> Integers:
+    """Return the phases of each pass of so many lanes: shape (..., passes)."""
+    words = addresses[..., None] // WORD + np.arange(max(width // WORD, 1))
+    if active is not None:
+        words = np.where(active[..., None], words, -1)
+    words = np.sort(words.reshape(*addresses.shape[:-1], addresses.shape[-1] // lanes, -1), -1)
+    is_new = _is_new(words)
+    passes = np.arange(words[..., 0].size).reshape(*words.shape[:-1], 1)
+    banks = (passes * BANKS + words % BANKS)[is_new]
+    counts = np.bincount(banks, minlength=passes.size * BANKS)
+    return np.asarray(counts.reshape(*words.shape[:-1], BANKS).max(-1))
+
+
+def _is_new(values: Integers) -> Mask:
+    """Return which of the sorted values are none of those before, along the last axis; -1 is no value."""
+    is_new = values >= 0
+    is_new[..., 1:] &= values[..., 1:] != values[..., :-1]
+    return is_new
