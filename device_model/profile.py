@@ -24,9 +24,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, get_args, get_type_hints
 
-from device_model.aicore.core.spec import MOST, CoreSpec, Count, Few
+from device_model.aicore.core.spec import CoreSpec
 from device_model.completions import Nanoseconds
+from device_model.cta.spec import SmSpec
 from device_model.errors import printable
+from device_model.kernel.ranges import MOST, Count, Few
 from device_model.rules import RULES
 
 _SOURCES = ("measured", "documented", "assumed")
@@ -220,6 +222,7 @@ class DeviceProfile:
         run_mode: Where programs run, as aclrtGetRunMode tells: 0 on the device itself, 1 on a host with devices in it.
             On a board without a host (0), device memory is the memory of the program.
         aicore: Its AI cores, None if core kernels cannot run on it.
+        sm: Its SMs, None if thread-block kernels cannot run on it.
         video: Its video hardware, None if it has none that programs can use.
         sources: For each value, by its dotted name, where it comes from.
 
@@ -239,6 +242,7 @@ class DeviceProfile:
     memory: Memory
     copies: Copies
     aicore: CoreSpec | None
+    sm: SmSpec | None
     video: Video | None
     sources: Mapping[str, str] = field(repr=False, compare=False)
 

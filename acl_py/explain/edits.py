@@ -17,8 +17,8 @@ from acl_py.explain.cases import Case, EditError, with_fields
 from acl_py.explain.chunking import chunk
 from acl_py.explain.relisting import relist
 from acl_py.tools.programs import Program, Step
-from device_model.aicore.core.spec import MOST
 from device_model.errors import listed, printable
+from device_model.kernel.ranges import MOST
 from device_model.profile import Curve, ProfileError, load
 from device_model.rules import RULES, DefaultStream
 

@@ -18,7 +18,7 @@ from acl_py.explain.whatif import Answer, Asker
 from acl_py.tools.programs import Program, Step
 from acl_py.trace.reading import site_of_call
 from acl_py.trace.rows import Operation, StreamStep, Timeline
-from device_model.aicore.core.spec import MOST
+from device_model.kernel.ranges import MOST
 
 MOST_PRICED = 20  # findings: each needs a run of the whole program
 _MOST_QUEUES = 4096  # the model makes an object for each

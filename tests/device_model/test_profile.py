@@ -208,6 +208,14 @@ def test_ai_cores_are_described_where_core_kernels_can_run():
     assert load("ascend910b1").sources["aicore.mhz"].startswith("documented: ")
 
 
+def test_sms_are_described_where_thread_block_kernels_can_run():
+    assert load("tiny").sm is None
+    assert load("h200").sm.block_threads == 1024
+    assert load("h200").sources["sm.dram_spread"].startswith("measured: ")
+    with pytest.raises(ProfileError, match=r"tiny: sm.khz is missing"):
+        parse(TINY + "\n[sm]\n", "tiny")
+
+
 def test_a_description_of_ai_cores_is_whole_or_absent():
     with pytest.raises(ProfileError, match=r"tiny: aicore.mhz is missing"):
         parse(TINY + "\n[aicore]\n", "tiny")

@@ -9,15 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Any
 
 from device_model.aicore.core.names import CoreType, Space
-from device_model.scheduler import END_NS
-
-# The range of numbers in a profile: the type of a field says its least and its most.
-MOST = END_NS  # of anything: nanoseconds, bytes, operations per second
-Count = Annotated[int, 1, MOST]  # there must be at least one
-Few = Annotated[int, 1, 4096]  # the model makes an object for each: devices, queues, cores
+from device_model.kernel.ranges import Count, Few
 
 # Start-up cycles, and cycles per repeat of 256 bytes without bank conflicts. Measured on a 910B3 by PTO's authors.
 # AddScalar and other instructions that were not measured follow the theoretical number of elements per cycle.

@@ -1,0 +1,55 @@
+"""The numbers of the SMs of a card: limits, latencies and rates, from the `[sm]` table of a profile.
+
+Times are in cycles of an SM. Fields that end in `_permille` are thousandths: of a cycle, or of what their comment says.
+A profile (`device_model/profiles`) gives the source of each value.
+"""
+
+from dataclasses import dataclass
+
+from device_model.kernel.ranges import Count, Few
+
+
+@dataclass(frozen=True)
+class SmSpec:
+    """The SMs of a card; how many there are is `Cores.count`."""
+
+    khz: Count
+    # Limits.
+    block_threads: Few
+    block_shared_static: Count  # bytes of shared memory that a block may have
+    block_shared: Count  # the same, if the kernel asked for more than the static limit
+    block_shared_reserved: int  # bytes that the card takes in addition, for each block
+    thread_registers: Count
+    warps: Few  # of an SM, as the next ones
+    blocks: Few
+    registers: Count
+    register_unit: Count  # a warp gets registers in units of so many
+    shared: Count  # bytes
+    l2_bytes: Count
+    # Latencies: from the issue of an instruction to the issue of one that needs its result.
+    math_permille: Count  # FMA, ALU
+    sfu: Count
+    mma: Count
+    lds_32_permille: Count  # loads from shared memory: this, and `phase` for each phase
+    lds_64_permille: Count
+    lds_128_permille: Count
+    ldmatrix_permille: Count
+    phase: Count
+    l2_permille: Count
+    dram_permille: Count
+    barrier_permille: Count  # from the last arrival at a barrier
+    group: int  # from the arrival of the last copy of a group to the end of wait_group
+    # Rates: cycles between two instructions of one scheduler, of one warp, or of the SM.
+    alu_interval: Count  # of a scheduler
+    sfu_interval: Count
+    mma_interval_permille: Count
+    mma_warp_permille: Count  # of a warp
+    store_warp_permille: Count
+    copy_warp: Count  # the loop around cp.async, with its address arithmetic and branch
+    copy_extra: int  # of the SM, for each cp.async of a warp besides its phases
+    barrier_arrival: int  # of a block
+    # Memory that all SMs share.
+    sm_bytes_permille: Count  # bytes per 1000 cycles from the L2 to one SM
+    dram_bytes_permille: Count  # bytes per 1000 cycles from DRAM to all SMs
+    dram_spread: int  # mean deviation of the latency of DRAM
+    dram_queue_permille: int  # part of the time of the outstanding bytes that a fully used DRAM adds to its latency

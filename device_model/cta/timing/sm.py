@@ -1,0 +1,317 @@
+"""One SM: when each warp of its resident blocks issues each of its instructions.
+
+Warps issue in order. An instruction waits for the registers that it reads, for its scheduler (warp w uses scheduler
+w % 4, which issues one instruction a cycle), and for its unit. The warps are played in the order of time, 16
+instructions of a row at most at once, so that warps that share a scheduler take turns.
+
+Times are cycles from the start of the blocks.
+"""
+
+from collections.abc import Callable, Hashable, Sequence
+from heapq import heappop, heappush
+
+from device_model.cta.instructions import UNIT, Op, Row, Unit
+from device_model.cta.spec import SmSpec
+from device_model.cta.timing.memory import Memory
+
+SCHEDULERS = 4
+_TURN = 16  # instructions
+
+
+class Played:
+    """What became of the blocks of an SM.
+
+    Attributes:
+        cycles: When the last warp of each block ended.
+        busy: Cycles that each unit worked, summed over the schedulers.
+    """
+
+    __slots__ = ("busy", "cycles")
+
+    def __init__(self, cycles: list[float], busy: dict[Unit, float]) -> None:
+        self.cycles = cycles
+        self.busy = busy
+
+    def __repr__(self) -> str:
+        return f"<Played {len(self.cycles)} blocks: {max(self.cycles, default=0):.0f} cycles>"
+
+
+def play(blocks: Sequence[Sequence[Row]], spec: SmSpec, sharers: int = 1) -> Played:
+    """Return when *blocks*, which are resident on one SM, end, while *sharers* SMs of the card do the same."""
+    return _Sm(blocks, spec, sharers).run()
+
+
+class _Warp:
+    """A warp: where it is in its rows, and what it waits for."""
+
+    __slots__ = (
+        "block",
+        "copies",
+        "groups",
+        "index",
+        "left",
+        "mma",
+        "next",
+        "number",
+        "ready",
+        "rows",
+        "scheduler",
+        "uncommitted",
+    )
+
+    def __init__(self, block: "_Block", index: int, rows: Sequence[Row]) -> None:
+        self.block = block
+        self.index = index  # in its block
+        self.number = 0  # on the SM
+        self.scheduler = 0
+        self.rows = rows
+        self.next = 0
+        self.left = 0  # instructions of the row at `next` that it has begun
+        self.ready: dict[int, float] = {}  # register -> when its value is there
+        self.uncommitted = 0.0  # when the last copy arrives that is in no group yet
+        self.groups: list[float] = []  # when groups arrive, as long as it has not waited for them
+        self.copies = 0.0  # when the last of all copies arrives
+        self.mma = 0.0  # when it may issue to the tensor core again
+
+
+class _Barrier:
+    """A barrier, or a phase of an mbarrier: who has arrived."""
+
+    __slots__ = ("arrived", "time", "waiting")
+
+    def __init__(self) -> None:
+        self.arrived = 0
+        self.time = 0.0
+        self.waiting: list[_Warp] = []
+
+
+class _Block:
+    """A block: its barriers."""
+
+    __slots__ = ("barriers", "end", "expected", "number", "phases")
+
+    def __init__(self, number: int, rows: Sequence[Row]) -> None:
+        self.number = number
+        self.end = 0.0
+        self.barriers: dict[Hashable, _Barrier] = {}
+        self.phases: dict[tuple[Hashable, int], _Barrier] = {}
+        self.expected: dict[tuple[Hashable, int], int] = {}  # phase -> arrivals that complete it
+        for row in rows:
+            if row.op is Op.ARRIVE or row.op is Op.COPY_ARRIVE:
+                phase = row.key, row.number
+                self.expected[phase] = self.expected.get(phase, 0) + row.warps.bit_count() * row.count
+
+
+class _Sm:
+    def __init__(self, blocks: Sequence[Sequence[Row]], spec: SmSpec, sharers: int) -> None:
+        self.memory = Memory(spec, sharers)
+        self.blocks = [_Block(number, rows) for number, rows in enumerate(blocks)]
+        self.warps = [
+            _Warp(block, index, own)
+            for block, rows in zip(self.blocks, blocks, strict=True)
+            for index, own in enumerate(_rows_of_warps(rows))
+        ]
+        for number, warp in enumerate(self.warps):
+            warp.number, warp.scheduler = number, number % SCHEDULERS
+        self.issue = [0.0] * SCHEDULERS  # when each scheduler is free
+        self.pipes = [[0.0] * len(Unit) for _ in range(SCHEDULERS)]  # when its units are
+        self.lsu = 0.0  # when the LSU is free
+        self.busy = dict.fromkeys(Unit, 0.0)
+        self.to_run: list[tuple[float, int]] = []  # when which warp goes on
+        math = spec.math_permille / 1000
+        mma = spec.mma_interval_permille / 1000
+        self.math: dict[
+            Op, tuple[float, float, float]
+        ] = {  # cycles of the pipe, between issues of a warp, to the result
+            Op.FMA: (1, 1, math),
+            Op.ALU: (spec.alu_interval, spec.alu_interval, math),
+            Op.SFU: (spec.sfu_interval, spec.sfu_interval, spec.sfu),
+            Op.MMA: (mma, spec.mma_warp_permille / 1000, spec.mma),
+        }
+        shared = {
+            Op.LDS_64: spec.lds_64_permille,
+            Op.LDS_128: spec.lds_128_permille,
+            Op.LDMATRIX: spec.ldmatrix_permille,
+        }
+        self.latency = {op: shared.get(op, spec.lds_32_permille) / 1000 for op in Op if UNIT[op] is Unit.LSU}
+        self.phase = spec.phase
+        self.store = spec.store_warp_permille / 1000
+        self.copy_warp, self.copy_extra, self.group = spec.copy_warp, spec.copy_extra, spec.group
+        self.barrier, self.arrival = spec.barrier_permille / 1000, spec.barrier_arrival
+        handlers: dict[Op, Callable[[_Warp, Row, float], float | None]] = {
+            Op.CP_ASYNC: self._copy, Op.COMMIT: self._commit, Op.WAIT_GROUP: self._wait_group,
+            Op.BARRIER: self._barrier, Op.ARRIVE: self._arrive, Op.COPY_ARRIVE: self._arrive,
+            Op.WAIT_PHASE: self._wait_phase, Op.LDG: self._global, Op.STG: self._global, Op.ATOMG: self._global,
+        }  # fmt: skip
+        default = {Unit.LSU: self._shared}
+        self.handlers = {op: handlers.get(op) or default.get(UNIT[op], self._math) for op in Op}
+
+    def run(self) -> Played:
+        for warp in self.warps:
+            self._go_on(warp, 0.0)
+        to_run, warps, issue = self.to_run, self.warps, self.issue
+        while to_run:
+            now, number = heappop(to_run)
+            warp = warps[number]
+            free = issue[warp.scheduler]
+            if free > now:
+                heappush(to_run, (free, number))
+                continue
+            row = warp.rows[warp.next]
+            if not warp.left:
+                warp.left = row.count
+            then = self.handlers[row.op](warp, row, now)
+            if then is not None:
+                self._go_on(warp, then)
+        for block in self.blocks:
+            for barrier in (*block.barriers.values(), *block.phases.values()):
+                for warp in barrier.waiting:
+                    raise AssertionError(f"warp {warp.index} waits without end at {warp.rows[warp.next - 1]!r}")
+        return Played([block.end for block in self.blocks], self.busy)
+
+    def _go_on(self, warp: _Warp, now: float) -> None:
+        """Let *warp* issue its next instruction as soon as its registers are there, from *now* on."""
+        if not warp.left:
+            if warp.next == len(warp.rows):
+                warp.block.end = max(warp.block.end, now, *warp.ready.values(), warp.copies)
+                return
+            row = warp.rows[warp.next]
+            ready = warp.ready
+            for register in row.reads:
+                if ready.get(register, 0.0) > now:
+                    now = ready[register]
+        heappush(self.to_run, (now, warp.number))
+
+    def _done(self, warp: _Warp, row: Row, instructions: int, end: float) -> None:
+        """*warp* has issued *instructions* of *row*, whose results are there at *end*."""
+        warp.left -= instructions
+        if not warp.left:
+            warp.next += 1
+            for register in row.writes:
+                warp.ready[register] = end
+
+    def _math(self, warp: _Warp, row: Row, now: float) -> float | None:
+        cycles, between, latency = self.math[row.op]
+        unit = UNIT[row.op]
+        pipes = self.pipes[warp.scheduler]
+        start = max(now, pipes[unit])
+        count = min(warp.left, _TURN)
+        if row.op is Op.MMA:
+            start = max(start, warp.mma)
+            warp.mma = start + count * between
+        self.issue[warp.scheduler] = now + count
+        pipes[unit] = start + count * cycles
+        self.busy[unit] += count * cycles
+        between = max(between, latency) if row.is_chain else between
+        then = start + (count - 1) * between
+        is_last = warp.left == count
+        self._done(warp, row, count, then + latency)
+        return then + 1 if is_last else then + between
+
+    def _shared(self, warp: _Warp, row: Row, now: float) -> float | None:
+        phases = row.phases if isinstance(row.phases, int) else row.phases[warp.index]
+        count = min(warp.left, _TURN)
+        start = max(now, self.lsu)
+        self.issue[warp.scheduler] = now + count
+        self.lsu = start + count * phases
+        self.busy[Unit.LSU] += count * phases
+        end = start + (count - 1) * phases + self.latency[row.op] + self.phase * phases
+        self._done(warp, row, count, end)
+        between = max(phases, self.store) if row.op is Op.STS else phases
+        return start + (count - 1) * between + 1
+
+    def _global(self, warp: _Warp, row: Row, now: float) -> float | None:
+        count = warp.left
+        start = max(now, self.lsu)
+        phases = row.phases if isinstance(row.phases, int) else row.phases[warp.index]
+        self.issue[warp.scheduler] = now + count
+        self.lsu = start + count * phases
+        self.busy[Unit.LSU] += count * phases
+        self._done(warp, row, count, self.memory.request(start, *_traffic(row, warp)))
+        return start + (count - 1) * phases + 1
+
+    def _copy(self, warp: _Warp, row: Row, now: float) -> float | None:
+        phases = (row.phases if isinstance(row.phases, int) else row.phases[warp.index]) + self.copy_extra
+        start = max(now, self.lsu)
+        self.issue[warp.scheduler] = now + 1
+        self.lsu = start + phases
+        self.busy[Unit.LSU] += phases
+        sectors, misses = _traffic(row, warp)
+        arrival = self.memory.request(start, sectors / row.count, misses / row.count)
+        warp.uncommitted = max(warp.uncommitted, arrival)
+        self._done(warp, row, 1, arrival)
+        return start + self.copy_warp
+
+    def _commit(self, warp: _Warp, row: Row, now: float) -> float | None:
+        warp.copies = max(warp.copies, warp.uncommitted)
+        warp.groups.append(max(warp.uncommitted, now) + self.group)
+        warp.uncommitted = 0.0
+        return self._issued(warp, row, now)
+
+    def _wait_group(self, warp: _Warp, row: Row, now: float) -> float | None:
+        older = len(warp.groups) - row.number
+        if older > 0:
+            now = max(now, *warp.groups[:older])
+            del warp.groups[:older]
+        return self._issued(warp, row, now)
+
+    def _barrier(self, warp: _Warp, row: Row, now: float) -> float | None:
+        self._issued(warp, row, now)
+        barrier = warp.block.barriers.setdefault(row.key, _Barrier())
+        barrier.time = max(barrier.time, now) + self.arrival
+        barrier.arrived += 1
+        barrier.waiting.append(warp)
+        if barrier.arrived == row.number:
+            del warp.block.barriers[row.key]
+            self._release(barrier)
+        return None
+
+    def _arrive(self, warp: _Warp, row: Row, now: float) -> float | None:
+        warp.copies = max(warp.copies, warp.uncommitted)
+        time = max(now, warp.copies) if row.op is Op.COPY_ARRIVE else now
+        then = self._issued(warp, row, now)
+        key = row.key, row.number
+        phase = warp.block.phases.setdefault(key, _Barrier())
+        phase.time = max(phase.time, time + self.arrival)
+        phase.arrived += row.count
+        if phase.arrived == warp.block.expected[key]:
+            self._release(phase)
+        return then
+
+    def _wait_phase(self, warp: _Warp, row: Row, now: float) -> float | None:
+        key = row.key, row.number
+        then = self._issued(warp, row, now)
+        phase = warp.block.phases.setdefault(key, _Barrier())
+        if phase.arrived == warp.block.expected.get(key):
+            return max(then, phase.time + self.barrier)
+        phase.waiting.append(warp)
+        return None
+
+    def _release(self, barrier: _Barrier) -> None:
+        """Let all warps go on that wait at *barrier*, which is complete."""
+        waiting, barrier.waiting = barrier.waiting, []
+        for warp in waiting:
+            self._go_on(warp, barrier.time + self.barrier)
+
+    def _issued(self, warp: _Warp, row: Row, now: float) -> float:
+        """One instruction that takes an issue and has no result; return when the next can be issued."""
+        self.issue[warp.scheduler] = max(self.issue[warp.scheduler], now) + 1
+        self._done(warp, row, warp.left, now)
+        return now + 1
+
+
+def _rows_of_warps(rows: Sequence[Row]) -> list[Sequence[Row]]:
+    """The rows that each warp issues; warps that issue the same share one sequence."""
+    warps = 0
+    for row in rows:
+        warps |= row.warps
+    if all(row.warps == warps for row in rows):
+        return [rows] * warps.bit_length()
+    return [[row for row in rows if row.warps >> warp & 1] for warp in range(warps.bit_length())]
+
+
+def _traffic(row: Row, warp: _Warp) -> tuple[int, int]:
+    """Sectors that *warp* moves, and how many of them the L2 lacks."""
+    sectors = row.sectors if isinstance(row.sectors, int) else row.sectors[warp.index]
+    misses = row.misses if isinstance(row.misses, int) else row.misses[warp.index]
+    return sectors, misses
