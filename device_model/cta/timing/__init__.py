@@ -2,8 +2,10 @@
 
 From the top down; each module imports only from those below it:
 
+    card        the blocks of a launch, spread over the SMs
     sm          the warps of the blocks that are resident on one SM
     memory      the L2 and DRAM, as one SM sees them
+    occupancy   how many blocks an SM holds
 
 Imports the rows and the numbers of SMs, and nothing else of cta.
 """

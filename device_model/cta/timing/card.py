@@ -1,0 +1,101 @@
+"""A launch: its blocks are spread over the SMs of the card, and later blocks take the places of those that ended.
+
+Blocks with the same rows take the same time, so a kind of block is played once for each number of them that are
+resident on an SM; the other SMs of the card do the same meanwhile. A block among blocks of other kinds takes as long as
+among its own.
+"""
+
+from collections.abc import Sequence
+from heapq import heapreplace
+from typing import TypeAlias
+
+from device_model.cta.instructions import Row, Unit
+from device_model.cta.spec import SmSpec
+from device_model.cta.timing.sm import SCHEDULERS, play
+
+_Kind: TypeAlias = tuple[tuple[object, ...], ...]
+
+
+class Timeline:
+    """When the blocks of a launch ran.
+
+    Attributes:
+        cycles: When the last block ended, from the start of the first.
+        spans: Start and end of each block, in cycles.
+        resident: How many blocks an SM held at most at a time.
+        busy: For each unit, the part of the time of an SM in which it worked, on average over the blocks (0 to 1).
+    """
+
+    __slots__ = ("busy", "cycles", "resident", "spans")
+
+    def __init__(self, spans: list[tuple[float, float]], resident: int, busy: dict[Unit, float]) -> None:
+        self.cycles = max((end for _, end in spans), default=0.0)
+        self.spans = spans
+        self.resident = resident
+        self.busy = busy
+
+    def __repr__(self) -> str:
+        return f"<Timeline of {len(self.spans)} blocks, {self.resident} per SM: {self.cycles:.0f} cycles>"
+
+
+class Card:
+    """The SMs of a card during one launch: it takes the rows of each block, and keeps those of one block of each kind.
+
+    Args:
+        sms: The number of SMs.
+        resident: How many blocks each can hold at a time, at least 1 (`occupancy.resident_blocks`).
+        spec: Their numbers.
+    """
+
+    __slots__ = ("_kinds", "_of_block", "_resident", "_rows", "_sms", "_spec")
+
+    def __init__(self, sms: int, resident: int, spec: SmSpec) -> None:
+        self._sms = sms
+        self._resident = resident
+        self._spec = spec
+        self._kinds: dict[_Kind, int] = {}
+        self._rows: list[Sequence[Row]] = []  # of the first block of each kind
+        self._of_block: list[int] = []  # the kind of each block
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Add the next block of the launch, which issues *rows*."""
+        kind = self._kinds.setdefault(tuple(map(_cost, rows)), len(self._rows))
+        if kind == len(self._rows):
+            self._rows.append(rows)
+        self._of_block.append(kind)
+
+    def play(self) -> Timeline:
+        """Return when the blocks that were added ran."""
+        blocks = len(self._of_block)
+        used = min(self._sms, blocks)
+        resident = min(self._resident, -(-blocks // self._sms))
+        full, rest = divmod(blocks, self._sms)  # if all are resident: SMs with one block more than the others
+        played: dict[tuple[int, int], tuple[float, dict[Unit, float]]] = {}
+        busy = dict.fromkeys(Unit, 0.0)
+        # When each place for a block is free, its number, its SM: blocks fill all SMs once before they fill them twice.
+        places = [(0.0, place, place % self._sms) for place in range(min(blocks, self._sms * resident))]
+        spans = []
+        for kind in self._of_block:
+            start, place, sm = places[0]
+            others = resident if blocks >= self._sms * resident or sm < rest else full
+            if (kind, others) not in played:
+                one = play([self._rows[kind]] * others, self._spec, used)
+                cycles = max(one.cycles)
+                played[kind, others] = cycles, {unit: _part(unit, each, cycles) for unit, each in one.busy.items()}
+            cycles, shares = played[kind, others]
+            heapreplace(places, (start + cycles, place, sm))
+            spans.append((start, start + cycles))
+            for unit, share in shares.items():
+                busy[unit] += share / blocks
+        return Timeline(spans, resident, busy)
+
+
+def _part(unit: Unit, busy: float, cycles: float) -> float:
+    """The part of *cycles* in which *unit* worked: an SM has one LSU, and one of the others for each scheduler."""
+    units = 1 if unit in (Unit.LSU, Unit.SYNC) else SCHEDULERS
+    return busy / max(1.0, units * cycles)
+
+
+def _cost(row: Row) -> tuple[object, ...]:
+    """What decides the time of *row*, given that the rows before it are the same."""
+    return row.op, row.warps, row.count, row.is_chain, row.phases, row.sectors, row.misses, row.number

@@ -1,0 +1,90 @@
+"""Launches of thread blocks: how many an SM holds, and when each block runs."""
+
+import sys
+
+import pytest
+
+from device_model.cta.instructions import Op, Row, Unit
+from device_model.cta.timing.card import Card
+from device_model.cta.timing.occupancy import resident_blocks
+from device_model.profile import load
+
+SPEC = load("h200").sm
+
+
+def chain(count):
+    """A block of one warp that takes *count* chained multiply-adds."""
+    frame = sys._getframe(1)
+    return [Row(Op.FMA, "fma", 1, frame.f_code, frame.f_lasti, count=count, is_chain=True)]
+
+
+@pytest.mark.parametrize(
+    ("threads", "registers", "shared", "expected"),
+    [
+        (32, 16, 0, 32),  # no more than 32 blocks
+        (1024, 32, 0, 2),  # 64 warps
+        (256, 64, 0, 4),  # 65,536 registers
+        (256, 65, 0, 3),  # a warp gets registers by 256
+        (128, 32, 48 * 1024, 4),  # 228 KB, of which each block takes 1 KB in addition
+        (128, 32, 227 * 1024, 1),
+        (1024, 128, 0, 0),
+    ],
+)
+def test_occupancy_is_the_least_of_four_limits(threads, registers, shared, expected):
+    assert resident_blocks(threads, registers, shared, SPEC) == expected
+
+
+def test_blocks_beyond_the_places_wait_for_one():
+    card = Card(4, 2, SPEC)
+    for _ in range(9):
+        card.add(chain(100))
+    timeline = card.play()
+    one = timeline.spans[0][1]
+    assert timeline.spans == [(0, one)] * 8 + [(one, 2 * one)]
+    assert timeline.resident == 2
+    assert timeline.cycles == 2 * one
+
+
+def test_a_long_block_keeps_its_place_and_others_go_on():
+    card = Card(2, 1, SPEC)
+    for count in (300, 100, 100, 100):
+        card.add(chain(count))
+    first, *others = card.play().spans
+    assert [start for start, _ in others] == pytest.approx([0, 100 * 4.507, 200 * 4.507], rel=0.01)
+    assert first[1] == pytest.approx(300 * 4.507, rel=0.01)
+
+
+def test_blocks_share_an_sm_only_if_there_are_more_than_sms():
+    """Independent multiply-adds of five blocks of a warp meet on a scheduler; those of four do not."""
+
+    def launched(blocks):
+        card = Card(1, 8, SPEC)
+        for _ in range(blocks):
+            rows = chain(64)
+            rows[0].is_chain = False
+            card.add(rows)
+        return card.play().cycles
+
+    assert launched(4) == pytest.approx(launched(1))
+    assert launched(5) == pytest.approx(2 * launched(1), rel=0.1)
+
+
+def test_an_sm_with_one_block_more_takes_longer():
+    """Nine blocks on two SMs: in the first SM two warps share a scheduler."""
+    card = Card(2, 8, SPEC)
+    for _ in range(9):
+        rows = chain(64)
+        rows[0].is_chain = False
+        card.add(rows)
+    ends = [end for _, end in card.play().spans]
+    assert max(ends[0::2]) > 1.8 * max(ends[1::2])
+
+
+def test_the_part_of_the_time_that_units_work():
+    card = Card(1, 1, SPEC)
+    rows = chain(64)
+    rows[0].is_chain = False
+    card.add(rows * 100)
+    busy = card.play().busy
+    assert busy[Unit.FMA] == pytest.approx(1 / 4, rel=0.01)  # one scheduler of four
+    assert busy[Unit.LSU] == 0
