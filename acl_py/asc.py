@@ -153,8 +153,6 @@ from device_model.aicore.shaping.selector import select_rows as select_rows
 from device_model.aicore.shaping.tiling import BlockTiling as BlockTiling
 from device_model.aicore.shaping.tiling import TilingKey as TilingKey
 from device_model.aicore.shaping.tiling import block_tiling as block_tiling
-from device_model.aicore.shaping.tune import Trial as Trial
-from device_model.aicore.shaping.tune import Tuning as Tuning
 from device_model.aicore.vector.elementwise import Abs as Abs
 from device_model.aicore.vector.elementwise import Add as Add
 from device_model.aicore.vector.elementwise import AddRelu as AddRelu
@@ -226,3 +224,5 @@ from device_model.aicore.vector.sort import Sort32 as Sort32
 from device_model.kernel.findings import Finding as Finding
 from device_model.kernel.findings import KernelError as KernelError
 from device_model.kernel.findings import KernelHangError as KernelHangError
+from device_model.kernel.tune import Trial as Trial
+from device_model.kernel.tune import Tuning as Tuning

@@ -18,7 +18,8 @@ from device_model import profile as profiles
 from device_model.aicore.core.names import KernelType
 from device_model.aicore.core.tensors import GlobalBuffer
 from device_model.aicore.launch import Launch, Options
-from device_model.aicore.shaping import tune as tuner
+from device_model.aicore.runner import run
+from device_model.kernel import tune as tuner
 from device_model.kernel.images import Argument
 
 # How a core kernel's arguments are annotated; acl_py's own In, Out and InOut say the same, with another type.
@@ -184,15 +185,5 @@ def tune(
     if spec is None:
         raise ValueError(f"profile {device} describes no AI cores; tune on one that does: {', '.join(_able())}")
     kind, hazards, _, auto_sync = kernel.options
-    return tuner.tune(
-        kernel,
-        block_dim,
-        args,
-        choices,
-        spec,
-        kind=kind,
-        hazards=hazards,
-        auto_sync=auto_sync,
-        check=check,
-        executor=executor,
-    )
+    on_cores = partial(run, spec=spec, kind=kind, hazards=hazards, auto_sync=auto_sync)
+    return tuner.tune(kernel, block_dim, args, choices, on_cores, check=check, executor=executor)

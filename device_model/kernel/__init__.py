@@ -2,6 +2,7 @@
 
 From the top down; each module imports only from those below it:
 
+    tune                runs a kernel with each choice of its parameters, and makes a table
     launch              a launch as the work of an operation: private images of memory, published at its end
     images              one allocation as a launch sees it
     results             what a launch leaves behind

@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from device_model.aicore.core.names import KernelType
-from device_model.aicore.core.spec import CoreSpec
-from device_model.aicore.runner import run
+from device_model.kernel.results import Result
 
 BLOCK_DIM = "block_dim"  # the choice that is not an argument of the kernel
 Kernel = Callable[..., object]
+Run = Callable[[Kernel, int, Sequence[Any]], Result]  # runs a number of blocks of a kernel with its arguments
 Check = Callable[..., object]
 
 
@@ -89,11 +88,8 @@ def tune(
     block_dim: int,
     args: Sequence[Any],
     choices: Mapping[str, Sequence[Any]],
-    spec: CoreSpec,
+    run: Run,
     *,
-    kind: KernelType = KernelType.AIV_ONLY,
-    hazards: bool = True,
-    auto_sync: bool = False,
     check: Check | None = None,
     executor: Executor | None = None,
 ) -> Tuning:
@@ -103,18 +99,15 @@ def tune(
     why.
 
     Args:
-        kernel: The kernel: a function, or the result of `asc.kernel`.
+        kernel: The kernel: a function, or what a decorator such as `asc.kernel` has made of it.
         block_dim: The number of blocks.
         args: The arguments that are not in *choices*, in their order. Each run gets copies of the arrays.
         choices: The values to try for each parameter of the kernel; the name `block_dim` stands for the number of
             blocks.
-        spec: The cores of the card.
-        kind: The cores that a block has.
-        hazards: Whether to check that accesses to the same bytes are ordered.
-        auto_sync: Whether flags of the scalar pipe are inserted where accesses to UB need them.
+        run: Runs the kernel on cores of its kind, and times it.
         check: Called with *args* after each run; it returns whether their contents are right.
         executor: Where to run; by default in the caller. The result is the same. An executor with processes needs a
-            kernel, arguments and a check that can be pickled.
+            kernel, arguments, *run* and a check that can be pickled.
 
     Returns:
         A row for each combination.
@@ -132,7 +125,7 @@ def tune(
         raise TypeError(f"{kernel!r} takes ({', '.join(names)}) beside the choices, not {len(args)} arguments")
     if not all(map(len, choices.values())):
         raise ValueError(f"nothing to try for {', '.join(name for name, values in choices.items() if not len(values))}")
-    job = _Job(kernel, block_dim, dict(zip(names, args, strict=True)), spec, kind, hazards, auto_sync, check)
+    job = _Job(kernel, block_dim, dict(zip(names, args, strict=True)), run, check)
     tried = [dict(zip(choices, values, strict=True)) for values in product(*choices.values())]
     return Tuning(tuple((executor.map if executor else map)(job, tried)))
 
@@ -144,10 +137,7 @@ class _Job:
     kernel: Kernel
     block_dim: int
     given: Mapping[str, Any]
-    spec: CoreSpec
-    kind: KernelType
-    hazards: bool
-    auto_sync: bool
+    run: Run
     check: Check | None
 
     def __call__(self, choice: Mapping[str, Any]) -> Trial:
@@ -157,9 +147,7 @@ class _Job:
         args = [values[name] for name in inspect.signature(function).parameters]
         blocks = choice.get(BLOCK_DIM, self.block_dim)
         try:
-            result = run(
-                function, blocks, args, self.spec, kind=self.kind, hazards=self.hazards, auto_sync=self.auto_sync
-            )
+            result = self.run(function, blocks, args)
         except Exception as error:
             return Trial(choice, None, {}, f"{type(error).__name__}: {error}")
         for finding in result.findings:
