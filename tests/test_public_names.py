@@ -19,6 +19,7 @@ import pytest
 PACKAGES = (
     "acl_py",
     "acl_py.asc",
+    "acl_py.cta",
     "acl_py.compat.acl",
     "acl_py.explain",
     "acl_py.sanitizer",

@@ -5,8 +5,8 @@ from pathlib import Path
 from sys import _getframe
 from types import CodeType, FrameType
 
-# Where the languages of kernels are written. A line of a kernel is outside of them.
-_PACKAGES = ("device_model.aicore", "device_model.cta", "device_model.kernel")
+# Where the languages of kernels are written, and NumPy, which calls them. A line of a kernel is outside of them.
+_PACKAGES = ("device_model.aicore", "device_model.cta", "device_model.kernel", "numpy")
 
 
 class Site:

@@ -4,7 +4,7 @@ Nothing here is an order. An *entry* is all that takes a turn in a stream: an op
 is set or cleared, an allocation or a free of a pool. `promises` and `schedules` decide what comes before what.
 
 The rules are "cuda", "cuda_per_thread" and "acl". Comments name rows of the tables that this was written from: M, S, E,
-A, C and I are those of copies, streams, events, the allocator, host functions and implicit synchronisation of CUDA.
+A and I are the tables of copies, streams, events, the allocator and implicit synchronisation of CUDA.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -128,15 +128,13 @@ class Run:
     """What is known of a run: the order of the calls, those that failed, the queries that were answered "complete".
 
     `passed` are the steps that did not have to wait for the step that they come after. There asyncio hands nothing from
-    one task to the other, so nobody can see that they are ordered. `uncalled` are the host functions that touched
-    nothing: their context had failed before their turn (C5).
+    one task to the other, so nobody can see that they are ordered.
     """
 
     order: Sequence[int]
     failed: Collection[int] = ()
     complete: Collection[int] = ()
     passed: Collection[int] = ()
-    uncalled: Collection[int] = ()
 
 
 def unrun(program: Program) -> Run:
@@ -281,8 +279,7 @@ class _Reader:
         self._put(self._named(stream), "work", [self._at(buf, 0, 4, writes=is_write) for is_write in (False, True)])
 
     def host_func(self, stream: str, buf: str | None, **_: Any) -> None:
-        is_called = buf is not None and self.call.index not in self.run.uncalled
-        accesses = () if not is_called else [self._at(buf, 0, 4, writes=is_write) for is_write in (False, True)]
+        accesses = () if buf is None else [self._at(buf, 0, 4, writes=is_write) for is_write in (False, True)]
         self._put(self._named(stream), "work", accesses)
 
     def memcpy_async(self, dst: str, src: str, bytes: int, dst_off: int, src_off: int, stream: str, **_: Any) -> None:  # noqa: A002

@@ -1,0 +1,52 @@
+"""The language of thread-block kernels."""
+
+from device_model.cta import indices as _indices
+from device_model.cta.atomics import atomic_add as atomic_add
+from device_model.cta.atomics import atomic_exch as atomic_exch
+from device_model.cta.atomics import atomic_max as atomic_max
+from device_model.cta.atomics import atomic_min as atomic_min
+from device_model.cta.barriers import Mbarrier as Mbarrier
+from device_model.cta.barriers import bar_arrive as bar_arrive
+from device_model.cta.barriers import bar_sync as bar_sync
+from device_model.cta.barriers import mbarrier as mbarrier
+from device_model.cta.barriers import syncthreads as syncthreads
+from device_model.cta.barriers import syncwarp as syncwarp
+from device_model.cta.copies import commit_group as commit_group
+from device_model.cta.copies import cp_async as cp_async
+from device_model.cta.copies import memcpy_async as memcpy_async
+from device_model.cta.copies import wait_all as wait_all
+from device_model.cta.copies import wait_group as wait_group
+from device_model.cta.indices import where as where
+from device_model.cta.pipeline import Pipeline as Pipeline
+from device_model.cta.pipeline import Scope as Scope
+from device_model.cta.pipeline import pipeline as pipeline
+from device_model.cta.products import ldmatrix as ldmatrix
+from device_model.cta.products import mma as mma
+from device_model.cta.products import tile_mma as tile_mma
+from device_model.cta.registers import Register as Register
+from device_model.cta.registers import fma as fma
+from device_model.cta.registers import full as full
+from device_model.cta.registers import select as select
+from device_model.cta.registers import zeros as zeros
+from device_model.cta.rules import Rule as Rule
+from device_model.cta.tensors import Tensor as Tensor
+from device_model.cta.tensors import shared as shared
+from device_model.cta.warps import all_sync as all_sync
+from device_model.cta.warps import any_sync as any_sync
+from device_model.cta.warps import ballot as ballot
+from device_model.cta.warps import shfl as shfl
+from device_model.cta.warps import shfl_down as shfl_down
+from device_model.cta.warps import shfl_up as shfl_up
+from device_model.cta.warps import shfl_xor as shfl_xor
+from device_model.kernel.findings import Finding as Finding
+from device_model.kernel.findings import KernelError as KernelError
+from device_model.kernel.findings import KernelHangError as KernelHangError
+
+_PLACES = ("tid", "warp", "lane", "block", "grid", "threads")
+
+
+def __getattr__(name: str) -> object:
+    """Return what differs from block to block: `cta.tid` is an attribute, as threadIdx is."""
+    if name in _PLACES:
+        return getattr(_indices, name)()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,236 @@
+"""Barriers: of the block, of a warp, named ones, and mbarriers."""
+
+import numpy as np
+
+from device_model.cta.block import Block, running, threads_text
+from device_model.cta.instructions import Op
+from device_model.cta.names import WARP, Ints
+from device_model.cta.rules import Rule
+from device_model.kernel.findings import KernelError, KernelHangError
+from device_model.kernel.sites import Site, site
+
+BARRIERS = 16  # of a block, syncthreads among them
+
+
+def syncthreads() -> None:
+    """Wait for all threads of the block, and show them what each of them wrote (bar.sync 0).
+
+    Raises:
+        KernelHangError: Some threads do not reach it, because it is in a branch. It is raised where they go on.
+    """
+    block = running()
+    if block.is_whole:
+        block.issue(Op.BARRIER, "bar.sync 0", number=block.warps)
+        block.order.barrier()
+        return
+    _arrive(block, 0, block.threads, waits=True)
+
+
+def syncwarp() -> None:
+    """Wait for the active threads of each warp, and show them what each of them wrote (bar.warp.sync)."""
+    block = running()
+    block.issue(Op.BARRIER, "bar.warp.sync", number=1, key="warp")
+    warps = block.active // WARP
+    for warp in np.unique(warps).tolist():
+        block.order.join(block.active[warps == warp])
+
+
+def bar_sync(barrier: int, threads: int) -> None:
+    """Wait at named *barrier* 0 to 15 until *threads* threads, a multiple of 32, have arrived (bar.sync).
+
+    Raises:
+        KernelError: There is no such barrier, or *threads* is impossible.
+        KernelHangError: The other threads do not reach it.
+    """
+    block = running()
+    _check(block, barrier, threads)
+    _arrive(block, barrier, threads, waits=True)
+
+
+def bar_arrive(barrier: int, threads: int) -> None:
+    """Arrive at named *barrier* without waiting there (bar.arrive).
+
+    Raises:
+        KernelError: There is no such barrier, or *threads* is impossible.
+    """
+    block = running()
+    _check(block, barrier, threads)
+    _arrive(block, barrier, threads, waits=False)
+
+
+def _check(block: Block, barrier: int, threads: int) -> None:
+    if not 0 <= barrier < BARRIERS:
+        raise KernelError(f"barrier {barrier} at {site()}", f"a block has barriers 0 to {BARRIERS - 1}")
+    if threads % WARP or not 0 < threads <= block.warps * WARP:
+        raise KernelError(
+            f"barrier {barrier} of {threads} threads at {site()}",
+            f"give a multiple of {WARP}, up to the {block.threads} threads of the block",
+        )
+
+
+def _arrive(block: Block, barrier: int, threads: int, *, waits: bool) -> None:
+    """Let the active threads arrive at *barrier*; once *threads* have, those that wait go on."""
+    name = f"bar.sync {barrier}" if waits else f"bar.arrive {barrier}"
+    block.issue(Op.BARRIER, name, number=-(-threads // WARP), key=barrier)
+    arrivals = block.arrivals.setdefault(barrier, [])
+    arrivals.append((block.active, block.order.release(block.active), waits))
+    if waits:
+        block.block(name, block.active)
+    arrived = sum(len(who) for who, _, _ in arrivals)
+    if arrived < threads:
+        return
+    if arrived > threads:
+        raise KernelError(
+            f"{arrived} threads arrive at barrier {barrier} at {site()}, which is for {threads}",
+            "give all calls of one barrier the same number of threads, and let no others come",
+        )
+    known = np.max([each for _, each, _ in arrivals], axis=0)
+    for who, _, has_waited in arrivals:
+        if has_waited:
+            block.order.acquire(who, known)
+    block.unblock(f"bar.sync {barrier}")
+    del block.arrivals[barrier]
+
+
+class Mbarrier:
+    """A barrier in shared memory that counts arrivals, phase by phase (PTX: mbarrier).
+
+    A phase is complete when all arrivals have come. Then the next one begins. A thread waits for a phase by its parity:
+    0 for the first, 1 for the second, 0 for the third.
+
+        full = cta.mbarrier(count=128)      # of one thread, before a syncthreads()
+        full.arrive()
+        full.wait(0)
+    """
+
+    __slots__ = (
+        "_arrivals",
+        "_expected",
+        "_known",
+        "_line",
+        "_lines",
+        "_made",
+        "_maker",
+        "_phase",
+        "_phases",
+        "_waited",
+        "count",
+    )
+
+    def __init__(self, count: int) -> None:
+        block = running()
+        if not 1 <= count < 1 << 20:
+            raise KernelError(f"an mbarrier for {count} arrivals at {site()}", "give 1 to 1,048,575")
+        block.issue(Op.STS, "mbarrier.init")
+        self.count = count
+        self._line = site()
+        self._made = block.order.now
+        self._maker = int(block.active[0]) if len(block.active) else 0
+        self._phase = 0  # the one that is not complete
+        self._arrivals = 0
+        self._expected = count
+        self._known: Ints = np.zeros(2 * block.threads, np.int64)
+        self._phases: dict[int, Ints] = {}  # what those who wait for it learn
+        self._waited: Ints = np.full(block.threads, -2)
+        self._lines: dict[int, Site] = {}
+
+    def __repr__(self) -> str:
+        return f"<mbarrier of {self._line}, phase {self._phase}: {self._arrivals} of {self._expected} arrivals>"
+
+    def arrive(self, count: int = 1) -> int:
+        """Let each active thread arrive *count* times (mbarrier.arrive); return the phase that it arrives in."""
+        block = running()
+        self._check_made(block)
+        block.issue(Op.ARRIVE, "mbarrier.arrive", count=count, number=self._phase, key=id(self))
+        return self._arrive(len(block.active) * count, block.order.release(block.active))
+
+    def expect(self, arrivals: int) -> None:
+        """Let the phase need *arrivals* more, such as those of copies (mbarrier.expect)."""
+        block = running()
+        self._check_made(block)
+        block.issue(Op.ALU, "mbarrier.expect")
+        self._expected += arrivals
+
+    def arrive_after_copies(self, *, noinc: bool = False) -> None:
+        """Let it arrive for each active thread when all copies that the thread has started are done.
+
+        This is cp.async.mbarrier.arrive. Without *noinc* the phase expects these arrivals in addition to its count.
+        """
+        block = running()
+        self._check_made(block)
+        block.issue(Op.COPY_ARRIVE, "cp.async.mbarrier.arrive", number=self._phase, key=id(self))
+        if not noinc:
+            self._expected += len(block.active)
+        self._arrive(len(block.active), block.order.hand_over(block.active))
+
+    def wait(self, parity: int) -> None:
+        """Wait until the phase with this *parity* is complete (mbarrier.try_wait.parity).
+
+        Raises:
+            KernelHangError: It cannot become complete.
+        """
+        block = running()
+        self._check_made(block)
+        phase = self._phase - 1 if self._phase & 1 != parity else self._phase
+        if phase == self._phase:
+            raise KernelHangError(
+                f"{threads_text(block.active)} of {block} wait at {site()} for phase {phase} of {self!r}, which is not "
+                "complete",
+                f"the phase needs {self._expected} arrivals, and {self._arrivals} have come",
+            )
+        block.issue(Op.WAIT_PHASE, "mbarrier.try_wait", number=phase, key=id(self))
+        again = block.active[self._waited[block.active] == phase]
+        if len(again) and phase >= 0:
+            line = site()
+            before = self._lines.get(phase, line)
+            block.find(
+                Rule.PHASE_TWICE,
+                f"{threads_text(again)} wait at {line} for phase {phase} of the mbarrier of {self._line}, for which "
+                f"they waited at {before}; so this wait does not wait for anything; flip the parity after each wait",
+                (before, line),
+                "a flip of the parity",
+            )
+        self._waited[block.active] = phase
+        self._lines[phase] = site()
+        if phase >= 0:
+            block.order.acquire(block.active, self._phases[phase])
+
+    def _arrive(self, count: int, known: Ints) -> int:
+        phase = self._phase
+        self._known = np.maximum(self._known, known)
+        self._arrivals += count
+        if self._arrivals > self._expected:
+            raise KernelError(
+                f"{self._arrivals} arrivals at {site()} in phase {phase} of the mbarrier of {self._line}, which "
+                f"expects {self._expected}",
+                "let as many threads arrive as the mbarrier was made for",
+            )
+        if self._arrivals == self._expected:
+            self._phases[phase] = self._known
+            self._phase += 1
+            self._arrivals = 0
+            self._expected = self.count
+        return phase
+
+    def _check_made(self, block: Block) -> None:
+        """Report threads that do not know that the mbarrier was initialised: no barrier came after it."""
+        order = block.order
+        if self._made < order.floor:
+            return
+        maker = np.full_like(block.active, self._maker)
+        strangers = block.active[~order.knows(block.active, maker, np.full_like(maker, self._made))]
+        if not len(strangers):
+            return
+        line = site()
+        block.find(
+            Rule.EMPTY_PHASE,
+            f"{threads_text(strangers)} use at {line} the mbarrier of {self._line} without knowing that it is "
+            "initialised; missing syncthreads()",
+            (self._line, line),
+            "syncthreads()",
+        )
+
+
+def mbarrier(count: int) -> Mbarrier:
+    """Return a new mbarrier for *count* arrivals in each phase; one thread initialises it (mbarrier.init)."""
+    return Mbarrier(count)

@@ -1,0 +1,270 @@
+"""Block: one block of threads while it runs, and the instructions that it has issued.
+
+The kernel is called once for a block, so each of its operations is an instruction of all warps with an active thread.
+`cta.where` makes threads inactive. What a block does is appended to its rows, which are timed afterwards.
+"""
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from math import prod
+from sys import _getframe
+from types import CodeType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from device_model.cta.instructions import Op, Row
+from device_model.cta.names import POISON, WARP, Bools, Dim3, Ints
+from device_model.cta.order import Order
+from device_model.cta.rules import Rule
+from device_model.kernel.findings import Finding, Findings, KernelError, KernelHangError
+from device_model.kernel.sites import Site, frame_of_kernel, site
+
+_running: ContextVar["Block"] = ContextVar("block")
+
+
+class Block:
+    """One block of threads.
+
+    Attributes:
+        index: Its place in the grid, (x, y, z).
+        rows: The instructions that it has issued.
+        active: The threads that take part in instructions, in their order.
+        shared: Its shared memory.
+        capacity: The bytes of shared memory that it may use; *is_dynamic* if the kernel has asked for so many.
+    """
+
+    __slots__ = (
+        "_blocked",
+        "_next_register",
+        "_site_numbers",
+        "_sites",
+        "_waiting",
+        "active",
+        "arrivals",
+        "capacity",
+        "findings",
+        "grid",
+        "hazards",
+        "index",
+        "is_dynamic",
+        "number",
+        "order",
+        "rows",
+        "shared",
+        "shared_used",
+        "threads",
+        "tids",
+        "warps",
+        "warps_active",
+    )
+
+    def __init__(
+        self,
+        number: int,
+        grid: Dim3,
+        threads: int,
+        findings: Findings,
+        *,
+        capacity: int,
+        is_dynamic: bool,
+        hazards: bool,
+    ) -> None:
+        x, y, _ = grid
+        self.number = number
+        self.index: Dim3 = (number % x, number // x % y, number // (x * y))
+        self.grid = grid
+        self.threads = threads
+        self.warps = -(-threads // WARP)
+        self.findings = findings
+        self.hazards = hazards
+        self.order = Order(threads)
+        self.rows: list[Row] = []
+        self.tids: Ints = np.arange(threads)
+        self.active: Ints = self.tids
+        self.warps_active = (1 << self.warps) - 1
+        self.is_dynamic = is_dynamic
+        self.capacity = capacity
+        self.shared_used = 0
+        self.shared = np.full(-(-self.capacity // 2), POISON, np.uint16).view(np.uint8)
+        self.arrivals: dict[int, list[tuple[Ints, Ints, bool]]] = {}  # at barriers that are not complete
+        self._next_register = 0
+        self._sites: list[Site] = []
+        self._site_numbers: dict[tuple[int, int], int] = {}
+        # Threads that wait at a barrier for others: the barrier and its line.
+        self._blocked: Bools | None = None
+        self._waiting: list[tuple[str, Site, Ints]] = []
+
+    def __str__(self) -> str:
+        return f"block {self.index[0] if prod(self.grid[1:]) == 1 else self.index}"
+
+    def __repr__(self) -> str:
+        return f"<Block {self.index}: {self.threads} threads, {len(self.rows)} rows>"
+
+    # Instructions
+
+    def issue(
+        self,
+        op: Op,
+        name: str,
+        *,
+        count: int = 1,
+        is_chain: bool = False,
+        phases: int | tuple[int, ...] = 1,
+        sectors: int | tuple[int, ...] = 0,
+        misses: int | tuple[int, ...] = 0,
+        reads: tuple[int, ...] = (),
+        writes: tuple[int, ...] = (),
+        number: int = 0,
+        key: Hashable = 0,
+    ) -> None:
+        """Append a row: an instruction of each warp with an active thread, see `Row`."""
+        if op > Op.SFU:  # arithmetic of threads that wait at a barrier has no effect that anybody sees
+            self.check_free()
+        if not self.warps_active or not count:
+            return
+        code, lasti = self.line()
+        self.rows.append(
+            Row(op, name, self.warps_active, code, lasti, count=count, is_chain=is_chain, phases=phases,
+                sectors=sectors, misses=misses, reads=reads, writes=writes, number=number, key=key)
+        )  # fmt: skip
+
+    @staticmethod
+    def line() -> tuple[CodeType, int]:
+        """Return the line of the kernel that is running, as a code object and an offset in it."""
+        frame = frame_of_kernel(_getframe(1))
+        return frame.f_code, frame.f_lasti
+
+    def register(self) -> int:
+        """Return the id of a new register."""
+        self._next_register += 1
+        return self._next_register
+
+    # Active threads
+
+    @contextmanager
+    def only(self, mask: npt.NDArray[Any]) -> Iterator[None]:
+        """Let only the active threads for which *mask* holds take part in what follows."""
+        before = self.active, self.warps_active
+        if mask.dtype != np.bool_ or mask.shape != (self.threads,):
+            raise KernelError(
+                f"where() takes a truth value for each of the {self.threads} threads, not {mask.dtype} of shape "
+                f"{mask.shape}, at {site()}",
+                "compare registers, such as cta.tid < n",
+            )
+        self.active = self.active[mask[self.active]]
+        self.warps_active = 0
+        for warp in np.unique(self.active // WARP).tolist():
+            self.warps_active |= 1 << warp
+        try:
+            yield
+        finally:
+            self.active, self.warps_active = before
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all threads are active."""
+        return len(self.active) == self.threads
+
+    # Barriers that some threads have not reached
+
+    def block(self, name: str, threads: Ints) -> None:
+        """Note that *threads* wait at the barrier *name* until `unblock`."""
+        if self._blocked is None:
+            self._blocked = np.zeros(self.threads, np.bool_)
+        self._blocked[threads] = True
+        self._waiting.append((name, site(), threads))
+
+    def unblock(self, name: str) -> None:
+        """Let the threads that wait at the barrier *name* go on."""
+        self._waiting = [each for each in self._waiting if each[0] != name]
+        self._blocked = None
+        for _, _, threads in self._waiting:
+            if self._blocked is None:
+                self._blocked = np.zeros(self.threads, np.bool_)
+            self._blocked[threads] = True
+
+    def check_free(self) -> None:
+        """Raise KernelHangError if an active thread waits at a barrier that can no longer be complete."""
+        if self._blocked is None or not self._blocked[self.active].any():
+            return
+        self._hang(f"they go on at {site()}")
+
+    def _hang(self, where: str) -> None:
+        name, line, threads = self._waiting[0]
+        waits = np.zeros(self.threads, np.bool_)
+        waits[threads] = True
+        missing = np.flatnonzero(~waits)
+        raise KernelHangError(
+            f"{threads_text(threads)} of {self} wait in {name} at {line}, which {threads_text(missing)} do not reach: "
+            f"{where}",
+            f"let all threads reach {name}: take it out of the branch",
+        )
+
+    # Findings
+
+    def site_number(self) -> int:
+        """Return a number for the running line of the kernel; `site_of` gives the line back."""
+        code, lasti = self.line()
+        key = (id(code), lasti)
+        number = self._site_numbers.get(key)
+        if number is None:
+            number = self._site_numbers[key] = len(self._sites)
+            self._sites.append(Site(code, lasti))
+        return number
+
+    def site_of(self, number: int) -> Site:
+        """Return the line with this *number*."""
+        return self._sites[number]
+
+    def find(self, rule: Rule, text: str, sites: Sequence[Site], missing: str = "") -> None:
+        """Add a finding, or count it up if the same lines have made it before."""
+        key = (rule, tuple(sites), missing)
+        if not self.findings.seen(key):
+            self.findings.add(key, Finding(rule, text, str(self), tuple(sites), (), missing))
+
+    def finish(self) -> None:
+        """Raise KernelHangError if threads still wait at a barrier."""
+        if self._waiting:
+            self._hang("they have ended")
+
+    # Running
+
+    def forget(self) -> None:
+        """Let go of all but the rows: shared memory is large, and there may be thousands of blocks."""
+        self.shared = self.shared[:0]
+
+    def run(self, kernel: Callable[[], object]) -> None:
+        """Call *kernel* as this block."""
+        token = _running.set(self)
+        try:
+            with np.errstate(all="ignore"):
+                kernel()
+        except BaseException as error:
+            error.add_note(f"in {self} of the kernel")
+            raise
+        finally:
+            _running.reset(token)
+
+
+def running() -> Block:
+    """Return the block that runs the caller; raise KernelError outside a kernel."""
+    block = _running.get(None)
+    if block is None:
+        raise KernelError(
+            "a function of the kernel language was called outside a thread-block kernel",
+            "call it in a function made with @cta.kernel, and launch that",
+        )
+    return block
+
+
+def threads_text(threads: Ints) -> str:
+    """Return *threads* for a message: "thread 3", "threads 0 to 31" or "7 threads (0, 2, 5, ...)"."""
+    numbers = threads.tolist()
+    if len(numbers) == 1:
+        return f"thread {numbers[0]}"
+    if numbers == list(range(numbers[0], numbers[-1] + 1)):
+        return f"threads {numbers[0]} to {numbers[-1]}"
+    return f"{len(numbers)} threads ({', '.join(map(str, numbers[:3]))}, ...)"

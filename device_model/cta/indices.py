@@ -1,0 +1,56 @@
+"""Where a thread is: its index, its block, and which threads are active."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from device_model.cta.block import running
+from device_model.cta.names import WARP, Dim3
+from device_model.cta.registers import Register, register, values_of
+
+
+def tid() -> Register:
+    """Return the index of each thread in its block (threadIdx.x)."""
+    return register(running().tids.astype(np.int32))
+
+
+def warp() -> Register:
+    """Return the warp of each thread."""
+    return register((running().tids // WARP).astype(np.int32))
+
+
+def lane() -> Register:
+    """Return the lane of each thread in its warp."""
+    return register((running().tids % WARP).astype(np.int32))
+
+
+def block() -> Dim3:
+    """Return the index of the block in the grid, (x, y, z) (blockIdx)."""
+    return running().index
+
+
+def grid() -> Dim3:
+    """Return the number of blocks in each direction (gridDim)."""
+    return running().grid
+
+
+def threads() -> int:
+    """Return the number of threads of a block (blockDim.x)."""
+    return running().threads
+
+
+@contextmanager
+def where(condition: Any) -> Iterator[None]:
+    """Let only threads for which *condition* holds take part in what follows.
+
+    A warp with no such thread issues nothing. Loads, stores, copies, arrivals and assignments to a register
+    (`r[...] = v`, `r += v`) are done for active threads only; a new name for a result is no assignment to a register.
+
+        with cta.where(i < n):
+            y[i] = x[i] * 2
+    """
+    this = running()
+    with this.only(values_of(this, condition)):
+        yield

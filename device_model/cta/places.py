@@ -1,0 +1,253 @@
+"""Places: the bytes that the threads of a block reach with one index, and what is done with them.
+
+Accesses of 1, 2, 4, 8 or 16 bytes are one instruction of each warp, and longer ones several of 16. As on a card, an
+address must be a multiple of the width.
+"""
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from device_model.cta import banks
+from device_model.cta.block import Block, running, threads_text
+from device_model.cta.instructions import SECTOR, Op
+from device_model.cta.memories import GlobalMemory, Shared
+from device_model.cta.names import WARP, Bools, Ints
+from device_model.cta.registers import Register, ids_of, register, values_of
+from device_model.cta.rules import Rule
+from device_model.kernel.findings import KernelError
+from device_model.kernel.sites import site
+
+if TYPE_CHECKING:
+    from device_model.cta.tensors import Tensor
+
+WIDEST = 16  # bytes of one access of a thread
+_LOADS = {1: Op.LDS_32, 2: Op.LDS_32, 4: Op.LDS_32, 8: Op.LDS_64, 16: Op.LDS_128}
+
+
+class Places:
+    """Places in a tensor that the threads reach: *offsets*, bytes of its memory, one or several for each thread.
+
+    From each place on, a thread reaches a vector of the elements that the index left: *tail* is their shape.
+    """
+
+    __slots__ = ("_tail_strides", "offsets", "tail", "tensor")
+
+    def __init__(
+        self, tensor: "Tensor", offsets: Ints, tail: tuple[int, ...] = (), tail_strides: tuple[int, ...] = ()
+    ) -> None:
+        self.tensor = tensor
+        self.offsets = offsets
+        self.tail = tail
+        self._tail_strides = tail_strides
+
+    def load(self) -> Register:
+        """Load the elements: one instruction for each vector of up to 16 bytes."""
+        block = running()
+        tensor = self.tensor
+        self._check_allowed(tensor.is_readable, "reads", "Out", "In or InOut")
+        addresses, width = self.accesses()
+        active = block.active
+        writes = (block.register(),)
+        name = f"ld.{'shared' if tensor.is_shared else 'global'}.{8 * width}"
+        self.issue(block, name, addresses, width, reads=(), writes=writes, is_store=False)
+        elements = self.elements()
+        values = self.flat()[np.zeros_like(elements)] if len(active) < block.threads else None
+        if values is None:
+            values = self.flat()[elements]
+        else:
+            values.view(np.uint8)[...] = 0x7F
+            values[active] = self.flat()[elements[active]]
+        self.note_read(block, addresses, width, elements)
+        return register(values, writes)
+
+    def store(self, value: Any) -> None:
+        """Store *value*: one instruction for each vector of up to 16 bytes."""
+        block = running()
+        tensor = self.tensor
+        self._check_allowed(tensor.is_writable, "writes", "In", "Out or InOut")
+        addresses, width = self.accesses()
+        elements = self.elements()
+        try:
+            values = np.broadcast_to(values_of(block, value), elements.shape)
+        except ValueError:
+            raise KernelError(
+                f"a value of shape {np.shape(value)} does not fit {elements.shape} places of {tensor!r} at {site()}",
+                "the first axis of both is the thread",
+            ) from None
+        name = f"st.{'shared' if tensor.is_shared else 'global'}.{8 * width}"
+        self.issue(block, name, addresses, width, reads=ids_of(value), writes=(), is_store=True)
+        active = block.active
+        new = values[active].astype(tensor.dtype)
+        self.flat()[elements[active]] = new
+        lost = self.note_write(block, addresses, width, elements)
+        if (
+            lost is not None
+            and lost.any()
+            and (self.flat()[elements[active]].view(np.uint8) != new.view(np.uint8)).any()
+        ):
+            line = site()
+            block.find(
+                Rule.WAW,
+                f"several threads write different values to the same bytes of {tensor.name} at {line}, "
+                f"{threads_text(active[lost][:1])} among them; one of them wins, and nothing says which",
+                (line,),
+                "an atomic operation, or a place for each thread",
+            )
+
+    # For copies and atomics, too
+
+    def accesses(self) -> tuple[Ints, int]:
+        """Return the address of each access, [thread, number], and the bytes of each; check that they are aligned."""
+        block = running()
+        tensor = self.tensor
+        nbytes = prod(self.tail) * tensor.dtype.itemsize
+        per_thread = self.offsets.reshape(block.threads, -1)
+        if self._tail_strides != strides_of(self.tail, tensor.dtype.itemsize) or nbytes & (nbytes - 1):
+            per_thread = per_thread[..., None] + self._tail_offsets()
+            per_thread, nbytes = per_thread.reshape(block.threads, -1), tensor.dtype.itemsize
+        width = min(nbytes, WIDEST)
+        if nbytes > WIDEST:
+            pieces = np.arange(0, nbytes, WIDEST)
+            per_thread = (per_thread[..., None] + pieces).reshape(block.threads, -1)
+        self.check_aligned(per_thread, width)
+        return per_thread, width
+
+    def check_aligned(self, addresses: Ints, width: int) -> None:
+        """Raise KernelError if one of *addresses* is no multiple of *width*."""
+        block = running()
+        crooked = (addresses[block.active] % width != 0).any(axis=1)
+        if crooked.any():
+            thread = block.active[crooked][:1]
+            at = int(addresses[thread[0]][addresses[thread[0]] % width != 0][0])
+            raise KernelError(
+                f"{threads_text(thread)} of {block} at {site()}: byte {at} of {self.tensor!r} is misaligned for an "
+                f"access of {width} bytes",
+                f"make the address a multiple of {width}, or use narrower accesses",
+            )
+
+    def issue(
+        self,
+        block: Block,
+        name: str,
+        addresses: Ints,
+        width: int,
+        *,
+        reads: tuple[int, ...],
+        writes: tuple[int, ...],
+        is_store: bool,
+        op: Op | None = None,
+    ) -> None:
+        """Append the row of an access, with its bank conflicts or its sectors."""
+        count = addresses.shape[1]
+        if self.tensor.is_shared:
+            op = op or (Op.STS if is_store else _LOADS[width])
+            phases = self.phases(block, addresses, width, is_store=is_store)
+            block.issue(op, name, count=count, phases=phases, reads=reads, writes=writes)
+            return
+        op = op or (Op.STG if is_store else Op.LDG)
+        sectors, misses = self.sectors(block, addresses)
+        block.issue(op, name, count=count, sectors=sectors, misses=misses, reads=reads, writes=writes)
+
+    def phases(self, block: Block, addresses: Ints, width: int, *, is_store: bool) -> tuple[int, ...]:
+        """Return the phases of an access of each warp, the mean if there are several."""
+        lanes = np.zeros((block.warps * WARP, addresses.shape[1]), np.int64)
+        lanes[: block.threads] = addresses
+        active = np.zeros(block.warps * WARP, np.bool_)
+        active[block.active] = True
+        by_warp = np.moveaxis(lanes.reshape(block.warps, WARP, -1), -1, 0)  # [number, warp, lane]
+        mask = None if len(block.active) == len(active) else np.broadcast_to(active.reshape(-1, WARP), by_warp.shape)
+        traffic = (banks.store if is_store else banks.load)(by_warp, width, mask)
+        return tuple((-(-traffic.phases.sum(axis=0) // addresses.shape[1])).tolist())
+
+    def sectors(self, block: Block, addresses: Ints) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the sectors of 32 bytes that each warp moves, and those of them that are not in the L2 yet."""
+        memory = self.tensor.memory
+        assert isinstance(memory, GlobalMemory), "sectors are of global memory"
+        active = block.active
+        count = addresses.shape[1]
+        warps = np.broadcast_to((active // WARP)[:, None], (len(active), count))
+        numbers = np.arange(count) * block.warps + warps  # one for each instruction of each warp
+        sectors = addresses[active] // SECTOR
+        keys = np.unique(np.stack([numbers.reshape(-1), sectors.reshape(-1)]), axis=1)
+        warp_of = keys[0] % block.warps
+        _, first = np.unique(keys[1], return_index=True)
+        new = np.zeros(keys.shape[1], np.bool_)
+        new[first] = memory.shadow.misses(keys[1][first])
+        moved = np.bincount(warp_of, minlength=block.warps)
+        missed = np.bincount(warp_of[new], minlength=block.warps)
+        return tuple(moved.tolist()), tuple(missed.tolist())
+
+    def note_read(self, block: Block, addresses: Ints, width: int, elements: Ints) -> None:
+        """Record and check that the active threads read these bytes."""
+        active = block.active
+        if not block.hazards or not len(active):
+            return
+        memory = self.tensor.memory
+        if isinstance(memory, Shared):
+            memory.shadow.read(active, addresses[active], width)
+            return
+        reached = elements[active]
+        self.note_contents(block, reached.reshape(-1), np.repeat(active, reached.size // len(active)))
+
+    def note_contents(self, block: Block, elements: Ints, threads: Ints) -> None:
+        """Record that *threads* read *elements* of global memory, and check that there are values."""
+        memory = self.tensor.memory
+        assert isinstance(memory, GlobalMemory), "shared memory has a shadow of its own"
+        at = memory.shadow.read(elements, self.tensor.dtype.itemsize)
+        if at >= 0:
+            line = site()
+            block.find(
+                Rule.UNWRITTEN_READ,
+                f"thread {threads[min(at, len(threads) - 1)]} reads {self.tensor.name} at {line}, where nothing was "
+                "written; on a card there is what an earlier program left; write these bytes first",
+                (line,),
+                f"a write to {self.tensor.name}",
+            )
+
+    def note_write(self, block: Block, addresses: Ints, width: int, elements: Ints) -> Bools | None:
+        """Record and check that the active threads write these bytes; return which of them lost to another one."""
+        active = block.active
+        if not block.hazards or not len(active):
+            return None
+        memory = self.tensor.memory
+        if isinstance(memory, Shared):
+            return memory.shadow.write(active, addresses[active], width)
+        memory.shadow.write(elements[active].reshape(-1), self.tensor.dtype.itemsize)
+        return None
+
+    def elements(self) -> Ints:
+        """Return the elements that each thread reaches, as indices of the memory seen as elements."""
+        tail = self._tail_offsets().reshape(self.tail)
+        places = self.offsets.reshape(*self.offsets.shape, *[1] * len(self.tail))
+        return (places + tail) // self.tensor.dtype.itemsize
+
+    def _tail_offsets(self) -> Ints:
+        offsets = np.zeros((), np.int64)
+        for length, stride in zip(self.tail, self._tail_strides, strict=True):
+            offsets = offsets[..., None] + np.arange(length) * stride
+        return offsets.reshape(-1)
+
+    def flat(self) -> npt.NDArray[Any]:
+        """Return the memory as elements of the tensor."""
+        memory = self.tensor.memory.bytes
+        itemsize = self.tensor.dtype.itemsize
+        return memory[: len(memory) // itemsize * itemsize].view(self.tensor.dtype)
+
+    def _check_allowed(self, is_allowed: bool, verb: str, declared: str, remedy: str) -> None:
+        if not is_allowed:
+            raise KernelError(
+                f"the kernel {verb} {self.tensor.name} at {site()}, which it declares as {declared}",
+                f"declare it as {remedy}",
+            )
+
+
+def strides_of(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """Return the strides in bytes of a contiguous array."""
+    strides = []
+    for length in reversed(shape):
+        strides.append(itemsize)
+        itemsize *= length
+    return tuple(reversed(strides))

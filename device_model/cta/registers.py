@@ -1,0 +1,225 @@
+"""Registers: arrays with a value, or several, for each thread of a block.
+
+Axis 0 is the thread. A Register is a NumPy array that counts: each operation is one instruction of all active warps for
+each element of a thread, and is appended to the rows of the block. It is a subclass and no wrapper, because then all of
+NumPy's functions, slices and broadcasts work on it as they are, and only one method, `__array_ufunc__`, has to count.
+
+How operations are counted:
+
+* floating-point addition, subtraction, multiplication, minimum and maximum: an FMA instruction. `a * b + c` is two,
+  and `cta.fma(a, b, c)` is one;
+* integers, comparisons, selections and masks: an ALU instruction; integer multiplication: an FMA instruction;
+* exp, log, sine, square roots and divisions: one instruction of the special unit and one FMA, as with -use_fast_math;
+* conversions between types: one instruction of the special unit;
+* slices, shapes and assignments to a part: none, as the compiler only names registers. An assignment under `where` is
+  a move.
+
+An operation does not know which part of a register it needs, so all parts of one array have one id in the rows.
+"""
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from device_model.cta.block import Block, running
+from device_model.cta.instructions import Op
+from device_model.kernel.findings import KernelError
+from device_model.kernel.sites import site
+
+_SPECIAL = frozenset({"exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "tanh", "sqrt", "cbrt", "divide",
+                      "reciprocal", "expm1", "log1p", "power", "float_power"})  # fmt: skip
+_LOOK = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "isnan", "isinf",
+                   "isfinite", "signbit", "logical_and", "logical_or", "logical_not"})  # fmt: skip
+_MOST_IDS = 4  # ids that a register built from parts keeps
+
+
+class _Name:
+    """The ids of an array in rows, shared by all of its views."""
+
+    __slots__ = ("ids",)
+
+    def __init__(self, ids: tuple[int, ...]) -> None:
+        self.ids = ids
+
+
+class Register(np.ndarray[Any, Any]):
+    """An array over the threads of a block. Operations on it are instructions."""
+
+    name: _Name
+
+    def __array_finalize__(self, source: object) -> None:
+        name = getattr(source, "name", None)
+        self.name = name if name is not None else _Name(())
+
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: str, *inputs: Any, out: tuple[Any, ...] | None = None, **options: Any
+    ) -> Any:
+        block = running()
+        plain = [each.view(np.ndarray) if isinstance(each, Register) else each for each in inputs]
+        if method == "reduce":
+            _check_reduction(inputs[0], options.get("axis", 0))
+        elif method != "__call__":
+            raise KernelError(
+                f"{ufunc.__name__}.{method} of a register at {site()} is no instruction of a thread",
+                "loop over the elements of a thread, or use shuffles, atomics or shared memory",
+            )
+        result = getattr(ufunc, method)(*plain, **options)
+        elements = plain[0].size - result.size if method == "reduce" else result.size
+        if ufunc is np.matmul:
+            elements = result.size * plain[0].shape[-1]
+        writes = _count(
+            block, ufunc, result.dtype, elements // block.threads, ids_of(*inputs), is_chain=method == "reduce"
+        )
+        if out is None:
+            return register(result, writes)
+        target = out[0]
+        _put(block, target, ..., result)
+        if isinstance(target, Register):
+            target.name.ids = writes
+        return target
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if func is np.where and len(args) == 3:
+            return select(*args)
+        return super().__array_function__(func, types, args, kwargs)
+
+    def __repr__(self) -> str:
+        return f"<register {self.view(np.ndarray)!r}>"
+
+    def __str__(self) -> str:
+        return str(self.view(np.ndarray))
+
+    def __getitem__(self, index: Any) -> Any:
+        _check_threads(index, "reads")
+        return super().__getitem__(index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        _check_threads(index, "writes")
+        block = running()
+        _put(block, self, index, value)
+        ids = value.name.ids if isinstance(value, Register) else ()
+        self.name.ids = tuple(dict.fromkeys((*ids, *self.name.ids)))[:_MOST_IDS]
+
+    def astype(self, dtype: npt.DTypeLike, *_: Any, **__: Any) -> Self:  # type: ignore[override]
+        """Convert the values: one instruction for each; none if they have this type already."""
+        if np.dtype(dtype) == self.dtype:
+            return self
+        block = running()
+        writes = (block.register(),)
+        block.issue(Op.SFU, "cvt", count=self.size // block.threads, reads=self.name.ids, writes=writes)
+        return register(self.view(np.ndarray).astype(dtype), writes)  # type: ignore[return-value]
+
+
+def register(values: npt.NDArray[Any], ids: tuple[int, ...] = ()) -> Register:
+    """Return *values*, which have the threads as their first axis, as a register with *ids*."""
+    result: Register = np.asarray(values).view(Register)
+    result.name = _Name(ids)
+    return result
+
+
+def values_of(block: Block, value: Any) -> npt.NDArray[Any]:
+    """Return *value*, a register or a number, as a plain array with an element or more for each thread."""
+    plain = value.view(np.ndarray) if isinstance(value, Register) else np.asarray(value)
+    return plain if plain.shape[:1] == (block.threads,) else np.broadcast_to(plain, (block.threads, *plain.shape))
+
+
+def ids_of(*values: Any) -> tuple[int, ...]:
+    """Return the ids of those of *values* that are registers."""
+    return tuple(ident for each in values if isinstance(each, Register) for ident in each.name.ids)
+
+
+def full(shape: tuple[int, ...] | int, value: float, dtype: npt.DTypeLike = np.float32) -> Register:
+    """Return a register of *shape* for each thread, with *value* in all elements."""
+    block = running()
+    inner = (shape,) if isinstance(shape, int) else shape
+    values = np.full((block.threads, *inner), value, dtype)
+    writes = (block.register(),)
+    block.issue(Op.ALU, "mov", count=values.size // block.threads, writes=writes)
+    return register(values, writes)
+
+
+def zeros(shape: tuple[int, ...] | int = (), dtype: npt.DTypeLike = np.float32) -> Register:
+    """Return a register of *shape* for each thread, with zeros."""
+    return full(shape, 0, dtype)
+
+
+def fma(a: Any, b: Any, c: Any) -> Register:
+    """Return a * b + c, rounded once: one instruction for each element.
+
+    Products of half and single precision are exact in float64, and the sum is rounded there before it is rounded to
+    the type of the result; where both roundings meet in a tie, the last bit may differ from a card's.
+    """
+    block = running()
+    plain = [each.view(np.ndarray) if isinstance(each, Register) else each for each in (a, b, c)]
+    dtype = np.result_type(*plain)
+    wide = np.float64 if np.issubdtype(dtype, np.inexact) or dtype.kind == "V" else dtype
+    result = np.asarray(np.asarray(plain[0], wide) * np.asarray(plain[1], wide) + np.asarray(plain[2], wide), dtype)
+    writes = (block.register(),)
+    block.issue(Op.FMA, "fma", count=result.size // block.threads, reads=ids_of(a, b, c), writes=writes)
+    return register(result, writes)
+
+
+def select(condition: Any, first: Any, second: Any) -> Register:
+    """Return *first* where *condition* holds, else *second*: one instruction for each element."""
+    block = running()
+    plain = [each.view(np.ndarray) if isinstance(each, Register) else each for each in (condition, first, second)]
+    result = np.where(*plain)
+    writes = (block.register(),)
+    reads = ids_of(condition, first, second)
+    block.issue(Op.ALU, "sel", count=result.size // block.threads, reads=reads, writes=writes)
+    return register(result, writes)
+
+
+def _count(
+    block: Block, ufunc: np.ufunc, dtype: np.dtype[Any], count: int, reads: tuple[int, ...], *, is_chain: bool
+) -> tuple[int, ...]:
+    """Issue what *ufunc* takes; return the id of its result."""
+    name = ufunc.__name__
+    is_whole = np.issubdtype(dtype, np.integer) or dtype == np.bool_
+    writes = (block.register(),)
+    if name in _SPECIAL and not is_whole:
+        between = (block.register(),)
+        block.issue(Op.FMA, name, count=count, reads=reads, writes=between)
+        block.issue(Op.SFU, name, count=count, is_chain=is_chain, reads=between, writes=writes)
+        return writes
+    op = Op.ALU if name in _LOOK or (is_whole and name not in ("multiply", "matmul")) else Op.FMA
+    block.issue(op, name, count=count, is_chain=is_chain, reads=reads, writes=writes)
+    return writes
+
+
+def _put(block: Block, target: npt.NDArray[Any], index: Any, value: Any) -> None:
+    """Assign *value* to a part of *target*, for active threads only."""
+    plain = target.view(np.ndarray)
+    new = value.view(np.ndarray) if isinstance(value, Register) else value
+    if block.is_whole:
+        plain[index] = new
+        return
+    part = plain[index]
+    mask = np.zeros(block.threads, np.bool_)
+    mask[block.active] = True
+    if part.shape[:1] != (block.threads,):
+        raise KernelError(f"an assignment under where() at {site()} is not to a register of the threads")
+    np.copyto(part, new, where=mask.reshape(-1, *[1] * (part.ndim - 1)), casting="same_kind")
+    block.issue(Op.ALU, "mov", count=part.size // block.threads)
+
+
+def _check_reduction(source: npt.NDArray[Any], axis: Any) -> None:
+    axes = range(source.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    if any(each % max(source.ndim, 1) == 0 for each in axes):
+        raise KernelError(
+            f"a reduction over the threads at {site()} is no instruction",
+            "give the axis of a thread's own elements; between threads use shuffles, votes, atomics or shared memory",
+        )
+
+
+def _check_threads(index: Any, verb: str) -> None:
+    """Refuse an index that would take the registers of one thread to another."""
+    first = index[0] if isinstance(index, tuple) and index else index
+    if first is Ellipsis or first is None or (isinstance(first, slice) and first == slice(None)):
+        return
+    raise KernelError(
+        f"register[{index if not isinstance(first, np.ndarray) else '...'}] at {site()} {verb} registers of chosen "
+        "threads",
+        "a thread reaches its own registers only: begin the index with a colon; use shuffles or where()",
+    )

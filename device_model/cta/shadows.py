@@ -1,0 +1,265 @@
+"""Shadows: who touched the bytes of a memory last.
+
+A shared array has one entry for each *granule*: 4 bytes, or an element if that is smaller. The entry has the last write
+(its source, its stamp and its line) and, for each warp, the last read since then. A check is a comparison of arrays: in
+a kernel that uses barriers, all earlier stamps are below the floor, and that is the whole check.
+
+Global memory has a truth value for each byte: was it written, was it read before that, and does it hold nothing.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from device_model.cta.block import Block, threads_text
+from device_model.cta.names import WARP, Bools, Ints
+from device_model.cta.rules import Rule
+
+NOBODY = -1
+_ONES = {1: 0x01, 2: 0x0101, 4: 0x01010101, 8: 0x0101010101010101}  # a true byte in each place
+
+
+class SharedShadow:
+    """The last accesses to each granule of a shared array of *nbytes* bytes from byte *address* on."""
+
+    __slots__ = ("_address", "_atomic", "_block", "_last_read", "_many", "_name", "_read_site", "_read_stamp",
+                 "_reader", "_stamp", "_write_site", "_writer", "granule")  # fmt: skip
+
+    def __init__(self, block: Block, address: int, nbytes: int, granule: int, name: str) -> None:
+        count = -(-nbytes // granule)
+        self._block = block
+        self._address = address
+        self._name = name
+        self.granule = granule
+        self._writer: Ints = np.full(count, NOBODY)
+        self._stamp: Ints = np.zeros(count, np.int64)
+        self._write_site: Ints = np.zeros(count, np.int64)
+        self._atomic: Bools = np.zeros(count, np.bool_)
+        self._last_read: Ints = np.zeros(count, np.int64)
+        self._read_stamp: Ints = np.zeros((count, block.warps), np.int64)
+        self._reader: Ints = np.zeros((count, block.warps), np.int64)
+        self._many: Bools = np.zeros((count, block.warps), np.bool_)  # several threads of the warp read it
+        self._read_site: Ints = np.zeros((count, block.warps), np.int64)
+
+    def _granules(self, threads: Ints, addresses: Ints, width: int) -> tuple[Ints, Ints]:
+        """Return the granules of accesses of *width* bytes, and the thread of each, both flat."""
+        first = (addresses - self._address) // self.granule
+        count = max(width // self.granule, 1)
+        granules = first[..., None] + np.arange(count)
+        owners = np.broadcast_to(threads.reshape(-1, *[1] * (granules.ndim - 1)), granules.shape)
+        return granules.reshape(-1), owners.reshape(-1)
+
+    def read(self, threads: Ints, addresses: Ints, width: int) -> None:
+        """Record that each of *threads* reads *width* bytes at each of its *addresses*, and check it."""
+        block = self._block
+        granules, owners = self._granules(threads, addresses, width)
+        writers = self._writer[granules]
+        site = block.site_number()
+        nothing = writers == NOBODY
+        if nothing.any():
+            at = int(nothing.argmax())
+            block.find(
+                Rule.UNWRITTEN_READ,
+                f"{threads_text(owners[at : at + 1])} reads {self._bytes(int(granules[at]))} at {block.site_of(site)}, "
+                "where nothing was written; on a card there is what an earlier block left; write these bytes first",
+                (block.site_of(site),),
+                f"a write to {self._name}",
+            )
+        self._check_writes(Rule.RAW, granules, owners, writers, site)
+        now = block.order.now
+        warps = owners // WARP
+        before = self._reader[granules, warps]
+        self._many[granules, warps] |= (before != owners) & (self._read_stamp[granules, warps] > 0)
+        self._reader[granules, warps] = owners
+        others = self._reader[granules, warps] != owners
+        if others.any():  # several threads of one warp read the same granule
+            self._many[granules[others], warps[others]] = True
+        self._read_stamp[granules, warps] = now
+        self._read_site[granules, warps] = site
+        self._last_read[granules] = now
+
+    def write(self, threads: Ints, addresses: Ints, width: int, *, is_copy: bool = False) -> Bools:
+        """Record that each of *threads* writes, itself or by an asynchronous copy; check it.
+
+        Returns:
+            For each thread whether another one wrote to the same granule in the same instruction, and won.
+        """
+        block = self._block
+        granules, owners = self._granules(threads, addresses, width)
+        site = block.site_number()
+        writers = self._writer[granules]
+        self._check_writes(Rule.WAW, granules, owners, writers, site)
+        self._check_reads(granules, owners, site)
+        sources = owners + block.threads if is_copy else owners
+        self._set_writer(granules, sources, site, is_atomic=False)
+        lost = np.asarray(self._writer[granules] != sources)
+        return np.asarray(lost.reshape(len(threads), -1).any(axis=1))
+
+    def update(self, threads: Ints, addresses: Ints, width: int) -> None:
+        """Record an atomic operation; atomic operations need no order among themselves."""
+        block = self._block
+        granules, owners = self._granules(threads, addresses, width)
+        site = block.site_number()
+        writers = np.where(self._atomic[granules], owners, self._writer[granules])
+        if (writers == NOBODY).any():
+            at = int((writers == NOBODY).argmax())
+            block.find(
+                Rule.UNWRITTEN_READ,
+                f"{threads_text(owners[at : at + 1])} updates {self._bytes(int(granules[at]))} at "
+                f"{block.site_of(site)}, where nothing was written; write these bytes first",
+                (block.site_of(site),),
+                f"a write to {self._name}",
+            )
+        self._check_writes(Rule.RAW, granules, owners, writers, site)
+        self._check_reads(granules, owners, site)
+        self._set_writer(granules, owners, site, is_atomic=True)
+
+    def _set_writer(self, granules: Ints, sources: Ints, site: int, *, is_atomic: bool) -> None:
+        self._writer[granules] = sources
+        self._stamp[granules] = self._block.order.now
+        self._write_site[granules] = site
+        self._atomic[granules] = is_atomic
+        self._last_read[granules] = 0
+        self._read_stamp[granules] = 0
+        self._many[granules] = False
+
+    def _check_writes(self, rule: Rule, granules: Ints, owners: Ints, writers: Ints, site: int) -> None:
+        """Check that each of *owners* knows that the last write of its granule is over."""
+        block = self._block
+        order = block.order
+        stamps = self._stamp[granules]
+        if stamps.max(initial=0) < order.floor and writers.max(initial=0) < order.threads:
+            return  # a barrier of all threads came after all of these writes, and no copy is among them
+        wrong = ~order.knows(owners, writers, stamps) & (writers != NOBODY)
+        if not wrong.any():
+            return
+        across = wrong & (writers % order.threads // WARP != owners // WARP)
+        at = int((across if across.any() else wrong).argmax())
+        writer, stamp, thread = int(writers[at]), int(stamps[at]), int(owners[at])
+        first, later = block.site_of(int(self._write_site[granules[at]])), block.site_of(site)
+        missing = self._missing(writer, stamp, thread)
+        is_copy = writer >= order.threads
+        maker = f"the copy of thread {writer - order.threads}" if is_copy else f"thread {writer}"
+        verb = "reads" if rule is Rule.RAW else "writes"
+        block.find(
+            rule,
+            f"thread {thread} {verb} {self._bytes(int(granules[at]))} at {later} while {maker} from {first} may still "
+            f"write it; missing {missing}",
+            (first, later),
+            missing,
+        )
+
+    def _check_reads(self, granules: Ints, owners: Ints, site: int) -> None:
+        """Check that each of *owners* knows that all reads of its granule since the last write are over."""
+        block = self._block
+        order = block.order
+        if self._last_read[granules].max(initial=0) < max(order.floor, 1):
+            return
+        worst: tuple[int, int] | None = None  # the access, and the warp that may still read
+        for warp in range(block.warps):
+            stamps = self._read_stamp[granules, warp]
+            readers = self._reader[granules, warp]
+            wrong = (stamps > 0) & ~order.knows(owners, readers, stamps)
+            many = self._many[granules, warp] & (stamps >= order.floor) & ~wrong
+            for lane in range(WARP) if many.any() else ():  # one of them may be the writer: ask about all others
+                thread = np.minimum(warp * WARP + lane, order.threads - 1)
+                wrong |= many & ~order.knows(owners, np.full_like(owners, thread), stamps)
+            across = wrong & (owners // WARP != warp)
+            if across.any():
+                worst = int(across.argmax()), warp
+                break
+            if wrong.any():
+                worst = int(wrong.argmax()), warp
+        if worst is None:
+            return
+        at, warp = worst
+        first, later = block.site_of(int(self._read_site[granules[at], warp])), block.site_of(site)
+        thread = int(owners[at])
+        missing = "syncwarp()" if warp == thread // WARP else "syncthreads()"
+        block.find(
+            Rule.WAR,
+            f"thread {thread} writes {self._bytes(int(granules[at]))} at {later} while warp {warp} may still read it "
+            f"at {first}; missing {missing}",
+            (first, later),
+            missing,
+        )
+
+    def _missing(self, writer: int, stamp: int, thread: int) -> str:
+        """Return the call that would have let *thread* know the write."""
+        order = self._block.order
+        maker = writer % order.threads
+        if writer < order.threads:
+            return "syncwarp()" if maker // WARP == thread // WARP else "syncthreads()"
+        if stamp < order.handed[maker]:
+            return "the wait for its mbarrier"
+        calls = []
+        if stamp >= order.completed[maker]:
+            if stamp >= order.committed(maker):
+                calls.append("commit_group()")
+            calls.append("wait_group()")
+        if maker != thread and not (calls and stamp < order.floor):
+            calls.append("syncwarp()" if maker // WARP == thread // WARP else "syncthreads()")
+        return " and ".join(calls)
+
+    def _bytes(self, granule: int) -> str:
+        start = granule * self.granule
+        return f"{self._name}, bytes {start}:{start + self.granule},"
+
+
+class GlobalShadow:
+    """What a launch did with the bytes of an allocation; *empty* are the ranges that hold nothing before it."""
+
+    __slots__ = ("_empty", "_read", "_touched", "_written", "name")
+
+    def __init__(self, nbytes: int, name: str, empty: Sequence[tuple[int, int]]) -> None:
+        size = -(-nbytes // 16) * 16
+        self.name = name
+        self._written: Bools = np.zeros(size, np.bool_)
+        self._read: Bools = np.zeros(size, np.bool_)
+        self._touched: Bools = np.zeros(-(-size // 32), np.bool_)  # sectors that are in the L2
+        self._empty: Bools | None = None
+        if empty:
+            self._empty = np.zeros(size, np.bool_)
+            for start, stop in empty:
+                self._empty[start:stop] = True
+
+    def read(self, elements: Ints, width: int) -> int:
+        """Record reads of elements of *width* bytes; return the place of one that holds nothing, or -1."""
+        unit = np.dtype(f"u{width}")
+        written = self._written.view(unit)[elements]
+        ones = unit.type(_ONES[width])
+        self._read.view(unit)[elements] |= ~written & ones
+        if self._empty is None:
+            return -1
+        nothing = (self._empty.view(unit)[elements] & ~written & ones) != 0
+        return int(nothing.argmax()) if nothing.any() else -1
+
+    def write(self, elements: Ints, width: int) -> None:
+        """Record writes of elements of *width* bytes."""
+        self._written.view(f"u{width}")[elements] = _ONES[width]
+
+    def misses(self, sectors: Ints) -> Bools:
+        """Return which of *sectors* the launch touches for the first time; from here on they are in the L2."""
+        missed = ~self._touched[sectors]
+        self._touched[sectors] = True
+        return missed
+
+    def contents_read(self) -> Iterator[tuple[int, int]]:
+        """Return the ranges that were read before the launch wrote them."""
+        return _runs(self._read, 0)
+
+    def written(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """Return the ranges of start:stop that the launch has written."""
+        return _runs(self._written[start:stop], start)
+
+    def unwritten(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """Return the ranges of start:stop that hold nothing."""
+        if self._empty is None:
+            return iter(())
+        return _runs(self._empty[start:stop] & ~self._written[start:stop], start)
+
+
+def _runs(flags: Bools, start: int) -> Iterator[tuple[int, int]]:
+    """Return the ranges in which *flags*, whose first is byte *start*, hold."""
+    edges = np.flatnonzero(np.diff(flags, prepend=False, append=False))
+    return ((start + first, start + last) for first, last in edges.reshape(-1, 2).tolist())

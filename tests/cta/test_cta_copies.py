@@ -1,0 +1,145 @@
+"""cp.async: what is copied, and which wait or barrier is missing when a thread reads too early."""
+
+import numpy as np
+import pytest
+from blocks import found, launch, names
+
+from acl_py import cta
+
+TILE = 256  # elements
+
+
+def pipelined(x, y, tiles, *without):
+    """Two stages; each call in *without* is left out."""
+    s, t = cta.shared(np.float32, (2, TILE)), cta.tid
+    pipe = cta.pipeline(stages=2)
+    for i in range(tiles + 1):
+        if i < tiles:
+            pipe.producer_acquire()
+            cta.memcpy_async(s[i % 2], x[i], 16)
+            pipe.producer_commit()
+        if i:
+            if "wait" not in without:
+                pipe.consumer_wait()
+            if "sync before" not in without:
+                cta.syncthreads()
+            y[i - 1, t] = s[(i - 1) % 2, t] * 2
+            pipe.consumer_release()
+            if "sync behind" not in without:
+                cta.syncthreads()
+
+
+def arrays(tiles=4):
+    x = np.arange(tiles * TILE, dtype=np.float32).reshape(tiles, TILE)
+    return x, np.zeros_like(x), tiles
+
+
+def test_a_pipeline_of_two_stages_computes_and_is_silent():
+    x, y, tiles = arrays()
+    result = launch(pipelined, x, y, tiles, threads=TILE, shared=8 * TILE, out=["y"])
+    assert (y == 2 * x).all()
+    assert found(result) == []
+    first = [name for name, _ in names(result)[:8]]
+    assert first == [
+        "cp.async.cg.16", "cp.async.commit_group", "cp.async.cg.16", "cp.async.commit_group",
+        "cp.async.wait_group 1", "bar.sync 0", "ld.shared.32", "multiply",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("left_out", "expected"),
+    [
+        ("wait", [("RAW", "wait_group()"), ("WAW", "wait_group()"), ("COPY_LEFT", "wait_all()")]),
+        ("sync before", [("RAW", "syncthreads()")]),
+        ("sync behind", [("WAR", "syncthreads()")]),
+    ],
+)
+def test_each_call_that_a_pipeline_lacks_is_named(left_out, expected):
+    result = launch(pipelined, *arrays(), left_out, threads=TILE)
+    assert found(result) == expected
+    for finding in result.findings:
+        assert all(site.file == __file__ for site in finding.sites)
+
+
+def test_a_copy_is_its_own_threads_after_the_wait_and_others_after_a_barrier():
+    def kernel(x, y, other, is_shown):
+        s, t = cta.shared(np.float32, 64), cta.tid
+        cta.cp_async(s.at[t], x.at[t], 4)
+        cta.commit_group()
+        cta.wait_group(0)
+        if is_shown:
+            cta.syncthreads()
+        y[t] = s[63 - t if other else t]
+
+    x, y = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+    assert found(launch(kernel, x, y, False, False, threads=64)) == []
+    assert found(launch(kernel, x, y, True, True, threads=64)) == []
+    [finding] = launch(kernel, x, y, True, False, threads=64).findings
+    assert finding.missing == "syncthreads()"
+    assert "thread 0 reads" in str(finding)
+    assert "the copy of thread 63" in str(finding)
+
+
+def test_a_copy_that_was_never_committed_needs_both_calls():
+    def kernel(x, y):
+        s, t = cta.shared(np.float32, 32), cta.tid
+        cta.cp_async(s.at[t], x.at[t], 4)
+        cta.wait_group(0)  # there is no group
+        y[t] = s[t]
+        cta.wait_all()
+
+    result = launch(kernel, np.ones(32, np.float32), np.zeros(32, np.float32))
+    assert found(result) == [("RAW", "commit_group() and wait_group()")]
+
+
+def test_two_pending_copies_to_the_same_bytes_are_reported():
+    def kernel(x):
+        s, t = cta.shared(np.float32, 32), cta.tid
+        for _ in range(2):
+            cta.cp_async(s.at[t], x.at[t], 4)
+            cta.commit_group()
+        cta.wait_all()
+
+    assert found(launch(kernel, np.ones(32, np.float32))) == [("WAW", "wait_group()")]
+
+
+def test_bytes_that_a_copy_does_not_read_are_zeros():
+    def kernel(x, y):
+        s, t = cta.shared(np.float32, (32, 4)), cta.tid
+        cta.cp_async(s.at[t, 0], x.at[t * 4], 16, cache="cg", src_size=cta.select(t < 8, 16, 4), ignore=t == 31)
+        cta.wait_all()
+        y[t] = s[t]
+
+    x, y = np.arange(1, 129, dtype=np.float32), np.zeros((32, 4), np.float32)
+    assert found(launch(kernel, x, y)) == []
+    expected = x.reshape(32, 4).copy()
+    expected[8:, 1:] = 0
+    expected[31] = 0
+    assert (y == expected).all()
+
+
+@pytest.mark.parametrize(
+    ("copy", "message"),
+    [
+        (lambda s, x, t: cta.cp_async(s.at[t], x.at[t], 12), "copy of 12 bytes with cache='ca'"),
+        (lambda s, x, t: cta.cp_async(s.at[t], x.at[t], 8, cache="cg"), "ca copies 4, 8 or 16 bytes, cg 16"),
+        (lambda s, x, t: cta.cp_async(s.at[t], x.at[t], 8), r"thread 1 of block 0 at \S+: byte 4 .* is misaligned"),
+        (lambda s, x, t: cta.cp_async(s.at[t], s.at[t], 4), "copies from global to shared memory"),
+        (lambda s, x, t: cta.cp_async(s.at[t * 4], x.at[t * 2], 16), "misaligned"),
+        (lambda s, x, t: cta.cp_async(s.at[t * 4 // 4 * 2], x.at[t * 2], 8), None),
+        (lambda s, x, t: cta.cp_async(s.at[t], x.at[t + 100], 4), "index 128 is outside of"),
+        (lambda s, x, t: cta.wait_group(-1), "the number of groups that may be pending"),
+    ],
+)  # fmt: skip
+def test_an_impossible_copy_ends_the_kernel(copy, message):
+    def kernel(x):
+        s = cta.shared(np.float32, 128)
+        copy(s, x, cta.tid)
+        cta.wait_all()
+
+    x = np.ones(128, np.float32)
+    if message is None:
+        assert found(launch(kernel, x)) == []
+    else:
+        with pytest.raises(cta.KernelError, match=message):
+            launch(kernel, x)
