@@ -43,10 +43,10 @@ class Traffic(NamedTuple):
 
 
 class SharedMemory(Protocol):
-    """What a profile says of shared memory. Times are in cycles, or in thousandths of them."""
+    """What a profile says of shared memory, in cycles."""
 
     @property
-    def lds_32_permille(self) -> int:
+    def lds(self) -> int:
         """From a load to an instruction that needs its value, without its phases."""
 
     @property
@@ -56,10 +56,6 @@ class SharedMemory(Protocol):
     @property
     def phase(self) -> int:
         """From one phase of a warp to its next; phases of other warps come in between."""
-
-    @property
-    def store_warp_permille(self) -> int:
-        """From one store of a warp to its next."""
 
 
 def load(addresses: Integers, width: int, active: Mask | None = None) -> Traffic:
@@ -102,18 +98,28 @@ def sectors(addresses: Integers, width: int, active: Mask | None = None) -> Inte
     return np.asarray(_is_new(np.sort(both, -1)).sum(-1))
 
 
-def load_cycles(spec: SharedMemory, traffic: Traffic, warps: int) -> NDArray[np.float64]:
-    """Return the cycles from a load to an instruction that needs its value, while *warps* warps do the same.
+def load_cycles(spec: SharedMemory, traffic: Traffic, warps: int, between: float = 0) -> NDArray[np.float64]:
+    """Return the cycles from one load of a warp to its next, which depends on the value of the first.
 
-    This is the latency, unless the loads of all warps together have more phases than fit in that time.
+    Args:
+        spec: The latencies.
+        traffic: What each load does.
+        warps: How many warps of the SM do the same.
+        between: Cycles from the arrival of a value to the load that depends on it.
+
+    Returns:
+        The latency, unless the loads of all warps together have more phases than fit in that time.
     """
-    latency = spec.lds_32_permille / 1000 + spec.phase * traffic.phases + spec.lds_join * traffic.joins
-    return np.asarray(np.maximum(latency, warps * traffic.phases))
+    latency = spec.lds + spec.phase * traffic.phases + spec.lds_join * traffic.joins
+    return np.asarray(np.maximum(latency + between, warps * traffic.phases))
 
 
-def store_cycles(spec: SharedMemory, traffic: Traffic, warps: int) -> NDArray[np.float64]:
-    """Return the cycles from a store of a warp to its next, while *warps* warps do nothing else."""
-    return np.asarray(np.maximum(spec.store_warp_permille / 1000, max(spec.phase, warps) * traffic.phases))
+def store_cycles(spec: SharedMemory, traffic: Traffic, warps: int, between: float = 0) -> NDArray[np.float64]:
+    """Return the cycles from one store of a warp to its next, while *warps* warps of the SM do the same.
+
+    A warp does not wait for its stores; `between` are the cycles from one to the next if memory is not the limit.
+    """
+    return np.asarray(np.maximum(between, max(spec.phase, warps) * traffic.phases))
 
 
 def _lanes_of_a_pass(width: int) -> int:

@@ -30,11 +30,9 @@ class SmSpec:
     math_permille: Count  # FMA, ALU
     sfu: Count
     mma: Count
-    lds_32_permille: Count  # loads from shared memory: this, and `phase` for each phase
-    lds_64_permille: Count
-    lds_128_permille: Count
-    ldmatrix_permille: Count
-    phase: Count
+    lds: Count  # loads from shared memory, ldmatrix: this, and the next two
+    lds_join: int  # for each join of the registers of a load of 8 or 16 bytes (banks.Traffic)
+    phase: Count  # for each phase
     l2_permille: Count
     dram_permille: Count
     barrier_permille: Count  # from the last arrival at a barrier

@@ -1,4 +1,7 @@
-"""All benches, or those named: `python -m tests.bench NAME ...`; `PARTS` has the names."""
+"""All benches, or those named: `python -m tests.bench NAME ...`; `PARTS` has the names.
+
+`blocks` may have files behind it: `python -m tests.bench blocks FILE [--json OUT]`.
+"""
 
 import sys
 from importlib import import_module
@@ -8,10 +11,13 @@ from time import perf_counter
 from tests.bench.measure import machine, say
 
 PARTS = ("start", "dispatch", "speed", "waits", "explain", "clock", "aicore", "acl", "traces", "page", "accuracy",
-         "changes", "sanitizer", "explore")  # fmt: skip
+         "changes", "sanitizer", "explore", "blocks")  # fmt: skip
 
 
 def main(names):
+    if names[:1] == ["blocks"]:
+        import_module("tests.bench.blocks").main(names[1:])
+        return
     unknown = [name for name in names if name not in PARTS]
     if unknown:
         sys.exit(f"there is no bench {unknown[0]!r}; there are {', '.join(PARTS)}")

@@ -97,16 +97,17 @@ def test_sectors_are_those_of_global_memory_that_lanes_touch():
 class Spec:
     """Round numbers."""
 
-    lds_32_permille, lds_join, phase, store_warp_permille = 20_000, 1, 2, 5_000
+    lds, lds_join, phase = 20, 1, 2
 
 
 def test_a_load_takes_its_latency_or_the_phases_of_all_warps():
     traffic = Traffic(np.array([1, 4, 4]), np.array([1, 4, 1]), np.array([0, 0, 3]))
     assert banks.load_cycles(Spec, traffic, 1).tolist() == [22, 28, 31]
-    assert banks.load_cycles(Spec, traffic, 16).tolist() == [22, 64, 64]
+    assert banks.load_cycles(Spec, traffic, 8, between=4).tolist() == [26, 32, 35]
+    assert banks.load_cycles(Spec, traffic, 16, between=4).tolist() == [26, 64, 64]
 
 
 def test_a_store_takes_its_phases_two_cycles_apart_if_no_other_warp_has_some():
     traffic = Traffic(np.array([1, 4]), np.array([1, 4]), np.array([0, 0]))
-    assert banks.store_cycles(Spec, traffic, 1).tolist() == [5, 8]
-    assert banks.store_cycles(Spec, traffic, 3).tolist() == [5, 12]
+    assert banks.store_cycles(Spec, traffic, 1, between=5).tolist() == [5, 8]
+    assert banks.store_cycles(Spec, traffic, 3, between=5).tolist() == [5, 12]

@@ -128,12 +128,8 @@ class _Sm:
             Op.SFU: (spec.sfu_interval, spec.sfu_interval, spec.sfu),
             Op.MMA: (mma, spec.mma_warp_permille / 1000, spec.mma),
         }
-        shared = {
-            Op.LDS_64: spec.lds_64_permille,
-            Op.LDS_128: spec.lds_128_permille,
-            Op.LDMATRIX: spec.ldmatrix_permille,
-        }
-        self.latency = {op: shared.get(op, spec.lds_32_permille) / 1000 for op in Op if UNIT[op] is Unit.LSU}
+        joins = {Op.LDS_64: 1, Op.LDS_128: 3}  # as if no lanes shared their addresses
+        self.latency = {op: spec.lds + spec.lds_join * joins.get(op, 0) for op in Op if UNIT[op] is Unit.LSU}
         self.phase = spec.phase
         self.store = spec.store_warp_permille / 1000
         self.copy_warp, self.copy_extra, self.group = spec.copy_warp, spec.copy_extra, spec.group
