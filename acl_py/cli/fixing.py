@@ -26,6 +26,11 @@ Fix = Annotated[
     ),
 ]
 
+_NO_ACCESSES = (
+    "a recorded program has no accesses of the host, so races with these are not found in it: what the host reads and "
+    "writes through views is recorded if the run is sanitized"
+)
+
 
 class Fixes:
     """Tries the fixes of findings, for a report.
@@ -46,7 +51,9 @@ class Fixes:
         mended = [fixer.mend(found) for fixer in fixers if (found := [each for each in findings if fixer.has(each)])]
         if self._path:
             self._write([each.program for each in mended])
-        return replace(report, findings=tried, notes=(*report.notes, *(each.text for each in mended)))
+        blind = self._cases is not None and any(fixer.lacks_host for fixer in fixers)
+        notes = (*report.notes, *([_NO_ACCESSES] if blind else []), *(each.text for each in mended))
+        return replace(report, findings=tried, notes=notes)
 
     def _fixers(self, traces: Sequence[Trace]) -> Iterable[Fixer]:
         try:

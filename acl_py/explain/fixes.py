@@ -68,6 +68,12 @@ class Fixer:
         self._places = {_number(step.site): step.index for step in self._asker.case.program.steps}
         self.missing = self._missing(self._asker.before.findings)
 
+    @property
+    def lacks_host(self) -> bool:
+        """Whether the program was recorded, and has no access of the host: perhaps its host was not watched."""
+        program = self._asker.case.program
+        return any(self._sites) and not any(step.op == "host_access" for step in program.steps)
+
     def has(self, finding: Finding) -> bool:
         """Whether the run of the case has what *finding* is about."""
         return finding.kind in FIXED and _lines_of(finding) in self.missing

@@ -127,7 +127,7 @@ class Pairs:
         """Add two uses of the bytes *ranges* in no promised order: the first one *wrote* or read, as the second one."""
         kind = Kind.RELIES if self.is_ordered(earlier, later, habits=True) else Kind.RACE
         first, second = self._accesses(earlier, later, wrote=wrote, writes=writes)
-        if later.at_ns < earlier.at_ns:  # a host function, which runs later than it was queued
+        if (later.at_ns, later.host) < (earlier.at_ns, 0):  # a host function, which runs later than it was queued
             earlier, later, first, second, wrote, writes = later, earlier, second, first, writes, wrote
         buffer = buffer_text(allocation)
         spans = tuple(Span(buffer, start, stop) for start, stop in ranges)

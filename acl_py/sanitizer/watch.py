@@ -97,9 +97,9 @@ def end(watch: Watch) -> None:
 
 
 @contextmanager
-def watching(parts: frozenset[Part]) -> Iterator[Watch]:
+def watching(parts: frozenset[Part], *, keeps_traces: bool = False) -> Iterator[Watch]:
     """Sanitize with *parts* all simulations that begin in the block, and yield the watch that keeps their findings."""
-    watch = begin(parts)
+    watch = begin(parts, keeps_traces=keeps_traces)
     try:
         yield watch
     finally:

@@ -1,4 +1,8 @@
-"""Fixes of random racy programs: `python -m tests.sanitizer.fixing N` tries those of N programs, and counts them."""
+"""Fixes of random racy programs: `python -m tests.sanitizer.fixing N` tries those of N programs, and counts them.
+
+With a second argument, "scripts", each program is run as a script, and the fixes are tried in the recorded program of
+its run, as by `acl-py run --sanitize --fix`.
+"""
 
 import sys
 from collections.abc import Iterator
@@ -9,6 +13,7 @@ from statistics import median
 from acl_py.errors import DeadlockError
 from acl_py.explain.cases import Case
 from acl_py.explain.fixes import FIXED, Fixer, Mended, try_fixes
+from acl_py.explain.recordings import case_of
 from acl_py.sanitizer.findings import Finding
 from acl_py.sanitizer.parts import parts_of
 from acl_py.sanitizer.watch import watching
@@ -17,6 +22,7 @@ from acl_py.tools.replay import replay
 from device_model.profile import load
 from device_model.rules import RULES
 from tests.sanitizer.oracle import programs
+from tests.sanitizer.oracle.running import run
 
 DEVICE = load("tiny")
 
@@ -31,12 +37,20 @@ class Attempt:
     first: Mended
 
 
-def attempts() -> Iterator[Attempt]:
-    """Yield all random programs with findings that come to their end, with what became of their fixes."""
+def attempts(*, scripts: bool = False) -> Iterator[Attempt]:
+    """Yield all random programs with findings that come to their end, with what became of their fixes.
+
+    As *scripts*, those of one task: what tasks tell one another is not recorded.
+    """
     for seed in count():
         rules = programs.RULES[seed % len(programs.RULES)]
         case = Case(parse(programs.program(seed, rules)), DEVICE, RULES[rules])
-        attempt = attempt_of(case)
+        if not scripts:
+            attempt = attempt_of(case)
+        elif {step.task for step in case.program.steps} == {None}:
+            attempt = attempt_of_script(case)
+        else:
+            continue
         if attempt is not None:
             yield attempt
 
@@ -47,8 +61,20 @@ def attempt_of(case: Case) -> Attempt | None:
         findings = found(case)
     except DeadlockError:
         return None
-    if not findings:
+    return _attempt(case, findings) if findings else None
+
+
+def attempt_of_script(case: Case) -> Attempt | None:
+    """Run the program of *case* as a script, and try the fixes in what was recorded of it; None as above."""
+    try:
+        outcome = run(case.program, case.rules.name)
+    except DeadlockError:
         return None
+    findings = [finding for finding, _ in outcome.findings if finding.kind in FIXED]
+    return _attempt(case_of(outcome.trace.timeline(), case.program.id), findings) if findings else None
+
+
+def _attempt(case: Case, findings: list[Finding]) -> Attempt:
     fixer = Fixer(case)
     return Attempt(case, try_fixes([fixer], findings), fixer.mend(findings), fixer.mend(findings[:1]))
 
@@ -75,12 +101,20 @@ def _known(program: Program, place: int) -> tuple[str, object]:
     return program.steps[place].op, program.steps[place].fields
 
 
-def main(number: int) -> None:
-    tried = [*islice(attempts(), number)]
+def by_host(attempt: Attempt) -> list[Finding]:
+    """The findings of *attempt* in which an access of the host is too early."""
+    return [each for each in attempt.findings if each.accesses[1].what in ("host read", "host write")]
+
+
+def main(number: int, *, scripts: bool) -> None:
+    tried = [*islice(attempts(scripts=scripts), number)]
     trials = [trial for each in tried for finding in each.findings if (trial := finding.tried) is not None]
     firsts = [each.findings[0].tried for each in tried]
-    print(f"{len(tried):,} random racy programs")
+    print(f"{len(tried):,} random racy {'scripts' if scripts else 'programs'}")
     print(f"the first fix removes its finding in {sum(trial is not None and trial.is_gone for trial in firsts):,}")
+    hosts = [finding.tried for each in tried for finding in by_host(each)]
+    gone = sum(trial is not None and trial.is_gone for trial in hosts)
+    print(f"fixes of accesses of the host: {len(hosts):,}, that remove their finding: {gone:,}")
     print(f"edges of the first fix: {median(len(each.first.edges) for each in tried):g} (median)")
     print(
         f"fixes that were tried: {len(trials):,}, that remove their finding: {sum(each.is_gone for each in trials):,}"
@@ -91,4 +125,4 @@ def main(number: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 300)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 300, scripts="scripts" in sys.argv[2:])

@@ -11,7 +11,7 @@ from acl_py.explain.fixes import Fixer, try_fixes
 from acl_py.tools.programs import parse
 from acl_py.tools.replay import replay
 from device_model.rules import RULES
-from tests.sanitizer.fixing import DEVICE, attempt_of, attempts, found, made_of
+from tests.sanitizer.fixing import DEVICE, attempt_of, attempts, by_host, found, made_of
 from tests.sanitizer.oracle.reading import read
 from tests.sanitizer.oracle.running import run
 from tests.sanitizer.oracle.verdicts import pairs
@@ -72,6 +72,17 @@ def test_what_a_fix_costs_is_the_difference_of_two_runs():
 def test_a_host_waits_for_the_stream():
     before = case(copy("A"), {"op": "host_read", "buf": "p"})
     assert mended(before) == [("memcpy_async", "A"), ("sync_stream", "A"), ("host_read",)]
+
+
+def test_a_host_access_waits_for_the_stream():
+    before = case(copy("A"), {"op": "host_access", "reads": [["p", 0, 4], ["p", 8, 12]]})
+    assert mended(before) == [("memcpy_async", "A"), ("sync_stream", "A"), ("host_access",)]
+
+
+def test_an_access_right_behind_the_call_of_a_host_function_waits_for_it():
+    function = {"op": "host_func", "stream": "A", "us": 2, "buf": "p"}
+    before = case(function, {"op": "host_access", "reads": [["p", 0, 4]]})
+    assert mended(before) == [("host_func", "A"), ("sync_stream", "A"), ("host_access",)]
 
 
 def test_a_host_in_another_context_waits_for_an_event():
@@ -192,6 +203,23 @@ def test_the_first_fix_removes_its_finding_in_random_programs():
 @pytest.mark.slow
 def test_the_first_fix_removes_its_finding_in_300_random_programs():
     _check(300)
+
+
+def test_the_first_fix_removes_its_finding_in_random_scripts():
+    _check_scripts(20)
+
+
+@pytest.mark.slow
+def test_the_first_fix_removes_its_finding_in_300_random_scripts():
+    _check_scripts(300)
+
+
+def _check_scripts(number):
+    tried = [*islice(attempts(scripts=True), number)]
+    assert [each.case.program.id for each in tried if not each.findings[0].tried.is_gone] == []
+    hosts = [(each.case.program.id, finding) for each in tried for finding in by_host(each)]
+    assert [(name, finding.sites) for name, finding in hosts if not finding.tried.is_gone] == []
+    assert len(hosts) > number // 4
 
 
 def _check(number):

@@ -34,6 +34,20 @@ async def main():
 
 acl.run(main, device="tiny")
 """
+HOST_SCRIPT = """\
+import numpy as np, acl_py as acl
+
+async def main():
+    host, device = await acl.MallocHost(64), await acl.Malloc(64, name="weights")
+    one, view = await acl.CreateStream(name="one"), host.numpy(np.uint8)
+    for item in range(2):
+        await acl.MemcpyAsync(device, 64, host, 64, acl.MemcpyKind.HOST_TO_DEVICE, one)
+        for place in range(3):
+            view[place] = item
+        await acl.SynchronizeStream(one)
+
+acl.run(main, device="tiny")
+"""
 ENOUGH = "note: 1 fix is enough for all findings: {1} behind {0}; it costs "
 
 
@@ -47,6 +61,7 @@ def acl_py_does(tmp_path):
         )  # fmt: skip
 
     (tmp_path / "racy.json").write_text(json.dumps(RACY), encoding="utf-8")
+    (tmp_path / "host.py").write_text(HOST_SCRIPT, encoding="utf-8")
     (tmp_path / "script.py").write_text(SCRIPT, encoding="utf-8")
     return acl_py_does
 
@@ -73,6 +88,40 @@ def test_the_fix_of_a_script_is_tried_on_the_program_of_its_run(acl_py_does, tmp
     steps = json.loads((tmp_path / "fixed.json").read_text(encoding="utf-8"))["steps"]
     assert [step["op"] for step in steps].count("record") == 2
     assert {step["site"] for step in steps if step["op"] == "wait"} == {"script.py:12"}
+
+
+def test_the_fix_of_an_access_of_the_host_is_tried(acl_py_does, tmp_path):
+    """In all forms of the report; the loop over items is one access, and so has one wait."""
+    options = ("run", "--sanitize=host", "--fix=fixed.json")
+    done = acl_py_does(*options, "--findings=found.json", "host.py")
+    [finding] = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))["findings"]
+    trial = finding["tried"]
+    assert (finding["fix"], finding["count"]) == ("SynchronizeStream(one) before host.py:9", 6)
+    assert trial["is_gone"] is True
+    assert trial["text"] == f"the finding is gone, it costs {trial['cost_us']:.1f} us"
+    assert f"\n    tried: {trial['text']}\n" in done.stderr
+    acl_py_does(*options, "--findings=found.sarif", "--findings-format=sarif", "host.py")
+    [run] = json.loads((tmp_path / "found.sarif").read_text(encoding="utf-8"))["runs"]
+    [result] = run["results"]
+    assert result["properties"] == {"tried": trial}
+    steps = json.loads((tmp_path / "fixed.json").read_text(encoding="utf-8"))["steps"]
+    assert [step["op"] for step in steps[3:]] == ["memcpy_async", "sync_stream", "host_access", "sync_stream"] * 2
+    again = acl_py_does("replay", "--device=tiny", "--sanitize=host", "fixed.json")
+    assert (again.returncode, again.stderr.splitlines()[0]) == (0, "acl-py: the sanitizer found nothing")
+
+
+def test_a_recording_of_a_host_that_was_not_watched_says_so(acl_py_does, tmp_path):
+    """Only where its fixes are tried."""
+    steps = [{**step, "site": f"demo.py:{line}"} for line, step in enumerate(RACY["steps"], 1)]
+    (tmp_path / "run.json").write_text(json.dumps({**RACY, "steps": steps}), encoding="utf-8")
+    note = "note: a recorded program has no accesses of the host, so races with these are not found in it: "
+    for program, options, is_said in (
+        ("run.json", (), False),
+        ("run.json", ("--fix",), True),
+        ("racy.json", ("--fix",), False),
+    ):
+        done = acl_py_does("replay", "--device=tiny", "--sanitize", *options, program)
+        assert (note in done.stderr) is is_said
 
 
 @pytest.mark.parametrize(

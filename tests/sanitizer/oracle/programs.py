@@ -262,10 +262,16 @@ class _Author:
             return
         if self.last is not None and self.rng.random() < self.care:
             self._hand_over(None)
-        if self.rng.random() < 0.5:
-            self._add("host_read", buf=name)
-        else:
-            self._add("host_write", buf=name, value=self.rng.randrange(100))
+        match self.rng.randrange(4):
+            case 0:
+                self._add("host_read", buf=name)
+            case 1:
+                self._add("host_write", buf=name, value=self.rng.randrange(100))
+            case _:
+                start, stop = self.rng.choice(PARTS)
+                every_other = [[name, at, at + 4] for at in range(start, stop, 8)]
+                extents = self.rng.choice(([[name, start, stop]], every_other))
+                self._add("host_access", **{self.rng.choice(("reads", "writes")): extents})
 
     # --- order
 

@@ -468,6 +468,13 @@ class _Reader:
         if self._space(buf) != "pageable":
             self.call.accesses = (self._at(buf, 0, 4, writes=False),)
 
+    def host_access(self, reads: Any, writes: Any) -> None:
+        self.call.accesses = tuple(
+            Access(self.lives[name], tuple((start, stop) for other, start, stop in extents if other == name), is_write)
+            for extents, is_write in ((reads, False), (writes, True))
+            for name in dict.fromkeys(name for name, _, _ in extents)
+        )
+
     # --- streams, contexts, devices
 
     def create_stream(self, name: str, flags: str, **_: Any) -> None:

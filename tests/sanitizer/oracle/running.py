@@ -18,6 +18,7 @@ from acl_py.sanitizer.parts import parts_of
 from acl_py.sanitizer.watch import watching
 from acl_py.tools import kernels
 from acl_py.tools.programs import Program, Step
+from acl_py.trace import Trace
 from acl_py.verbs.kernels import Array
 from device_model.work import Label, Lane
 from tests.sanitizer.oracle.reading import Run
@@ -30,11 +31,12 @@ Triple = tuple[int | None, int | None, str]  # two steps, and the kind of findin
 
 @dataclass(frozen=True)
 class Outcome:
-    """A run: the order and the answers of its calls, and the findings with the steps that each is about."""
+    """A run: the order and the answers of its calls, the findings with the steps that each is about, its recording."""
 
     run: Run
     findings: Sequence[tuple[Finding, tuple[int | None, ...]]]
     notes: Sequence[str]
+    trace: Trace
 
     @property
     def triples(self) -> set[Triple]:
@@ -62,11 +64,13 @@ def run(program: Program, rules: str, *, device: str = "tiny", sanitize: str = "
         "w": world,
     }
     exec(compile(text, FILE, "exec"), scope)
-    with watching(parts_of(sanitize)) as watch:
+    with watching(parts_of(sanitize), keeps_traces=True) as watch:
         acl.run(scope["main"], device=device, rules=rules)
+    assert watch.traces is not None
+    [trace] = watch.traces
     findings = [(finding, tuple(_step(site, steps_of_lines) for site in finding.sites)) for finding in watch.findings]
     made = Run(world.order, frozenset(world.failed), frozenset(world.complete), frozenset(world.passed))
-    return Outcome(made, findings, watch.notes)
+    return Outcome(made, findings, watch.notes, trace)
 
 
 def _step(site: str, steps_of_lines: dict[int, int]) -> int | None:
@@ -319,6 +323,14 @@ class _Writer:
 
     def host_write(self, step: Step, buf: str, value: int) -> str:
         return f"b[{buf!r}].numpy(np.int32)[0] = {value}"
+
+    def host_access(self, step: Step, reads: Any, writes: Any) -> str:
+        lines = []
+        for extents, ending in ((reads, ""), (writes, " = 1")):
+            for name in dict.fromkeys(name for name, _, _ in extents):
+                items = ", ".join(f"{start}:{stop}" for other, start, stop in extents if other == name)
+                lines.append(f"b[{name!r}].numpy(np.uint8)[np.r_[{items}]]{ending}")
+        return "\n".join(lines)
 
     def malloc(self, step: Step, name: str, bytes: int) -> str:  # noqa: A002
         return f"b[{name!r}] = await acl.Malloc({bytes}, name={name!r})"
