@@ -1,0 +1,297 @@
+"""Pipelines of cp.async, predicted: rows in the forms of tests/cta/data/cp_async.json and bursts.json.
+
+The measured programs are written out as rows of instructions, for the timing of thread blocks to play. What a compiled
+loop issues besides copies, loads and multiply-adds (addresses, counters, branches) is not in a kernel's text; here it
+is a number of dependent integer instructions, for each number of stages, since each is compiled on its own. They were
+read off 12 rows of one block that reads from the L2 (`is_fitted`); all other rows are predictions.
+
+`python -m tests.bench.pipelines` prints errors by group.
+"""
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from statistics import mean
+
+from device_model.cta.instructions import Op, Row
+from device_model.cta.timing.sm import play
+from device_model.profile import load
+from tests.bench.measure import say, show, target
+from tests.conformance.criteria import distribution
+
+DATA = Path(__file__).parents[1] / "cta" / "data"
+COPY = 16  # bytes of one cp.async
+BEFORE = {1: 0, 2: 14, 3: 14, 4: 14}  # integer instructions before the copies of a tile
+AFTER = {1: 36, 2: 19, 3: 28, 4: 27}  # after them
+PER_COPY = {1: 2 / 3, 2: 0, 3: 2 / 9, 4: 0}  # for each copy, beyond those of the profile's `copy_warp`
+USE = 20  # with the load and the chain of multiply-adds, if there is one
+BURST = 29  # in the loop around a burst
+FIRST = (
+    22  # before and after a single copy, whose code runs for the first time; read off the copies of 2 KB from the L2
+)
+CLOSE = 1.03  # a choice of stages counts as right if it is no slower than this, relative to the best
+
+
+def is_fitted(row):
+    """Whether the numbers above were read off this row."""
+    fma = (0, 64) if row.get("tile_bytes") == 4096 else (0,) if row.get("tile_bytes") == 32768 else ()
+    return row.get("blocks") == 1 and row.get("fma") in fma
+
+
+class Block:
+    """Rows for a block of *threads* threads."""
+
+    def __init__(self, threads):
+        self.warps = -(-threads // 32)
+
+    def row(self, op, *, warps=None, **fields):
+        """One row of the first *warps* warps, or of all."""
+        mask = (1 << (self.warps if warps is None else warps)) - 1
+        return Row(op, op.name.lower(), mask, Block.row.__code__, 0, **fields)
+
+    def integers(self, count):
+        """A chain of integer instructions, as a list of rows."""
+        return [self.row(Op.ALU, count=round(count), is_chain=True)] if round(count) else []
+
+    def copies(self, nbytes, *, from_dram):
+        """The copies of *nbytes* bytes: each thread takes 16 bytes in turn."""
+        each, rest = divmod(nbytes, self.warps * 32 * COPY)
+        return [
+            self.row(Op.CP_ASYNC, warps=warps, count=count, phases=4, sectors=16 * count, misses=16 * count * from_dram)
+            for warps, count in ((self.warps, each), (-(-rest // (32 * COPY)), 1))
+            if warps and count
+        ]
+
+    def barrier(self):
+        return self.row(Op.BARRIER, number=self.warps)
+
+    def multiply_adds(self, count):
+        """A load from shared memory, and a chain that needs it."""
+        if not count:
+            return []
+        load_ = self.row(Op.LDS_32, writes=(1,))
+        return [load_, self.row(Op.FMA, count=count, is_chain=True, reads=(1,), writes=(1,)), *self.integers(USE)]
+
+
+def pipeline(row, *, from_dram):
+    """The rows of the measured pipeline."""
+    block, stages, tiles = Block(row["threads"]), row["stages"], row["tiles"]
+    copies = block.copies(row["tile_bytes"], from_dram=from_dram)
+    load_ = [
+        *block.integers(BEFORE[stages] + PER_COPY[stages] * row["tile_bytes"] / (COPY * row["threads"])),
+        *copies,
+    ]
+    compute = [*block.integers(AFTER[stages]), *block.multiply_adds(row["fma"])]
+    commit, barrier = block.row(Op.COMMIT), block.barrier()
+    wait = block.row(Op.WAIT_GROUP, number=max(0, stages - 2))
+    if stages == 1:
+        return [*load_, commit, wait, barrier, *compute, barrier] * tiles
+    ahead = stages - 1
+    first, last = [*copies, commit] * min(ahead, tiles), [wait, barrier, commit, *compute] * min(ahead, tiles)
+    return first + [wait, barrier, *load_, commit, *compute] * max(0, tiles - ahead) + last
+
+
+def burst(row):
+    """The rows of the measured bursts."""
+    block = Block(row["threads"])
+    copies = block.copies(row["bytes"], from_dram=not row["l2_hit"])
+    around = block.integers(BURST + row["idle"] / 4.507)
+    commit, wait, barrier = block.row(Op.COMMIT), block.row(Op.WAIT_GROUP), block.barrier()
+    return [barrier, *copies, commit, wait, barrier, *around] * 96
+
+
+def repeated(threads, op, **fields):
+    """The cycles of one of 100 repetitions of an instruction of all warps, after 100 others."""
+    block = Block(threads)
+    rows = [block.row(op, number=block.warps, **fields)] * 100
+    spec = load("h200").sm
+    return (play([rows * 2], spec).cycles[0] - play([rows], spec).cycles[0]) / 100
+
+
+class Pipelines:
+    """Rows of cp_async.json with `stages`: cycles per tile of a pipeline of copies and multiply-adds."""
+
+    @staticmethod
+    def has(row):
+        return row.get("kind") == "pipe"
+
+    @staticmethod
+    def measured(row):
+        return row.get("cycles_per_tile")
+
+    @staticmethod
+    def is_from_dram(row):
+        """Whether the tiles come from DRAM: the row says so, or its bytes do not fit into the L2."""
+        return not row["l2_hit"] if "l2_hit" in row else row["footprint_bytes"] > load("h200").sm.l2_bytes
+
+    @staticmethod
+    def name(row):
+        memory = "DRAM" if Pipelines.is_from_dram(row) else "L2"
+        return (
+            f"{row['blocks']} x {row['threads']} threads, {row['tile_bytes']} B from {memory}, "
+            f"{row['fma']} multiply-adds, {row['stages']} stages"
+        )
+
+    @staticmethod
+    def predict(rows):
+        spec = load("h200").sm
+        return [
+            round(
+                play([pipeline(row, from_dram=Pipelines.is_from_dram(row))], spec, row["blocks"]).cycles[0]
+                / row["tiles"],
+                1,
+            )
+            for row in rows
+        ]
+
+
+class Latencies:
+    """The other rows of cp_async.json: one copy, a barrier, a multiply-add, a product of a warp, a chase."""
+
+    KINDS = ("oneshot", "barrier", "fma_chain", "mma_m16n8k16", "chase_l2", "chase_dram", "clock")
+
+    @staticmethod
+    def has(row):
+        return row.get("kind") in Latencies.KINDS
+
+    @staticmethod
+    def measured(row):
+        return next((row[key] for key in ("cycles", "cycles_per_mma_per_warp", "khz") if key in row), None)
+
+    @staticmethod
+    def name(row):
+        return ", ".join(f"{key} {value}" if key != "kind" else value for key, value in row.items())
+
+    @staticmethod
+    def predict(rows):
+        return [round(Latencies._cycles(row), 2) for row in rows]
+
+    @staticmethod
+    def _cycles(row):
+        kind, spec = row["kind"], load("h200").sm
+        if kind == "clock":
+            return spec.khz
+        if kind == "barrier":
+            return repeated(row["threads"], Op.BARRIER)
+        if kind == "fma_chain":
+            return repeated(32, Op.FMA, reads=(1,), writes=(1,))
+        if kind == "mma_m16n8k16":
+            return repeated(row["threads"], Op.MMA, writes=(1,))
+        if kind.startswith("chase"):
+            return repeated(32, Op.LDG, sectors=1, misses=kind == "chase_dram", reads=(1,), writes=(1,))
+        block = Block(row["threads"])
+        copies = block.copies(row["bytes"], from_dram=not row["l2_hit"])
+        rows = [*block.integers(FIRST), *copies, block.row(Op.COMMIT), block.row(Op.WAIT_GROUP), block.barrier()]
+        return play([rows], spec).cycles[0]
+
+
+class Bursts:
+    """Rows of bursts.json: cycles from one burst of copies to the next."""
+
+    @staticmethod
+    def has(row):
+        return row.get("kind") == "burst"
+
+    @staticmethod
+    def measured(row):
+        return row.get("cycles")
+
+    @staticmethod
+    def name(row):
+        memory = "L2" if row["l2_hit"] else "DRAM"
+        return f"{row['blocks']} x {row['threads']} threads, {row['bytes']} B from {memory}, idle for {row['idle']}"
+
+    @staticmethod
+    def predict(rows):
+        spec = load("h200").sm
+        return [round(play([burst(row)], spec, row["blocks"]).cycles[0] / 96, 1) for row in rows]
+
+
+def rows_of(file, form):
+    """The rows of one *form* in *file*, each with its number among them, `measured` and `predicted`."""
+    rows = [row for row in json.loads((DATA / file).read_text())["rows"] if form.has(row)]
+    return [
+        row | {"number": number, "measured": form.measured(row), "predicted": value}
+        for number, (row, value) in enumerate(zip(rows, form.predict(rows), strict=True))
+    ]
+
+
+def errors(rows):
+    """The error of each row that was measured, in per cent."""
+    return [100 * (row["predicted"] / row["measured"] - 1) for row in rows if row["measured"] is not None]
+
+
+def choices(rows):
+    """For each group of rows that differ in their stages only: cycles by stages, measured and predicted."""
+    groups = defaultdict(dict)
+    for row in rows:
+        key = tuple(
+            row.get(name) for name in ("blocks", "threads", "tile_bytes", "tiles", "fma", "l2_hit", "footprint_bytes")
+        )
+        groups[key][row["stages"]] = row["measured"], row["predicted"]
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def is_right(group, stages):
+    """Whether *stages* is within 3 % of the best number."""
+    return group[stages][0] <= CLOSE * min(measured for measured, _ in group.values())
+
+
+def predicted_best(group):
+    return min(group, key=lambda stages: group[stages][1])
+
+
+def groups(rows):
+    """Rows of pipelines by what the issue of them is."""
+    return {
+        "all": rows,
+        "not fitted on": [row for row in rows if not is_fitted(row)],
+        "even": rows[::2],
+        "odd": rows[1::2],
+        "at most 128 multiply-adds": [row for row in rows if row["fma"] <= 128],
+        "from the L2": [row for row in rows if not Pipelines.is_from_dram(row)],
+        "from DRAM": [row for row in rows if Pipelines.is_from_dram(row)],
+        **{f"{stages} stages": [row for row in rows if row["stages"] == stages] for stages in (1, 2, 3, 4)},
+    }
+
+
+def summary(rows):
+    """Print the errors of *rows* of pipelines, by group, and how good the best number of stages is."""
+    measured = [row for row in rows if row["measured"] is not None]
+    if not measured:
+        return
+    lines = [
+        (name, len(group), *(f"{size:.2f}" for size in distribution(errors(group))), f"{mean(errors(group)):+.2f}")
+        for name, group in groups(measured).items()
+        if group
+    ]
+    show("Error of the cycles per tile, %", ("rows", "number", "median", "p90", "max", "mean, signed"), lines)
+    found = choices(measured)
+    right = sum(is_right(group, predicted_best(group)) for group in found)
+    four = [group for group in found if 4 in group]
+    hard = [group for group in four if not is_right(group, 4)]
+    say(f"best number of stages within 3 %: {right} of {len(found)} groups; always four: {len(four) - len(hard)}")
+    say(f"where four is not: {sum(is_right(group, predicted_best(group)) for group in hard)} of {len(hard)}\n")
+
+
+def main():
+    rows = rows_of("cp_async.json", Pipelines)
+    small = [row for row in rows if row["fma"] <= 128]
+    say("Pipelines of cp.async on one H200, measured and predicted")
+    for name, group, limits in (("all rows", rows, (5, 15)), ("at most 128 multiply-adds", small, (8, 20))):
+        median, p90, _ = distribution(errors(group))
+        say(f"  {name}: median error {target(median, limits[0])} %, 90th percentile {target(p90, limits[1])} %")
+    summary(rows)
+    for row in sorted(rows, key=lambda row: -abs(row["predicted"] / row["measured"] - 1))[:10]:
+        say(f"  {Pipelines.name(row):<72} {row['measured']:>8} {row['predicted']:>8} {errors([row])[0]:+.1f} %")
+    say("")
+    for title, file, form in (
+        ("Single copies, barriers, products and chases", "cp_async.json", Latencies),
+        ("Bursts, on another H200", "bursts.json", Bursts),
+    ):
+        median, p90, worst = distribution(errors(rows_of(file, form)))
+        say(f"{title}: median error {median:.2f} %, 90th percentile {p90:.2f} %, largest {worst:.2f} %")
+
+
+if __name__ == "__main__":
+    main()
