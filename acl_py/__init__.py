@@ -51,7 +51,8 @@ only from those below it, and all of them may import device_model:
     waiting/        how a host waits, and how a hang is told from a wait
         bridge threads loops tasks      coroutines and the device; threads; event loops; what a task waits for
         hang deadlocks                  whether anything could still wake the program; what to do about it
-    codes errors sites              the ground: return codes, exceptions, lines of the user's program
+    wording signatures              the functions of `acl`, and messages that name them in place of verbs
+    callers codes errors sites      the ground: tasks, return codes, exceptions, lines of the user's program
 """
 
 from acl_py.errors import AclError as AclError

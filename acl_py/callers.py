@@ -7,8 +7,10 @@ import threading
 from asyncio import _get_running_loop, current_task
 from collections.abc import Callable
 from contextvars import ContextVar
+from itertools import count
 from threading import current_thread
 from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 from device_model.errors import printable
 
@@ -57,13 +59,36 @@ def described(caller: Caller) -> str:
     return f"task '{printable(caller.get_name())}'"
 
 
-def row_name(caller: Caller, number: int) -> str:
-    """Return how views name *caller*: as messages do or, if the program has not named it, "task 3" with *number*.
+class Callers:
+    """What the views and findings of one simulation call its tasks and threads.
 
-    Python numbers tasks and threads too, but through the whole process, so a second run would get other names.
+    Those that the program has named are called as messages call them. The others get numbers, "task 3", in the order of
+    their first calls. Python numbers tasks and threads too, but through the whole process, so a second run would get
+    other names.
     """
-    if isinstance(caller, Role):
+
+    __slots__ = ("_names", "_numbers")
+
+    def __init__(self) -> None:
+        self._names: WeakKeyDictionary[Caller, str] = WeakKeyDictionary()
+        self._numbers = count(1)
+
+    def __repr__(self) -> str:
+        return f"<Callers: {len(self._names)}>"
+
+    def name(self, caller: Caller) -> str:
+        """Return what *caller* is called."""
+        name = self._names.get(caller)
+        if name is None:
+            name = self._names[caller] = _name(caller, next(self._numbers))
+        return name
+
+
+def _name(caller: Caller, number: int) -> str:
+    if isinstance(caller, Role) or not is_given_by_python(_own_name(caller)):
         return described(caller)
-    if isinstance(caller, threading.Thread):
-        return f"thread {number}" if is_given_by_python(caller.name) else described(caller)
-    return f"task {number}" if is_given_by_python(caller.get_name()) else described(caller)
+    return f"{'thread' if isinstance(caller, threading.Thread) else 'task'} {number}"
+
+
+def _own_name(caller: Caller) -> str:
+    return caller.name if isinstance(caller, threading.Thread) else caller.get_name()

@@ -25,7 +25,6 @@ import device_model
 # The folder of acl_py: the one constant from which paths in the package and to its files are made.
 PACKAGE = str(Path(__file__).parent) + os.sep
 _MODEL = str(Path(device_model.__file__).parent) + os.sep
-_OWN = PACKAGE, _MODEL
 _WRAPPER = ".py: "  # in the file name of the wrapper of a function of acl, before the function's name: see binding.py
 _DEMOS = f"{PACKAGE}tools{os.sep}demo"  # programs like a user's, though they come with the package
 _LIBRARIES = ("asyncio", "concurrent.futures", "contextlib", "anyio", "uvloop", "pytest_asyncio", "numpy")
@@ -56,13 +55,18 @@ def is_foreign(code: CodeType) -> bool:
 
 
 class Site:
-    """One place in the code; str() gives "file.py:12". The same place is always the same object."""
+    """One place in the code; str() gives "file.py:12". The same place is always the same object.
 
-    __slots__ = ("code", "foreign", "lasti")
+    A place that calls functions of the module acl is a site for each of them: *function* has its name, as
+    "acl.rt.free". It is "" for a place that awaits verbs.
+    """
 
-    def __init__(self, code: CodeType, lasti: int) -> None:
+    __slots__ = ("code", "foreign", "function", "lasti")
+
+    def __init__(self, code: CodeType, lasti: int, function: str = "") -> None:
         self.code = code
         self.lasti = lasti
+        self.function = function
         self.foreign = is_foreign(code)
 
     @property
@@ -85,12 +89,25 @@ class Site:
         return f"<Site {self}>"
 
 
+class _Wrapper(dict[Any, Site]):
+    """The sites that call one function of the module acl, by the id of their code object and the instruction in it.
+
+    *code* is that of the function's wrapper, which is the frame above such a site.
+    """
+
+    def __init__(self, code: CodeType) -> None:
+        super().__init__()
+        self.code = code  # alive, so that its id stays its own
+        self.function = _function_of(code)
+
+
 # Sites by the id of their code object and by the instruction in it. The id is the key because to hash a code object
 # reads all of it; a site keeps its code object alive, so that the id stays its own.
 _sites: dict[int, dict[int, Site]] = {}
-# The sites in the user's code, by the same keys; None for code of this package or a library, whose caller counts.
-_known: dict[int, dict[int, Site] | None] = {}
-_NOWHERE: dict[int, Site] = {}
+# The sites in the user's code, by the same keys; those behind a wrapper; None for other code of this package or of a
+# library, whose caller counts.
+_known: dict[int, dict[Any, Site] | None] = {}
+_NOWHERE: dict[Any, Site] = {}
 _made: WeakKeyDictionary["_Coroutine", Site] = WeakKeyDictionary()  # where the task of a coroutine was made
 
 
@@ -103,6 +120,10 @@ def site_of(frame: FrameType) -> Site:
             site = places.get(inside.f_lasti)
             if site is not None:
                 return site
+            if type(places) is _Wrapper and inside.f_back is not None:
+                site = places.get((id(inside.f_back.f_code), inside.f_back.f_lasti))
+                if site is not None:
+                    return site
             break
         inside = inside.f_back  # frames of the blocking calls, or of asyncio.wait_for
     return _nearest(frame) or _at(frame)
@@ -112,12 +133,13 @@ def _nearest(frame: FrameType) -> Site | None:
     """Return the site in the user's code that is nearest to *frame*.
 
     Frames of the running task come first, then the line that made the task, then the frames that run the loop. None if
-    no frame is the user's.
+    no frame is the user's. If a wrapper of a function of the module acl lies between, the site has the outermost one.
     """
     coroutine = _running()
     first = None if coroutine is None else coroutine.cr_frame
     edge = None if first is None else first.f_back  # from here on the frames belong to the loop or its caller
     in_task = True
+    wrapper: CodeType | None = None
     inside: FrameType | None = frame
     while inside is not None:
         if coroutine is not None and inside is edge:
@@ -126,15 +148,39 @@ def _nearest(frame: FrameType) -> Site | None:
             in_task = False
         code = inside.f_code
         if not is_foreign(code):
+            if wrapper is not None:
+                return _behind(wrapper, inside)
             site = _at(inside)
             if in_task:
                 _known[id(code)] = _sites[id(code)]
             return site
-        if in_task and (code.co_flags & CO_COROUTINE or code.co_filename.startswith(PACKAGE)):
+        if _function_of(code):
+            wrapper = code
+        elif in_task and (code.co_flags & CO_COROUTINE or code.co_filename.startswith(PACKAGE)):
             _at(inside)  # keeps its code alive
             _known[id(code)] = None
         inside = inside.f_back
     return None
+
+
+def _behind(code: CodeType, frame: FrameType) -> Site:
+    """Return the site of *frame* as the caller of the wrapper that has *code*."""
+    wrapper = _known.get(id(code))
+    if not isinstance(wrapper, _Wrapper):
+        wrapper = _known[id(code)] = _Wrapper(code)
+    key = id(frame.f_code), frame.f_lasti
+    if key not in wrapper:
+        wrapper[key] = Site(frame.f_code, frame.f_lasti, wrapper.function)
+    return wrapper[key]
+
+
+def _function_of(code: CodeType) -> str:
+    """Return the function of the module acl whose wrapper has *code*; "" if it is no wrapper."""
+    return code.co_filename.rpartition(_WRAPPER)[2] if _WRAPPER in code.co_filename and _is_own(code) else ""
+
+
+def _is_own(code: CodeType) -> bool:
+    return code.co_filename.startswith(PACKAGE)
 
 
 def _running() -> "_Coroutine | None":
@@ -174,7 +220,7 @@ def path_to(site: object) -> tuple[str, ...]:
     first = None if coroutine is None else coroutine.cr_frame
     edge = None if first is None else first.f_back
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and _sites.get(id(frame.f_code), _NOWHERE).get(frame.f_lasti) is not site:
+    while frame is not None and (frame.f_code is not site.code or frame.f_lasti != site.lasti):
         frame = frame.f_back
     lines = []
     while frame is not None and frame.f_back is not edge:
@@ -205,18 +251,11 @@ def note_tasks(loop: asyncio.AbstractEventLoop) -> None:
         loop.set_task_factory(_Factory(previous))
 
 
-def called_function(frame: FrameType | None, otherwise: str = "acl") -> str:
-    """Return the function of the module acl that the program called, as "acl.rt.free": the outermost one above *frame*.
-
-    If the program called none, as it awaits a verb, return *otherwise*.
+def called_function(site: object, otherwise: str = "acl") -> str:
+    """Return the function of the module acl that the program called at *site*, as "acl.rt.free"; *otherwise*, if it
+    called none, as it awaits a verb.
     """
-    name = otherwise
-    while frame is not None and frame.f_code.co_filename.startswith(_OWN):
-        _, separator, function = frame.f_code.co_filename.rpartition(_WRAPPER)
-        if separator:
-            name = function
-        frame = frame.f_back
-    return name
+    return (site.function if isinstance(site, Site) else "") or otherwise
 
 
 class _Factory:

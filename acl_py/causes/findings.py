@@ -21,6 +21,7 @@ from acl_py.causes.relation import SYNCHRONISATIONS, WAITS, Relation
 from acl_py.trace.fields import CallKind, OpColumns, call_columns, op_columns
 from acl_py.trace.reading import as_timeline, short_site, site_of_call
 from acl_py.trace.rows import Call, Copied, Operation, StreamStep, Timeline
+from acl_py.wording import reword
 from device_model.completions import Why
 
 
@@ -107,6 +108,7 @@ class _Found:
         self.ops, self.calls = op_columns(timeline.ops), call_columns(timeline.calls)
         self.by_place: dict[tuple[Pitfall, str, str], Finding] = {}
         self.is_acl = timeline.rules == "acl"
+        self.is_script = any(kind.function for kind in self.calls.kinds)  # it uses the module acl
 
     @cached_property
     def before(self) -> list[int]:
@@ -120,6 +122,10 @@ class _Found:
     def sync_copies(self) -> list[Call]:
         copies = [call for call in self.timeline.calls if call.name in _SYNC_COPIES]
         return sorted(copies, key=attrgetter("enter_ns"))
+
+    @property
+    def _own_stream(self) -> str:
+        return "CreateStream()" if self.is_script else "CreateStream(nonblocking=True)"  # all of acl's streams block
 
     def look_at_calls(self) -> None:
         """Note what calls waited for without being asked to."""
@@ -148,24 +154,25 @@ class _Found:
             waited = _STAGED_AND_WAITED if staged is _STAGED else staged
             self._staged(Pitfall.PAGEABLE, index, lasted, staged, waited, _PINNED)
         elif copy is not None and copy.kind == "h2h" and call.waited_ns:
-            what = f"{call.name}() from host to host waited for earlier work, and then the host copied"
+            what = f"{call.called}() from host to host waited for earlier work, and then the host copied"
             self._call(Pitfall.SYNC_COPY, index, call.waited_ns, what, _BY_HOST)
         elif not asleep_ns:
             return
         elif call.name in _FREES:
-            what = f"{call.name}() waited for all work of the device"
-            self._call(Pitfall.FREE, index, call.waited_ns, what, _FREES[call.name])
+            what = f"{call.called}() waited for all work of the device"
+            edit = _FREES["FreeHost" if self.is_script and call.name == "Free" else call.name]  # acl has no FreeAsync
+            self._call(Pitfall.FREE, index, call.waited_ns, what, edit)
         elif call.name in _DESTROYS:
             edit = "Destroy it behind a synchronisation that the program needs anyway"
-            self._call(Pitfall.DESTROY, index, call.waited_ns, f"{call.name}() waited for work", edit)
+            self._call(Pitfall.DESTROY, index, call.waited_ns, f"{call.called}() waited for work", edit)
         elif call.name in _SYNC_COPIES:
             edit = f"Use {call.name}Async() in a stream, with pinned memory, and synchronise before the result is used"
-            staged, waited = f"in {call.name}(), {_STAGED}", f"{call.name}() waited for its work"
+            staged, waited = f"in {call.called}(), {_STAGED}", f"{call.called}() waited for its work"
             self._staged(Pitfall.SYNC_COPY, index, asleep_ns, staged, waited, edit)
         elif call.name in _QUEUES:
             edit = "Queue fewer and larger operations, or use more streams"
             self._call(
-                Pitfall.FULL_QUEUE, index, call.waited_ns, f"{call.name}() waited for room in a full queue", edit
+                Pitfall.FULL_QUEUE, index, call.waited_ns, f"{call.called}() waited for room in a full queue", edit
             )
 
     def _look_at_op(self, index: int, op: Operation, other: Operation) -> None:
@@ -179,7 +186,7 @@ class _Found:
 
     def _legacy(self, index: int, op: Operation, other: Operation) -> None:
         """Note the work, or the record or wait, of the legacy stream that stands between *op* and *other*."""
-        edit = "Give the work of the legacy stream a stream made with CreateStream(nonblocking=True)"
+        edit = f"Give the work of the legacy stream a stream made with {self._own_stream}"
         waited = "work of blocking streams waited for the legacy stream"
         if is_legacy(op):
             self._op(Pitfall.LEGACY, index, op.site, "work of the legacy stream waited for blocking streams", edit)
@@ -198,7 +205,7 @@ class _Found:
         if call is not None and (step is None or step.queued_ns < call.enter_ns):
             self._op(Pitfall.LEGACY, index, site_of_call(call), waited, edit)
         elif step is not None:
-            edit = f"Let another stream, made with CreateStream(nonblocking=True), {step.kind} the event"
+            edit = f"Let another stream, made with {self._own_stream}, {step.kind} the event"
             self._op(Pitfall.LEGACY, index, step.site, f"{waited}, where an event is recorded or waited for", edit)
 
     def look_for_nothing_new(self, nothing_new: Sequence[int]) -> None:
@@ -210,7 +217,7 @@ class _Found:
         for index, kind in zip(nothing_new, kinds, strict=True):
             if places[kind] not in useful:
                 call = self.timeline.calls[index]
-                what = f"{call.name}() orders nothing that was not in order before"
+                what = f"{call.called}() orders nothing that was not in order before"
                 self._call(Pitfall.NOTHING_NEW, index, call.exit_ns - call.enter_ns, what, "Remove the call")
 
     def _is_of_pageable(self, call: Call | CallKind) -> bool:
@@ -242,10 +249,13 @@ class _Found:
 
     def _finding(self, pitfall: Pitfall, site: str, what: str, edit: str, begin_ns: int, end_ns: int) -> Finding:
         finding = self.by_place.setdefault(
-            (pitfall, site, what), Finding(pitfall, site, what, edit, begin_ns=begin_ns, end_ns=end_ns)
+            (pitfall, site, what), Finding(pitfall, site, what, self._worded(edit), begin_ns=begin_ns, end_ns=end_ns)
         )
         finding.begin_ns, finding.end_ns = min(finding.begin_ns, begin_ns), max(finding.end_ns, end_ns)
         return finding
+
+    def _worded(self, edit: str) -> str:
+        return reword(edit) if self.is_script else edit
 
 
 def is_legacy(row: Operation | StreamStep) -> bool:

@@ -77,7 +77,7 @@ def by_line(timeline: Timeline, path: Sequence[Part]) -> list[Line]:
             line = lines["" if call is None else short_site(call.file, call.line)]
         line.ns[part.cause] += part.ns
         if line.slack_ns is None and call is not None:
-            line.names[call.name] += 1
+            line.names[call.called] += 1
     return sorted(lines.values(), key=lambda line: -line.ns.total())
 
 

@@ -18,10 +18,11 @@ from acl_py.explain.whatif import Answer, Asker
 from acl_py.sanitizer.findings import Access, Finding, Kind, Trial
 from acl_py.tools.programs import STEP, Program
 from acl_py.tools.replay import Replay
+from acl_py.wording import reword
 
 FIXED = (Kind.RACE, Kind.RELIES, Kind.BEFORE_ALLOCATION, Kind.FREE_IN_USE)  # the kinds that an edge can mend
 MOST_TRIED = 20  # findings: each needs a run of the whole program, or several
-_HOW = ("", "with SynchronizeEvent, for a record behind the first access: ")
+_HOW = ("", "with SynchronizeEvent(), for a record behind the first access: ")
 
 Lines = tuple[str, str]  # of the two accesses of a finding
 Missing = dict[Lines, list[Edge]]
@@ -90,6 +91,7 @@ class Fixer:
             left = self._missing(answer.run.findings)
             if lines not in left:
                 cost_us = -answer.gain_ns / 1000
+                how = reword(how) if finding.fix.startswith("acl.") else how
                 text = (
                     f"{how}the finding is gone, {cost_text(cost_us)}{_others_text(left.keys() - self.missing.keys())}"
                 )

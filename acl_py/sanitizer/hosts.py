@@ -19,7 +19,7 @@ from threading import Thread, get_ident
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
-from acl_py.callers import Role, current_caller, row_name, task_of
+from acl_py.callers import Callers, Role, current_caller, task_of
 from acl_py.sanitizer.order import Host, Order, Point
 from acl_py.sites import PACKAGE
 
@@ -41,10 +41,12 @@ class Hosts:
     """The hosts of one program.
 
     *inside* returns what the host function that runs at the moment knows, or None. *note* is called with what cannot be
-    seen.
+    seen, and *callers* has the names of tasks and threads.
     """
 
-    def __init__(self, order: Order, inside: Callable[[], Point | None], note: Callable[[str], None]) -> None:
+    def __init__(
+        self, order: Order, inside: Callable[[], Point | None], note: Callable[[str], None], callers: Callers
+    ) -> None:
         self._order = order
         self._inside = inside
         self._note = note
@@ -56,7 +58,7 @@ class Hosts:
         self._ends: dict[ref[asyncio.Task[Any]], Host] = {}
         self._callback: Points = ()  # what the callback that runs was given
         self._given: WeakKeyDictionary[Any, dict[int, Point]] = WeakKeyDictionary()  # by what callbacks belong to
-        self._callers = 0
+        self._callers = callers
         self._recorded = False
         self._loop = asyncio._get_running_loop()
         self._latest: object = None  # the last task that called, its thread and its host
@@ -81,8 +83,7 @@ class Hosts:
             if self._loop is not None:
                 self._latest, self._thread, self._host = caller, get_ident(), host
         if not host.name:
-            self._callers += 1
-            host.name = row_name(caller, self._callers)
+            host.name = self._callers.name(caller)
         return host
 
     def _role(self, role: Role) -> Host:

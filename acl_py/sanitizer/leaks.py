@@ -6,7 +6,6 @@ the sanitizer looks at the end of the simulation.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from acl_py.sanitizer.findings import Access, Finding, Findings, Kind
@@ -126,7 +125,6 @@ class Leaks(Observer):
         self.ended_with_error = False
         self._runtime = runtime
         self._handles: dict[Any, str] = {}  # those made by calls and not destroyed: the verbs that made them
-        self._functions: dict[tuple[object, str], str] = {}  # what the program called, by its line and the verb
 
     def __repr__(self) -> str:
         return f"<Leaks: {len(self._handles)} handles>"
@@ -137,12 +135,10 @@ class Leaks(Observer):
         name: str,
         enter_ns: Nanoseconds,  # noqa: ARG002
         exit_ns: Nanoseconds,  # noqa: ARG002
-        site: object,
+        site: object,  # noqa: ARG002
         about: tuple[Any, ...],
     ) -> None:
-        """Take up a handle that was made or destroyed, and what the program called to make it, or memory."""
-        if about and getattr(about[0], "made", None) is site and (site, name) not in self._functions:
-            self._functions[site, name] = called_function(_getframe(), name)
+        """Take up a handle that was made or destroyed."""
         if name.startswith("Create") and about and isinstance(about[0], tuple(HANDLES)):
             self._handles[about[0]] = name
         elif name.startswith("Destroy") and not isinstance(about[0], Context):
@@ -168,7 +164,7 @@ class Leaks(Observer):
             findings.note(UNLISTED)
             leaks = []
         for leak in leaks:
-            leak.maker = self._functions.get((leak.made, leak.maker), leak.maker)
+            leak.maker = called_function(leak.made, leak.maker)
             findings.add(_finding(leak))
         self._handles.clear()
 

@@ -9,13 +9,14 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from acl_py.callers import current_caller, described
+from acl_py.callers import Callers, current_caller
 from acl_py.sanitizer.findings import Access, Finding, Findings, Kind, Span
 from acl_py.sanitizer.guards import guarded
 from acl_py.sanitizer.shadow import Ranges
 from acl_py.sanitizer.stacks import Stacks
 from acl_py.sanitizer.wording import buffer_text, handle_text, subject_of
-from acl_py.sites import PACKAGE, path_to, site_of
+from acl_py.sites import PACKAGE, called_function, path_to, site_of
+from acl_py.wording import reword
 from device_model.chains import Link
 from device_model.memory import Allocation, Origin
 from device_model.observe import Observer
@@ -66,17 +67,18 @@ class Lifetimes(Observer):
     @guarded
     def hung(self, what: str, site: object, links: Sequence[Link]) -> None:
         """Add a wait that can never end."""
-        who = described(current_caller())
+        who = self._runtime.state(Callers).name(current_caller())
         waits = [Access("wait", False, who, "", _line(site), path_to(site), file=_file(site))]
         for link in links:
             place = getattr(link.subject, "site", None)
             if place is not None and (not waits or waits[-1].site != _line(place)):
                 waits.append(Access("what it waits for", False, "", "", _line(place), file=_file(place)))
         chain = "".join(f"; it waits for {access.site}" for access in waits[1:])
+        what = reword(what) if called_function(site, "") else what
         self._findings.add(Finding(Kind.DEADLOCK, f"{what} can never end{chain}", tuple(waits)))
 
     def _access(self, what: str, site: object, *, writes: bool) -> Access:
-        who, now = described(current_caller()), self._runtime.host_ns
+        who, now = self._runtime.state(Callers).name(current_caller()), self._runtime.host_ns
         return Access(what, writes, who, "", _line(site), path_to(site), now, _file(site))
 
     def _add(self, kind: Kind, dead: Allocation, use: Access, ranges: Ranges = ()) -> None:
@@ -85,14 +87,22 @@ class Lifetimes(Observer):
         what = {Kind.DOUBLE_FREE: "frees"}.get(kind, "writes" if use.writes else "uses")
         again = " already" if kind is Kind.DOUBLE_FREE else ""
         stack = self._stacks.paths.get(dead.freed, ())
-        ended = Access(dead.origin.ender, True, "", "", _line(dead.freed), stack, file=_file(dead.freed))
+        ended = Access(
+            called_function(dead.freed, dead.origin.ender),
+            True,
+            "",
+            "",
+            _line(dead.freed),
+            stack,
+            file=_file(dead.freed),
+        )
         text = f"{subject_of(use)} {what} {buffer}, which was {word}{_at(dead.freed)}{again}"
         spans = tuple(Span(buffer, start, stop) for start, stop in ranges or ((0, dead.nbytes),))
         self._findings.add(Finding(kind, text, (ended, use), spans))
 
 
 def _is_end(name: str) -> bool:
-    return name.lower().startswith(_ENDS)
+    return name.rpartition(".")[2].lower().startswith(_ENDS)
 
 
 def _line(site: object) -> str:
@@ -109,11 +119,13 @@ def _file(site: object) -> str:
 
 
 def _call(frame: FrameType | None) -> tuple[str, object]:
-    """Return the name of the call that *frame* is part of, and its line."""
+    """Return the name of the call that *frame* is part of, as the program made it, and its line."""
     inner = frame
     while frame is not None and (
         frame.f_code.co_filename.startswith(PACKAGE) or frame.f_globals.get("__name__", "").startswith(_MODEL)
     ):
         inner, frame = frame, frame.f_back
     assert inner is not None, "a call has a frame"
-    return inner.f_code.co_name, site_of(frame or inner)
+    is_in_model = inner.f_globals.get("__name__", "").startswith(_MODEL)  # a method of a buffer
+    site = site_of(frame if is_in_model and frame is not None else inner)
+    return called_function(site, inner.f_code.co_name), site

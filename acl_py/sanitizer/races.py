@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from acl_py.callers import Caller, current_caller
+from acl_py.callers import Caller, Callers, current_caller
 from acl_py.sanitizer.findings import Access, Finding, Findings, Kind
 from acl_py.sanitizer.guards import guarded
 from acl_py.sanitizer.hosts import Hosts
@@ -21,6 +21,7 @@ from acl_py.sanitizer.shadow import HostAccess, LifeCall, Ranges, Shadow, Use, U
 from acl_py.sanitizer.signals import Signals
 from acl_py.sanitizer.stacks import Stacks
 from acl_py.sanitizer.wording import work_text
+from acl_py.sites import called_function
 from device_model.completions import NOTHING, Completion, Nanoseconds, Then
 from device_model.contexts import Context
 from device_model.device import Device
@@ -63,7 +64,7 @@ class Races(Observer):
         self._stacks = runtime.state(Stacks)
         self._paths = self._stacks.paths
         self._order = Order()
-        self.hosts = Hosts(self._order, self._inside, self._findings.note)
+        self.hosts = Hosts(self._order, self._inside, self._findings.note, runtime.state(Callers))
         self._lines = self._order.lines
         self._shadows: dict[int, Shadow] = {}  # by the serial number of a life
         self._recorded: dict[Event, Point] = {}
@@ -311,7 +312,7 @@ class Races(Observer):
         """Return a call of *name* as findings have it."""
         caller, now = self.hosts.current().name, self._runtime.host_ns
         stack, file = self._stacks.note(site), getattr(site, "file", "")
-        return Access(name, False, caller, stream.name, str(site), stack, now, file)
+        return Access(called_function(site, name), False, caller, stream.name, str(site), stack, now, file)
 
     def _add_wait(self, text: str, accesses: Sequence[Access]) -> None:
         self._findings.add(Finding(Kind.WAIT, text, tuple(accesses)))

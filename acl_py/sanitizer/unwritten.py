@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
-from acl_py.callers import Caller, current_caller, row_name
+from acl_py.callers import Caller, Callers, current_caller
 from acl_py.sanitizer.findings import Access, Finding, Findings, Kind, Span
 from acl_py.sanitizer.guards import guarded
 from acl_py.sanitizer.ranges import Range, Ranges, ranges_of, union
 from acl_py.sanitizer.stacks import Stacks
 from acl_py.sanitizer.wording import buffer_text, work_text
-from acl_py.sites import path_to
+from acl_py.sites import called_function, path_to
 from device_model.completions import Completion, Nanoseconds
 from device_model.memory import Allocation, Origin
 from device_model.observe import Observer
@@ -96,7 +96,6 @@ class Unwritten(Observer):
         self._stacks = runtime.state(Stacks)
         self._lives: dict[Allocation, _Life] = {}
         self._ending: deque[Allocation] = deque()  # freed, while queued work may use them
-        self._names: dict[Caller, str] = {}
         self._callers: dict[Op, Caller] = {}  # who queued the operations that may be reported
 
     def __repr__(self) -> str:
@@ -228,17 +227,14 @@ class Unwritten(Observer):
                 self._findings.add(_finding(allocation, union(ranges), access()))
 
     def _op_access(self, op: Op, caller: "Caller | None") -> Access:
-        who = "" if caller is None else self._name(caller)
+        who = "" if caller is None else self._runtime.state(Callers).name(caller)
         what = work_text(op.work, writes=False)
         stack = self._stacks.note(op.site)
         return Access(what, False, who, op.stream.name, str(op.site), stack, op.queued_ns, _file(op.site))
 
     def _host_access(self, what: str, site: object) -> Access:
-        who = self._name(current_caller())
+        who = self._runtime.state(Callers).name(current_caller())
         return Access(what, False, who, "", str(site), path_to(site), self._runtime.host_ns, _file(site))
-
-    def _name(self, caller: Caller) -> str:
-        return self._names.setdefault(caller, row_name(caller, len(self._names) + 1))
 
 
 def _read(work: Work) -> Iterable[Extent]:
@@ -280,7 +276,16 @@ def _file(site: object) -> str:
 
 def _finding(allocation: Allocation, ranges: Ranges, reader: Access) -> Finding:
     name = buffer_text(allocation)
-    birth = Access(allocation.origin.maker, False, "", "", str(allocation.made), (), 0, _file(allocation.made))
+    birth = Access(
+        called_function(allocation.made, allocation.origin.maker),
+        False,
+        "",
+        "",
+        str(allocation.made),
+        (),
+        0,
+        _file(allocation.made),
+    )
     nbytes = sum(stop - start for start, stop in ranges)
     where = ", ".join(f"{start:,} to {stop:,}" for start, stop in ranges[:_SHOWN])
     more = f", and {len(ranges) - _SHOWN:,} more ranges" if len(ranges) > _SHOWN else ""

@@ -2,6 +2,8 @@
 
 from acl_py.sanitizer.findings import Access
 from acl_py.sanitizer.shadow import HostAccess, LifeCall, Use
+from acl_py.sites import called_function
+from acl_py.wording import reword
 from device_model.contexts import Context
 from device_model.events import Event
 from device_model.memory import Allocation
@@ -54,6 +56,8 @@ def access_of(use: Use, stack: tuple[str, ...], *, writes: bool) -> Access:
     stream, site = _stream_of(use), use.site
     name = "" if stream is None else stream.name
     what = work_text(use.work, writes=writes)
+    if isinstance(use.work, LifeCall):
+        what = called_function(site, what)
     return Access(what, writes, use.caller, name, str(site), stack, use.at_ns, getattr(site, "file", ""))
 
 
@@ -69,6 +73,7 @@ def subject_of(access: Access) -> str:
 
 def edge_of(earlier: Use, later: Use) -> tuple[str, str]:
     """Return the edge that is missing between two accesses, in words, and what to do, as code."""
+    is_script = any(called_function(use.site, "") for use in (earlier, later))  # it uses the module acl
     before, behind = _stream_of(earlier), _stream_of(later)
     if before is None:
         what = "access" if behind is None else "operation"
@@ -78,11 +83,13 @@ def edge_of(earlier: Use, later: Use) -> tuple[str, str]:
         )
     given = f"`{stream_text(before)}` was given at {earlier.site}"
     if behind is None:
-        return (
-            f"the host does not wait for what {given}",
-            f"SynchronizeStream({stream_text(before)}) before {later.site}",
-        )
+        fix = f"SynchronizeStream({stream_text(before)}) before {later.site}"
+        return f"the host does not wait for what {given}", reword(fix) if is_script else fix
+    record, wait = f"record on `{stream_text(before)}`", f"wait on `{stream_text(behind)}`"
+    if is_script:
+        record = f"acl.rt.record_event(event, {stream_text(before)})"
+        wait = f"acl.rt.stream_wait_event({stream_text(behind)}, event)"
     return (
         f"`{stream_text(behind)}` does not wait for what {given}",
-        f"record on `{stream_text(before)}` after {earlier.site}, wait on `{stream_text(behind)}` before {later.site}",
+        f"{record} after {earlier.site}, {wait} before {later.site}",
     )

@@ -91,16 +91,16 @@ def _steps_of(row: int, call: Call, translator: Translator) -> Iterator[Act]:
         yield awake
         return
     if call.name in _EFFECTS:
-        translator.note(f"{site}: {call.name} is no step of a program: its time is kept, its effect is not")
+        translator.note(f"{site}: {call.called} is no step of a program: its time is kept, its effect is not")
     if asleep_since(call) < 0:
         awake.fields = {"op": "host_work", "us": in_us(call.exit_ns - call.enter_ns), "name": call.name}
         yield awake
         return
     if fields is None:
-        translator.note(f"{site}: {call.name} has waited, and the program has a fixed time in its place")
+        translator.note(f"{site}: {call.called} has waited, and the program has a fixed time in its place")
     else:
         translator.note(
-            f"{site}: the wait in {call.name} was ended by a time-out or a cancellation, at a fixed time here"
+            f"{site}: the wait in {call.called} was ended by a time-out or a cancellation, at a fixed time here"
         )
     end = asleep_since(call) + call.waited_ns
     awake.fields = {"op": "host_work", "us": in_us(asleep_since(call) - call.enter_ns), "name": call.name}

@@ -91,7 +91,7 @@ class _Host:
 
     def __init__(self, ops: OpColumns, calls: CallColumns) -> None:
         self.enter, self.exit = calls.enter_ns, calls.exit_ns
-        self.name, self.names = _places([kind.name for kind in calls.kinds], calls.kind)
+        self.name, self.names = _places([kind.called for kind in calls.kinds], calls.kind)
         self.caller, self.callers = _places(calls.callers, calls.caller)
         self.waits = self.exit.copy()
         self.first = int(ops.called_ns[ops.called_ns >= 0].min(initial=_NEVER))
@@ -101,7 +101,7 @@ class _Host:
             queued, call = ops.queued_ns[others], queuing(ops, calls)[others]
             self.first = min(self.first, int(np.where(call < 0, queued, self.enter[call]).min()))
             np.minimum.at(self.waits, call[call >= 0], queued[call >= 0])
-        waits_only = np.array([name.startswith(("Sync", "Sleep")) for name in self.names], bool)[self.name]
+        waits_only = np.array([kind.name.startswith(("Sync", "Sleep")) for kind in calls.kinds], bool)[calls.kind]
         self.waits[waits_only] = self.enter[waits_only]
 
 

@@ -159,7 +159,7 @@ def _lane_names(tracks: Sequence[Track], quoted: Quoted) -> Iterator[str]:
 
 def _calls(calls: CallColumns, ops: OpColumns, host: Tracks, arrows: Ints, quoted: Quoted) -> Iterator[str]:
     """Yield each call, and in it the times in which the caller slept."""
-    heads = [f'{{"ph":"X","name":{quoted[kind.name]},"cat":"call","pid":{_HOST},"tid":' for kind in calls.kinds]
+    heads = [f'{{"ph":"X","name":{quoted[kind.called]},"cat":"call","pid":{_HOST},"tid":' for kind in calls.kinds]
     sites = [f'"args":{{"site":{quoted[short_site(kind.file, kind.line)]}' for kind in calls.kinds]
     head, at_site = texts(heads), texts(sites)
     woken_by = texts([*(f'"waited_for":{quoted[_named(kind)]}' for kind in ops.kinds), ""])

@@ -10,7 +10,7 @@ from typing import cast
 
 import numpy as np
 
-from acl_py.sites import Site
+from acl_py.sites import Site, called_function
 from acl_py.trace.fields import CallColumns, CallKind, OpColumns, OpKind, Rows, StepColumns, StepKind
 from acl_py.trace.packing import Store
 from acl_py.trace.reasons import Turns
@@ -159,11 +159,11 @@ class Decoding:
         unfinished = [op for op in self._unfinished() if op.called_ns >= 0]
         others = [(at, store.op_callers.get(op, 0), op.called_ns, op.queued_ns) for at, op in enumerate(unfinished)]
         kinds = CallKinds(
-            [CallKind(name, *_place(site), tuple(map(self._about, about))) for name, site, about in store.call_numbers],
-            [CallKind(_verb(label), *_place(site), (Ref(places[stream]),)) for stream, site, label in store.op_numbers],
-            [CallKind(verb_of(op), *_place(op.site), (Ref(places.get(op.stream, -1)),)) for op in unfinished],
+            [_kind(name, site, *map(self._about, about)) for name, site, about in store.call_numbers],
+            [_kind(_verb(label), site, Ref(places[stream])) for stream, site, label in store.op_numbers],
+            [_kind(verb_of(op), op.site, Ref(places.get(op.stream, -1))) for op in unfinished],
             [
-                CallKind(ASKING[kind], *_place(site), (Ref(places[cast("Event", event)]), Ref(places[stream])))
+                _kind(ASKING[kind], site, Ref(places[cast("Event", event)]), Ref(places[stream]))
                 if kind in ASKING else None
                 for kind, event, stream, site in store.step_rows.numbers
             ],
@@ -225,6 +225,10 @@ def verb_of(op: Op) -> str:
 
 def _verb(label: Label) -> str:
     return "LaunchKernel" if label.kind == "kernel" else "MemcpyAsync"
+
+
+def _kind(name: str, site: object, *about: About) -> CallKind:
+    return CallKind(name, *_place(site), about, called_function(site, ""))
 
 
 def _place(site: object) -> tuple[str, int]:

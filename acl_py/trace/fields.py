@@ -46,6 +46,12 @@ class CallKind(NamedTuple):
     file: str
     line: int
     about: tuple[About, ...]
+    function: str = ""
+
+    @property
+    def called(self) -> str:
+        """What the program called."""
+        return self.function or self.name
 
 
 class StepKind(NamedTuple):

@@ -112,9 +112,9 @@ def _host_boxes(timeline: Timeline, queued_by: Iterable[int | None]) -> Iterable
     for index, call in enumerate(timeline.calls):
         held = call.enter_ns if call.name.startswith(HELD) else queued.get(index, call.exit_ns)
         if call.enter_ns < held:
-            yield Box(call.enter_ns, held, "call", call.name)
+            yield Box(call.enter_ns, held, "call", call.called)
         if held < call.exit_ns:
-            yield Box(held, call.exit_ns, "held", call.name)
+            yield Box(held, call.exit_ns, "held", call.called)
 
 
 def _together(boxes: Iterable[Box]) -> list[Box]:

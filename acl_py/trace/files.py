@@ -35,7 +35,7 @@ from acl_py.trace.rows import (
 from device_model.completions import Why
 from device_model.errors import printable
 
-FORM, VERSION = "acl_py trace", 4
+FORM, VERSION = "acl_py trace", 5
 _LIMIT = 2**63
 
 
@@ -145,7 +145,8 @@ _STREAM = _Kind("-1 or the place of a row of handles", _int, "handles")
 _LISTS: Mapping[str, tuple[Any, Sequence[_Kind]]] = {
     "ops": (Operation, (_TEXT, _TEXT, _TEXT, _TEXT, _INT, _INT, _INT, _INT, _TEXT, _INT, _CORES, _WHY, _index("ops"),
                         _TEXT, _INT, _INT, _STREAM, _INT, _INT, _BOOL, _EXTENTS, _EXTENTS, _INT)),
-    "calls": (Call, (_TEXT, _INT, _INT, _TEXT, _INT, _TEXT, _ABOUTS, _INT, _index("ops"), _SLEEPS, _INT)),
+    "calls": (Call, (_TEXT, _INT, _INT, _TEXT, _INT, _TEXT, _ABOUTS, _INT, _index("ops"), _SLEEPS, _INT,
+                     _TEXT)),
     "steps": (StreamStep, (_TEXT, _TEXT, _TEXT, _INT, _INT, _INT, _TEXT, _TEXT, _STREAM, _index("steps"),
                            _index("ops"))),
     "marks": (Mark, (_TEXT, _INT, _INT, _TEXT, _TEXT)),

@@ -10,7 +10,7 @@ from threading import Thread, get_ident
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from acl_py.callers import Caller, current_caller, row_name, task_of
+from acl_py.callers import Caller, Callers, current_caller, task_of
 from acl_py.trace.accesses import Touched
 from acl_py.trace.decoding import Decoding
 from acl_py.trace.files import save
@@ -75,8 +75,11 @@ class Trace(Observer):
         device: str = "",
         rules: str = "",
         host_ns: Callable[[], Nanoseconds] = int,
+        callers: Callers | None = None,
     ) -> None:
-        """*instructions* is the number of instructions to keep of each core kernel; *device* and *rules* are names."""
+        """*instructions* is the number of instructions to keep of each core kernel; *device* and *rules* are names, and
+        *callers* knows those of tasks and threads.
+        """
         self._unfinished = unfinished  # operations that have not ended: only they know their calls
         self._host_ns = host_ns
         self.device, self.rules = device, rules
@@ -84,7 +87,7 @@ class Trace(Observer):
         self.strikes: list[Strike] = []  # of fault rules, in order
         self._store = Store(instructions)
         self._caller_number, self.op_queued, self.op_ended, self.call, self.recorded, self.waited = _writers(
-            self._store
+            self._store, callers or Callers()
         )
 
     def __repr__(self) -> str:
@@ -243,7 +246,7 @@ class Trace(Observer):
         self.strikes.append(Strike(at_ns, rule.text, str(rule.made), name, site))
 
 
-def _writers(store: Store) -> tuple[Callable[[], int], Any, Any, Any, Any, Any]:
+def _writers(store: Store, names_of: Callers) -> tuple[Callable[[], int], Any, Any, Any, Any, Any]:
     """Return a function that gives the number of the calling task or thread, and five methods of `Trace`: `op_queued`,
     `op_ended`, `call`, `recorded` and `waited`.
     """
@@ -320,7 +323,7 @@ def _writers(store: Store) -> tuple[Callable[[], int], Any, Any, Any, Any, Any]:
         latest = caller
         if caller not in known:
             known[caller] = len(names)
-            names.append(row_name(caller, len(names) + 1))
+            names.append(names_of.name(caller))
         number = known[caller]
 
     def next_serial() -> int:

@@ -138,7 +138,7 @@ class Call(NamedTuple):
     a number in the order of first calls; *by* tells callers of one name apart. *about* is what the call was about, such
     as a stream and an event. The caller waited in it for *waited_ns*, and woke when the operation with index *after*
     ended; None if it waited for no operation. *sleeps* has each of its sleeps. In one that stages pageable memory it
-    copies, too.
+    copies, too. *name* is the verb. If the program called a function of the module acl, *function* is its name.
     """
 
     name: str
@@ -152,6 +152,12 @@ class Call(NamedTuple):
     after: int | None = None
     sleeps: tuple[Sleep, ...] = ()
     by: int = 0
+    function: str = ""
+
+    @property
+    def called(self) -> str:
+        """What the program called: "Memcpy" or "acl.rt.memcpy"."""
+        return self.function or self.name
 
 
 class Access(NamedTuple):

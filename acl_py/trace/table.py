@@ -71,7 +71,7 @@ class _Calls:
 
     def __init__(self, calls: CallColumns, numbers: Ints) -> None:
         self._calls, self._numbers = calls, numbers
-        self._heads = texts([csv_row(["call", kind.name, ""]) for kind in calls.kinds])
+        self._heads = texts([csv_row(["call", kind.called, ""]) for kind in calls.kinds])
         self._sites = texts([csv_row(["", short_site(kind.file, kind.line), ""]) for kind in calls.kinds])
         self._callers = texts([csv_row(["", caller]) + _NOTHING for caller in calls.callers])
 

@@ -208,8 +208,10 @@ class PackedCalls(NamedTuple):
         calls: list[Call] = []
         fields = columns.kind, columns.enter_ns, columns.exit_ns, columns.caller
         for number, enter, exit_, caller in zip(*map(np.ndarray.tolist, fields), strict=True):
-            name, file, line, about = columns.kinds[number]
-            calls.append(Call(name, enter, exit_, file, line, self.callers[caller], about, by=caller))
+            name, file, line, about, function = columns.kinds[number]
+            calls.append(
+                Call(name, enter, exit_, file, line, self.callers[caller], about, by=caller, function=function)
+            )
         sleeps = self._sleeps()
         of_call, sleep = sleeps.inside(columns.caller, columns.enter_ns, columns.exit_ns)
         for index, pairs in groupby(zip(of_call.tolist(), sleep.tolist(), strict=True), key=itemgetter(0)):

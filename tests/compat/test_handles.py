@@ -6,7 +6,7 @@ import pytest
 from card import done, made
 
 import acl_py
-from acl_py.compat.acl.face.wording import reword
+from acl_py.wording import reword
 
 
 def told(acl, code):

@@ -9,8 +9,8 @@ import pytest
 
 from acl_py.compat.acl import install, uninstall
 from acl_py.compat.acl.face import session as sessions
-from acl_py.compat.acl.face.signatures import read
 from acl_py.log import disable, enable
+from acl_py.signatures import read
 
 SIGNATURES = list(read())
 NAMES = ["acl", *(f"acl.{name}" for name in ("rt", "mdl", "op", "media", "util", "prof", "blas", "himpi", "fv"))]

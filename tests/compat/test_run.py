@@ -523,6 +523,86 @@ def test_a_script_is_explained_and_edited(run, tmp_path):
     assert len(shown[0]["findings"]) == 1
 
 
+def test_explanations_name_the_functions_that_the_script_calls(run, tmp_path):
+    script = """\
+        import acl
+
+        def call(function, *arguments):
+            return function(*arguments)
+
+        acl.rt.set_device(0)
+        stream, ret = acl.rt.create_stream()
+        device, ret = call(acl.rt.malloc, 1 << 20, 0)
+        host = bytes(1 << 20)
+        pointer = acl.util.bytes_to_ptr(host)
+        call(acl.rt.memcpy, device, 1 << 20, pointer, 1 << 20, 1)
+        call(acl.rt.memset_async, device, 1 << 20, 0, 1 << 20, stream)
+        acl.rt.memcpy_async(device, 1 << 20, pointer, 1 << 20, 1, stream)
+        acl.rt.synchronize_stream(stream)
+        acl.rt.synchronize_stream(stream)
+        call(acl.rt.free, device)
+        acl.rt.reset_device(0)
+        """
+    done = run(script, options=["--explain", "--no-sanitize", "--trace", "run.acl", "--format", "acl"])
+    told = [line.strip() for line in done.stderr.split("findings: ")[1].splitlines()]
+    assert [re.sub(r", for [\d.,]+ us|(?<=\. )(Worth|Not as|No price).*", "", line) for line in told][1:4] == [
+        (
+            "script.py:4: acl.rt.memcpy() waited for its work. "
+            "Use acl.rt.memcpy_async() in a stream, with pinned memory, and synchronise before the result is used. "
+        ),
+        (
+            "script.py:13: a copy of pageable memory kept the host until its stream and the copy were done. "
+            "Use pinned memory: acl.rt.malloc_host() instead of an array, "
+            "or acl.rt.host_register() once before the loop. "
+        ),
+        "script.py:15: acl.rt.synchronize_stream() orders nothing that was not in order before. Remove the call. ",
+    ]
+    assert "script.py:17: acl.rt.reset_device is no step of a program" in done.stderr
+    assert re.search(r"us +\d+ %  script\.py:7: acl\.rt\.create_stream: call ", done.stderr)
+    calls = {call.name: call.called for call in read_trace(tmp_path / "run.acl").calls}
+    assert {name: calls[name] for name in ("Malloc", "Memcpy", "MemsetAsync", "MemcpyAsync", "Free")} == {
+        "Malloc": "acl.rt.malloc",
+        "Memcpy": "acl.rt.memcpy",
+        "MemsetAsync": "acl.rt.memset_async",
+        "MemcpyAsync": "acl.rt.memcpy_async",
+        "Free": "acl.rt.free",
+    }
+
+
+def test_findings_about_lives_name_the_functions_that_the_script_calls(run):
+    script = """\
+        import acl
+        acl.rt.set_device(0)
+        stream, ret = acl.rt.create_stream()
+        other, ret = acl.rt.create_stream()
+        device, ret = acl.rt.malloc(64, 0)
+        acl.rt.memset_async(device, 64, 0, 64, stream)
+        acl.rt.memset_async(device, 64, 0, 64, other)
+        acl.rt.synchronize_device()
+        acl.rt.free(device)
+        acl.rt.free(device)
+        acl.rt.memset(device, 64, 0, 64)
+        acl.rt.destroy_stream(other)
+        acl.rt.synchronize_stream(other)
+        event, ret = acl.rt.create_event_with_flag(1)
+        acl.rt.stream_wait_event(stream, event)
+        acl.rt.synchronize_stream(stream)
+        """
+    told = run(script, options=["--sanitize"]).stderr
+    for text in (
+        (
+            "fix: acl.rt.record_event(event, stream 1) after script.py:6, "
+            "acl.rt.stream_wait_event(stream 2, event) before script.py:7\n"
+        ),
+        "double free: acl.rt.free (script.py:10) frees the memory made at script.py:5, which was freed at script.py:9 ",
+        "    script.py:9: acl.rt.free, which writes\n",
+        "use after free: acl.rt.memset (script.py:11) uses the memory made at script.py:5",
+        "deadlock: the program: acl.rt.synchronize_stream(stream 1) at script.py:16 can never end",
+        "wait: nothing ends the wait for the event made at script.py:14 by acl.rt.stream_wait_event on stream 1 ",
+    ):
+        assert text in told
+
+
 def test_a_script_that_hangs_is_explained_without_prices(run):
     script = """\
         import acl

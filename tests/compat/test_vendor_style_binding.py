@@ -79,7 +79,7 @@ def _read(line):
     return Signature(name, _letters(required), _letters(optional), letters, has_code)
 
 
-TEXT = (resources.files("acl_py.compat.acl.face") / "signatures.txt").read_text(encoding="utf-8")
+TEXT = (resources.files("acl_py") / "signatures.txt").read_text(encoding="utf-8")
 SIGNATURES = [_read(line) for line in TEXT.splitlines() if line and not line.startswith("#")]
 ALL = pytest.mark.parametrize("signature", SIGNATURES, ids=str)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from acl_py.compat.acl.face.signatures import read
+from acl_py.signatures import read
 from tests import forks
 
 FOLDER = Path(__file__).parent.parent.parent / "samples" / "acl"

@@ -190,6 +190,7 @@ acl_py.run(main)
     report = acl_py_does("run", "--sanitize=leaks", "script.py", script=script).stderr
     assert re.findall(r"^    (script\.py:.*)$", report.split("acl-py: the ")[1], re.MULTILINE) == [
         "script.py:5: acl.rt.malloc",
+        "script.py:5: acl.media.dvpp_malloc",
         "script.py:5: acl.rt.malloc_host",
         "script.py:6: acl.media.dvpp_malloc",
         "script.py:7: acl.rt.create_event_with_flag",

@@ -1,5 +1,8 @@
 """Findings: what makes two of them the same, their ids, and how simulations keep and tell them."""
 
+import asyncio
+
+import numpy as np
 import pytest
 
 import acl_py
@@ -174,3 +177,36 @@ def test_the_sanitizer_changes_neither_times_nor_bytes(capsys):
     assert found[1] == [Kind.RACE, Kind.RACE]
     assert Kind.LEAK in found[2]
     assert capsys.readouterr().err.count("race: ") == 4
+
+
+@acl_py.kernel(cost=acl_py.Cost(us=50))
+def fill(x: acl_py.Out):
+    x[:] = 1
+
+
+def test_findings_of_all_parts_and_the_trace_call_a_task_without_a_name_the_same():
+    async def mistakes(x, gone):
+        stream, array, unwritten = await acl_py.CreateStream(), np.ones(64, np.uint8), await acl_py.Malloc(64)
+        pinned = await acl_py.HostRegister(array)
+        with pytest.raises(acl_py.AclError):
+            await acl_py.Memset(gone, 64, 0, 64)
+        await fill[1, stream](x)
+        await acl_py.MemcpyAsync(unwritten, 32, pinned, 32, acl_py.MemcpyKind.HOST_TO_DEVICE, stream)
+        array[0] = 2
+        await acl_py.MemcpyAsync(x, 64, unwritten, 64, acl_py.MemcpyKind.DEVICE_TO_DEVICE, stream)
+        await acl_py.SynchronizeStream(stream)
+
+    async def main():
+        x, gone, stream = await acl_py.Malloc(64), await acl_py.Malloc(64), await acl_py.CreateStream()
+        await acl_py.Free(gone)
+        await fill[1, stream](x)
+        await asyncio.create_task(mistakes(x, gone))
+        return acl_py.current_simulation()
+
+    sim = acl_py.run(main, device="tiny", sanitize="device,uninitialised,digest")
+    uses = {(each.kind.value, access.caller) for each in sim.findings for access in each.accesses if access.caller}
+    assert uses == {
+        ("race", "task 1"), ("race", "task 2"), ("use after free", "task 2"), ("uninitialised", "task 2"),
+    }  # fmt: skip
+    assert "the host changed" in "".join(map(str, sim.findings))
+    assert list(dict.fromkeys(call.caller for call in sim.trace.calls)) == ["task 1", "task 2"]

@@ -95,7 +95,7 @@ def test_a_host_in_another_context_waits_for_an_event():
     [finding] = attempt.findings
     assert finding.tried.is_gone
     assert finding.tried.text.startswith(
-        "with SynchronizeEvent, for a record behind the first access: the finding is gone"
+        "with SynchronizeEvent(), for a record behind the first access: the finding is gone"
     )
     assert steps_of(attempt.all.program)[2:] == [
         ("memcpy_async", "S"), ("record", "fix 2", "S"), ("set_context",), ("sync_event", "fix 2"), ("host_read",),
@@ -183,7 +183,7 @@ def test_a_wait_for_the_stream_that_would_never_end_gives_way_to_one_for_an_even
     [tried] = try_fixes([fixer], found(before))
     assert lines == ("step:1", "step:3")
     assert tried.tried.is_gone
-    assert tried.tried.text.startswith("with SynchronizeEvent, for a record behind the first access: ")
+    assert tried.tried.text.startswith("with SynchronizeEvent(), for a record behind the first access: ")
 
 
 def test_the_host_cannot_wait_for_itself():

@@ -13,10 +13,10 @@ from acl_py.callers import described
 from acl_py.compat.acl import report
 from acl_py.compat.acl.face.failed_calls import Failures
 from acl_py.compat.acl.face.session import current_session, guest_failures
-from acl_py.compat.acl.face.wording import reword
 from acl_py.errors import DeadlockError, full_text
 from acl_py.sites import PACKAGE, Site
 from acl_py.trace.rows import Timeline
+from acl_py.wording import reword
 
 View = Callable[[Timeline], object]  # what makes something of the timeline of a run
 

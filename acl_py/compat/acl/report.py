@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from acl_py.compat.acl.face.failed_calls import printable
 from acl_py.compat.acl.face.handles import word_for
 from acl_py.compat.acl.face.session import Session, brought_in
-from acl_py.compat.acl.face.wording import reword
 from acl_py.compat.acl.functions.rt.binaries import Function, LoadedBinary
 from acl_py.compat.acl.functions.rt.kernel_args import KernelArgs, KernelArgument
 from acl_py.compat.acl.standins.loading import LoadedModel
@@ -13,6 +12,7 @@ from acl_py.sanitizer.findings import Findings
 from acl_py.sanitizer.leaks import UNLISTED, Leaked
 from acl_py.sanitizer.wording import HANDLES
 from acl_py.trace.summary import SYNCHRONISATIONS, leak_lines, summarize
+from acl_py.wording import reword
 from device_model.contexts import Context
 from device_model.errors import DeviceError
 from device_model.memory import Physical

@@ -174,7 +174,7 @@ def _calls(calls: Sequence[Call], texts: _Texts) -> Table:
     row_of = {caller: number for number, row in enumerate(host_rows(call_columns(calls))) for caller in row.callers}
     return _table(
         len(calls),
-        name=(texts[call.name] for call in calls),
+        name=(texts[call.called] for call in calls),
         caller=(texts[call.caller] for call in calls),
         site=(texts[site_of_call(call)] for call in calls),
         host=(row_of[call.caller] for call in calls),

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from sys import _getframe
 
 from acl_py.codes import named_code
-from acl_py.compat.acl.face.wording import reword
 from acl_py.runtime.runtime import Runtime
 from acl_py.sites import Site, called_function, site_of
+from acl_py.wording import reword
 from device_model.errors import DeviceError, code_of
 from device_model.observe import Observer
 from device_model.ops import Op
@@ -55,8 +55,8 @@ class Failures:
 
     def add_call(self, code: int, text: str) -> None:
         """Note that the function that the script is calling returns *code*; *text* says why."""
-        name = called_function(_getframe(1))
-        self._add(f"{name}() at ", site_of(_getframe(1)), code, text)
+        site = site_of(_getframe(1))
+        self._add(f"{called_function(site)}() at ", site, code, text)
 
     def add_work(self, name: str, site: object, code: int, text: str) -> None:
         """Note that work of a stream, *name*, which the line *site* submitted, failed with *code*; *text* says why."""

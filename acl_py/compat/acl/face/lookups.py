@@ -1,7 +1,6 @@
 """Verbs on the objects behind handles, and waits within functions."""
 
 from collections.abc import Callable, Coroutine
-from sys import _getframe
 from typing import Any
 
 from acl_py.compat.acl.face.handles import Things
@@ -30,6 +29,6 @@ async def end(here: Session, verb: _Verb, things: Things[Any], handle: int) -> N
 
 async def wait_within_call(stream: StreamLike, timeout_ms: int = -1) -> None:
     """Wait for the work of *stream*; traces and messages name the function that the script has called."""
-    _, runtime, _, _ = call = begin("SynchronizeStream")
+    _, runtime, site, _ = call = begin("SynchronizeStream")
     limit = limit_of(runtime, timeout_ms, Kind.STREAM_TIMEOUT)
-    await synchronize(call, called_function(_getframe()), stream, limit)
+    await synchronize(call, called_function(site), stream, limit)

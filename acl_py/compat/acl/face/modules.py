@@ -16,7 +16,7 @@ from typing import Any
 
 from acl_py.compat.acl.face import host_objects, session
 from acl_py.compat.acl.face.binding import takes
-from acl_py.compat.acl.face.signatures import Signature, read
+from acl_py.signatures import Signature, read
 from acl_py.sites import PACKAGE
 
 _SUBMODULES = ("rt", "mdl", "op", "media", "util", "prof", "blas", "himpi", "fv")

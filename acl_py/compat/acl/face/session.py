@@ -26,7 +26,6 @@ from acl_py.compat.acl.face.failed_calls import Failures, WorkFailures, sentence
 from acl_py.compat.acl.face.handles import INVALID_PARAM as INVALID_PARAM  # of the C layer
 from acl_py.compat.acl.face.handles import Handles
 from acl_py.compat.acl.face.host_objects import objects
-from acl_py.compat.acl.face.wording import reword
 from acl_py.errors import AclError, DeadlockError, Kind
 from acl_py.runtime.blocking import BlockingBridge, take_part
 from acl_py.runtime.runtime import Runtime
@@ -37,6 +36,7 @@ from acl_py.simulation import build, simulation_of
 from acl_py.sites import called_function, site_of
 from acl_py.trace import Trace
 from acl_py.verbs.kernels import Launches
+from acl_py.wording import reword
 from device_model.contexts import Context
 from device_model.errors import DeviceError
 from device_model.memory import DEVICE_BASE, Buffer
@@ -238,7 +238,7 @@ class Session(Handles):
         known, begin, end = holder
         left = f"only {end - address} are left of the {end - begin} that {known.taker}() was given at {known.made}"
         site = site_of(_getframe(1))
-        function = called_function(_getframe(1))
+        function = called_function(site)
         if (function, f"{site}") not in self._beyond:
             self._beyond.add((function, f"{site}"))
             does = "writes" if role == "dst" else "reads"

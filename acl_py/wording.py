@@ -3,7 +3,7 @@
 import re
 from functools import cache
 
-from acl_py.compat.acl.face.signatures import read
+from acl_py.signatures import read
 
 _VERB = re.compile(r"\b([A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)*)\(")  # as in "SetDevice()"
 _OTHERWISE = {  # verbs whose function has another name
