@@ -67,13 +67,14 @@ def load(addresses: Integers, width: int, active: Mask | None = None) -> Traffic
         active: Which lanes take part, in the shape of the addresses; all by default.
     """
     lanes = _lanes_of_a_pass(width)
-    apart = _passes(addresses, width, lanes, active)
+    apart = _traffic(_passes(addresses, width, lanes, active), is_joined=True)
     if width <= WORD:
-        return _traffic(apart, is_joined=True)
-    together = _passes(addresses, width, 2 * lanes, active)
+        return apart
     is_merged = _agree(addresses, 1, active) | _agree(addresses, 2, active)
-    pairs = zip(_traffic(together, is_joined=True), _traffic(apart, is_joined=True), strict=True)
-    return Traffic(*(np.where(is_merged, *pair) for pair in pairs))
+    if not is_merged.any():
+        return apart
+    together = _traffic(_passes(addresses, width, 2 * lanes, active), is_joined=True)
+    return Traffic(*(np.where(is_merged, *pair) for pair in zip(together, apart, strict=True)))
 
 
 def store(addresses: Integers, width: int, active: Mask | None = None) -> Traffic:
@@ -142,16 +143,19 @@ def _traffic(phases: Integers, *, is_joined: bool) -> Traffic:
 
 
 def _passes(addresses: Integers, width: int, lanes: int, active: Mask | None) -> Integers:
-    """Return the phases of each pass of so many lanes: shape (..., passes)."""
-    words = addresses[..., None] // WORD + np.arange(max(width // WORD, 1))
+    """Return the phases of each pass of so many lanes: shape (..., passes).
+
+    Addresses are multiples of the width, so it is enough to count pieces of that width in their groups of banks.
+    """
+    groups = _lanes_of_a_pass(width)
+    pieces = addresses >> max(width, WORD).bit_length() - 1
     if active is not None:
-        words = np.where(active[..., None], words, -1)
-    words = np.sort(words.reshape(*addresses.shape[:-1], addresses.shape[-1] // lanes, -1), -1)
-    is_new = _is_new(words)
-    passes = np.arange(words[..., 0].size).reshape(*words.shape[:-1], 1)
-    banks = (passes * BANKS + words % BANKS)[is_new]
-    counts = np.bincount(banks, minlength=passes.size * BANKS)
-    return np.asarray(counts.reshape(*words.shape[:-1], BANKS).max(-1))
+        pieces = np.where(active, pieces, -1)
+    pieces = np.sort(pieces.reshape(*addresses.shape[:-1], -1, lanes), -1)
+    passes = np.arange(pieces[..., 0].size).reshape(*pieces.shape[:-1], 1)
+    used = (passes * groups + (pieces & groups - 1))[_is_new(pieces)]
+    counts = np.bincount(used, minlength=passes.size * groups)
+    return np.asarray(counts.reshape(*pieces.shape[:-1], groups).max(-1))
 
 
 def _is_new(values: Integers) -> Mask:

@@ -5,31 +5,46 @@ first in its lower half, so `fragment.view(np.uint32)` has the registers. `A`, `
 operands, and `C` also is that of the result. `ldmatrix` reads fragments from rows in shared memory.
 """
 
-from typing import NamedTuple
+from functools import cache
+from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from device_model.cta.tensor import DEPTH, Array, Integers, mma
+from device_model.cta.tensor import DEPTH, Array, Integers, check_types, mma
 
 LANES = 32
 ROWS, COLUMNS = 16, 8  # of the result of one mma
 MATRIX_ROW = 16  # bytes in a row of the 8 x 8 matrices that ldmatrix loads
-_LANE = np.arange(LANES)[:, None]
+_SIZES = {"g": 8, "t": 4, "r": 2, "h": 2, "e": 2}
 
 
 class Layout(NamedTuple):
     """Where the elements of a fragment are in its matrix.
 
+    A place is a number in mixed radix. Its digits are g, the group of four lanes; t, the lane in its group; r and h,
+    halves of a matrix; e, the element of a pair. Fragment and matrix have the same digits in other orders.
+
     Attributes:
-        rows: The row of each element, by lane and place in the lane: shape (32, n).
-        columns: Its column.
-        shape: Rows and columns of the matrix.
+        lanes: The digits of a place in the fragment, that of the lane first.
+        rows: Those of the row in the matrix.
+        columns: Those of the column.
     """
 
-    rows: Integers
-    columns: Integers
-    shape: tuple[int, int]
+    lanes: str
+    rows: str
+    columns: str
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the matrix."""
+        return _product(self.rows), _product(self.columns)
+
+    @property
+    def places(self) -> int:
+        """Elements that each lane holds."""
+        return _product(self.lanes) // LANES
 
     def split(self, matrix: Array) -> Array:
         """Return the fragment of a matrix, or of each matrix of an array: (..., rows, columns) to (..., 32, n).
@@ -39,7 +54,7 @@ class Layout(NamedTuple):
         """
         if matrix.shape[-2:] != self.shape:
             raise ValueError(f"the matrix of this fragment is {self.shape}, not {matrix.shape[-2:]}")
-        return matrix[..., self.rows, self.columns]
+        return _reordered(matrix, self.rows + self.columns, self.lanes, (LANES, self.places))
 
     def join(self, fragment: Array) -> Array:
         """Return the matrix of a fragment: (..., 32, n) to (..., rows, columns).
@@ -47,29 +62,30 @@ class Layout(NamedTuple):
         Raises:
             ValueError: The fragment has another shape.
         """
-        if fragment.shape[-2:] != self.rows.shape:
-            raise ValueError(f"this fragment has {self.rows.shape} lanes and elements, not {fragment.shape[-2:]}")
-        matrix = np.empty((*fragment.shape[:-2], *self.shape), fragment.dtype)
-        matrix[..., self.rows, self.columns] = fragment
-        return matrix
+        if fragment.shape[-2:] != (LANES, self.places):
+            raise ValueError(f"this fragment has {LANES} lanes of {self.places} elements, not {fragment.shape[-2:]}")
+        return _reordered(fragment, self.lanes, self.rows + self.columns, self.shape)
 
 
-def _layout(places: int, shape: tuple[int, int]) -> Layout:
-    """Return the layout of A or C: pairs of columns; then the rows 8 below; then the columns 8 to the right."""
-    place = np.arange(places)[None, :]
-    rows = _LANE // 4 + place // 2 % 2 * 8
-    columns = _LANE % 4 * 2 + place % 2 + place // 4 * 8
-    return Layout(rows, columns, shape)
+def _product(digits: str) -> int:
+    return prod(_SIZES[digit] for digit in digits)
 
 
-A = _layout(8, (ROWS, DEPTH))
-B = Layout(  # pairs of rows; then the rows 8 below
-    _LANE % 4 * 2 + np.arange(4)[None, :] % 2 + np.arange(4)[None, :] // 2 * 8,
-    np.broadcast_to(_LANE // 4, (LANES, 4)),
-    (DEPTH, COLUMNS),
-)
-C = _layout(4, (ROWS, COLUMNS))
-_ROW_OF_MATRIX = Layout(np.broadcast_to(_LANE // 4, (LANES, 2)), _LANE % 4 * 2 + np.arange(2)[None, :], (8, 8))
+def _reordered(values: Array, old: str, new: str, shape: tuple[int, int]) -> Array:
+    lead = values.shape[:-2]
+    return values.reshape(*lead, -1).take(_order(old, new), axis=-1).reshape(*lead, *shape)
+
+
+@cache
+def _order(old: str, new: str) -> Integers:
+    """Return the places of elements in the old order of digits, in the new order."""
+    places = np.arange(_product(old)).reshape([_SIZES[digit] for digit in old])
+    return places.transpose([old.index(digit) for digit in new]).reshape(-1)
+
+
+A = Layout("gthre", "rg", "hte")
+B = Layout("gthe", "hte", "g")
+C = Layout("gtre", "rg", "te")
 
 
 def mma_m16n8k16(a: Array, b: Array, c: Array) -> Array:
@@ -106,35 +122,36 @@ def ldmatrix(memory: NDArray[np.uint8], addresses: Integers, count: int, *, tran
     if count not in (1, 2, 4):
         raise ValueError(f"ldmatrix loads 1, 2 or 4 matrices, not {count}")
     rows = addresses[..., : 8 * count]
-    is_wrong = (rows % MATRIX_ROW != 0) | (rows < 0) | (rows > memory.size - MATRIX_ROW)
+    is_wrong = (rows & (MATRIX_ROW - 1) != 0) | (rows < 0) | (rows > memory.size - MATRIX_ROW)
     if is_wrong.any():
         place = tuple(np.argwhere(is_wrong)[0])
         raise ValueError(
             f"ldmatrix: lane {place[-1]} gives address {rows[place]}; a row of a matrix has {MATRIX_ROW} bytes, begins "
             f"at a multiple of {MATRIX_ROW} and lies within the {memory.size} bytes of shared memory"
         )
-    values = memory[rows[..., None] + np.arange(MATRIX_ROW)].view(np.uint16)
-    matrices = values.reshape(*rows.shape[:-1], count, 8, 8)
+    whole = memory[: memory.size // MATRIX_ROW * MATRIX_ROW].view(np.uint16).reshape(-1, 8)
+    matrices = whole.take(rows // MATRIX_ROW, axis=0).reshape(*rows.shape[:-1], count, 8, 8)
     if transposed:
-        matrices = np.swapaxes(matrices, -1, -2)
-    pairs = _ROW_OF_MATRIX.split(matrices)  # (..., count, 32, 2)
-    return np.moveaxis(pairs, -3, -2).reshape(*rows.shape[:-1], LANES, 2 * count)
+        matrices = np.ascontiguousarray(np.swapaxes(matrices, -1, -2))
+    # A register has two elements of a row; lane after lane has one, row after row.
+    registers = matrices.view(np.uint32).reshape(*rows.shape[:-1], count, LANES)
+    return np.ascontiguousarray(np.swapaxes(registers, -2, -1)).view(np.uint16)
 
 
 class TileProduct(NamedTuple):
-    """A product of tiles, and how many mma instructions a warp or several together issue for it."""
+    """Products of tiles, and how many mma instructions stand for each of them."""
 
     value: NDArray[np.float32]
     instructions: int
 
 
 def tile_mma(a: Array, b: Array, c: NDArray[np.float32], *, exact: bool = False) -> TileProduct:
-    """Return `a @ b + c` for a whole tile, in place of the mma.m16n8k16 instructions that it takes.
+    """Return `a @ b + c` for whole tiles, in place of the mma.m16n8k16 instructions that each takes.
 
     Args:
-        a: A matrix of float16 or bfloat16, of shape (m, k).
-        b: A matrix of the same type, of shape (k, n).
-        c: Accumulators of float32, of shape (m, n).
+        a: Matrices of float16 or bfloat16, of shape (..., m, k).
+        b: Matrices of the same type, of shape (..., k, n).
+        c: Accumulators of float32, of shape (..., m, n).
         exact: Whether the result has every bit of the tensor core's, whose sums are truncated 16 products at a time.
             Otherwise it is one product of float32 matrices, which takes a small part of the time.
 
@@ -142,8 +159,9 @@ def tile_mma(a: Array, b: Array, c: NDArray[np.float32], *, exact: bool = False)
         TypeError: The types are none that the tensor core multiplies.
         ValueError: The shapes do not fit, or m, n and k are no multiples of 16, 8 and 16.
     """
-    (m, k), (depth, n) = a.shape, b.shape
-    if k != depth or c.shape != (m, n) or m % ROWS or n % COLUMNS or k % DEPTH:
+    check_types(a, b, c)
+    (m, k), (depth, n) = a.shape[-2:], b.shape[-2:]
+    if k != depth or c.shape[-2:] != (m, n) or m % ROWS or n % COLUMNS or k % DEPTH:
         raise ValueError(
             f"a tile multiplies (m, k) by (k, n) and adds (m, n), with m, n and k multiples of {ROWS}, {COLUMNS} and "
             f"{DEPTH}; these shapes are {a.shape}, {b.shape} and {c.shape}"
@@ -151,7 +169,18 @@ def tile_mma(a: Array, b: Array, c: NDArray[np.float32], *, exact: bool = False)
     instructions = m // ROWS * (n // COLUMNS) * (k // DEPTH)
     if not exact:
         with np.errstate(all="ignore"):  # infinities and NaN are results here
-            return TileProduct(a.astype(np.float32) @ b.astype(np.float32) + c, instructions)
+            return TileProduct(_single(a) @ _single(b) + c, instructions)
     for begin in range(0, k, DEPTH):
-        c = mma(a[:, begin : begin + DEPTH], b[begin : begin + DEPTH], c)
+        c = mma(a[..., begin : begin + DEPTH], b[..., begin : begin + DEPTH, :], c)
     return TileProduct(c, instructions)
+
+
+def _single(numbers: Array) -> NDArray[np.float32]:
+    """Return 16-bit numbers as float32, ten times as fast as NumPy converts them."""
+    return _singles(numbers.dtype).take(numbers.view(np.uint16))
+
+
+@cache
+def _singles(dtype: np.dtype[Any]) -> NDArray[np.float32]:
+    """Return all numbers of a 16-bit type as float32, in the order of their bits."""
+    return np.arange(1 << 16, dtype=np.uint16).view(dtype).astype(np.float32)

@@ -111,7 +111,7 @@ def tile_mma(a: Any, b: Any, c: Any, *, exact: bool = False) -> Register:
         )
     layouts = fragments.A, fragments.B, fragments.C
     tiles = [_joined(block, layout, each) for layout, each in zip(layouts, plain, strict=True)]
-    values = np.stack([fragments.tile_mma(*tile, exact=exact).value for tile in zip(*tiles, strict=True)])
+    values = fragments.tile_mma(*tiles, exact=exact).value
     split = fragments.C.split(np.swapaxes(values.reshape(block.warps, m, fragments.ROWS, n, fragments.COLUMNS), 2, 3))
     writes = (block.register(),)
     block.issue(Op.MMA, "mma.m16n8k16", count=m * n * k, reads=ids_of(a, b, c), writes=writes)

@@ -68,24 +68,25 @@ def mma(a: Array, b: Array, c: Array) -> NDArray[np.float32]:
         TypeError: The types of `a` and `b` differ or are none of the two, or `c` is not float32.
         ValueError: The shapes do not fit.
     """
-    _check(a, b, c)
+    check_types(a, b, c)
+    fits = a.ndim >= 2 and b.ndim >= 2 and a.shape[-1] == b.shape[-2] == DEPTH
+    if not fits or c.shape[-2:] != (a.shape[-2], b.shape[-1]):
+        raise ValueError(
+            f"mma multiplies (rows, {DEPTH}) by ({DEPTH}, columns) and adds (rows, columns); these shapes are "
+            f"{a.shape}, {b.shape} and {c.shape}"
+        )
     form = _FORMATS[a.dtype]
     left = _terms(a[..., :, None, :], form)
     right = _terms(np.swapaxes(b, -1, -2)[..., None, :, :], form)
     return _sum(_products(left, right), _terms(c, _SINGLE)).view(np.float32)
 
 
-def _check(a: Array, b: Array, c: Array) -> None:
+def check_types(a: Array, b: Array, c: Array) -> None:
+    """Raise TypeError unless the tensor core multiplies *a* by *b* and adds *c*."""
     if a.dtype not in _FORMATS or b.dtype != a.dtype or c.dtype != np.float32:
         raise TypeError(
             f"mma multiplies float16 by float16 or bfloat16 by bfloat16 and adds float32; these are {a.dtype}, "
             f"{b.dtype} and {c.dtype}"
-        )
-    fits = a.ndim >= 2 and b.ndim >= 2 and a.shape[-1] == b.shape[-2] == DEPTH
-    if not fits or c.shape[-2:] != (a.shape[-2], b.shape[-1]):
-        raise ValueError(
-            f"mma multiplies (rows, {DEPTH}) by ({DEPTH}, columns) and adds (rows, columns); these shapes are "
-            f"{a.shape}, {b.shape} and {c.shape}"
         )
 
 

@@ -19,9 +19,11 @@ def places(lane):
 
 
 def test_every_lane_holds_the_elements_of_the_manual():
-    for lane in range(32):
-        for layout, wanted in zip((A, B, C), places(lane), strict=True):
-            assert list(zip(layout.rows[lane].tolist(), layout.columns[lane].tolist(), strict=True)) == wanted
+    for number, layout in enumerate((A, B, C)):
+        rows, columns = layout.shape
+        held = layout.split(np.arange(rows * columns).reshape(rows, columns))
+        for lane in range(32):
+            assert [divmod(element, columns) for element in held[lane].tolist()] == places(lane)[number]
 
 
 @pytest.mark.parametrize("layout", [A, B, C])
@@ -121,6 +123,34 @@ def test_sums_of_one_sign_lose_more_the_longer_they_are(k):
     size = a.astype(float) @ b.astype(float)
     assert (abs(exact - near) <= 8 * 2.0**-24 * (k / 16) * size).all()
     assert exact.sum() < near.sum()
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_many_tiles_are_done_at_once(exact):
+    several = [tiles(32, np.float16, seed) for seed in range(3)]
+    value, instructions = tile_mma(*map(np.stack, zip(*several, strict=True)), exact=exact)
+    for tile, result in zip(several, value, strict=True):
+        alone = tile_mma(*tile, exact=exact)
+        assert np.array_equal(result, alone.value)
+        assert instructions == alone.instructions
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_every_number_of_16_bits_is_converted_right(dtype):
+    numbers = np.arange(1 << 16, dtype=np.uint16).view(dtype)
+    a = np.zeros((1 << 16, 16), dtype)
+    a[:, 0] = numbers
+    b = np.zeros((16, 8), dtype)
+    b[0, 0] = 1
+    b[1:, 0] = -0.0
+    value = tile_mma(a, b, np.zeros((1 << 16, 8), np.float32)).value[:, 0]
+    assert np.array_equal(value, numbers.astype(np.float32), equal_nan=True)
+
+
+def test_tiles_of_other_types_are_refused():
+    half = np.zeros((16, 16), np.float16)
+    with pytest.raises(TypeError, match="these are float32, float16 and float32"):
+        tile_mma(half.astype(np.float32), half, half.astype(np.float32))
 
 
 def test_tiles_that_are_no_multiples_are_refused():
