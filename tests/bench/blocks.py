@@ -18,6 +18,7 @@ from device_model.cta import banks
 from device_model.cta.fragments import mma_m16n8k16
 from device_model.profile import load
 from tests.bench.measure import say
+from tests.bench.pipelines import Bursts, Latencies, Pipelines
 
 DATA = Path(__file__).parents[1] / "cta" / "data"
 DTYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}
@@ -71,8 +72,8 @@ class SharedMemory:
         return f"{row['measured'] or '-':>8} {row['predicted']:>8} {'' if error is None else f'{error:+.2%}':>8}"
 
     @staticmethod
-    def summary(errors):
-        sizes = [abs(error) for error in errors]
+    def summary(rows):
+        sizes = [abs(SharedMemory.error(row["measured"], row["predicted"])) for row in rows]
         within = sum(size <= 0.05 for size in sizes)
         return (
             f"{within} of {len(sizes)} rows within 5 % ({within / len(sizes):.1%}), median error {median(sizes):.2%}, "
@@ -116,13 +117,14 @@ class Products:
         return sum(one != other for one, other in zip(measured, predicted, strict=True))
 
     @staticmethod
-    def summary(errors):
+    def summary(rows):
+        errors = [Products.error(row["measured"], row["predicted"]) for row in rows]
         return (
             f"{sum(not error for error in errors)} of {len(errors)} products have every bit, {sum(errors)} words differ"
         )
 
 
-FORMS = (SharedMemory, Products)
+FORMS = (SharedMemory, Products, Pipelines, Latencies, Bursts)
 
 
 def predicted(rows):
@@ -155,21 +157,20 @@ def main(arguments=()):
         if options.files:
             say(f"{file.name}: measured, predicted, error")
         for form in FORMS:
-            errors = list(_errors([row for row, each in zip(rows, forms, strict=True) if each is form], form, options))
-            if errors:
-                say(f"{file.name}: {form.summary(errors)}\n")
+            own = [row for row, each in zip(rows, forms, strict=True) if each is form]
+            if options.files:
+                _show(own, form)
+            measured = [row for row in own if row["measured"] is not None]
+            if measured:
+                say(f"{file.name}: {form.summary(measured)}\n")
     if options.json:
         options.json.write_text(json.dumps({"rows": written}))
 
 
-def _errors(rows, form, options):
-    """The errors of the rows that were measured; rows of files that were named are printed."""
+def _show(rows, form):
     for row in rows:
         error = None if row["measured"] is None else form.error(row["measured"], row["predicted"])
-        if options.files:
-            say(f"  {form.name(row):<52} {form.columns(row, error)}")
-        if error is not None:
-            yield error
+        say(f"  {form.name(row):<52} {form.columns(row, error)}")
 
 
 if __name__ == "__main__":

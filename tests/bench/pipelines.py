@@ -5,21 +5,16 @@ loop issues besides copies, loads and multiply-adds (addresses, counters, branch
 is a number of dependent integer instructions, for each number of stages, since each is compiled on its own. They were
 read off 12 rows of one block that reads from the L2 (`is_fitted`); all other rows are predictions.
 
-`python -m tests.bench.pipelines` prints errors by group.
+`python -m tests.bench blocks` prints the errors.
 """
 
-import json
 from collections import defaultdict
-from pathlib import Path
-from statistics import mean
 
 from device_model.cta.instructions import Op, Row
 from device_model.cta.timing.sm import play
 from device_model.profile import load
-from tests.bench.measure import say, show, target
 from tests.conformance.criteria import distribution
 
-DATA = Path(__file__).parents[1] / "cta" / "data"
 COPY = 16  # bytes of one cp.async
 BEFORE = {1: 0, 2: 14, 3: 14, 4: 14}  # integer instructions before the copies of a tile
 AFTER = {1: 36, 2: 19, 3: 28, 4: 27}  # after them
@@ -108,7 +103,23 @@ def repeated(threads, op, **fields):
     return (play([rows * 2], spec).cycles[0] - play([rows], spec).cycles[0]) / 100
 
 
-class Pipelines:
+class Cycles:
+    """What the forms below have in common: what is predicted is a number of cycles."""
+
+    @staticmethod
+    def error(measured, predicted):
+        return predicted / measured - 1
+
+    @staticmethod
+    def columns(row, error):
+        return f"{row['measured'] or '-':>8} {row['predicted']:>8} {'' if error is None else f'{error:+.2%}':>8}"
+
+    @staticmethod
+    def summary(rows):
+        return f"{len(rows)} rows, {spread(rows)}"
+
+
+class Pipelines(Cycles):
     """Rows of cp_async.json with `stages`: cycles per tile of a pipeline of copies and multiply-adds."""
 
     @staticmethod
@@ -144,8 +155,19 @@ class Pipelines:
             for row in rows
         ]
 
+    @staticmethod
+    def summary(rows):
+        lines = [f"{name:<28}{len(group):>4} rows, {spread(group)}" for name, group in groups(rows).items() if group]
+        found = choices(rows)
+        right = [group for group in found if is_right(group, predicted_best(group))]
+        lines.append(f"the best number of stages is found within 3 % in {len(right)} of {len(found)} groups")
+        hard = [group for group in found if 4 in group and not is_right(group, 4)]
+        right = [group for group in hard if is_right(group, predicted_best(group))]
+        lines.append(f"{len(right)} of {len(hard)} of those where 4 stages are not")
+        return "\n  ".join(("cycles per tile", *lines))
 
-class Latencies:
+
+class Latencies(Cycles):
     """The other rows of cp_async.json: one copy, a barrier, a multiply-add, a product of a warp, a chase."""
 
     KINDS = ("oneshot", "barrier", "fma_chain", "mma_m16n8k16", "chase_l2", "chase_dram", "clock")
@@ -185,7 +207,7 @@ class Latencies:
         return play([rows], spec).cycles[0]
 
 
-class Bursts:
+class Bursts(Cycles):
     """Rows of bursts.json: cycles from one burst of copies to the next."""
 
     @staticmethod
@@ -207,18 +229,10 @@ class Bursts:
         return [round(play([burst(row)], spec, row["blocks"]).cycles[0] / 96, 1) for row in rows]
 
 
-def rows_of(file, form):
-    """The rows of one *form* in *file*, each with its number among them, `measured` and `predicted`."""
-    rows = [row for row in json.loads((DATA / file).read_text())["rows"] if form.has(row)]
-    return [
-        row | {"number": number, "measured": form.measured(row), "predicted": value}
-        for number, (row, value) in enumerate(zip(rows, form.predict(rows), strict=True))
-    ]
-
-
-def errors(rows):
-    """The error of each row that was measured, in per cent."""
-    return [100 * (row["predicted"] / row["measured"] - 1) for row in rows if row["measured"] is not None]
+def spread(rows):
+    """The errors of *rows*, in words."""
+    median, p90, worst = distribution([Cycles.error(row["measured"], row["predicted"]) for row in rows])
+    return f"median error {median:.2%}, 90th percentile {p90:.2%}, largest {worst:.2%}"
 
 
 def choices(rows):
@@ -253,45 +267,3 @@ def groups(rows):
         "from DRAM": [row for row in rows if Pipelines.is_from_dram(row)],
         **{f"{stages} stages": [row for row in rows if row["stages"] == stages] for stages in (1, 2, 3, 4)},
     }
-
-
-def summary(rows):
-    """Print the errors of *rows* of pipelines, by group, and how good the best number of stages is."""
-    measured = [row for row in rows if row["measured"] is not None]
-    if not measured:
-        return
-    lines = [
-        (name, len(group), *(f"{size:.2f}" for size in distribution(errors(group))), f"{mean(errors(group)):+.2f}")
-        for name, group in groups(measured).items()
-        if group
-    ]
-    show("Error of the cycles per tile, %", ("rows", "number", "median", "p90", "max", "mean, signed"), lines)
-    found = choices(measured)
-    right = sum(is_right(group, predicted_best(group)) for group in found)
-    four = [group for group in found if 4 in group]
-    hard = [group for group in four if not is_right(group, 4)]
-    say(f"best number of stages within 3 %: {right} of {len(found)} groups; always four: {len(four) - len(hard)}")
-    say(f"where four is not: {sum(is_right(group, predicted_best(group)) for group in hard)} of {len(hard)}\n")
-
-
-def main():
-    rows = rows_of("cp_async.json", Pipelines)
-    small = [row for row in rows if row["fma"] <= 128]
-    say("Pipelines of cp.async on one H200, measured and predicted")
-    for name, group, limits in (("all rows", rows, (5, 15)), ("at most 128 multiply-adds", small, (8, 20))):
-        median, p90, _ = distribution(errors(group))
-        say(f"  {name}: median error {target(median, limits[0])} %, 90th percentile {target(p90, limits[1])} %")
-    summary(rows)
-    for row in sorted(rows, key=lambda row: -abs(row["predicted"] / row["measured"] - 1))[:10]:
-        say(f"  {Pipelines.name(row):<72} {row['measured']:>8} {row['predicted']:>8} {errors([row])[0]:+.1f} %")
-    say("")
-    for title, file, form in (
-        ("Single copies, barriers, products and chases", "cp_async.json", Latencies),
-        ("Bursts, on another H200", "bursts.json", Bursts),
-    ):
-        median, p90, worst = distribution(errors(rows_of(file, form)))
-        say(f"{title}: median error {median:.2f} %, 90th percentile {p90:.2f} %, largest {worst:.2f} %")
-
-
-if __name__ == "__main__":
-    main()

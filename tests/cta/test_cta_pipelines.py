@@ -1,11 +1,17 @@
-"""The time of the measured pipelines of cp.async: a part of the rows; `python -m tests.bench.pipelines` has all."""
+"""The time of the measured pipelines of cp.async: a part of the rows; `python -m tests.bench blocks` has all."""
 
 import json
 
 import pytest
 
-from tests.bench.pipelines import DATA, Bursts, Latencies, Pipelines, choices, errors, is_right, predicted_best
+from tests.bench.blocks import DATA
+from tests.bench.pipelines import Bursts, Cycles, Latencies, Pipelines, choices, is_right, predicted_best
 from tests.conformance.criteria import distribution
+
+
+def errors(rows):
+    """In per cent."""
+    return [100 * Cycles.error(row["measured"], row["predicted"]) for row in rows]
 
 
 def rows(file, form, every=1, **wanted):
