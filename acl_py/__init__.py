@@ -29,10 +29,10 @@ only from those below it, and all of them may import device_model:
         face/                           module objects, argument wrappers, the session, handles, host objects,
                                         failed calls, tracebacks
     simulation      run, simulate, open
-    faults asc      fault rules; the language of core kernels
+    faults asc cta  fault rules; the languages of core kernels and of thread-block kernels
     verbs/          the verbs, one module for each noun
         devices peers memory streams events signals failures host
-        copies transfers fills kernels core_kernels arrays callbacks
+        copies transfers fills kernels core_kernels block_kernels arguments arrays callbacks
     runtime/        the host clock, and the way into the device
         runtime scopes calls blocking   the clock; what a task sees; how a verb begins; hosts that are threads
         injection routes findings       how fault rules strike; where a copy goes; what core kernels print

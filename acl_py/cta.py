@@ -1,5 +1,30 @@
-"""The language of thread-block kernels."""
+"""The language of thread-block kernels: CUDA's blocks of threads, in Python.
 
+    from acl_py import Array, cta
+
+    @cta.kernel(threads=128)
+    def double(x: cta.In, y: cta.Out) -> None:
+        t = cta.tid
+        y[t] = x[t] * 2
+
+    await double[1, stream](Array(x, np.float32), Array(y, np.float32))
+
+A kernel runs once for each block. `cta.tid`, `cta.warp` and `cta.lane` are arrays over the threads of the block, and so
+is every register: one operation of NumPy is one instruction of all warps. `cta.block` and `cta.grid` are (x, y, z), and
+`cta.threads` is a number. A branch is `with cta.where(condition):`.
+
+Results are computed when an instruction is issued, and times are worked out afterwards. A forgotten wait or barrier
+therefore does not change the results, and is reported as a finding, with both lines and the missing call. A mistake
+that would stop a card raises KernelError, with the thread and the line.
+
+Each name is documented where it is defined, in `acl_py.verbs.block_kernels` and `device_model.cta`.
+"""
+
+from acl_py.verbs.block_kernels import BlockKernelFunction as BlockKernelFunction
+from acl_py.verbs.block_kernels import In as In
+from acl_py.verbs.block_kernels import InOut as InOut
+from acl_py.verbs.block_kernels import Out as Out
+from acl_py.verbs.block_kernels import kernel as kernel
 from device_model.cta import indices as _indices
 from device_model.cta.atomics import atomic_add as atomic_add
 from device_model.cta.atomics import atomic_exch as atomic_exch

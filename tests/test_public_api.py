@@ -6,7 +6,7 @@ import pydoc
 import pytest
 
 import acl_py
-from acl_py import asc
+from acl_py import asc, cta
 
 VERBS = [name for name, thing in vars(acl_py).items() if inspect.iscoroutinefunction(thing)]
 EXPECTED = """
@@ -116,3 +116,8 @@ def test_a_name_of_the_language_means_one_thing():
     """Each is defined in one module of the device model, and made here only what launches."""
     here = {name for name, thing in vars(asc).items() if getattr(thing, "__module__", "").startswith("acl_py")}
     assert here == {"CoreKernelFunction", "kernel", "tune"}
+
+
+@pytest.mark.parametrize("name", sorted(name for name in vars(cta) if not name.startswith("_")))
+def test_each_name_of_the_language_of_thread_blocks_has_a_docstring(name):
+    assert inspect.getdoc(getattr(cta, name))

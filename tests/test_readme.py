@@ -14,6 +14,7 @@ from tests import forks
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 AICORE = ROOT / "docs" / "aicore.md"
+CTA = ROOT / "docs" / "cta.md"
 TIME = ROOT / "docs" / "time.md"
 SANITIZER = ROOT / "docs" / "sanitizer.md"
 APPS_PAGE = ROOT / "docs" / "apps.md"
@@ -41,7 +42,7 @@ def output_of(program: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("page", [README, AICORE, TIME, SANITIZER], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [README, AICORE, CTA, TIME, SANITIZER], ids=lambda page: page.stem)
 def test_an_example_prints_what_its_page_says(page):
     assert output_of(example_of(page)["program"]) == example_of(page)["output"]
 

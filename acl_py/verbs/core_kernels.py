@@ -12,6 +12,7 @@ from typing import Annotated, Any, ParamSpec, Protocol, overload
 from acl_py.errors import Kind
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import Barred
+from acl_py.verbs.arguments import argument_of
 from acl_py.verbs.arrays import Access, Array, document
 from acl_py.verbs.kernels import Launchable, Launches
 from device_model import profile as profiles
@@ -20,7 +21,6 @@ from device_model.aicore.core.tensors import GlobalBuffer
 from device_model.aicore.launch import Launch, Options
 from device_model.aicore.runner import run
 from device_model.kernel import tune as tuner
-from device_model.kernel.images import Argument
 
 # How a core kernel's arguments are annotated; acl_py's own In, Out and InOut say the same, with another type.
 In = Annotated[GlobalBuffer | Any, Access.IN]
@@ -62,7 +62,7 @@ class CoreKernelFunction(Launchable[P]):
             )
         values, _ = self.arguments(runtime, args)
         arguments = [
-            _argument(name, value, access) if isinstance(value, Array) else value
+            argument_of(name, value, access) if isinstance(value, Array) else value
             for name, value, access in zip(self._names, values, self._accesses, strict=True)
         ]
         function = partial(Barred(runtime, self).run, self.function)
@@ -81,19 +81,6 @@ class CoreKernelFunction(Launchable[P]):
 def _able() -> list[str]:
     """Return the names of the profiles with AI cores."""
     return [name for name in profiles.names() if profiles.load(name).aicore is not None]
-
-
-def _argument(name: str, array: Array, access: Access) -> Argument:
-    buffer = array.buffer
-    return Argument(
-        name,
-        buffer.allocation,
-        buffer.offset,
-        buffer.offset + array.nbytes,
-        array.dtype,
-        is_read=access is not Access.OUT,
-        is_written=access is not Access.IN,
-    )
 
 
 class _KernelMaker(Protocol):

@@ -427,7 +427,7 @@ async def LaunchKernel(
     An exception in it is a failure of the launch, and a later call raises it: see the rules of errors in acl_py.errors.
 
     Args:
-        kernel: A function made a kernel with @kernel, @block_kernel or @asc.kernel.
+        kernel: A function made a kernel with @kernel, @block_kernel, @asc.kernel or @cta.kernel.
         block_dim: The number of blocks, from 1 to 2**31 - 1.
         args: The arguments of the function; memory as a buffer, an Array or an address.
         stream: The stream, of the current device; None is the default one.
@@ -441,8 +441,8 @@ async def LaunchKernel(
     Raises:
         AclError: INVALID_LAUNCH for a wrong number of blocks; INVALID_ADDRESS, NULL_POINTER or INVALID_VALUE for an
             argument that is not memory of the device, or was freed; INVALID_HANDLE if *stream* is of another device;
-            NOT_SUPPORTED for a core kernel on a device without AI cores; INVALID_HANDLE, FOREIGN_STREAM or
-            NOT_SUPPORTED if *stream* cannot be used here.
+            NOT_SUPPORTED for a core kernel on a device without AI cores, or a thread-block kernel on one without SMs;
+            INVALID_HANDLE, FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used here.
         DeadlockError: The stream can never make room.
         TypeError: *kernel* is not a kernel, *block_dim* is not an int, *stream* is not a stream, or the number of
             *args* is wrong.
@@ -490,7 +490,9 @@ def _resolve(scope: Scope, kernel: object, stream: StreamLike) -> Stream:
 def _check_launch(scope: Scope, kernel: object, block_dim: Integer) -> int:
     """Return *block_dim* as an int; refuse what is not a kernel, and a number of blocks that cannot be."""
     if not isinstance(kernel, Launchable):
-        raise TypeError(f"a kernel must be made with @kernel, @block_kernel or @asc.kernel, not {shown(kernel)}")
+        raise TypeError(
+            f"a kernel must be made with @kernel, @block_kernel, @asc.kernel or @cta.kernel, not {shown(kernel)}"
+        )
     block_dim = integer("block_dim", block_dim)
     if not 1 <= block_dim <= MAX_BLOCKS:
         raise scope.runtime.error(

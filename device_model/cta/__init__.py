@@ -3,6 +3,7 @@
 A block runs once; each NumPy operation on its registers is one instruction of all its warps, and appends one row.
 From the top down; each room imports only from those below it:
 
+    launch              a launch of a kernel, as the work of an operation of a device
     runner              runs the blocks of a kernel
     products            ldmatrix, mma and products of whole tiles, on registers
     pipeline            cuda::pipeline: stages made of groups of copies, or of mbarriers

@@ -1,17 +1,57 @@
 """Runs the blocks of a kernel one after the other, in one Python thread."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import prod
-from typing import Any
+from typing import Any, Protocol
 
 from device_model.cta import copies
 from device_model.cta.block import Block
+from device_model.cta.instructions import Row
 from device_model.cta.names import Dim3
+from device_model.cta.spec import SmSpec
+from device_model.cta.timing import card
 from device_model.kernel.blas import one_thread
 from device_model.kernel.findings import Findings
 from device_model.kernel.garbage import no_collections
+from device_model.kernel.results import Program
+
+
+class Timeline:
+    """The times of one launch.
+
+    Attributes:
+        card: When its blocks ran, in cycles, and how busy the units of an SM were.
+        duration_ns: The whole launch, with what the card takes besides its blocks.
+        ns_per_cycle: The length of a cycle.
+        busy_us: For each unit, how long it worked, in microseconds: a mean over the SMs.
+    """
+
+    __slots__ = ("busy_us", "card", "duration_ns", "ns_per_cycle")
+
+    def __init__(self, timeline: card.Timeline, spec: SmSpec, overhead_ns: int) -> None:
+        self.card = timeline
+        self.ns_per_cycle = 1e6 / spec.khz
+        self.duration_ns = round(timeline.cycles * self.ns_per_cycle) + overhead_ns
+        microseconds = timeline.cycles * self.ns_per_cycle / 1000
+        self.busy_us: Mapping[str, float] = {
+            unit.name.lower(): share * microseconds for unit, share in timeline.busy.items()
+        }
+
+    def __repr__(self) -> str:
+        return f"<Timeline of {len(self.card.spans)} blocks: {self.duration_ns / 1000:.2f} us>"
+
+    def core_of(self, program: Any) -> str:
+        """Return the SM of *program*; no instructions are shown yet."""
+        raise KeyError(program)
+
+
+class Timing(Protocol):
+    """Takes the instructions of the blocks of a launch, to time them."""
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Add the next block."""
 
 
 @dataclass
@@ -19,12 +59,16 @@ class Result:
     """The result of a launch.
 
     Attributes:
-        blocks: The instructions of each block, in `rows`.
+        blocks: The blocks with their instructions, in `rows`; of a launch that is timed the first one only.
         findings: The mistakes that were found.
+        timeline: The times; None if the launch was not timed or did not end.
     """
 
     blocks: list[Block] = field(default_factory=list)
     findings: Findings = field(default_factory=Findings)
+    timeline: Timeline | None = None
+    output: str = ""  # kernels print nothing yet
+    programs: Sequence[Program] = ()  # instructions are timed by kinds of blocks, and not shown one by one
 
 
 def run(
@@ -36,6 +80,7 @@ def run(
     capacity: int,
     is_dynamic: bool,
     hazards: bool = True,
+    card: Callable[[int], Timing] | None = None,
 ) -> Result:
     """Run a kernel, one block after the other.
 
@@ -47,21 +92,28 @@ def run(
         capacity: The bytes of shared memory of a block; *is_dynamic* if the kernel has asked for so many.
         is_dynamic: See *capacity*.
         hazards: Whether accesses are checked.
+        card: Called after the first block with the bytes of shared memory that a block has; returns what times the
+            blocks.
 
     Raises:
         KernelError: The kernel cannot go on.
         Exception: Anything that the kernel raises. Every error has the result so far as its attribute `result`.
     """
     result = Result()
+    timing: Timing | None = None
     try:
         with no_collections(), one_thread():
             for number in range(prod(grid)):
                 block = Block(
                     number, grid, threads, result.findings, capacity=capacity, is_dynamic=is_dynamic, hazards=hazards
                 )
-                result.blocks.append(block)
                 block.run(partial(_whole, block, kernel, args))
                 block.forget()
+                if card is not None:
+                    timing = timing or card(capacity if is_dynamic else block.shared_used)
+                    timing.add(block.rows)
+                if timing is None or number == 0:
+                    result.blocks.append(block)
     except BaseException as error:
         error.result = result  # type: ignore[attr-defined]
         raise

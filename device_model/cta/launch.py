@@ -1,0 +1,150 @@
+"""The launch of a thread-block kernel (kernel/launch.py has what is the same for all kinds of kernels).
+
+A launch takes an SM for each of its blocks, or all of them, and gives them back when its last block has ended. If there
+are more blocks than fit, they run in waves on the launch's own timeline. Launches at the same time do not slow each
+other down through the memory's bandwidth or the L2: that is not modelled.
+"""
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+from device_model.cta.memories import GlobalMemory
+from device_model.cta.names import Dim3
+from device_model.cta.rules import Rule
+from device_model.cta.runner import Result, Timeline, run
+from device_model.cta.spec import SmSpec
+from device_model.cta.tensors import Tensor
+from device_model.cta.timing.card import Card
+from device_model.cta.timing.occupancy import resident_blocks
+from device_model.kernel import launch
+from device_model.kernel.findings import Finding
+from device_model.kernel.images import Argument, Image
+from device_model.memory import Allocation
+from device_model.work import Label
+
+
+class Options(NamedTuple):
+    """What each block of a kernel has.
+
+    Attributes:
+        threads: Its threads.
+        shared: Its bytes of dynamic shared memory; None if all its arrays are static.
+        registers: The registers of each thread.
+        hazards: Whether accesses are checked.
+    """
+
+    threads: int = 128
+    shared: int | None = None
+    registers: int = 32
+    hazards: bool = True
+
+
+class Machine(NamedTuple):
+    """What a launch runs on: *sms* SMs with the numbers of *spec*, and *overhead_ns* from their end to its end."""
+
+    spec: SmSpec
+    sms: int
+    overhead_ns: int
+
+
+class Launch(launch.Launch[GlobalMemory]):
+    """A thread-block kernel with its grid and arguments: the work of one operation.
+
+    Args:
+        label: The name of the kernel, for reports.
+        function: The kernel.
+        grid: The number of blocks in each direction.
+        arguments: `Argument` records for device memory, or plain values, which the kernel gets unchanged.
+        machine: The card.
+        options: What each block has.
+        limit_ns: A kernel that takes longer fails after this time, and its results are lost; 0 means no limit.
+    """
+
+    __slots__ = ("function", "grid", "machine", "options")
+
+    result: Result | None
+
+    def __init__(
+        self,
+        label: Label,
+        function: Callable[..., object],
+        grid: Dim3,
+        arguments: Sequence[Any],
+        machine: Machine,
+        options: Options,
+        limit_ns: int = 0,
+    ) -> None:
+        blocks = prod(grid)
+        super().__init__(
+            label, blocks, min(blocks, machine.sms), arguments, hazards=options.hazards, limit_ns=limit_ns
+        )  # fmt: skip
+        self.function = function
+        self.grid = grid
+        self.machine = machine
+        self.options = options
+
+    def execute(self, arguments: Sequence[Any]) -> Result:
+        """Run all blocks on *arguments*, time them, and check what they wrote."""
+        spec, sms, overhead_ns = self.machine
+        threads, shared, registers, hazards = self.options
+        capacity = spec.block_shared_static if shared is None else shared
+        kept: list[Card] = []
+
+        def card(used: int) -> Card:
+            kept.append(Card(sms, resident_blocks(threads, registers, used, spec), spec))
+            return kept[0]
+
+        self.result = run(
+            self.function,
+            self.grid,
+            arguments,
+            threads=threads,
+            capacity=capacity,
+            is_dynamic=shared is not None,
+            hazards=hazards,
+            card=card,
+        )
+        self.result.timeline = Timeline(kept[0].play(), spec, overhead_ns)
+        for image in self._images.values():
+            _find_unwritten(image, self.result)
+        return self.result
+
+    def image(self, allocation: Allocation, arguments: Sequence[Argument]) -> Image[GlobalMemory]:
+        """Return *allocation* as global memory."""
+        return Image(allocation, arguments, GlobalMemory, hazards=self.options.hazards)
+
+    def view(self, argument: Argument, memory: GlobalMemory) -> Tensor:
+        """Return *argument* as a tensor in global memory."""
+        return Tensor(
+            memory,
+            argument.name,
+            argument.start,
+            argument.dtype,
+            argument.shape,
+            is_readable=argument.is_read,
+            is_writable=argument.is_written,
+        )
+
+    def releases(self, result: Result) -> Sequence[tuple[int, int]]:
+        """Return that all SMs are held until the last block has ended."""
+        assert result.timeline is not None, "a launch is timed"
+        return ((result.timeline.duration_ns, self.cores),)
+
+
+def _find_unwritten(image: Image[GlobalMemory], result: Result) -> None:
+    """Report the bytes of Out arguments that no block wrote."""
+    for argument, gaps in image.unwritten_outputs():
+        first, last = gaps[0][0] - argument.start, gaps[0][1] - argument.start
+        missing = sum(stop - start for start, stop in gaps)
+        finding = Finding(
+            Rule.UNWRITTEN_OUT,
+            f"bytes {first}:{last} of {argument.name} are never written, and the argument is Out, so the host gets "
+            f"garbage there; {missing} of {argument.stop - argument.start} bytes are missing; write all of them, or "
+            "declare the argument InOut",
+            "all blocks",
+            (),
+            (),
+            f"a write to {argument.name}",
+        )
+        result.findings.add((Rule.UNWRITTEN_OUT, argument.name), finding)
