@@ -1,4 +1,4 @@
-"""The command line, `acl-py`: run, explore, model, replay, report, diff, devices, demo, explain-error."""
+"""The command line, `acl-py`: run, explore, compare, model, replay, report, diff, devices, demo, explain-error."""
 
 from enum import Enum
 from typing import Annotated
@@ -7,6 +7,7 @@ import typer
 
 from acl_py import __version__
 from acl_py.cli.common import Format, ReportOut, Sanitizable, TraceFormat, TraceOut, write_page, write_trace
+from acl_py.cli.comparing import compare_command
 from acl_py.cli.devices import devices_command
 from acl_py.cli.explaining import Explain, WhatIf, edits_of, explain_recording, say
 from acl_py.cli.explanations import explain_error_command
@@ -26,6 +27,7 @@ app.command("devices")(devices_command)
 # Everything after the script is an argument of the script, even if it looks like an option.
 app.command("run", cls=Sanitizable, context_settings={"allow_interspersed_args": False})(run_command)
 app.command("explore", cls=Sanitizable)(explore_command)
+app.command("compare")(compare_command)
 app.command("explain-error")(explain_error_command)
 
 

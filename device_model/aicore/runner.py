@@ -18,7 +18,7 @@ from device_model.aicore.core.findings import KernelAssertionError
 from device_model.aicore.core.machine import Core, Strand
 from device_model.aicore.core.memories import GlobalMemory
 from device_model.aicore.core.names import CoreType, KernelType
-from device_model.aicore.core.program import Message, Program
+from device_model.aicore.core.program import Direction, Message, Program
 from device_model.aicore.core.spec import CoreSpec
 from device_model.aicore.core.tensors import DTYPES, GlobalBuffer
 from device_model.aicore.cube.mmad import CubeUnit
@@ -28,6 +28,7 @@ from device_model.aicore.timing.play import Timeline, play
 from device_model.kernel.blas import one_thread
 from device_model.kernel.findings import Findings, KernelHangError
 from device_model.kernel.garbage import no_collections
+from device_model.kernel.results import Write
 
 
 @dataclass
@@ -52,6 +53,16 @@ class Result:
     def output(self) -> str:
         """The text that printf and DumpTensor wrote."""
         return "".join(f"{message}\n" for message in self.messages)
+
+    def writes(self) -> list[Write]:
+        """Return the copies to GM in the order of their ends; the launch must be timed. SetValue() is left out."""
+        copies = [
+            Write(each, program, number, flow.key, flow.start, flow.length, flow.rows, flow.stride)
+            for program in self.programs
+            for number, each in enumerate(program.instructions)
+            if (flow := each.flow) is not None and flow.direction is Direction.WRITE
+        ]
+        return sorted(copies, key=lambda copy: copy.instruction.end)
 
 
 def run(

@@ -1,9 +1,9 @@
 """What a launch leaves behind, as the rest of the device and traces see it. Each kind of kernel has its own classes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from enum import IntEnum
 from types import CodeType
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from device_model.kernel.findings import Findings
 from device_model.kernel.sites import Site
@@ -87,3 +87,28 @@ class Result(Protocol):
     @property
     def timeline(self) -> Timeline | None:
         """The times; None if the launch was not timed or did not end."""
+
+
+class Write(NamedTuple):
+    """An instruction that wrote to the memory of the device.
+
+    It is number *number*, from 0 on, of those of *program*. It wrote *rows* rows of *length* bytes, *stride* bytes
+    apart, from byte *start* of the allocation *key* on; *key* is the number of the device and that of the allocation.
+    """
+
+    instruction: Instruction
+    program: Program
+    number: int
+    key: Hashable
+    start: int
+    length: int
+    rows: int
+    stride: int
+
+
+@runtime_checkable
+class HasWrites(Protocol):
+    """The result of a kernel that knows which instruction wrote which bytes of the memory of the device."""
+
+    def writes(self) -> Iterable[Write]:
+        """Return the writes of all cores in the order of their ends."""

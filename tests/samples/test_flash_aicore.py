@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from aicore import Config, Shape
 
+import acl_py as acl
 from acl_py import asc
+from acl_py.tools import compare
 from device_model.aicore.runner import run
 from device_model.profile import load
 
@@ -199,3 +201,65 @@ def test_a_workspace_that_is_too_small_is_refused():
     args = (q, k, v, np.zeros_like(q), workspace, shape, config.br, config.bc, config.stages)
     with pytest.raises(asc.KernelError, match="do not fit in <GlobalBuffer"):
         run(aicore.flash_attention.function, 1, args, SPEC, kind=asc.KernelType.MIX_AIC_1_2)
+
+
+# Planted mistakes, as `acl-py compare` tells them
+
+
+def sample_with(changes):
+    """Return the module of the sample with changed text; each old text is there once."""
+    text = SOURCE.read_text(encoding="utf-8")
+    for old, new in changes.items():
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    module = ModuleType("aicore_with")
+    exec(compile(text, str(SOURCE), "exec"), vars(module))
+    return module
+
+
+def first_difference(module):
+    """Launch the kernel of *module* on two blocks, and compare its result with that of the sample."""
+    shape, config = Shape(1, 96, 96, 64, True), Config(32, 32, 2)
+
+    async def launched(kernel):
+        inputs = module.random_inputs(shape)
+        arrays = [await acl.Malloc(each.nbytes) for each in inputs]
+        for array, numbers in zip(arrays, inputs, strict=True):
+            await acl.Memcpy(array, numbers.nbytes, numbers, numbers.nbytes, acl.MemcpyKind.HOST_TO_DEVICE)
+        out = acl.Array(await acl.Malloc(inputs[0].nbytes), np.float16, inputs[0].shape)
+        workspace = await acl.Malloc(config.workspace_bytes(shape.d, 2))
+        arrays = [acl.Array(array, np.float16) for array in arrays]
+        await kernel[2](*arrays, out, workspace, shape, config.br, config.bc, config.stages)
+        return out
+
+    expected = compare.run("sample", lambda: launched(aicore.flash_attention), aicore.DEVICE).values
+    outcome = compare.run("mutant", lambda: launched(module.flash_attention), aicore.DEVICE)
+    return next(compare.differences(outcome, expected, tile=(32, 64)), None)
+
+
+def test_the_sample_agrees_with_itself():
+    assert first_difference(aicore) is None
+
+
+def test_without_the_causal_mask_the_first_tile_differs():
+    found = first_difference(sample_with({"FARTHEST = -1e30": "FARTHEST = 0.0"}))
+    assert (found.tile, found.first[:2]) == ((0, 0, 0), (0, 0))
+    assert found.step.what.startswith("DataCopyPad (MTE3) at aicore.py:")
+    assert found.wrong_steps == 6  # both vector cores store their half of each of the 3 tiles of queries
+
+
+def test_a_sum_that_is_not_scaled_down_shows_in_the_second_tile_of_queries():
+    """The first 32 queries see one tile of keys, so nothing is scaled down for them."""
+    old = "asc.Mul(self.part, self.total[before], scale, rows)"
+    found = first_difference(sample_with({old: "asc.Adds(self.part, self.total[before], 0.0, rows)"}))
+    assert found.tile == (0, 1, 0)
+    assert found.region == (slice(0, 1), slice(32, 64), slice(0, 64))
+    assert found.finding is None
+
+
+def test_a_wait_that_is_missing_and_a_wrong_number_have_the_wait_as_the_nearest_finding():
+    module = sample_with({"asc.CrossCoreWaitFlag(SHARES)": "pass", "d**-0.5": "d**-0.4"})
+    found = first_difference(module)
+    assert found.tile == (0, 0, 0)
+    assert found.finding is not None
+    assert found.finding.missing == "SyncAll or CrossCoreSetFlag and CrossCoreWaitFlag"

@@ -1,0 +1,130 @@
+"""What wrote to the memory of the device, as an observer notes it: instructions of core kernels, and other operations.
+
+A kind of core kernel may keep a record of the writes of its instructions (`HasWrites`). Of others it is known what the
+whole launch wrote, as of copies and fills.
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from acl_py.verbs.arrays import Array
+from device_model.kernel.findings import Finding
+from device_model.kernel.results import HasWrites, Result
+from device_model.memory import Allocation
+from device_model.observe import Observer
+from device_model.ops import Op
+from device_model.work import CoreKernel, Extent
+
+
+class Step(NamedTuple):
+    """What wrote to the memory: an operation as a whole, or one instruction of a core kernel.
+
+    Attributes:
+        what: What it is, as "DataCopy (MTE3) at add.py:12".
+        part: What it is a part of: a launch; or where the operation was queued.
+        where: The core that executed it, such as "block 0 (AIV)"; "" for an operation.
+        site: The line that issued it.
+        ended_ns: When it ended, in simulated nanoseconds.
+        launch: The number of the launch, from 0 on; -1 if it is not of a core kernel.
+    """
+
+    what: str
+    part: str
+    where: str
+    site: object
+    ended_ns: float
+    launch: int
+
+
+class Stroke(NamedTuple):
+    """Bytes that a step wrote: *rows* rows of *length* bytes, *stride* apart, from *start* on of allocation *key*."""
+
+    step: Step
+    key: Hashable
+    start: int
+    length: int
+    rows: int = 1
+    stride: int = 0
+
+
+class Told(NamedTuple):
+    """A finding of a launch, and when the instructions that it names ended."""
+
+    finding: Finding
+    launch: int
+    ended_ns: Sequence[float]
+
+
+@dataclass
+class Recorder(Observer):
+    """Notes the writes and the findings of a simulation, in their order."""
+
+    strokes: list[Stroke] = field(default_factory=list)
+    findings: list[Told] = field(default_factory=list)
+    launches: int = 0
+
+    def op_ended(self, op: Op) -> None:
+        """Note what an operation wrote; core kernels come in `ran`."""
+        if op.error is None and not isinstance(op.work, CoreKernel):
+            self._note(op, op.work.writes(), -1)
+
+    def ran(self, op: Op, result: Result) -> None:
+        """Note what the instructions of a core kernel wrote, and its findings."""
+        number, self.launches = self.launches, self.launches + 1
+        timeline, work = result.timeline, op.work
+        per_cycle = timeline.ns_per_cycle if timeline is not None else 0.0
+        self.findings += [
+            Told(each, number, [op.start_ns + one.end * per_cycle for one in each.instructions if hasattr(one, "end")])
+            for each in result.findings
+        ]
+        if op.error is not None:
+            return
+        if timeline is None or not isinstance(result, HasWrites):
+            assert isinstance(work, CoreKernel), "only core kernels have results"
+            self._note(op, work.bytes_written(), number)
+            return
+        launched = f"launch {number} of {work.label}, queued at {op.site}"
+        for write in result.writes():
+            instruction, where = write.instruction, str(write.program)
+            part = f"instruction {write.number} of {where}, in {launched}"
+            ended_ns = op.start_ns + instruction.end * per_cycle
+            step = Step(str(instruction), part, where, instruction.site, ended_ns, number)
+            self.strokes.append(Stroke(step, write.key, write.start, write.length, write.rows, write.stride))
+
+    def _note(self, op: Op, extents: Sequence[Extent], launch: int) -> None:
+        step = Step(str(op.work.label), f"queued at {op.site}", "", op.site, op.end_ns, launch)
+        self.strokes += [Stroke(step, _key(each), start, stop - start) for each, start, stop in extents]
+
+    def writers(self, array: Array) -> npt.NDArray[np.int32]:
+        """Return for each element of *array* the index of the stroke that wrote its first byte last, or -1."""
+        first, key = array.buffer.offset, _key(array.buffer.allocation)
+        painted = np.full(array.nbytes, -1, np.int32)
+        for index, stroke in enumerate(self.strokes):
+            if stroke.key != key:
+                continue
+            for row in range(stroke.rows):
+                start = stroke.start + row * stroke.stride - first
+                painted[max(start, 0) : max(start + stroke.length, 0)] = index
+        return painted[:: array.dtype.itemsize].reshape(array.shape)
+
+    def nearest(self, step: Step | None) -> Finding | None:
+        """Return the finding nearest to *step*: at its line, on its core, in its launch, near in time; or the first."""
+
+        def distance(told: Told) -> tuple[bool, bool, bool, float]:
+            assert step is not None
+            apart = min((abs(ended - step.ended_ns) for ended in told.ended_ns), default=inf)
+            finding = told.finding
+            return step.site not in finding.sites, finding.where != step.where, told.launch != step.launch, apart
+
+        if step is None or not self.findings:
+            return self.findings[0].finding if self.findings else None
+        return min(self.findings, key=distance).finding
+
+
+def _key(allocation: Allocation) -> Hashable:
+    return allocation.device, allocation.serial

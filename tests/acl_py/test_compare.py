@@ -1,0 +1,218 @@
+"""`acl-py compare`: the first difference, its tile, what wrote it, and the finding nearest to it; what cannot be."""
+
+from pathlib import Path
+
+import compared
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from acl_py.cli import app
+from acl_py.tools import compare
+
+FILE = Path(compared.__file__)
+DOCS = FILE.parent.parent.parent / "docs"
+
+
+def compare_command(launch, reference="reference", *options):
+    return CliRunner().invoke(app, ["compare", f"{FILE}:{launch}", reference, *options])
+
+
+def differences(launch, reference=compared.reference, **options):
+    outcome = compare.run("the launch", getattr(compared, launch), "ascend910b3")
+    return list(compare.differences(outcome, compare.reference_values("the reference", reference), **options))
+
+
+def text_of(launch):
+    done = compare_command(launch)
+    assert done.exit_code == 4
+    return done.stdout
+
+
+def test_what_agrees_has_exit_code_0():
+    done = compare_command("right")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert done.stdout == f"1 of 1 arrays agree with {FILE}:reference\n"
+
+
+def test_a_wrong_tile_is_named_with_the_instruction_that_wrote_it():
+    assert (
+        text_of("wrong")
+        == f"""\
+result 0: 4,096 of 32,768 elements differ
+  largest:  an error of 1, at [64, 128]
+  first:    [64, 128] is 14.0, and the reference has 13.0
+  tile:     elements [64:128, 128:192]
+  written:  by DataCopy (MTE3) at compared.py:33, which ended at 463.71 us
+  step:     instruction 14 of block 2 (AIV), in launch 0 of wrong_kernel, queued at compared.py:68
+  in time:  it is the only wrong step
+  finding:  none
+0 of 1 arrays agree with {FILE}:reference
+"""
+    )
+
+
+def test_a_missing_flag_is_the_nearest_finding():
+    (found,) = differences("hasty")
+    assert found.count == found.size
+    assert found.region == (slice(0, 64), slice(0, 64))
+    assert found.wrong_steps == 8
+    assert found.earliest is found.step
+    assert (found.finding.rule.name, found.finding.missing) == ("RAW", "MTE2_V")
+    assert "  in time:  it is the first of 8 wrong steps\n" in str(found)
+    assert "  finding:  RAW in block 0 (AIV): Adds (V) at compared.py:30 reads" in str(found)
+
+
+def test_the_last_of_several_launches_wrote_it():
+    (found,) = differences("overwritten")
+    assert found.step.launch == 2
+    assert found.step.part.startswith("instruction 14 of block 2 (AIV), in launch 2 of wrong_kernel, queued at ")
+
+
+def test_kernels_and_copies_as_a_whole_are_steps_too():
+    (touched,), (copied,) = differences("touched"), differences("copied")
+    assert (touched.count, touched.first, touched.step.what) == (1, (3, 5), "plain_kernel")
+    assert (copied.step.what, copied.first) == ("h2d", (7, 0))
+    assert copied.region == (slice(7, 9), slice(0, 256))
+    assert copied.largest == (100.0, (7, 7))
+
+
+def test_the_first_step_in_time_is_named_where_it_is_another_one():
+    (found,) = differences("copied_twice")
+    assert (found.first, found.wrong_steps) == ((7, 0), 2)
+    assert found.earliest.ended_ns < found.step.ended_ns
+    assert "  in time:  the first of 2 wrong steps is h2d, which ended at 482.92 us, queued at " in str(found)
+
+
+def test_a_finding_of_another_launch_is_better_than_none():
+    (found,) = differences("two_mistakes")
+    assert found.step.launch == 1
+    assert found.finding.rule.name == "RAW"
+
+
+def test_tiles_of_a_given_shape_are_numbered_and_the_first_one_is_named():
+    """In the order of elements the wrong row of tile [0, 1] comes before that of tile [0, 0]."""
+
+    def reference():
+        values = compared.reference()
+        values[5, 200] += 1
+        values[9, 3] += 1
+        values[127, 255] += 1
+        return values
+
+    (found,) = differences("right", reference, tile=[48, 100])
+    assert (found.first, found.tile) == ((9, 3), (0, 0))
+    (found,) = differences("right", reference)
+    assert (found.first, found.tile) == ((5, 200), ())
+    assert found.region == (slice(0, 64), slice(192, 256))
+    (found,) = differences("wrong", tile=[100, 100])
+    assert (found.tile, found.region) == ((0, 1), (slice(0, 100), slice(100, 200)))
+
+
+def test_arrays_have_names_and_only_those_that_differ_are_shown():
+    done = compare_command("several", "references")
+    assert done.exit_code == 4
+    assert done.stdout.startswith("bad: 4,096 of 32,768 elements differ\n")
+    assert done.stdout.endswith(f"1 of 2 arrays agree with {FILE}:references\n")
+
+
+def test_errors_up_to_the_tolerances_are_right():
+    assert compare_command("right", "nearly").exit_code == 4
+    (found,) = differences("right", compared.nearly, rtol=0.002)
+    assert (found.count, found.first) == (1, (2, 7))
+    assert differences("right", compared.nearly, rtol=0.002, atol=3) == []
+    assert compare_command("right", "nearly", "--rtol", "0.002", "--atol", "3").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("got", "expected", "wrong"),
+    [
+        (np.array([1, np.nan, np.inf]), np.array([1, np.nan, np.inf]), []),
+        (np.array([np.nan, 0.0, -np.inf]), np.array([0.0, np.nan, np.inf]), [0, 1, 2]),
+        (np.array([2**62, 2**62 + 1]), np.array([2**62, 2**62]), [1]),
+        (np.array([-(2**63)]), np.array([2**63 - 1]), [0]),
+        (np.array([True, False]), np.array([True, True]), [1]),
+    ],
+)
+def test_numbers_that_are_no_numbers_and_large_integers_are_compared_as_they_are(got, expected, wrong):
+    outcome = compare.run("the launch", lambda: got, "ascend910b3")
+    found = list(compare.differences(outcome, {"result 0": expected}))
+    assert [each.count for each in found] == ([len(wrong)] if wrong else [])
+    assert [each.first for each in found] == ([(wrong[0],)] if wrong else [])
+
+
+def test_of_arrays_of_the_host_no_writer_is_known():
+    (found,) = differences("on_host")
+    assert (found.step, found.region, found.count) == (None, None, 4096)
+    assert "  written:  unknown; return the Array in device memory" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("launch", "reference", "message"),
+    [
+        ("right", "narrow", "result 0 is float16 (128, 256), and the reference float16 (128, 255); return arrays of"),
+        ("right", "of_floats", "result 0 is float16 (128, 256), and the reference float32 (128, 256); return arrays"),
+        ("right", "references", "the launch returned result 0, and the reference good, bad"),
+        ("right", "failing", "compared.py:failing failed at compared.py:"),
+        ("right", "failing", ": ZeroDivisionError: no reference today"),
+        ("right", "takes_arguments", "positional argument: 'values'; it is called without arguments"),
+        ("right", "nothing", "returned None; return an array, or several in a tuple or a dict"),
+        ("right", "texts", "returned 1 as result 0; return arrays of NumPy, or Arrays in device memory"),
+        ("right", "NOT_A_FUNCTION", "has no function NOT_A_FUNCTION"),
+        ("missing", "reference", "has no function missing"),
+        ("ends_with_an_error", "reference", "107000): Malloc of -1 bytes; ask for 1 byte or more"),
+        ("right", "nowhere.py:reference", "there is no file nowhere.py"),
+        ("right", "no_such_module:reference", "no_such_module cannot be imported: ModuleNotFoundError"),
+        ("right", "", "name a function as FILE.py:FUNCTION or MODULE:FUNCTION"),
+    ],
+)
+def test_where_there_is_nothing_to_compare_the_exit_code_is_2_and_says_why(launch, reference, message):
+    done = compare_command(launch, reference)
+    assert done.exit_code == 2
+    assert done.stdout == ""
+    assert message in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--tile", "1,2,3"), "a tile of [1, 2, 3] in result 0 of shape (128, 256); give lengths for its last"),
+        (("--tile", "0,2"), "a tile of [0, 2] in result 0"),
+        (("--tile", "wide"), "'wide': give lengths with commas, such as 64,128"),
+        (("--device", "h200"), "needs AI cores, and profile h200 does not describe any"),
+        (("--device", "nothing"), "nothing"),
+        (("--rtol", "-1"), "greater than or equal to 0"),
+    ],
+)
+def test_options_that_are_impossible_are_refused(options, message):
+    done = compare_command("wrong", "reference", *options)
+    assert done.exit_code == 2
+    assert message in done.stderr.replace("│", "")
+
+
+def test_a_file_without_a_function_for_the_launch_is_refused():
+    done = CliRunner().invoke(app, ["compare", "reference", "reference"])
+    assert (done.exit_code, done.stderr.split(": ")[1]) == (2, "reference")
+
+
+def test_a_file_that_raises_when_it_is_imported_is_refused(tmp_path):
+    (tmp_path / "broken_for_compare.py").write_text("1 / 0\n")
+    done = CliRunner().invoke(app, ["compare", f"{tmp_path}/broken_for_compare.py:launch", "reference"])
+    assert done.exit_code == 2
+    assert "cannot be imported: ZeroDivisionError: division by zero" in done.stderr
+
+
+def test_modules_may_import_what_lies_beside_them(tmp_path):
+    (tmp_path / "beside_for_compare.py").write_text("import numpy as np\nones = np.ones(3)\n")
+    (tmp_path / "main_for_compare.py").write_text(
+        "from beside_for_compare import ones\nlaunch = lambda: ones\nreference = lambda: ones * 2\n"
+    )
+    done = CliRunner().invoke(app, ["compare", f"{tmp_path}/main_for_compare.py:launch", "reference"])
+    assert (done.exit_code, done.stderr) == (4, "")
+
+
+def test_the_docs_show_what_it_prints():
+    text = (DOCS / "aicore.md").read_text(encoding="utf-8")
+    printed = text_of("wrong").replace(f"{FILE}", "tests/acl_py/compared.py")
+    assert f"```text\n{printed}```" in text
+    assert "acl-py compare tests/acl_py/compared.py:wrong reference\n" in text
