@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from device_model.kernel.results import Result
     from device_model.memory import Allocation
     from device_model.ops import Op
-    from device_model.steps import Step
+    from device_model.steps import Step, Turn
     from device_model.streams import Stream
     from device_model.work import Copy
 
-    Subject: TypeAlias = Stream | Event | Context | Device | Completion  # whose work a host waits for
+    Subject: TypeAlias = Stream | Event | Context | Device | Completion | Turn  # whose work a host waits for
 
 
 class Observer:

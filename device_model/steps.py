@@ -12,7 +12,7 @@ The generators in this module are made for `Stream.step`.
 from collections.abc import Callable, Generator, Iterator
 from enum import Enum
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from device_model.completions import Completion, FirstOf, Nanoseconds, Process
 from device_model.errors import DeviceError, Kind
@@ -74,6 +74,12 @@ class Step(Process):
         """Mark this as done, and take it off the list of its stream."""
         self.stream.steps.pop(self, None)
         super().complete(now)
+
+
+class Turn(NamedTuple):
+    """The turn of a *step*: all work before it in its stream is done."""
+
+    step: Step
 
 
 class Level:

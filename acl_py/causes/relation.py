@@ -6,16 +6,16 @@ the contexts of streams: those of one device count as one.
 """
 
 from bisect import bisect_right
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 
-from acl_py.sanitizer.order import Clock, Host, Line, Order, Point
+from acl_py.sanitizer.order import CallbackWait, Clock, Host, Line, Order, Point
 from acl_py.sanitizer.signals import Signals
-from acl_py.trace.fields import CallKind, call_columns, op_columns
+from acl_py.trace.fields import CallKind, call_columns, op_columns, step_columns
 from acl_py.trace.rows import Copied, Extent, Ref, Timeline
 from device_model.rules import RULES, DefaultStream, PageableCopy
 from device_model.signals import Compare, satisfies
@@ -28,8 +28,9 @@ _WAITING = ("Memcpy", "Memcpy2d", "Memset", "await")  # what they wait for shows
 # How the names of calls begin that set something, or wait because that is their purpose.
 _ORDERING = (
     *WAITS, *SYNCHRONISATIONS, *_QUERIES, "RecordEvent", "ResetEvent", "RecordNotify", "ValueWrite", "ValueWait",
+    "LaunchCallback", "ProcessReport",
 )  # fmt: skip
-_WAKING, _OP, _CALL = range(3)  # rows of one instant come in this order
+_WAKING, _OP, _CALL, _CALLED_BACK = range(4)  # rows of one instant come in this order
 
 
 @dataclass(eq=False, slots=True)
@@ -42,12 +43,26 @@ class _Context:
 
 
 @dataclass(eq=False, slots=True)
+class _Callback:
+    """A callback: all work before its turn, the wait of its stream for its end, if it blocks it, and who called it."""
+
+    turn: Point
+    wait: CallbackWait | None
+    host: Host | None = None
+
+
+@dataclass(eq=False, slots=True)
 class _Stream:
-    """What the relation asks of a stream; *order* is None if it takes no part in the default-stream rule."""
+    """What the relation asks of a stream; *order* is None if it takes no part in the default-stream rule.
+
+    Its callbacks are `due` until they are called; those that block it are `blocking` until they end.
+    """
 
     context: _Context
     order: object = None
     bound: None = None
+    due: deque[_Callback] = field(default_factory=deque)
+    blocking: deque[_Callback] = field(default_factory=deque)
 
 
 class Relation:
@@ -64,6 +79,7 @@ class Relation:
         self._apart = apart
         self._order = Order()
         ops, calls = self._ops, self._calls = op_columns(timeline.ops), call_columns(timeline.calls)
+        self._steps = step_columns(timeline.steps)
         self._kinds = [calls.kinds[kind] for kind in calls.kind.tolist()]
         callers = {calls.callers[caller] for caller in np.unique(calls.caller).tolist()}
         self._order.has_several_hosts = apart and len(callers) > 1
@@ -102,8 +118,10 @@ class Relation:
                 self._order.learn(self._host_of(index), (self._points[after],))
             elif row == _OP:
                 self._op(index)
-            else:
+            elif row == _CALL:
                 self._call(index)
+            else:
+                self._called_back(index)
 
     def _rows(self) -> Iterator[tuple[int, int, int]]:
         """Yield what a row is, its index, and the operation with whose end a caller woke in the call with this index.
@@ -116,12 +134,27 @@ class Relation:
         waiting = np.array([kind.name in _WAITING for kind in calls.kinds], bool) | (pageable & self._pageable_waits)
         woke = np.flatnonzero(waiting[calls.kind[sleeps.call]] & (sleeps.after >= 0))
         made = np.flatnonzero(ordering[calls.kind])
-        at_ns = np.concatenate((sleeps.end_ns[woke], ops.queued_ns, calls.exit_ns[made]))
-        row = np.repeat((_WAKING, _OP, _CALL), (len(woke), len(ops), len(made)))
-        index = np.concatenate((sleeps.call[woke], np.arange(len(ops)), made))
-        after = np.append(sleeps.after[woke], np.full(len(ops) + len(made), -1))
+        over = np.array([*self._ends_of_callbacks()], np.int64)
+        at_ns = np.concatenate((sleeps.end_ns[woke], ops.queued_ns, calls.exit_ns[made], self._steps.end_ns[over]))
+        row = np.repeat((_WAKING, _OP, _CALL, _CALLED_BACK), (len(woke), len(ops), len(made), len(over)))
+        index = np.concatenate((sleeps.call[woke], np.arange(len(ops)), made, over))
+        after = np.append(sleeps.after[woke], np.full(len(ops) + len(made) + len(over), -1))
         order = np.lexsort((after, index, row, at_ns))
         yield from zip(row[order].tolist(), index[order].tolist(), after[order].tolist(), strict=True)
+
+    def _ends_of_callbacks(self) -> Iterator[int]:
+        """Yield the steps, as indices, that are callbacks which have blocked their stream and are over."""
+        calls, steps = self._calls, self._steps
+        launches = [kind.name == "LaunchCallback" for kind in calls.kinds]
+        blocks: defaultdict[object, deque[object]] = defaultdict(deque)  # by stream, in the order of its callbacks
+        for call in np.flatnonzero(np.array(launches, bool)[calls.kind]).tolist():
+            stream, block = self._kinds[call].about
+            blocks[stream].append(block)
+        callbacks = [kind.kind == "callback" for kind in steps.kinds]
+        for step in np.flatnonzero(np.array(callbacks, bool)[steps.kind]).tolist():
+            block = blocks[Ref(steps.kinds[steps.kind[step]].in_stream)].popleft()
+            if block and steps.end_ns[step] >= 0:
+                yield step
 
     def _is_pageable(self, call: CallKind) -> bool:
         """Whether *call* is an asynchronous copy of pageable memory."""
@@ -166,6 +199,16 @@ class Relation:
                 self._signals.set(notify, self._epoch(stream, host), is_consumed=True)
             case "ValueWrite", (Extent() as word, int(offset), int(value), _Stream() as stream):
                 self._signals.set((word.buffer, offset), self._epoch(stream, host), value)
+            case "LaunchCallback", (_Stream() as stream, int(block)):
+                turn = self._order.turn(stream, host)
+                callback = _Callback(turn.point(), self._order.hold(turn) if block else None)
+                stream.due.append(callback)
+                if block:
+                    stream.blocking.append(callback)
+            case "ProcessReport", (_, _Stream() as stream):
+                callback = stream.due.popleft()
+                callback.host = host
+                self._order.learn(host, (callback.turn,))
             case (("StreamWaitEvent" | "WaitAndResetNotify" | "ValueWait"), _):
                 for waiting in about:
                     if isinstance(waiting, _Stream):
@@ -174,6 +217,13 @@ class Relation:
                 self._queue(stream, host)
             case _:
                 self._learn(index, about, host)
+
+    def _called_back(self, index: int) -> None:
+        """Take up the end of the callback that is the step *index*: its stream goes on behind what its host knows."""
+        kind = self._steps.kinds[self._steps.kind[index]]
+        callback = self._stream_of(kind.in_stream, kind.device)[0].blocking.popleft()
+        if callback.wait is not None and callback.host is not None:
+            self._order.release(callback.wait, callback.host)
 
     def _wait(self, index: int, stream: _Stream, about: tuple[object, ...], host: Host) -> None:
         """Let *stream* wait, and note it if it knew all that it waits for, or its host did."""

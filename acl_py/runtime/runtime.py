@@ -40,13 +40,14 @@ from device_model.profile import DeviceProfile
 from device_model.queues import HardwareQueue
 from device_model.rules import SyncRules
 from device_model.scheduler import END_NS, Scheduler, nanoseconds
+from device_model.steps import Turn
 from device_model.streams import Stream
 
 if TYPE_CHECKING:
     from acl_py.sanitizer.sanitizer import Sanitizer
 
 T = TypeVar("T")
-Subjects = Sequence[Stream | Event | Context | Device | Completion]  # whose work a host waits for
+Subjects = Sequence[Stream | Event | Context | Device | Completion | Turn]  # whose work a host waits for
 
 
 class Limit(NamedTuple):

@@ -31,7 +31,7 @@ from device_model.observe import Observer
 from device_model.ops import Op
 from device_model.queues import Place
 from device_model.signals import Compare, satisfies
-from device_model.steps import Step, StepKind
+from device_model.steps import Step, StepKind, Turn
 from device_model.streams import Stream, UnorderedStream
 from device_model.work import H2H, Copy, HostFunction, Kernel, PitchedCopy, Work
 
@@ -73,6 +73,7 @@ class Races(Observer):
         self._waits: WeakKeyDictionary[Caller, _Wait] = WeakKeyDictionary()
         self._staged: dict[object, Use] = {}  # copies of pageable memory, whose calls have not returned
         self._freed: Allocation | None = None  # the last one
+        self._turns: dict[Step, Point] = {}  # what is over when a callback has its turn
 
     def close(self) -> None:
         """Report what is left, and watch no more what tasks hand on."""
@@ -167,7 +168,7 @@ class Races(Observer):
     def step_queued(self, step: Step) -> None:
         """Note what is over when a callback has its turn."""
         if step.kind is StepKind.CALLBACK:
-            step.stamp = self._order.record(step.stream, self.hosts.current())
+            self._turns[step] = self._order.record(step.stream, self.hosts.current())
 
     # --- hooks: what the host knows
 
@@ -197,6 +198,8 @@ class Races(Observer):
             return order.work_of_context(subject)
         if isinstance(subject, Device):
             return order.work_of_device(subject)
+        if isinstance(subject, Turn):
+            return (self._turns.pop(subject.step),) if subject.step in self._turns else ()
         if isinstance(subject, Place):
             return _before_start(subject.made_by)
         stamp = getattr(subject, "stamp", None)

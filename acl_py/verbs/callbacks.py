@@ -23,7 +23,7 @@ from device_model.errors import shown
 from device_model.integers import Integer, is_integer
 from device_model.ops import Op
 from device_model.scheduler import nanoseconds
-from device_model.steps import StepKind
+from device_model.steps import Step, StepKind, Turn
 from device_model.streams import Stream
 from device_model.work import HostFunction, Lane
 
@@ -125,14 +125,15 @@ class Subscriber:
 class Callback:
     """A function that the subscriber of a stream is to call."""
 
-    __slots__ = ("function", "over", "runtime", "turn", "user_data")
+    __slots__ = ("function", "over", "runtime", "stream", "turn", "user_data")
 
-    def __init__(self, runtime: Runtime, function: Callable[[Any], object], user_data: object) -> None:
+    def __init__(self, runtime: Runtime, stream: Stream, function: Callable[[Any], object], user_data: object) -> None:
         self.runtime = runtime
+        self.stream = stream
         self.function = function
         self.user_data = user_data
         self.over = Completion()
-        self.turn: Completion = NOTHING  # its step in the stream
+        self.turn: Step  # its step in the stream
 
     def call(self) -> object:
         """Call the function, and return what it returns."""
@@ -264,7 +265,7 @@ async def LaunchCallback(
             Kind.NO_SUBSCRIBER, f"{stream!r} has no thread to run its callbacks", "call SubscribeReport() for it first"
         )
     runtime.pay(runtime.costs.host_function)
-    callback = Callback(runtime, function, user_data)
+    callback = Callback(runtime, stream, function, user_data)
     function_name = str(getattr(function, "__name__", function))
     what = f"{_CALLBACK}{function_name}"
     turn = _turn(runtime, subscriber, callback, blocking=block == CallbackBlock.BLOCK)
@@ -338,6 +339,7 @@ async def _take(call: Call, timeout: Integer) -> "Callback":
         )
     limit_ns = None if timeout < 0 else runtime.limit_ns("timeout", timeout, 10**6)
     runtime.pay(runtime.costs.other)
+    about: tuple[object, ...] = (timeout,)
     try:
         await _wait_for_callback(runtime, subscriber, limit_ns, f"ProcessReport({timeout})", site)
         if not subscriber.ready:
@@ -347,10 +349,11 @@ async def _take(call: Call, timeout: Integer) -> "Callback":
                 "wait longer, or see what its stream waits for",
             )
         callback = subscriber.ready.popleft()
-        runtime.learn(NOTHING, (callback.turn,))  # all work before it is done
+        about = timeout, callback.stream
+        runtime.learn(NOTHING, (Turn(callback.turn),))  # all work before it is done
         return callback
     finally:
-        runtime.called("ProcessReport", enter, site, timeout)
+        runtime.called("ProcessReport", enter, site, *about)
 
 
 async def _wait_for_callback(

@@ -103,9 +103,8 @@ def see(program: Program, rules: str, effects: str) -> Seen:
         return acl.current_simulation().trace
 
     trace = acl.run(main, device="tiny", rules=rules, effects=effects)
-    made = Run(world.order, frozenset(world.failed), frozenset(world.complete), frozenset(world.passed))
     times = [(op.name, op.stream, op.start_ns, op.end_ns) for op in trace.ops]
-    return Seen(made, times, seen, {name: _bytes(buffer) for name, buffer in scope["b"].items()})
+    return Seen(world.made, times, seen, {name: _bytes(buffer) for name, buffer in scope["b"].items()})
 
 
 def _bytes(buffer):

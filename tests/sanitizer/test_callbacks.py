@@ -40,6 +40,26 @@ def test_a_callback_knows_nothing_of_other_streams():
     assert [kind for kind, *_ in found(from_a_callback("two"), "acl")] == ["race"]
 
 
+def test_a_callback_knows_nothing_of_what_its_stream_waits_for_later():
+    """The record has the same completion as the turn of the callback, because the write is over when it is made."""
+
+    async def program():
+        one, two = await two_streams()
+        host, x = await acl.MallocHost(64), acl.Array(await acl.Malloc(64))
+        written, later = await acl.CreateEventExWithFlag(acl.EventFlag.SYNC), await acl.CreateEvent()
+        await acl.SubscribeReport(None, one)
+        await acl.LaunchCallback(print, None, acl.CallbackBlock.BLOCK, one)
+        await write[1, two](x)
+        await acl.RecordEvent(written, two)
+        await asyncio.sleep(1e-3)
+        await acl.StreamWaitEvent(one, written)
+        await acl.RecordEvent(later, one)
+        await acl.ProcessReport(-1)
+        await acl.Memcpy(host, 64, x, 64, D2H)
+
+    assert found(program, "acl") == [("race", 6, 12, "0:64")]
+
+
 @pytest.mark.parametrize("rules", ["cuda", "acl"])
 def test_after_a_reset_no_work_is_left_to_race_with(rules):
     async def program():

@@ -18,6 +18,16 @@ from tests.sanitizer.oracle.running import run
 a, b, c = (busy(name, 10) for name in "abc")
 
 
+@acl_py.kernel(cost=acl_py.Cost(us=10))
+def write_a(x: acl_py.Out):
+    x[:] = 1
+
+
+@acl_py.kernel(cost=acl_py.Cost(us=10))
+def write_b(x: acl_py.Out):
+    x[:] = 2
+
+
 def relation_of(program, **options):
     async def main():
         await program()
@@ -157,6 +167,48 @@ def test_a_word_that_a_stream_sets_orders_the_one_that_waits_for_it():
         await b[1, two]()
 
     assert "ab" in ordered(program, rules="acl")
+
+
+@pytest.mark.parametrize("is_queued_before", [False, True])
+@pytest.mark.parametrize("block", list(acl_py.CallbackBlock))
+def test_work_behind_a_callback_that_blocks_is_behind_what_its_host_has_waited_for(block, is_queued_before):
+    """The relation and the sanitizer agree: b comes behind a, which the callback waits for in another stream."""
+
+    async def program():
+        one, two = await acl_py.CreateStream(), await acl_py.CreateStream()
+        x = await acl_py.Malloc(64)
+
+        async def wait(_):
+            await acl_py.SynchronizeStream(two)
+
+        await acl_py.SubscribeReport(None, one)
+        await write_a[1, two](x)
+        await acl_py.LaunchCallback(wait, None, block, one)
+        if is_queued_before:
+            await write_b[1, one](x)
+        await acl_py.ProcessReport(-1)
+        if not is_queued_before:
+            await write_b[1, one](x)
+        findings.extend(acl_py.current_simulation().findings)
+
+    findings = []
+    in_order = ordered(program, rules="acl", sanitize="device")
+    is_ordered = not is_queued_before or block is acl_py.CallbackBlock.BLOCK
+    assert in_order == ({"write_awrite_b"} if is_ordered else set())
+    assert [finding.kind for finding in findings] == ([] if is_ordered else ["race"])
+
+
+def test_a_host_that_calls_a_callback_knows_the_work_before_it():
+    async def program():
+        one, two = await acl_py.CreateStream(), await acl_py.CreateStream()
+        await acl_py.SubscribeReport(None, one)
+        await a[1, one]()
+        await acl_py.LaunchCallback(print, None, acl_py.CallbackBlock.NO_BLOCK, one)
+        await b[1, one]()
+        await acl_py.ProcessReport(-1)
+        await c[1, two]()
+
+    assert ordered(program, rules="acl") == {"ab", "ac"}
 
 
 def test_a_device_synchronisation_waits_for_one_device():

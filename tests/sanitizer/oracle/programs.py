@@ -2,7 +2,8 @@
 
 `program(seed, rules)` is one of them, as a document of `acl_py.tools.programs`. A program uses only what its rules
 have: ACL's three classes of events, notifies, values and contexts; CUDA's legacy and per-thread streams and host
-functions. A few programs make a call that fails or wait without end; a run shows which.
+functions. Some programs under ACL's rules have callbacks. A few programs make a call that fails or wait without end; a
+run shows which.
 """
 
 from random import Random
@@ -14,18 +15,30 @@ PARTS = ((0, 64), (0, 16), (16, 48), (8, 24), (32, 64), (4, 8))
 OPERATIONS = 12
 AWAITABLE = ("launch", "inc", "memcpy_async", "memcpy2d_async", "memset_async", "host_func")  # calls with a completion
 
+# Calls that may wait for a stream.
+_WAITS = (
+    "sync_stream", "sync_event", "sync_device", "sync_op", "query_stream", "query_event", "memcpy", "memset", "free",
+    "free_async", "destroy_stream",
+)  # fmt: skip
+
 Document = dict[str, Any]
 
 
 def program(seed: int, rules: str) -> Document:
     """The random program number *seed* under *rules*."""
-    return _Author(Random(f"{seed} {rules}"), rules).write(f"random-{seed}-{rules}")
+    author = _Author(Random(f"{seed} {rules}"), rules, calls_back=rules == "acl" and calls_back(seed))
+    return author.write(f"random-{seed}-{rules}")
+
+
+def calls_back(seed: int) -> bool:
+    """Whether the program number *seed* under ACL's rules may have callbacks."""
+    return Random(f"{seed} callbacks").random() < 0.3
 
 
 class _Author:
     """Writes one program, and remembers what it may name."""
 
-    def __init__(self, rng: Random, rules: str) -> None:
+    def __init__(self, rng: Random, rules: str, *, calls_back: bool) -> None:
         self.rng, self.acl = rng, rules == "acl"
         self.devices = rng.choice((1, 1, 1, 2))
         self.tasks: tuple[str | None, ...] = rng.choice(((None,), (None,), (None, "b")))
@@ -45,6 +58,9 @@ class _Author:
         self.recorded: set[str] = set()
         self.notifies: list[str] = []
         self.written: list[int] = []  # values of the word
+        self.calls_back = calls_back
+        self.subscribed: list[str] = []  # streams
+        self.due = 0  # callbacks that are to be called
 
     def write(self, name: str) -> Document:
         """Write the program."""
@@ -57,6 +73,8 @@ class _Author:
             if len(self.tasks) > 1 and self.rng.random() < 0.3:
                 self.task = self.rng.choice(self.tasks)
             self.rng.choices(makers, weights)[0]()
+        self.task = None
+        self._call_back()
         if len(self.tasks) > 1:
             self._hold_back(first)
         events = {event: {} for event, kind in self.events.items() if kind == "declared"}
@@ -115,7 +133,8 @@ class _Author:
             return [*makers, (self._host_func, 1), (self._remake_event, 0.3)]
         makers.append((self._reset, 0.7))
         makers.append((self._notify, 2 if self.notifies else 0))
-        return [*makers, (self._word, 2 if self.written else 0)]
+        makers.append((self._word, 2 if self.written else 0))
+        return [*makers, (self._callback, 3 if self.calls_back else 0)]
 
     def _hold_back(self, first: int) -> None:
         """Let each task begin behind the preparations, and some of its steps behind steps of the other one."""
@@ -135,6 +154,8 @@ class _Author:
     # --- choices
 
     def _add(self, op: str, **fields: Any) -> None:
+        if self.task is None and (op in _WAITS or "g" in (fields.get("dst"), fields.get("src"))):
+            self._call_back()  # or the call might wait for a stream that waits for a callback
         step = {"op": op, **fields}
         if self.task is not None:
             step["task"] = self.task
@@ -243,6 +264,35 @@ class _Author:
 
     def _host_func(self) -> None:
         self._op("host_func", stream=self._stream(), us=2, buf=self._memory("pinned"))
+
+    def _callback(self) -> None:
+        """Launch a callback, or call those that are due."""
+        if self.task is not None:
+            return
+        if self.due and self.rng.random() < 0.5:
+            self._call_back()
+            return
+        stream = self._stream(device=0)
+        if stream not in self.subscribed:
+            self.subscribed.append(stream)
+            self._add("subscribe", stream=stream)
+        self._add("launch_callback", stream=stream, block=self.rng.random() < 0.7)
+        self.due += 1
+        ends = self._ends()
+        if ends is not None:
+            self._op("memcpy_async", stream=stream, dst=ends[0], src=ends[1], bytes=16)
+
+    def _call_back(self) -> None:
+        """Call all callbacks that are due. They read and write memory of the host."""
+        due, self.due = self.due, 0
+        for _ in range(due):
+            self._add("process_report")
+            name = self._memory("pinned")
+            if name is not None and self.rng.random() < 0.8:
+                self._add("host_read", buf=name)
+            if name is not None and self.rng.random() < 0.4:
+                self._add("host_write", buf=name, value=self.rng.randrange(100))
+            self._add("end_report")
 
     def _sync_copy(self) -> None:
         """A synchronous copy or fill. With two tasks none of pageable memory, which waits before it queues."""

@@ -83,6 +83,9 @@ class Promises:
             self._awaited(call, call.last, leave(call))
             if habits:
                 self._awaited(call, call.maybe, effect(call))
+            for target in call.last:
+                if target.turn is not None:
+                    self._edge(begin(target.turn), leave(call))
             if call.entry is not None:
                 self._edge(effect(call), begin(call.entry))
                 self._edge(begin(call.entry), end(call.entry))
@@ -116,6 +119,8 @@ class Promises:
         for entry in self.entries:
             if entry.role == "wait" and entry.behind is not None:
                 self._edge(end(entry.behind), end(entry))
+            if entry.blocks and entry.until is not None:
+                self._edge(enter(entry.until), end(entry))
 
     # --- pasts
 
@@ -182,6 +187,8 @@ def covered(target: Target, entries: Iterable[Entry], place: int) -> list[Entry]
     """The entries that a host which waits for *target*, in its call number *place*, waits for."""
     if target.entry is not None:
         return [target.entry]
+    if target.turn is not None:
+        return []
     return [entry for entry in entries if entry.call.place < place and _is_covered(target, entry.stream)]
 
 

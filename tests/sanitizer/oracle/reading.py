@@ -4,10 +4,11 @@ Nothing here is an order. An *entry* is all that takes a turn in a stream: an op
 is set or cleared, an allocation or a free of a pool. `promises` and `schedules` decide what comes before what.
 
 The rules are "cuda", "cuda_per_thread" and "acl". Comments name rows of the tables that this was written from: M, S, E,
-A and I are the tables of copies, streams, events, the allocator and implicit synchronisation of CUDA.
+A, C and I are those of copies, streams, events, the allocator, host functions and implicit synchronisation of CUDA.
+Callbacks are ACL's: a call in a stream that the host makes which has subscribed to it.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -69,8 +70,10 @@ class Signal:
 class Entry:
     """Something that takes a turn in *stream* (None: outside all streams, when its call runs).
 
-    *role* is "work", "record", "wait", "set", "clear", "await", "alloc" or "free". A "wait" holds its stream back until
-    *behind* has ended; None is no record. An "await" passes once its signal has a value that satisfies *need*.
+    *role* is "work", "record", "wait", "set", "clear", "await", "alloc", "free" or "callback". A "wait" holds its
+    stream back until *behind* has ended; None is no record. An "await" passes once its signal has a value that
+    satisfies *need*. A "callback" that *blocks* ends once the call *until* has been entered, in which its function
+    ends.
     """
 
     call: "Call"
@@ -82,16 +85,21 @@ class Entry:
     value: int = 0  # that a "set" gives the signal
     need: tuple[str, int] = ("geq", 1)
     life: Life | None = None  # that it allocates or frees
+    blocks: bool = False
+    until: "Call | None" = None
 
 
 @dataclass(frozen=True)
 class Target:
-    """What a host waits for: all entries so far of a *stream*, a *device* or a *context*, or the end of one *entry*."""
+    """What a host waits for: all entries so far of a *stream*, a *device* or a *context*, or the end of one *entry*, or
+    that it is the *turn* of one.
+    """
 
     stream: Stream | None = None
     device: int | None = None
     context: str | None = None
     entry: Entry | None = None
+    turn: Entry | None = None
 
 
 @dataclass(eq=False)
@@ -128,19 +136,28 @@ class Run:
     """What is known of a run: the order of the calls, those that failed, the queries that were answered "complete".
 
     `passed` are the steps that did not have to wait for the step that they come after. There asyncio hands nothing from
-    one task to the other, so nobody can see that they are ordered.
+    one task to the other, so nobody can see that they are ordered. `uncalled` are the host functions that touched
+    nothing: their context had failed before their turn (C5). `taken` has the callback that each "process_report" calls:
+    the index of the step that launched it.
     """
 
     order: Sequence[int]
     failed: Collection[int] = ()
     complete: Collection[int] = ()
     passed: Collection[int] = ()
+    uncalled: Collection[int] = ()
+    taken: Mapping[int, int] = field(default_factory=dict)
 
 
 def unrun(program: Program) -> Run:
-    """The run that is assumed without one: calls in the order of the file; a query that repeats ends as "complete"."""
+    """The run that is assumed without one: calls in the order of the file; a query that repeats ends as "complete";
+    callbacks are called in the order in which they were launched.
+    """
     complete = [step.index for step in program.steps if step.fields.get("until")]
-    return Run(range(len(program.steps)), (), complete)
+    launched, taken = (
+        [step.index for step in program.steps if step.op == op] for op in ("launch_callback", "process_report")
+    )
+    return Run(range(len(program.steps)), (), complete, taken=dict(zip(taken, launched, strict=False)))
 
 
 def read(program: Program, rules: str, run: Run | None = None) -> list[Call]:
@@ -202,6 +219,7 @@ class _Reader:
         self.events = {name: self._event("default") for name in program.events}
         self.notifies: dict[str, Signal] = {}
         self.words: dict[tuple[Life, int], Signal] = {}
+        self.called: Entry | None = None  # the callback that is being called
         for place, index in enumerate(run.order):
             step = program.steps[index]
             after = None if index in run.passed else step.after
@@ -279,8 +297,25 @@ class _Reader:
         self._put(self._named(stream), "work", [self._at(buf, 0, 4, writes=is_write) for is_write in (False, True)])
 
     def host_func(self, stream: str, buf: str | None, **_: Any) -> None:
-        accesses = () if buf is None else [self._at(buf, 0, 4, writes=is_write) for is_write in (False, True)]
+        is_called = buf is not None and self.call.index not in self.run.uncalled
+        accesses = () if not is_called else [self._at(buf, 0, 4, writes=is_write) for is_write in (False, True)]
         self._put(self._named(stream), "work", accesses)
+
+    def subscribe(self, stream: str) -> None:
+        self._named(stream)  # it may make the default stream
+
+    def launch_callback(self, stream: str, block: bool, **_: Any) -> None:
+        self._put(self._named(stream), "callback", blocks=block)
+
+    def process_report(self, **_: Any) -> None:
+        """The host calls a callback whose turn it is. It goes on within the callback."""
+        self.called = self.by_index[self.run.taken[self.call.index]].entry
+        self.call.last = (Target(turn=self.called),)
+
+    def end_report(self) -> None:
+        """The callback is over: a stream that waits for that goes on."""
+        if self.called is not None:
+            self.called.until, self.called = self.call, None
 
     def memcpy_async(self, dst: str, src: str, bytes: int, dst_off: int, src_off: int, stream: str, **_: Any) -> None:  # noqa: A002
         self._copy_async(self._named(stream), *self._flat(dst, src, bytes, dst_off, src_off), dst=dst, src=src)

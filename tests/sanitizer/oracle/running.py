@@ -19,6 +19,7 @@ from acl_py.sanitizer.watch import watching
 from acl_py.tools import kernels
 from acl_py.tools.programs import Program, Step
 from acl_py.trace import Trace
+from acl_py.verbs import callbacks
 from acl_py.verbs.kernels import Array
 from device_model.work import Label, Lane
 from tests.sanitizer.oracle.reading import Run
@@ -69,8 +70,7 @@ def run(program: Program, rules: str, *, device: str = "tiny", sanitize: str = "
     assert watch.traces is not None
     [trace] = watch.traces
     findings = [(finding, tuple(_step(site, steps_of_lines) for site in finding.sites)) for finding in watch.findings]
-    made = Run(world.order, frozenset(world.failed), frozenset(world.complete), frozenset(world.passed))
-    return Outcome(made, findings, watch.notes, trace)
+    return Outcome(world.made, findings, watch.notes, trace)
 
 
 def _step(site: str, steps_of_lines: dict[int, int]) -> int | None:
@@ -87,7 +87,19 @@ class World:
         self.failed: list[int] = []
         self.complete: list[int] = []
         self.passed: list[int] = []
+        self.called: list[int] = []
+        self.taken: dict[int, int] = {}
+        self.reports: list[callbacks.Callback] = []  # that have been taken and not ended
         self.ended: dict[int, asyncio.Event] = {}
+
+    @property
+    def made(self) -> Run:
+        """What is known of the run."""
+        functions = {step.index for step in self.steps if step.op == "host_func"}
+        return Run(
+            self.order, frozenset(self.failed), frozenset(self.complete), frozenset(self.passed),
+            frozenset(functions - {*self.called}), self.taken,
+        )  # fmt: skip
 
     @contextmanager
     def call(self, index: int) -> Iterator[None]:
@@ -121,6 +133,16 @@ class World:
             self.order.remove(index)
             self.order.append(index)
         return status is not acl.Status.NOT_READY
+
+    async def take_report(self, index: int) -> None:
+        """Wait for a callback. The steps up to the one that ends it are what its function does."""
+        report = await callbacks.take_report(-1)
+        self.reports.append(report)
+        self.taken[index] = report.user_data
+
+    async def end_report(self) -> None:
+        """End the callback that was taken last."""
+        await callbacks.end_report(self.reports.pop())
 
     @staticmethod
     def kernel(name: str, us: float, reads: Sequence[Any], writes: Sequence[Any]) -> kernels.Recorded:
@@ -234,8 +256,21 @@ class _Writer:
         if buf is None:
             return f"await acl.LaunchHostFunc({self._stream(stream)}, lambda: None, us={us})"
         view = f"b[{buf!r}].numpy(np.int32)[:1]"
-        add = "def add(view): view += 1\n"  # on a line of the step, as its access belongs to it
+        # On a line of the step, as its access belongs to it.
+        add = f"def add(view): w.called.append({step.index}); view += 1\n"
         return f"{add}await acl.LaunchHostFunc({self._stream(stream)}, add, ({view},), us={us})"
+
+    def subscribe(self, step: Step, stream: str) -> str:
+        return f"await acl.SubscribeReport(None, {self._stream(stream)})"
+
+    def launch_callback(self, step: Step, stream: str, block: bool, **_: Any) -> str:
+        return f"await acl.LaunchCallback(print, {step.index}, {int(block)}, {self._stream(stream)})"
+
+    def process_report(self, step: Step, **_: Any) -> str:
+        return f"await w.take_report({step.index})"
+
+    def end_report(self, step: Step) -> str:
+        return "await w.end_report()"
 
     def memcpy_async(
         self, step: Step, dst: str, src: str, bytes: int, dst_off: int, src_off: int, stream: str, **_: Any  # noqa: A002

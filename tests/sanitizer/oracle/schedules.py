@@ -36,6 +36,10 @@ class Schedules:
         places = {call.index: call.place for call in calls}
         self._held_by = {call.place: 0 if call.after is None else 1 << places[call.after] for call in calls}
         self._awaits = {call.place: self._mask(call, (*call.first, *call.last)) for call in calls}
+        self._called = {
+            call.place: sum(1 << target.turn.call.place for target in call.last if target.turn is not None)
+            for call in calls
+        }
         self._turn = {
             place: self._earlier(place, entry) | self._mask(entry.call, entry.call.first)
             for place, entry in self.entries.items()
@@ -60,7 +64,7 @@ class Schedules:
         )
 
     def _covers(self, target: Target, call: Call, place: int, entry: Entry) -> bool:
-        if target.entry is not None:
+        if target.entry is not None or target.turn is not None:
             return entry is target.entry
         if place >= call.place or entry.stream is None:
             return False
@@ -112,7 +116,7 @@ class Schedules:
             number = calls[place // 2].place
             moved = (*places[:task], place + 1, *places[task + 1 :]), begun, ended, levels
             if place % 2:
-                if self._awaits[number] & ended == self._awaits[number]:
+                if self._awaits[number] & ended == self._awaits[number] and not self._called[number] & ~(begun | ended):
                     yield moved
             elif self._held_by[number] & left == self._held_by[number]:
                 self.ended_at[number] &= ended
@@ -123,17 +127,19 @@ class Schedules:
             if ended & bit or not entered & bit:
                 continue
             if begun & bit:
-                yield from self._end(state, bit, entry)
+                yield from self._end(state, bit, entry, entered)
             elif self._turn[number] & ended == self._turn[number]:
                 self.begun |= bit
                 self.ended_before[number] &= ended
                 self.left_before[number] &= left
                 yield places, begun | bit, ended, levels
 
-    def _end(self, state: State, bit: int, entry: Entry) -> Iterator[State]:
-        """The state in which *entry* has ended, if it may end now."""
+    def _end(self, state: State, bit: int, entry: Entry, entered: int) -> Iterator[State]:
+        """The state in which *entry* has ended, if it may end now; *entered* has the calls that were entered."""
         places, begun, ended, levels = state
         if entry.role == "wait" and entry.behind is not None and not ended >> entry.behind.call.place & 1:
+            return
+        if entry.blocks and (entry.until is None or not entered >> entry.until.place & 1):
             return
         if entry.signal is not None and entry.role in ("set", "clear", "await"):
             number = self.signals.index(entry.signal)
