@@ -30,7 +30,7 @@ _ORDERING = (
     *WAITS, *SYNCHRONISATIONS, *_QUERIES, "RecordEvent", "ResetEvent", "RecordNotify", "ValueWrite", "ValueWait",
     "LaunchCallback", "ProcessReport",
 )  # fmt: skip
-_WAKING, _OP, _CALL, _CALLED_BACK = range(4)  # rows of one instant come in this order
+_WAKING, _OP, _CALL, _CALLED_BACK, _ENTRY = range(5)  # rows of one instant come in this order
 
 
 @dataclass(eq=False, slots=True)
@@ -120,8 +120,10 @@ class Relation:
                 self._op(index)
             elif row == _CALL:
                 self._call(index)
-            else:
+            elif row == _CALLED_BACK:
                 self._called_back(index)
+            else:
+                self._enter(index)
 
     def _rows(self) -> Iterator[tuple[int, int, int]]:
         """Yield what a row is, its index, and the operation with whose end a caller woke in the call with this index.
@@ -135,10 +137,15 @@ class Relation:
         woke = np.flatnonzero(waiting[calls.kind[sleeps.call]] & (sleeps.after >= 0))
         made = np.flatnonzero(ordering[calls.kind])
         over = np.array([*self._ends_of_callbacks()], np.int64)
-        at_ns = np.concatenate((sleeps.end_ns[woke], ops.queued_ns, calls.exit_ns[made], self._steps.end_ns[over]))
-        row = np.repeat((_WAKING, _OP, _CALL, _CALLED_BACK), (len(woke), len(ops), len(made), len(over)))
-        index = np.concatenate((sleeps.call[woke], np.arange(len(ops)), made, over))
-        after = np.append(sleeps.after[woke], np.full(len(ops) + len(made) + len(over), -1))
+        entered = np.flatnonzero((pageable & self._pageable_waits)[calls.kind])
+        at_ns = np.concatenate(
+            (sleeps.end_ns[woke], ops.queued_ns, calls.exit_ns[made], self._steps.end_ns[over], calls.enter_ns[entered])
+        )
+        row = np.repeat(
+            (_WAKING, _OP, _CALL, _CALLED_BACK, _ENTRY), (len(woke), len(ops), len(made), len(over), len(entered))
+        )
+        index = np.concatenate((sleeps.call[woke], np.arange(len(ops)), made, over, entered))
+        after = np.append(sleeps.after[woke], np.full(len(index) - len(woke), -1))
         order = np.lexsort((after, index, row, at_ns))
         yield from zip(row[order].tolist(), index[order].tolist(), after[order].tolist(), strict=True)
 
@@ -217,6 +224,12 @@ class Relation:
                 self._queue(stream, host)
             case _:
                 self._learn(index, about, host)
+
+    def _enter(self, index: int) -> None:
+        """Take up the begin of an asynchronous copy of pageable memory whose host waits for its stream first."""
+        match self._about(self._kinds[index]):
+            case (Copied(), _Stream() as stream):
+                self._order.learn(self._host_of(index), self._order.work_of_stream(stream))
 
     def _called_back(self, index: int) -> None:
         """Take up the end of the callback that is the step *index*: its stream goes on behind what its host knows."""

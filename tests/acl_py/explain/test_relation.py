@@ -2,6 +2,7 @@
 
 from itertools import combinations
 
+import numpy as np
 import pytest
 from histories import busy
 
@@ -196,6 +197,16 @@ def test_work_behind_a_callback_that_blocks_is_behind_what_its_host_has_waited_f
     is_ordered = not is_queued_before or block is acl_py.CallbackBlock.BLOCK
     assert in_order == ({"write_awrite_b"} if is_ordered else set())
     assert [finding.kind for finding in findings] == ([] if is_ordered else ["race"])
+
+
+def test_a_copy_of_pageable_memory_is_behind_its_stream_under_acl_although_nothing_is_left_to_wait_for():
+    async def program():
+        one, x, plain = await acl_py.CreateStream(), await acl_py.Malloc(64), np.zeros(64, np.uint8)
+        await a[1, one]()
+        await acl_py.Sleep(1000)
+        await acl_py.MemcpyAsync(plain, 64, x, 64, acl_py.MemcpyKind.DEVICE_TO_HOST, one)
+
+    assert ordered(program, rules="acl") == {"ad2h"}
 
 
 def test_a_host_that_calls_a_callback_knows_the_work_before_it():
