@@ -17,7 +17,7 @@ from acl_py.sanitizer.order import CallbackWait, Clock, Host, Line, Order, Point
 from acl_py.sanitizer.signals import Signals
 from acl_py.trace.fields import CallKind, call_columns, op_columns, step_columns
 from acl_py.trace.rows import Copied, Extent, Ref, Timeline
-from device_model.rules import RULES, DefaultStream, PageableCopy
+from device_model.rules import RULES, DefaultStream, Destroy, PageableCopy
 from device_model.signals import Compare, satisfies
 
 WAITS = ("StreamWaitEvent", "WaitAndResetNotify")
@@ -28,7 +28,7 @@ _WAITING = ("Memcpy", "Memcpy2d", "Memset", "await")  # what they wait for shows
 # How the names of calls begin that set something, or wait because that is their purpose.
 _ORDERING = (
     *WAITS, *SYNCHRONISATIONS, *_QUERIES, "RecordEvent", "ResetEvent", "RecordNotify", "ValueWrite", "ValueWait",
-    "LaunchCallback", "ProcessReport",
+    "LaunchCallback", "ProcessReport", "DestroyStream",
 )  # fmt: skip
 _WAKING, _OP, _CALL, _CALLED_BACK, _ENTRY = range(5)  # rows of one instant come in this order
 
@@ -99,6 +99,7 @@ class Relation:
         self._has_legacy = rules is not None and rules.default_stream is not DefaultStream.INDEPENDENT
         synchronous = rules is not None and rules.pageable_copy is PageableCopy.SYNCHRONOUS
         self._pageable_waits = synchronous and not apart
+        self._destroy_waits = rules is not None and rules.destroy is Destroy.WAITS and not apart
         self._spaces = [buffer.space for buffer in timeline.buffers]
         self._walk()
 
@@ -271,7 +272,8 @@ class Relation:
         call = self._kinds[index]
         is_answered = call.name in _QUERIES and about[-1] is True
         is_cut_short = self._woken.get(index, (0,))[-1] < 0  # its time was over, or it failed
-        if is_cut_short or not (is_answered or call.name.startswith(SYNCHRONISATIONS)):
+        has_destroyed = call.name == "DestroyStream" and self._destroy_waits
+        if is_cut_short or not (is_answered or has_destroyed or call.name.startswith(SYNCHRONISATIONS)):
             return ()
         match about:
             case (_Stream() as stream, *_):

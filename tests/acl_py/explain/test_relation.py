@@ -209,6 +209,17 @@ def test_a_copy_of_pageable_memory_is_behind_its_stream_under_acl_although_nothi
     assert ordered(program, rules="acl") == {"ad2h"}
 
 
+@pytest.mark.parametrize(("rules", "pairs"), [("cuda", set()), ("acl", {"ab"})])
+def test_the_end_of_a_stream_waits_for_its_work_under_acl(rules, pairs):
+    async def program():
+        one, two = await acl_py.CreateStream(), await acl_py.CreateStream()
+        await a[1, one]()
+        await acl_py.DestroyStream(one)
+        await b[1, two]()
+
+    assert ordered(program, rules=rules) == pairs
+
+
 def test_a_host_that_calls_a_callback_knows_the_work_before_it():
     async def program():
         one, two = await acl_py.CreateStream(), await acl_py.CreateStream()
