@@ -9,10 +9,12 @@ result is the sum of 16 products and the accumulator:
 3. The sum of these multiples is exact. It is truncated toward zero to float32; beyond the range it is infinite.
 4. Infinities and NaN follow IEEE 754, but every NaN is 0x7fffffff.
 
-The rule is computed with integers, so neither the rounding mode of the processor nor its handling of subnormal numbers
-has a part in it.
+Numbers are float64 here, and no operation on them has to round: products, scaling by powers of two, truncation to whole
+numbers and sums of these are exact. So the rounding mode of the processor has no part in it, and neither has its
+handling of subnormal numbers, because none of these numbers is subnormal as float64.
 """
 
+from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
 import ml_dtypes
@@ -24,8 +26,10 @@ Array: TypeAlias = NDArray[Any]
 
 DEPTH = 16  # products in a sum
 _GUARD_BITS = 25  # of the largest exponent, that a term keeps
-_NO_EXPONENT = -(1 << 20)  # of a zero: below that of any number
+_NO_EXPONENT = -10_000  # of a zero: below that of any number, and twice it still fits into 16 bits
+_LOWEST = -300  # below the exponent of every product: what counts as the largest one of nothing but zeros
 _NAN = 0x7FFFFFFF
+_INFINITY = 0x7F800000
 
 
 class _Format(NamedTuple):
@@ -44,13 +48,10 @@ _SINGLE = _Format(np.uint32, 8, 23)
 
 
 class _Terms(NamedTuple):
-    """Numbers `significand * 2**(exponent - scale)`, and which of them are no numbers."""
+    """Numbers and their exponents."""
 
-    significand: Integers  # with its sign
-    exponent: Integers
-    scale: int
-    infinite: Integers  # 1 or -1 for an infinity of that sign, else 0
-    nan: NDArray[np.bool_]
+    value: NDArray[np.float64]
+    exponent: NDArray[np.int16]
 
 
 def mma(a: Array, b: Array, c: Array) -> NDArray[np.float32]:
@@ -75,10 +76,16 @@ def mma(a: Array, b: Array, c: Array) -> NDArray[np.float32]:
             f"mma multiplies (rows, {DEPTH}) by ({DEPTH}, columns) and adds (rows, columns); these shapes are "
             f"{a.shape}, {b.shape} and {c.shape}"
         )
-    form = _FORMATS[a.dtype]
-    left = _terms(a[..., :, None, :], form)
-    right = _terms(np.swapaxes(b, -1, -2)[..., None, :, :], form)
-    return _sum(_products(left, right), _terms(c, _SINGLE)).view(np.float32)
+    left, right = (_looked_up(side) for side in (a, np.swapaxes(b, -1, -2)))
+    added = _terms(np.ascontiguousarray(c).view(np.uint32), _SINGLE)
+    with np.errstate(invalid="ignore"):  # infinity times zero, and less infinity
+        products = left.value[..., :, None, :] * right.value[..., None, :, :]
+        exponents = left.exponent[..., :, None, :] + right.exponent[..., None, :, :]
+        largest = np.maximum(np.maximum(exponents.max(-1), added.exponent), _LOWEST).astype(np.int64)
+        units = np.ldexp(1.0, _GUARD_BITS - largest)  # how many there are in 1
+        products *= units[..., None]
+        total = np.trunc(products, out=products).sum(-1) + np.trunc(added.value * units)
+    return _single(total, largest - _GUARD_BITS).view(np.float32)
 
 
 def check_types(a: Array, b: Array, c: Array) -> None:
@@ -90,65 +97,45 @@ def check_types(a: Array, b: Array, c: Array) -> None:
         )
 
 
-def _terms(numbers: Array, form: _Format) -> _Terms:
-    bits = np.ascontiguousarray(numbers).view(form.word).astype(np.int64)
+def _looked_up(numbers: Array) -> _Terms:
+    table = _table(numbers.dtype)
+    bits = np.ascontiguousarray(numbers).view(np.uint16)
+    return _Terms(table.value.take(bits), table.exponent.take(bits))
+
+
+@cache
+def _table(dtype: np.dtype[Any]) -> _Terms:
+    """Return all numbers of a 16-bit type, in the order of their bits."""
+    return _terms(np.arange(1 << 16, dtype=np.uint16), _FORMATS[dtype])
+
+
+def _terms(words: Array, form: _Format) -> _Terms:
+    bits = words.astype(np.int64)
     top = (1 << form.exponent) - 1
     sign = 1 - 2 * (bits >> form.exponent + form.fraction)
-    exponent = (bits >> form.fraction) & top
+    stored = (bits >> form.fraction) & top
     fraction = bits & ((1 << form.fraction) - 1)
-    significand = fraction | np.where(exponent > 0, 1 << form.fraction, 0)
-    return _Terms(
-        sign * significand,
-        np.where(significand == 0, _NO_EXPONENT, np.maximum(exponent, 1) - (top >> 1)),
-        form.fraction,
-        np.where((exponent == top) & (fraction == 0), sign, 0),
-        (exponent == top) & (fraction != 0),
-    )
+    exponent = np.maximum(stored, 1) - (top >> 1)
+    significand = fraction | np.where(stored > 0, 1 << form.fraction, 0)
+    value = sign * np.ldexp(significand.astype(np.float64), exponent - form.fraction)
+    value = np.where(stored == top, np.where(fraction == 0, sign * np.inf, np.nan), value)
+    return _Terms(value, np.where(significand == 0, _NO_EXPONENT, exponent).astype(np.int16))
 
 
-def _products(left: _Terms, right: _Terms) -> _Terms:
-    is_zero = (left.significand == 0) | (right.significand == 0)
-    is_infinite = (left.infinite != 0) | (right.infinite != 0)
-    return _Terms(
-        left.significand * right.significand,
-        left.exponent + right.exponent,
-        left.scale + right.scale,
-        np.where(is_infinite, np.sign(left.significand) * np.sign(right.significand), 0),
-        left.nan | right.nan | (is_infinite & is_zero),
-    )
-
-
-def _sum(products: _Terms, added: _Terms) -> NDArray[np.uint32]:
-    largest = np.maximum(products.exponent.max(-1), added.exponent)
-    unit = largest - _GUARD_BITS
-    total = _in_units(products, unit[..., None]).sum(-1) + _in_units(added, unit)
-    bits = _single(total, unit)
-    is_plus = (products.infinite > 0).any(-1) | (added.infinite > 0)
-    is_minus = (products.infinite < 0).any(-1) | (added.infinite < 0)
-    bits[is_plus] = 0x7F800000
-    bits[is_minus] = 0xFF800000
-    bits[products.nan.any(-1) | added.nan | (is_plus & is_minus)] = _NAN
-    return bits
-
-
-def _in_units(terms: _Terms, unit: Integers) -> Integers:
-    """Return how many times 2**unit each term is, truncated toward zero."""
-    return np.sign(terms.significand) * _shifted(np.abs(terms.significand), terms.exponent - terms.scale - unit)
+def _single(total: NDArray[np.float64], unit: Integers) -> NDArray[np.uint32]:
+    """Return the bits of total * 2**unit as float32, truncated toward zero; a zero is positive."""
+    is_finite = np.isfinite(total)
+    size = np.abs(np.where(is_finite, total, 0)).astype(np.int64)
+    length = (size.astype(np.float64).view(np.int64) >> 52) - 1022  # in bits: the exponent of a float64 tells
+    exponent = np.maximum(unit + length - 1, -126)  # -126: subnormal
+    significand = _shifted(size, unit - (exponent - _SINGLE.fraction))
+    biased = np.where(significand >> _SINGLE.fraction, exponent + 127, 0)
+    bits = (biased << _SINGLE.fraction) | (significand & ((1 << _SINGLE.fraction) - 1))
+    bits = np.where((biased > 254) | ~is_finite, _INFINITY, bits)
+    bits = np.where((total < 0) & (bits != 0), bits | 1 << 31, bits)
+    return np.where(np.isnan(total), _NAN, bits).astype(np.uint32)
 
 
 def _shifted(numbers: Integers, by: Integers) -> Integers:
     """Return numbers that are not negative times 2**by, without the bits that fall off."""
     return np.where(by >= 0, numbers << np.clip(by, 0, 40), numbers >> np.clip(-by, 0, 63))
-
-
-def _single(total: Integers, unit: Integers) -> NDArray[np.uint32]:
-    """Return the bits of total * 2**unit as float32, truncated toward zero; a zero is positive."""
-    size = np.abs(total)
-    # A float64 holds these integers exactly; its exponent says how many bits they have.
-    length = (size.astype(np.float64).view(np.int64) >> 52) - 1022
-    exponent = np.maximum(unit + length - 1, -126)  # -126: subnormal
-    significand = _shifted(size, unit - (exponent - _SINGLE.fraction))
-    biased = np.where(significand >> _SINGLE.fraction, exponent + 127, 0)
-    bits = (biased << _SINGLE.fraction) | (significand & ((1 << _SINGLE.fraction) - 1))
-    bits = np.where(biased > 254, 0xFF << _SINGLE.fraction, bits)
-    return np.where((total < 0) & (bits != 0), bits | 1 << 31, bits).astype(np.uint32)

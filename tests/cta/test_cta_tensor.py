@@ -107,6 +107,18 @@ def test_a_zero_is_positive():
     assert mma(a, b, np.zeros((1, 1), np.float32)).view(np.uint32)[0, 0] == 0
 
 
+def test_a_sum_beyond_the_range_is_infinite_and_one_within_it_is_not():
+    a, b = np.zeros((1, 16), ml_dtypes.bfloat16), np.ones((16, 1), ml_dtypes.bfloat16)
+    a[0, :2] = 2.0**127, 1.5 * 2.0**126
+    none = np.zeros((1, 1), np.float32)
+    assert mma(a, b, none)[0, 0] == np.float32(1.75 * 2.0**127)
+    a[0, 1] = 1.5 * 2.0**127
+    assert mma(a, b, none)[0, 0] == np.inf
+    assert mma(-a, b, none)[0, 0] == -np.inf
+    a[0, 2] = -(2.0**127)  # the sum counts, not what comes before
+    assert mma(a, b, none)[0, 0] == np.float32(1.5 * 2.0**127)
+
+
 @pytest.mark.skipif(sys.platform != "linux" or platform.machine() != "x86_64", reason="sets the mode of an x86-64")
 def test_the_rounding_mode_of_the_processor_has_no_part_in_it():
     a, b, c, d = measured("mma.json", "bf16")
