@@ -235,6 +235,7 @@ def _recorder(options: Options, runtime: Runtime) -> Trace:
         rules=runtime.rules.name,
         host_ns=lambda: runtime.host_ns,
         callers=runtime.state(Callers),
+        host_time=options.host_time,
     )
     runtime.hooks.add(recorder)
     return recorder

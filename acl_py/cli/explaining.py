@@ -136,7 +136,7 @@ def explained(asker: Asker, timeline: Timeline, *, explain: bool, stderr: bool =
         return shown
     path, priced = critical_path(timeline), prices(asker, timeline)
     say(path_text(timeline), stderr=stderr)
-    say(prices_text(priced), stderr=stderr)
+    say(prices_text(priced, (*asker.case.program.notes, *asker.case.notes)), stderr=stderr)
     return with_prices(shown, path, priced)
 
 

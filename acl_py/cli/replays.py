@@ -229,6 +229,13 @@ def _show(runs: Sequence[Replay]) -> None:
         for rule in run.rules:
             what = f"{printable(run.program.id)}: {rule.text} struck {rule.struck} of {rule.seen} matches"
             screen.print(what, markup=False, highlight=False, soft_wrap=True)
+        _show_notes(run.program)
+
+
+def _show_notes(program: Program) -> None:
+    """Print what a recorded *program* could not keep of its run."""
+    for note in program.notes:
+        say(f"{printable(program.id)}: not known: {note}")
 
 
 def _table(runs: Sequence[Replay]) -> Table:
@@ -315,9 +322,11 @@ def _compare(program: Program, *, orders: Sequence[SyncRules], card: DeviceProfi
     differing = comparison.differences
     if not differing:
         screen.print(f"{name}: no difference", highlight=False)
+        _show_notes(program)
         return comparison.findings
     table = Table("what", "where", *(each.name for each in orders), title=name, title_justify="left")
     for each in differing:
         table.add_row(each.what, escape(each.where), *(escape(each.under[rules.name]) for rules in orders))
     screen.print(table)
+    _show_notes(program)
     return comparison.findings

@@ -74,12 +74,13 @@ def prices(asker: Asker, timeline: Timeline) -> list[Priced]:
     return sorted(priced, key=lambda each: -each.answer.gain_ns if each.answer is not None else 0)
 
 
-def prices_text(priced: Sequence[Priced]) -> str:
-    """Return *priced* as plain text, and what their times do not contain."""
-    if not priced:
-        return "findings: none: no call and no operation waited without being asked to"
+def prices_text(priced: Sequence[Priced], notes: Iterable[str] = ()) -> str:
+    """Return *priced* as plain text, and what their times do not contain: the *notes* of the case, and of answers."""
     lines = [f"findings: {len(priced):,}", *(f"  {each.text}" for each in priced)]
-    notes = dict.fromkeys(note for each in priced if each.answer is not None for note in each.answer.notes)
+    if not priced:
+        lines = ["findings: none: no call and no operation waited without being asked to"]
+    answers = [each.answer for each in priced if each.answer is not None]
+    notes = dict.fromkeys((*notes, *(note for answer in answers for note in answer.notes)))
     return "\n".join([*lines, *(f"  not known: {note}" for note in notes)])
 
 

@@ -27,6 +27,11 @@ def program(timeline: Timeline, name: str = "recorded") -> Fields:
     steps = _steps(timeline, order_of(acts_of(timeline, translator)))
     if timeline.strikes:
         translator.note("faults were injected: the calls and operations that they struck are as without them")
+    if timeline.host_time == "measured":
+        translator.note(
+            "the run counted the real time between two calls (host_time='measured'), and the program has it only in "
+            "its host work"
+        )
     if timeline.error:
         translator.note(f"the run ended with an error: {timeline.error.splitlines()[0]}")
     head = {"id": name, "device": timeline.device, "rules": timeline.rules, "gap_us": 0}

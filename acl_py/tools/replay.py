@@ -88,7 +88,7 @@ class Replay:
             "device": device,
             "log": self.log,
             "makespan_us": self.makespan_us,
-        }
+        } | ({"notes": list(self.program.notes)} if self.program.notes else {})
 
 
 def replay(

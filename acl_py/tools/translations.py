@@ -68,8 +68,9 @@ class Translator:
         """Return the fields of the step that makes the same call; None if the format has none."""
         translate = _TRANSLATIONS.get(call.name)
         if translate is None:
-            if asleep_since(call) >= 0 and len(call.about) == 1 and isinstance(call.about[0], Ref):  # of another face
-                return {"op": "sync_stream", "stream": self._handle(call.about[0].handle), "name": call.name}
+            kinds = [self.timeline.handles[each.handle].kind if isinstance(each, Ref) else "" for each in call.about]
+            if asleep_since(call) >= 0 and kinds == ["stream"]:  # of another face
+                return {"op": "sync_stream", **self._field("stream", call.about[0], call), "name": call.name}
             return None
         op, names = translate
         fields: Fields = {"op": op}

@@ -35,7 +35,7 @@ from acl_py.trace.rows import (
 from device_model.completions import Why
 from device_model.errors import printable
 
-FORM, VERSION = "acl_py trace", 5
+FORM, VERSION = "acl_py trace", 6
 _LIMIT = 2**63
 
 
@@ -157,7 +157,7 @@ _LISTS: Mapping[str, tuple[Any, Sequence[_Kind]]] = {
                                        _TEXT, _FLOAT, _FLOAT, _INT, _TEXT, _index("instructions"))),
     "accesses": (Access, (_INT, _EXTENTS, _BOOL, _TEXT, _INT, _TEXT, _index("calls"), _INT, _index("ops"))),
 }  # fmt: skip
-_HEAD = ("device", "rules", "end_ns", "error")
+_HEAD = ("device", "rules", "end_ns", "error", "host_time")
 
 
 def save(timeline: Timeline, path: str | Path) -> None:

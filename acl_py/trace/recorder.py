@@ -57,8 +57,8 @@ class Trace(Observer):
     """
 
     __slots__ = (
-        "_caller_number", "_host_ns", "_store", "_unfinished", "call", "device", "error", "op_ended", "op_queued",
-        "recorded", "rules", "strikes", "waited",
+        "_caller_number", "_host_ns", "_store", "_unfinished", "call", "device", "error", "host_time", "op_ended",
+        "op_queued", "recorded", "rules", "strikes", "waited",
     )  # fmt: skip
 
     op_queued: Callable[[Op], None]  # type: ignore[assignment]
@@ -76,13 +76,14 @@ class Trace(Observer):
         rules: str = "",
         host_ns: Callable[[], Nanoseconds] = int,
         callers: Callers | None = None,
+        host_time: str = "modelled",
     ) -> None:
         """*instructions* is the number of instructions to keep of each core kernel; *device* and *rules* are names, and
-        *callers* knows those of tasks and threads.
+        *callers* knows those of tasks and threads. *host_time* is that of the simulation.
         """
         self._unfinished = unfinished  # operations that have not ended: only they know their calls
         self._host_ns = host_ns
-        self.device, self.rules = device, rules
+        self.device, self.rules, self.host_time = device, rules, host_time
         self.error = ""  # with what the run has ended, if not as it should
         self.strikes: list[Strike] = []  # of fault rules, in order
         self._store = Store(instructions)
@@ -141,6 +142,7 @@ class Trace(Observer):
         return Timeline(
             rows.ops, rows.calls, rows.steps, rows.marks, rows.buffers, rows.handles, list(self.strikes),
             self.instructions, self.device, self.rules, self._host_ns(), self.error, rows.accesses,
+            self.host_time,
         )  # fmt: skip
 
     def save(self, path: str | Path) -> None:

@@ -294,7 +294,8 @@ class Timeline:
 
     *device* is the name of the profile, *rules* that of the rules. The host's time was *end_ns* when it was taken.
     *error* says with what a run has ended that did not come to its end; "" for others. *accesses* are those of the
-    host, in their order; () if no sanitizer watched it.
+    host, in their order; () if no sanitizer watched it. *host_time* is "measured" if the real time between two calls
+    counted, too: see `acl_py.simulate`.
     """
 
     ops: Sequence[Operation] = ()
@@ -310,3 +311,4 @@ class Timeline:
     end_ns: int = 0
     error: str = ""
     accesses: Sequence[Access] = ()
+    host_time: str = "modelled"

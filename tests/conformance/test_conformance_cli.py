@@ -278,6 +278,19 @@ FAULTY = {
 }
 
 
+def test_every_answer_from_a_recorded_program_repeats_its_notes(file, tmp_path):
+    program, out = file(FAULTY | {"notes": ["the run was measured"]}), tmp_path / "out.json"
+    replayed = acl_py("replay", program, "--json", str(out))
+    assert replayed.stdout.splitlines()[-1] == "faulty: not known: the run was measured"
+    assert json.loads(out.read_text())[0]["notes"] == ["the run was measured"]
+    compared = acl_py("replay", program, "--rules", "acl", "--rules", "cuda")
+    assert compared.stdout.splitlines()[-1] == "faulty: not known: the run was measured"
+    asked = acl_py("replay", program, "--explain", "--what-if", "h2d=2x").stdout
+    explained, answer = asked.split("findings: ")[1].split("h2d=2x: ", 1)
+    assert "\n  not known: the run was measured\n" in explained
+    assert "\n  not known: the run was measured\n" in answer
+
+
 def test_faults_strike_a_replay_and_say_how_often(file, tmp_path):
     out = tmp_path / "out.json"
     rules = ("--fault", "fail call=Malloc kind=OUT_OF_MEMORY", "--fault", "fail op=kernel nth=1 code=214")

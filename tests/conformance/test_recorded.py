@@ -241,6 +241,39 @@ def test_a_call_whose_effect_is_lost_is_noted():
     assert note.endswith(": ResetDevice is no step of a program: its time is kept, its effect is not")
 
 
+def test_a_reset_that_waits_has_its_time_and_not_its_effect():
+    async def main():
+        stream = await acl.CreateStream()
+        await square[8, stream](await acl.Malloc(64))
+        await acl.ResetDeviceForce(0)
+        await acl.SetDevice(0)
+
+    timeline = recording(main, rules="acl")
+    document = document_of(timeline)
+    assert [note.split(": ")[1] for note in document["notes"]] == [
+        "ResetDeviceForce is no step of a program",
+        "ResetDeviceForce has waited, and the program has a fixed time in its place",
+    ]
+    again = replay(parse(document), device="tiny", rules="acl").trace
+    assert [(op.start_ns, op.end_ns) for op in again.ops] == [(op.start_ns, op.end_ns) for op in timeline.ops]
+    last = timeline.calls[-1]
+    assert (last.enter_ns, last.exit_ns, last.name) in [
+        (call.enter_ns, call.exit_ns, call.name) for call in again.calls
+    ]
+
+
+def test_real_time_that_counted_is_noted_also_from_a_file(tmp_path):
+    async def main():
+        await acl.HostWork(5)
+
+    timeline = recording(main, host_time="measured")
+    save(timeline, tmp_path / "run.acl")
+    for each in timeline, read_trace(tmp_path / "run.acl"):
+        [note] = document_of(each)["notes"]
+        assert note.startswith("the run counted the real time between two calls (host_time='measured'), ")
+    assert document_of(recording(main))["notes"] == []
+
+
 def test_names_are_those_of_the_program_unless_the_format_uses_them():
     async def main():
         for name in ("copies", "legacy", "it's"):
