@@ -5,21 +5,30 @@ from contextlib import suppress
 
 
 def main() -> None:
-    """Run a script at once if no options precede it; hand everything else to the command line in cli/.
+    """Run a script at once if no options precede it, or only --no-sanitize; hand all else to the command line in cli/.
 
     To import the libraries that read options and draw tables takes longer than a short script runs.
     """
     match sys.argv[1:]:
-        case ["run", "-m" | "-c" as option, program, *arguments]:
-            _run(program, arguments, option)
-        case ["run", program, *arguments] if program == "-" or not program.startswith("-"):
-            _run(program, arguments)
+        case ["run", "--no-sanitize", *words]:
+            _run_at_once(words, is_sanitized=False)
+        case ["run", *words]:
+            _run_at_once(words)
     from acl_py.cli import app
 
     app()
 
 
-def _run(program: str, arguments: list[str], option: str = "") -> None:
+def _run_at_once(words: list[str], *, is_sanitized: bool = True) -> None:
+    """Run the script that *words* name, and end with its exit code; return if they begin with another option."""
+    match words:
+        case ["-m" | "-c" as option, program, *arguments]:
+            _run(program, arguments, option, is_sanitized=is_sanitized)
+        case [program, *arguments] if program == "-" or not program.startswith("-"):
+            _run(program, arguments, is_sanitized=is_sanitized)
+
+
+def _run(program: str, arguments: list[str], option: str = "", *, is_sanitized: bool) -> None:
     from acl_py.sanitizer.parts import BY_DEFAULT
     from acl_py.sanitizer.suppressions import SuppressionError
     from acl_py.tools import scripts
@@ -27,7 +36,8 @@ def _run(program: str, arguments: list[str], option: str = "") -> None:
 
     form = scripts.Form(option)
     with suppress(scripts.ScriptError, SuppressionError):  # unreadable: the command line reports it
-        sanitized = Sanitized(BY_DEFAULT, scripts.folder_of(program, form), is_brief=True)
+        folder = scripts.folder_of(program, form)
+        sanitized = Sanitized(BY_DEFAULT, folder, is_brief=True) if is_sanitized else None
         sys.exit(scripts.run(program, arguments, form=form, sanitized=sanitized))
 
 

@@ -27,12 +27,14 @@ def test_importing_the_package_leaves_out_what_only_some_programs_need():
     assert not found & {"numpy.random", "device_model.aicore.runner", "acl_py.cli", "acl_py.compat", "gzip"}
 
 
-def test_a_script_without_options_runs_without_the_libraries_of_the_command_line(tmp_path):
+@pytest.mark.parametrize("options", [[], ["--no-sanitize"]])
+def test_a_script_without_options_runs_without_the_libraries_of_the_command_line(tmp_path, options):
     script = tmp_path / "script.py"
-    script.write_text("import sys, acl\nacl.init()\nprint(*sys.argv[1:], *sys.modules)", encoding="utf-8")
-    found = modules_of("-m", "acl_py", "run", str(script), "--strict", "first")
+    script.write_text("import sys, acl\nacl.rt.set_device(0)\nprint(*sys.argv[1:], *sys.modules)", encoding="utf-8")
+    found = modules_of("-m", "acl_py", "run", *options, str(script), "--strict", "first")
     assert {"--strict", "first", "acl", "acl.rt"} <= found  # what is behind the script is the script's
     assert not found & {"typer", "rich", "pydantic", "structlog", "acl_py.cli", "acl_py.tools.replay"}
+    assert ("acl_py.sanitizer.races" in found) is (not options)
 
 
 def test_the_plugin_of_pytest_imports_nothing_of_the_package():
