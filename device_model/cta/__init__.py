@@ -12,6 +12,7 @@ From the top down; each room imports only from those below it:
     tensors             arguments in global memory and arrays in shared memory, and their indices
     places              the bytes that the threads reach with an index: loads and stores
     memories            a shared array; an allocation in global memory
+    traffic             bank conflicts and sectors of an access, kept by pattern
     indices             tid, warp, lane, block, where
     shadows             who touched the bytes of a memory last
     registers           arrays over the threads whose operations are instructions

@@ -70,8 +70,8 @@ def _check(block: Block, barrier: int, threads: int) -> None:
 
 def _arrive(block: Block, barrier: int, threads: int, *, waits: bool) -> None:
     """Let the active threads arrive at *barrier*; once *threads* have, those that wait go on."""
-    name = f"bar.sync {barrier}" if waits else f"bar.arrive {barrier}"
-    block.issue(Op.BARRIER, name, number=-(-threads // WARP), key=barrier)
+    block.check_free()
+    name = f"bar.sync {barrier}"
     arrivals = block.arrivals.setdefault(barrier, [])
     arrivals.append((block.active, block.order.release(block.active), waits))
     if waits:
@@ -84,11 +84,14 @@ def _arrive(block: Block, barrier: int, threads: int, *, waits: bool) -> None:
             f"{arrived} threads arrive at barrier {barrier} at {site()}, which is for {threads}",
             "give all calls of one barrier the same number of threads, and let no others come",
         )
+    block.unblock(name)
+    # One instruction for all who came, because the lanes of a warp may have come one after the other.
+    everyone = np.unique(np.concatenate([who for who, _, _ in arrivals]) // WARP).tolist()
+    block.issue(Op.BARRIER, name, number=len(everyone), key=barrier, warps=sum(1 << warp for warp in everyone))
     known = np.max([each for _, each, _ in arrivals], axis=0)
     for who, _, has_waited in arrivals:
         if has_waited:
             block.order.acquire(who, known)
-    block.unblock(f"bar.sync {barrier}")
     del block.arrivals[barrier]
 
 
@@ -178,7 +181,8 @@ class Mbarrier:
                 "complete",
                 f"the phase needs {self._expected} arrivals, and {self._arrivals} have come",
             )
-        block.issue(Op.WAIT_PHASE, "mbarrier.try_wait", number=phase, key=id(self))
+        if phase >= 0:
+            block.issue(Op.WAIT_PHASE, "mbarrier.try_wait", number=phase, key=id(self))
         again = block.active[self._waited[block.active] == phase]
         if len(again) and phase >= 0:
             line = site()

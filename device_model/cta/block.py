@@ -119,15 +119,17 @@ class Block:
         writes: tuple[int, ...] = (),
         number: int = 0,
         key: Hashable = 0,
+        warps: int | None = None,
     ) -> None:
-        """Append a row: an instruction of each warp with an active thread, see `Row`."""
+        """Append a row: an instruction of each warp with an active thread, or of *warps*; see `Row`."""
         if op > Op.SFU:  # arithmetic of threads that wait at a barrier has no effect that anybody sees
             self.check_free()
         if not self.warps_active or not count:
             return
         code, lasti = self.line()
+        warps = self.warps_active if warps is None else warps
         self.rows.append(
-            Row(op, name, self.warps_active, code, lasti, count=count, is_chain=is_chain, phases=phases,
+            Row(op, name, warps, code, lasti, count=count, is_chain=is_chain, phases=phases,
                 sectors=sectors, misses=misses, reads=reads, writes=writes, number=number, key=key)
         )  # fmt: skip
 

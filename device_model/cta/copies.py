@@ -145,11 +145,14 @@ def _start(dst: Places, src: Places, targets: Ints, sources: Ints, nbytes: int, 
     src.check_aligned(sources, nbytes)
     active = block.active
     into, of = dst.tensor.memory, src.tensor.memory
+    sectors, misses = src.sectors(block, sources)
+    count = targets.shape[1]
     assert isinstance(into, Shared), "checked before"
     lanes = np.arange(nbytes)
-    read = np.broadcast_to((lanes < sizes[active, None])[:, None], (*targets[active].shape, nbytes))
+    targets, sources, sizes = targets[active], sources[active], sizes[active]
+    read = lanes < sizes[:, None, None]
     # Bytes that are not read may lie outside of the allocation, as at the end of a ragged array.
-    places = np.where(read, sources[active][..., None] + lanes, 0)
+    places = np.where(read, sources[..., None] + lanes, src.tensor.address)
     last = src.tensor.end
     if (places >= last).any():
         thread = active[(places >= last).any(axis=(1, 2))]
@@ -157,21 +160,20 @@ def _start(dst: Places, src: Places, targets: Ints, sources: Ints, nbytes: int, 
             f"{threads_text(thread)} of {block} copy bytes beyond the end of {src.tensor!r} at {site()}",
             "give src_size, the number of bytes that there are",
         )
-    if (targets[active] + nbytes > dst.tensor.end).any():
-        thread = active[(targets[active] + nbytes > dst.tensor.end).any(axis=1)]
+    if (targets + nbytes > dst.tensor.end).any():
+        thread = active[(targets + nbytes > dst.tensor.end).any(axis=1)]
         raise KernelError(
             f"{threads_text(thread)} of {block} copy bytes beyond the end of {dst.tensor!r} at {site()}",
             "check the place of the last copy",
         )
-    sectors, misses = src.sectors(block, sources)
     block.issue(
-        Op.CP_ASYNC, f"cp.async.{cache}.{nbytes}", count=targets.shape[1], sectors=sectors, misses=misses
+        Op.CP_ASYNC, f"cp.async.{cache}.{nbytes}", count=count, sectors=sectors, misses=misses
     )  # fmt: skip
-    into.bytes[targets[active][..., None] + lanes] = np.where(read, of.bytes[places], 0)
+    into.bytes[targets[..., None] + lanes] = np.where(read, of.bytes[places], 0)
     if not block.hazards or not len(active):
         return
-    into.shadow.write(active, targets[active], nbytes, is_copy=True)
-    src.note_contents(block, np.unique(places[read] // src.tensor.dtype.itemsize), active[:1])
+    into.shadow.write(active, targets, nbytes, is_copy=True)
+    src.note_contents(block, places[..., :: src.tensor.dtype.itemsize] // src.tensor.dtype.itemsize)
     order = block.order
     order.last_copy[active] = order.now
     order.last_copy_site[active] = block.site_number()

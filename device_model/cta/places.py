@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from device_model.cta import banks
+from device_model.cta import traffic
 from device_model.cta.block import Block, running, threads_text
-from device_model.cta.instructions import SECTOR, Op
+from device_model.cta.instructions import Op
 from device_model.cta.memories import GlobalMemory, Shared
-from device_model.cta.names import WARP, Bools, Ints
+from device_model.cta.names import Bools, Ints
 from device_model.cta.registers import Register, ids_of, register, values_of
 from device_model.cta.rules import Rule
 from device_model.kernel.findings import KernelError
@@ -118,6 +118,8 @@ class Places:
     def check_aligned(self, addresses: Ints, width: int) -> None:
         """Raise KernelError if one of *addresses* is no multiple of *width*."""
         block = running()
+        if not (addresses & (width - 1)).any():
+            return
         crooked = (addresses[block.active] % width != 0).any(axis=1)
         if crooked.any():
             thread = block.active[crooked][:1]
@@ -144,41 +146,18 @@ class Places:
         count = addresses.shape[1]
         if self.tensor.is_shared:
             op = op or (Op.STS if is_store else _LOADS[width])
-            phases = self.phases(block, addresses, width, is_store=is_store)
+            phases = traffic.phases(block, addresses, width, is_store=is_store)
             block.issue(op, name, count=count, phases=phases, reads=reads, writes=writes)
             return
         op = op or (Op.STG if is_store else Op.LDG)
         sectors, misses = self.sectors(block, addresses)
         block.issue(op, name, count=count, sectors=sectors, misses=misses, reads=reads, writes=writes)
 
-    def phases(self, block: Block, addresses: Ints, width: int, *, is_store: bool) -> tuple[int, ...]:
-        """Return the phases of an access of each warp, the mean if there are several."""
-        lanes = np.zeros((block.warps * WARP, addresses.shape[1]), np.int64)
-        lanes[: block.threads] = addresses
-        active = np.zeros(block.warps * WARP, np.bool_)
-        active[block.active] = True
-        by_warp = np.moveaxis(lanes.reshape(block.warps, WARP, -1), -1, 0)  # [number, warp, lane]
-        mask = None if len(block.active) == len(active) else np.broadcast_to(active.reshape(-1, WARP), by_warp.shape)
-        traffic = (banks.store if is_store else banks.load)(by_warp, width, mask)
-        return tuple((-(-traffic.phases.sum(axis=0) // addresses.shape[1])).tolist())
-
     def sectors(self, block: Block, addresses: Ints) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the sectors of 32 bytes that each warp moves, and those of them that are not in the L2 yet."""
         memory = self.tensor.memory
         assert isinstance(memory, GlobalMemory), "sectors are of global memory"
-        active = block.active
-        count = addresses.shape[1]
-        warps = np.broadcast_to((active // WARP)[:, None], (len(active), count))
-        numbers = np.arange(count) * block.warps + warps  # one for each instruction of each warp
-        sectors = addresses[active] // SECTOR
-        keys = np.unique(np.stack([numbers.reshape(-1), sectors.reshape(-1)]), axis=1)
-        warp_of = keys[0] % block.warps
-        _, first = np.unique(keys[1], return_index=True)
-        new = np.zeros(keys.shape[1], np.bool_)
-        new[first] = memory.shadow.misses(keys[1][first])
-        moved = np.bincount(warp_of, minlength=block.warps)
-        missed = np.bincount(warp_of[new], minlength=block.warps)
-        return tuple(moved.tolist()), tuple(missed.tolist())
+        return traffic.sectors(block, addresses, memory.shadow)
 
     def note_read(self, block: Block, addresses: Ints, width: int, elements: Ints) -> None:
         """Record and check that the active threads read these bytes."""
@@ -189,19 +168,19 @@ class Places:
         if isinstance(memory, Shared):
             memory.shadow.read(active, addresses[active], width)
             return
-        reached = elements[active]
-        self.note_contents(block, reached.reshape(-1), np.repeat(active, reached.size // len(active)))
+        self.note_contents(block, elements[active])
 
-    def note_contents(self, block: Block, elements: Ints, threads: Ints) -> None:
-        """Record that *threads* read *elements* of global memory, and check that there are values."""
+    def note_contents(self, block: Block, elements: Ints) -> None:
+        """Record that the active threads read *elements* of global memory, and check that there are values."""
         memory = self.tensor.memory
         assert isinstance(memory, GlobalMemory), "shared memory has a shadow of its own"
-        at = memory.shadow.read(elements, self.tensor.dtype.itemsize)
+        at = memory.shadow.read(elements.reshape(-1), self.tensor.dtype.itemsize)
         if at >= 0:
             line = site()
+            thread = block.active[at // (elements.size // len(block.active))]
             block.find(
                 Rule.UNWRITTEN_READ,
-                f"thread {threads[min(at, len(threads) - 1)]} reads {self.tensor.name} at {line}, where nothing was "
+                f"thread {thread} reads {self.tensor.name} at {line}, where nothing was "
                 "written; on a card there is what an earlier program left; write these bytes first",
                 (line,),
                 f"a write to {self.tensor.name}",

@@ -45,6 +45,8 @@ class SharedShadow:
         """Return the granules of accesses of *width* bytes, and the thread of each, both flat."""
         first = (addresses - self._address) // self.granule
         count = max(width // self.granule, 1)
+        if count == 1 and first.shape[1] == 1:
+            return first[:, 0], threads
         granules = first[..., None] + np.arange(count)
         owners = np.broadcast_to(threads.reshape(-1, *[1] * (granules.ndim - 1)), granules.shape)
         return granules.reshape(-1), owners.reshape(-1)
@@ -119,9 +121,10 @@ class SharedShadow:
         self._stamp[granules] = self._block.order.now
         self._write_site[granules] = site
         self._atomic[granules] = is_atomic
-        self._last_read[granules] = 0
-        self._read_stamp[granules] = 0
-        self._many[granules] = False
+        if self._last_read[granules].any():
+            self._last_read[granules] = 0
+            self._read_stamp[granules] = 0
+            self._many[granules] = False
 
     def _check_writes(self, rule: Rule, granules: Ints, owners: Ints, writers: Ints, site: int) -> None:
         """Check that each of *owners* knows that the last write of its granule is over."""

@@ -175,7 +175,9 @@ class Tensor:
         """Return the bytes that the threads reach with *items*."""
         block = running()
         arrays = [item for item in items if isinstance(item, np.ndarray)]
-        inner = np.broadcast_shapes(*(each.shape[1:] if each.ndim else () for each in arrays)) if arrays else ()
+        inner: tuple[int, ...] = ()
+        if any(each.ndim > 1 for each in arrays):
+            inner = np.broadcast_shapes(*(each.shape[1:] for each in arrays))
         offsets = np.full((block.threads, *inner), self.address, np.int64)
         kept_shape: list[int] = []
         kept_strides: list[int] = []
@@ -193,7 +195,9 @@ class Tensor:
                         f"{self.name} is indexed with an array of shape {item.shape} at {site()}",
                         f"its first axis must be the {block.threads} threads",
                     )
-                item = np.broadcast_to(item.reshape(*item.shape, *[1] * (1 + len(inner) - item.ndim)), offsets.shape)
+                if item.shape != offsets.shape:
+                    ones = [1] * (1 + len(inner) - item.ndim)
+                    item = np.broadcast_to(item.reshape(item.shape[0], *ones, *item.shape[1:]), offsets.shape)
             self._check_index(block, item, axis, length)
             offsets += item * stride
         done = len(items)
@@ -206,6 +210,8 @@ class Tensor:
             wrong = not 0 <= item < length
             if wrong and len(block.active):
                 raise KernelError(f"{self.name}[{item}] at {site()} is outside of {self!r}", _range(axis, length))
+            return
+        if item.min() >= 0 and item.max() < length:
             return
         reached = item[block.active]
         outside = (reached < 0) | (reached >= length)

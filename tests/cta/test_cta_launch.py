@@ -189,3 +189,32 @@ async def test_each_kind_of_kernel_needs_its_kind_of_cores():
 def test_mistakes_around_a_kernel_are_refused_at_once(make, error, message):
     with pytest.raises(error, match=message):
         make()
+
+
+async def test_barriers_of_every_kind_are_timed():
+    @cta.kernel(threads=64)
+    def kernel(y: cta.Out):
+        t = cta.tid
+        low = t < 16
+        for mask in (low, ~low):  # warp 0 arrives in two parts
+            with cta.where(mask):
+                cta.syncthreads()
+        cta.syncwarp()
+        with cta.where(t < 32):
+            cta.bar_arrive(1, 64)
+        with cta.where(t >= 32):
+            cta.bar_sync(1, 64)
+        bar = cta.mbarrier(64)
+        cta.syncthreads()
+        bar.wait(1)  # the phase before the first
+        bar.arrive()
+        bar.wait(0)
+        y[t] = 1
+
+    async with acl.simulate(device="h200") as sim:
+        y = await on_device(np.zeros(64, np.float32))
+        op = await kernel[1](y)
+        await acl.SynchronizeDevice()
+        assert sim.findings == []
+        assert (await read(y)).tolist() == [1] * 64
+        assert 750 < op.end_ns - op.start_ns < 2000

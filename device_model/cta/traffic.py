@@ -1,0 +1,79 @@
+"""The traffic of an access, by the pattern of its addresses.
+
+A kernel makes the same accesses again and again, in other tiles. So what follows from a pattern is kept: addresses less
+a multiple of 128 bytes, after which banks and sectors repeat.
+"""
+
+from functools import lru_cache
+
+import numpy as np
+
+from device_model.cta import banks
+from device_model.cta.block import Block
+from device_model.cta.instructions import SECTOR
+from device_model.cta.names import WARP, Bools, Ints
+from device_model.cta.shadows import GlobalShadow
+
+_PERIOD = 128  # bytes
+_KEPT = 1024  # patterns
+PerWarp = tuple[int, ...]
+
+
+def phases(block: Block, addresses: Ints, width: int, *, is_store: bool) -> PerWarp:
+    """Return the phases in shared memory that an access takes, by warp; the mean if each thread makes several.
+
+    *addresses* are [thread, number].
+    """
+    _, pattern = _relative(addresses)
+    who = b"" if block.is_whole else block.active.tobytes()
+    return _phases(pattern.tobytes(), addresses.shape, who, width, is_store)
+
+
+def sectors(block: Block, addresses: Ints, shadow: GlobalShadow) -> tuple[PerWarp, PerWarp]:
+    """Return the sectors of global memory that each warp moves, and those of them that are not in the L2 yet."""
+    base, pattern = _relative(addresses)
+    who = b"" if block.is_whole else block.active.tobytes()
+    moved, first, warps = _sectors(pattern.tobytes(), addresses.shape, who)
+    misses = shadow.misses(first + base // SECTOR)
+    if not misses.any():
+        return moved, (0,) * block.warps
+    return moved, tuple(np.bincount(warps[misses], minlength=block.warps).tolist())
+
+
+def _relative(addresses: Ints) -> tuple[int, Ints]:
+    base = int(addresses.min()) // _PERIOD * _PERIOD
+    return base, addresses - base
+
+
+@lru_cache(_KEPT)
+def _phases(pattern: bytes, shape: tuple[int, int], who: bytes, width: int, is_store: bool) -> PerWarp:
+    threads, count = shape
+    warps = -(-threads // WARP)
+    lanes = np.zeros((warps * WARP, count), np.int64)
+    lanes[:threads] = np.frombuffer(pattern, np.int64).reshape(shape)
+    by_warp = np.moveaxis(lanes.reshape(warps, WARP, count), -1, 0)  # [number, warp, lane]
+    mask: Bools | None = None
+    if who or threads % WARP:
+        active = np.zeros(warps * WARP, np.bool_)
+        active[_threads(who, threads)] = True
+        mask = np.broadcast_to(active.reshape(warps, WARP), by_warp.shape)
+    traffic = (banks.store if is_store else banks.load)(by_warp, width, mask)
+    return tuple((-(-traffic.phases.sum(axis=0) // count)).tolist())
+
+
+@lru_cache(_KEPT)
+def _sectors(pattern: bytes, shape: tuple[int, int], who: bytes) -> tuple[PerWarp, Ints, Ints]:
+    """Return the sectors that each warp moves, each sector once, and the first warp that moves it."""
+    threads, count = shape
+    warps = -(-threads // WARP)
+    active = _threads(who, threads)
+    addresses = np.frombuffer(pattern, np.int64).reshape(shape)[active]
+    instructions = np.arange(count) * warps + (active // WARP)[:, None]  # one number for each of each warp
+    pairs = np.unique(np.stack([instructions.reshape(-1), (addresses // SECTOR).reshape(-1)]), axis=1)
+    warp_of = pairs[0] % warps
+    each, first = np.unique(pairs[1], return_index=True)
+    return tuple(np.bincount(warp_of, minlength=warps).tolist()), each, warp_of[first]
+
+
+def _threads(who: bytes, threads: int) -> Ints:
+    return np.frombuffer(who, np.int64) if who else np.arange(threads)
