@@ -33,6 +33,7 @@ from device_model.cta.atomics import atomic_min as atomic_min
 from device_model.cta.barriers import Mbarrier as Mbarrier
 from device_model.cta.barriers import bar_arrive as bar_arrive
 from device_model.cta.barriers import bar_sync as bar_sync
+from device_model.cta.barriers import cp_async_mbarrier_arrive as cp_async_mbarrier_arrive
 from device_model.cta.barriers import mbarrier as mbarrier
 from device_model.cta.barriers import syncthreads as syncthreads
 from device_model.cta.barriers import syncwarp as syncwarp

@@ -19,7 +19,7 @@ from device_model import profile as profiles
 from device_model.cta.launch import Launch, Machine, Options
 from device_model.cta.names import Dim3
 from device_model.cta.spec import SmSpec
-from device_model.cta.tensors import Tensor
+from device_model.cta.tensors import Tensor, dtype_of
 from device_model.cta.timing.occupancy import resident_blocks
 from device_model.integers import integer
 from device_model.ops import Op
@@ -96,6 +96,9 @@ class BlockKernelFunction(Launchable[P]):
             )
         self._check(runtime, profile.sm, grid)
         values, _ = self.arguments(runtime, args)
+        for name, value in zip(self._names, values, strict=True):
+            if isinstance(value, Array):
+                self._check_type(name, value)
         arguments = [
             argument_of(name, value, access) if isinstance(value, Array) else value
             for name, value, access in zip(self._names, values, self._accesses, strict=True)
@@ -110,6 +113,13 @@ class BlockKernelFunction(Launchable[P]):
             self.options,
             runtime.state(Launches).limit_ns,
         )
+
+    def _check_type(self, name: str, array: Array) -> None:
+        """Refuse an array whose elements no thread can hold."""
+        try:
+            dtype_of(array.dtype)
+        except TypeError as error:
+            raise TypeError(f"argument {name} of {self!r}: {error}") from None
 
     def _check(self, runtime: Runtime, spec: SmSpec, grid: Dim3) -> None:
         """Refuse grids and blocks that the card cannot hold."""

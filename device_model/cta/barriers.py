@@ -104,20 +104,25 @@ class Mbarrier:
         full = cta.mbarrier(count=128)      # of one thread, before a syncthreads()
         full.arrive()
         full.wait(0)
+
+    Attributes:
+        count: The arrivals that a phase needs at first.
+        phase: The number of the phase that is not complete.
+        expected: The arrivals that it needs.
     """
 
     __slots__ = (
         "_arrivals",
-        "_expected",
         "_known",
         "_line",
         "_lines",
         "_made",
         "_maker",
-        "_phase",
         "_phases",
         "_waited",
         "count",
+        "expected",
+        "phase",
     )
 
     def __init__(self, count: int) -> None:
@@ -129,42 +134,30 @@ class Mbarrier:
         self._line = site()
         self._made = block.order.now
         self._maker = int(block.active[0]) if len(block.active) else 0
-        self._phase = 0  # the one that is not complete
+        self.phase = 0  # the one that is not complete
         self._arrivals = 0
-        self._expected = count
+        self.expected = count
         self._known: Ints = np.zeros(2 * block.threads, np.int64)
         self._phases: dict[int, Ints] = {}  # what those who wait for it learn
         self._waited: Ints = np.full(block.threads, -2)
         self._lines: dict[int, Site] = {}
 
     def __repr__(self) -> str:
-        return f"<mbarrier of {self._line}, phase {self._phase}: {self._arrivals} of {self._expected} arrivals>"
+        return f"<mbarrier of {self._line}, phase {self.phase}: {self._arrivals} of {self.expected} arrivals>"
 
     def arrive(self, count: int = 1) -> int:
         """Let each active thread arrive *count* times (mbarrier.arrive); return the phase that it arrives in."""
         block = running()
-        self._check_made(block)
-        block.issue(Op.ARRIVE, "mbarrier.arrive", count=count, number=self._phase, key=id(self))
-        return self._arrive(len(block.active) * count, block.order.release(block.active))
+        self.check_made(block)
+        block.issue(Op.ARRIVE, "mbarrier.arrive", count=count, number=self.phase, key=id(self))
+        return self.count_arrivals(len(block.active) * count, block.order.release(block.active))
 
     def expect(self, arrivals: int) -> None:
         """Let the phase need *arrivals* more, such as those of copies (mbarrier.expect)."""
         block = running()
-        self._check_made(block)
+        self.check_made(block)
         block.issue(Op.ALU, "mbarrier.expect")
-        self._expected += arrivals
-
-    def arrive_after_copies(self, *, noinc: bool = False) -> None:
-        """Let it arrive for each active thread when all copies that the thread has started are done.
-
-        This is cp.async.mbarrier.arrive. Without *noinc* the phase expects these arrivals in addition to its count.
-        """
-        block = running()
-        self._check_made(block)
-        block.issue(Op.COPY_ARRIVE, "cp.async.mbarrier.arrive", number=self._phase, key=id(self))
-        if not noinc:
-            self._expected += len(block.active)
-        self._arrive(len(block.active), block.order.hand_over(block.active))
+        self.expected += arrivals
 
     def wait(self, parity: int) -> None:
         """Wait until the phase with this *parity* is complete (mbarrier.try_wait.parity).
@@ -173,13 +166,13 @@ class Mbarrier:
             KernelHangError: It cannot become complete.
         """
         block = running()
-        self._check_made(block)
-        phase = self._phase - 1 if self._phase & 1 != parity else self._phase
-        if phase == self._phase:
+        self.check_made(block)
+        phase = self.phase - 1 if self.phase & 1 != parity else self.phase
+        if phase == self.phase:
             raise KernelHangError(
                 f"{threads_text(block.active)} of {block} wait at {site()} for phase {phase} of {self!r}, which is not "
                 "complete",
-                f"the phase needs {self._expected} arrivals, and {self._arrivals} have come",
+                f"the phase needs {self.expected} arrivals, and {self._arrivals} have come",
             )
         if phase >= 0:
             block.issue(Op.WAIT_PHASE, "mbarrier.try_wait", number=phase, key=id(self))
@@ -199,25 +192,26 @@ class Mbarrier:
         if phase >= 0:
             block.order.acquire(block.active, self._phases[phase])
 
-    def _arrive(self, count: int, known: Ints) -> int:
-        phase = self._phase
+    def count_arrivals(self, count: int, known: Ints) -> int:
+        """Count arrivals that show *known* to those who wait; return the phase that they belong to."""
+        phase = self.phase
         self._known = np.maximum(self._known, known)
         self._arrivals += count
-        if self._arrivals > self._expected:
+        if self._arrivals > self.expected:
             raise KernelError(
                 f"{self._arrivals} arrivals at {site()} in phase {phase} of the mbarrier of {self._line}, which "
-                f"expects {self._expected}",
+                f"expects {self.expected}",
                 "let as many threads arrive as the mbarrier was made for",
             )
-        if self._arrivals == self._expected:
+        if self._arrivals == self.expected:
             self._phases[phase] = self._known
-            self._phase += 1
+            self.phase += 1
             self._arrivals = 0
-            self._expected = self.count
+            self.expected = self.count
         return phase
 
-    def _check_made(self, block: Block) -> None:
-        """Report threads that do not know that the mbarrier was initialised: no barrier came after it."""
+    def check_made(self, block: Block) -> None:
+        """Report active threads that do not know that the mbarrier was initialised: no barrier came after it."""
         order = block.order
         if self._made < order.floor:
             return
@@ -233,6 +227,20 @@ class Mbarrier:
             (self._line, line),
             "syncthreads()",
         )
+
+
+def cp_async_mbarrier_arrive(barrier: Mbarrier, *, noinc: bool = False) -> None:
+    """Let *barrier* have an arrival of each active thread when all copies that the thread has started are done.
+
+    Whoever waits for the phase may then read what was copied. Without *noinc* the phase expects these arrivals in
+    addition to its count.
+    """
+    block = running()
+    barrier.check_made(block)
+    block.issue(Op.COPY_ARRIVE, "cp.async.mbarrier.arrive", number=barrier.phase, key=id(barrier))
+    if not noinc:
+        barrier.expected += len(block.active)
+    barrier.count_arrivals(len(block.active), block.order.hand_over(block.active))
 
 
 def mbarrier(count: int) -> Mbarrier:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from device_model.cta import traffic
 from device_model.cta.block import Block, running, threads_text
 from device_model.cta.instructions import Op
 from device_model.cta.memories import Shared
@@ -146,6 +147,7 @@ def _start(dst: Places, src: Places, targets: Ints, sources: Ints, nbytes: int, 
     active = block.active
     into, of = dst.tensor.memory, src.tensor.memory
     sectors, misses = src.sectors(block, sources)
+    phases = traffic.phases(block, targets, nbytes, is_store=True)
     count = targets.shape[1]
     assert isinstance(into, Shared), "checked before"
     lanes = np.arange(nbytes)
@@ -167,7 +169,7 @@ def _start(dst: Places, src: Places, targets: Ints, sources: Ints, nbytes: int, 
             "check the place of the last copy",
         )
     block.issue(
-        Op.CP_ASYNC, f"cp.async.{cache}.{nbytes}", count=count, sectors=sectors, misses=misses
+        Op.CP_ASYNC, f"cp.async.{cache}.{nbytes}", count=count, phases=phases, sectors=sectors, misses=misses
     )  # fmt: skip
     into.bytes[targets[..., None] + lanes] = np.where(read, of.bytes[places], 0)
     if not block.hazards or not len(active):

@@ -17,7 +17,7 @@ show the bytes to all threads.
 from enum import Enum
 from typing import Protocol
 
-from device_model.cta.barriers import Mbarrier, syncthreads
+from device_model.cta.barriers import Mbarrier, cp_async_mbarrier_arrive, syncthreads
 from device_model.cta.block import running
 from device_model.cta.copies import commit_group, wait_group
 from device_model.kernel.findings import KernelError, KernelHangError
@@ -78,7 +78,7 @@ class _Barriers:
             self._empty[place].wait((turn - 1) & 1)
 
     def commit(self, stage: int) -> None:
-        self._full[stage % len(self._full)].arrive_after_copies(noinc=True)
+        cp_async_mbarrier_arrive(self._full[stage % len(self._full)], noinc=True)
 
     def wait(self, stage: int, committed: int) -> None:  # noqa: ARG002 - the barrier knows
         turn, place = divmod(stage, len(self._full))

@@ -250,7 +250,7 @@ def shared(dtype: npt.DTypeLike, shape: tuple[int, ...] | int, name: str = "") -
         KernelError: The block has no room for it.
     """
     block = running()
-    resolved = np.dtype(ml_dtypes.bfloat16) if dtype == "bfloat16" else np.dtype(dtype)
+    resolved = dtype_of(dtype)
     lengths = (shape,) if isinstance(shape, int) else tuple(int(length) for length in shape)
     nbytes = prod(lengths) * resolved.itemsize
     start = -(-block.shared_used // WIDEST) * WIDEST
@@ -269,6 +269,14 @@ def shared(dtype: npt.DTypeLike, shape: tuple[int, ...] | int, name: str = "") -
     name = name or f"shared[{site()}]"
     shadow = SharedShadow(block, start, nbytes, min(4, resolved.itemsize), name)
     return Tensor(Shared(block.shared, name, shadow), name, start, resolved, lengths)
+
+
+def dtype_of(dtype: npt.DTypeLike) -> np.dtype[Any]:
+    """Return *dtype* as a NumPy dtype; raise TypeError if no register can hold it."""
+    resolved = np.dtype(dtype)
+    if resolved.itemsize not in (1, 2, 4, 8) or not (resolved.kind in "biuf" or resolved == ml_dtypes.bfloat16):
+        raise TypeError(f"threads compute with numbers of 1, 2, 4 or 8 bytes, not with {resolved}")
+    return resolved
 
 
 def _are_all(items: list[Any], kind: type) -> bool:

@@ -1,5 +1,7 @@
 """What the tests of thread-block kernels share: a launch on NumPy arrays, without a device."""
 
+from inspect import signature
+
 import numpy as np
 
 from device_model.cta.memories import GlobalMemory
@@ -9,7 +11,7 @@ from device_model.cta.tensors import Tensor
 
 def launch(kernel, *args, grid=(1, 1, 1), threads=32, shared=None, hazards=True, out=()):
     """Run *kernel*; arrays are global memory that it changes in place. Names of arguments in *out* hold nothing."""
-    names = kernel.__code__.co_varnames
+    names = list(signature(kernel).parameters)
     values = [
         tensor(arg, name, is_empty=name in out) if isinstance(arg, np.ndarray) else arg
         for arg, name in zip(args, names, strict=False)

@@ -103,7 +103,7 @@ def test_an_mbarrier_shows_copies_to_those_who_wait():
         for i in range(4):
             cta.cp_async(s.at[i % 2, t], x.at[i, t], 4)
             if copies:
-                full.arrive_after_copies(noinc=True)
+                cta.cp_async_mbarrier_arrive(full, noinc=True)
             else:
                 full.arrive()
             if waits:

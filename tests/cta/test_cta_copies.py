@@ -61,6 +61,21 @@ def test_each_call_that_a_pipeline_lacks_is_named(left_out, expected):
         assert all(site.file == __file__ for site in finding.sites)
 
 
+def test_a_copy_has_the_sectors_of_its_source_and_the_phases_of_its_target():
+    """As the rows of tests/bench/pipelines.py, which are compared with a card."""
+
+    def kernel(x):
+        s, t = cta.shared(np.float32, (128, 4)), cta.tid
+        for _ in range(2):
+            cta.cp_async(s.at[t], x.at[t], 16)
+            cta.wait_all()
+
+    rows = [row for row in launch(kernel, np.ones((128, 4), np.float32), threads=128).blocks[0].rows if row.sectors]
+    assert [(row.count, row.phases, row.sectors, row.misses) for row in rows] == [
+        (1, (4,) * 4, (16,) * 4, (16,) * 4), (1, (4,) * 4, (16,) * 4, (0,) * 4),
+    ]  # fmt: skip
+
+
 def test_a_copy_is_its_own_threads_after_the_wait_and_others_after_a_barrier():
     def kernel(x, y, other, is_shown):
         s, t = cta.shared(np.float32, 64), cta.tid
