@@ -25,6 +25,7 @@ from acl_py.verbs.block_kernels import In as In
 from acl_py.verbs.block_kernels import InOut as InOut
 from acl_py.verbs.block_kernels import Out as Out
 from acl_py.verbs.block_kernels import kernel as kernel
+from acl_py.verbs.block_kernels import tune as tune
 from device_model.cta import indices as _indices
 from device_model.cta.atomics import atomic_add as atomic_add
 from device_model.cta.atomics import atomic_exch as atomic_exch

@@ -4,7 +4,8 @@
 arrays in device memory as tensors, and all other arguments unchanged.
 """
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import Executor
 from functools import partial
 from math import prod
 from typing import Annotated, Any, ParamSpec, Protocol, overload
@@ -16,13 +17,15 @@ from acl_py.verbs.arguments import argument_of
 from acl_py.verbs.arrays import Access, Array, document
 from acl_py.verbs.kernels import Launchable, Launches, LaunchKernel
 from device_model import profile as profiles
-from device_model.cta.launch import Launch, Machine, Options
+from device_model.cta.launch import Launch, Machine, Options, run_on_arrays
 from device_model.cta.names import Dim3
 from device_model.cta.spec import SmSpec
 from device_model.cta.tensors import Tensor, dtype_of
 from device_model.cta.timing.occupancy import resident_blocks
 from device_model.integers import integer
+from device_model.kernel import tune as tuner
 from device_model.ops import Op
+from device_model.profile import DeviceProfile
 
 # How the arguments of a thread-block kernel are annotated; acl_py's own In, Out and InOut say the same.
 In = Annotated[Tensor | Any, Access.IN]
@@ -103,13 +106,12 @@ class BlockKernelFunction(Launchable[P]):
             argument_of(name, value, access) if isinstance(value, Array) else value
             for name, value, access in zip(self._names, values, self._accesses, strict=True)
         ]
-        overhead_ns = profile.latency.block + profile.latency.kernel_drain
         return Launch(
             self.label,
             partial(Barred(runtime, self).run, self.function),
             grid,
             arguments,
-            Machine(profile.sm, profile.cores.count, overhead_ns),
+            _machine(profile, profile.sm),
             self.options,
             runtime.state(Launches).limit_ns,
         )
@@ -182,6 +184,10 @@ def _dims(grid: Any) -> Dim3:
     return x, y, z
 
 
+def _machine(profile: DeviceProfile, spec: SmSpec) -> Machine:
+    return Machine(spec, profile.cores.count, profile.latency.block + profile.latency.kernel_drain)
+
+
 def _able() -> list[str]:
     """Return the names of the profiles with SMs."""
     return [name for name in profiles.names() if profiles.load(name).sm is not None]
@@ -235,3 +241,44 @@ def kernel(
             raise ValueError(f"@cta.kernel({name}={number}): give {least} or more")
     make = partial(BlockKernelFunction, options=Options(threads, shared, registers, hazards))
     return make if function is None else make(function)
+
+
+def tune(
+    kernel: BlockKernelFunction[...],
+    grid: int | Dim3,
+    args: Sequence[Any],
+    choices: Mapping[str, Sequence[Any]],
+    *,
+    device: str,
+    check: Callable[..., object] | None = None,
+    executor: Executor | None = None,
+) -> tuner.Tuning:
+    """Run *kernel* with every combination of *choices* on the SMs of *device*, and compare the times.
+
+        cta.tune(scale, 132, (x, y), {"tile": (64, 128), "stages": (1, 2, 3)}, device="h200")
+
+    It needs no running simulation.
+
+    Args:
+        kernel: The kernel to tune.
+        grid: The number of blocks, or three of them, unless *choices* has "block_dim".
+        args: The arguments that are not in *choices*, in their order, with NumPy arrays in place of device memory. Each
+            run gets its own copies.
+        choices: Maps names of the kernel's parameters, or "block_dim", to the values to try.
+        device: The profile whose SMs are simulated.
+        check: Called with *args* as the run left them; returns False if the results are wrong.
+        executor: Runs the trials at the same time, with the same result. An executor of processes needs a kernel that
+            is defined in a module under its own name, and arguments and a check that can be pickled.
+
+    Returns:
+        A row for each combination. A run that raises, has findings or fails the check has no time; its row says why.
+
+    Raises:
+        ValueError: The profile has no SMs, or *choices* has a name without values.
+        TypeError: *choices* has a name that is no parameter, or the number of *args* is wrong.
+    """
+    profile = profiles.load(device)
+    if profile.sm is None:
+        raise ValueError(f"profile {device} describes no SMs; tune on one that does: {', '.join(_able())}")
+    on_card = partial(run_on_arrays, machine=_machine(profile, profile.sm), options=kernel.options)
+    return tuner.tune(kernel, grid, args, choices, on_card, check=check, executor=executor)

@@ -9,6 +9,9 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from device_model.cta.memories import GlobalMemory
 from device_model.cta.names import Dim3
 from device_model.cta.rules import Rule
@@ -18,7 +21,7 @@ from device_model.cta.tensors import Tensor
 from device_model.cta.timing.card import Card
 from device_model.cta.timing.occupancy import resident_blocks
 from device_model.kernel import launch
-from device_model.kernel.findings import Finding
+from device_model.kernel.findings import Finding, KernelError
 from device_model.kernel.images import Argument, Image
 from device_model.memory import Allocation
 from device_model.work import Label
@@ -46,6 +49,56 @@ class Machine(NamedTuple):
     spec: SmSpec
     sms: int
     overhead_ns: int
+
+
+def run_on(
+    machine: Machine, options: Options, function: Callable[..., object], grid: Dim3, arguments: Sequence[Any]
+) -> Result:
+    """Run all blocks of *grid* on *machine*, and time them; raise as `runner.run` does."""
+    spec, sms, overhead_ns = machine
+    threads, shared, registers, hazards = options
+    capacity = spec.block_shared_static if shared is None else shared
+    kept: list[Card] = []
+
+    def card(used: int) -> Card:
+        blocks = resident_blocks(threads, registers, used, spec)
+        if not blocks:
+            raise KernelError(
+                f"an SM holds no block of {threads} threads with {registers} registers each and {used} bytes of shared "
+                "memory",
+                "make blocks smaller",
+            )
+        kept.append(Card(sms, blocks, spec))
+        return kept[0]
+
+    result = run(
+        function,
+        grid,
+        arguments,
+        threads=threads,
+        capacity=capacity,
+        is_dynamic=shared is not None,
+        hazards=hazards,
+        card=card,
+    )
+    result.timeline = Timeline(kept[0].play(), spec, overhead_ns)
+    return result
+
+
+def run_on_arrays(
+    function: Callable[..., object], grid: int | Dim3, arguments: Sequence[Any], *, machine: Machine, options: Options
+) -> Result:
+    """Run a kernel as `run_on` does, outside a simulation: NumPy arrays stand for global memory, and are changed."""
+    tensors = [
+        _tensor(each, f"argument {at}") if isinstance(each, np.ndarray) else each for at, each in enumerate(arguments)
+    ]
+    return run_on(machine, options, function, grid if isinstance(grid, tuple) else (grid, 1, 1), tensors)
+
+
+def _tensor(array: npt.NDArray[Any], name: str) -> Tensor:
+    assert array.flags.c_contiguous, f"{name} is in one piece, as a copy of an array is"
+    memory = GlobalMemory(array.reshape(-1).view(np.uint8), name, name)
+    return Tensor(memory, name, 0, array.dtype, array.shape)
 
 
 class Launch(launch.Launch[GlobalMemory]):
@@ -86,26 +139,7 @@ class Launch(launch.Launch[GlobalMemory]):
 
     def execute(self, arguments: Sequence[Any]) -> Result:
         """Run all blocks on *arguments*, time them, and check what they wrote."""
-        spec, sms, overhead_ns = self.machine
-        threads, shared, registers, hazards = self.options
-        capacity = spec.block_shared_static if shared is None else shared
-        kept: list[Card] = []
-
-        def card(used: int) -> Card:
-            kept.append(Card(sms, resident_blocks(threads, registers, used, spec), spec))
-            return kept[0]
-
-        self.result = run(
-            self.function,
-            self.grid,
-            arguments,
-            threads=threads,
-            capacity=capacity,
-            is_dynamic=shared is not None,
-            hazards=hazards,
-            card=card,
-        )
-        self.result.timeline = Timeline(kept[0].play(), spec, overhead_ns)
+        self.result = run_on(self.machine, self.options, self.function, self.grid, arguments)
         for image in self._images.values():
             _find_unwritten(image, self.result)
         return self.result

@@ -13,7 +13,8 @@ from device_model.kernel.results import Result
 
 BLOCK_DIM = "block_dim"  # the choice that is not an argument of the kernel
 Kernel = Callable[..., object]
-Run = Callable[[Kernel, int, Sequence[Any]], Result]  # runs a number of blocks of a kernel with its arguments
+Blocks = int | tuple[int, int, int]  # of a launch; thread blocks have up to three directions
+Run = Callable[[Kernel, Any, Sequence[Any]], Result]  # runs blocks of a kernel with its arguments
 Check = Callable[..., object]
 
 
@@ -85,7 +86,7 @@ class Tuning:
 
 def tune(
     kernel: Kernel,
-    block_dim: int,
+    block_dim: Blocks,
     args: Sequence[Any],
     choices: Mapping[str, Sequence[Any]],
     run: Run,
@@ -100,7 +101,7 @@ def tune(
 
     Args:
         kernel: The kernel: a function, or what a decorator such as `asc.kernel` has made of it.
-        block_dim: The number of blocks.
+        block_dim: The number of blocks; of thread blocks also one for each direction.
         args: The arguments that are not in *choices*, in their order. Each run gets copies of the arrays.
         choices: The values to try for each parameter of the kernel; the name `block_dim` stands for the number of
             blocks.
@@ -135,7 +136,7 @@ class _Job:
     """The inputs that all rows share. Call it with a choice, in this or another process, to make its row."""
 
     kernel: Kernel
-    block_dim: int
+    block_dim: Blocks
     given: Mapping[str, Any]
     run: Run
     check: Check | None

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import acl_py as acl
+from acl_py import cta
 from acl_py.cli import app
 from acl_py.tools import compare
 
@@ -139,6 +141,32 @@ def test_numbers_that_are_no_numbers_and_large_integers_are_compared_as_they_are
     found = list(compare.differences(outcome, {"result 0": expected}))
     assert [each.count for each in found] == ([len(wrong)] if wrong else [])
     assert [each.first for each in found] == ([(wrong[0],)] if wrong else [])
+
+
+@cta.kernel(threads=64)
+def reverse(x: cta.In, y: cta.Out):
+    s, t, first = cta.shared(np.float32, 64), cta.tid, cta.block[0] * 64
+    s[t] = x[first + t]
+    y[first + t] = s[63 - t]
+
+
+async def reversed_in_blocks():
+    values = np.arange(256, dtype=np.float32)
+    x, y = [acl.Array(await acl.Malloc(values.nbytes), np.float32) for _ in range(2)]
+    await acl.Memcpy(x, x.nbytes, values, values.nbytes, acl.MemcpyKind.HOST_TO_DEVICE)
+    await reverse[4](x, y)
+    return y
+
+
+def test_thread_block_kernels_are_compared_too():
+    """Their results keep no writes, so the step is the whole launch."""
+    expected = np.arange(256, dtype=np.float32).reshape(4, 64)[:, ::-1].reshape(-1).copy()
+    expected[133] += 1
+    outcome = compare.run("the launch", reversed_in_blocks, "h200")
+    (found,) = compare.differences(outcome, {"result 0": expected}, tile=[64])
+    assert (found.first, found.tile, found.count) == ((133,), (2,), 1)
+    assert (found.step.what, found.step.launch) == ("reverse", 0)
+    assert (found.finding.rule.name, found.finding.missing) == ("RAW", "syncthreads()")
 
 
 def test_of_arrays_of_the_host_no_writer_is_known():
