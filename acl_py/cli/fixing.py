@@ -10,7 +10,7 @@ import typer
 from acl_py.cli.common import complain
 from acl_py.errors import DeadlockError
 from acl_py.explain.cases import Case, EditError
-from acl_py.explain.fixes import Fixer, try_fixes
+from acl_py.explain.fixes import FIXED, Fixer, try_fixes
 from acl_py.explain.optimiser import write_program
 from acl_py.explain.recordings import case_of
 from acl_py.sanitizer.reports import Report
@@ -48,7 +48,8 @@ class Fixes:
         findings = report.findings
         fixers = [*self._fixers(traces)] if findings else []
         tried = tuple(try_fixes(fixers, findings))
-        mended = [fixer.mend(found) for fixer in fixers if (found := [each for each in findings if fixer.has(each)])]
+        in_no_order = [each for each in findings if each.kind in FIXED]
+        mended = [fixer.mend(found) for fixer in fixers if (found := [each for each in in_no_order if fixer.has(each)])]
         if self._path:
             self._write([each.program for each in mended])
         blind = self._cases is not None and any(fixer.lacks_host for fixer in fixers)

@@ -1,8 +1,9 @@
 """Fixes: the order that a program lacks is put into it, and the program is run again.
 
 A finding of the sanitizer names two accesses that nothing puts in order; its fix is an edge between them (edges.py).
-The program of the run is replayed with it, under the sanitizer. So it is known whether the finding is gone, whether the
-program still comes to its end, and what the edge costs.
+Reads of unwritten bytes, uses of freed memory and second frees have other fixes (rewrites.py). The program of the run
+is replayed with the fix, under the sanitizer. So it is known whether the finding is gone, whether the program still
+comes to its end, and what the fix costs.
 
 A line of the program may make an access many times. Its fix is made each time, as it would be in the source.
 """
@@ -14,6 +15,7 @@ from itertools import chain
 from acl_py.causes.lines import us
 from acl_py.explain.cases import Case, EditError
 from acl_py.explain.edges import Edge, with_edges
+from acl_py.explain.rewrites import REWRITTEN, rewritten
 from acl_py.explain.whatif import Answer, Asker
 from acl_py.sanitizer.findings import Access, Finding, Kind, Trial
 from acl_py.tools.programs import STEP, Program
@@ -68,6 +70,7 @@ class Fixer:
             self._asker = Asker(_in_order_of_calls(self._asker.case, self._asker.before))
         self._places = {_number(step.site): step.index for step in self._asker.case.program.steps}
         self.missing = self._missing(self._asker.before.findings)
+        self._rewritten = self._to_rewrite(self._asker.before.findings)
 
     @property
     def lacks_host(self) -> bool:
@@ -77,10 +80,18 @@ class Fixer:
 
     def has(self, finding: Finding) -> bool:
         """Whether the run of the case has what *finding* is about."""
-        return finding.kind in FIXED and _lines_of(finding) in self.missing
+        if finding.kind in FIXED:
+            return _lines_of(finding) in self.missing
+        return (finding.kind, finding.sites) in self._rewritten or self._has_without(finding)
+
+    def _has_without(self, finding: Finding) -> bool:
+        """Whether the program is that of the run without the second free: a recording has no call that has failed."""
+        return finding.kind is Kind.DOUBLE_FREE and any(self._sites) and finding.sites[0] in self._lines
 
     def try_fix(self, finding: Finding) -> Trial:
         """Return what comes of the fix of *finding*, which this case has."""
+        if finding.kind in REWRITTEN:
+            return self._try_rewrite(finding)
         lines, problems = _lines_of(finding), []
         for edges, how in zip(_ways(self.missing[lines]), _HOW, strict=False):
             try:
@@ -90,14 +101,29 @@ class Fixer:
                 continue
             left = self._missing(answer.run.findings)
             if lines not in left:
-                cost_us = -answer.gain_ns / 1000
                 how = reword(how) if finding.fix.startswith("acl.") else how
-                text = (
-                    f"{how}the finding is gone, {cost_text(cost_us)}{_others_text(left.keys() - self.missing.keys())}"
-                )
-                return Trial(text, is_gone=True, cost_us=cost_us)
+                return self._gone(answer, left, how)
             problems.append("the finding is still there")
         return Trial(problems[0])
+
+    def _try_rewrite(self, finding: Finding) -> Trial:
+        key = finding.kind, finding.sites
+        if key not in self._rewritten:
+            return Trial(f"the finding is gone, {cost_text(0)}", is_gone=True)
+        places = {f"{STEP}{number}": place for number, place in self._places.items()}
+        try:
+            answer = self._asker.compare(rewritten(self._asker.case, self._rewritten[key], places), "the fix")
+        except EditError as error:
+            return Trial(str(error))
+        if key in self._to_rewrite(answer.run.findings):
+            return Trial("the finding is still there")
+        return self._gone(answer, self._missing(answer.run.findings))
+
+    def _gone(self, answer: Answer, left: Missing, how: str = "") -> Trial:
+        """Return the trial of a fix that works; in the program with it the edges *left* are missing."""
+        cost_us = -answer.gain_ns / 1000
+        others = _others_text(left.keys() - self.missing.keys())
+        return Trial(f"{how}the finding is gone, {cost_text(cost_us)}{others}", is_gone=True, cost_us=cost_us)
 
     def mend(self, findings: Iterable[Finding]) -> Mended:
         """Return the program with few edges that mend all *findings* together.
@@ -146,6 +172,15 @@ class Fixer:
                 missing.setdefault(self._lines_between(edge), []).append(edge)
         return missing
 
+    def _to_rewrite(self, findings: Iterable[Finding]) -> dict[tuple[Kind, tuple[str, ...]], list[Finding]]:
+        """Return those of *findings* that a rewrite can mend, by kind and by the lines of the case."""
+        found: dict[tuple[Kind, tuple[str, ...]], list[Finding]] = {}
+        for finding in findings:
+            if finding.kind in REWRITTEN and all(site.startswith(STEP) for site in finding.sites):
+                lines = tuple(self._lines[_number(site)] for site in finding.sites)
+                found.setdefault((finding.kind, lines), []).append(finding)
+        return found
+
     def _edge(self, first: Access, second: Access) -> Edge:
         before, behind = (self._places[_number(access.site)] for access in (first, second))
         return Edge(before, behind, self._stream(before, first), self._stream(behind, second))
@@ -166,10 +201,12 @@ class Fixer:
 
 
 def try_fixes(fixers: Sequence[Fixer], findings: Iterable[Finding]) -> list[Finding]:
-    """Return *findings*; those that an edge can mend have their trials, each by the first of *fixers* that has it."""
+    """Return *findings*; those of kinds that can be mended have their trials, each by the first of *fixers* that has
+    it.
+    """
     tried, count = [], 0
     for finding in findings:
-        if finding.kind not in FIXED:
+        if finding.kind not in (*FIXED, *REWRITTEN):
             tried.append(finding)
             continue
         fixer = next((fixer for fixer in fixers if fixer.has(finding)), None)

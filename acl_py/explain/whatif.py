@@ -23,7 +23,7 @@ from acl_py.tools.replay import Replay, replay
 from acl_py.trace.rows import Operation, Timeline
 from device_model.errors import listed
 
-_PARTS = parts_of("host,device")
+_PARTS = parts_of("host,device,uninitialised")
 _SHOWN = 3  # conflicts of an answer
 _CONFLICTS = (Kind.RACE, Kind.BEFORE_ALLOCATION, Kind.FREE_IN_USE)
 _ANSWERS = ("query_", "get_last_error", "peek_error")  # what they return is an answer, not a failure of theirs

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from acl_py.sanitizer.findings import Access, Finding, Findings, Kind
 from acl_py.sanitizer.guards import guarded
-from acl_py.sanitizer.wording import HANDLES
+from acl_py.sanitizer.shadow import Use
+from acl_py.sanitizer.wording import HANDLES, end_behind
 from acl_py.sites import called_function
 from device_model.completions import Nanoseconds
 from device_model.contexts import Context
@@ -34,6 +35,8 @@ class Leak:
         never: What the program did not do with them: "destroyed", "freed", "freed before the reset at demo.py:12".
         made: The line; None if it is not known.
         maker: The call that made it: a verb, as "CreateStream", or a function of the module acl, as "acl.rt.malloc".
+        ender: The verb that ends it.
+        last: The last use of one of them, if it is known.
         count: How many there are.
         nbytes: The size of all of them; 0 for handles.
         names: Those that the program gave them.
@@ -43,6 +46,8 @@ class Leak:
     never: str
     made: object
     maker: str = ""
+    ender: str = ""
+    last: Use | None = None
     count: int = 0
     nbytes: int = 0
     names: list[str] = field(default_factory=list)
@@ -68,22 +73,35 @@ class Leaked:
         self._leaks: dict[tuple[str, str, object], Leak] = {}
 
     def add(
-        self, what: str, never: str, made: object, maker: str = "", name: str | None = None, nbytes: int = 0
+        self,
+        what: str,
+        never: str,
+        made: object,
+        maker: str = "",
+        ender: str = "",
+        name: str | None = None,
+        nbytes: int = 0,
+        last: Use | None = None,
     ) -> None:
         """Add one thing to the leak of its line."""
-        leak = self._leaks.setdefault((what, never, made), Leak(what, never, made, maker))
+        leak = self._leaks.setdefault((what, never, made), Leak(what, never, made, maker, ender))
         leak.count += 1
         leak.nbytes += nbytes
+        if last is not None and (leak.last is None or last.at_ns >= leak.last.at_ns):
+            leak.last = last
         if name is not None:
             leak.names.append(name)
 
-    def add_memory(self, allocations: Iterable[Allocation]) -> None:
+    def add_memory(
+        self, allocations: Iterable[Allocation], last_use: Callable[[Allocation], Use | None] = lambda _: None
+    ) -> None:
         """Add allocations that were never freed, or only by the reset of their device."""
         for each in allocations:
             place = "device" if each.space is Space.DEVICE else "pinned"
             reset = "" if each.freed is None else f" before the reset at {each.freed}"
             never = _NEVER.get(each.origin, "freed") + reset
-            self.add(f"allocation of {place} memory", never, each.made, each.origin.maker, each.given_name, each.nbytes)
+            what, maker, ender = f"allocation of {place} memory", each.origin.maker, each.origin.ender
+            self.add(what, never, each.made, maker, ender, each.given_name, each.nbytes, last_use(each))
 
     def __iter__(self) -> Iterator[Leak]:
         return iter(self._leaks.values())
@@ -102,7 +120,14 @@ def _line(leaks: list[Leak]) -> str:
     places = [f"{leak.made}" for leak in leaks if leak.made is not None]
     where = ", ".join([*places[:_SHOWN], *["..."] * (len(places) > _SHOWN)])
     names = [name for leak in leaks for name in leak.names]
-    whole = Leak(first.what, first.never, None, "", sum(leak.count for leak in leaks), first.nbytes, names)
+    whole = Leak(
+        first.what,
+        first.never,
+        None,
+        count=sum(leak.count for leak in leaks),
+        nbytes=first.nbytes,
+        names=names,
+    )
     return f"{whole.counted} never {first.never}{f', made at {where}' if where else ''}"
 
 
@@ -120,8 +145,12 @@ class Leaks(Observer):
     all leaks.
     """
 
-    def __init__(self, runtime: "Runtime", fail: Callable[[Exception], None]) -> None:
+    def __init__(
+        self, runtime: "Runtime", fail: Callable[[Exception], None], last_use: Callable[[Allocation], Use | None]
+    ) -> None:
+        """*last_use* returns the last use of an allocation, if it is known."""
         self.fail = fail
+        self._last_use = last_use
         self.ended_with_error = False
         self._runtime = runtime
         self._handles: dict[Any, str] = {}  # those made by calls and not destroyed: the verbs that made them
@@ -153,11 +182,12 @@ class Leaks(Observer):
         Memory that no line of the program made is not a leak: a stream program declares such buffers.
         """
         leaked, memory = Leaked(), self._runtime.memory
-        leaked.add_memory([*memory.leaks(), *memory.left_to_reset])
+        leaked.add_memory([*memory.leaks(), *memory.left_to_reset], self._last_use)
         for handle, maker in self._handles.items():
             if not _is_gone(handle):
                 word = next(word for kind, word in HANDLES.items() if isinstance(handle, kind))
-                leaked.add(word, "destroyed", handle.made, maker, getattr(handle, "given_name", None))
+                ender, name = f"Destroy{word.capitalize()}", getattr(handle, "given_name", None)
+                leaked.add(word, "destroyed", handle.made, maker, ender, name)
         findings = self._runtime.state(Findings)
         leaks = [leak for leak in leaked if leak.made is not None]
         if leaks and self.ended_with_error:
@@ -178,4 +208,5 @@ def _is_gone(handle: Any) -> bool:
 def _finding(leak: Leak) -> Finding:
     text = f"{leak.counted} never {leak.never}, made at {leak.made}"
     birth = Access(leak.maker, False, "", "", str(leak.made), (), 0, getattr(leak.made, "file", ""))
-    return Finding(Kind.LEAK, text, (birth,))
+    fix = end_behind(leak.ender, leak.names, leak.made, leak.last)
+    return Finding(Kind.LEAK, text, (birth,), fix=fix)

@@ -14,7 +14,7 @@ from acl_py.sanitizer.findings import Access, Finding, Findings, Kind, Span
 from acl_py.sanitizer.guards import guarded
 from acl_py.sanitizer.shadow import Ranges
 from acl_py.sanitizer.stacks import Stacks
-from acl_py.sanitizer.wording import buffer_text, handle_text, subject_of
+from acl_py.sanitizer.wording import buffer_text, end_later, handle_text, subject_of, take_out
 from acl_py.sites import PACKAGE, called_function, path_to, site_of
 from acl_py.wording import reword
 from device_model.chains import Link
@@ -52,7 +52,8 @@ class Lifetimes(Observer):
             ended = Access(f"the end of {handle}", True, "", "", _line(end), file=_file(end))
             what, again = ("destroys", " already") if _is_end(name) else ("uses", "")
             text = f"{subject_of(use)} {what} {handle}, which was destroyed{_at(end)}{again}"
-            self._findings.add(Finding(Kind.AFTER_DESTROY, text, (ended, use)))
+            fix = take_out(use) if again else end_later(ended, use)
+            self._findings.add(Finding(Kind.AFTER_DESTROY, text, (ended, use), fix=fix))
 
     @guarded
     def touched(self, allocation: Allocation, ranges: Ranges, writes: bool, site: object) -> None:
@@ -98,7 +99,8 @@ class Lifetimes(Observer):
         )
         text = f"{subject_of(use)} {what} {buffer}, which was {word}{_at(dead.freed)}{again}"
         spans = tuple(Span(buffer, start, stop) for start, stop in ranges or ((0, dead.nbytes),))
-        self._findings.add(Finding(kind, text, (ended, use), spans))
+        fix = take_out(use) if kind is Kind.DOUBLE_FREE else end_later(ended, use)
+        self._findings.add(Finding(kind, text, (ended, use), spans, fix=fix))
 
 
 def _is_end(name: str) -> bool:

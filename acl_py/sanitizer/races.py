@@ -7,6 +7,7 @@ before it. What it says of a pair does not depend on times.
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -325,6 +326,12 @@ class Races(Observer):
     def is_promised(self, earlier: Use, later: Use) -> bool:
         """Whether a promise puts *earlier* before *later*, as far as is known by now."""
         return self._pairs.is_known(earlier, later)
+
+    def last_use(self, allocation: Allocation) -> Use | None:
+        """Return the latest use of *allocation*, which is alive; None if it was never used."""
+        shadow = self._shadows.get(allocation.serial)
+        uses = () if shadow is None else (use for use, _ in shadow.uses())
+        return max(uses, key=attrgetter("at_ns"), default=None)
 
     def known_to_host(self) -> Clock:
         """Return what the host that makes the present call knows to be over."""

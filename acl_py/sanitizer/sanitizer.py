@@ -10,6 +10,7 @@ from acl_py.sanitizer.lifetimes import Lifetimes
 from acl_py.sanitizer.parts import Part
 from acl_py.sanitizer.races import Races
 from acl_py.sanitizer.ranges import Ranges
+from acl_py.sanitizer.shadow import Use
 from acl_py.sanitizer.unwritten import Unwritten
 from acl_py.sanitizer.views import UNSEEN, Views
 from acl_py.sanitizer.weak import WeakEffects
@@ -54,7 +55,7 @@ class Sanitizer(Observer):
             self.views = Views(self.host_access, self.host_exported)
             runtime.memory.watch_view = self.views.watch
         if Part.LEAKS in parts:
-            self.leaks = Leaks(runtime, self.fail)
+            self.leaks = Leaks(runtime, self.fail, self._last_use)
             self._observers.append(self.leaks)
         if Part.DIGEST in parts:
             self.digests = Digests(runtime, self.fail)
@@ -80,6 +81,10 @@ class Sanitizer(Observer):
         while self._observers:
             self.runtime.hooks.remove(self._observers.pop())
         self._let_go()
+
+    def _last_use(self, allocation: Allocation) -> Use | None:
+        """Return the last use of *allocation*, if there was one and uses are watched."""
+        return None if self.races is None else self.races.last_use(allocation)
 
     def _let_go(self) -> None:
         if self.weak is not None:

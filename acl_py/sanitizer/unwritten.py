@@ -26,7 +26,7 @@ from acl_py.sanitizer.findings import Access, Finding, Findings, Kind, Span
 from acl_py.sanitizer.guards import guarded
 from acl_py.sanitizer.ranges import Range, Ranges, ranges_of, union
 from acl_py.sanitizer.stacks import Stacks
-from acl_py.sanitizer.wording import buffer_text, work_text
+from acl_py.sanitizer.wording import buffer_text, work_text, write_first
 from acl_py.sites import called_function, path_to
 from device_model.completions import Completion, Nanoseconds
 from device_model.memory import Allocation, Origin
@@ -294,4 +294,6 @@ def _finding(allocation: Allocation, ranges: Ranges, reader: Access) -> Finding:
         f"{reader.what} at {reader.site} reads {nbytes:,} unwritten byte{'s' if nbytes > 1 else ''} of {name}: "
         f"{where}{more}{made}; write them first, or read less"
     )
-    return Finding(Kind.UNINITIALISED, text, (birth, reader), tuple(Span(name, start, stop) for start, stop in ranges))
+    spans = tuple(Span(name, start, stop) for start, stop in ranges)
+    fix = write_first(spans, reader, allocation.space)
+    return Finding(Kind.UNINITIALISED, text, (birth, reader), spans, fix=fix)

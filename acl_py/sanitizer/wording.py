@@ -1,16 +1,19 @@
 """Wording: what findings call memory, work and lines, which edge is missing, and what to do."""
 
-from acl_py.sanitizer.findings import Access
+from collections.abc import Sequence
+
+from acl_py.sanitizer.findings import Access, Span
 from acl_py.sanitizer.shadow import HostAccess, LifeCall, Use
 from acl_py.sites import called_function
 from acl_py.wording import reword
 from device_model.contexts import Context
 from device_model.events import Event
-from device_model.memory import Allocation
+from device_model.memory import Allocation, Space
 from device_model.signals import Notify
 from device_model.streams import Stream, UnorderedStream
 from device_model.work import Copy, Fill, HostFunction, Work
 
+_SHOWN = 3  # ranges in a fix
 HANDLES = {Stream: "stream", Event: "event", Notify: "notify", Context: "context"}
 
 
@@ -93,3 +96,29 @@ def edge_of(earlier: Use, later: Use) -> tuple[str, str]:
         f"`{stream_text(behind)}` does not wait for what {given}",
         f"{record} after {earlier.site}, {wait} before {later.site}",
     )
+
+
+def take_out(again: Access) -> str:
+    """Return the fix of a call that ends a life a second time."""
+    return f"take out {again.what} at {again.site}"
+
+
+def end_later(end: Access, use: Access) -> str:
+    """Return the fix of a life that ends before its last use."""
+    return f"move {end.what} from {end.site} behind {use.site}"
+
+
+def write_first(spans: Sequence[Span], reader: Access, space: Space) -> str:
+    """Return the fix of a read of *spans* that nothing has written."""
+    how = "fill or copy to" if space is Space.DEVICE else "write"
+    more = f" and {len(spans) - _SHOWN:,} more ranges" if len(spans) > _SHOWN else ""
+    return f"{how} {', '.join(map(str, spans[:_SHOWN]))}{more} before {reader.site}"
+
+
+def end_behind(ender: str, names: Sequence[str], made: object, last: Use | None) -> str:
+    """Return the fix of a leak: what to call, and behind which line, if the *last* use is known."""
+    call = f"{ender}({', '.join(map(repr, names)) or f'what {made} made'})"
+    call = reword(call) if called_function(made, "") else call
+    if last is None:
+        return f"{call} before the program ends"
+    return f"{call} after {last.site}" if last.stream is None else f"{call} when the work of {last.site} is over"

@@ -8,6 +8,8 @@ import pytest
 from acl_py.explain.cases import Case, EditError
 from acl_py.explain.edges import Edge, with_edges
 from acl_py.explain.fixes import Fixer, try_fixes
+from acl_py.sanitizer.parts import parts_of
+from acl_py.sanitizer.watch import watching
 from acl_py.tools.programs import parse
 from acl_py.tools.replay import replay
 from device_model.rules import RULES
@@ -83,6 +85,45 @@ def test_an_access_right_behind_the_call_of_a_host_function_waits_for_it():
     function = {"op": "host_func", "stream": "A", "us": 2, "buf": "p"}
     before = case(function, {"op": "host_access", "reads": [["p", 0, 4]]})
     assert mended(before) == [("host_func", "A"), ("sync_stream", "A"), ("host_access",)]
+
+
+def trial_of(before):
+    """What came of the fix of the only finding of *before*, of a kind that no edge mends, and what to do."""
+    with watching(parts_of("host,device,uninitialised")):
+        [finding] = replay(before.program, device=before.device, rules=before.rules).findings
+    [tried] = try_fixes([Fixer(before)], [finding])
+    return tried.fix, tried.tried
+
+
+def test_unwritten_bytes_of_the_device_are_filled_before_they_are_read():
+    make, read = {"op": "malloc", "name": "m", "bytes": 64}, copy("A", src="m")
+    fix, trial = trial_of(case(make, read))
+    assert fix == "fill or copy to 'm'[0:64] before step:1"
+    assert trial.is_gone
+    assert trial.cost_us > 0
+
+
+def test_unwritten_bytes_of_the_host_are_written_before_they_are_read():
+    make = {"op": "malloc_host", "name": "m", "bytes": 64}
+    write_half = {"op": "host_access", "writes": [["m", 0, 16], ["m", 32, 40]]}
+    fix, trial = trial_of(case(make, write_half, copy("A", dst="d", src="m")))
+    assert fix == "write 'm'[16:32], 'm'[40:64] before step:2"
+    assert (trial.is_gone, trial.cost_us) == (True, 0)
+
+
+def test_memory_is_freed_behind_its_last_use():
+    make = {"op": "malloc_host", "name": "m", "bytes": 64}
+    use = {"op": "host_access", "writes": [["m", 0, 16]]}
+    fix, trial = trial_of(case(make, {"op": "free_host", "name": "m"}, use))
+    assert fix == "move FreeHost from step:1 behind step:2"
+    assert (trial.is_gone, trial.text) == (True, "the finding is gone, it costs nothing")
+
+
+def test_a_second_free_is_taken_out():
+    make, free = {"op": "malloc", "name": "m", "bytes": 64}, {"op": "free", "name": "m"}
+    fix, trial = trial_of(case(make, free, free))
+    assert fix == "take out free at step:2"
+    assert trial.is_gone
 
 
 def test_a_host_in_another_context_waits_for_an_event():

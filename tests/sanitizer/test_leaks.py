@@ -1,6 +1,8 @@
 """Leaks: what a program never gives back, with the line that made it."""
 
+import re
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -149,3 +151,40 @@ def test_nothing_is_kept_of_what_was_destroyed():
         return repr(acl.current_simulation().runtime.sanitizer.leaks)
 
     assert acl.run(main, sanitize="leaks", device="tiny") == "<Leaks: 0 handles>"
+
+
+def fixes(main, sanitize):
+    """The fix of each leak of *main*, with the numbers of its lines."""
+
+    async def whole():
+        await main()
+        return acl.current_simulation()
+
+    sim = acl.run(whole, device="tiny", sanitize=sanitize)
+    first, file = main.__code__.co_firstlineno, Path(__file__).name
+    return [
+        re.sub(rf"{file}:(\d+)", lambda at: f"line {int(at[1]) - first}", finding.fix)
+        for finding in sim.findings
+        if finding.kind is Kind.LEAK
+    ]
+
+
+def test_a_leak_says_what_to_call_and_behind_which_line():
+    async def main():
+        host, stream = await acl.MallocHost(64), await acl.CreateStream(name="up")
+        device = await acl.Malloc(64, name="weights")
+        host.numpy(np.uint8)[:] = 1
+        await acl.MemcpyAsync(device, 64, host, 64, acl.MemcpyKind.HOST_TO_DEVICE, stream)
+        await acl.SynchronizeStream(stream)
+        host.numpy(np.uint8)[:] = 1
+
+    assert fixes(main, "host,leaks") == [
+        "FreeHost(what line 1 made) after line 6",
+        "Free('weights') when the work of line 4 is over",
+        "DestroyStream('up') before the program ends",
+    ]
+    assert fixes(main, "leaks") == [
+        "FreeHost(what line 1 made) before the program ends",
+        "Free('weights') before the program ends",
+        "DestroyStream('up') before the program ends",
+    ]

@@ -1,5 +1,8 @@
 """Lifetimes: memory that is used before its allocation has had its turn, or freed while it is used."""
 
+from contextlib import suppress
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -202,3 +205,29 @@ def test_registered_bytes_are_the_same_by_whatever_name_a_program_gives_them():
         await acl.MemcpyAsync(plain.ctypes.data + 40, 8, x, 8, D2H, one)
 
     assert found(program) == [("race", 4, 5, "16:48"), ("race", 5, 6, "40:48")]
+
+
+def test_what_ends_too_early_or_twice_has_a_fix():
+    async def program():
+        host, event = await acl.MallocHost(64), await acl.CreateEvent()
+        view = host.numpy(np.uint8)
+        await acl.FreeHost(host)
+        view[0] = 1
+        await acl.DestroyEvent(event)
+        for call in (acl.FreeHost(host), acl.RecordEvent(event), acl.DestroyEvent(event)):
+            with suppress(acl.AclError):
+                await call
+
+    async def whole():
+        await program()
+        return [finding.fix for finding in acl.current_simulation().findings]
+
+    first, file = program.__code__.co_firstlineno, Path(__file__).name
+    end, use, destroy, again = (f"{file}:{first + line}" for line in (3, 4, 5, 8))
+    made = f"{file}:{first + 1}"
+    assert acl.run(whole, device="tiny", sanitize="host") == [
+        f"move FreeHost from {end} behind {use}",
+        f"take out FreeHost at {again}",
+        f"move the end of the event made at {made} from {destroy} behind {again}",
+        f"take out DestroyEvent at {again}",
+    ]
