@@ -50,7 +50,8 @@ class Access:
         stream: The stream, as messages name it; "" for the host.
         site: The line, as "file.py:12".
         stack: The lines that led there, the outermost first, as "file.py:12 in main"; () if there are none, or if they
-            were not kept. In the earlier access they are the path by which its line was called first.
+            were not kept. In the earlier access they are the path by which its line was called first. In a launch on AI
+            cores that has run, the last is the line of an instruction that makes the access.
         at_ns: When the host made the call, in nanoseconds of simulated time.
         file: The path of the file of `site`, as Python knows it; "" if there is none.
     """
@@ -183,6 +184,15 @@ class Findings:
         self._by_key[key] = finding
         if not self.is_quiet:
             tell(finding)
+
+    def lead(self, key: tuple[str, ...], place: int, line: str) -> None:
+        """Add *line* of a kernel, which has run by now, to the access at *place* in the finding with *key*."""
+        known = self._by_key.get(key)
+        if known is None or line in known.accesses[place].stack:
+            return
+        accesses = list(known.accesses)
+        accesses[place] = replace(accesses[place], stack=(*accesses[place].stack, line))
+        self._by_key[key] = replace(known, accesses=tuple(accesses))
 
     def note(self, text: str) -> None:
         """Keep *text*, a sentence about what the sanitizer does not see or takes for granted, once."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeAlias
 
 from acl_py.sanitizer.findings import Access, Finding, Findings, Kind, Span
+from acl_py.sanitizer.instructions import instruction_text
 from acl_py.sanitizer.order import Order
 from acl_py.sanitizer.ranges import union
 from acl_py.sanitizer.shadow import HostAccess, Ranges, Use
@@ -17,7 +18,7 @@ from acl_py.sanitizer.signals import Signals
 from acl_py.sanitizer.stacks import Stacks
 from acl_py.sanitizer.wording import access_of, buffer_text, edge_of, subject_of
 from device_model.memory import Allocation
-from device_model.work import Extent, Work
+from device_model.work import CoreKernel, Extent, Work
 
 _SHOWN = 3  # ranges in a sentence
 _WHY = {
@@ -38,6 +39,16 @@ class _Pair(NamedTuple):
     report: Callable[[], None]
 
 
+class _Raced(NamedTuple):
+    """The access of a launch in a finding: the finding with this *key*, its *place* there, and the bytes."""
+
+    key: tuple[str, ...]
+    place: int
+    allocation: Allocation
+    ranges: Ranges
+    writes: bool
+
+
 class Pairs:
     """Judges pairs of uses by *order* and *signals*, and adds those in no order to *findings*."""
 
@@ -47,6 +58,7 @@ class Pairs:
         self._stacks = stacks
         self._findings = findings
         self._undecided: deque[_Pair] = deque(maxlen=_UNDECIDED)
+        self._raced: dict[CoreKernel, list[_Raced]] = {}  # by launches that have not run yet
         self._judged: tuple[object, set[tuple[int, ...]]] = (None, set())  # pairs of the access that was last
 
     def close(self) -> None:
@@ -140,7 +152,20 @@ class Pairs:
             f"{'writes' if writes else 'reads'} {'it too' if both else 'it'}: {_WHY[kind]}"
         )
         missing, fix = edge_of(earlier, later)
-        self._findings.add(Finding(kind, text, (first, second), spans, missing, fix))
+        finding = Finding(kind, text, (first, second), spans, missing, fix)
+        self._findings.add(finding)
+        for place, (use, is_write) in enumerate(((earlier, wrote), (later, writes))):
+            if isinstance(use.work, CoreKernel):
+                self._raced.setdefault(use.work, []).append(_Raced(finding.key, place, allocation, ranges, is_write))
+                if use.work.result is not None:
+                    self.ran(use.work)
+
+    def ran(self, work: CoreKernel) -> None:
+        """Add to the findings about *work*, a launch that has run, which of its instructions made the access."""
+        for key, place, allocation, ranges, writes in self._raced.pop(work, ()):
+            line = instruction_text(work, allocation, ranges, writes=writes)
+            if line:
+                self._findings.lead(key, place, line)
 
     def add_early(self, birth: Use, use: Use, allocation: Allocation, *, writes: bool) -> None:
         """Add a use of memory that does not wait for its allocation."""

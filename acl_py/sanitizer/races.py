@@ -34,7 +34,7 @@ from device_model.queues import Place
 from device_model.signals import Compare, satisfies
 from device_model.steps import Step, StepKind, Turn
 from device_model.streams import Stream, UnorderedStream
-from device_model.work import H2H, Copy, HostFunction, Kernel, PitchedCopy, Work
+from device_model.work import H2H, Copy, CoreKernel, HostFunction, Kernel, PitchedCopy, Work
 
 if TYPE_CHECKING:
     from acl_py.runtime.runtime import Runtime
@@ -170,6 +170,12 @@ class Races(Observer):
         """Note what is over when a callback has its turn."""
         if step.kind is StepKind.CALLBACK:
             self._turns[step] = self._order.record(step.stream, self.hosts.current())
+
+    @guarded
+    def ran(self, op: Op, result: object) -> None:  # noqa: ARG002 - it is that of the work
+        """Say which instructions of a launch that raced made the accesses."""
+        if isinstance(op.work, CoreKernel):
+            self._pairs.ran(op.work)
 
     # --- hooks: what the host knows
 
