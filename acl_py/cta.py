@@ -55,6 +55,7 @@ from device_model.cta.registers import fma as fma
 from device_model.cta.registers import full as full
 from device_model.cta.registers import select as select
 from device_model.cta.registers import zeros as zeros
+from device_model.cta.roles import roles as roles
 from device_model.cta.rules import Rule as Rule
 from device_model.cta.tensors import Tensor as Tensor
 from device_model.cta.tensors import shared as shared

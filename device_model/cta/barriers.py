@@ -5,6 +5,7 @@ import numpy as np
 from device_model.cta.block import Block, running, threads_text
 from device_model.cta.instructions import Op
 from device_model.cta.names import WARP, Ints
+from device_model.cta.roles import park
 from device_model.cta.rules import Rule
 from device_model.kernel.findings import KernelError, KernelHangError
 from device_model.kernel.sites import Site, site
@@ -78,6 +79,8 @@ def _arrive(block: Block, barrier: int, threads: int, *, waits: bool) -> None:
         block.block(name, block.active)
     arrived = sum(len(who) for who, _, _ in arrivals)
     if arrived < threads:
+        if waits:
+            park(name, lambda: block.arrivals.get(barrier) is not arrivals)
         return
     if arrived > threads:
         raise KernelError(
@@ -168,7 +171,7 @@ class Mbarrier:
         block = running()
         self.check_made(block)
         phase = self.phase - 1 if self.phase & 1 != parity else self.phase
-        if phase == self.phase:
+        if phase == self.phase and not park(f"a wait for phase {phase} of {self!r}", lambda: self.phase > phase):
             raise KernelHangError(
                 f"{threads_text(block.active)} of {block} wait at {site()} for phase {phase} of {self!r}, which is not "
                 "complete",
