@@ -262,12 +262,17 @@ def slow(engine: str, factor: float, *, since_us: float = 0, until_us: float | N
 
     def put(runtime: Runtime, text: str, made: object) -> tuple[Rule, End]:
         rule = Rule(Verdict.SLOW, text, made, op="kernel", factor=factor, **_bounds(times))
+
+        def strike(at_ns: int) -> None:
+            if runtime.hooks.fault is not None:
+                runtime.hooks.fault(rule, engine, at_ns)
+
         attribute, names = _ENGINES[engine]
         curves: list[tuple[object, str, SlowCurve]] = []
         for device in runtime.devices:
             owner = getattr(device, attribute)
             for name in names:
-                curve = SlowCurve(getattr(owner, name), rule, runtime.scheduler)
+                curve = SlowCurve(getattr(owner, name), rule, runtime.scheduler, strike)
                 setattr(owner, name, curve)
                 curves.append((owner, name, curve))
         if has_kernels:

@@ -269,19 +269,22 @@ class Faults:
 class SlowCurve:
     """The curve of an engine that *rule* makes slow: *base*, times the factor of the rule while it is in force.
 
-    Several rules may slow one engine; then the base of one is the slow curve of another.
+    *strike* is called with the time whenever the rule strikes. Several rules may slow one engine; then the base of one
+    is the slow curve of another.
     """
 
-    def __init__(self, base: Any, rule: Rule, scheduler: Scheduler) -> None:
+    def __init__(self, base: Any, rule: Rule, scheduler: Scheduler, strike: Callable[[Nanoseconds], None]) -> None:
         self.base = base  # a Curve or a SlowCurve
         self._rule = rule
         self._scheduler = scheduler
+        self._strike = strike
 
     def __getitem__(self, nbytes: int) -> Nanoseconds:
         time: Nanoseconds = self.base[nbytes]
         if not self._rule.is_in_time(self._scheduler.now):
             return time
         self._rule.count()
+        self._strike(self._scheduler.now)
         return round(time * self._rule.factor)
 
     def take_out(self, engine: object, name: str) -> None:

@@ -135,7 +135,9 @@ class Observer:
         """
 
     def fault(self, rule: "Rule", subject: "Op | str", at_ns: Nanoseconds) -> None:
-        """A fault rule struck at *at_ns*. *subject* is the operation, not yet queued, or the name of a call."""
+        """A fault rule struck at *at_ns*. *subject* is the operation, not yet queued, or the name of a call or of
+        a slow engine.
+        """
 
     def failed(self, op: "Op", error: DeviceError) -> None:
         """*op* failed with *error*."""

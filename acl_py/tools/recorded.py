@@ -27,6 +27,10 @@ def program(timeline: Timeline, name: str = "recorded") -> Fields:
     steps = _steps(timeline, order_of(acts_of(timeline, translator)))
     if timeline.strikes:
         translator.note("faults were injected: the calls and operations that they struck are as without them")
+    for failure in timeline.failures:
+        translator.note(
+            f"{failure.site}: {failure.name} failed; in the program, neither it nor what failed because of it does"
+        )
     if timeline.host_time == "measured":
         translator.note(
             "the run counted the real time between two calls (host_time='measured'), and the program has it only in "

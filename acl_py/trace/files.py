@@ -21,6 +21,7 @@ from acl_py.trace.rows import (
     CoreInstruction,
     CoreRun,
     Extent,
+    Failure,
     Filled,
     Handle,
     Mark,
@@ -35,7 +36,7 @@ from acl_py.trace.rows import (
 from device_model.completions import Why
 from device_model.errors import printable
 
-FORM, VERSION = "acl_py trace", 6
+FORM, VERSION = "acl_py trace", 7
 _LIMIT = 2**63
 
 
@@ -153,6 +154,7 @@ _LISTS: Mapping[str, tuple[Any, Sequence[_Kind]]] = {
     "buffers": (Memory, (_TEXT, _TEXT, _INT, _INT, _TEXT, _TEXT, _INT, _INT)),
     "handles": (Handle, (_TEXT, _TEXT, _INT, _TEXT, _OPTIONS, _INT)),
     "strikes": (Strike, (_INT, _TEXT, _TEXT, _TEXT, _TEXT)),
+    "failures": (Failure, (_INT, _TEXT, _TEXT)),
     "instructions": (CoreInstruction, (_Kind("the place of a row of ops", _int, "ops"), _TEXT, _INT, _TEXT, _TEXT,
                                        _TEXT, _FLOAT, _FLOAT, _INT, _TEXT, _index("instructions"))),
     "accesses": (Access, (_INT, _EXTENTS, _BOOL, _TEXT, _INT, _TEXT, _index("calls"), _INT, _index("ops"))),

@@ -21,6 +21,7 @@ from acl_py.trace.rows import (
     CoreInstruction,
     CoreRun,
     Extent,
+    Failure,
     Filled,
     Handle,
     Mark,
@@ -33,6 +34,7 @@ from acl_py.trace.rows import (
 from device_model.completions import AllOf, Completion, Nanoseconds, Need, Process, Then, Why
 from device_model.device import Device
 from device_model.engines.staging import Staged
+from device_model.errors import DeviceError
 from device_model.events import Event
 from device_model.faults import Rule
 from device_model.memory import Allocation
@@ -57,8 +59,8 @@ class Trace(Observer):
     """
 
     __slots__ = (
-        "_caller_number", "_host_ns", "_store", "_unfinished", "call", "device", "error", "host_time", "op_ended",
-        "op_queued", "recorded", "rules", "strikes", "waited",
+        "_caller_number", "_host_ns", "_store", "_unfinished", "call", "device", "error", "failures", "host_time",
+        "op_ended", "op_queued", "recorded", "rules", "strikes", "waited",
     )  # fmt: skip
 
     op_queued: Callable[[Op], None]  # type: ignore[assignment]
@@ -86,6 +88,7 @@ class Trace(Observer):
         self.device, self.rules, self.host_time = device, rules, host_time
         self.error = ""  # with what the run has ended, if not as it should
         self.strikes: list[Strike] = []  # of fault rules, in order
+        self.failures: list[Failure] = []  # of operations, in order
         self._store = Store(instructions)
         self._caller_number, self.op_queued, self.op_ended, self.call, self.recorded, self.waited = _writers(
             self._store, callers or Callers()
@@ -142,7 +145,7 @@ class Trace(Observer):
         return Timeline(
             rows.ops, rows.calls, rows.steps, rows.marks, rows.buffers, rows.handles, list(self.strikes),
             self.instructions, self.device, self.rules, self._host_ns(), self.error, rows.accesses,
-            self.host_time,
+            self.host_time, list(self.failures),
         )  # fmt: skip
 
     def save(self, path: str | Path) -> None:
@@ -241,6 +244,10 @@ class Trace(Observer):
         assert isinstance(work, CoreKernel), f"{op!r} is not a core kernel"
         released = tuple(work.released)
         self._store.core_runs[index] = CoreRun(work.blocks, result.timeline.busy_us, findings, left_out, released)
+
+    def failed(self, op: Op, error: DeviceError) -> None:  # noqa: ARG002 - the calls that fail because of it have it
+        """Store a failure."""
+        self.failures.append(Failure(op.end_ns, op.work.label.name, str(op.site)))
 
     def fault(self, rule: Rule, subject: Op | str, at_ns: int) -> None:
         """Store a strike."""

@@ -253,7 +253,7 @@ class Handle(NamedTuple):
 
 
 class Strike(NamedTuple):
-    """A fault rule struck a call or an operation called *name*, at *at_ns*.
+    """A fault rule struck a call or an operation called *name*, or the engine of this name, at *at_ns*.
 
     *site* is the line that queues the operation. *rule* is the text of the rule, and *made* the line that made it.
     """
@@ -261,6 +261,14 @@ class Strike(NamedTuple):
     at_ns: int
     rule: str
     made: str
+    name: str
+    site: str
+
+
+class Failure(NamedTuple):
+    """The operation called *name*, which the line *site* queued, failed at *at_ns*."""
+
+    at_ns: int
     name: str
     site: str
 
@@ -312,3 +320,4 @@ class Timeline:
     error: str = ""
     accesses: Sequence[Access] = ()
     host_time: str = "modelled"
+    failures: Sequence[Failure] = ()

@@ -10,6 +10,7 @@ from criteria import is_capture, measured
 from roundtrips import differences, document_of
 
 import acl_py as acl
+from acl_py import faults
 from acl_py.errors import AclError
 from acl_py.tools.programs import ProgramError, parse
 from acl_py.tools.replay import replay
@@ -259,6 +260,41 @@ def test_a_reset_that_waits_has_its_time_and_not_its_effect():
     last = timeline.calls[-1]
     assert (last.enter_ns, last.exit_ns, last.name) in [
         (call.enter_ns, call.exit_ns, call.name) for call in again.calls
+    ]
+
+
+@pytest.mark.parametrize("rules", ["cuda", "acl"])
+def test_a_failure_and_what_it_made_fail_is_noted(rules, tmp_path):
+    @kernel(cost=Cost(us=10))
+    def broken(x: InOut):
+        raise ValueError("x")
+
+    async def main():
+        stream, x = await acl.CreateStream(), await acl.Malloc(64)
+        await broken[1, stream](x)
+        with contextlib.suppress(AclError):
+            await acl.SynchronizeStream(stream)
+        with contextlib.suppress(AclError):
+            await square[1, stream](x)
+
+    timeline = recording(main, rules=rules)
+    save(timeline, tmp_path / "run.acl")
+    for each in timeline, read_trace(tmp_path / "run.acl"):
+        *_, note = document_of(each)["notes"]
+        assert note.endswith(": broken failed; in the program, neither it nor what failed because of it does")
+
+
+@pytest.mark.parametrize("fault", [faults.slow("H2D", 3), faults.slow("cores", 2), faults.delay(op="h2d", us=7)])
+def test_faults_that_only_take_time_are_noted(fault):
+    async def main():
+        with acl.current_simulation().fault(fault):
+            device, host = await acl.Malloc(64), await acl.MallocHost(64)
+            await acl.Memcpy(device, 64, host, 64, IN)
+            await square[1, None](device)
+            await acl.SynchronizeDevice()
+
+    assert document_of(recording(main))["notes"] == [
+        "faults were injected: the calls and operations that they struck are as without them"
     ]
 
 

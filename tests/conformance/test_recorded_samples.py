@@ -60,5 +60,5 @@ def test_a_sample_replays_to_the_same_timeline(path, monkeypatch, capsys):
     for timeline, profile in runs:
         if path.stem != "13_faults":
             assert differences(timeline, device=profile) == []
-        elif timeline.strikes:  # a slower engine leaves no strike
+        elif timeline.strikes:
             assert "faults were injected" in "".join(document_of(timeline)["notes"])
