@@ -112,7 +112,7 @@ class Hosts:
             points = [host.point() for host in self._everybody()] if by is None else by
             host = self._fresh(points)
             self._order.learn(host, points)
-            self._order.has_several_hosts = True
+            self._order.expect_several_hosts()
         self._tasks[task] = host
         if host is not self._main:
             self._ends[ref(task, self._end)] = host
@@ -155,9 +155,11 @@ class Hosts:
         """
         self.close()
         self._recorded = recorded
-        self._order.has_several_hosts = tasks > 1 and not recorded
+        self._order.has_several_hosts = False
         if tasks > 1 and recorded:
             self._note(RECORDED)
+        elif tasks > 1:
+            self._order.expect_several_hosts()
 
     def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
         if loop in _watched:

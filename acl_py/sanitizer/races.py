@@ -16,9 +16,20 @@ from acl_py.sanitizer.findings import Access, Finding, Findings, Kind
 from acl_py.sanitizer.guards import guarded
 from acl_py.sanitizer.hosts import Hosts
 from acl_py.sanitizer.order import NOTHING as NOTHING_OVER
-from acl_py.sanitizer.order import CallbackWait, Clock, Host, Order, Point, joined
+from acl_py.sanitizer.order import CallbackWait, Clock, Host, Order, PlainPoint, Point, joined
 from acl_py.sanitizer.pairs import Pairs, ranges_in
-from acl_py.sanitizer.shadow import HostAccess, LifeCall, Ranges, Shadow, Use, Uses, overlap
+from acl_py.sanitizer.shadow import (
+    Cell,
+    Footprint,
+    HostAccess,
+    LifeCall,
+    PlainUse,
+    Ranges,
+    Shadow,
+    Use,
+    Uses,
+    overlap,
+)
 from acl_py.sanitizer.signals import Signals
 from acl_py.sanitizer.stacks import Stacks
 from acl_py.sanitizer.wording import work_text
@@ -34,14 +45,13 @@ from device_model.queues import Place
 from device_model.signals import Compare, satisfies
 from device_model.steps import Step, StepKind, Turn
 from device_model.streams import Stream, UnorderedStream
-from device_model.work import H2H, Copy, CoreKernel, HostFunction, Kernel, PitchedCopy, Work
+from device_model.work import H2H, Copy, CoreKernel, HostFunction, PitchedCopy, Work
 
 if TYPE_CHECKING:
     from acl_py.runtime.runtime import Runtime
     from device_model.observe import Subject
 
 
-_new = tuple.__new__
 _FEW = 8  # ranges of an access of the host that are kept one by one
 _SIGNALS = ("ResetEvent", "RecordNotify", "WaitAndResetNotify", "ValueWrite", "ValueWait")
 _DESTROY_STREAM = ("DestroyStream", "DestroyStreamForce")
@@ -63,12 +73,11 @@ class Races(Observer):
         self._runtime = runtime
         self._findings = findings
         self._stacks = runtime.state(Stacks)
-        self._paths = self._stacks.paths
         self._order = Order()
         self.hosts = Hosts(self._order, self._inside, self._findings.note, runtime.state(Callers))
         self._lines = self._order.lines
         self._shadows: dict[int, Shadow] = {}  # by the serial number of a life
-        self._recorded: dict[Event, Point] = {}
+        self._recorded: dict[Event, PlainPoint] = {}
         self._signals = Signals(self._order, self._add_wait)
         self._pairs = Pairs(self._order, self._signals, self._stacks, findings)
         self._waits: WeakKeyDictionary[Caller, _Wait] = WeakKeyDictionary()
@@ -85,46 +94,36 @@ class Races(Observer):
     # --- hooks: what streams are given
 
     def op_queued(self, op: Op) -> None:
-        """Take up an operation. This is the hot path: `guarded`, `_use` and `Order.queue` are written out."""
+        """Take up an operation. This is the hot path: `guarded` and `Order.queue` are written out."""
         try:
-            stream, host = op.stream, self.hosts.current()
+            stream, site, work, host = op.stream, op.site, op.work, self.hosts.current()
             line = self._lines.get(stream)
-            if line is None or self._order.has_several_hosts or (
-                (rule := line.rule) is not None and (rule.legacy is stream or line.round != rule.round)
-            ):  # fmt: skip
-                self._queued(op, host)
+            if line is not None and line.ready == host.version:
+                line.count += 1
+            elif type(stream) is UnorderedStream:
+                self._done_by_host(op, host)
                 return
-            if op.site not in self._paths:
-                self._stacks.note(op.site)
-            line.count += 1
-            use = op.stamp = _new(Use, (line.number, line.count, line.clock, host.clock, host.number, op.work, stream,
-                                        op.site, host.name, op.queued_ns))  # fmt: skip
-            work = op.work
-            if type(work) is Copy:
-                size = work.nbytes
-                self._touch(use, op.site, work.dst, work.dst_offset, work.dst_offset + size, writes=True)
-                self._touch(use, op.site, work.src, work.src_offset, work.src_offset + size, writes=False)
-            elif type(work) is HostFunction:
-                op.stamp = use._replace(known={**host.clock, host.number: host.count}, host=-1)
-            elif type(work) is Kernel:
-                for allocation, start, stop in work.written:
-                    self._touch(use, op.site, allocation, start, stop, writes=True)
-                for allocation, start, stop in work.read:
-                    self._touch(use, op.site, allocation, start, stop, writes=False)
             else:
-                self._take(use)
+                line = self._order.queue(stream, host)
+            use = op.stamp = (line.number, line.count, line.clock, host.clock, host.number, work, stream, site,
+                              host.name, op.queued_ns)  # fmt: skip
+            footprint = line.footprints.get(site)
+            if footprint is not None and footprint.is_repeated_by(work):
+                footprint.latest = use
+                return
+            self._stacks.note(site)
+            if type(work) is HostFunction:
+                op.stamp = _called_later(Use._make(use), host)
+            else:
+                line.footprints[site] = self._take(use)
         except Exception as error:
             self.fail(error)
 
-    def _queued(self, op: Op, host: Host) -> None:
-        """Take up an operation in a stream that gets work for the first time, or of which more is to be thought."""
-        if type(op.stream) is UnorderedStream:  # the host waits for it: it does the work itself, as it were
-            self._order.act(host)
-            use = self._use_of_host(op.work, op.site, op.queued_ns)._replace(stream=op.stream)
-        else:
-            use = self._use(op.work, op.stream, op.site, op.queued_ns)
-        op.stamp = use
-        self._take(use)
+    def _done_by_host(self, op: Op, host: Host) -> None:
+        """Take up an operation that the host waits for: it does the work itself, as it were."""
+        self._order.act(host)
+        op.stamp = self._use_of_host(op.work, op.site, op.queued_ns)._replace(stream=op.stream)
+        self._take(op.stamp)
 
     @guarded
     def staged(self, copy: Copy, stream: Stream, site: object) -> None:
@@ -132,7 +131,6 @@ class Races(Observer):
         use = self._staged[copy] = self._use(copy, stream, site, self._runtime.host_ns)
         self._take(use)
 
-    @guarded
     def recorded(
         self,
         event: Event,
@@ -141,14 +139,21 @@ class Races(Observer):
         site: object,
         completion: Completion,
     ) -> None:
-        """Keep what the record stands for."""
-        if isinstance(event, FlagEvent):
-            self._set(event, stream, "RecordEvent", site)
-        point = self._recorded[event] = self._order.record(stream, self.hosts.current())
-        if completion is not NOTHING and not isinstance(completion, Op):
-            completion.stamp = point
+        """Keep what the record stands for. As in `op_queued`, a stream that is ready needs no turn."""
+        try:
+            if isinstance(event, FlagEvent):
+                self._set(event, stream, "RecordEvent", site)
+            line, host = self._lines.get(stream), self.hosts.current()
+            if line is not None and line.ready == host.version:
+                point: PlainPoint = line.number, line.count, line.clock
+            else:
+                point = self._order.record(stream, host)
+            self._recorded[event] = point
+            if completion is not NOTHING and not isinstance(completion, Op):
+                completion.stamp = point
+        except Exception as error:
+            self.fail(error)
 
-    @guarded
     def waited(
         self,
         event: Event,
@@ -158,12 +163,20 @@ class Races(Observer):
         completion: Completion,  # noqa: ARG002
     ) -> None:
         """Put the stream behind the last record, or behind what sets the flag."""
-        if isinstance(event, FlagEvent):
-            access = self._call("StreamWaitEvent", stream, site)
-            self._signals.wait(event, self._order.meet(stream, self.hosts.current()), access=access)
-            return
-        point = self._recorded.get(event)
-        self._order.wait(stream, self.hosts.current(), () if point is None else (point,))
+        try:
+            host = self.hosts.current()
+            if isinstance(event, FlagEvent):
+                access = self._call("StreamWaitEvent", stream, site)
+                self._signals.wait(event, self._order.meet(stream, host), access=access)
+                return
+            line, point = self._lines.get(stream), self._recorded.get(event)
+            points = () if point is None else (point,)
+            if line is not None and line.ready == host.version:
+                line.join(points)
+            else:
+                self._order.wait(stream, host, points)
+        except Exception as error:
+            self.fail(error)
 
     @guarded
     def step_queued(self, step: Step) -> None:
@@ -200,7 +213,7 @@ class Races(Observer):
         if isinstance(subject, Stream):
             return order.work_of_stream(subject)
         if isinstance(subject, Event):
-            return (self._recorded[subject],) if subject in self._recorded else ()
+            return (Point._make(self._recorded[subject]),) if subject in self._recorded else ()
         if isinstance(subject, Context):
             return order.work_of_context(subject)
         if isinstance(subject, Device):
@@ -353,10 +366,9 @@ class Races(Observer):
         self._stacks.note(site)
         host = self.hosts.current()
         line = self._order.queue(stream, host)
-        known, number = host.clock, host.number
-        if isinstance(work, HostFunction):  # what it touches shows when it runs: the host may have done more by then
-            known, number = {**known, number: host.count}, -1
-        return Use(line.number, line.count, line.clock, known, number, work, stream, site, host.name, at_ns)
+        return Use(
+            line.number, line.count, line.clock, host.clock, host.number, work, stream, site, host.name, at_ns,
+        )  # fmt: skip
 
     def _use_of_host(self, work: Work | HostAccess | LifeCall, site: object, at_ns: Nanoseconds) -> Use:
         self._stacks.note(site)
@@ -368,27 +380,29 @@ class Races(Observer):
 
     # --- accesses
 
-    def _take(self, use: Use) -> None:
-        """Compare *use* with what came before, and keep it."""
-        work, line = use.work, use.site
+    def _take(self, use: PlainUse) -> Footprint:
+        """Compare *use* with what came before, and return its footprint."""
+        footprint, work, line = Footprint(use), use[5], use[7]
         if isinstance(work, Work):
             if isinstance(work, PitchedCopy):
                 line = line, work.dst_offset, work.dst_pitch, work.src_offset, work.src_pitch, work.width, work.height
             for allocation, start, stop in work.writes():
-                self._touch(use, line, allocation, start, stop, writes=True)
+                self._touch(footprint, line, allocation, start, stop, writes=True)
             for allocation, start, stop in work.reads():
-                self._touch(use, line, allocation, start, stop, writes=False)
-        elif isinstance(work, LifeCall):
-            return
-        elif len(work.ranges) <= _FEW:
-            for start, stop in work.ranges:
-                self._touch(use, line, work.allocation, start, stop, writes=work.writes)
-        else:
-            start, stop = work.ranges[0][0], work.ranges[-1][1]
-            line = line, hash(tuple(work.ranges))
-            self._touch(use, line, work.allocation, start, stop, writes=work.writes)
+                self._touch(footprint, line, allocation, start, stop, writes=False)
+        elif isinstance(work, HostAccess):
+            if len(work.ranges) <= _FEW:
+                for start, stop in work.ranges:
+                    self._touch(footprint, line, work.allocation, start, stop, writes=work.writes)
+            else:
+                start, stop = work.ranges[0][0], work.ranges[-1][1]
+                line = line, hash(tuple(work.ranges))
+                self._touch(footprint, line, work.allocation, start, stop, writes=work.writes)
+        return footprint
 
-    def _touch(self, use: Use, line: object, allocation: Allocation, start: int, stop: int, *, writes: bool) -> None:
+    def _touch(
+        self, footprint: Footprint, line: object, allocation: Allocation, start: int, stop: int, *, writes: bool
+    ) -> None:
         """Take up an access to one range. *line* is what tells it from others of the same actor."""
         shadow = self._shadows.get(allocation.serial)
         if shadow is None:
@@ -396,46 +410,40 @@ class Races(Observer):
                 return
             shadow = self._shadow(allocation)
         cell = shadow.exact.get((start, stop))
-        if cell is not None:
-            mine = cell.get(use[0])
-            if mine is not None and len(cell) == 1 and use[4] >= 0:  # nobody else has touched it, as most memory
-                mine.latest = use[1]
-                if writes:
-                    mine.latest_write = use[1]
-                    mine.writes[line] = use
-                else:
-                    mine.reads[line] = use
+        if cell is not None and len(cell) == 1:
+            mine = cell.get(footprint.latest[0])
+            if mine is not None:  # nobody else has touched it, as most memory
+                mine.add(line, footprint, writes=writes)
                 return
-        if shadow.birth is not None and not self._pairs.is_plainly_known(shadow.birth, use):
-            report = partial(self._pairs.add_early, shadow.birth, use, allocation, writes=writes)
-            self._pairs.judge_once(shadow.birth, use, allocation, self._pairs.is_known, report)
-        self._compare(use, line, allocation, shadow, start, stop, writes=writes)
+        if shadow.birth is not None:
+            use = footprint.use
+            if not self._pairs.is_plainly_known(shadow.birth, use):
+                report = partial(self._pairs.add_early, shadow.birth, use, allocation, writes=writes)
+                self._pairs.judge_once(shadow.birth, use, allocation, self._pairs.is_known, report)
+        if self._conflicts(footprint, line, shadow.cells(start, stop), writes=writes):
+            self._report(footprint.use, allocation, shadow, start, stop, writes=writes)
 
-    def _compare(
-        self, use: Use, line: object, allocation: Allocation, shadow: Shadow, start: int, stop: int, *, writes: bool
-    ) -> None:
-        actor, epoch, clock, known, host = use[:5]
+    @staticmethod
+    def _conflicts(footprint: Footprint, line: object, cells: Iterable[Cell], *, writes: bool) -> bool:
+        """Add *footprint* to *cells*, and return whether clocks leave open that it conflicts with one in them."""
+        actor, _, clock, known, host, *_ = footprint.latest
         conflicts = False
-        for cell in shadow.cells(start, stop):
+        for cell in cells:
             mine = cell.get(actor)
             if mine is None:
+                if len(cell) == 1:  # until now
+                    for uses in cell.values():
+                        uses.share()
                 mine = cell[actor] = Uses()
             if len(cell) > 1:
+                footprint.is_alone = False
                 for other, uses in cell.items():
                     if other != actor and other != host:
                         latest = uses.latest if writes else uses.latest_write
                         if latest > clock.get(other, 0) and latest > known.get(other, 0):
                             conflicts = True
-            if epoch > mine.latest:  # a host function takes its turn late
-                mine.latest = epoch
-            if writes:
-                if epoch > mine.latest_write:
-                    mine.latest_write = epoch
-                mine.writes[line] = use
-            else:
-                mine.reads[line] = use
-        if conflicts:
-            self._report(use, allocation, shadow, start, stop, writes=writes)
+            mine.add(line, footprint, writes=writes)
+        return conflicts
 
     def _report(self, use: Use, allocation: Allocation, shadow: Shadow, start: int, stop: int, *, writes: bool) -> None:
         """Add a finding for each earlier access that is in no order with *use*.
@@ -445,10 +453,11 @@ class Races(Observer):
         pairs: dict[tuple[int, bool], Use] = {}
         for cell, _, _ in shadow.spans(start, stop):
             for uses in cell.values():
-                for wrote, earlier_uses in ((True, uses.writes), (False, uses.reads if writes else {})):
-                    for earlier in earlier_uses.values():
+                for wrote, footprints in ((True, uses.writes), (False, uses.reads if writes else {})):
+                    for footprint in footprints.values():
+                        earlier = footprint.use
                         if not self._pairs.is_plainly_ordered(earlier, use):
-                            pairs[id(earlier), wrote] = earlier
+                            pairs[id(footprint), wrote] = earlier
         for (_, wrote), earlier in pairs.items():
             both = overlap(ranges_in(earlier, allocation, writes=wrote), ranges_in(use, allocation, writes=writes))
             if both:
@@ -484,11 +493,19 @@ class Races(Observer):
 
 def _before_start(op: Op | None) -> Iterable[Point]:
     """Return what was over when *op* was next to start."""
-    stamp = getattr(op, "stamp", None)
-    if not isinstance(stamp, Use):
+    stamp = getattr(op, "stamp", ())
+    if len(stamp) < len(Use._fields):  # a Point
         return ()
-    over = {**joined(stamp.clock, stamp.known), stamp.actor: stamp.epoch - 1}
+    use = Use._make(stamp)
+    over = {**joined(use.clock, use.known), use.actor: use.epoch - 1}
     return [Point(actor, epoch, NOTHING_OVER) for actor, epoch in over.items()]
+
+
+def _called_later(use: Use, host: Host) -> Use:
+    """Return *use*, a host function that *host* has queued. What it touches shows when it runs: by then the host may
+    have done more.
+    """
+    return use._replace(known={**use.known, host.number: host.count}, host=-1)
 
 
 def _is_gone(context: object) -> bool:

@@ -11,13 +11,13 @@ decide.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from acl_py.sanitizer.order import Clock
 from device_model.completions import Nanoseconds
 from device_model.memory import Allocation
 from device_model.streams import Stream
-from device_model.work import Work
+from device_model.work import Copy, Kernel, Work
 
 Ranges = Sequence[tuple[int, int]]  # of bytes of one allocation, each from its start to its stop, in order
 
@@ -57,19 +57,83 @@ class Use(NamedTuple):
     at_ns: Nanoseconds
 
 
+# The fields of a Use: a plain tuple takes a tenth of the time to make.
+PlainUse: TypeAlias = tuple[
+    int, int, Clock, Clock, int, Work | HostAccess | LifeCall, Stream | None, object, str, Nanoseconds
+]
+
+
+class Footprint:
+    """The latest use of some bytes by one actor, from one line of the program.
+
+    While it `is_alone`, no other actor has touched any of these bytes, and no other access has taken its place. Then
+    the actor's next use of the same bytes from the same line becomes its `latest` use, and that is all there is to do.
+    """
+
+    __slots__ = ("is_alone", "latest", "work")
+
+    def __init__(self, use: PlainUse) -> None:
+        self.latest = use
+        self.work = use[5]
+        self.is_alone = True
+
+    @property
+    def use(self) -> Use:
+        """The use."""
+        return Use._make(self.latest)
+
+    def is_repeated_by(self, work: Work) -> bool:
+        """Whether *work*, of the same actor and from the same line, touches the same bytes, and nobody else does."""
+        if not self.is_alone:
+            return False
+        mine = self.work
+        if mine is work:
+            return type(work) is Kernel
+        return (
+            type(work) is type(mine) is Copy
+            and work.dst is mine.dst
+            and work.src is mine.src
+            and work.nbytes == mine.nbytes
+            and work.dst_offset == mine.dst_offset
+            and work.src_offset == mine.src_offset
+        )
+
+
 class Uses:
-    """The latest uses of one cell by one actor, by line."""
+    """The footprints in one cell by one actor, by line."""
 
     __slots__ = ("latest", "latest_write", "reads", "writes")
 
     def __init__(self) -> None:
-        self.latest = 0
+        self.latest = 0  # the last epoch of an access, and of a write; footprints that are alone may be later
         self.latest_write = 0
-        self.reads: dict[object, Use] = {}
-        self.writes: dict[object, Use] = {}
+        self.reads: dict[object, Footprint] = {}
+        self.writes: dict[object, Footprint] = {}
+
+    def share(self) -> None:
+        """Note that another actor touches the cell, too."""
+        for footprint in self.reads.values():
+            self.latest = max(self.latest, footprint.latest[1])
+            footprint.is_alone = False
+        for footprint in self.writes.values():
+            self.latest_write = max(self.latest_write, footprint.latest[1])
+            footprint.is_alone = False
+        self.latest = max(self.latest, self.latest_write)
+
+    def add(self, line: object, footprint: Footprint, *, writes: bool) -> None:
+        """Add *footprint* in the place of the one that was the latest from *line*."""
+        epoch, footprints = footprint.latest[1], self.writes if writes else self.reads
+        replaced = footprints.get(line)
+        if replaced is not None and replaced is not footprint:
+            replaced.is_alone = False
+        footprints[line] = footprint
+        if epoch > self.latest:  # a host function takes its turn late
+            self.latest = epoch
+        if writes and epoch > self.latest_write:
+            self.latest_write = epoch
 
     def copy(self) -> "Uses":
-        """Return uses of the same accesses, for the other half of a cell that is split."""
+        """Return uses of the same footprints, for the other half of a cell that is split."""
         other = Uses()
         other.latest, other.latest_write = self.latest, self.latest_write
         other.reads, other.writes = dict(self.reads), dict(self.writes)
@@ -116,10 +180,10 @@ class Shadow:
         """Yield all uses, some of them several times, and whether they write."""
         for cell in self._cells:
             for uses in cell.values():
-                for use in uses.writes.values():
-                    yield use, True
-                for use in uses.reads.values():
-                    yield use, False
+                for footprint in uses.writes.values():
+                    yield footprint.use, True
+                for footprint in uses.reads.values():
+                    yield footprint.use, False
 
     def spans(self, start: int, stop: int) -> Iterator[tuple[Cell, int, int]]:
         """Yield the cells from *start* to *stop*, which begin and end there, with their first and last bytes."""

@@ -96,9 +96,9 @@ class WeakEffects(Workers, Observer):
 
     def op_queued(self, op: Op) -> None:
         """Note an operation, and what it touches."""
-        stamp: Use | None = getattr(op, "stamp", None)
-        if self._races is None or stamp is None:
+        if self._races is None or not hasattr(op, "stamp"):
             return
+        stamp = op.stamp = Use._make(op.stamp)
         self._queued += 1
         state = self._states[op] = _State(op, self._queued)
         self._lines.setdefault(stamp.actor, deque()).append(op)

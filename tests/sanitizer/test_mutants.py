@@ -25,7 +25,7 @@ COVERED = """
             yield other.point()
 """
 BEHIND_BLOCKING = "line.join([*rule.barrier, *(each.point() for each in rule.lines)])"
-BORN = "if shadow.birth is not None and not self._pairs.is_plainly_known(shadow.birth, use):"
+BORN = "if not self._pairs.is_plainly_known(shadow.birth, use):"
 KNOWN = """
             line.hosts[host.number] = host.version
             line.join((host.point(),))

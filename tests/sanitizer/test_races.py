@@ -8,6 +8,8 @@ import pytest
 import acl_py as acl
 from tests.sanitizer.racing import CUDA, D2H, H2D, found, read, two_streams, write
 
+MIB = 1 << 20
+
 
 @pytest.mark.parametrize("rules", [*CUDA, "acl"])
 def test_two_streams_write_the_same_bytes_without_order(rules):
@@ -446,3 +448,54 @@ def test_a_kernel_that_reads_and_writes_other_bytes_is_compared_by_both():
         await acl.Memcpy2dAsync(x, 16, host, 16, 4, 4, H2D, two)
 
     assert found(program) == [("race", 3, 4, "16:20")]
+
+
+def test_an_access_that_is_repeated_is_compared_by_its_last_time():
+    async def program():
+        one, two = await two_streams()
+        x, event = await acl.Malloc(64), await acl.CreateEvent()
+        for index in range(3):
+            await acl.LaunchKernel(write, 1, (x,), one)
+            if index == 1:
+                await acl.RecordEvent(event, one)
+        await acl.StreamWaitEvent(two, event)
+        await acl.LaunchKernel(read, 1, (x,), two)
+
+    assert found(program) == [("race", 4, 8, "0:64")]
+
+
+def test_an_access_is_not_repeated_once_another_one_has_taken_its_place():
+    async def program():
+        one, two = await two_streams()
+        x, host, event = await acl.Malloc(MIB), await acl.MallocHost(MIB), await acl.CreateEvent()
+        for index, source in enumerate((host, np.zeros(MIB, np.uint8), host)):
+            await acl.MemcpyAsync(x, MIB, source, MIB, H2D, one)  # the second one is staged
+            if index == 1:
+                await acl.RecordEvent(event, one)
+        await acl.StreamWaitEvent(two, event)
+        await acl.LaunchKernel(read, 1, (x,), two)
+
+    assert found(program) == [("race", 4, 8, f"0:{MIB}")]
+
+
+def test_an_access_is_not_repeated_once_another_stream_has_touched_its_bytes():
+    async def program():
+        one, two = await two_streams()
+        x, event = await acl.Malloc(64), await acl.CreateEvent()
+        for _ in range(2):
+            await acl.LaunchKernel(write, 1, (x,), one)
+            await acl.RecordEvent(event, one)
+            await acl.StreamWaitEvent(two, event)
+            await acl.LaunchKernel(read, 1, (x,), two)
+
+    assert found(program) == [("race", 7, 4, "0:64")]
+
+
+def test_a_stream_that_was_ready_has_its_turn_again_behind_the_legacy_stream():
+    async def program():
+        one, x = await acl.CreateStream(), await acl.Malloc(64)
+        await acl.LaunchKernel(read, 1, (x,), one)
+        await acl.LaunchKernel(write, 1, (x,))
+        await acl.LaunchKernel(read, 1, (x,), one)
+
+    assert found(program) == []
