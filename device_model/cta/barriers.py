@@ -30,7 +30,7 @@ def syncthreads() -> None:
 def syncwarp() -> None:
     """Wait for the active threads of each warp, and show them what each of them wrote (bar.warp.sync)."""
     block = running()
-    block.issue(Op.BARRIER, "bar.warp.sync", number=1, key="warp")
+    block.issue(Op.SYNC_WARP, "bar.warp.sync")
     warps = block.active // WARP
     for warp in np.unique(warps).tolist():
         block.order.join(block.active[warps == warp])

@@ -61,7 +61,7 @@ def cp_async(
         sizes = np.where(values_of(block, ignore), 0, sizes)
     if ((sizes < 0) | (sizes > nbytes))[block.active].any():
         raise KernelError(f"cp_async at {site()} reads more bytes than it copies", f"src_size is from 0 to {nbytes}")
-    _start(dst, src, targets, sources, nbytes, cache, sizes)
+    _start(dst, src, targets, sources, nbytes, cache, sizes, is_loop=False)
 
 
 def memcpy_async(dst: Tensor, src: Tensor, nbytes: int = 16) -> None:
@@ -90,7 +90,7 @@ def memcpy_async(dst: Tensor, src: Tensor, nbytes: int = 16) -> None:
             offsets[block.active] = (first + np.arange(len(block.active))) * nbytes
             to, of = Places(dst, dst.address + offsets), Places(src, src.address + offsets)
             sizes = np.full(block.threads, nbytes)
-            _start(to, of, to.offsets[:, None], of.offsets[:, None], nbytes, cache, sizes)
+            _start(to, of, to.offsets[:, None], of.offsets[:, None], nbytes, cache, sizes, is_loop=True)
 
 
 def commit_group() -> None:
@@ -139,8 +139,13 @@ def _check(dst: Tensor, src: Tensor, nbytes: int, cache: str) -> None:
         raise KernelError(f"the kernel reads {src.name} at {site()}, which it declares as Out", "declare it as InOut")
 
 
-def _start(dst: Places, src: Places, targets: Ints, sources: Ints, nbytes: int, cache: str, sizes: Ints) -> None:
-    """Copy *nbytes* bytes from byte *sources* to byte *targets*, of which the first *sizes* are read."""
+def _start(
+    dst: Places, src: Places, targets: Ints, sources: Ints, nbytes: int, cache: str, sizes: Ints, *, is_loop: bool
+) -> None:
+    """Copy *nbytes* bytes from byte *sources* to byte *targets*, of which the first *sizes* are read.
+
+    In a loop (*is_loop*), the address of a copy is computed from that of the one before.
+    """
     block = running()
     dst.check_aligned(targets, nbytes)
     src.check_aligned(sources, nbytes)
@@ -169,7 +174,8 @@ def _start(dst: Places, src: Places, targets: Ints, sources: Ints, nbytes: int, 
             "check the place of the last copy",
         )
     block.issue(
-        Op.CP_ASYNC, f"cp.async.{cache}.{nbytes}", count=count, phases=phases, sectors=sectors, misses=misses
+        Op.CP_ASYNC, f"cp.async.{cache}.{nbytes}", count=count, is_chain=is_loop, phases=phases, sectors=sectors,
+        misses=misses,
     )  # fmt: skip
     into.bytes[targets[..., None] + lanes] = np.where(read, of.bytes[places], 0)
     if not block.hazards or not len(active):

@@ -45,6 +45,7 @@ class Op(IntEnum):
     ARRIVE = 18  # arrives in phase `number` of mbarrier `key`
     COPY_ARRIVE = 19  # arrives in it when all copies that the warp has issued are done
     WAIT_PHASE = 20  # waits until phase `number` of mbarrier `key` is complete
+    SYNC_WARP = 21  # waits for the other lanes of its warp
 
 
 UNIT = MappingProxyType(
@@ -53,7 +54,7 @@ UNIT = MappingProxyType(
         Op.LDS_64: Unit.LSU, Op.LDS_128: Unit.LSU, Op.LDMATRIX: Unit.LSU, Op.STS: Unit.LSU, Op.ATOMS: Unit.LSU,
         Op.SHUFFLE: Unit.LSU, Op.LDG: Unit.LSU, Op.STG: Unit.LSU, Op.ATOMG: Unit.LSU, Op.CP_ASYNC: Unit.LSU,
         Op.COMMIT: Unit.SYNC, Op.WAIT_GROUP: Unit.SYNC, Op.BARRIER: Unit.SYNC, Op.ARRIVE: Unit.SYNC,
-        Op.COPY_ARRIVE: Unit.SYNC, Op.WAIT_PHASE: Unit.SYNC,
+        Op.COPY_ARRIVE: Unit.SYNC, Op.WAIT_PHASE: Unit.SYNC, Op.SYNC_WARP: Unit.SYNC,
     }
 )  # fmt: skip
 SECTOR = 32  # bytes: global memory is read and written in sectors
@@ -67,7 +68,8 @@ class Row:
         name: What it is called in reports: "add", "cp.async.cg".
         warps: The warps that issue it: bit w is set for warp w of the block.
         count: How many instructions each of these warps issues.
-        is_chain: Whether each of them needs the result of the one before.
+        is_chain: Whether each of them needs the result of the one before. Copies: whether they are those of a loop,
+            which computes the address of each from the one before.
         phases: Passes of shared memory that each instruction of a warp takes, 1 if no banks conflict; a tuple has one
             number for each warp of the block.
         sectors: Sectors of 32 bytes of global memory that each warp moves in all, in the same form.

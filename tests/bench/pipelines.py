@@ -52,7 +52,15 @@ class Block:
         """The copies of *nbytes* bytes: each thread takes 16 bytes in turn."""
         each, rest = divmod(nbytes, self.warps * 32 * COPY)
         return [
-            self.row(Op.CP_ASYNC, warps=warps, count=count, phases=4, sectors=16 * count, misses=16 * count * from_dram)
+            self.row(
+                Op.CP_ASYNC,
+                warps=warps,
+                count=count,
+                is_chain=True,
+                phases=4,
+                sectors=16 * count,
+                misses=16 * count * from_dram,
+            )
             for warps, count in ((self.warps, each), (-(-rest // (32 * COPY)), 1))
             if warps and count
         ]

@@ -66,6 +66,10 @@ def test_a_barrier_waits_for_the_last_warp():
     assert cycles(rows) == pytest.approx(512 * 4.507 + 12.87, abs=10)
 
 
+def test_waiting_for_the_lanes_of_a_warp_takes_an_issue():
+    assert each([row(Op.SYNC_WARP, warps=4)]) == pytest.approx(1)
+
+
 @pytest.mark.parametrize(("warps", "expected"), [(1, 6.57), (4, 6.57), (8, 12.18)])
 def test_the_tensor_cores_take_as_long_as_measured(warps, expected):
     assert each([row(Op.MMA, warps=warps, count=16, writes=(1,))]) / 16 == pytest.approx(expected, rel=0.01)
@@ -84,9 +88,10 @@ def test_warps_may_have_conflicts_of_their_own():
     assert each([load_]) == pytest.approx(22 + 2 * 8, rel=0.02)
 
 
-def copies(count=1, warps=1, misses=False):
-    sectors = 16 * count
-    return row(Op.CP_ASYNC, warps=warps, count=count, phases=4, sectors=sectors, misses=sectors if misses else 0)
+def copies(count=1, warps=1, misses=False, is_chain=True):
+    """Copies of 16 bytes by each lane."""
+    traffic = {"sectors": 16 * count, "misses": 16 * count if misses else 0}
+    return row(Op.CP_ASYNC, warps=warps, count=count, is_chain=is_chain, phases=4, **traffic)
 
 
 def test_a_group_of_copies_is_there_after_the_latency_of_the_l2():
@@ -105,6 +110,11 @@ def test_copies_of_a_few_warps_take_the_loop_and_of_many_the_lsu():
     """A warp needs 35 cycles for each copy; the LSU needs 5, so 16 warps need 80."""
     for warps, expected in ((1, 35), (4, 35), (8, 40), (16, 80)):
         assert each([copies(64, warps)], 4) / 64 == pytest.approx(expected, rel=0.02)
+
+
+def test_copies_without_a_loop_are_limited_by_the_lsu_alone():
+    for warps in (1, 4):
+        assert each([copies(64, warps, is_chain=False)], 4) / 64 == pytest.approx(5 * warps, rel=0.02)
 
 
 def test_a_wait_for_a_phase_ends_when_all_have_arrived():

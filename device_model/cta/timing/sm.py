@@ -136,7 +136,8 @@ class _Sm:
         self.barrier, self.arrival = spec.barrier_permille / 1000, spec.barrier_arrival
         handlers: dict[Op, Callable[[_Warp, Row, float], float | None]] = {
             Op.CP_ASYNC: self._copy, Op.COMMIT: self._commit, Op.WAIT_GROUP: self._wait_group,
-            Op.BARRIER: self._barrier, Op.ARRIVE: self._arrive, Op.COPY_ARRIVE: self._arrive,
+            Op.BARRIER: self._barrier, Op.SYNC_WARP: self._issued,
+            Op.ARRIVE: self._arrive, Op.COPY_ARRIVE: self._arrive,
             Op.WAIT_PHASE: self._wait_phase, Op.LDG: self._global, Op.STG: self._global, Op.ATOMG: self._global,
         }  # fmt: skip
         default = {Unit.LSU: self._shared}
@@ -236,7 +237,7 @@ class _Sm:
         arrival = self.memory.request(start, sectors / row.count, misses / row.count)
         warp.uncommitted = max(warp.uncommitted, arrival)
         self._done(warp, row, 1, arrival)
-        return start + self.copy_warp
+        return start + (self.copy_warp if row.is_chain else 1)
 
     def _commit(self, warp: _Warp, row: Row, now: float) -> float | None:
         warp.copies = max(warp.copies, warp.uncommitted)
