@@ -13,7 +13,7 @@ Launch = Annotated[
     str,
     typer.Argument(
         metavar="LAUNCH",
-        help="FILE.py:FUNCTION or MODULE:FUNCTION: it launches kernels and returns Arrays in device memory.",
+        help="FILE.py:FUNCTION or MODULE:FUNCTION: it launches kernels, and returns Arrays or copies of them.",
         show_default=False,
     ),
 ]

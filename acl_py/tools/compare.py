@@ -41,10 +41,10 @@ class CompareError(Exception):
 
 
 class Outcome(NamedTuple):
-    """What a program returned: values by name, the Arrays in device memory that they come from, and the record."""
+    """What a program returned: arrays by name, their values, and what wrote them."""
 
     values: Mapping[str, Values]
-    arrays: Mapping[str, Array]
+    arrays: Mapping[str, Array | Values]
     recorder: Recorder
 
 
@@ -70,7 +70,7 @@ def run(name: str, launch: Function, device: str | DeviceProfile) -> Outcome:
                 await Memcpy(values[key], each.nbytes, each.buffer, each.nbytes, MemcpyKind.DEVICE_TO_HOST)
             else:
                 values[key][...] = each
-        return Outcome(values, {key: each for key, each in named.items() if isinstance(each, Array)}, recorder)
+        return Outcome(values, named, recorder)
 
     outcome: Outcome = _called(name, lambda: simulation.run(main, device=device))
     return outcome
@@ -159,7 +159,7 @@ class Difference:
             lines.append(f"  tile:     {number}elements {_region(self.region)}")
         if self.step is None:
             lines.append(
-                "  written:  unknown; return the Array in device memory, and write it with copies, not SetValue()"
+                "  written:  unknown; return the Array in device memory, or the array that a copy brought it to"
             )
         else:
             lines += [f"  written:  by {_ended(self.step)}", f"  step:     {self.step.part}"]
@@ -249,18 +249,15 @@ def _difference(
     number = min(map(tuple, tiles.tolist()))
     first = tuple(places[(tiles == number).all(axis=1)][0].tolist())
     region: tuple[slice, ...] | None = None
-    step = earliest = None
-    steps = 0
-    recorder, array = outcome.recorder, outcome.arrays.get(name)
-    if array is not None:
-        writers = recorder.writers(array)
-        index = int(writers[first])
-        step = recorder.strokes[index].step if index >= 0 else None
-        wrong_steps = [recorder.strokes[each].step for each in np.unique(writers[wrong]).tolist() if each >= 0]
-        steps, earliest = len(wrong_steps), min(wrong_steps, key=lambda each: each.ended_ns, default=None)
-        if step is not None:
-            mine = np.argwhere(writers == index)
-            region = tuple(map(slice, mine.min(axis=0).tolist(), (mine.max(axis=0) + 1).tolist()))
+    recorder = outcome.recorder
+    writers = recorder.writers(outcome.arrays[name])
+    index = int(writers[first])
+    step = recorder.strokes[index].step if index >= 0 else None
+    wrong_steps = [recorder.strokes[each].step for each in np.unique(writers[wrong]).tolist() if each >= 0]
+    earliest = min(wrong_steps, key=lambda each: each.ended_ns, default=None)
+    if step is not None:
+        mine = np.argwhere(writers == index)
+        region = tuple(map(slice, mine.min(axis=0).tolist(), (mine.max(axis=0) + 1).tolist()))
     if tile:
         region = tuple(
             slice(at * length, min((at + 1) * length, end))
@@ -279,7 +276,7 @@ def _difference(
         largest=(float(error[worst]), tuple(map(int, worst))),
         step=step,
         earliest=earliest,
-        wrong_steps=steps,
+        wrong_steps=len(wrong_steps),
         finding=recorder.nearest(earliest),
     )
 

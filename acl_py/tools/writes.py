@@ -7,7 +7,7 @@ whole launch wrote, as of copies and fills.
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from device_model.kernel.results import HasWrites, Result
 from device_model.memory import Allocation
 from device_model.observe import Observer
 from device_model.ops import Op
-from device_model.work import CoreKernel, Extent
+from device_model.work import D2H, Copy, CoreKernel, Extent
 
 
 class Step(NamedTuple):
@@ -52,6 +52,20 @@ class Stroke(NamedTuple):
     stride: int = 0
 
 
+class Brought(NamedTuple):
+    """A copy of *nbytes* bytes to *address* of the host, from byte *start* of allocation *key* on.
+
+    *strokes* is the number of strokes before it. *host* keeps the memory of the host, so that no array takes its place.
+    """
+
+    address: int
+    key: Hashable
+    start: int
+    nbytes: int
+    strokes: int
+    host: memoryview
+
+
 class Told(NamedTuple):
     """A finding of a launch, and when the instructions that it names ended."""
 
@@ -65,6 +79,7 @@ class Recorder(Observer):
     """Notes the writes and the findings of a simulation, in their order."""
 
     strokes: list[Stroke] = field(default_factory=list)
+    brought: list[Brought] = field(default_factory=list)
     findings: list[Told] = field(default_factory=list)
     launches: int = 0
 
@@ -72,6 +87,8 @@ class Recorder(Observer):
         """Note what an operation wrote; core kernels come in `ran`."""
         if op.error is None and not isinstance(op.work, CoreKernel):
             self._note(op, op.work.writes(), -1)
+            if op.work.label is D2H and isinstance(op.work, Copy):
+                self._bring(op.work)
 
     def ran(self, op: Op, result: Result) -> None:
         """Note what the instructions of a core kernel wrote, and its findings."""
@@ -100,17 +117,38 @@ class Recorder(Observer):
         step = Step(str(op.work.label), f"queued at {op.site}", "", op.site, op.end_ns, launch)
         self.strokes += [Stroke(step, _key(each), start, stop - start) for each, start, stop in extents]
 
-    def writers(self, array: Array) -> npt.NDArray[np.int32]:
-        """Return for each element of *array* the index of the stroke that wrote its first byte last, or -1."""
-        first, key = array.buffer.offset, _key(array.buffer.allocation)
-        painted = np.full(array.nbytes, -1, np.int32)
-        for index, stroke in enumerate(self.strokes):
+    def _bring(self, copy: Copy) -> None:
+        host, strokes = copy.dst.view, len(self.strokes)
+        address = np.frombuffer(host, np.uint8).__array_interface__["data"][0] + copy.dst_offset
+        self.brought.append(Brought(address, _key(copy.src), copy.src_offset, copy.nbytes, strokes, host))
+
+    def writers(self, array: Array | npt.NDArray[Any]) -> npt.NDArray[np.int32]:
+        """Return for each element of *array* the index of the stroke that wrote its first byte last, or -1.
+
+        What a contiguous array of NumPy holds was written where copies brought it from.
+        """
+        if isinstance(array, Array):
+            painted = self._painted(_key(array.buffer.allocation), array.buffer.offset, array.nbytes, len(self.strokes))
+        else:
+            painted = np.full(array.nbytes, -1, np.int32)
+            first = array.__array_interface__["data"][0]
+            for address, key, start, nbytes, strokes, _ in self.brought if array.flags.c_contiguous else ():
+                low, high = max(address, first), min(address + nbytes, first + array.nbytes)
+                if low < high:
+                    where = self._painted(key, start + low - address, high - low, strokes)
+                    painted[low - first : high - first] = where
+        return painted[:: array.dtype.itemsize].reshape(array.shape)
+
+    def _painted(self, key: Hashable, first: int, nbytes: int, strokes: int) -> npt.NDArray[np.int32]:
+        """Return for each byte from *first* of *key* on which of the first *strokes* strokes wrote it last."""
+        painted = np.full(nbytes, -1, np.int32)
+        for index, stroke in enumerate(self.strokes[:strokes]):
             if stroke.key != key:
                 continue
             for row in range(stroke.rows):
                 start = stroke.start + row * stroke.stride - first
                 painted[max(start, 0) : max(start + stroke.length, 0)] = index
-        return painted[:: array.dtype.itemsize].reshape(array.shape)
+        return painted
 
     def nearest(self, step: Step | None) -> Finding | None:
         """Return the finding nearest to *step*: at its line, on its core, in its launch, near in time; or the first."""

@@ -112,11 +112,19 @@ async def two_mistakes():
 
 
 async def on_host():
+    """The result comes to the host in two copies; then the memory of the device is overwritten."""
     y = await launched(wrong_kernel)
     values = np.empty(y.shape, y.dtype)
     await acl.SynchronizeDevice()
-    await acl.Memcpy(values, values.nbytes, y, y.nbytes, MemcpyKind.DEVICE_TO_HOST)
+    for part in (slice(0, 100), slice(100, HEIGHT)):
+        await acl.Memcpy(values[part], values[part].nbytes, y[part], y[part].nbytes, MemcpyKind.DEVICE_TO_HOST)
+    await acl.Memset(y, y.nbytes, 0, y.nbytes)
     return values
+
+
+async def changed_by_the_host():
+    """A copy of the array is nowhere that a copy from the device has written to."""
+    return (await on_host()) * 1
 
 
 async def several():

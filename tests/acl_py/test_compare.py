@@ -169,10 +169,19 @@ def test_thread_block_kernels_are_compared_too():
     assert (found.finding.rule.name, found.finding.missing) == ("RAW", "syncthreads()")
 
 
-def test_of_arrays_of_the_host_no_writer_is_known():
-    (found,) = differences("on_host")
-    assert (found.step, found.region, found.count) == (None, None, 4096)
-    assert "  written:  unknown; return the Array in device memory" in str(found)
+def test_arrays_of_the_host_were_written_where_copies_brought_them_from():
+    (found,), (in_device_memory,) = differences("on_host"), differences("wrong")
+    assert (found.count, found.first, found.region) == (4096, (64, 128), (slice(64, 128), slice(128, 192)))
+    assert found.step.what == in_device_memory.step.what
+    assert found.wrong_steps == 1
+
+
+def test_of_an_array_that_the_host_made_no_writer_is_known():
+    (found,) = differences("changed_by_the_host")
+    assert (found.step, found.region, found.count, found.wrong_steps) == (None, None, 4096, 0)
+    assert "  written:  unknown; return the Array in device memory, or the array that a copy brought it to" in str(
+        found
+    )
 
 
 @pytest.mark.parametrize(
