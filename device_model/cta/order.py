@@ -32,6 +32,7 @@ class Order:
         "last_copy",
         "last_copy_site",
         "now",
+        "settled",
         "shown",
         "threads",
     )
@@ -40,6 +41,7 @@ class Order:
         self.threads = threads
         self.now = 1
         self.floor = 0  # all threads know what threads did before
+        self.settled = 0  # all threads know what threads and copies did before
         self.completed = np.zeros(threads, np.int64)  # by thread: it knows that its copies before are done
         self.shown = np.zeros(threads, np.int64)  # by thread: all threads know that its copies before are done
         self.last_copy = np.zeros(threads, np.int64)  # by thread: the stamp of its last copy, if it has to wait for it
@@ -94,7 +96,9 @@ class Order:
     def barrier(self) -> None:
         """Let all threads of the block know what each of them knows and did."""
         self.floor = self.tick()
-        self.shown = self.completed.copy()
+        is_idle = ((self.last_copy == 0) | (self.last_copy < self.completed)) & (self.handed == 0)
+        self.shown = np.where(is_idle, self.floor, self.completed)  # a thread without pending copies has none before
+        self.settled = min(self.floor, int(self.shown.min()))
         if self._known is not None:
             self._known[:] = self._known.max(axis=0)
 

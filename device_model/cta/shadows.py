@@ -16,14 +16,19 @@ from device_model.cta.names import WARP, Bools, Ints
 from device_model.cta.rules import Rule
 
 NOBODY = -1
+# A read in one number: its stamp, its line, its thread.
+_STAMP, _SITE = 32, 12
+_THREAD, _SITES = (1 << _SITE) - 1, (1 << _STAMP - _SITE) - 1
 _ONES = {1: 0x01, 2: 0x0101, 4: 0x01010101, 8: 0x0101010101010101}  # a true byte in each place
 
 
 class SharedShadow:
     """The last accesses to each granule of a shared array of *nbytes* bytes from byte *address* on."""
 
-    __slots__ = ("_address", "_atomic", "_block", "_last_read", "_many", "_name", "_read_site", "_read_stamp",
-                 "_reader", "_stamp", "_write_site", "_writer", "granule")  # fmt: skip
+    __slots__ = (
+        "_address", "_atomic", "_block", "_has_atomics", "_last_read", "_name", "_other", "_reader", "_stamp",
+        "_write_site", "_writer", "granule",
+    )  # fmt: skip
 
     def __init__(self, block: Block, address: int, nbytes: int, granule: int, name: str) -> None:
         count = -(-nbytes // granule)
@@ -32,14 +37,15 @@ class SharedShadow:
         self._name = name
         self.granule = granule
         self._writer: Ints = np.full(count, NOBODY)
-        self._stamp: Ints = np.zeros(count, np.int64)
+        self._stamp: Ints = np.zeros(count, np.int64)  # of the last write; 0: there was none
         self._write_site: Ints = np.zeros(count, np.int64)
         self._atomic: Bools = np.zeros(count, np.bool_)
-        self._last_read: Ints = np.zeros(count, np.int64)
-        self._read_stamp: Ints = np.zeros((count, block.warps), np.int64)
+        self._has_atomics = False
+        self._last_read: Ints = np.zeros(count, np.int64)  # its stamp
+        # By granule and warp: the last read, packed, and the last one before it of another thread. Two are enough: a
+        # thread that writes finds one that is not its own.
         self._reader: Ints = np.zeros((count, block.warps), np.int64)
-        self._many: Bools = np.zeros((count, block.warps), np.bool_)  # several threads of the warp read it
-        self._read_site: Ints = np.zeros((count, block.warps), np.int64)
+        self._other: Ints = np.zeros((count, block.warps), np.int64)
 
     def _granules(self, threads: Ints, addresses: Ints, width: int) -> tuple[Ints, Ints]:
         """Return the granules of accesses of *width* bytes, and the thread of each, both flat."""
@@ -55,29 +61,23 @@ class SharedShadow:
         """Record that each of *threads* reads *width* bytes at each of its *addresses*, and check it."""
         block = self._block
         granules, owners = self._granules(threads, addresses, width)
-        writers = self._writer[granules]
         site = block.site_number()
-        nothing = writers == NOBODY
-        if nothing.any():
-            at = int(nothing.argmax())
-            block.find(
-                Rule.UNWRITTEN_READ,
-                f"{threads_text(owners[at : at + 1])} reads {self._bytes(int(granules[at]))} at {block.site_of(site)}, "
-                "where nothing was written; on a card there is what an earlier block left; write these bytes first",
-                (block.site_of(site),),
-                f"a write to {self._name}",
-            )
-        self._check_writes(Rule.RAW, granules, owners, writers, site)
+        stamps = self._stamp[granules]
+        if not stamps.min(initial=1):
+            self._find_unwritten(granules[stamps == 0], owners[stamps == 0], site)
+        self._check_writes(Rule.RAW, granules, owners, stamps, site)
         now = block.order.now
-        warps = owners // WARP
-        before = self._reader[granules, warps]
-        self._many[granules, warps] |= (before != owners) & (self._read_stamp[granules, warps] > 0)
-        self._reader[granules, warps] = owners
-        others = self._reader[granules, warps] != owners
-        if others.any():  # several threads of one warp read the same granule
-            self._many[granules[others], warps[others]] = True
-        self._read_stamp[granules, warps] = now
-        self._read_site[granules, warps] = site
+        readers, others = self._reader.reshape(-1), self._other.reshape(-1)
+        places = granules * block.warps + owners // WARP
+        packed = owners + (now << _STAMP | site << _SITE)
+        before = readers[places]
+        differs = (before > 0) & (before & _THREAD != owners)
+        if differs.any():
+            others[places[differs]] = before[differs]
+        readers[places] = packed
+        lost = readers[places] != packed
+        if lost.any():  # several threads of one warp read the same granule
+            others[places[lost]] = packed[lost]
         self._last_read[granules] = now
 
     def write(self, threads: Ints, addresses: Ints, width: int, *, is_copy: bool = False) -> Bools:
@@ -89,8 +89,7 @@ class SharedShadow:
         block = self._block
         granules, owners = self._granules(threads, addresses, width)
         site = block.site_number()
-        writers = self._writer[granules]
-        self._check_writes(Rule.WAW, granules, owners, writers, site)
+        self._check_writes(Rule.WAW, granules, owners, self._stamp[granules], site)
         self._check_reads(granules, owners, site)
         sources = owners + block.threads if is_copy else owners
         self._set_writer(granules, sources, site, is_atomic=False)
@@ -102,38 +101,45 @@ class SharedShadow:
         block = self._block
         granules, owners = self._granules(threads, addresses, width)
         site = block.site_number()
-        writers = np.where(self._atomic[granules], owners, self._writer[granules])
-        if (writers == NOBODY).any():
-            at = int((writers == NOBODY).argmax())
-            block.find(
-                Rule.UNWRITTEN_READ,
-                f"{threads_text(owners[at : at + 1])} updates {self._bytes(int(granules[at]))} at "
-                f"{block.site_of(site)}, where nothing was written; write these bytes first",
-                (block.site_of(site),),
-                f"a write to {self._name}",
-            )
-        self._check_writes(Rule.RAW, granules, owners, writers, site)
+        stamps = np.where(self._atomic[granules], 0, self._stamp[granules])
+        nothing = self._writer[granules] == NOBODY
+        if nothing.any():
+            self._find_unwritten(granules[nothing], owners[nothing], site)
+        self._check_writes(Rule.RAW, granules, owners, stamps, site)
         self._check_reads(granules, owners, site)
         self._set_writer(granules, owners, site, is_atomic=True)
+
+    def _find_unwritten(self, granules: Ints, owners: Ints, site: int) -> None:
+        block = self._block
+        line = block.site_of(site)
+        block.find(
+            Rule.UNWRITTEN_READ,
+            f"{threads_text(owners[:1])} reads {self._bytes(int(granules[0]))} at {line}, where nothing was written; "
+            "on a card there is what an earlier block left; write these bytes first",
+            (line,),
+            f"a write to {self._name}",
+        )
 
     def _set_writer(self, granules: Ints, sources: Ints, site: int, *, is_atomic: bool) -> None:
         self._writer[granules] = sources
         self._stamp[granules] = self._block.order.now
         self._write_site[granules] = site
-        self._atomic[granules] = is_atomic
+        if is_atomic or self._has_atomics:
+            self._has_atomics = True
+            self._atomic[granules] = is_atomic
         if self._last_read[granules].any():
             self._last_read[granules] = 0
-            self._read_stamp[granules] = 0
-            self._many[granules] = False
+            self._reader[granules] = 0
+            self._other[granules] = 0
 
-    def _check_writes(self, rule: Rule, granules: Ints, owners: Ints, writers: Ints, site: int) -> None:
+    def _check_writes(self, rule: Rule, granules: Ints, owners: Ints, stamps: Ints, site: int) -> None:
         """Check that each of *owners* knows that the last write of its granule is over."""
         block = self._block
         order = block.order
-        stamps = self._stamp[granules]
-        if stamps.max(initial=0) < order.floor and writers.max(initial=0) < order.threads:
-            return  # a barrier of all threads came after all of these writes, and no copy is among them
-        wrong = ~order.knows(owners, writers, stamps) & (writers != NOBODY)
+        if stamps.max(initial=0) < order.settled:
+            return  # all threads know all of these writes, by a barrier
+        writers = self._writer[granules]
+        wrong = ~order.knows(owners, writers, stamps) & (stamps > 0)
         if not wrong.any():
             return
         across = wrong & (writers % order.threads // WARP != owners // WARP)
@@ -160,13 +166,9 @@ class SharedShadow:
             return
         worst: tuple[int, int] | None = None  # the access, and the warp that may still read
         for warp in range(block.warps):
-            stamps = self._read_stamp[granules, warp]
-            readers = self._reader[granules, warp]
-            wrong = (stamps > 0) & ~order.knows(owners, readers, stamps)
-            many = self._many[granules, warp] & (stamps >= order.floor) & ~wrong
-            for lane in range(WARP) if many.any() else ():  # one of them may be the writer: ask about all others
-                thread = np.minimum(warp * WARP + lane, order.threads - 1)
-                wrong |= many & ~order.knows(owners, np.full_like(owners, thread), stamps)
+            wrong = np.zeros(len(granules), np.bool_)
+            for reads in (self._reader[granules, warp], self._other[granules, warp]):
+                wrong |= (reads > 0) & ~order.knows(owners, reads & _THREAD, reads >> _STAMP)
             across = wrong & (owners // WARP != warp)
             if across.any():
                 worst = int(across.argmax()), warp
@@ -176,7 +178,7 @@ class SharedShadow:
         if worst is None:
             return
         at, warp = worst
-        first, later = block.site_of(int(self._read_site[granules[at], warp])), block.site_of(site)
+        first, later = block.site_of(int(self._reader[granules[at], warp]) >> _SITE & _SITES), block.site_of(site)
         thread = int(owners[at])
         missing = "syncwarp()" if warp == thread // WARP else "syncthreads()"
         block.find(

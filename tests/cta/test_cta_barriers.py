@@ -55,6 +55,37 @@ def test_readers_of_several_warps_hold_back_a_write():
     assert found(launch(kernel, x, False, threads=96)) == [("WAR", "syncthreads()")]
 
 
+def test_a_thread_may_overwrite_what_it_alone_has_read_since_the_barrier():
+    def kernel(x, barrier):
+        s, t = cta.shared(np.float32, 32), cta.tid
+        s[t] = x[t]
+        cta.syncwarp()
+        x[t] = s[t ^ 1]  # the reader before it is another one
+        if barrier:
+            barrier()
+        x[t] = s[t]
+        s[t] = 0
+
+    x = np.zeros(32, np.float32)
+    for barrier in (cta.syncthreads, cta.syncwarp):
+        assert found(launch(kernel, x, barrier)) == []
+    assert found(launch(kernel, x, None)) == [("WAR", "syncwarp()")]
+
+
+def test_of_many_readers_of_one_place_each_holds_back_a_write():
+    def kernel(x, writer):
+        s, t = cta.shared(np.float32, 1), cta.tid
+        with cta.where(t == 0):
+            s[t] = 1
+        cta.syncwarp()
+        x[t] = s[t * 0]
+        with cta.where(t == writer):
+            s[t * 0] = 2
+
+    for writer in (0, 30, 31):
+        assert found(launch(kernel, np.zeros(32, np.float32), writer)) == [("WAR", "syncwarp()")]
+
+
 def test_a_barrier_that_not_all_threads_reach_is_a_hang_with_both_lines():
     def kernel(x):
         t = cta.tid
