@@ -106,6 +106,17 @@ def test_a_loop_over_items_is_one_step():
     ]
 
 
+def test_a_line_has_as_few_steps_for_many_items_as_for_one():
+    async def main(items):
+        view = (await acl.MallocHost(items)).numpy(np.uint8)
+        view[:] = 1
+        for index in range(items):
+            view[index] ^= view[index - 1]
+
+    few, many = (accesses(recording(main, items)[0]) for items in (2, 5000))
+    assert len(few) == len(many) == 3
+
+
 def test_what_a_line_reads_behind_its_own_writes_stays_behind_them():
     """Only the first item is unwritten when it is read."""
 
