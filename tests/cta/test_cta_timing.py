@@ -141,11 +141,11 @@ def test_dram_takes_longer_than_the_l2_and_the_slowest_request_counts():
 
 
 def test_blocks_share_the_bandwidth_of_dram():
-    """132 SMs that copy all the time get 2,340 bytes per cycle, one alone is limited by its copies in flight."""
+    """132 SMs that copy all the time get 2,310 bytes per cycle, one alone is limited by its copies in flight."""
     tile = [copies(8, 4, misses=True), row(Op.COMMIT, warps=4), row(Op.WAIT_GROUP, warps=4, number=3)]
     nbytes = 8 * 4 * 512
     assert each(tile) < 400
-    assert (cycles(tile * 200, 132) - cycles(tile * 100, 132)) / 100 == pytest.approx(132 * nbytes / 2340, rel=0.01)
+    assert (cycles(tile * 200, 132) - cycles(tile * 100, 132)) / 100 == pytest.approx(132 * nbytes / 2310, rel=0.01)
 
 
 def test_the_same_rows_take_the_same_time_again():
