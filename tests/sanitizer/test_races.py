@@ -330,6 +330,26 @@ def test_work_that_only_a_full_queue_orders_relies_on_it(rules, launches, kind):
     assert sorted(found(program, rules)) == sorted([(kind, 3, 6, "0:64"), ("race", 5, 7, "0:64")])
 
 
+@pytest.mark.parametrize(("launches", "kind"), [(16, "race"), (17, "relies")])
+def test_the_operation_that_made_room_has_only_started(launches, kind):
+    """The write leaves the full queue when the long kernel is over; it is over itself when the one behind it starts."""
+
+    @acl.kernel(cost=acl.Cost(us=1000))
+    def long(x: acl.In):
+        pass
+
+    async def program():
+        one, two = await two_streams()
+        x, y = await acl.Malloc(64), await acl.Malloc(64)
+        await acl.LaunchKernel(long, 1, (y,), one)
+        await acl.LaunchKernel(write, 1, (x,), one)
+        for _ in range(launches):
+            await acl.LaunchKernel(read, 1, (y,), one)
+        await acl.LaunchKernel(read, 1, (x,), two)
+
+    assert found(program) == [(kind, 4, 7, "0:64")]
+
+
 def test_a_full_queue_says_what_the_operation_that_made_room_has_waited_for():
     async def program():
         one, two = await two_streams()
