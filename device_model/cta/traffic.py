@@ -25,14 +25,14 @@ def phases(block: Block, addresses: Ints, width: int, *, is_store: bool) -> PerW
     *addresses* are [thread, number].
     """
     _, pattern = _relative(addresses)
-    who = b"" if block.is_whole else block.active.tobytes()
+    who = None if block.is_whole else block.active.tobytes()
     return _phases(pattern.tobytes(), addresses.shape, who, width, is_store)
 
 
 def sectors(block: Block, addresses: Ints, shadow: GlobalShadow) -> tuple[PerWarp, PerWarp]:
     """Return the sectors of global memory that each warp moves, and those of them that are not in the L2 yet."""
     base, pattern = _relative(addresses)
-    who = b"" if block.is_whole else block.active.tobytes()
+    who = None if block.is_whole else block.active.tobytes()
     moved, first, warps = _sectors(pattern.tobytes(), addresses.shape, who)
     misses = shadow.misses(first + base // SECTOR)
     if not misses.any():
@@ -46,14 +46,14 @@ def _relative(addresses: Ints) -> tuple[int, Ints]:
 
 
 @lru_cache(_KEPT)
-def _phases(pattern: bytes, shape: tuple[int, int], who: bytes, width: int, is_store: bool) -> PerWarp:
+def _phases(pattern: bytes, shape: tuple[int, int], who: bytes | None, width: int, is_store: bool) -> PerWarp:
     threads, count = shape
     warps = -(-threads // WARP)
     lanes = np.zeros((warps * WARP, count), np.int64)
     lanes[:threads] = np.frombuffer(pattern, np.int64).reshape(shape)
     by_warp = np.moveaxis(lanes.reshape(warps, WARP, count), -1, 0)  # [number, warp, lane]
     mask: Bools | None = None
-    if who or threads % WARP:
+    if who is not None or threads % WARP:
         active = np.zeros(warps * WARP, np.bool_)
         active[_threads(who, threads)] = True
         mask = np.broadcast_to(active.reshape(warps, WARP), by_warp.shape)
@@ -62,7 +62,7 @@ def _phases(pattern: bytes, shape: tuple[int, int], who: bytes, width: int, is_s
 
 
 @lru_cache(_KEPT)
-def _sectors(pattern: bytes, shape: tuple[int, int], who: bytes) -> tuple[PerWarp, Ints, Ints]:
+def _sectors(pattern: bytes, shape: tuple[int, int], who: bytes | None) -> tuple[PerWarp, Ints, Ints]:
     """Return the sectors that each warp moves, each sector once, and the first warp that moves it."""
     threads, count = shape
     warps = -(-threads // WARP)
@@ -75,5 +75,5 @@ def _sectors(pattern: bytes, shape: tuple[int, int], who: bytes) -> tuple[PerWar
     return tuple(np.bincount(warp_of, minlength=warps).tolist()), each, warp_of[first]
 
 
-def _threads(who: bytes, threads: int) -> Ints:
-    return np.frombuffer(who, np.int64) if who else np.arange(threads)
+def _threads(who: bytes | None, threads: int) -> Ints:
+    return np.arange(threads) if who is None else np.frombuffer(who, np.int64)

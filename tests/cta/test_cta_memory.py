@@ -67,6 +67,29 @@ def test_inactive_threads_move_nothing_and_their_warps_issue_nothing():
     assert result.blocks[0].rows[-1].sectors == (4, 1, 0)
 
 
+def test_where_no_thread_is_active_nothing_happens():
+    def kernel(x):
+        s, t = cta.shared(np.float32, 32), cta.tid
+        s[t] = 0
+        with cta.where(t > 99):
+            s[t] = x[t + 1000]
+            cta.cp_async(s.at[t], x.at[t], 4)
+            cta.memcpy_async(s, x)
+            cta.commit_group()
+            cta.atomic_add(x.at[t], 1)
+            cta.syncwarp()
+        x[t] = x[t] + s[t]
+
+    x = np.ones(32, np.float32)
+    result = launch(kernel, x)
+    assert (x == 1).all()
+    assert found(result) == []
+    assert [row.name for row in result.blocks[0].rows] == [
+        "st.shared.32", "greater", "ld.global.32", "ld.shared.32", "add", "st.global.32",
+    ]  # fmt: skip
+    assert rows_of(result, Op.LDG)[0].misses == (4,)
+
+
 def test_reads_of_bytes_that_nothing_wrote_are_reported():
     def kernel(x, y):
         t = cta.tid
