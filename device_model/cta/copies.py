@@ -8,6 +8,7 @@ A copy runs on its own: its thread goes on, and neither it nor another thread ma
     syncthreads()       shows the bytes to the other threads
 """
 
+from math import gcd
 from typing import Any
 
 import numpy as np
@@ -43,8 +44,8 @@ def cp_async(
         src: Where it reads: `x.at[...]` of an argument.
         nbytes: 4, 8 or 16.
         cache: "ca" keeps the bytes in the L1, "cg" does not, and copies 16 bytes only.
-        src_size: How many bytes are read, for all or for each thread; the others are zeros.
-        ignore: Threads for which it holds read nothing and write zeros.
+        src_size: How many bytes are read, for all, for each thread or for each of its places; the others are zeros.
+        ignore: Threads, or places of threads, for which it holds read nothing and write zeros.
 
     Raises:
         KernelError: The width is not possible, a place is not in the right memory, or it is misaligned.
@@ -56,9 +57,9 @@ def cp_async(
         raise KernelError(
             f"cp_async at {site()} writes {targets.shape[1]} places for each thread, and reads {sources.shape[1]}"
         )
-    sizes = np.full(block.threads, nbytes) if src_size is None else values_of(block, src_size).astype(np.int64)
+    sizes = np.full(targets.shape, nbytes) if src_size is None else _by_place(block, src_size, targets)
     if ignore is not None:
-        sizes = np.where(values_of(block, ignore), 0, sizes)
+        sizes = np.where(_by_place(block, ignore, targets), 0, sizes)
     if ((sizes < 0) | (sizes > nbytes))[block.active].any():
         raise KernelError(f"cp_async at {site()} reads more bytes than it copies", f"src_size is from 0 to {nbytes}")
     _start(dst, src, targets, sources, nbytes, cache, sizes, is_loop=False)
@@ -89,8 +90,8 @@ def memcpy_async(dst: Tensor, src: Tensor, nbytes: int = 16) -> None:
             offsets = np.zeros(block.threads, np.int64)
             offsets[block.active] = (first + np.arange(len(block.active))) * nbytes
             to, of = Places(dst, dst.address + offsets), Places(src, src.address + offsets)
-            sizes = np.full(block.threads, nbytes)
-            _start(to, of, to.offsets[:, None], of.offsets[:, None], nbytes, cache, sizes, is_loop=True)
+            targets, sizes = to.offsets[:, None], np.full((block.threads, 1), nbytes)
+            _start(to, of, targets, of.offsets[:, None], nbytes, cache, sizes, is_loop=True)
 
 
 def commit_group() -> None:
@@ -155,9 +156,13 @@ def _start(
     phases = traffic.phases(block, targets, nbytes, is_store=True)
     count = targets.shape[1]
     assert isinstance(into, Shared), "checked before"
-    lanes = np.arange(nbytes)
     targets, sources, sizes = targets[active], sources[active], sizes[active]
-    read = lanes < sizes[:, None, None]
+    itemsize = src.tensor.dtype.itemsize
+    unit = gcd(itemsize, nbytes)
+    if (sizes % unit).any():
+        unit = 1
+    lanes = np.arange(0, nbytes, unit)
+    read = lanes < sizes[..., None]
     # Bytes that are not read may lie outside of the allocation, as at the end of a ragged array.
     places = np.where(read, sources[..., None] + lanes, src.tensor.address)
     last = src.tensor.end
@@ -177,14 +182,26 @@ def _start(
         Op.CP_ASYNC, f"cp.async.{cache}.{nbytes}", count=count, is_chain=is_loop, phases=phases, sectors=sectors,
         misses=misses,
     )  # fmt: skip
-    into.bytes[targets[..., None] + lanes] = np.where(read, of.bytes[places], 0)
+    values = np.where(read, _words(of.bytes, unit)[places // unit], 0)
+    _words(into.bytes, unit)[(targets[..., None] + lanes) // unit] = values
     if not block.hazards or not len(active):
         return
     into.shadow.write(active, targets, nbytes, is_copy=True)
-    src.note_contents(block, places[..., :: src.tensor.dtype.itemsize] // src.tensor.dtype.itemsize)
+    src.note_contents(block, places[..., :: itemsize // unit] // itemsize)
     order = block.order
     order.last_copy[active] = order.now
     order.last_copy_site[active] = block.site_number()
+
+
+def _by_place(block: Block, value: Any, targets: Ints) -> Ints:
+    """Return *value*, for all, for each thread or for each place, as numbers for each of *targets*."""
+    values = values_of(block, value)
+    return np.broadcast_to(values.reshape(block.threads, -1), targets.shape).astype(np.int64)
+
+
+def _words(memory: Any, width: int) -> Any:
+    """Return *memory* as words of *width* bytes."""
+    return memory[: len(memory) // width * width].view(f"u{width}")
 
 
 def finish(block: Block) -> None:

@@ -9,7 +9,8 @@ How operations are counted:
 * floating-point addition, subtraction, multiplication, minimum and maximum: an FMA instruction. `a * b + c` is two,
   and `cta.fma(a, b, c)` is one;
 * integers, comparisons, selections and masks: an ALU instruction; integer multiplication: an FMA instruction;
-* exp, log, sine, square roots and divisions: one instruction of the special unit and one FMA, as with -use_fast_math;
+* exp2, log2 and reciprocal: an instruction of the special unit; exp, log, sine, square roots and divisions: one of
+  these and one FMA, as with -use_fast_math;
 * conversions between types: one instruction of the special unit;
 * slices, shapes and assignments to a part: none, as the compiler only names registers. An assignment under `where` is
   a move.
@@ -29,6 +30,7 @@ from device_model.kernel.sites import site
 
 _SPECIAL = frozenset({"exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "tanh", "sqrt", "cbrt", "divide",
                       "reciprocal", "expm1", "log1p", "power", "float_power"})  # fmt: skip
+_SPECIAL_ALONE = frozenset({"exp2", "log2", "reciprocal"})  # what the unit computes itself
 _LOOK = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "isnan", "isinf",
                    "isfinite", "signbit", "logical_and", "logical_or", "logical_not"})  # fmt: skip
 _MOST_IDS = 4  # ids that a register built from parts keeps
@@ -179,9 +181,11 @@ def _count(
     is_whole = np.issubdtype(dtype, np.integer) or dtype == np.bool_
     writes = (block.register(),)
     if name in _SPECIAL and not is_whole:
-        between = (block.register(),)
-        block.issue(Op.FMA, name, count=count, reads=reads, writes=between)
-        block.issue(Op.SFU, name, count=count, is_chain=is_chain, reads=between, writes=writes)
+        if name not in _SPECIAL_ALONE:
+            between = (block.register(),)
+            block.issue(Op.FMA, name, count=count, reads=reads, writes=between)
+            reads = between
+        block.issue(Op.SFU, name, count=count, is_chain=is_chain, reads=reads, writes=writes)
         return writes
     op = Op.ALU if name in _LOOK or (is_whole and name not in ("multiply", "matmul")) else Op.FMA
     block.issue(op, name, count=count, is_chain=is_chain, reads=reads, writes=writes)

@@ -27,6 +27,14 @@ def test_each_element_of_a_thread_is_an_instruction():
     assert rows[4].reads == rows[3].writes
 
 
+def test_the_special_unit_computes_powers_of_two_alone():
+    def kernel(x):
+        x[cta.tid] = np.exp2(np.log2(x[cta.tid]))
+
+    rows = launch(kernel, np.ones(32, np.float32)).blocks[0].rows
+    assert [(row.name, row.op) for row in rows[1:-1]] == [("log2", Op.SFU), ("exp2", Op.SFU)]
+
+
 def test_an_instruction_knows_the_registers_that_it_needs():
     def kernel(x):
         t = cta.tid
