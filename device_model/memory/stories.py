@@ -71,7 +71,8 @@ class Stories:
         if isinstance(thing, Coroutine):
             text, remedy = coroutine_text(thing), "await that call"
         else:
-            text = "None" if thing is None else f"a {type(thing).__name__}"
+            kind = type(thing).__name__
+            text = "None" if thing is None else f"{'an' if kind[0] in 'AEIOUaeiou' else 'a'} {kind}"
         return self._fail(Kind.INVALID_VALUE, f"{role} is {text}, which is not memory", remedy)
 
     def whereabouts(self, address: int) -> str:

@@ -346,7 +346,7 @@ async def test_what_is_no_memory_is_refused():
     for dst, src, kind, *parts in (
         (None, host, acl.Kind.INVALID_VALUE, "dst is None, which is not memory"),
         (x, None, acl.Kind.INVALID_VALUE, "src is None, which is not memory"),
-        (x, object(), acl.Kind.INVALID_VALUE, "src is a object, which is not memory"),
+        (x, object(), acl.Kind.INVALID_VALUE, "src is an object, which is not memory"),
         (x, 1.5, acl.Kind.INVALID_VALUE, "src is a float, which is not memory"),
         (0, host, acl.Kind.NULL_POINTER, "dst is NULL"),
         (x, 12345, acl.Kind.INVALID_ADDRESS, "src is a host address", "pass the array itself"),

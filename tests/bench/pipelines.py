@@ -179,6 +179,7 @@ class Latencies(Cycles):
     """The other rows of cp_async.json: one copy, a barrier, a multiply-add, a product of a warp, a chase."""
 
     KINDS = ("oneshot", "barrier", "fma_chain", "mma_m16n8k16", "chase_l2", "chase_dram", "clock")
+    RESULTS = ("cycles", "cycles_per_mma_per_warp", "khz", "measured", "predicted")
 
     @staticmethod
     def has(row):
@@ -186,11 +187,12 @@ class Latencies(Cycles):
 
     @staticmethod
     def measured(row):
-        return next((row[key] for key in ("cycles", "cycles_per_mma_per_warp", "khz") if key in row), None)
+        return next((row[key] for key in Latencies.RESULTS if key in row), None)
 
     @staticmethod
     def name(row):
-        return ", ".join(f"{key} {value}" if key != "kind" else value for key, value in row.items())
+        given = {key: value for key, value in row.items() if key not in Latencies.RESULTS}
+        return ", ".join(f"{key} {value}" if key != "kind" else value for key, value in given.items())
 
     @staticmethod
     def predict(rows):
