@@ -6,8 +6,7 @@ conflicts; copies start as soon as a tile is free; fragments are loaded by part,
 the softmax has one multiply-add and one exponential of base 2 for each score. forward.py is the kernel, tiles.py its
 copies and fragments, config.py what may be chosen.
 
-The double buffer gains nothing here: in this model a product waits for all of the sum before it, and loads run
-meanwhile.
+With one block on an SM, as here, the double buffer gains nothing: while one warp multiplies, the others load.
 """
 
 import numpy as np

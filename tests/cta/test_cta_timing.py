@@ -56,6 +56,19 @@ def test_an_instruction_waits_for_the_registers_that_it_reads():
     assert cycles([load_, other, use]) - cycles([load_, use]) == pytest.approx(0)
 
 
+def test_rows_of_as_many_instructions_wait_for_each_others_elements_only():
+    """64 additions behind 64 others take twice 64 cycles and a latency. An instruction that needs them all waits."""
+    sums = [row(Op.FMA, count=64, reads=(1,), writes=(1,))] * 2
+    whole = row(Op.FMA, reads=(1,), writes=(2,))
+    assert cycles(sums) == pytest.approx(128 + 3.507)
+    assert cycles([*sums, whole]) == pytest.approx(128 + 3.507 + 4.507)
+
+
+def test_a_product_behind_a_product_does_not_wait_for_the_whole_of_it():
+    parts = [row(Op.MMA, count=16, reads=(1,), writes=(1,))]
+    assert each(parts) == pytest.approx(16 * 6.57, rel=0.01)
+
+
 @pytest.mark.parametrize(("warps", "expected"), [(1, 14.87), (4, 20.87), (8, 28.87)])
 def test_a_barrier_takes_as_long_as_measured(warps, expected):
     assert each([row(Op.BARRIER, warps=warps, number=warps)]) == pytest.approx(expected)

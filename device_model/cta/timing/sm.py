@@ -1,6 +1,7 @@
 """One SM: when each warp of its resident blocks issues each of its instructions.
 
-Warps issue in order. An instruction waits for the registers that it reads, for its scheduler (warp w uses scheduler
+Warps issue in order. An instruction waits for the registers that it reads (one of several in a row for its own elements
+only, if the row that wrote them has as many), for its scheduler (warp w uses scheduler
 w % 4, which issues one instruction a cycle), and for its unit. The warps are played in the order of time, 16
 instructions of a row at most at once, so that warps that share a scheduler take turns.
 
@@ -9,6 +10,7 @@ Times are cycles from the start of the blocks.
 
 from collections.abc import Callable, Hashable, Sequence
 from heapq import heappop, heappush
+from typing import NamedTuple
 
 from device_model.cta.instructions import UNIT, Op, Row, Unit
 from device_model.cta.spec import SmSpec
@@ -41,12 +43,21 @@ def play(blocks: Sequence[Sequence[Row]], spec: SmSpec, sharers: int = 1) -> Pla
     return _Sm(blocks, spec, sharers).run()
 
 
+class _Values(NamedTuple):
+    """The results of a row: when the first and the last of *number* are there."""
+
+    first: float
+    last: float
+    number: int
+
+
 class _Warp:
     """A warp: where it is in its rows, and what it waits for."""
 
     __slots__ = (
         "block",
         "copies",
+        "first",
         "groups",
         "index",
         "left",
@@ -67,7 +78,8 @@ class _Warp:
         self.rows = rows
         self.next = 0
         self.left = 0  # instructions of the row at `next` that it has begun
-        self.ready: dict[int, float] = {}  # register -> when its value is there
+        self.first = 0.0  # when the first result of that row is there
+        self.ready: dict[int, _Values] = {}  # by register
         self.uncommitted = 0.0  # when the last copy arrives that is in no group yet
         self.groups: list[float] = []  # when groups arrive, as long as it has not waited for them
         self.copies = 0.0  # when the last of all copies arrives
@@ -128,6 +140,7 @@ class _Sm:
             Op.SFU: (spec.sfu_interval, spec.sfu_interval, spec.sfu),
             Op.MMA: (mma, spec.mma_warp_permille / 1000, spec.mma),
         }
+        self.pace = {op: between for op, (_, between, _) in self.math.items()}
         joins = {Op.LDS_64: 1, Op.LDS_128: 3}  # as if no lanes shared their addresses
         self.latency = {op: spec.lds + spec.lds_join * joins.get(op, 0) for op in Op if UNIT[op] is Unit.LSU}
         self.phase = spec.phase
@@ -170,22 +183,30 @@ class _Sm:
         """Let *warp* issue its next instruction as soon as its registers are there, from *now* on."""
         if not warp.left:
             if warp.next == len(warp.rows):
-                warp.block.end = max(warp.block.end, now, *warp.ready.values(), warp.copies)
+                warp.block.end = max(warp.block.end, now, *(each.last for each in warp.ready.values()), warp.copies)
                 return
             row = warp.rows[warp.next]
-            ready = warp.ready
             for register in row.reads:
-                if ready.get(register, 0.0) > now:
-                    now = ready[register]
+                values = warp.ready.get(register)
+                if values is not None and values.last > now:
+                    now = max(now, self._needed(values, row))
         heappush(self.to_run, (now, warp.number))
 
-    def _done(self, warp: _Warp, row: Row, instructions: int, end: float) -> None:
-        """*warp* has issued *instructions* of *row*, whose results are there at *end*."""
+    def _needed(self, values: _Values, row: Row) -> float:
+        """Return when *row* can begin: when each of its instructions, one after the other, finds its own element."""
+        if row.is_chain or row.count != values.number:
+            return values.last
+        return max(values.first, values.last - (row.count - 1) * self.pace.get(row.op, 1.0))
+
+    def _done(self, warp: _Warp, row: Row, instructions: int, first: float, end: float) -> None:
+        """*warp* has issued *instructions* of *row*, whose results are there from *first* to *end*."""
+        if warp.left == row.count:
+            warp.first = first
         warp.left -= instructions
         if not warp.left:
             warp.next += 1
             for register in row.writes:
-                warp.ready[register] = end
+                warp.ready[register] = _Values(end if row.is_chain else warp.first, end, row.count)
 
     def _math(self, warp: _Warp, row: Row, now: float) -> float | None:
         cycles, between, latency = self.math[row.op]
@@ -202,7 +223,7 @@ class _Sm:
         between = max(between, latency) if row.is_chain else between
         then = start + (count - 1) * between
         is_last = warp.left == count
-        self._done(warp, row, count, then + latency)
+        self._done(warp, row, count, start + latency, then + latency)
         return then + 1 if is_last else then + between
 
     def _shared(self, warp: _Warp, row: Row, now: float) -> float | None:
@@ -212,8 +233,8 @@ class _Sm:
         self.issue[warp.scheduler] = now + count
         self.lsu = start + count * phases
         self.busy[Unit.LSU] += count * phases
-        end = start + (count - 1) * phases + self.latency[row.op] + self.phase * phases
-        self._done(warp, row, count, end)
+        first = start + self.latency[row.op] + self.phase * phases
+        self._done(warp, row, count, first, first + (count - 1) * phases)
         between = max(phases, self.store) if row.op is Op.STS else phases
         return start + (count - 1) * between + 1
 
@@ -224,7 +245,8 @@ class _Sm:
         self.issue[warp.scheduler] = now + count
         self.lsu = start + count * phases
         self.busy[Unit.LSU] += count * phases
-        self._done(warp, row, count, self.memory.request(start, *_traffic(row, warp)))
+        arrival = self.memory.request(start, *_traffic(row, warp))
+        self._done(warp, row, count, arrival, arrival)
         return start + (count - 1) * phases + 1
 
     def _copy(self, warp: _Warp, row: Row, now: float) -> float | None:
@@ -236,7 +258,7 @@ class _Sm:
         sectors, misses = _traffic(row, warp)
         arrival = self.memory.request(start, sectors / row.count, misses / row.count)
         warp.uncommitted = max(warp.uncommitted, arrival)
-        self._done(warp, row, 1, arrival)
+        self._done(warp, row, 1, arrival, arrival)
         return start + (self.copy_warp if row.is_chain else 1)
 
     def _commit(self, warp: _Warp, row: Row, now: float) -> float | None:
@@ -293,7 +315,7 @@ class _Sm:
     def _issued(self, warp: _Warp, row: Row, now: float) -> float:
         """One instruction that takes an issue and has no result; return when the next can be issued."""
         self.issue[warp.scheduler] = max(self.issue[warp.scheduler], now) + 1
-        self._done(warp, row, warp.left, now)
+        self._done(warp, row, warp.left, now, now)
         return now + 1
 
 
