@@ -15,7 +15,7 @@ import numpy as np
 
 from acl_py.sanitizer.order import CallbackWait, Clock, Host, Line, Order, Point
 from acl_py.sanitizer.signals import Signals
-from acl_py.trace.fields import CallKind, call_columns, op_columns, step_columns
+from acl_py.trace.fields import CallKind, call_columns, op_columns
 from acl_py.trace.rows import Copied, Extent, Ref, Timeline
 from device_model.rules import RULES, DefaultStream, Destroy, PageableCopy
 from device_model.signals import Compare, satisfies
@@ -28,9 +28,9 @@ _WAITING = ("Memcpy", "Memcpy2d", "Memset", "await")  # what they wait for shows
 # How the names of calls begin that set something, or wait because that is their purpose.
 _ORDERING = (
     *WAITS, *SYNCHRONISATIONS, *_QUERIES, "RecordEvent", "ResetEvent", "RecordNotify", "ValueWrite", "ValueWait",
-    "LaunchCallback", "ProcessReport", "DestroyStream",
+    "LaunchCallback", "ProcessReport", "EndReport", "DestroyStream",
 )  # fmt: skip
-_WAKING, _OP, _CALL, _CALLED_BACK, _ENTRY = range(5)  # rows of one instant come in this order
+_WAKING, _OP, _CALL, _ENTRY = range(4)  # rows of one instant come in this order
 
 
 @dataclass(eq=False, slots=True)
@@ -43,26 +43,17 @@ class _Context:
 
 
 @dataclass(eq=False, slots=True)
-class _Callback:
-    """A callback: all work before its turn, the wait of its stream for its end, if it blocks it, and who called it."""
-
-    turn: Point
-    wait: CallbackWait | None
-    host: Host | None = None
-
-
-@dataclass(eq=False, slots=True)
 class _Stream:
     """What the relation asks of a stream; *order* is None if it takes no part in the default-stream rule.
 
-    Its callbacks are `due` until they are called; those that block it are `blocking` until they end.
+    It has the turns of its callbacks that are `due`, and its waits for callbacks that are `blocking` it, in order.
     """
 
     context: _Context
     order: object = None
     bound: None = None
-    due: deque[_Callback] = field(default_factory=deque)
-    blocking: deque[_Callback] = field(default_factory=deque)
+    due: deque[Point] = field(default_factory=deque)
+    blocking: deque[CallbackWait] = field(default_factory=deque)
 
 
 class Relation:
@@ -79,7 +70,6 @@ class Relation:
         self._apart = apart
         self._order = Order()
         ops, calls = self._ops, self._calls = op_columns(timeline.ops), call_columns(timeline.calls)
-        self._steps = step_columns(timeline.steps)
         self._kinds = [calls.kinds[kind] for kind in calls.kind.tolist()]
         callers = {calls.callers[caller] for caller in np.unique(calls.caller).tolist()}
         self._order.has_several_hosts = apart and len(callers) > 1
@@ -121,8 +111,6 @@ class Relation:
                 self._op(index)
             elif row == _CALL:
                 self._call(index)
-            elif row == _CALLED_BACK:
-                self._called_back(index)
             else:
                 self._enter(index)
 
@@ -137,32 +125,13 @@ class Relation:
         waiting = np.array([kind.name in _WAITING for kind in calls.kinds], bool) | (pageable & self._pageable_waits)
         woke = np.flatnonzero(waiting[calls.kind[sleeps.call]] & (sleeps.after >= 0))
         made = np.flatnonzero(ordering[calls.kind])
-        over = np.array([*self._ends_of_callbacks()], np.int64)
         entered = np.flatnonzero((pageable & self._pageable_waits)[calls.kind])
-        at_ns = np.concatenate(
-            (sleeps.end_ns[woke], ops.queued_ns, calls.exit_ns[made], self._steps.end_ns[over], calls.enter_ns[entered])
-        )
-        row = np.repeat(
-            (_WAKING, _OP, _CALL, _CALLED_BACK, _ENTRY), (len(woke), len(ops), len(made), len(over), len(entered))
-        )
-        index = np.concatenate((sleeps.call[woke], np.arange(len(ops)), made, over, entered))
+        at_ns = np.concatenate((sleeps.end_ns[woke], ops.queued_ns, calls.exit_ns[made], calls.enter_ns[entered]))
+        row = np.repeat((_WAKING, _OP, _CALL, _ENTRY), (len(woke), len(ops), len(made), len(entered)))
+        index = np.concatenate((sleeps.call[woke], np.arange(len(ops)), made, entered))
         after = np.append(sleeps.after[woke], np.full(len(index) - len(woke), -1))
         order = np.lexsort((after, index, row, at_ns))
         yield from zip(row[order].tolist(), index[order].tolist(), after[order].tolist(), strict=True)
-
-    def _ends_of_callbacks(self) -> Iterator[int]:
-        """Yield the steps, as indices, that are callbacks which have blocked their stream and are over."""
-        calls, steps = self._calls, self._steps
-        launches = [kind.name == "LaunchCallback" for kind in calls.kinds]
-        blocks: defaultdict[object, deque[object]] = defaultdict(deque)  # by stream, in the order of its callbacks
-        for call in np.flatnonzero(np.array(launches, bool)[calls.kind]).tolist():
-            stream, block = self._kinds[call].about
-            blocks[stream].append(block)
-        callbacks = [kind.kind == "callback" for kind in steps.kinds]
-        for step in np.flatnonzero(np.array(callbacks, bool)[steps.kind]).tolist():
-            block = blocks[Ref(steps.kinds[steps.kind[step]].in_stream)].popleft()
-            if block and steps.end_ns[step] >= 0:
-                yield step
 
     def _is_pageable(self, call: CallKind) -> bool:
         """Whether *call* is an asynchronous copy of pageable memory."""
@@ -209,14 +178,14 @@ class Relation:
                 self._signals.set((word.buffer, offset), self._epoch(stream, host), value)
             case "LaunchCallback", (_Stream() as stream, int(block)):
                 turn = self._order.turn(stream, host)
-                callback = _Callback(turn.point(), self._order.hold(turn) if block else None)
-                stream.due.append(callback)
+                stream.due.append(turn.point())
                 if block:
-                    stream.blocking.append(callback)
+                    stream.blocking.append(self._order.hold(turn))
             case "ProcessReport", (_, _Stream() as stream):
-                callback = stream.due.popleft()
-                callback.host = host
-                self._order.learn(host, (callback.turn,))
+                self._order.learn(host, (stream.due.popleft(),))
+            case "EndReport", (_Stream() as stream, int(block)):
+                if block:
+                    self._order.release(stream.blocking.popleft(), host)
             case (("StreamWaitEvent" | "WaitAndResetNotify" | "ValueWait"), _):
                 for waiting in about:
                     if isinstance(waiting, _Stream):
@@ -231,13 +200,6 @@ class Relation:
         match self._about(self._kinds[index]):
             case (Copied(), _Stream() as stream):
                 self._order.learn(self._host_of(index), self._order.work_of_stream(stream))
-
-    def _called_back(self, index: int) -> None:
-        """Take up the end of the callback that is the step *index*: its stream goes on behind what its host knows."""
-        kind = self._steps.kinds[self._steps.kind[index]]
-        callback = self._stream_of(kind.in_stream, kind.device)[0].blocking.popleft()
-        if callback.wait is not None and callback.host is not None:
-            self._order.release(callback.wait, callback.host)
 
     def _wait(self, index: int, stream: _Stream, about: tuple[object, ...], host: Host) -> None:
         """Let *stream* wait, and note it if it knew all that it waits for, or its host did."""

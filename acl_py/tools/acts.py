@@ -64,8 +64,6 @@ def acts_of(timeline: Timeline, translator: Translator) -> list[Act]:
         acts += _steps_of(row, call, translator)
     acts += (_access(access, translator) for access in timeline.accesses if access.extents or access.after is not None)
     acts.sort(key=lambda act: (act.enter, act.begun, act.staged, act.row))
-    acts += _ends_of_callbacks(acts)
-    acts.sort(key=lambda act: (act.enter, act.begun, act.staged, act.row))
     _name_waits(acts, timeline, translator)
     return _collapsed(acts, translator)
 
@@ -162,24 +160,6 @@ def _collapsed(acts: list[Act], translator: Translator) -> list[Act]:
         kept.append(loop[0])
         place += loop[1]
     return kept
-
-
-def _ends_of_callbacks(acts: list[Act]) -> Iterator[Act]:
-    """Return the end of each callback: behind the calls that its task has made before it takes the next one."""
-    taken: dict[int, tuple[Act, Act]] = {}  # of each task: the call that took the callback, and its latest call
-    for act in acts:
-        if act.fields["op"] == "process_report":
-            if act.caller in taken:
-                yield _end_of(taken[act.caller][1])
-            taken[act.caller] = act, act
-        elif act.caller in taken and (act.exit > act.enter or act.enter == taken[act.caller][1].exit):
-            taken[act.caller] = taken[act.caller][0], act
-    for act, _ in taken.values():  # which calls behind the last one are its callback's is not known
-        yield _end_of(act)
-
-
-def _end_of(act: Act) -> Act:
-    return Act(act.caller, act.exit, act.exit, -1, act.site, {"op": "end_report"}, act.row)
 
 
 def _loop_at(acts: list[Act], place: int) -> tuple[Act, int] | None:

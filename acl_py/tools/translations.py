@@ -281,6 +281,7 @@ _TRANSLATIONS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "UnsubscribeReport": ("unsubscribe", ("stream",)),
     "LaunchCallback": ("launch_callback", ("stream", "block")),
     "ProcessReport": ("process_report", ()),
+    "EndReport": ("end_report", ()),
     "CreateContext": ("create_context", ("context",)),
     "SetCurrentContext": ("set_context", ("context",)),
     "DestroyContext": ("destroy_context", ("context",)),

@@ -139,6 +139,8 @@ class Call(NamedTuple):
     as a stream and an event. The caller waited in it for *waited_ns*, and woke when the operation with index *after*
     ended; None if it waited for no operation. *sleeps* has each of its sleeps. In one that stages pageable memory it
     copies, too. *name* is the verb. If the program called a function of the module acl, *function* is its name.
+
+    ProcessReport() has two rows: one until it has taken a callback, and "EndReport", when the callback is over.
     """
 
     name: str

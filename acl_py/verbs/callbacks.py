@@ -125,15 +125,19 @@ class Subscriber:
 class Callback:
     """A function that the subscriber of a stream is to call."""
 
-    __slots__ = ("function", "over", "runtime", "stream", "turn", "user_data")
+    __slots__ = ("block", "function", "over", "runtime", "stream", "taken_at", "turn", "user_data")
 
-    def __init__(self, runtime: Runtime, stream: Stream, function: Callable[[Any], object], user_data: object) -> None:
+    def __init__(
+        self, runtime: Runtime, stream: Stream, block: int, function: Callable[[Any], object], user_data: object
+    ) -> None:
         self.runtime = runtime
         self.stream = stream
+        self.block = block
         self.function = function
         self.user_data = user_data
         self.over = Completion()
         self.turn: Step  # its step in the stream
+        self.taken_at: Any  # the line that calls ProcessReport()
 
     def call(self) -> object:
         """Call the function, and return what it returns."""
@@ -265,10 +269,10 @@ async def LaunchCallback(
             Kind.NO_SUBSCRIBER, f"{stream!r} has no thread to run its callbacks", "call SubscribeReport() for it first"
         )
     runtime.pay(runtime.costs.host_function)
-    callback = Callback(runtime, stream, function, user_data)
+    callback = Callback(runtime, stream, int(block), function, user_data)
     function_name = str(getattr(function, "__name__", function))
     what = f"{_CALLBACK}{function_name}"
-    turn = _turn(runtime, subscriber, callback, blocking=block == CallbackBlock.BLOCK)
+    turn = _turn(runtime, subscriber, callback)
     remedy = "let the stream's subscriber call ProcessReport()"
     callback.turn = stream.step(StepKind.CALLBACK, function_name, what, site, turn, remedy=remedy)
     runtime.scheduler.settle()
@@ -276,9 +280,9 @@ async def LaunchCallback(
     return callback.turn
 
 
-def _turn(runtime: Runtime, subscriber: Subscriber, callback: Callback, *, blocking: bool) -> Iterator[Completion]:
+def _turn(runtime: Runtime, subscriber: Subscriber, callback: Callback) -> Iterator[Completion]:
     subscriber.line_up(callback, runtime.scheduler.now)
-    if blocking:
+    if callback.block == CallbackBlock.BLOCK:
         yield callback.over
 
 
@@ -319,11 +323,16 @@ async def take_report(timeout: Integer) -> "Callback":
 
 
 async def end_report(report: "Callback") -> None:
-    """Let the stream of *report*, which was called, go on if it waits for that."""
+    """Let the stream of *report*, which was called, go on if it waits for that.
+
+    Recordings have this as a call of its own: what the host does before it belongs to the callback.
+    """
     runtime = report.runtime
+    enter = runtime.host_ns
     report.over.complete(runtime.scheduler.now)
     runtime.scheduler.settle()
     runtime.pay(0)
+    runtime.called("EndReport", enter, report.taken_at, report.stream, report.block)
 
 
 async def _take(call: Call, timeout: Integer) -> "Callback":
@@ -349,6 +358,7 @@ async def _take(call: Call, timeout: Integer) -> "Callback":
                 "wait longer, or see what its stream waits for",
             )
         callback = subscriber.ready.popleft()
+        callback.taken_at = site
         about = timeout, callback.stream
         runtime.learn(NOTHING, (Turn(callback.turn),))  # all work before it is done
         return callback

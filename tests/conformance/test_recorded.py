@@ -403,6 +403,22 @@ def test_acl_has_its_events_notifies_values_and_callbacks():
     assert differences(timeline) == []
 
 
+def test_a_callback_ends_where_it_ended_although_its_task_makes_calls_before_it_takes_the_next_one():
+    async def main():
+        stream, device = await acl.CreateStream(), await acl.Malloc(64)
+        await acl.SubscribeReport(None, stream)
+        for _ in range(2):
+            await acl.LaunchCallback(acl.HostWork, 5, acl.CallbackBlock.BLOCK, stream)
+            await square[8, stream](device)
+            await acl.ProcessReport(100)
+            await acl.SynchronizeStream(stream)  # without end if the callback were not over
+
+    timeline = recording(main, rules="acl")
+    ops = ["launch_callback", "launch", "process_report", "host_work", "end_report", "sync_stream"]
+    assert [step["op"] for step in steps_of(timeline)][3:] == 2 * ops
+    assert differences(timeline) == []
+
+
 def test_contexts_and_devices_are_kept():
     async def main():
         first = await acl.CreateContext(0)

@@ -135,6 +135,31 @@ def test_what_a_line_reads_behind_its_own_writes_stays_behind_them():
     assert len(found) == 1
 
 
+def test_an_access_at_the_end_of_a_callback_stays_in_it_or_behind_it():
+    """The copy behind the callback waits for its end: what the host writes after that races with the copy."""
+
+    async def main(writes_inside):
+        host, device = await acl.MallocHost(SIZE, name="h"), await acl.Malloc(SIZE, name="d")
+        stream, view = await acl.CreateStream(), host.numpy(np.uint8)
+
+        def write(_):
+            if writes_inside:
+                view[:] = 1
+
+        await acl.SubscribeReport(None, stream)
+        await acl.LaunchCallback(write, None, acl.CallbackBlock.BLOCK, stream)
+        await acl.MemcpyAsync(device, SIZE, host, SIZE, IN, stream)
+        await acl.ProcessReport(-1)
+        if not writes_inside:
+            view[:] = 1
+        await acl.SynchronizeStream(stream)
+
+    for writes_inside, count in ((True, 0), (False, 1)):
+        timeline, found = recording(main, writes_inside, rules="acl")
+        assert len(found) == count
+        assert {finding.id for finding in replayed(timeline).findings} == found
+
+
 def test_an_await_of_what_is_done_puts_later_accesses_in_order():
     async def main():
         host, device = await acl.MallocHost(SIZE), await acl.Malloc(SIZE)

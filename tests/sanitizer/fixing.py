@@ -40,14 +40,14 @@ class Attempt:
 def attempts(*, scripts: bool = False) -> Iterator[Attempt]:
     """Yield all random programs with findings that come to their end, with what became of their fixes.
 
-    As *scripts*, those of one task and without callbacks: what tasks tell one another is not recorded.
+    As *scripts*, those of one task: what tasks tell one another is not recorded.
     """
     for seed in count():
         rules = programs.RULES[seed % len(programs.RULES)]
         case = Case(parse(programs.program(seed, rules)), DEVICE, RULES[rules])
         if not scripts:
             attempt = attempt_of(case)
-        elif {step.task for step in case.program.steps} == {None} and not programs.calls_back(seed):
+        elif {step.task for step in case.program.steps} == {None}:
             attempt = attempt_of_script(case)
         else:
             continue
