@@ -253,6 +253,7 @@ def test_every_op_can_be_played():
         {"op": "host_write", "buf": "h", "value": 3},
         {"op": "host_read", "buf": "h"},
         {"op": "host_touch", "buf": "h", "bytes": 4096},
+        {"op": "host_access", "reads": [["h", 0, 4]], "writes": [["h", 4, 8]]},
         {"op": "inc", "buf": "d", "stream": "T"},
         {"op": "touch", "buf": "d", "bytes": 4096, "stream": "T"},
         {"op": "pool_threshold", "bytes": mib},
@@ -412,5 +413,5 @@ def nonsense(rng):
 
 
 # What the host touches must be its own, and what a kernel takes must be there.
-CRASHES = ("host_write", "host_read", "host_touch", "launch_cores")
+CRASHES = ("host_write", "host_read", "host_touch", "host_access", "launch_cores")
 SPACES = ("device", "pinned", "pageable")
