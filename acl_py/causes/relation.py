@@ -202,15 +202,22 @@ class Relation:
                 self._order.learn(self._host_of(index), self._order.work_of_stream(stream))
 
     def _wait(self, index: int, stream: _Stream, about: tuple[object, ...], host: Host) -> None:
-        """Let *stream* wait, and note it if it knew all that it waits for, or its host did."""
+        """Let *stream* wait, and note it if it knew all that it waits for, or its host did.
+
+        A wait for an event that was never recorded has no effect.
+        """
         name = self._kinds[index].name
+        match name, about:
+            case "StreamWaitEvent", (int(event), *_) if not self._is_flag(event) and event not in self._recorded:
+                self.nothing_new.append(index)
+                return
         line = self._order.meet(stream, host)
         before = line.clock
         match name, about:
             case "StreamWaitEvent", (int(event), *_) if self._is_flag(event):
                 self._signals.wait(event, line)
             case "StreamWaitEvent", (int(event), *_):
-                self._order.wait(stream, host, (self._recorded[event],) if event in self._recorded else ())
+                self._order.wait(stream, host, (self._recorded[event],))
             case "WaitAndResetNotify", (int(notify), *_):
                 self._signals.wait(notify, line, is_consumed=True)
             case "ValueWait", (Extent() as word, int(offset), int(value), int(flag), _):

@@ -162,7 +162,11 @@ class Races(Observer):
         site: object,
         completion: Completion,  # noqa: ARG002
     ) -> None:
-        """Put the stream behind the last record, or behind what sets the flag."""
+        """Put the stream behind the last record, or behind what sets the flag.
+
+        A wait for an event that was never recorded has no effect: not even on the legacy stream, where any other wait
+        is a barrier.
+        """
         try:
             host = self.hosts.current()
             if isinstance(event, FlagEvent):
@@ -170,11 +174,12 @@ class Races(Observer):
                 self._signals.wait(event, self._order.meet(stream, host), access=access)
                 return
             line, point = self._lines.get(stream), self._recorded.get(event)
-            points = () if point is None else (point,)
+            if point is None:
+                return
             if line is not None and line.ready == host.version:
-                line.join(points)
+                line.join((point,))
             else:
-                self._order.wait(stream, host, points)
+                self._order.wait(stream, host, (point,))
         except Exception as error:
             self.fail(error)
 

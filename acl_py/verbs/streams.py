@@ -465,7 +465,7 @@ async def StreamWaitEvent(stream: StreamLike, event: handles.Event) -> None:
     not count (measured: wait-then-rerecord), and a wait for an event that was never recorded has no effect (measured:
     wait-never-recorded); under ACL's rules it is refused. An event of CreateEventWithFlag() is a level instead: the
     wait lasts until a record, also one made later, has set it. On the legacy stream a wait holds all blocking streams
-    (measured: legacy-wait-only).
+    (measured: legacy-wait-only), if its event was ever recorded.
 
     Args:
         stream: The stream that waits; None is the default one.

@@ -119,6 +119,17 @@ async def test_a_record_or_a_wait_on_the_legacy_stream_is_a_barrier(verb):
 
 
 @tiny
+async def test_a_wait_on_the_legacy_stream_for_an_event_without_a_record_is_no_barrier():
+    sim, a, b = acl.current_simulation(), await acl.CreateStream(), await acl.CreateStream()
+    begin = sim.now_ns
+    await acl.LaunchKernel(A, 1, (), a)
+    await acl.StreamWaitEvent(None, await acl.CreateEvent())
+    await acl.LaunchKernel(B, 1, (), b)
+    await acl.SynchronizeDevice()
+    assert history(sim, begin) == [("A", 1_000, 11_000), ("B", 4_000, 14_000)]
+
+
+@tiny
 async def test_what_legacy_waits_for_all_blocking_streams_wait_for():
     sim, a, n = acl.current_simulation(), await acl.CreateStream(), await acl.CreateStream(nonblocking=True)
     event = await acl.CreateEvent()

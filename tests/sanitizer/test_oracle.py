@@ -108,6 +108,14 @@ def test_the_matrix_of_stream_kinds(one, other):
     assert faults(write(one), write(other)) == ([] if is_ordered else [(0, 1, Fault.RACE)])
 
 
+def test_a_wait_on_the_legacy_stream_is_a_barrier_once_its_event_is_recorded():
+    """cudaEventRecord: "Before the first call to cudaEventRecord(), an event represents an empty set of work"."""
+    record, wait = {"op": "record", "event": "e", "stream": "n"}, {"op": "wait", "event": "e", "stream": "legacy"}
+    assert faults(write("a"), record, wait, write("b")) == []
+    assert faults(write("a"), wait, write("b")) == [(0, 2, Fault.RACE)]
+    assert faults(write("a"), wait, record, write("b")) == [(0, 3, Fault.RACE)]
+
+
 def test_acl_orders_no_stream_with_its_default_one():
     assert faults(write("legacy"), write("a"), rules="acl") == [(0, 1, Fault.RACE)]
     assert faults(write("legacy"), write("legacy"), rules="acl") == []

@@ -163,6 +163,17 @@ def test_a_record_and_a_wait_on_the_legacy_stream_are_barriers_too():
     assert found(program) == []
 
 
+def test_a_wait_on_the_legacy_stream_for_an_event_without_a_record_is_no_barrier():
+    async def program():
+        one, two = await two_streams()
+        x, event = await acl.Malloc(64), await acl.CreateEvent()
+        await acl.LaunchKernel(write, 1, (x,), one)
+        await acl.StreamWaitEvent(acl.LEGACY_STREAM, event)
+        await acl.LaunchKernel(read, 1, (x,), two)
+
+    assert found(program) == [("race", 3, 5, "0:64")]
+
+
 def test_the_legacy_stream_synchronises_the_blocking_streams_only():
     async def program():
         one, free = await acl.CreateStream(), await acl.CreateStream(nonblocking=True)

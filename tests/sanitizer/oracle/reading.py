@@ -71,9 +71,8 @@ class Entry:
     """Something that takes a turn in *stream* (None: outside all streams, when its call runs).
 
     *role* is "work", "record", "wait", "set", "clear", "await", "alloc", "free" or "callback". A "wait" holds its
-    stream back until *behind* has ended; None is no record. An "await" passes once its signal has a value that
-    satisfies *need*. A "callback" that *blocks* ends once the call *until* has been entered, in which its function
-    ends.
+    stream back until *behind*, a record, has ended. An "await" passes once its signal has a value that satisfies
+    *need*. A "callback" that *blocks* ends once the call *until* has been entered, in which its function ends.
     """
 
     call: "Call"
@@ -408,9 +407,11 @@ class _Reader:
         if known.class_ == "flag":
             known.waits.append(self._put(self._named(stream), "await", signal=known.signal))
             return
-        if known.record is None and known.class_ == "default":
+        if known.record is not None:
+            known.waits.append(self._put(self._named(stream), "wait", behind=known.record))  # E2
+        elif known.class_ == "default":
             raise _Failed
-        known.waits.append(self._put(self._named(stream), "wait", behind=known.record))  # E2, E3
+        # Otherwise E3: the wait has no effect, and is no action of a default stream.
 
     def reset(self, event: str, stream: str) -> None:
         known = self._known(event)
