@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from aicore import Shape
 from config import PIECE, SIDE, StaticForwardKernelConfig
-from tiles import GSMemLdstConfig, Keys, Queries, Tile, Values
+from shared_tiles import GSMemLdstConfig, Keys, Queries, Tile, Values
 
 from acl_py import cta
 

@@ -3,8 +3,8 @@
 Scenario: attention of one head on a card with SMs; each step is a change to the one before. The base kernel copies a
 tile, waits, multiplies, and copies the next. Then pieces of shared memory are swizzled, so that ldmatrix has no bank
 conflicts; copies start as soon as a tile is free; fragments are loaded by part, then one part ahead of the product; and
-the softmax has one multiply-add and one exponential of base 2 for each score. forward.py is the kernel, tiles.py its
-copies and fragments, config.py what may be chosen.
+the softmax has one multiply-add and one exponential of base 2 for each score. forward.py is the kernel, shared_tiles.py
+its copies and fragments, config.py what may be chosen.
 
 With one block on an SM, as here, the double buffer gains nothing: while one warp multiplies, the others load.
 """
