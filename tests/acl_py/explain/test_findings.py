@@ -252,13 +252,16 @@ def test_a_synchronisation_behind_a_pageable_copy_is_still_needed(rules):
     assert [pitfall for pitfall, *_ in found(program, rules=rules)] == ["pageable copy"]
 
 
-def test_a_wait_of_the_legacy_stream_is_a_barrier():
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_a_wait_of_the_legacy_stream_is_a_barrier_if_the_event_has_a_record(is_recorded):
     async def program():
         stream, event = await acl_py.CreateStream(), await acl_py.CreateEvent()
+        if is_recorded:
+            await acl_py.RecordEvent(event, stream)
         await kernel[1, stream]()
         await acl_py.StreamWaitEvent(acl_py.LEGACY_STREAM, event)
 
-    assert found(program) == []
+    assert [pitfall for pitfall, *_ in found(program)] == ([] if is_recorded else ["orders nothing new"])
 
 
 def test_the_text_of_findings():
