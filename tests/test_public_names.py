@@ -14,6 +14,7 @@ import textwrap
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 PACKAGES = (
@@ -56,6 +57,8 @@ def text_of(thing):
 
 def signature(thing):
     """Its parameters and defaults; annotations as the source spells them, without quotes and without modules."""
+    if inspect.isclass(thing) and issubclass(thing, np.ndarray):
+        return "built in"  # whether NumPy's constructor tells its parameters depends on the version
     try:
         made = inspect.signature(thing)
     except ValueError:

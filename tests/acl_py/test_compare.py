@@ -218,7 +218,7 @@ def test_where_there_is_nothing_to_compare_the_exit_code_is_2_and_says_why(launc
         (("--tile", "wide"), "'wide': give lengths with commas, such as 64,128"),
         (("--device", "h200"), "needs AI cores, and profile h200 does not describe any"),
         (("--device", "nothing"), "nothing"),
-        (("--rtol", "-1"), "greater than or equal to 0"),
+        (("--rtol", "-1"), "Invalid value for '--rtol'"),
     ],
 )
 def test_options_that_are_impossible_are_refused(options, message):
