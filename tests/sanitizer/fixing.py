@@ -12,7 +12,7 @@ from statistics import median
 
 from acl_py.errors import DeadlockError
 from acl_py.explain.cases import Case
-from acl_py.explain.fixes import FIXED, Fixer, Mended, try_fixes
+from acl_py.explain.fixes import FIXED, MOST_TRIED, Fixer, Mended, try_fixes
 from acl_py.explain.recordings import case_of
 from acl_py.sanitizer.findings import Finding
 from acl_py.sanitizer.parts import parts_of
@@ -102,8 +102,8 @@ def _known(program: Program, place: int) -> tuple[str, object]:
 
 
 def by_host(attempt: Attempt) -> list[Finding]:
-    """The findings of *attempt* in which an access of the host is too early."""
-    return [each for each in attempt.findings if each.accesses[1].what in ("host read", "host write")]
+    """The findings of *attempt* in which an access of the host is too early, as far as their fixes are tried."""
+    return [each for each in attempt.findings[:MOST_TRIED] if each.accesses[1].what in ("host read", "host write")]
 
 
 def main(number: int, *, scripts: bool) -> None:
