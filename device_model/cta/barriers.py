@@ -112,6 +112,7 @@ class Mbarrier:
         count: The arrivals that a phase needs at first.
         phase: The number of the phase that is not complete.
         expected: The arrivals that it needs.
+        key: Its name in the rows of the block.
     """
 
     __slots__ = (
@@ -125,6 +126,7 @@ class Mbarrier:
         "_waited",
         "count",
         "expected",
+        "key",
         "phase",
     )
 
@@ -134,6 +136,7 @@ class Mbarrier:
             raise KernelError(f"an mbarrier for {count} arrivals at {site()}", "give 1 to 1,048,575")
         block.issue(Op.STS, "mbarrier.init")
         self.count = count
+        self.key = block.register()  # no address: the next mbarrier may have that of one that is gone
         self._line = site()
         self._made = block.order.now
         self._maker = int(block.active[0]) if len(block.active) else 0
@@ -152,7 +155,7 @@ class Mbarrier:
         """Let each active thread arrive *count* times (mbarrier.arrive); return the phase that it arrives in."""
         block = running()
         self.check_made(block)
-        block.issue(Op.ARRIVE, "mbarrier.arrive", count=count, number=self.phase, key=id(self))
+        block.issue(Op.ARRIVE, "mbarrier.arrive", count=count, number=self.phase, key=self.key)
         return self.count_arrivals(len(block.active) * count, block.order.release(block.active))
 
     def expect(self, arrivals: int) -> None:
@@ -178,7 +181,7 @@ class Mbarrier:
                 f"the phase needs {self.expected} arrivals, and {self._arrivals} have come",
             )
         if phase >= 0:
-            block.issue(Op.WAIT_PHASE, "mbarrier.try_wait", number=phase, key=id(self))
+            block.issue(Op.WAIT_PHASE, "mbarrier.try_wait", number=phase, key=self.key)
         again = block.active[self._waited[block.active] == phase]
         if len(again) and phase >= 0:
             line = site()
@@ -240,7 +243,7 @@ def cp_async_mbarrier_arrive(barrier: Mbarrier, *, noinc: bool = False) -> None:
     """
     block = running()
     barrier.check_made(block)
-    block.issue(Op.COPY_ARRIVE, "cp.async.mbarrier.arrive", number=barrier.phase, key=id(barrier))
+    block.issue(Op.COPY_ARRIVE, "cp.async.mbarrier.arrive", number=barrier.phase, key=barrier.key)
     if not noinc:
         barrier.expected += len(block.active)
     barrier.count_arrivals(len(block.active), block.order.hand_over(block.active))

@@ -5,6 +5,7 @@ import pytest
 from blocks import found, launch
 
 from acl_py import cta
+from device_model.cta.instructions import Op
 
 
 def exchange(barrier):
@@ -149,6 +150,21 @@ def test_an_mbarrier_shows_copies_to_those_who_wait():
     assert ("RAW", "the wait for its mbarrier") in found(launch(kernel, x, y, False, True, threads=64))
     missing = "commit_group() and wait_group() and syncthreads()"
     assert ("RAW", missing) in found(launch(kernel, x, y, True, False, threads=64))
+
+
+def test_an_mbarrier_has_its_own_name_in_the_rows_also_where_another_one_is_gone():
+    def kernel():
+        for _ in range(3):
+            ready = cta.mbarrier(32)
+            cta.syncthreads()
+            ready.arrive()
+            ready.wait(0)
+            del ready
+
+    blocks = launch(kernel, grid=(2, 1, 1)).blocks
+    first, second = ([row.key for row in block.rows if row.op is Op.ARRIVE] for block in blocks)
+    assert len(set(first)) == 3
+    assert first == second
 
 
 def test_a_parity_that_does_not_flip_is_a_second_wait_for_one_phase():

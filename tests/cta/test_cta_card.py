@@ -34,6 +34,25 @@ def test_occupancy_is_the_least_of_four_limits(threads, registers, shared, expec
     assert resident_blocks(threads, registers, shared, SPEC) == expected
 
 
+def test_blocks_whose_instructions_wait_for_others_are_timed_on_their_own():
+    """Both issue a load and two additions; in the second block the last addition needs the load."""
+
+    def block(needed):
+        frame = sys._getframe()
+        place = frame.f_code, frame.f_lasti
+        return [
+            Row(Op.LDS_32, "ld.shared", 1, *place, writes=(1,)),
+            Row(Op.FMA, "add", 1, *place, count=16, writes=(2,)),
+            Row(Op.FMA, "add", 1, *place, count=16, is_chain=True, reads=(needed,)),
+        ]
+
+    card = Card(2, 1, SPEC)
+    card.add(block(2))
+    card.add(block(1))
+    (_, first), (_, second) = card.play().spans
+    assert first < second
+
+
 def test_blocks_beyond_the_places_wait_for_one():
     card = Card(4, 2, SPEC)
     for _ in range(9):
