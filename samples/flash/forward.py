@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from aicore import Shape
 from config import PIECE, SIDE, StaticForwardKernelConfig
-from shared_tiles import GSMemLdstConfig, Keys, Queries, Tile, Values
+from shared_tiles import GSMemLdstConfig, Tile, keys_of, queries_of, values_of
 
 from acl_py import cta
 
@@ -95,7 +95,7 @@ class Block:
         self.q = Tile(GSMemLdstConfig(config.b_r, d, *copies), config.dtype, "Q")
         self.k = Tile(GSMemLdstConfig(config.b_c, d, *copies), config.dtype, "K")
         self.v = Tile(GSMemLdstConfig(config.b_c, d, *copies), config.dtype, "V")
-        self.queries, self.keys, self.values = Queries(self.q), Keys(self.k), Values(self.v)
+        self.queries, self.keys, self.values = queries_of(self.q), keys_of(self.k), values_of(self.v)
         self.first = cta.block[0] * config.b_r
         rows = config.warp_rows // SIDE
         self.softmax = Softmax(rows, d, optimized=config.optimized_softmax)

@@ -1,5 +1,6 @@
 """Copies of tiles between global and shared memory, and fragments from shared memory. See forward.py."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -7,6 +8,7 @@ from config import PIECE, SIDE, WARP
 
 from acl_py import cta
 
+Places = Callable[[Any], tuple[Any, Any]]
 SWIZZLE_SPACE = 8  # pieces that are permuted among themselves: the 128 bytes of all banks
 
 
@@ -107,70 +109,46 @@ class Operand:
         depth: How many parts there are.
     """
 
-    depth: int
-
-    def __init__(self, tile: Tile, row: Any, piece: Any, *, transposed: bool = False) -> None:
+    def __init__(self, tile: Tile, depth: int, width: int, at: Places, *, transposed: bool = False) -> None:
         self.tile = tile
-        self.row = row
-        self.piece = piece
+        self.depth = depth
+        self.width = width  # elements of a fragment in a thread
+        self.at = at  # where the rows of some parts begin, for ldmatrix
         self.transposed = transposed
 
     def load(self, part: int, parts: int) -> Any:
         """Return the fragments of *parts* parts from *part* on."""
-        row, piece = self._at(np.arange(part, part + parts))
+        row, piece = self.at(np.arange(part, part + parts))
         places = self.tile.shared.at[row, self.tile.config.place(row, piece)]
-        return self._shaped(cta.ldmatrix(places, 4, transposed=self.transposed))
-
-    def _at(self, parts: Any) -> tuple[Any, Any]:
-        raise NotImplementedError
-
-    def _shaped(self, values: Any) -> Any:
-        raise NotImplementedError
+        values = cta.ldmatrix(places, 4, transposed=self.transposed)
+        return values.reshape(*values.shape[:2], -1, self.width)
 
 
-class Queries(Operand):
-    """Rows of each warp as the left operand: fragments of (threads, m, parts, 8)."""
-
-    def __init__(self, tile: Tile) -> None:
-        self.depth = tile.config.columns // SIDE
-        self.rows = tile.config.warp_rows // SIDE
-        super().__init__(tile, cta.warp * tile.config.warp_rows + cta.lane % SIDE, cta.lane // SIDE)
-
-    def _at(self, parts: Any) -> tuple[Any, Any]:
-        row = self.row[:, None, None] + (np.arange(self.rows) * SIDE)[None, :, None]
-        return row, self.piece[:, None, None] + 2 * parts[None, None, :]
-
-    def _shaped(self, values: Any) -> Any:
-        return values
+def queries_of(tile: Tile) -> Operand:
+    """Return the rows of each warp as the left operand: fragments of (threads, m, parts, 8)."""
+    config = tile.config
+    row, piece = cta.warp * config.warp_rows + cta.lane % SIDE, cta.lane // SIDE
+    rows = row[:, None, None] + (np.arange(config.warp_rows // SIDE) * SIDE)[None, :, None]
+    return Operand(tile, config.columns // SIDE, 8, lambda parts: (rows, piece[:, None, None] + 2 * parts))
 
 
-class Keys(Operand):
-    """Keys as the right operand of Q K^T: fragments of (threads, parts, keys / 8, 4)."""
-
-    def __init__(self, tile: Tile) -> None:
-        self.depth = tile.config.columns // SIDE
-        self.pairs = tile.config.rows // SIDE
-        super().__init__(tile, cta.lane // SIDE * 8 + cta.lane % 8, cta.lane // 8 % 2)
-
-    def _at(self, parts: Any) -> tuple[Any, Any]:
-        row = self.row[:, None, None] + (np.arange(self.pairs) * SIDE)[None, None, :]
-        return row, self.piece[:, None, None] + 2 * parts[None, :, None]
-
-    def _shaped(self, values: Any) -> Any:
-        return values.reshape(*values.shape[:2], -1, 4)
+def keys_of(tile: Tile) -> Operand:
+    """Return keys as the right operand of Q K^T: fragments of (threads, parts, keys / 8, 4)."""
+    config = tile.config
+    row, piece = cta.lane // SIDE * 8 + cta.lane % 8, cta.lane // 8 % 2
+    rows = row[:, None, None] + np.arange(config.rows // SIDE) * SIDE
+    return Operand(tile, config.columns // SIDE, 4, lambda parts: (rows, piece[:, None, None] + 2 * parts[:, None]))
 
 
-class Values(Operand):
-    """Values as the right operand of P V: fragments of (threads, parts, d / 8, 4), transposed on the way."""
-
-    def __init__(self, tile: Tile) -> None:
-        self.depth = tile.config.rows // SIDE
-        self.pairs = tile.config.columns // SIDE
-        super().__init__(tile, cta.lane % SIDE, cta.lane // SIDE, transposed=True)
-
-    def _at(self, parts: Any) -> tuple[Any, Any]:
-        row = self.row[:, None, None] + (parts * SIDE)[None, :, None]
-        return row, self.piece[:, None, None] + 2 * np.arange(self.pairs)[None, None, :]
-
-    def _shaped(self, values: Any) -> Any:
-        return values.reshape(*values.shape[:2], -1, 4)
+def values_of(tile: Tile) -> Operand:
+    """Return values as the right operand of P V: fragments of (threads, parts, d / 8, 4), transposed on the way."""
+    config = tile.config
+    row, piece = cta.lane % SIDE, cta.lane // SIDE
+    pieces = piece[:, None, None] + 2 * np.arange(config.columns // SIDE)
+    return Operand(
+        tile,
+        config.rows // SIDE,
+        4,
+        lambda parts: (row[:, None, None] + parts[:, None] * SIDE, pieces),
+        transposed=True,
+    )
