@@ -18,7 +18,7 @@ from device_model.cta import banks
 from device_model.cta.fragments import mma_m16n8k16
 from device_model.profile import load
 from tests.bench.measure import say
-from tests.bench.pipelines import Bursts, Latencies, Pipelines
+from tests.bench.pipelines import Bursts, Cycles, Latencies, Pipelines
 
 DATA = Path(__file__).parents[1] / "cta" / "data"
 DTYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}
@@ -34,7 +34,7 @@ BRANCH = 0.375  # 6 cycles; they pass unseen where memory is the limit
 QUEUED = 0.1175  # of the phases of a store: the clock is read when the last 15 are queued, two cycles a phase
 
 
-class SharedMemory:
+class SharedMemory(Cycles):
     """Rows of shared_memory.json: cycles per access of shared memory, by the byte offset of each lane."""
 
     @staticmethod
@@ -62,14 +62,6 @@ class SharedMemory:
             return max(STORE, banks.store_cycles(spec, traffic, warps) + ENTRY - QUEUED * traffic.phases)
         traffic = banks.load(offsets, WIDTHS[kind]) if kind in WIDTHS else banks.load_matrices(offsets, 4)
         return ENTRY + banks.load_cycles(spec, traffic, warps, ADDITIONS[kind] * ADDITION + BRANCH)
-
-    @staticmethod
-    def error(measured, predicted):
-        return predicted / measured - 1
-
-    @staticmethod
-    def columns(row, error):
-        return f"{row['measured'] or '-':>8} {row['predicted']:>8} {'' if error is None else f'{error:+.2%}':>8}"
 
     @staticmethod
     def summary(rows):
