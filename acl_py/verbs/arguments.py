@@ -1,10 +1,27 @@
-"""Arguments of kernels that run on simulated cores."""
+"""What launches in both languages of kernels share: arguments as the device model takes them, and fitting profiles."""
+
+from collections.abc import Sequence
+from typing import Any
 
 from acl_py.verbs.arrays import Access, Array
+from device_model import profile as profiles
 from device_model.kernel.images import Argument
 
 
-def argument_of(name: str, array: Array, access: Access) -> Argument:
+def arguments_of(names: Sequence[str], values: Sequence[Any], accesses: Sequence[Access]) -> list[Any]:
+    """Return *values* with each array as the device model takes it."""
+    return [
+        _argument_of(name, value, access) if isinstance(value, Array) else value
+        for name, value, access in zip(names, values, accesses, strict=True)
+    ]
+
+
+def profiles_with(cores: str) -> str:
+    """Return the names of the profiles that describe *cores*: "aicore" or "sm"."""
+    return ", ".join(name for name in profiles.names() if getattr(profiles.load(name), cores) is not None)
+
+
+def _argument_of(name: str, array: Array, access: Access) -> Argument:
     """Return *array* as the device model takes it: the bytes, and what the kernel does with them."""
     buffer = array.buffer
     return Argument(

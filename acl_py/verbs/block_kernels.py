@@ -13,7 +13,7 @@ from typing import Annotated, Any, ParamSpec, Protocol, overload
 from acl_py.errors import Kind
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import Barred
-from acl_py.verbs.arguments import argument_of
+from acl_py.verbs.arguments import arguments_of, profiles_with
 from acl_py.verbs.arrays import Access, Array, document
 from acl_py.verbs.kernels import Launchable, Launches, LaunchKernel
 from device_model import profile as profiles
@@ -95,17 +95,14 @@ class BlockKernelFunction(Launchable[P]):
             raise runtime.error(
                 Kind.NOT_SUPPORTED,
                 f"{self!r} needs SMs, and profile {profile.name} does not describe any",
-                f"run it on one that does: {', '.join(_able())}",
+                f"run it on one that does: {profiles_with('sm')}",
             )
         self._check(runtime, profile.sm, grid)
         values, _ = self.arguments(runtime, args)
         for name, value in zip(self._names, values, strict=True):
             if isinstance(value, Array):
                 self._check_type(name, value)
-        arguments = [
-            argument_of(name, value, access) if isinstance(value, Array) else value
-            for name, value, access in zip(self._names, values, self._accesses, strict=True)
-        ]
+        arguments = arguments_of(self._names, values, self._accesses)
         return Launch(
             self.label,
             partial(Barred(runtime, self).run, self.function),
@@ -186,11 +183,6 @@ def _dims(grid: Any) -> Dim3:
 
 def _machine(profile: DeviceProfile, spec: SmSpec) -> Machine:
     return Machine(spec, profile.cores.count, profile.latency.block + profile.latency.kernel_drain)
-
-
-def _able() -> list[str]:
-    """Return the names of the profiles with SMs."""
-    return [name for name in profiles.names() if profiles.load(name).sm is not None]
 
 
 class _KernelMaker(Protocol):
@@ -279,6 +271,6 @@ def tune(
     """
     profile = profiles.load(device)
     if profile.sm is None:
-        raise ValueError(f"profile {device} describes no SMs; tune on one that does: {', '.join(_able())}")
+        raise ValueError(f"profile {device} describes no SMs; tune on one that does: {profiles_with('sm')}")
     on_card = partial(run_on_arrays, machine=_machine(profile, profile.sm), options=kernel.options)
     return tuner.tune(kernel, grid, args, choices, on_card, check=check, executor=executor)

@@ -12,8 +12,8 @@ from typing import Annotated, Any, ParamSpec, Protocol, overload
 from acl_py.errors import Kind
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import Barred
-from acl_py.verbs.arguments import argument_of
-from acl_py.verbs.arrays import Access, Array, document
+from acl_py.verbs.arguments import arguments_of, profiles_with
+from acl_py.verbs.arrays import Access, document
 from acl_py.verbs.kernels import Launchable, Launches
 from device_model import profile as profiles
 from device_model.aicore.core.names import KernelType
@@ -58,13 +58,10 @@ class CoreKernelFunction(Launchable[P]):
             raise runtime.error(
                 Kind.NOT_SUPPORTED,
                 f"{self!r} needs AI cores, and profile {profile.name} does not describe any",
-                f"run it on one that does: {', '.join(_able())}",
+                f"run it on one that does: {profiles_with('aicore')}",
             )
         values, _ = self.arguments(runtime, args)
-        arguments = [
-            argument_of(name, value, access) if isinstance(value, Array) else value
-            for name, value, access in zip(self._names, values, self._accesses, strict=True)
-        ]
+        arguments = arguments_of(self._names, values, self._accesses)
         function = partial(Barred(runtime, self).run, self.function)
         return Launch(
             self.label,
@@ -76,11 +73,6 @@ class CoreKernelFunction(Launchable[P]):
             self.options,
             runtime.state(Launches).limit_ns,
         )
-
-
-def _able() -> list[str]:
-    """Return the names of the profiles with AI cores."""
-    return [name for name in profiles.names() if profiles.load(name).aicore is not None]
 
 
 class _KernelMaker(Protocol):
@@ -170,7 +162,7 @@ def tune(
     """
     spec = profiles.load(device).aicore
     if spec is None:
-        raise ValueError(f"profile {device} describes no AI cores; tune on one that does: {', '.join(_able())}")
+        raise ValueError(f"profile {device} describes no AI cores; tune on one that does: {profiles_with('aicore')}")
     kind, hazards, _, auto_sync = kernel.options
     on_cores = partial(run, spec=spec, kind=kind, hazards=hazards, auto_sync=auto_sync)
     return tuner.tune(kernel, block_dim, args, choices, on_cores, check=check, executor=executor)
