@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
 _LINES = 12  # of a failed script's output
-_GRACE_S = 5.0  # of real time, in which a run that took too long can tell what it has found
+_GRACE_S = 5.0  # of real time, for the findings of a run that took too long
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def run(job: Job, decide: Decide) -> Outcome:
         there.close()
         told = list(_told(here, job.limit_s))
         if told and told[-1] is _TOO_LATE:
-            process.terminate()  # the script ends as `acl-py run` does at this signal: it tells what it has found
+            process.terminate()  # at this signal a script prints its findings, as `acl-py run` does, and ends
             told += _told(here, _GRACE_S)
             process.kill()
         process.join()

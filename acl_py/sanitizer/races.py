@@ -417,7 +417,7 @@ class Races(Observer):
         cell = shadow.exact.get((start, stop))
         if cell is not None and len(cell) == 1:
             mine = cell.get(footprint.latest[0])
-            if mine is not None:  # nobody else has touched it, as most memory
+            if mine is not None:  # no other actor has touched it, as most memory
                 mine.add(line, footprint, writes=writes)
                 return
         if shadow.birth is not None:

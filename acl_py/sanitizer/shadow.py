@@ -83,7 +83,7 @@ class Footprint:
         return Use._make(self.latest)
 
     def is_repeated_by(self, work: Work) -> bool:
-        """Whether *work*, of the same actor and from the same line, touches the same bytes, and nobody else does."""
+        """Whether *work*, of the same actor and from the same line, touches the same bytes, and no other actor does."""
         if not self.is_alone:
             return False
         mine = self.work

@@ -1,7 +1,7 @@
 """Effects of which only some bytes are there: the others are still on their way.
 
-An engine moves blocks of 32 bytes: a sector of a cache, a block of GM. No vendor promises in which order. So whoever
-looks at a copy that nothing puts before it may find any of its blocks, and blocks are never torn themselves.
+An engine moves blocks of 32 bytes: a sector of a cache, a block of GM. No vendor promises their order. So a reader
+that no order puts behind a copy may find any of its blocks. A block itself is whole.
 """
 
 from collections.abc import Callable, Sequence

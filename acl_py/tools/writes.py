@@ -25,8 +25,8 @@ class Step(NamedTuple):
     """What wrote to the memory: an operation as a whole, or one instruction of a core kernel.
 
     Attributes:
-        what: What it is, as "DataCopy (MTE3) at add.py:12".
-        part: What it is a part of: a launch; or where the operation was queued.
+        what: The instruction or the operation, as "DataCopy (MTE3) at add.py:12".
+        part: The launch that it belongs to, or the line that queued the operation.
         where: The core that executed it, such as "block 0 (AIV)"; "" for an operation.
         site: The line that issued it.
         ended_ns: When it ended, in simulated nanoseconds.

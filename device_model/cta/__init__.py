@@ -14,7 +14,7 @@ From the top down; each room imports only from those below it:
     memories            a shared array; an allocation in global memory
     traffic             bank conflicts and sectors of an access, kept by pattern
     indices             tid, warp, lane, block, where
-    shadows             who touched the bytes of a memory last
+    shadows             the last accesses of the bytes of a memory
     roles               parts of a block with programs of their own
     registers           arrays over the threads whose operations are instructions
     block               Block: the instructions, the active threads and the findings of one block

@@ -1,4 +1,4 @@
-"""Shadows: who touched the bytes of a memory last.
+"""Shadows: the last accesses of the bytes of a memory.
 
 A shared array has one entry for each *granule*: 4 bytes, or an element if that is smaller. The entry has the last write
 (its source, its stamp and its line) and, for each warp, the last read since then. A check is a comparison of arrays: in
