@@ -1,8 +1,7 @@
 """Which operation of a recording is certain to be over before which other one, whatever their times are.
 
 The relation is the sanitizer's (acl_py.sanitizer.order); here it follows the rows of a recording. A recording does not
-have what tasks tell one another, so all of them count as one host, which knows what any of them knows. Nor does it have
-the contexts of streams: those of one device count as one.
+have what tasks tell one another, so all of them count as one host, which knows what any of them knows.
 """
 
 from bisect import bisect_right
@@ -17,7 +16,7 @@ from acl_py.sanitizer.order import CallbackWait, Clock, Host, Line, Order, Point
 from acl_py.sanitizer.signals import Signals
 from acl_py.trace.fields import CallKind, call_columns, op_columns
 from acl_py.trace.rows import Copied, Extent, Ref, Timeline
-from device_model.rules import RULES, DefaultStream, Destroy, PageableCopy
+from device_model.rules import RULES, DefaultStream, Destroy, DeviceSync, PageableCopy
 from device_model.signals import Compare, satisfies
 
 WAITS = ("StreamWaitEvent", "WaitAndResetNotify")
@@ -28,7 +27,7 @@ _WAITING = ("Memcpy", "Memcpy2d", "Memset", "await")  # what they wait for shows
 # How the names of calls begin that set something, or wait because that is their purpose.
 _ORDERING = (
     *WAITS, *SYNCHRONISATIONS, *_QUERIES, "RecordEvent", "ResetEvent", "RecordNotify", "ValueWrite", "ValueWait",
-    "LaunchCallback", "ProcessReport", "EndReport", "DestroyStream",
+    "LaunchCallback", "ProcessReport", "EndReport", "DestroyStream", "MallocAsync", "FreeAsync",
 )  # fmt: skip
 _WAKING, _OP, _CALL, _ENTRY = range(4)  # rows of one instant come in this order
 
@@ -75,7 +74,7 @@ class Relation:
         self._order.has_several_hosts = apart and len(callers) > 1
         self._signals = Signals(self._order)
         self._hosts: dict[str, Host] = {}
-        self._contexts: dict[int, _Context] = {}  # by device
+        self._contexts: dict[tuple[int, int], _Context] = {}  # by device and number; a primary context has number 0
         self._streams: dict[int, _Stream] = {}  # by handle
         self._recorded: dict[int, Point] = {}  # by event
         self._epochs: defaultdict[int, list[int]] = defaultdict(list)  # of the operations of each actor
@@ -87,6 +86,7 @@ class Relation:
             self._woken[call].append(after)
         rules = RULES.get(timeline.rules)
         self._has_legacy = rules is not None and rules.default_stream is not DefaultStream.INDEPENDENT
+        self._syncs_devices = rules is not None and rules.device_sync is DeviceSync.DEVICE
         synchronous = rules is not None and rules.pageable_copy is PageableCopy.SYNCHRONOUS
         self._pageable_waits = synchronous and not apart
         self._destroy_waits = rules is not None and rules.destroy is Destroy.WAITS and not apart
@@ -190,6 +190,8 @@ class Relation:
                 for waiting in about:
                     if isinstance(waiting, _Stream):
                         self._wait(index, waiting, about, host)
+            case (("MallocAsync" | "FreeAsync"), (_, _Stream() as stream)):
+                self._queue(stream, host)
             case _, (Copied(), _Stream() as stream):  # if its memory were pinned, it would be in this stream
                 self._queue(stream, host)
             case _:
@@ -247,6 +249,8 @@ class Relation:
         match about:
             case (_Stream() as stream, *_):
                 return self._order.work_of_stream(stream)
+            case (_Context() as context, *_) if self._syncs_devices:
+                return self._order.work_of_device(context.device)
             case (_Context() as context, *_):
                 return self._order.work_of_context(context)
             case (int(event), *_):
@@ -288,28 +292,29 @@ class Relation:
         handle = self.timeline.handles[place]
         if handle.kind == "stream":
             return self._stream_of(place, handle.device)[0]
-        return self._context(handle.device) if handle.kind in ("context", "device") else place
+        return self._context(handle.device, handle.number) if handle.kind in ("context", "device") else place
 
     def _stream_of(self, place: int, device: int) -> tuple[_Stream, bool]:
         """Return a stream, and whether it is one: work outside streams has one of its own each time."""
         if place in self._streams:
             return self._streams[place], True
-        context = self._context(device)
         handles = self.timeline.handles
         if not 0 <= place < len(handles):
-            self._streams[place] = _Stream(context)
-        elif handles[place].name.startswith("no stream"):
+            self._streams[place] = _Stream(self._context(device))
+            return self._streams[place], True
+        name, options = handles[place].name, handles[place].options
+        context = self._context(device, int(options.get("context", 0)))
+        if name.startswith("no stream"):
             return _Stream(context), False
-        else:
-            takes_part = None if handles[place].options.get("nonblocking") else context.legacy
-            stream = context.legacy if handles[place].name.startswith("legacy") else None
-            self._streams[place] = stream or _Stream(context, takes_part)
+        takes_part = None if options.get("nonblocking") else context.legacy
+        stream = context.legacy if name.startswith("legacy") else None
+        self._streams[place] = stream or _Stream(context, takes_part)
         return self._streams[place], True
 
-    def _context(self, device: int) -> _Context:
-        context = self._contexts.get(device)
+    def _context(self, device: int, number: int = 0) -> _Context:
+        context = self._contexts.get((device, number))
         if context is None:
-            context = self._contexts[device] = _Context(device)
+            context = self._contexts[device, number] = _Context(device)
             context.legacy = _Stream(context) if self._has_legacy else None
         return context
 

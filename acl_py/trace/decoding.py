@@ -200,6 +200,8 @@ def _described(handle: object) -> Handle:
             options["nonblocking"] = True
         if handle.priority:
             options["priority"] = handle.priority
+        if not handle.context.primary:
+            options["context"] = handle.context.id
         device, made = handle.context.device.ordinal, _text(handle.made)
         return Handle("stream", handle.name, device, made, options, handle.id)
     if isinstance(handle, Event):
@@ -212,8 +214,8 @@ def _described(handle: object) -> Handle:
     if isinstance(handle, Notify):
         return Handle("notify", handle.name, handle.device.ordinal, _text(handle.made), {})
     if isinstance(handle, Context):
-        return Handle("context", "primary" if handle.primary else "context", handle.device.ordinal, _text(handle.made),
-                      {})  # fmt: skip
+        name, number = ("primary", 0) if handle.primary else ("context", handle.id)
+        return Handle("context", name, handle.device.ordinal, _text(handle.made), {}, number)
     assert isinstance(handle, Device), f"{handle!r} is no handle"
     return Handle("device", f"device {handle.ordinal}", handle.ordinal, "", {})
 

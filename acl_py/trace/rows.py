@@ -240,10 +240,12 @@ class Memory(NamedTuple):
 
 class Handle(NamedTuple):
     """A stream, event, notify, context or device in use; *kind* is one of these words. *made* is the line that made it,
-    *number* the place of a stream in the order in which those of its device were made, from 1.
+    *number* the place of a stream in the order in which those of its device were made, from 1, and of a context the
+    same, from 0.
 
     *options* has what its maker was asked for, where that is not the usual: "nonblocking" and "priority" of a stream,
-    "timing", "blocking" and "class" of an event.
+    "timing", "blocking" and "class" of an event. A stream that is not in a primary context has "context", the number of
+    its context.
     """
 
     kind: str
