@@ -14,7 +14,6 @@ only from those below it, and all of them may import device_model:
         diff                            what moved between two recordings
         profiler stages                 stages of a running program, and the overlap of copies and computation
     tools/          what the command line calls
-        recorded                        the stream program of a recording
         sanitizing                      what the sanitizer found in a run
         replay player tasks programs    stream programs: played, by several tasks, and read
         portability                     stream programs, tried under other rules
@@ -36,6 +35,8 @@ only from those below it, and all of them may import device_model:
     runtime/        the host clock, and the way into the device
         runtime scopes calls blocking   the clock; what a task sees; how a verb begins; hosts that are threads
         injection routes findings       how fault rules strike; where a copy goes; what core kernels print
+    recorded/       the stream program of a recording
+        acts translations host_order    calls as steps, in the words of the format, and in their order
     sanitizer/      what a program gets right only by the times of one run
         findings parts watch            findings; what may be asked for; all simulations of a run
         suppressions reports            findings that a project accepts; text, JSON, SARIF, GitHub

@@ -4,19 +4,21 @@ from collections.abc import Iterable
 
 from acl_py.causes.findings import Finding, findings
 from acl_py.causes.path import Part, critical_path
+from acl_py.recorded import notes_of
 from acl_py.trace import page
 from acl_py.trace.page import Page, PathPart, Run
 
 
 def explained(shown: Page) -> Page:
-    """Return the page with findings and the critical path of each run that has no critical path yet."""
+    """Return the page with findings, notes and the critical path of each run that has no critical path yet."""
     return Page([_explained(run) for run in shown.runs], shown.title)
 
 
 def with_findings(run: Run, path: Iterable[Part], found: Iterable[Finding]) -> Run:
-    """Return *run* with its critical path, and with findings behind those that it has."""
+    """Return *run* with its critical path, and with findings and notes; findings come behind those that it has."""
     more = [on_page(each, each.edit) for each in found]
-    return run._replace(findings=[*run.findings, *more], critical=parts_of(path))
+    notes = notes_of(run.timeline) if run.notes is None else run.notes
+    return run._replace(findings=[*run.findings, *more], critical=parts_of(path), notes=notes)
 
 
 def _explained(run: Run) -> Run:

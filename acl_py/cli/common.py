@@ -10,12 +10,12 @@ from rich.console import Console
 from rich.markup import escape
 from typer.core import TyperCommand
 
+from acl_py import recorded
 from acl_py.causes.pages import explained
 from acl_py.sanitizer.parts import ALL_PARTS, parts_of
 from acl_py.sanitizer.reports import Form
 from acl_py.sanitizer.suppressions import SuppressionError
 from acl_py.schedules import Effects
-from acl_py.tools import recorded
 from acl_py.tools.sanitizing import Fix, Sanitized
 from acl_py.trace import chrome, kineto, msprof, msprof_op, table
 from acl_py.trace.files import save

@@ -15,9 +15,10 @@ from acl_py.explain.cases import Case, EditError
 from acl_py.explain.edits import FORMS, Edit, parse_all
 from acl_py.explain.optimiser import optimise, write_program
 from acl_py.explain.pages import with_prices
-from acl_py.explain.prices import prices, prices_text
+from acl_py.explain.prices import notes_of_prices, prices, prices_text
 from acl_py.explain.recordings import asker_of
 from acl_py.explain.whatif import Answer, Asker, answers_text
+from acl_py.recorded import not_known
 from acl_py.trace.page import Run
 from acl_py.trace.rows import Timeline
 from device_model.errors import printable
@@ -125,26 +126,30 @@ def _unpriced(timeline: Timeline, name: str, *, stderr: bool) -> Run:
     """Print the explanation of a run that cannot be repeated; return it for a page."""
     path, found = critical_path(timeline), findings(timeline)
     say(path_text(timeline), stderr=stderr)
-    say(findings_text(found), stderr=stderr)
-    return with_findings(Run(name, timeline), path, found)
+    run = with_findings(Run(name, timeline), path, found)
+    say("\n".join([findings_text(found), *not_known(run.notes or ())]), stderr=stderr)
+    return run
 
 
 def explained(asker: Asker, timeline: Timeline, *, explain: bool, stderr: bool = False) -> Run:
     """Print the explanation of *timeline*, a run of the program of *asker*, if it is wanted; return it for a page."""
-    shown = Run(printable(asker.case.program.id), timeline, since_ns=0, until_ns=asker.before_ns)
+    case = asker.case
+    notes = [*case.program.notes, *case.notes]
+    shown = Run(printable(case.program.id), timeline, since_ns=0, until_ns=asker.before_ns, notes=notes)
     if not explain:
         return shown
     path, priced = critical_path(timeline), prices(asker, timeline)
+    notes = notes_of_prices(asker, priced)
     say(path_text(timeline), stderr=stderr)
-    say(prices_text(priced, (*asker.case.program.notes, *asker.case.notes)), stderr=stderr)
-    return with_prices(shown, path, priced)
+    say(prices_text(priced, notes), stderr=stderr)
+    return with_prices(shown, path, priced, notes)
 
 
 def shown(answers: Sequence[Answer], *, stderr: bool = False) -> list[Run]:
     """Print *answers*, and return their timelines for a page."""
     if answers:
         say(answers_text(answers), stderr=stderr)
-    return [Run(answer.edits, answer.after, since_ns=0, until_ns=answer.after_ns) for answer in answers]
+    return [Run(each.edits, each.after, since_ns=0, until_ns=each.after_ns, notes=each.notes) for each in answers]
 
 
 def say(text: str, *, stderr: bool = False) -> None:

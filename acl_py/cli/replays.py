@@ -145,7 +145,13 @@ def replay_command(
 
 def _page(run: Replay) -> Run:
     """Return what a page shows of *run*: until the end of the synchronisation that ends it."""
-    return Run(printable(run.program.id), by_line(run), since_ns=0, until_ns=round(run.makespan_us * 1000))
+    return Run(
+        printable(run.program.id),
+        by_line(run),
+        since_ns=0,
+        until_ns=round(run.makespan_us * 1000),
+        notes=run.program.notes,
+    )
 
 
 def _fault(text: str) -> Fault:

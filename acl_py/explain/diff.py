@@ -6,12 +6,13 @@ an edit moves the lines behind it.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from acl_py.causes.lines import Line, by_line, names_of, us
 from acl_py.causes.path import Cause, critical_path, makespan_ns
+from acl_py.recorded import not_known, notes_of
 from acl_py.trace.rows import Timeline
 
 _SHOWN = 20  # lines of the program
@@ -73,7 +74,14 @@ def diff_text(before: Timeline, after: Timeline) -> str:
     if len(moved) > _SHOWN:
         rest = sum(sum(change.ns.values()) for change in moved[_SHOWN:])
         text.append(f"  {_signed(rest):>14}  {len(moved) - _SHOWN:,} more lines")
-    return "\n".join(text)
+    return "\n".join([*text, *not_known(_notes(before, after))])
+
+
+def _notes(before: Timeline, after: Timeline) -> Iterator[str]:
+    """Yield the notes of both recordings; those of one alone say of which."""
+    old, new = notes_of(before), notes_of(after)
+    for note in dict.fromkeys((*old, *new)):
+        yield note if note in old and note in new else f"{note} ({'only before' if note in old else 'only after'})"
 
 
 def _lines(timeline: Timeline) -> list[Line]:

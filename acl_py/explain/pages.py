@@ -9,9 +9,9 @@ from acl_py.trace import page
 from acl_py.trace.page import Run
 
 
-def with_prices(run: Run, path: Iterable[Part], priced: Sequence[Priced]) -> Run:
-    """Return *run* with its critical path, and with findings that have prices."""
-    return run._replace(findings=[_priced(each) for each in priced], critical=parts_of(path))
+def with_prices(run: Run, path: Iterable[Part], priced: Sequence[Priced], notes: Sequence[str]) -> Run:
+    """Return *run* with its critical path, and with findings that have prices; *notes* are those of the prices."""
+    return run._replace(findings=[_priced(each) for each in priced], critical=parts_of(path), notes=notes)
 
 
 def _priced(priced: Priced) -> page.Finding:

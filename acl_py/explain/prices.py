@@ -15,6 +15,7 @@ from acl_py.causes.lines import us
 from acl_py.explain.cases import ASYNCHRONOUS, Case, EditError, in_stream, queues, with_fields
 from acl_py.explain.relisting import conflict, touches
 from acl_py.explain.whatif import Answer, Asker
+from acl_py.recorded import not_known
 from acl_py.tools.programs import Program, Step
 from acl_py.trace.reading import site_of_call
 from acl_py.trace.rows import Operation, StreamStep, Timeline
@@ -74,14 +75,19 @@ def prices(asker: Asker, timeline: Timeline) -> list[Priced]:
     return sorted(priced, key=lambda each: -each.answer.gain_ns if each.answer is not None else 0)
 
 
-def prices_text(priced: Sequence[Priced], notes: Iterable[str] = ()) -> str:
-    """Return *priced* as plain text, and what their times do not contain: the *notes* of the case, and of answers."""
+def notes_of_prices(asker: Asker, priced: Iterable[Priced]) -> list[str]:
+    """Return what the times of *priced* do not contain: the notes of the case of *asker*, and those of the answers."""
+    answers = [each.answer for each in priced if each.answer is not None]
+    case = asker.case
+    return list(dict.fromkeys((*case.program.notes, *case.notes, *(note for each in answers for note in each.notes))))
+
+
+def prices_text(priced: Sequence[Priced], notes: Iterable[str]) -> str:
+    """Return *priced* as plain text, with the *notes*: what their times do not contain."""
     lines = [f"findings: {len(priced):,}", *(f"  {each.text}" for each in priced)]
     if not priced:
         lines = ["findings: none: no call and no operation waited without being asked to"]
-    answers = [each.answer for each in priced if each.answer is not None]
-    notes = dict.fromkeys((*notes, *(note for answer in answers for note in answer.notes)))
-    return "\n".join([*lines, *(f"  not known: {note}" for note in notes)])
+    return "\n".join([*lines, *not_known(notes)])
 
 
 def _priced(asker: Asker, finding: Finding, steps: "_Steps") -> Priced:

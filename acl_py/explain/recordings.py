@@ -1,9 +1,9 @@
 """Recordings as cases: the program of a run, which can be run again with edits."""
 
+from acl_py import recorded
 from acl_py.errors import DeadlockError
 from acl_py.explain.cases import Case, EditError
 from acl_py.explain.whatif import Asker
-from acl_py.tools import recorded
 from acl_py.tools.programs import ProgramError, parse
 from acl_py.trace.rows import Timeline
 from device_model.errors import printable

@@ -15,6 +15,7 @@ from acl_py.causes.lines import us
 from acl_py.errors import DeadlockError
 from acl_py.explain.cases import Case, EditError, queues
 from acl_py.explain.edits import Edit, apply
+from acl_py.recorded import not_known
 from acl_py.sanitizer.findings import Finding, Kind
 from acl_py.sanitizer.parts import parts_of
 from acl_py.sanitizer.watch import watching
@@ -68,8 +69,7 @@ class Answer:
                 lines.append(f"  and {len(self.conflicts) - _SHOWN:,} more pairs")
         if self.gain_ns < 0:
             lines += [f"  in another order: {each}" for each in self.reordered]
-        lines += [f"  not known: {note}" for note in self.notes]
-        return "\n".join(lines)
+        return "\n".join([*lines, *not_known(self.notes)])
 
 
 class Asker:

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 import acl_py.verbs.memory as mem
 from acl_py.errors import AclError, Kind
+from acl_py.recorded.translations import NUMBERED
 from acl_py.runtime.blocking import finish
 from acl_py.runtime.calls import begin
 from acl_py.runtime.runtime import Runtime
@@ -28,7 +29,7 @@ from acl_py.runtime.scopes import SUCCESS, last_error
 from acl_py.sanitizer.ranges import union
 from acl_py.sites import site_of
 from acl_py.tools import kernels
-from acl_py.tools.programs import NUMBERED, Program, ProgramError, Step
+from acl_py.tools.programs import Program, ProgramError, Step
 from acl_py.tools.tasks import Tasks, inside
 from acl_py.trace import Operation, Trace
 from acl_py.verbs import callbacks, copies, devices, events, fills, host, signals, streams

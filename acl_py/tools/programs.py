@@ -19,7 +19,6 @@ from device_model.scheduler import END_NS
 GAP_NS = 380  # between two calls of the measured programs (measured: timelines, 0.32 to 0.42 us for every pair)
 _REQUIRED = object()
 STEP = "step:"  # how the lines of programs begin that were not recorded
-NUMBERED = re.compile(r"allocation [0-9]+")  # memory without a name: messages name the line that made it
 _LINE = re.compile(r".+:[0-9]{1,9}")  # such as "file.py:12"
 _LONGEST = 200  # characters of a name
 _A_NAME = f"a name of 1 to {_LONGEST} characters without lone surrogates"

@@ -3,7 +3,7 @@
 import json
 from collections import defaultdict
 
-from acl_py.tools import recorded
+from acl_py import recorded
 from acl_py.tools.programs import parse
 from acl_py.tools.replay import replay
 from acl_py.trace.rows import Timeline

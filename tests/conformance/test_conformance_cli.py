@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from acl_py.cli import app, common
 from acl_py.cli.devices import unit_of, value_of
 from acl_py.trace import Call, Timeline, read_trace
 from acl_py.trace.files import save
+from acl_py.trace.rows import Handle, Ref
 from device_model.profile import load, names
 
 GOOD = {"id": "good", "streams": {"A": {}}, "steps": [{"op": "launch", "id": "k", "stream": "A", "us": 100}]}
@@ -285,10 +287,16 @@ def test_every_answer_from_a_recorded_program_repeats_its_notes(file, tmp_path):
     assert json.loads(out.read_text())[0]["notes"] == ["the run was measured"]
     compared = acl_py("replay", program, "--rules", "acl", "--rules", "cuda")
     assert compared.stdout.splitlines()[-1] == "faulty: not known: the run was measured"
-    asked = acl_py("replay", program, "--explain", "--what-if", "h2d=2x").stdout
+    page = tmp_path / "page.html"
+    asked = acl_py("replay", program, "--explain", "--what-if", "h2d=2x", "--report", str(page)).stdout
     explained, answer = asked.split("findings: ")[1].split("h2d=2x: ", 1)
     assert "\n  not known: the run was measured\n" in explained
     assert "\n  not known: the run was measured\n" in answer
+    run, edited = data_of(page.read_text(encoding="utf-8"))["runs"]
+    assert run["notes"] == ["the run was measured"]
+    assert edited["notes"][0] == "the run was measured"
+    acl_py("replay", program, "--report", str(page))
+    assert data_of(page.read_text(encoding="utf-8"))["runs"][0]["notes"] == ["the run was measured"]
 
 
 def test_faults_strike_a_replay_and_say_how_often(file, tmp_path):
@@ -450,6 +458,24 @@ def test_two_saved_traces_are_compared(saved):
     assert done.exit_code == 0, done.output
     assert " us less\n" in done.stdout
     assert "by line of the critical path, with causes:" in done.stdout
+
+
+def test_answers_from_a_saved_trace_repeat_what_its_program_does_not_have(tmp_path):
+    paths = [str(tmp_path / name) for name in ("whole", "hung", "far")]
+    set_device = Call("SetDevice", 0, 5, "a.py", 1, "task 1", about=(Ref(0),))
+    whole = Timeline(
+        calls=[set_device], end_ns=5, device="h200", rules="cuda", handles=[Handle("device", "device 0", 0, "", {})]
+    )
+    hung = replace(whole, error="DeadlockError: a waits\nfor b")
+    for path, timeline in zip(paths, (whole, hung, replace(hung, device="x900")), strict=True):
+        save(timeline, path)
+    note = "the run ended with an error: DeadlockError: a waits"
+    page = tmp_path / "page.html"
+    for path in paths[1:]:  # one is priced, the other cannot be run again
+        assert acl_py("report", path, "--html", str(page)).stdout.endswith(f"\n  not known: {note}\n")
+        assert data_of(page.read_text(encoding="utf-8"))["runs"][0]["notes"] == [note]
+    assert acl_py("diff", *paths[:2]).stdout.endswith(f"no difference\n  not known: {note} (only after)\n")
+    assert acl_py("diff", *paths[1:]).stdout.endswith(f"no difference\n  not known: {note}\n")
 
 
 @pytest.mark.parametrize("command", [["report", "{0}"], ["diff", "{0}", "{1}"], ["diff", "{1}", "{0}"]])

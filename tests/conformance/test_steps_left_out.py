@@ -6,8 +6,8 @@ The sanitizer finds what the oracle says is out of order then, and is silent whe
 import pytest
 from test_recorded_samples import SAMPLES, timelines
 
+from acl_py import recorded
 from acl_py.errors import DeadlockError
-from acl_py.tools import recorded
 from acl_py.tools.programs import parse
 from tests.sanitizer.oracle.comparing import difference_of
 from tests.sanitizer.oracle.edits import without_each

@@ -67,7 +67,8 @@ class Run(NamedTuple):
 
     It is shown from *since_ns*, which is time 0 of the axis, to *until_ns*: by default from the first call that queued
     an operation to the last operation and the calls that waited for it, or to the end of a run that failed. *critical*
-    is its critical path.
+    is its critical path. *notes* say what prices and edited runs of its program do not contain; None if nobody has
+    looked.
     """
 
     title: str
@@ -76,6 +77,7 @@ class Run(NamedTuple):
     critical: Sequence[PathPart] = ()
     since_ns: int | None = None
     until_ns: int | None = None
+    notes: Sequence[str] | None = None
 
     @classmethod
     def whole(cls, title: str, timeline: Timeline) -> "Run":
@@ -129,6 +131,7 @@ def _run(run: Run) -> dict[str, Any]:
         "engines": [texts[engine] for engine in ENGINE_ORDER],
         "hosts": [row.label for row in host_rows(call_columns(calls))],
         "findings": [finding._asdict() for finding in (*run.findings, *_own_findings(timeline))],
+        "notes": list(run.notes or ()),
         "cores": {index: _core_run(op.cores) for index, op in enumerate(ops) if op.cores is not None},
         **tables,
         "texts": list(texts),

@@ -385,6 +385,7 @@ function beginPrint() {
 showHeading();
 showRuns(runs, (run) => chart.scrollTo(chart.lanes.find((lane) => lane.run === run)));
 showFindings(runs, chooseFinding);
+showNotes(runs);
 showUse(chart);
 showLegend(chart.lanes);
 showSelection(null, select);

@@ -202,6 +202,16 @@ function findingButton(finding, choose) {
   return button;
 }
 
+/** List what the program of each run does not have. */
+function showNotes(runs) {
+  const noted = runs.filter((run) => run.notes.length);
+  byId("notes").hidden = !noted.length;
+  byId("notes").querySelector("div").replaceChildren(...noted.flatMap((run) => [
+    ...(runs.length > 1 ? [element("h3", {}, run.title)] : []),
+    element("ul", {}, ...run.notes.map((note) => element("li", {}, note))),
+  ]));
+}
+
 /** List the runs with their times, if there are several. */
 function showRuns(runs, reveal) {
   byId("runs").hidden = runs.length < 2;

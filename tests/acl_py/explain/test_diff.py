@@ -4,6 +4,7 @@ from hand import call, op, recording
 
 from acl_py.causes.path import makespan_ns
 from acl_py.explain.diff import changes, diff_text
+from acl_py.trace.rows import Handle
 from device_model.completions import Why
 
 
@@ -11,14 +12,14 @@ def run(*, kernel=40_000, wait=0, line=4, extra=None):
     """A call, a kernel, and a synchronisation, in lines that follow one another from *line* on."""
     start = 10_000 + wait
     end = start + kernel
-    ops = [op("layer", start, end, queued=10_000, line=line, why=Why.HOST)]
+    ops = [op("layer", start, end, queued=10_000, called_ns=0, in_stream=0, line=line, why=Why.HOST)]
     calls = [
         call("LaunchKernel", 0, 10_000, line=line),
-        call("SynchronizeDevice", 10_000, end, (10_000, end, 0), line=line + 1),
+        call("SynchronizeDevice", 10_000, end + 1_000, (10_000, end, 0), line=line + 1),
     ]
     if extra:
-        calls.append(call(extra, end, end + 5_000, line=line + 2))
-    return recording(ops, calls)
+        calls.append(call(extra, end + 1_000, end + 6_000, line=line + 2))
+    return recording(ops, calls, handles=[Handle("stream", "stream 1", 0, "a.py:1", {}, 1)])
 
 
 def check(before, after):
@@ -38,7 +39,7 @@ def test_a_kernel_that_is_faster():
     assert (
         diff_text(run(), run(kernel=30_000))
         == """\
-50.0 us before, 40.0 us after: 10.0 us less
+51.0 us before, 41.0 us after: 10.0 us less
 by line of the critical path, with causes:
         -10.0 us  a.py:4: layer: work -10.0 us"""
     )
@@ -59,7 +60,7 @@ def test_a_line_that_only_one_of_them_has():
 
 def test_the_same_run_has_no_difference():
     assert check(run(), run()) == []
-    assert diff_text(run(), run()) == "50.0 us before, 50.0 us after: no difference"
+    assert diff_text(run(), run()) == "51.0 us before, 51.0 us after: no difference"
 
 
 def test_empty_runs():

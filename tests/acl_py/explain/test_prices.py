@@ -6,7 +6,7 @@ import pytest
 from listed import MIB, case, copy, copy_now, fill, launch, program, record, step, sync, wait
 
 from acl_py.causes.findings import Pitfall
-from acl_py.explain.prices import MOST_PRICED, prices, prices_text
+from acl_py.explain.prices import MOST_PRICED, notes_of_prices, prices, prices_text
 from acl_py.explain.whatif import Asker
 
 BIG = 8 * MIB
@@ -187,13 +187,16 @@ def test_a_copy_by_the_host_has_no_price():
 
 
 def test_the_text_of_prices():
-    assert prices_text([]) == "findings: none: no call and no operation waited without being asked to"
-    text = prices_text(priced(program(K, copy("g", "d", "A")), "cuda"))
+    assert prices_text([], []) == "findings: none: no call and no operation waited without being asked to"
+    asker = Asker(case(program(K, copy("g", "d", "A")), "cuda").noting("the run was measured"))
+    found = prices(asker, asker.timeline)
+    text = prices_text(found, notes_of_prices(asker, found))
     first, finding, *notes = text.splitlines()
     assert first == "findings: 1"
     assert finding.startswith("  step:1: a copy to pageable memory kept the host until it was done, for ")
     assert " Worth " in finding
     assert [note[:34] for note in notes] == [
+        "  not known: the run was measured",
         "  not known: pinned memory costs t",
         "  not known: a copy to pinned memo",
     ]

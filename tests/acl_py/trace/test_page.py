@@ -230,6 +230,20 @@ def test_the_timeline_of_a_simulation_has_what_waited_and_why():
     assert first_run(page)["findings"]
 
 
+def test_the_timeline_of_a_simulation_says_what_prices_of_the_run_would_not_contain():
+    async def main():
+        memory = await acl_py.Malloc(1 << 20)
+        stream = await acl_py.CreateStream()
+        await acl_py.MemsetAsync(memory, 1 << 20, 0, 1 << 20, stream)
+        if await acl_py.StreamQuery(stream) is acl_py.Status.NOT_READY:
+            await acl_py.HostWork(5)
+        await acl_py.SynchronizeStream(stream)
+        return acl_py.current_simulation().timeline()
+
+    [note] = first_run(acl_py.run(main, device="tiny"))["notes"]
+    assert note.endswith(': a query was answered "not yet"; what the host did then is fixed here')
+
+
 def test_a_run_that_ended_in_a_deadlock_has_its_chain():
     sims = []
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import pairwise
 
-from acl_py.tools.acts import QUERIES, SYNCHRONISING, Act
-from acl_py.tools.translations import Fields, in_us
+from acl_py.recorded.acts import QUERIES, SYNCHRONISING, Act
+from acl_py.recorded.translations import Fields, in_us
 
 _LAST = 1 << 62  # behind all staged copies
 # Calls in which other tasks may run, even if there is nothing to wait for.

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from acl_py.tools.translations import Fields, Translator, asleep_since, in_us, site_of
+from acl_py.recorded.translations import Fields, Translator, asleep_since, in_us, site_of
 from acl_py.trace.rows import Access, Call, Timeline
 
 _QUEUING = ("LaunchKernel", "MemcpyAsync")  # an operation has the facts of these calls, unless it was staged

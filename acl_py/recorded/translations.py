@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from acl_py.tools.programs import NUMBERED
 from acl_py.trace.rows import Access, Call, Copied, Extent, Filled, Handle, Operation, Ref, Timeline
 
 Fields = dict[str, Any]  # of a step, or of a buffer, a stream or an event
 
+NUMBERED = re.compile(r"allocation [0-9]+")  # memory without a name: messages name the line that made it
 _GIVEN = re.compile(r"""[^'"]+ (['"])([^\\]+)\1""")
 _RESERVED = ("legacy", "per_thread", "primary", "pageable memory")  # names that mean something in a program
 _MAKERS = ("Create", "Malloc", "HostRegister")  # how the names of calls that make something begin

@@ -9,11 +9,12 @@ format does not have.
 """
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
-from acl_py.tools.acts import acts_of
-from acl_py.tools.host_order import Item, order_of
-from acl_py.tools.translations import Fields, Translator, unique
+from acl_py.recorded.acts import Act, acts_of
+from acl_py.recorded.host_order import Item, order_of
+from acl_py.recorded.translations import Fields, Translator, unique
 from acl_py.trace.rows import Timeline
 
 
@@ -24,7 +25,34 @@ def program(timeline: Timeline, name: str = "recorded") -> Fields:
     `timeline.rules`.
     """
     translator = Translator(timeline)
-    steps = _steps(timeline, order_of(acts_of(timeline, translator)))
+    steps = _steps(timeline, order_of(_acts(timeline, translator)))
+    head = {"id": name, "device": timeline.device, "rules": timeline.rules, "gap_us": 0}
+    return head | {"notes": list(translator.notes)} | translator.used() | {"steps": steps}
+
+
+def notes_of(timeline: Timeline) -> list[str]:
+    """Return the notes of the program of the run in *timeline*: what prices and edited runs do not contain."""
+    translator = Translator(timeline)
+    _acts(timeline, translator)
+    return list(translator.notes)
+
+
+def not_known(notes: Iterable[str]) -> list[str]:
+    """Return a line of text for each of *notes*."""
+    return [f"  not known: {note}" for note in notes]
+
+
+def write(timeline: Timeline, path: Path) -> None:
+    """Write the program of the run in *timeline* to the file *path*, as JSON with a line for each step."""
+    document = program(timeline)
+    steps = ",\n  ".join(json.dumps(step) for step in document.pop("steps"))
+    head = json.dumps(document, indent=1).removesuffix("\n}")
+    path.write_text(f'{head},\n "steps": [\n  {steps}\n ]\n}}\n', encoding="utf-8")
+
+
+def _acts(timeline: Timeline, translator: Translator) -> list[Act]:
+    """Return the calls of the run as steps; the notes of *translator* are then complete."""
+    acts = acts_of(timeline, translator)
     if timeline.strikes:
         translator.note("faults were injected: the calls and operations that they struck are as without them")
     for failure in timeline.failures:
@@ -38,16 +66,7 @@ def program(timeline: Timeline, name: str = "recorded") -> Fields:
         )
     if timeline.error:
         translator.note(f"the run ended with an error: {timeline.error.splitlines()[0]}")
-    head = {"id": name, "device": timeline.device, "rules": timeline.rules, "gap_us": 0}
-    return head | {"notes": list(translator.notes)} | translator.used() | {"steps": steps}
-
-
-def write(timeline: Timeline, path: Path) -> None:
-    """Write the program of the run in *timeline* to the file *path*, as JSON with a line for each step."""
-    document = program(timeline)
-    steps = ",\n  ".join(json.dumps(step) for step in document.pop("steps"))
-    head = json.dumps(document, indent=1).removesuffix("\n}")
-    path.write_text(f'{head},\n "steps": [\n  {steps}\n ]\n}}\n', encoding="utf-8")
+    return acts
 
 
 def _steps(timeline: Timeline, items: list[Item]) -> list[Fields]:
