@@ -2,7 +2,7 @@
 
 Large copies between the host and the device become copies of equal parts. Kernels that touch the same buffers become
 launches of which each touches its part of them, and takes its part of the time. Whether a kernel can work on parts of
-its data is not known, and the note says so.
+its data is not known, and the note says so. Where the host waited for one operation, it waits for all of its parts.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -33,9 +33,6 @@ def chunk(case: Case, count: int) -> Case:
     }
     if not chosen:
         raise EditError(f"chunks={count}: no asynchronous copy has {count * SMALLEST:,} bytes or more")
-    awaited = next((step for step in case.program.steps if step.op == "sync_op"), None)
-    if awaited is not None:
-        raise EditError(f"chunks={count}: step {awaited.index} (sync_op) waits for one operation")
     split = set(chosen.values())
     kernels = list(dict.fromkeys(_name(step) for step in case.program.steps if _is_split(step, split)))
 
@@ -49,10 +46,13 @@ def chunk(case: Case, count: int) -> Case:
         for run in _runs(case.program.steps, lambda step: step.index in chosen or _is_split(step, split))
     }
     in_parts = {step.index for run in runs.values() for step in run}
+    ids = {step.id for run in runs.values() for step in run}
 
     def change(step: Step) -> list[Step]:
         if step.index in runs:
             return [part_of(each, part) for part in range(count) for each in runs[step.index]]
+        if step.op == "sync_op" and step.fields["of"] in ids:  # in several streams, the last part need not end last
+            return [with_fields(step, of=_id(step.fields["of"], part)) for part in range(count)]
         return [] if step.index in in_parts else [step]
 
     note = f"kernels work on parts, and a part takes its part of the time: {', '.join(kernels)}"
@@ -92,7 +92,7 @@ def _part_of_copy(step: Step, part: int, count: int) -> Step:
         "dst_off": step.fields["dst_off"] + begin,
         "src_off": step.fields["src_off"] + begin,
     }
-    return replace(with_fields(step, **fields), id=None)
+    return replace(with_fields(step, **fields), id=_id(step.id, part))
 
 
 def _part_of_kernel(step: Step, split: set[str], part: int, count: int) -> Step:
@@ -106,7 +106,11 @@ def _part_of_kernel(step: Step, split: set[str], part: int, count: int) -> Step:
     if step.fields.get("released"):
         times["released"] = [[round(us / count, 3), cores] for us, cores in step.fields["released"]]
     reads, writes = parts(step.fields["reads"]), parts(step.fields["writes"])
-    return replace(with_fields(step, reads=reads, writes=writes, **times), id=None)
+    return replace(with_fields(step, reads=reads, writes=writes, **times), id=_id(step.id, part))
+
+
+def _id(whole: str | None, part: int) -> str | None:
+    return None if whole is None else f"{whole}, part {part + 1}"
 
 
 def _part(start: int, stop: int, part: int, count: int) -> tuple[int, int]:

@@ -81,6 +81,7 @@ class _Relisting:
         self.event = f"{prefix} event of step "
         self.pieces: dict[int, list[Step]] = {}
         self.places: dict[int, _Place] = {}  # by step
+        self.by_id: dict[str, int] = {}  # the step of an operation that has an id
         self.tails: list[list[int]] = [[] for _ in range(count)]  # the operations of each new stream
         self.known: dict[int, int] = {}  # what the host knows to be over: places, by new stream
         self.old: dict[str, _Old] = {}
@@ -137,6 +138,10 @@ class _Relisting:
         elif step.op == "sync_event":
             yield step
             yield from self._synchronised(step, self.recorded.get(fields["event"], []), known=True)
+        elif step.op == "sync_op":
+            yield step
+            if fields["of"] in self.by_id:
+                _join(self.known, self.places[self.by_id[fields["of"]]].ordered)
         elif step.op in ASYNCHRONOUS:
             yield from self._operation(in_stream(step, _NO_STREAM))
             yield from self._synchronised(step, [step.index])
@@ -163,6 +168,8 @@ class _Relisting:
         self.tails[stream].append(step.index)
         ordered[stream] = len(self.tails[stream])
         self.places[step.index] = _Place(stream, ordered[stream], ordered)
+        if step.id is not None:
+            self.by_id[step.id] = step.index
         old.ops.append(step.index)
         old.waits = []
         if bytes_ is None:

@@ -112,16 +112,30 @@ def test_the_note_names_the_kernels():
     assert any("kernels work on parts" in note and note.endswith(": layer") for note in answer.notes)
 
 
-@pytest.mark.parametrize(
-    ("steps", "message"),
-    [
-        ([copy("d", "p", "A", 4096)], "chunks=4: no asynchronous copy has 1,048,576 bytes or more"),
-        (
-            [step("memcpy_async", id="c", dst="d", src="p", bytes=BIG, stream="A"), step("sync_op", of="c")],
-            r"chunks=4: step 1 \(sync_op\) waits for one operation",
-        ),
-    ],
-)
-def test_programs_that_cannot_be_in_parts(steps, message):
-    with pytest.raises(EditError, match=message):
-        parts(program(*steps, size=BIG))
+AWAITED = program(copy("d", "p", "A", BIG) | {"id": "up"}, step("sync_op", of="up"), kernel("d"), sync(), size=BIG)
+
+
+def test_a_wait_for_an_operation_becomes_a_wait_for_all_of_its_parts():
+    asker = Asker(case(AWAITED))
+    for more in ([], [parse("streams=3")]):
+        answer = asker.ask([parse("chunks=4"), *more])
+        steps = [each for each in answer.case.program.steps if each.op in ("memcpy_async", "sync_op")]
+        ids = [f"up, part {number}" for number in (1, 2, 3, 4)]
+        assert [each.id or each.fields["of"] for each in steps] == [*ids, *ids]
+        kernels = [op for op in answer.after.ops if op.kind == "kernel"]
+        copies = [op for op in answer.after.ops if op.kind == "h2d"]
+        assert min(op.queued_ns for op in kernels) > max(op.end_ns for op in copies)
+        assert programs.parse(document(answer.case.program)) == answer.case.program
+
+
+def test_other_streams_need_no_event_behind_a_wait_for_an_operation():
+    ops = [copy("d", "p", "A", BIG) | {"id": "up"}, copy("e", "q", "A", BIG), step("sync_op", of="up")]
+    answer = Asker(case(program(*ops, kernel("d", "e"), sync(), size=BIG))).ask([parse("streams=2")])
+    new = [each.op for each in answer.case.program.steps]
+    assert new == ["memcpy_async", "memcpy_async", "sync_op", "launch", "sync_device"]
+    assert answer.conflicts == ()
+
+
+def test_a_program_without_large_copies_cannot_be_in_parts():
+    with pytest.raises(EditError, match="chunks=4: no asynchronous copy has 1,048,576 bytes or more"):
+        parts(program(copy("d", "p", "A", 4096)))
