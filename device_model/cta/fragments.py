@@ -129,13 +129,20 @@ def ldmatrix(memory: NDArray[np.uint8], addresses: Integers, count: int, *, tran
             f"ldmatrix: lane {place[-1]} gives address {rows[place]}; a row of a matrix has {MATRIX_ROW} bytes, begins "
             f"at a multiple of {MATRIX_ROW} and lies within the {memory.size} bytes of shared memory"
         )
-    whole = memory[: memory.size // MATRIX_ROW * MATRIX_ROW].view(np.uint16).reshape(-1, 8)
-    matrices = whole.take(rows // MATRIX_ROW, axis=0).reshape(*rows.shape[:-1], count, 8, 8)
+    whole = memory[: memory.size // 2 * 2].view(np.uint16)
+    return whole.take(elements_of_rows(addresses, count, transposed=transposed))
+
+
+def elements_of_rows(addresses: Integers, count: int, *, transposed: bool = False) -> Integers:
+    """Return which 16-bit elements of shared memory `ldmatrix` gives to each lane: shape (..., 32, 2 * count)."""
+    rows = addresses[..., : 8 * count]
+    lead = rows.shape[:-1]
+    matrices = (rows[..., None] // 2 + np.arange(8)).reshape(*lead, count, 8, 8)
     if transposed:
-        matrices = np.ascontiguousarray(np.swapaxes(matrices, -1, -2))
+        matrices = np.swapaxes(matrices, -1, -2)
     # A register has two elements of a row; lane after lane has one, row after row.
-    registers = matrices.view(np.uint32).reshape(*rows.shape[:-1], count, LANES)
-    return np.ascontiguousarray(np.swapaxes(registers, -2, -1)).view(np.uint16)
+    registers = matrices.reshape(*lead, count, LANES, 2)
+    return np.swapaxes(registers, -3, -2).reshape(*lead, LANES, 2 * count)
 
 
 class TileProduct(NamedTuple):
@@ -169,10 +176,15 @@ def tile_mma(a: Array, b: Array, c: NDArray[np.float32], *, exact: bool = False)
     instructions = m // ROWS * (n // COLUMNS) * (k // DEPTH)
     if not exact:
         with np.errstate(all="ignore"):  # infinities and NaN are results here
-            return TileProduct(_single(a) @ _single(b) + c, instructions)
+            return TileProduct(product(a, b) + c, instructions)
     for begin in range(0, k, DEPTH):
         c = mma(a[..., begin : begin + DEPTH], b[..., begin : begin + DEPTH, :], c)
     return TileProduct(c, instructions)
+
+
+def product(a: Array, b: Array) -> NDArray[np.float32]:
+    """Return `a @ b` of 16-bit matrices as a product of float32 matrices."""
+    return np.asarray(_single(a) @ _single(b))
 
 
 def _single(numbers: Array) -> NDArray[np.float32]:

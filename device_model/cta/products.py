@@ -1,16 +1,18 @@
 """ldmatrix, mma and products of whole tiles, on registers."""
 
-from typing import Any
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from device_model.cta import banks, fragments
+from device_model.cta import banks, fragments, traffic
 from device_model.cta.block import Block, running
 from device_model.cta.instructions import Op
 from device_model.cta.memories import Shared
-from device_model.cta.names import WARP
+from device_model.cta.names import WARP, Ints
 from device_model.cta.places import Places
 from device_model.cta.registers import Register, ids_of, register
+from device_model.cta.tensor import check_types
 from device_model.kernel.findings import KernelError
 from device_model.kernel.sites import site
 
@@ -37,28 +39,63 @@ def ldmatrix(rows: Places, count: int = 4, *, transposed: bool = False) -> Regis
     if count not in (1, 2, 4):
         raise KernelError(f"ldmatrix of {count} matrices at {site()}", "it loads 1, 2 or 4")
     _check_whole(block, "ldmatrix")
-    used = block.tids[block.tids % WARP < 8 * count]  # the other lanes give rows that nobody looks at
-    addresses = np.full((block.threads, rows.offsets[0].size), rows.tensor.address // 16 * 16)
-    addresses[used] = rows.offsets.reshape(block.threads, -1)[used]
-    rows.check_aligned(addresses, fragments.MATRIX_ROW)
-    lanes = np.moveaxis(addresses, -1, 0).reshape(-1, block.warps, WARP)  # [instruction, warp, lane]
-    try:
-        values = fragments.ldmatrix(block.shared, lanes, count, transposed=transposed)
-    except ValueError as error:
-        raise KernelError(f"{error}, at {site()}") from None
-    phases = banks.load_matrices(lanes, count).phases.sum(axis=0)
+    addresses = rows.offsets.reshape(block.threads, -1)
+    base, pattern = traffic.relative(addresses)
+    done = _rows(pattern.tobytes(), rows.offsets.shape, count, transposed)
+    if not done.is_aligned:
+        rows.check_aligned(addresses, fragments.MATRIX_ROW)
+    if base + done.end > memory.shadow.end:
+        raise KernelError(
+            f"ldmatrix at {site()} reads a row of {fragments.MATRIX_ROW} bytes that ends "
+            f"{base + done.end - memory.shadow.end} bytes beyond {rows.tensor!r}",
+            "make the array as long as its last row",
+        )
+    values = block.shared[base:].view(np.uint16).take(done.elements)
     writes = (block.register(),)
     block.issue(
         Op.LDMATRIX,
         f"ldmatrix.x{count}{'.trans' if transposed else ''}",
-        count=len(lanes),
-        phases=tuple((-(-phases // len(lanes))).tolist()),
+        count=addresses.shape[1],
+        phases=done.phases,
         writes=writes,
     )
     if block.hazards:
-        memory.shadow.read(used, addresses[used], fragments.MATRIX_ROW)
-    by_thread = np.moveaxis(values.reshape(len(lanes), block.threads, -1), 0, 1)
-    return register(by_thread.reshape(*rows.offsets.shape, -1).view(rows.tensor.dtype), writes)
+        used = block.tids % WARP < 8 * count  # the other lanes give rows that nobody looks at
+        memory.shadow.read(block.tids[used], addresses[used], fragments.MATRIX_ROW)
+    return register(values.view(rows.tensor.dtype), writes)
+
+
+class _Rows(NamedTuple):
+    """What ldmatrix does with one pattern of addresses.
+
+    Attributes:
+        elements: The 16-bit elements that each thread gets.
+        phases: The phases that it takes, by warp: the mean of several instructions.
+        end: The byte behind the last row.
+        is_aligned: Whether all rows begin at multiples of 16.
+    """
+
+    elements: Ints
+    phases: tuple[int, ...]
+    end: int
+    is_aligned: bool
+
+
+@lru_cache(64)
+def _rows(pattern: bytes, shape: tuple[int, ...], count: int, transposed: bool) -> _Rows:  # noqa: FBT001 - a key
+    threads = shape[0]
+    addresses = np.frombuffer(pattern, np.int64).reshape(threads, -1)
+    lanes = addresses.T.reshape(-1, threads // WARP, WARP)  # [instruction, warp, lane]
+    elements = fragments.elements_of_rows(lanes, count, transposed=transposed)
+    by_thread = np.moveaxis(elements.reshape(len(lanes), threads, -1), 0, 1).reshape(*shape, -1)
+    phases = banks.load_matrices(lanes, count).phases.sum(axis=0)
+    rows = lanes[..., : 8 * count]
+    return _Rows(
+        np.ascontiguousarray(by_thread),
+        tuple((-(-phases // len(lanes))).tolist()),
+        int(rows.max()) + fragments.MATRIX_ROW,
+        not (rows % fragments.MATRIX_ROW).any(),
+    )
 
 
 def mma(a: Any, b: Any, c: Any) -> Register:
@@ -109,21 +146,39 @@ def tile_mma(a: Any, b: Any, c: Any, *, exact: bool = False) -> Register:
             f"tile_mma of fragments {', '.join(str(each.shape) for each in plain)} at {site()}",
             "give (threads, m, k, 8), (threads, k, n, 4) and (threads, m, n, 4)",
         )
-    layouts = fragments.A, fragments.B, fragments.C
-    tiles = [_joined(block, layout, each) for layout, each in zip(layouts, plain, strict=True)]
-    values = fragments.tile_mma(*tiles, exact=exact).value
-    split = fragments.C.split(np.swapaxes(values.reshape(block.warps, m, fragments.ROWS, n, fragments.COLUMNS), 2, 3))
+    left, right = _joined(block, fragments.A, plain[0]), _joined(block, fragments.B, plain[1])
+    if exact:
+        total = _joined(block, fragments.C, plain[2])
+        values = _split(fragments.tile_mma(left, right, total, exact=True).value).reshape(wanted[2])
+    else:
+        check_types(*plain)
+        values = _split(fragments.product(left, right)).reshape(wanted[2]) + plain[2]
     writes = (block.register(),)
     block.issue(Op.MMA, "mma.m16n8k16", count=m * n * k, reads=ids_of(a, b, c), writes=writes)
-    return register(np.moveaxis(split, 3, 1).reshape(block.threads, m, n, 4), writes)
+    return register(values, writes)
 
 
 def _joined(block: Block, layout: fragments.Layout, values: Any) -> Any:
     """Return fragments of shape (threads, rows, columns, n) as one matrix for each warp."""
     _, rows, columns, _ = values.shape
-    by_lane = np.moveaxis(values.reshape(block.warps, WARP, rows, columns, -1), 1, 3)
-    matrices = np.swapaxes(layout.join(by_lane), 2, 3)  # [warp, row, row in a matrix, column, column in a matrix]
+    matrices = values.reshape(block.warps, -1).take(_orders(layout, rows, columns)[0], axis=1)
     return matrices.reshape(block.warps, rows * layout.shape[0], columns * layout.shape[1])
+
+
+def _split(matrices: Any) -> Any:
+    """Return results, a matrix for each warp, as their fragments."""
+    warps, rows, columns = matrices.shape
+    orders = _orders(fragments.C, rows // fragments.ROWS, columns // fragments.COLUMNS)
+    return matrices.reshape(warps, -1).take(orders[1], axis=1)
+
+
+@cache
+def _orders(layout: fragments.Layout, rows: int, columns: int) -> tuple[Ints, Ints]:
+    """Return where the elements of the matrix of a warp are in its fragments, and where those are in the matrix."""
+    places = np.arange(WARP * rows * columns * layout.places).reshape(WARP, rows, columns, -1)
+    matrices = layout.join(np.moveaxis(places, 0, 2))  # [row, column, row in a matrix, column in a matrix]
+    order = np.swapaxes(matrices, 1, 2).reshape(-1)
+    return order, np.argsort(order)
 
 
 def _check_whole(block: Block, what: str) -> None:

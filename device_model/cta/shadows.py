@@ -27,7 +27,7 @@ class SharedShadow:
 
     __slots__ = (
         "_address", "_atomic", "_block", "_has_atomics", "_last_read", "_name", "_other", "_reader", "_stamp",
-        "_write_site", "_writer", "granule",
+        "_write_site", "_writer", "end", "granule",
     )  # fmt: skip
 
     def __init__(self, block: Block, address: int, nbytes: int, granule: int, name: str) -> None:
@@ -35,6 +35,7 @@ class SharedShadow:
         self._block = block
         self._address = address
         self._name = name
+        self.end = address + nbytes
         self.granule = granule
         self._writer: Ints = np.full(count, NOBODY)
         self._stamp: Ints = np.zeros(count, np.int64)  # of the last write; 0: there was none

@@ -150,7 +150,7 @@ class Tensor:
                 raise KernelError(
                     f"{self!r} is indexed with {item.dtype} at {site()}", "use integers; for a mask use where()"
                 )
-            return item.view(np.ndarray).astype(np.int64)
+            return item.view(np.ndarray).astype(np.int64, copy=False)
         return int(item.__index__())
 
     def _part(self, items: list[Any]) -> "Tensor":
@@ -174,18 +174,15 @@ class Tensor:
     def _places(self, items: list[Any]) -> "Places":
         """Return the bytes that the threads reach with *items*."""
         block = running()
-        arrays = [item for item in items if isinstance(item, np.ndarray)]
-        inner: tuple[int, ...] = ()
-        if any(each.ndim > 1 for each in arrays):
-            inner = np.broadcast_shapes(*(each.shape[1:] for each in arrays))
-        offsets = np.full((block.threads, *inner), self.address, np.int64)
+        ndim = max((item.ndim for item in items if isinstance(item, np.ndarray)), default=1)
+        offsets: Any = np.int64(self.address)
         kept_shape: list[int] = []
         kept_strides: list[int] = []
         for axis, item in enumerate(items):
             length, stride = self.shape[axis], self.strides[axis]
             if isinstance(item, slice):
                 part = self._same(0, (length,), (stride,))._part([item])
-                offsets += part.address
+                offsets = offsets + part.address
                 kept_shape.append(part.shape[0])
                 kept_strides.append(part.strides[0])
                 continue
@@ -195,11 +192,12 @@ class Tensor:
                         f"{self.name} is indexed with an array of shape {item.shape} at {site()}",
                         f"its first axis must be the {block.threads} threads",
                     )
-                if item.shape != offsets.shape:
-                    ones = [1] * (1 + len(inner) - item.ndim)
-                    item = np.broadcast_to(item.reshape(item.shape[0], *ones, *item.shape[1:]), offsets.shape)
             self._check_index(block, item, axis, length)
-            offsets += item * stride
+            if isinstance(item, np.ndarray) and item.ndim < ndim:
+                item = item.reshape(item.shape[0], *[1] * (ndim - item.ndim), *item.shape[1:])
+            offsets = offsets + item * stride
+        if offsets.shape[:1] != (block.threads,):
+            offsets = np.broadcast_to(offsets, (block.threads, *offsets.shape[1:]))
         done = len(items)
         tail_shape = (*kept_shape, *self.shape[done:])
         tail_strides = (*kept_strides, *self.strides[done:])
@@ -211,9 +209,9 @@ class Tensor:
             if wrong and len(block.active):
                 raise KernelError(f"{self.name}[{item}] at {site()} is outside of {self!r}", _range(axis, length))
             return
-        if item.min() >= 0 and item.max() < length:
+        if item.view(np.uint64).max(initial=0) < length:  # as unsigned numbers, those below 0 are the largest
             return
-        reached = item[block.active]
+        reached = np.broadcast_to(item, (block.threads, *item.shape[1:]))[block.active]
         outside = (reached < 0) | (reached >= length)
         if outside.any():
             by_thread = outside.reshape(len(reached), -1)

@@ -24,14 +24,14 @@ def phases(block: Block, addresses: Ints, width: int, *, is_store: bool) -> PerW
 
     *addresses* are [thread, number].
     """
-    _, pattern = _relative(addresses)
+    _, pattern = relative(addresses)
     who = None if block.is_whole else block.active.tobytes()
     return _phases(pattern.tobytes(), addresses.shape, who, width, is_store)
 
 
 def sectors(block: Block, addresses: Ints, shadow: GlobalShadow) -> tuple[PerWarp, PerWarp]:
     """Return the sectors of global memory that each warp moves, and those of them that are not in the L2 yet."""
-    base, pattern = _relative(addresses)
+    base, pattern = relative(addresses)
     who = None if block.is_whole else block.active.tobytes()
     moved, first, warps = _sectors(pattern.tobytes(), addresses.shape, who)
     misses = shadow.misses(first + base // SECTOR)
@@ -40,7 +40,8 @@ def sectors(block: Block, addresses: Ints, shadow: GlobalShadow) -> tuple[PerWar
     return moved, tuple(np.bincount(warps[misses], minlength=block.warps).tolist())
 
 
-def _relative(addresses: Ints) -> tuple[int, Ints]:
+def relative(addresses: Ints) -> tuple[int, Ints]:
+    """Return a base, a multiple of 128 bytes, and *addresses* from it on: the pattern."""
     base = int(addresses.min()) // _PERIOD * _PERIOD
     return base, addresses - base
 
