@@ -68,6 +68,6 @@ def _atomic(places: Places, value: Any, name: str, combine: Callable[[Any, Any],
         if isinstance(memory, Shared):
             memory.shadow.update(active, addresses[active], width)
         else:
-            places.note_read(block, addresses, width, elements)
-            places.note_write(block, addresses, width, elements)
+            places.note_read(block, addresses, width)
+            places.note_write(block, addresses, width)
     return register(before, writes)

@@ -8,7 +8,6 @@ A copy runs on its own: its thread goes on, and neither it nor another thread ma
     syncthreads()       shows the bytes to the other threads
 """
 
-from math import gcd
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from device_model.cta.block import Block, running, threads_text
 from device_model.cta.instructions import Op
 from device_model.cta.memories import Shared
 from device_model.cta.names import Ints
-from device_model.cta.places import Places
+from device_model.cta.places import WIDEST, Places
 from device_model.cta.registers import values_of
 from device_model.cta.rules import Rule
 from device_model.cta.tensors import Tensor
@@ -26,6 +25,7 @@ from device_model.kernel.findings import KernelError
 from device_model.kernel.sites import site
 
 _WIDTHS = {"ca": (4, 8, 16), "cg": (16,)}
+_WORDS = {1: "u1", 2: "u2", 4: "u4", 8: "u8", 16: "c16"}  # types that are copied as they are
 
 
 def cp_async(
@@ -57,11 +57,11 @@ def cp_async(
         raise KernelError(
             f"cp_async at {site()} writes {targets.shape[1]} places for each thread, and reads {sources.shape[1]}"
         )
-    sizes = np.full(targets.shape, nbytes) if src_size is None else _by_place(block, src_size, targets)
-    if ignore is not None:
-        sizes = np.where(_by_place(block, ignore, targets), 0, sizes)
-    if ((sizes < 0) | (sizes > nbytes))[block.active].any():
+    sizes = None if src_size is None else _by_place(block, src_size, targets)
+    if sizes is not None and ((sizes < 0) | (sizes > nbytes))[block.active].any():
         raise KernelError(f"cp_async at {site()} reads more bytes than it copies", f"src_size is from 0 to {nbytes}")
+    if ignore is not None:
+        sizes = np.where(_by_place(block, ignore, targets), 0, nbytes if sizes is None else sizes)
     _start(dst, src, targets, sources, nbytes, cache, sizes, is_loop=False)
 
 
@@ -90,8 +90,7 @@ def memcpy_async(dst: Tensor, src: Tensor, nbytes: int = 16) -> None:
             offsets = np.zeros(block.threads, np.int64)
             offsets[block.active] = (first + np.arange(len(block.active))) * nbytes
             to, of = Places(dst, dst.address + offsets), Places(src, src.address + offsets)
-            targets, sizes = to.offsets[:, None], np.full((block.threads, 1), nbytes)
-            _start(to, of, targets, of.offsets[:, None], nbytes, cache, sizes, is_loop=True)
+            _start(to, of, to.offsets[:, None], of.offsets[:, None], nbytes, cache, None, is_loop=True)
 
 
 def commit_group() -> None:
@@ -141,56 +140,60 @@ def _check(dst: Tensor, src: Tensor, nbytes: int, cache: str) -> None:
 
 
 def _start(
-    dst: Places, src: Places, targets: Ints, sources: Ints, nbytes: int, cache: str, sizes: Ints, *, is_loop: bool
-) -> None:
-    """Copy *nbytes* bytes from byte *sources* to byte *targets*, of which the first *sizes* are read.
+    dst: Places, src: Places, targets: Ints, sources: Ints, nbytes: int, cache: str, sizes: Ints | None, *,
+    is_loop: bool,
+) -> None:  # fmt: skip
+    """Copy *nbytes* bytes from byte *sources* to byte *targets*, of which the first *sizes* are read; None: all.
 
     In a loop (*is_loop*), the address of a copy is computed from that of the one before.
     """
     block = running()
     dst.check_aligned(targets, nbytes)
     src.check_aligned(sources, nbytes)
-    active = block.active
-    into, of = dst.tensor.memory, src.tensor.memory
     sectors, misses = src.sectors(block, sources)
     phases = traffic.phases(block, targets, nbytes, is_store=True)
-    count = targets.shape[1]
-    assert isinstance(into, Shared), "checked before"
-    targets, sources, sizes = targets[active], sources[active], sizes[active]
-    itemsize = src.tensor.dtype.itemsize
-    unit = gcd(itemsize, nbytes)
-    if (sizes % unit).any():
-        unit = 1
-    lanes = np.arange(0, nbytes, unit)
-    read = lanes < sizes[..., None]
-    # Bytes that are not read may lie outside of the allocation, as at the end of a ragged array.
-    places = np.where(read, sources[..., None] + lanes, src.tensor.address)
-    last = src.tensor.end
-    if (places >= last).any():
-        thread = active[(places >= last).any(axis=(1, 2))]
-        raise KernelError(
-            f"{threads_text(thread)} of {block} copy bytes beyond the end of {src.tensor!r} at {site()}",
-            "give src_size, the number of bytes that there are",
-        )
-    if (targets + nbytes > dst.tensor.end).any():
-        thread = active[(targets + nbytes > dst.tensor.end).any(axis=1)]
-        raise KernelError(
-            f"{threads_text(thread)} of {block} copy bytes beyond the end of {dst.tensor!r} at {site()}",
-            "check the place of the last copy",
-        )
+    active = block.active
+    if not block.is_whole:
+        targets, sources, sizes = targets[active], sources[active], None if sizes is None else sizes[active]
+    _check_end(block, src, sources, nbytes if sizes is None else sizes, "give src_size, the bytes that there are")
+    _check_end(block, dst, targets, nbytes, "check the place of the last copy")
     block.issue(
-        Op.CP_ASYNC, f"cp.async.{cache}.{nbytes}", count=count, is_chain=is_loop, phases=phases, sectors=sectors,
-        misses=misses,
+        Op.CP_ASYNC, f"cp.async.{cache}.{nbytes}", count=targets.shape[1], is_chain=is_loop, phases=phases,
+        sectors=sectors, misses=misses,
     )  # fmt: skip
-    values = np.where(read, _words(of.bytes, unit)[places // unit], 0)
-    _words(into.bytes, unit)[(targets[..., None] + lanes) // unit] = values
+    into, of = dst.tensor.memory, src.tensor.memory
+    assert isinstance(into, Shared), "checked before"
+    if sizes is None:
+        taken, words, unit = None, sources // nbytes, nbytes
+        _words(into.bytes, nbytes)[targets // nbytes] = _words(of.bytes, nbytes)[words]
+    else:
+        unit = int(np.gcd.reduce(sizes, axis=None, initial=nbytes))
+        lanes = np.arange(0, nbytes, unit)
+        taken, words = lanes < sizes[..., None], (sources[..., None] + lanes) // unit
+        values = np.zeros(words.shape, _WORDS[unit])
+        values[taken] = _words(of.bytes, unit)[words[taken]]
+        _words(into.bytes, unit)[(targets[..., None] + lanes) // unit] = values
     if not block.hazards or not len(active):
         return
     into.shadow.write(active, targets, nbytes, is_copy=True)
-    src.note_contents(block, places[..., :: itemsize // unit] // itemsize)
+    src.note_contents(block, words, unit, taken)
     order = block.order
     order.last_copy[active] = order.now
     order.last_copy_site[active] = block.site_number()
+
+
+def _check_end(block: Block, places: Places, addresses: Ints, sizes: Ints | int, remedy: str) -> None:
+    """Raise KernelError if the first *sizes* bytes of an address of the active threads are beyond the tensor."""
+    end = places.tensor.end
+    if addresses.max(initial=0) + WIDEST <= end:
+        return
+    beyond = (addresses + sizes > end) & (np.asarray(sizes) > 0)
+    if beyond.any():
+        raise KernelError(
+            f"{threads_text(block.active[beyond.any(axis=1)])} of {block} copy bytes beyond the end of "
+            f"{places.tensor!r} at {site()}",
+            remedy,
+        )
 
 
 def _by_place(block: Block, value: Any, targets: Ints) -> Ints:
@@ -201,7 +204,7 @@ def _by_place(block: Block, value: Any, targets: Ints) -> Ints:
 
 def _words(memory: Any, width: int) -> Any:
     """Return *memory* as words of *width* bytes."""
-    return memory[: len(memory) // width * width].view(f"u{width}")
+    return memory[: len(memory) // width * width].view(_WORDS[width])
 
 
 def finish(block: Block) -> None:

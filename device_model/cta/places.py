@@ -60,7 +60,7 @@ class Places:
         else:
             values.view(np.uint8)[...] = 0x7F
             values[active] = self.flat()[elements[active]]
-        self.note_read(block, addresses, width, elements)
+        self.note_read(block, addresses, width)
         return register(values, writes)
 
     def store(self, value: Any) -> None:
@@ -82,7 +82,7 @@ class Places:
         active = block.active
         new = values[active].astype(tensor.dtype)
         self.flat()[elements[active]] = new
-        lost = self.note_write(block, addresses, width, elements)
+        lost = self.note_write(block, addresses, width)
         if (
             lost is not None
             and lost.any()
@@ -118,7 +118,7 @@ class Places:
     def check_aligned(self, addresses: Ints, width: int) -> None:
         """Raise KernelError if one of *addresses* is no multiple of *width*."""
         block = running()
-        if not (addresses & (width - 1)).any():
+        if not np.bitwise_or.reduce(addresses, axis=None) & (width - 1):
             return
         crooked = (addresses[block.active] % width != 0).any(axis=1)
         if crooked.any():
@@ -159,8 +159,8 @@ class Places:
         assert isinstance(memory, GlobalMemory), "sectors are of global memory"
         return traffic.sectors(block, addresses, memory.shadow)
 
-    def note_read(self, block: Block, addresses: Ints, width: int, elements: Ints) -> None:
-        """Record and check that the active threads read these bytes."""
+    def note_read(self, block: Block, addresses: Ints, width: int) -> None:
+        """Record and check that the active threads read *width* bytes at each of their *addresses*."""
         active = block.active
         if not block.hazards or not len(active):
             return
@@ -168,16 +168,20 @@ class Places:
         if isinstance(memory, Shared):
             memory.shadow.read(active, addresses[active], width)
             return
-        self.note_contents(block, elements[active])
+        self.note_contents(block, addresses[active] // width, width)
 
-    def note_contents(self, block: Block, elements: Ints) -> None:
-        """Record that the active threads read *elements* of global memory, and check that there are values."""
+    def note_contents(self, block: Block, words: Ints, width: int, taken: Bools | None = None) -> None:
+        """Record that the active threads read *words* of *width* bytes of global memory; check that these hold values.
+
+        Words are [thread, ...]. If *taken* is given, only those words are read.
+        """
         memory = self.tensor.memory
         assert isinstance(memory, GlobalMemory), "shared memory has a shadow of its own"
-        at = memory.shadow.read(elements.reshape(-1), self.tensor.dtype.itemsize)
+        at = memory.shadow.read(words.reshape(-1) if taken is None else words[taken], width)
         if at >= 0:
             line = site()
-            thread = block.active[at // (elements.size // len(block.active))]
+            place = at if taken is None else int(np.flatnonzero(taken)[at])
+            thread = block.active[place // (words.size // len(block.active))]
             block.find(
                 Rule.UNWRITTEN_READ,
                 f"thread {thread} reads {self.tensor.name} at {line}, where nothing was "
@@ -186,7 +190,7 @@ class Places:
                 f"a write to {self.tensor.name}",
             )
 
-    def note_write(self, block: Block, addresses: Ints, width: int, elements: Ints) -> Bools | None:
+    def note_write(self, block: Block, addresses: Ints, width: int) -> Bools | None:
         """Record and check that the active threads write these bytes; return which of them lost to another one."""
         active = block.active
         if not block.hazards or not len(active):
@@ -194,7 +198,7 @@ class Places:
         memory = self.tensor.memory
         if isinstance(memory, Shared):
             return memory.shadow.write(active, addresses[active], width)
-        memory.shadow.write(elements[active].reshape(-1), self.tensor.dtype.itemsize)
+        memory.shadow.write(addresses[active].reshape(-1) // width, width)
         return None
 
     def elements(self) -> Ints:

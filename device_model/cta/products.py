@@ -82,7 +82,7 @@ class _Rows(NamedTuple):
 
 
 @lru_cache(64)
-def _rows(pattern: bytes, shape: tuple[int, ...], count: int, transposed: bool) -> _Rows:  # noqa: FBT001 - a key
+def _rows(pattern: bytes, shape: tuple[int, ...], count: int, transposed: bool) -> _Rows:
     threads = shape[0]
     addresses = np.frombuffer(pattern, np.int64).reshape(threads, -1)
     lanes = addresses.T.reshape(-1, threads // WARP, WARP)  # [instruction, warp, lane]

@@ -1,13 +1,15 @@
 """Shadows: the last accesses of the bytes of a memory.
 
-A shared array has one entry for each *granule*: 4 bytes, or an element if that is smaller. The entry has the last write
-(its source, its stamp and its line) and, for each warp, the last read since then. A check is a comparison of arrays: in
-a kernel that uses barriers, all earlier stamps are below the floor, and that is the whole check.
+A shared array has one entry for each *granule*: 16 bytes, or the width of its narrowest access so far if that is less.
+The entry has the last write (its source, its stamp and its line) and, for each warp, the last read since then. A check
+is a comparison of arrays: in a kernel that uses barriers, all earlier stamps are below the floor, and that is the whole
+check.
 
 Global memory has a truth value for each byte: was it written, was it read before that, and does it hold nothing.
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +21,8 @@ NOBODY = -1
 # A read in one number: its stamp, its line, its thread.
 _STAMP, _SITE = 32, 12
 _THREAD, _SITES = (1 << _SITE) - 1, (1 << _STAMP - _SITE) - 1
+_WIDEST = 16  # bytes of one access
+_OF_GRANULES = ("_writer", "_stamp", "_write_site", "_atomic", "_last_read", "_reader", "_other")
 _ONES = {1: 0x01, 2: 0x0101, 4: 0x01010101, 8: 0x0101010101010101}  # a true byte in each place
 
 
@@ -30,13 +34,13 @@ class SharedShadow:
         "_write_site", "_writer", "end", "granule",
     )  # fmt: skip
 
-    def __init__(self, block: Block, address: int, nbytes: int, granule: int, name: str) -> None:
-        count = -(-nbytes // granule)
+    def __init__(self, block: Block, address: int, nbytes: int, name: str) -> None:
+        count = -(-nbytes // _WIDEST)
         self._block = block
         self._address = address
         self._name = name
         self.end = address + nbytes
-        self.granule = granule
+        self.granule = _WIDEST
         self._writer: Ints = np.full(count, NOBODY)
         self._stamp: Ints = np.zeros(count, np.int64)  # of the last write; 0: there was none
         self._write_site: Ints = np.zeros(count, np.int64)
@@ -50,6 +54,8 @@ class SharedShadow:
 
     def _granules(self, threads: Ints, addresses: Ints, width: int) -> tuple[Ints, Ints]:
         """Return the granules of accesses of *width* bytes, and the thread of each, both flat."""
+        if width < self.granule:
+            self._divide(self.granule // width)
         first = (addresses - self._address) // self.granule
         count = max(width // self.granule, 1)
         if count == 1 and first.shape[1] == 1:
@@ -57,6 +63,12 @@ class SharedShadow:
         granules = first[..., None] + np.arange(count)
         owners = np.broadcast_to(threads.reshape(-1, *[1] * (granules.ndim - 1)), granules.shape)
         return granules.reshape(-1), owners.reshape(-1)
+
+    def _divide(self, parts: int) -> None:
+        """Make *parts* granules of each, which have had the same accesses so far."""
+        self.granule //= parts
+        for name in _OF_GRANULES:
+            setattr(self, name, np.repeat(getattr(self, name), parts, axis=0))
 
     def read(self, threads: Ints, addresses: Ints, width: int) -> None:
         """Record that each of *threads* reads *width* bytes at each of its *addresses*, and check it."""
@@ -215,11 +227,12 @@ class SharedShadow:
 class GlobalShadow:
     """What a launch did with the bytes of an allocation; *empty* are the ranges that hold nothing before it."""
 
-    __slots__ = ("_empty", "_read", "_touched", "_written", "name")
+    __slots__ = ("_empty", "_has_writes", "_read", "_touched", "_written", "name")
 
     def __init__(self, nbytes: int, name: str, empty: Sequence[tuple[int, int]]) -> None:
         size = -(-nbytes // 16) * 16
         self.name = name
+        self._has_writes = False
         self._written: Bools = np.zeros(size, np.bool_)
         self._read: Bools = np.zeros(size, np.bool_)
         self._touched: Bools = np.zeros(-(-size // 32), np.bool_)  # sectors that are in the L2
@@ -229,20 +242,26 @@ class GlobalShadow:
             for start, stop in empty:
                 self._empty[start:stop] = True
 
-    def read(self, elements: Ints, width: int) -> int:
-        """Record reads of elements of *width* bytes; return the place of one that holds nothing, or -1."""
-        unit = np.dtype(f"u{width}")
-        written = self._written.view(unit)[elements]
-        ones = unit.type(_ONES[width])
-        self._read.view(unit)[elements] |= ~written & ones
+    def read(self, words: Ints, width: int) -> int:
+        """Record reads of *words* of *width* bytes; return the place of one that holds nothing, or -1."""
+        parts, unit = _parts(words, width)
+        ones = unit.type(_ONES[unit.itemsize])
+        read = self._read.view(unit)
+        if not self._has_writes and self._empty is None:
+            read[parts] = ones
+            return -1
+        written = self._written.view(unit)[parts]
+        read[parts] |= ~written & ones
         if self._empty is None:
             return -1
-        nothing = (self._empty.view(unit)[elements] & ~written & ones) != 0
-        return int(nothing.argmax()) if nothing.any() else -1
+        nothing = (self._empty.view(unit)[parts] & ~written & ones) != 0
+        return int(nothing.argmax()) * len(words) // len(parts) if nothing.any() else -1
 
-    def write(self, elements: Ints, width: int) -> None:
-        """Record writes of elements of *width* bytes."""
-        self._written.view(f"u{width}")[elements] = _ONES[width]
+    def write(self, words: Ints, width: int) -> None:
+        """Record writes of *words* of *width* bytes."""
+        self._has_writes = True
+        parts, unit = _parts(words, width)
+        self._written.view(unit)[parts] = _ONES[unit.itemsize]
 
     def misses(self, sectors: Ints) -> Bools:
         """Return which of *sectors* the launch touches for the first time; from here on they are in the L2."""
@@ -263,6 +282,13 @@ class GlobalShadow:
         if self._empty is None:
             return iter(())
         return _runs(self._empty[start:stop] & ~self._written[start:stop], start)
+
+
+def _parts(words: Ints, width: int) -> tuple[Ints, np.dtype[Any]]:
+    """Return *words* of *width* bytes as words of 8 bytes at most, and their type."""
+    if width <= 8:
+        return words, np.dtype(f"u{width}")
+    return (words[:, None] * (width // 8) + np.arange(width // 8)).reshape(-1), np.dtype("u8")
 
 
 def _runs(flags: Bools, start: int) -> Iterator[tuple[int, int]]:

@@ -186,12 +186,11 @@ class Tensor:
                 kept_shape.append(part.shape[0])
                 kept_strides.append(part.strides[0])
                 continue
-            if isinstance(item, np.ndarray):
-                if item.shape[:1] not in ((block.threads,), (1,)):
-                    raise KernelError(
-                        f"{self.name} is indexed with an array of shape {item.shape} at {site()}",
-                        f"its first axis must be the {block.threads} threads",
-                    )
+            if isinstance(item, np.ndarray) and item.shape[:1] not in ((block.threads,), (1,)):
+                raise KernelError(
+                    f"{self.name} is indexed with an array of shape {item.shape} at {site()}",
+                    f"its first axis must be the {block.threads} threads",
+                )
             self._check_index(block, item, axis, length)
             if isinstance(item, np.ndarray) and item.ndim < ndim:
                 item = item.reshape(item.shape[0], *[1] * (ndim - item.ndim), *item.shape[1:])
@@ -265,7 +264,7 @@ def shared(dtype: npt.DTypeLike, shape: tuple[int, ...] | int, name: str = "") -
         )
     block.shared_used = start + nbytes
     name = name or f"shared[{site()}]"
-    shadow = SharedShadow(block, start, nbytes, min(4, resolved.itemsize), name)
+    shadow = SharedShadow(block, start, nbytes, name)
     return Tensor(Shared(block.shared, name, shadow), name, start, resolved, lengths)
 
 

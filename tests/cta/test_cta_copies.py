@@ -133,6 +133,47 @@ def test_bytes_that_a_copy_does_not_read_are_zeros():
     assert (y == expected).all()
 
 
+def test_a_copy_that_is_ignored_reads_nothing():
+    def kernel(x, y):
+        s, t = cta.shared(np.float32, (32, 4)), cta.tid
+        x[4 + t] = t  # the first 16 bytes and those from byte 144 on hold nothing
+        cta.cp_async(s.at[t, 0], x.at[t * 4], 16, ignore=(t == 0) | (t > 8))
+        cta.wait_all()
+        y[t] = s[t]
+
+    x, y = np.zeros(128, np.float32), np.ones((32, 4), np.float32)
+    assert found(launch(kernel, x, y, out=["x"])) == []
+    assert (y[1:9].reshape(-1) == np.arange(32)).all()
+    assert (y[9:] == 0).all()
+
+
+def test_copies_of_16_bytes_keep_each_bit():
+    def kernel(x, y):
+        s, t = cta.shared(np.uint32, (64, 4)), cta.tid
+        cta.cp_async(s.at[t, 0], x.at[t, 0], 16, cache="cg")
+        cta.wait_all()
+        y[t] = s[t]
+
+    x = np.random.default_rng(1).integers(0, 1 << 32, (64, 4), np.uint32)
+    x[::2] |= 0x7FF00000  # infinities and NaN of float64, quiet and signalling ones
+    x[::4] &= 0xFFF7FFFF
+    y = np.zeros_like(x)
+    assert found(launch(kernel, x, y, threads=64)) == []
+    assert (x == y).all()
+
+
+def test_the_thread_that_copies_what_nobody_wrote_is_named():
+    def kernel(x):
+        s, t = cta.shared(np.float32, (32, 4)), cta.tid
+        with cta.where(t < 5):
+            x[t] = 1
+        cta.cp_async(s.at[t, 0], x.at[t * 4], 16, src_size=cta.select(t < 1, 16, cta.select(t < 2, 4, 8)), ignore=t < 1)
+        cta.wait_all()
+
+    [finding] = launch(kernel, np.zeros(128, np.float32), out=["x"]).findings
+    assert str(finding).startswith("UNWRITTEN_READ in block 0: thread 2 reads x at ")
+
+
 @pytest.mark.parametrize(
     ("copy", "message"),
     [

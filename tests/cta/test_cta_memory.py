@@ -109,6 +109,25 @@ def test_reads_of_bytes_that_nothing_wrote_are_reported():
     assert np.isnan(y[31])  # poison
 
 
+@pytest.mark.parametrize(("flip", "expected"), [(0, []), (1, [("RAW", "syncwarp()")])])
+def test_bytes_that_are_written_together_may_be_read_and_written_apart(flip, expected):
+    """Accesses of 16 bytes come first, so the parts of these bytes have a common past, but not a common future."""
+
+    def kernel(x, y, z):
+        s, t = cta.shared(np.float16, (32, 8)), cta.tid
+        s[t] = x[t]
+        y[t] = s[t ^ flip, 2]  # flipped, a thread reads what its neighbour wrote
+        cta.syncthreads()
+        s[t // 8, t % 8] = t  # 8 threads write 2 bytes each of one piece
+        z[t] = s[t // 8, t % 8]
+
+    x, y, z = np.arange(256, dtype=np.float16).reshape(32, 8), np.zeros(32, np.float16), np.zeros(32, np.float16)
+    result = launch(kernel, x, y, z)
+    assert found(result) == expected
+    assert (y == x[np.arange(32) ^ flip, 2]).all()
+    assert (z == np.arange(32)).all()
+
+
 def test_threads_that_write_different_values_to_one_place_are_reported():
     def kernel(x, differs):
         s, t = cta.shared(np.int32, 1), cta.tid
