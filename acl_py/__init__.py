@@ -19,7 +19,7 @@ only from those below it, and all of them may import device_model:
         portability                     stream programs, tried under other rules
         kernels                         what stream programs launch
         documents                       JSON files from anywhere, read document by document
-        demo demo_aicore                the demos
+        demo demo_aicore demo_flash     the demos
         scripts                         scripts that use `acl`
     compat/acl/     `acl`, the vendor's Python binding
         processes hanging report        processes of a script; what a hang prints; the summary of a session

@@ -20,6 +20,8 @@ that would stop a card raises KernelError, with the thread and the line.
 Each name is documented where it is defined, in `acl_py.verbs.block_kernels` and `device_model.cta`.
 """
 
+from typing import Any as _Any
+
 from acl_py.verbs.block_kernels import BlockKernelFunction as BlockKernelFunction
 from acl_py.verbs.block_kernels import In as In
 from acl_py.verbs.block_kernels import InOut as InOut
@@ -73,7 +75,7 @@ from device_model.kernel.findings import KernelHangError as KernelHangError
 _PLACES = ("tid", "warp", "lane", "block", "grid", "threads")
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> _Any:
     """Return what differs from block to block: `cta.tid` is an attribute, as threadIdx is."""
     if name in _PLACES:
         return getattr(_indices, name)()

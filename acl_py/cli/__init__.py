@@ -51,12 +51,17 @@ class Demo(Enum):
 
     STREAMS = "streams"
     AICORE = "aicore"
+    FLASH = "flash"
 
 
 @app.command("demo")
 def demo_command(
     what: Annotated[
-        Demo, typer.Argument(help="streams: one job in four versions. aicore: one kernel, single- and double-buffered.")
+        Demo,
+        typer.Argument(
+            help="streams: one job in four versions. aicore: one kernel, single- and double-buffered. flash: attention "
+            "by blocks of threads, with one stage and with two."
+        ),
     ] = Demo.STREAMS,
     trace_out: TraceOut = None,
     trace_format: Format = TraceFormat.CHROME,
@@ -64,15 +69,15 @@ def demo_command(
     explain: Explain = False,
     what_if: WhatIf = None,
 ) -> None:
-    """Run one job in several versions, and draw the timelines of the device, or of the pipes of an AI core.
+    """Run one job in several versions, and draw the timelines of the device, or of the units of a core.
 
     --trace writes the last version. --explain and --what-if are about the whole run of each version, with its
     preparations.
     """
-    from acl_py.tools import demo, demo_aicore  # imported here, because few other commands need their kernels
+    from acl_py.tools import demo, demo_aicore, demo_flash  # imported here, because few commands need their kernels
 
     edits = edits_of(what_if)
-    page = (demo if what is Demo.STREAMS else demo_aicore).main()
+    page = {Demo.STREAMS: demo, Demo.AICORE: demo_aicore, Demo.FLASH: demo_flash}[what].main()
     fine = trace_out is None or write_trace(page.runs[-1].timeline, trace_out, trace_format)
     runs = list(page.runs)
     for run in page.runs if explain or edits else ():

@@ -1,4 +1,4 @@
-"""The instructions of core kernels as Ascend's operator simulator writes them: by core and pipe.
+"""The instructions of kernels on AI cores as Ascend's operator simulator writes them: by core and pipe.
 
 Each core is a process, such as "core1.veccore0", and each pipe is a lane. Flags are pairs of events in black, and an
 arrow leads from the instruction that sets a flag to the end of the one that waits for it.
@@ -26,16 +26,16 @@ _FLAGS = {"set": "SET_FLAG", "wait": "WAIT_FLAG"}
 
 
 def write(trace: Trace | Timeline, path: str | Path) -> None:
-    """Write the instructions of core kernels to the file *path*, in the form of the operator simulator.
+    """Write the instructions of kernels on AI cores to the file *path*, in the form of the operator simulator.
 
     Raises ValueError if the trace has none, because the simulation did not keep them.
     """
     timeline = as_timeline(trace)
     rows = timeline.instructions
-    if not rows:
+    if not any(row.pipe in _PIPES for row in rows):
         raise ValueError(
-            "the trace has no instructions of core kernels: none was launched, or the simulation did not keep them; "
-            "start it with instructions=, the number to keep of each launch"
+            "the trace has no instructions of kernels on AI cores: none was launched, or the simulation did not keep "
+            "them; start it with instructions=, the number to keep of each launch"
         )
     with Path(path).open("w", encoding="utf-8") as file:
         # Insight takes a file for one of an operator only if this comes before the first bracket of a list.
@@ -46,6 +46,8 @@ def write(trace: Trace | Timeline, path: str | Path) -> None:
 def _events(rows: Sequence[CoreInstruction]) -> Iterator[str]:
     quoted = Quoted()
     for row in rows:
+        if row.pipe not in _PIPES:  # of an SM
+            continue
         pipe = _PIPES[row.pipe]
         place = f'"pid":"{_core(row.core)}","tid":"{pipe}"'
         args = f'"args":{{"code":{quoted[row.site]},"detail":{quoted[_detail(row)]}}}'
@@ -57,7 +59,7 @@ def _events(rows: Sequence[CoreInstruction]) -> Iterator[str]:
             name = f'"name":{quoted[row.name]},"cname":"{_COLOURS[pipe]}"'
             yield f'{{{name},"ph":"X",{place},"ts":{begin},"dur":{end - begin},{args}}}'
     for number, row in enumerate(rows, start=1):
-        if row.kind == "wait" and row.waited_for is not None:
+        if row.pipe in _PIPES and row.kind == "wait" and row.waited_for is not None:
             setter = rows[row.waited_for]
             kind = f'"name":"flow","id":{number},"cat":"{_PIPES[setter.pipe]}To{_PIPES[row.pipe]}"'
             for phase, at, one in (("s", setter.start_ns, setter), ("t", row.end_ns, row)):

@@ -1,4 +1,4 @@
-"""The pipe chart: one core in one launch, as text for a terminal, with a row per pipe.
+"""The pipe chart: one core in one launch, as text for a terminal, with a row per pipe (of an SM: per unit).
 
 It needs a trace that keeps instructions: `simulate(instructions=...)`.
 """
@@ -12,7 +12,8 @@ from acl_py.trace.drawing import Lane, Look, Span, Spans, draw
 from acl_py.trace.recorder import Trace
 from acl_py.trace.rows import CoreInstruction
 
-PIPE_ORDER = ("S", "MTE2", "MTE1", "M", "FIX", "V", "MTE3")  # as data passes them
+_UNITS = ("ISSUE", "LSU", "MEM", "TENSOR", "FMA", "ALU", "SFU")  # of SMs
+PIPE_ORDER = ("S", "MTE2", "MTE1", "M", "FIX", "V", "MTE3", *_UNITS)  # those of AI cores as data passes them
 
 _LOOKS = {
     "S": Look("▓", "▒", "▒", "yellow", "scalar", "scalar"),
@@ -22,12 +23,19 @@ _LOOKS = {
     "FIX": Look("◂", "◃", "◃", "cyan", "from L0C", "copies"),
     "V": Look("█", "▐", "▌", "green", "vector", "vector"),
     "MTE3": Look("«", "‹", "‹", "magenta", "to GM", "copies"),
+    "ISSUE": Look("▓", "▒", "▒", "yellow", "schedulers", "issued"),
+    "LSU": Look("▸", "▹", "▹", "cyan", "loads, stores, copies issued", "accesses"),
+    "MEM": Look("»", "›", "›", "bright_blue", "global memory", "in flight"),
+    "TENSOR": Look("█", "▐", "▌", "red", "tensor cores", "products"),
+    "FMA": Look("█", "▐", "▌", "green", "FMA", "FMA"),
+    "ALU": Look("█", "▐", "▌", "green", "ALU", "ALU"),
+    "SFU": Look("█", "▐", "▌", "magenta", "SFU", "SFU"),
 }
 _HELD = Look("░", "·", "·", "bright_black", "held by a flag or barrier", "waits", behind=True)
 
 
 def lanes(trace: Trace, width: int = 100, *, operation: int | None = None, core: str | None = None) -> str:
-    """Draw the pipes of *core* ("AIV 0") in launch `trace.ops[operation]`, in at most *width* columns.
+    """Draw the pipes of *core* ("AIV 0", "SM 0") in launch `trace.ops[operation]`, in at most *width* columns.
 
     By default it draws the first core of the last launch. Time is counted from the core's first instruction, because
     the cores of a launch do not start together. Raises ValueError if the trace has no instructions of it.

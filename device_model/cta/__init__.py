@@ -22,6 +22,7 @@ From the top down; each room imports only from those below it:
     rules names         the rules that a kernel can break; numbers and types
     timing/         when warps issue their rows, and how long blocks take
         card                the blocks of a launch, spread over the SMs
+        history             what those warps did and when, for those who ask
         sm                  the warps of the blocks that are resident on one SM
         memory occupancy    the L2 and DRAM, as one SM sees them; how many blocks an SM holds
     banks               bank conflicts in shared memory, and sectors of global memory, from addresses

@@ -1,10 +1,10 @@
 """Runs the blocks of a kernel one after the other, in one Python thread."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import prod
-from typing import Any, Protocol
+from typing import Any, Protocol, overload
 
 from device_model.cta import copies
 from device_model.cta.block import Block
@@ -12,10 +12,10 @@ from device_model.cta.instructions import Row
 from device_model.cta.names import Dim3
 from device_model.cta.spec import SmSpec
 from device_model.cta.timing import card
+from device_model.cta.timing.history import Instruction
 from device_model.kernel.blas import one_thread
 from device_model.kernel.findings import Findings
 from device_model.kernel.garbage import no_collections
-from device_model.kernel.results import Program
 
 
 class Timeline:
@@ -42,9 +42,47 @@ class Timeline:
     def __repr__(self) -> str:
         return f"<Timeline of {len(self.card.spans)} blocks: {self.duration_ns / 1000:.2f} us>"
 
-    def core_of(self, program: Any) -> str:
-        """Return the SM of *program*; no instructions are shown yet."""
-        raise KeyError(program)
+    def core_of(self, program: "Program") -> str:
+        """Return the SM that ran *program*, as "SM 3"."""
+        return f"SM {self.card.placings[program.block].sm}"
+
+
+class Instructions(Sequence[Instruction]):
+    """What the warps of one block did, in the order of issue; it is worked out when it is first looked at."""
+
+    __slots__ = ("_block", "_card")
+
+    def __init__(self, card: card.Timeline, block: int) -> None:
+        self._card = card
+        self._block = block
+
+    def __len__(self) -> int:
+        return self._card.count(self._block)
+
+    @overload
+    def __getitem__(self, index: int) -> Instruction: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Instruction]: ...
+    def __getitem__(self, index: int | slice) -> Instruction | Sequence[Instruction]:
+        if isinstance(index, slice) and not range(len(self))[index]:
+            return ()
+        return self._card.instructions(self._block)[index]
+
+    def __iter__(self) -> Iterator[Instruction]:
+        return iter(self._card.instructions(self._block))
+
+
+class Program:
+    """The instructions of one block."""
+
+    __slots__ = ("block", "instructions")
+
+    def __init__(self, card: card.Timeline, block: int) -> None:
+        self.block = block
+        self.instructions = Instructions(card, block)
+
+    def __str__(self) -> str:
+        return f"block {self.block}"
 
 
 class Timing(Protocol):
@@ -68,7 +106,12 @@ class Result:
     findings: Findings = field(default_factory=Findings)
     timeline: Timeline | None = None
     output: str = ""  # kernels print nothing yet
-    programs: Sequence[Program] = ()  # instructions are timed by kinds of blocks, and not shown one by one
+
+    @property
+    def programs(self) -> list[Program]:
+        """The instructions of each block; none if the launch was not timed."""
+        card = None if self.timeline is None else self.timeline.card
+        return [] if card is None else [Program(card, block) for block in range(len(card.spans))]
 
 
 def run(

@@ -12,17 +12,28 @@ from device_model.kernel.sites import Site
 class Flow(Protocol):
     """A movement between a core and the memory of the device."""
 
-    nbytes: int
+    @property
+    def nbytes(self) -> int:
+        """How many bytes."""
 
 
 class Instruction(Protocol):
     """One instruction, as a trace shows it; *start* and *end* are cycles from the start of the launch."""
 
-    name: str
     start: float
     end: float
-    code: CodeType
-    lasti: int
+
+    @property
+    def name(self) -> str:
+        """What it is."""
+
+    @property
+    def code(self) -> CodeType:
+        """The code of the line that issued it."""
+
+    @property
+    def lasti(self) -> int:
+        """The place of that line in `code`."""
 
     @property
     def pipe(self) -> IntEnum:

@@ -124,7 +124,7 @@ def test_a_trace_in_each_format(file, tmp_path, form):
 def test_a_format_that_asks_for_more_than_the_trace_has(file, tmp_path):
     result = acl_py("replay", file(GOOD), "--trace", str(tmp_path / "trace.json"), "--format", "msprof-op")
     assert result.exit_code == 1
-    assert "trace.json: the trace has no instructions of core kernels: none was launched, or" in result.stderr
+    assert "trace.json: the trace has no instructions of kernels on AI cores: none was launched, or" in result.stderr
     assert not (tmp_path / "trace.json").exists()
 
 

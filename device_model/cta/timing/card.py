@@ -7,13 +7,23 @@ among its own.
 
 from collections.abc import Sequence
 from heapq import heapreplace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from device_model.cta.instructions import Row, Unit
 from device_model.cta.spec import SmSpec
+from device_model.cta.timing.history import Instruction, count, history, later
 from device_model.cta.timing.sm import SCHEDULERS, play
 
 _Kind: TypeAlias = tuple[tuple[object, ...], ...]
+
+
+class Placing(NamedTuple):
+    """Where a block ran: in place *place* of *others* blocks of the same *kind* that began together on SM *sm*."""
+
+    kind: int
+    others: int
+    place: int
+    sm: int
 
 
 class Timeline:
@@ -22,20 +32,47 @@ class Timeline:
     Attributes:
         cycles: When the last block ended, from the start of the first.
         spans: Start and end of each block, in cycles.
+        placings: Where each block ran.
         resident: How many blocks an SM held at most at a time.
         busy: For each unit, the part of the time of an SM in which it worked, on average over the blocks (0 to 1).
+        kinds: The rows of each kind of block.
     """
 
-    __slots__ = ("busy", "cycles", "resident", "spans")
+    __slots__ = ("_histories", "_spec", "_used", "busy", "cycles", "kinds", "placings", "resident", "spans")
 
-    def __init__(self, spans: list[tuple[float, float]], resident: int, busy: dict[Unit, float]) -> None:
+    def __init__(
+        self,
+        spans: list[tuple[float, float]],
+        placings: list[Placing],
+        resident: int,
+        busy: dict[Unit, float],
+        kinds: Sequence[Sequence[Row]],
+        spec: SmSpec,
+        used: int,
+    ) -> None:
         self.cycles = max((end for _, end in spans), default=0.0)
         self.spans = spans
+        self.placings = placings
         self.resident = resident
         self.busy = busy
+        self.kinds = kinds
+        self._spec = spec
+        self._used = used  # SMs
+        self._histories: dict[tuple[int, int], list[list[Instruction]]] = {}  # by kind and others
 
     def __repr__(self) -> str:
         return f"<Timeline of {len(self.spans)} blocks, {self.resident} per SM: {self.cycles:.0f} cycles>"
+
+    def count(self, block: int) -> int:
+        """Return how many instructions the warps of *block* have."""
+        return count(self.kinds[self.placings[block].kind])
+
+    def instructions(self, block: int) -> list[Instruction]:
+        """Return what the warps of *block* did, in the order of issue; the first call for a kind of block plays it."""
+        kind, others, place, _ = self.placings[block]
+        if (kind, others) not in self._histories:
+            self._histories[kind, others] = history([self.kinds[kind]] * others, self._spec, self._used)
+        return later(self._histories[kind, others][place], self.spans[block][0])
 
 
 class Card:
@@ -74,7 +111,7 @@ class Card:
         busy = dict.fromkeys(Unit, 0.0)
         # When each place for a block is free, its number, its SM: blocks fill all SMs once before they fill them twice.
         places = [(0.0, place, place % self._sms) for place in range(min(blocks, self._sms * resident))]
-        spans = []
+        spans, placings = [], []
         for kind in self._of_block:
             start, place, sm = places[0]
             others = resident if blocks >= self._sms * resident or sm < rest else full
@@ -85,9 +122,10 @@ class Card:
             cycles, shares = played[kind, others]
             heapreplace(places, (start + cycles, place, sm))
             spans.append((start, start + cycles))
+            placings.append(Placing(kind, others, place // self._sms, sm))
             for unit, share in shares.items():
                 busy[unit] += share / blocks
-        return Timeline(spans, resident, busy)
+        return Timeline(spans, placings, resident, busy, self._rows, self._spec, used)
 
 
 def _part(unit: Unit, busy: float, cycles: float) -> float:

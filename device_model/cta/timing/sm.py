@@ -40,7 +40,7 @@ class Played:
 
 def play(blocks: Sequence[Sequence[Row]], spec: SmSpec, sharers: int = 1) -> Played:
     """Return when *blocks*, which are resident on one SM, end, while *sharers* SMs of the card do the same."""
-    return _Sm(blocks, spec, sharers).run()
+    return Sm(blocks, spec, sharers).run()
 
 
 class _Values(NamedTuple):
@@ -51,7 +51,7 @@ class _Values(NamedTuple):
     number: int
 
 
-class _Warp:
+class Warp:
     """A warp: where it is in its rows, and what it waits for."""
 
     __slots__ = (
@@ -86,7 +86,7 @@ class _Warp:
         self.mma = 0.0  # when it may issue to the tensor core again
 
 
-class _Barrier:
+class Barrier:
     """A barrier, or a phase of an mbarrier: who has arrived."""
 
     __slots__ = ("arrived", "time", "waiting")
@@ -94,7 +94,7 @@ class _Barrier:
     def __init__(self) -> None:
         self.arrived = 0
         self.time = 0.0
-        self.waiting: list[_Warp] = []
+        self.waiting: list[Warp] = []
 
 
 class _Block:
@@ -105,8 +105,8 @@ class _Block:
     def __init__(self, number: int, rows: Sequence[Row]) -> None:
         self.number = number
         self.end = 0.0
-        self.barriers: dict[Hashable, _Barrier] = {}
-        self.phases: dict[tuple[Hashable, int], _Barrier] = {}
+        self.barriers: dict[Hashable, Barrier] = {}
+        self.phases: dict[tuple[Hashable, int], Barrier] = {}
         self.expected: dict[tuple[Hashable, int], int] = {}  # phase -> arrivals that complete it
         for row in rows:
             if row.op is Op.ARRIVE or row.op is Op.COPY_ARRIVE:
@@ -114,12 +114,14 @@ class _Block:
                 self.expected[phase] = self.expected.get(phase, 0) + row.warps.bit_count() * row.count
 
 
-class _Sm:
+class Sm:
+    """An SM while it plays its blocks; `History` notes what it does."""
+
     def __init__(self, blocks: Sequence[Sequence[Row]], spec: SmSpec, sharers: int) -> None:
         self.memory = Memory(spec, sharers)
         self.blocks = [_Block(number, rows) for number, rows in enumerate(blocks)]
         self.warps = [
-            _Warp(block, index, own)
+            Warp(block, index, own)
             for block, rows in zip(self.blocks, blocks, strict=True)
             for index, own in enumerate(_rows_of_warps(rows))
         ]
@@ -147,16 +149,19 @@ class _Sm:
         self.store = spec.store_warp_permille / 1000
         self.copy_warp, self.copy_extra, self.group = spec.copy_warp, spec.copy_extra, spec.group
         self.barrier, self.arrival = spec.barrier_permille / 1000, spec.barrier_arrival
-        handlers: dict[Op, Callable[[_Warp, Row, float], float | None]] = {
+        handlers: dict[Op, Callable[[Warp, Row, float], float | None]] = {
             Op.CP_ASYNC: self._copy, Op.COMMIT: self._commit, Op.WAIT_GROUP: self._wait_group,
             Op.BARRIER: self._barrier, Op.SYNC_WARP: self._issued,
             Op.ARRIVE: self._arrive, Op.COPY_ARRIVE: self._arrive,
             Op.WAIT_PHASE: self._wait_phase, Op.LDG: self._global, Op.STG: self._global, Op.ATOMG: self._global,
         }  # fmt: skip
         default = {Unit.LSU: self._shared}
-        self.handlers = {op: handlers.get(op) or default.get(UNIT[op], self._math) for op in Op}
+        self.handlers: dict[Op, Callable[[Warp, Row, float], float | None]] = {
+            op: handlers.get(op) or default.get(UNIT[op], self._math) for op in Op
+        }
 
     def run(self) -> Played:
+        """Play the blocks to their ends."""
         for warp in self.warps:
             self._go_on(warp, 0.0)
         to_run, warps, issue = self.to_run, self.warps, self.issue
@@ -179,7 +184,7 @@ class _Sm:
                     raise AssertionError(f"warp {warp.index} waits without end at {warp.rows[warp.next - 1]!r}")
         return Played([block.end for block in self.blocks], self.busy)
 
-    def _go_on(self, warp: _Warp, now: float) -> None:
+    def _go_on(self, warp: Warp, now: float) -> None:
         """Let *warp* issue its next instruction as soon as its registers are there, from *now* on."""
         if not warp.left:
             if warp.next == len(warp.rows):
@@ -198,7 +203,7 @@ class _Sm:
             return values.last
         return max(values.first, values.last - (row.count - 1) * self.pace.get(row.op, 1.0))
 
-    def _done(self, warp: _Warp, row: Row, instructions: int, first: float, end: float) -> None:
+    def _done(self, warp: Warp, row: Row, instructions: int, first: float, end: float) -> None:
         """*warp* has issued *instructions* of *row*, whose results are there from *first* to *end*."""
         if warp.left == row.count:
             warp.first = first
@@ -208,7 +213,7 @@ class _Sm:
             for register in row.writes:
                 warp.ready[register] = _Values(end if row.is_chain else warp.first, end, row.count)
 
-    def _math(self, warp: _Warp, row: Row, now: float) -> float | None:
+    def _math(self, warp: Warp, row: Row, now: float) -> float | None:
         cycles, between, latency = self.math[row.op]
         unit = UNIT[row.op]
         pipes = self.pipes[warp.scheduler]
@@ -226,7 +231,7 @@ class _Sm:
         self._done(warp, row, count, start + latency, then + latency)
         return then + 1 if is_last else then + between
 
-    def _shared(self, warp: _Warp, row: Row, now: float) -> float | None:
+    def _shared(self, warp: Warp, row: Row, now: float) -> float | None:
         phases = row.phases if isinstance(row.phases, int) else row.phases[warp.index]
         count = min(warp.left, _TURN)
         start = max(now, self.lsu)
@@ -238,7 +243,7 @@ class _Sm:
         between = max(phases, self.store) if row.op is Op.STS else phases
         return start + (count - 1) * between + 1
 
-    def _global(self, warp: _Warp, row: Row, now: float) -> float | None:
+    def _global(self, warp: Warp, row: Row, now: float) -> float | None:
         count = warp.left
         start = max(now, self.lsu)
         phases = row.phases if isinstance(row.phases, int) else row.phases[warp.index]
@@ -249,7 +254,7 @@ class _Sm:
         self._done(warp, row, count, arrival, arrival)
         return start + (count - 1) * phases + 1
 
-    def _copy(self, warp: _Warp, row: Row, now: float) -> float | None:
+    def _copy(self, warp: Warp, row: Row, now: float) -> float | None:
         phases = (row.phases if isinstance(row.phases, int) else row.phases[warp.index]) + self.copy_extra
         start = max(now, self.lsu)
         self.issue[warp.scheduler] = now + 1
@@ -261,22 +266,22 @@ class _Sm:
         self._done(warp, row, 1, arrival, arrival)
         return start + (self.copy_warp if row.is_chain else 1)
 
-    def _commit(self, warp: _Warp, row: Row, now: float) -> float | None:
+    def _commit(self, warp: Warp, row: Row, now: float) -> float | None:
         warp.copies = max(warp.copies, warp.uncommitted)
         warp.groups.append(max(warp.uncommitted, now) + self.group)
         warp.uncommitted = 0.0
         return self._issued(warp, row, now)
 
-    def _wait_group(self, warp: _Warp, row: Row, now: float) -> float | None:
+    def _wait_group(self, warp: Warp, row: Row, now: float) -> float | None:
         older = len(warp.groups) - row.number
         if older > 0:
             now = max(now, *warp.groups[:older])
             del warp.groups[:older]
         return self._issued(warp, row, now)
 
-    def _barrier(self, warp: _Warp, row: Row, now: float) -> float | None:
+    def _barrier(self, warp: Warp, row: Row, now: float) -> float | None:
         self._issued(warp, row, now)
-        barrier = warp.block.barriers.setdefault(row.key, _Barrier())
+        barrier = warp.block.barriers.setdefault(row.key, Barrier())
         barrier.time = max(barrier.time, now) + self.arrival
         barrier.arrived += 1
         barrier.waiting.append(warp)
@@ -285,34 +290,34 @@ class _Sm:
             self._release(barrier)
         return None
 
-    def _arrive(self, warp: _Warp, row: Row, now: float) -> float | None:
+    def _arrive(self, warp: Warp, row: Row, now: float) -> float | None:
         warp.copies = max(warp.copies, warp.uncommitted)
         time = max(now, warp.copies) if row.op is Op.COPY_ARRIVE else now
         then = self._issued(warp, row, now)
         key = row.key, row.number
-        phase = warp.block.phases.setdefault(key, _Barrier())
+        phase = warp.block.phases.setdefault(key, Barrier())
         phase.time = max(phase.time, time + self.arrival)
         phase.arrived += row.count
         if phase.arrived == warp.block.expected[key]:
             self._release(phase)
         return then
 
-    def _wait_phase(self, warp: _Warp, row: Row, now: float) -> float | None:
+    def _wait_phase(self, warp: Warp, row: Row, now: float) -> float | None:
         key = row.key, row.number
         then = self._issued(warp, row, now)
-        phase = warp.block.phases.setdefault(key, _Barrier())
+        phase = warp.block.phases.setdefault(key, Barrier())
         if phase.arrived == warp.block.expected.get(key):
             return max(then, phase.time + self.barrier)
         phase.waiting.append(warp)
         return None
 
-    def _release(self, barrier: _Barrier) -> None:
+    def _release(self, barrier: Barrier) -> None:
         """Let all warps go on that wait at *barrier*, which is complete."""
         waiting, barrier.waiting = barrier.waiting, []
         for warp in waiting:
             self._go_on(warp, barrier.time + self.barrier)
 
-    def _issued(self, warp: _Warp, row: Row, now: float) -> float:
+    def _issued(self, warp: Warp, row: Row, now: float) -> float:
         """One instruction that takes an issue and has no result; return when the next can be issued."""
         self.issue[warp.scheduler] = max(self.issue[warp.scheduler], now) + 1
         self._done(warp, row, warp.left, now, now)
@@ -329,7 +334,7 @@ def _rows_of_warps(rows: Sequence[Row]) -> list[Sequence[Row]]:
     return [[row for row in rows if row.warps >> warp & 1] for warp in range(warps.bit_length())]
 
 
-def _traffic(row: Row, warp: _Warp) -> tuple[int, int]:
+def _traffic(row: Row, warp: Warp) -> tuple[int, int]:
     """Sectors that *warp* moves, and how many of them the L2 lacks."""
     sectors = row.sectors if isinstance(row.sectors, int) else row.sectors[warp.index]
     misses = row.misses if isinstance(row.misses, int) else row.misses[warp.index]

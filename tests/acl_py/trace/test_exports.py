@@ -236,7 +236,8 @@ async def test_the_operator_trace_has_the_instructions_by_core_and_pipe(tmp_path
 
 def test_an_operator_trace_needs_instructions(tmp_path):
     with pytest.raises(
-        ValueError, match=r"no instructions of core kernels: none was launched, or .*; start it with instructions="
+        ValueError,
+        match=r"no instructions of kernels on AI cores: none was launched, or .*; start it with instructions=",
     ):
         msprof_op.write(Timeline(), tmp_path / "trace.json")
 
