@@ -24,6 +24,8 @@ from acl_py.verbs.copies import Memcpy, MemcpyKind
 from acl_py.verbs.devices import SynchronizeDevice
 from acl_py.verbs.kernels import Array, LaunchKernel
 from acl_py.verbs.memory import Malloc
+from device_model.cta.launch import Launch
+from device_model.cta.report import LaunchReport
 
 TITLE = "One attention, with one stage and with two"
 DEVICE = "h200"
@@ -140,6 +142,7 @@ class Outcome:
     op: Operation
     cores: CoreRun
     result: Floats
+    report: LaunchReport
 
     @property
     def span_ns(self) -> float:
@@ -157,12 +160,14 @@ async def do(stages: int, inputs: list[Halves]) -> Outcome:
             await Memcpy(parts[-1], values.nbytes, values, values.nbytes, MemcpyKind.HOST_TO_DEVICE)
         result = np.zeros((HEADS, TILE, TILE), np.float32)
         out = Array(await Malloc(result.nbytes), np.float32, (HEADS, TILE, TILE // 2, 2))
-        await LaunchKernel(attention, HEADS, (*parts, out, stages))
+        launch = await LaunchKernel(attention, HEADS, (*parts, out, stages))
         await SynchronizeDevice()
         op = sim.trace.ops[-1]
         await Memcpy(result, result.nbytes, out, result.nbytes, MemcpyKind.DEVICE_TO_HOST)
         assert op.cores is not None, f"{op} is not a core kernel"
-        return Outcome(sim, op, op.cores, result)
+        assert isinstance(launch.work, Launch), f"{launch} is a launch of blocks"
+        assert launch.work.result is not None, f"{launch} has run"
+        return Outcome(sim, op, op.cores, result, launch.work.result.report())
 
 
 def main() -> Page:
@@ -220,11 +225,17 @@ def _heading(stages: int, outcome: Outcome, width: int) -> Text:
 def _table(outcomes: dict[int, Outcome]) -> Table:
     units = ("lsu", "tensor", "fma", "alu", "sfu")
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for name in ("stages", "launch", "block", *units):
+    for name in ("stages", "launch", "block", *units, "copies hidden"):
         table.add_column(name, justify="left" if name == "stages" else "right")
     for stages, outcome in outcomes.items():
         shares = [f"{100_000 * outcome.cores.busy_us[unit] / outcome.span_ns:.0f} %" for unit in units]
-        table.add_row(str(stages), f"{_us(outcome)} us", f"{outcome.span_ns / 1000:.2f} us", *shares)
+        table.add_row(
+            str(stages),
+            f"{_us(outcome)} us",
+            f"{outcome.span_ns / 1000:.2f} us",
+            *shares,
+            f"{100 * (outcome.report.hidden or 0):.0f} %",
+        )
     return table
 
 

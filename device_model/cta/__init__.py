@@ -5,6 +5,7 @@ From the top down; each room imports only from those below it:
 
     launch              a launch of a kernel, as the work of an operation of a device
     runner              runs the blocks of a kernel
+    report              occupancy, traffic by level, bank conflicts and hidden copies of a launch
     products            ldmatrix, mma and products of whole tiles, on registers
     pipeline            cuda::pipeline: stages made of groups of copies, or of mbarriers
     warps atomics       shuffles and votes; atomic operations

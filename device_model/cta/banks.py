@@ -35,11 +35,13 @@ class Traffic(NamedTuple):
         ways: Phases of the pass that has most of them: 1 if no banks conflict.
         joins: Passes of a load of 8 or 16 bytes but the first, each of which completes the registers of some lanes. 0
             for stores and for ldmatrix, each pass of which completes one register of all lanes.
+        passes: Passes in which a lane takes part: as many phases as there would be without conflicts.
     """
 
     phases: Integers
     ways: Integers
     joins: Integers
+    passes: Integers
 
 
 class SharedMemory(Protocol):
@@ -138,8 +140,9 @@ def _agree(addresses: Integers, distance: int, active: Mask | None) -> Mask:
 
 def _traffic(phases: Integers, *, is_joined: bool) -> Traffic:
     """Return the traffic of passes with so many phases, by the last axis."""
-    joins = np.maximum((phases > 0).sum(-1) - 1, 0) if is_joined else np.zeros_like(phases[..., 0])
-    return Traffic(phases.sum(-1), phases.max(-1), joins)
+    passes = (phases > 0).sum(-1)
+    joins = np.maximum(passes - 1, 0) if is_joined else np.zeros_like(phases[..., 0])
+    return Traffic(phases.sum(-1), phases.max(-1), joins, passes)
 
 
 def _passes(addresses: Integers, width: int, lanes: int, active: Mask | None) -> Integers:

@@ -113,6 +113,7 @@ class Block:
         count: int = 1,
         is_chain: bool = False,
         phases: int | tuple[int, ...] = 1,
+        conflicts: int | tuple[int, ...] = 0,
         sectors: int | tuple[int, ...] = 0,
         misses: int | tuple[int, ...] = 0,
         reads: tuple[int, ...] = (),
@@ -130,7 +131,7 @@ class Block:
         warps = self.warps_active if warps is None else warps
         self.rows.append(
             Row(op, name, warps, code, lasti, count=count, is_chain=is_chain, phases=phases,
-                sectors=sectors, misses=misses, reads=reads, writes=writes, number=number, key=key)
+                conflicts=conflicts, sectors=sectors, misses=misses, reads=reads, writes=writes, number=number, key=key)
         )  # fmt: skip
 
     @staticmethod

@@ -151,7 +151,7 @@ def _start(
     dst.check_aligned(targets, nbytes)
     src.check_aligned(sources, nbytes)
     sectors, misses = src.sectors(block, sources)
-    phases = traffic.phases(block, targets, nbytes, is_store=True)
+    phases, conflicts = traffic.phases(block, targets, nbytes, is_store=True)
     active = block.active
     if not block.is_whole:
         targets, sources, sizes = targets[active], sources[active], None if sizes is None else sizes[active]
@@ -159,7 +159,7 @@ def _start(
     _check_end(block, dst, targets, nbytes, "check the place of the last copy")
     block.issue(
         Op.CP_ASYNC, f"cp.async.{cache}.{nbytes}", count=targets.shape[1], is_chain=is_loop, phases=phases,
-        sectors=sectors, misses=misses,
+        conflicts=conflicts, sectors=sectors, misses=misses,
     )  # fmt: skip
     into, of = dst.tensor.memory, src.tensor.memory
     assert isinstance(into, Shared), "checked before"

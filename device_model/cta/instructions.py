@@ -72,6 +72,7 @@ class Row:
             which computes the address of each from the one before.
         phases: Passes of shared memory that each instruction of a warp takes, 1 if no banks conflict; a tuple has one
             number for each warp of the block.
+        conflicts: How many of these it takes because banks conflict, in the same form.
         sectors: Sectors of 32 bytes of global memory that each warp moves in all, in the same form.
         misses: How many of these are not in the L2 cache, in the same form.
         reads: Ids of the registers that it needs.
@@ -82,6 +83,7 @@ class Row:
 
     __slots__ = (
         "code",
+        "conflicts",
         "count",
         "is_chain",
         "key",
@@ -108,6 +110,7 @@ class Row:
         count: int = 1,
         is_chain: bool = False,
         phases: int | tuple[int, ...] = 1,
+        conflicts: int | tuple[int, ...] = 0,
         sectors: int | tuple[int, ...] = 0,
         misses: int | tuple[int, ...] = 0,
         reads: tuple[int, ...] = (),
@@ -123,6 +126,7 @@ class Row:
         self.count = count
         self.is_chain = is_chain
         self.phases = phases
+        self.conflicts = conflicts
         self.sectors = sectors
         self.misses = misses
         self.reads = reads
@@ -134,6 +138,12 @@ class Row:
     def unit(self) -> Unit:
         """The unit that executes it."""
         return UNIT[self.op]
+
+    def of_warps(self, value: int | tuple[int, ...]) -> int:
+        """Return the sum of *value*, which is `phases` or of its form, over the warps that issue it."""
+        if isinstance(value, int):
+            return value * self.warps.bit_count()
+        return sum(each for warp, each in enumerate(value) if self.warps >> warp & 1)
 
     def __repr__(self) -> str:
         times = f" x {self.count}" if self.count > 1 else ""

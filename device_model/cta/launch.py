@@ -19,7 +19,7 @@ from device_model.cta.runner import Result, Timeline, run
 from device_model.cta.spec import SmSpec
 from device_model.cta.tensors import Tensor
 from device_model.cta.timing.card import Card
-from device_model.cta.timing.occupancy import resident_blocks
+from device_model.cta.timing.occupancy import Occupancy, occupancy
 from device_model.kernel import launch
 from device_model.kernel.findings import Finding, KernelError
 from device_model.kernel.images import Argument, Image
@@ -58,18 +58,19 @@ def run_on(
     spec, sms, overhead_ns = machine
     threads, shared, registers, hazards = options
     capacity = spec.block_shared_static if shared is None else shared
-    kept: list[Card] = []
+    kept: list[tuple[Card, Occupancy]] = []
 
     def card(used: int) -> Card:
-        blocks = resident_blocks(threads, registers, used, spec)
-        if not blocks:
+        fits = occupancy(threads, registers, used, spec)
+        if not fits.blocks:
             raise KernelError(
                 f"an SM holds no block of {threads} threads with {registers} registers each and {used} bytes of shared "
                 "memory",
                 "make blocks smaller",
             )
-        kept.append(Card(sms, blocks, spec))
-        return kept[0]
+        made = Card(sms, fits.blocks, spec)
+        kept.append((made, fits))
+        return made
 
     result = run(
         function,
@@ -81,7 +82,8 @@ def run_on(
         hazards=hazards,
         card=card,
     )
-    result.timeline = Timeline(kept[0].play(), spec, overhead_ns)
+    [(played, fits)] = kept
+    result.timeline = Timeline(played.play(), spec, sms, fits, overhead_ns)
     return result
 
 

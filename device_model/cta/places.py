@@ -146,8 +146,8 @@ class Places:
         count = addresses.shape[1]
         if self.tensor.is_shared:
             op = op or (Op.STS if is_store else _LOADS[width])
-            phases = traffic.phases(block, addresses, width, is_store=is_store)
-            block.issue(op, name, count=count, phases=phases, reads=reads, writes=writes)
+            phases, conflicts = traffic.phases(block, addresses, width, is_store=is_store)
+            block.issue(op, name, count=count, phases=phases, conflicts=conflicts, reads=reads, writes=writes)
             return
         op = op or (Op.STG if is_store else Op.LDG)
         sectors, misses = self.sectors(block, addresses)

@@ -57,6 +57,7 @@ def ldmatrix(rows: Places, count: int = 4, *, transposed: bool = False) -> Regis
         f"ldmatrix.x{count}{'.trans' if transposed else ''}",
         count=addresses.shape[1],
         phases=done.phases,
+        conflicts=done.conflicts,
         writes=writes,
     )
     if block.hazards:
@@ -71,12 +72,14 @@ class _Rows(NamedTuple):
     Attributes:
         elements: The 16-bit elements that each thread gets.
         phases: The phases that it takes, by warp: the mean of several instructions.
+        conflicts: How many of these it takes because banks conflict.
         end: The byte behind the last row.
         is_aligned: Whether all rows begin at multiples of 16.
     """
 
     elements: Ints
     phases: tuple[int, ...]
+    conflicts: tuple[int, ...]
     end: int
     is_aligned: bool
 
@@ -88,11 +91,10 @@ def _rows(pattern: bytes, shape: tuple[int, ...], count: int, transposed: bool) 
     lanes = addresses.T.reshape(-1, threads // WARP, WARP)  # [instruction, warp, lane]
     elements = fragments.elements_of_rows(lanes, count, transposed=transposed)
     by_thread = np.moveaxis(elements.reshape(len(lanes), threads, -1), 0, 1).reshape(*shape, -1)
-    phases = banks.load_matrices(lanes, count).phases.sum(axis=0)
     rows = lanes[..., : 8 * count]
     return _Rows(
         np.ascontiguousarray(by_thread),
-        tuple((-(-phases // len(lanes))).tolist()),
+        *traffic.means(banks.load_matrices(lanes, count), len(lanes)),
         int(rows.max()) + fragments.MATRIX_ROW,
         not (rows % fragments.MATRIX_ROW).any(),
     )

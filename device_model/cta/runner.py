@@ -10,9 +10,11 @@ from device_model.cta import copies
 from device_model.cta.block import Block
 from device_model.cta.instructions import Row
 from device_model.cta.names import Dim3
+from device_model.cta.report import LaunchReport, report
 from device_model.cta.spec import SmSpec
 from device_model.cta.timing import card
 from device_model.cta.timing.history import Instruction
+from device_model.cta.timing.occupancy import Occupancy
 from device_model.kernel.blas import one_thread
 from device_model.kernel.findings import Findings
 from device_model.kernel.garbage import no_collections
@@ -26,12 +28,16 @@ class Timeline:
         duration_ns: The whole launch, with what the card takes besides its blocks.
         ns_per_cycle: The length of a cycle.
         busy_us: For each unit, how long it worked, in microseconds: a mean over the SMs.
+        occupancy: How many blocks an SM can hold, and why not more.
     """
 
-    __slots__ = ("busy_us", "card", "duration_ns", "ns_per_cycle")
+    __slots__ = ("_sms", "_spec", "busy_us", "card", "duration_ns", "ns_per_cycle", "occupancy")
 
-    def __init__(self, timeline: card.Timeline, spec: SmSpec, overhead_ns: int) -> None:
+    def __init__(self, timeline: card.Timeline, spec: SmSpec, sms: int, occupancy: Occupancy, overhead_ns: int) -> None:
         self.card = timeline
+        self.occupancy = occupancy
+        self._spec = spec
+        self._sms = sms
         self.ns_per_cycle = 1e6 / spec.khz
         self.duration_ns = round(timeline.cycles * self.ns_per_cycle) + overhead_ns
         microseconds = timeline.cycles * self.ns_per_cycle / 1000
@@ -41,6 +47,10 @@ class Timeline:
 
     def __repr__(self) -> str:
         return f"<Timeline of {len(self.card.spans)} blocks: {self.duration_ns / 1000:.2f} us>"
+
+    def report(self) -> LaunchReport:
+        """Return what the launch made of the card; the blocks are played again to tell which copies were hidden."""
+        return report(self.card, self.occupancy, self._sms, self._spec)
 
     def core_of(self, program: "Program") -> str:
         """Return the SM that ran *program*, as "SM 3"."""
@@ -106,6 +116,16 @@ class Result:
     findings: Findings = field(default_factory=Findings)
     timeline: Timeline | None = None
     output: str = ""  # kernels print nothing yet
+
+    def report(self) -> LaunchReport:
+        """Return occupancy, traffic by level, bank conflicts by line and hidden copies, as data; print it for the text.
+
+        Raises:
+            ValueError: The launch has no times.
+        """
+        if self.timeline is None:
+            raise ValueError("this launch has no times: it was stopped, or run without timing")
+        return self.timeline.report()
 
     @property
     def programs(self) -> list[Program]:

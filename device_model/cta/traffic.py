@@ -19,10 +19,10 @@ _KEPT = 1024  # patterns
 PerWarp = tuple[int, ...]
 
 
-def phases(block: Block, addresses: Ints, width: int, *, is_store: bool) -> PerWarp:
-    """Return the phases in shared memory that an access takes, by warp; the mean if each thread makes several.
+def phases(block: Block, addresses: Ints, width: int, *, is_store: bool) -> tuple[PerWarp, PerWarp]:
+    """Return the phases in shared memory that an access takes, and those of them that it takes because banks conflict.
 
-    *addresses* are [thread, number].
+    Both are by warp; means if each thread makes several. *addresses* are [thread, number].
     """
     _, pattern = relative(addresses)
     who = None if block.is_whole else block.active.tobytes()
@@ -47,7 +47,9 @@ def relative(addresses: Ints) -> tuple[int, Ints]:
 
 
 @lru_cache(_KEPT)
-def _phases(pattern: bytes, shape: tuple[int, int], who: bytes | None, width: int, is_store: bool) -> PerWarp:
+def _phases(
+    pattern: bytes, shape: tuple[int, int], who: bytes | None, width: int, is_store: bool
+) -> tuple[PerWarp, PerWarp]:
     threads, count = shape
     warps = -(-threads // WARP)
     lanes = np.zeros((warps * WARP, count), np.int64)
@@ -59,7 +61,13 @@ def _phases(pattern: bytes, shape: tuple[int, int], who: bytes | None, width: in
         active[_threads(who, threads)] = True
         mask = np.broadcast_to(active.reshape(warps, WARP), by_warp.shape)
     traffic = (banks.store if is_store else banks.load)(by_warp, width, mask)
-    return tuple((-(-traffic.phases.sum(axis=0) // count)).tolist())
+    return means(traffic, count)
+
+
+def means(traffic: banks.Traffic, count: int) -> tuple[PerWarp, PerWarp]:
+    """Return the phases of each warp, and those because of conflicts: means of *count* instructions, [number, warp]."""
+    taken, least = (-(-each.sum(axis=0) // count) for each in (traffic.phases, traffic.passes))
+    return tuple(taken.tolist()), tuple((taken - least).tolist())
 
 
 @lru_cache(_KEPT)

@@ -70,9 +70,13 @@ class Timeline:
     def instructions(self, block: int) -> list[Instruction]:
         """Return what the warps of *block* did, in the order of issue; the first call for a kind of block plays it."""
         kind, others, place, _ = self.placings[block]
+        return later(self.history(kind, others)[place], self.spans[block][0])
+
+    def history(self, kind: int, others: int) -> list[list[Instruction]]:
+        """Return what the warps of each of *others* blocks of a *kind* did, from their common start on."""
         if (kind, others) not in self._histories:
             self._histories[kind, others] = history([self.kinds[kind]] * others, self._spec, self._used)
-        return later(self._histories[kind, others][place], self.spans[block][0])
+        return self._histories[kind, others]
 
 
 class Card:
@@ -137,6 +141,6 @@ def _part(unit: Unit, busy: float, cycles: float) -> float:
 def _cost(row: Row) -> tuple[object, ...]:
     """What decides the time of *row*; registers and barriers have numbers of their block, which begin anew in each."""
     return (
-        row.op, row.warps, row.count, row.is_chain, row.phases, row.sectors, row.misses, row.number, row.key, row.reads,
-        row.writes,
+        row.op, row.warps, row.count, row.is_chain, row.phases, row.conflicts, row.sectors, row.misses, row.number,
+        row.key, row.reads, row.writes,
     )  # fmt: skip
