@@ -38,6 +38,12 @@ MEANT = {
     "12_deadlock_chain": ["deadlock 31 30 29 28 37 36 35 30", "deadlock 38 37 36 35 30 29 28 37"],
     # A copy and two frees that wait under CUDA's rules only, and one of the frees even there without a promise.
     "11_two_rules": ["relies 37 40", "race 31 34", "free in use 31 40", "free in use 37 40"],
+    # One buffer without a barrier between its readers and its writers.
+    "14_ping_pong": ["kernel 26 29"],
+    # A copy without its wait, and then without its barrier.
+    "17_forgotten_wait": ["kernel 21 27"] * 2,
+    # Consumers that free a buffer before they read it.
+    "18_mbarrier": ["kernel 41 31"],
     # A flag between pipes that is not there, twice.
     "forgotten_flag": ["kernel 34 40", "kernel 35 40"] * 2,
     # The consumer does not wait for the producer; the second exercise, before it is solved.
