@@ -1,12 +1,16 @@
-"""What the tests of thread-block kernels share: a launch on NumPy arrays, without a device."""
+"""What the tests of thread-block kernels share: launches on NumPy arrays without a device, tiles, a pipeline."""
 
 from inspect import signature
 
 import numpy as np
 
+import acl_py as acl
+from acl_py import cta
 from device_model.cta.memories import GlobalMemory
 from device_model.cta.runner import run
 from device_model.cta.tensors import Tensor
+
+TILE = 256  # elements
 
 
 def launch(kernel, *args, grid=(1, 1, 1), threads=32, shared=None, hazards=True, out=()):
@@ -41,3 +45,42 @@ def found(result):
 def names(result, block=0):
     """The instructions of a block, each with how often its warps issue it."""
     return [(row.name, row.count) for row in result.blocks[block].rows]
+
+
+def tiles(count, length=TILE):
+    """So many tiles of different numbers."""
+    return np.arange(count * length, dtype=np.float32).reshape(count, length)
+
+
+def pipelined(x, y, count, *without):
+    """Double the tiles of *x* in two stages; each call in *without* is left out."""
+    s, t = cta.shared(np.float32, (2, TILE)), cta.tid
+    pipe = cta.pipeline(stages=2)
+    for i in range(count + 1):
+        if i < count:
+            pipe.producer_acquire()
+            cta.memcpy_async(s[i % 2], x[i], 16)
+            pipe.producer_commit()
+        if i:
+            if "wait" not in without:
+                pipe.consumer_wait()
+            if "sync before" not in without:
+                cta.syncthreads()
+            y[i - 1, t] = s[(i - 1) % 2, t] * 2
+            pipe.consumer_release()
+            if "sync behind" not in without:
+                cta.syncthreads()
+
+
+async def on_device(values):
+    """A copy of *values* in the memory of the device."""
+    array = acl.Array(await acl.Malloc(values.nbytes), values.dtype, values.shape)
+    await acl.Memcpy(array, array.nbytes, values, values.nbytes, acl.MemcpyKind.HOST_TO_DEVICE)
+    return array
+
+
+async def read(array):
+    """What *array*, in the memory of the device, holds."""
+    values = np.empty(array.shape, array.dtype)
+    await acl.Memcpy(values, values.nbytes, array, array.nbytes, acl.MemcpyKind.DEVICE_TO_HOST)
+    return values

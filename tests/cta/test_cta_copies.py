@@ -1,42 +1,21 @@
 """cp.async: what is copied, and which wait or barrier is missing when a thread reads too early."""
 
+import blocks
 import numpy as np
 import pytest
-from blocks import found, launch, names
+from blocks import TILE, found, launch, names, pipelined, tiles
 
 from acl_py import cta
 
-TILE = 256  # elements
 
-
-def pipelined(x, y, tiles, *without):
-    """Two stages; each call in *without* is left out."""
-    s, t = cta.shared(np.float32, (2, TILE)), cta.tid
-    pipe = cta.pipeline(stages=2)
-    for i in range(tiles + 1):
-        if i < tiles:
-            pipe.producer_acquire()
-            cta.memcpy_async(s[i % 2], x[i], 16)
-            pipe.producer_commit()
-        if i:
-            if "wait" not in without:
-                pipe.consumer_wait()
-            if "sync before" not in without:
-                cta.syncthreads()
-            y[i - 1, t] = s[(i - 1) % 2, t] * 2
-            pipe.consumer_release()
-            if "sync behind" not in without:
-                cta.syncthreads()
-
-
-def arrays(tiles=4):
-    x = np.arange(tiles * TILE, dtype=np.float32).reshape(tiles, TILE)
-    return x, np.zeros_like(x), tiles
+def arrays(count=4):
+    x = tiles(count)
+    return x, np.zeros_like(x), count
 
 
 def test_a_pipeline_of_two_stages_computes_and_is_silent():
-    x, y, tiles = arrays()
-    result = launch(pipelined, x, y, tiles, threads=TILE, shared=8 * TILE, out=["y"])
+    x, y, count = arrays()
+    result = launch(pipelined, x, y, count, threads=TILE, shared=8 * TILE, out=["y"])
     assert (y == 2 * x).all()
     assert found(result) == []
     first = [name for name, _ in names(result)[:8]]
@@ -58,7 +37,7 @@ def test_each_call_that_a_pipeline_lacks_is_named(left_out, expected):
     result = launch(pipelined, *arrays(), left_out, threads=TILE)
     assert found(result) == expected
     for finding in result.findings:
-        assert all(site.file == __file__ for site in finding.sites)
+        assert all(site.file == blocks.__file__ for site in finding.sites)
 
 
 def test_a_copy_has_the_sectors_of_its_source_and_the_phases_of_its_target():

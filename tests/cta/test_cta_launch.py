@@ -2,54 +2,23 @@
 
 import numpy as np
 import pytest
+from blocks import TILE, on_device, pipelined, read, tiles
 
 import acl_py as acl
 from acl_py import asc, cta
 
-TILE = 256
-
-
-def arrays(count=4):
-    return np.arange(count * TILE, dtype=np.float32).reshape(count, TILE)
-
-
-async def on_device(values):
-    buffer = await acl.Malloc(values.nbytes)
-    host = await acl.MallocHost(values.nbytes)
-    host.numpy(values.dtype)[:] = values.reshape(-1)
-    await acl.Memcpy(buffer, values.nbytes, host, values.nbytes, acl.MemcpyKind.HOST_TO_DEVICE)
-    return acl.Array(buffer, values.dtype, values.shape)
-
-
-async def read(array):
-    host = await acl.MallocHost(array.nbytes)
-    await acl.Memcpy(host, array.nbytes, array.buffer, array.nbytes, acl.MemcpyKind.DEVICE_TO_HOST)
-    return host.numpy(array.dtype, array.shape).copy()
-
 
 @cta.kernel(threads=TILE, shared=8 * TILE, registers=64)
-def scale(x: cta.In, y: cta.Out, tiles):
-    s, t = cta.shared(np.float32, (2, TILE)), cta.tid
-    pipe = cta.pipeline(stages=2)
-    for i in range(tiles + 1):
-        if i < tiles:
-            pipe.producer_acquire()
-            cta.memcpy_async(s[i % 2], x[i], 16)
-            pipe.producer_commit()
-        if i:
-            pipe.consumer_wait()
-            cta.syncthreads()
-            y[i - 1, t] = s[(i - 1) % 2, t] * 2
-            pipe.consumer_release()
-            cta.syncthreads()
+def scale(x: cta.In, y: cta.Out, count):
+    pipelined(x, y, count)
 
 
 async def test_a_kernel_is_launched_like_every_other_and_its_time_follows_from_its_instructions():
     async with acl.simulate(device="h200") as sim:
-        values = arrays()
+        values = tiles(4)
         x, y = await on_device(values), await on_device(np.zeros_like(values))
         stream = await acl.CreateStream()
-        launches = [await scale[1, stream](x, y, tiles) for tiles in (4, 4, 2)]
+        launches = [await scale[1, stream](x, y, count) for count in (4, 4, 2)]
         await acl.SynchronizeStream(stream)
         assert (await read(y))[:2].tolist() == (2 * values[:2]).tolist()
         four, again, two = (op.end_ns - op.start_ns for op in launches)

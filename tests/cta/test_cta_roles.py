@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from blocks import found, launch
+from blocks import found, launch, tiles
 
 import acl_py as acl
 from acl_py import cta
@@ -44,7 +44,7 @@ def specialised(x, y, without=""):
 
 
 def arrays():
-    x = np.arange(TILES * TILE, dtype=np.float32).reshape(TILES, TILE)
+    x = tiles(TILES, TILE)
     return x, np.zeros_like(x)
 
 

@@ -6,6 +6,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 import pytest
+from blocks import on_device
 
 import acl_py as acl
 from acl_py import cta
@@ -49,9 +50,7 @@ def tuned(kernel=double, choices=CHOICES, **options):
 
 
 async def launched_us(tile, stages):
-    values, _ = arguments()
-    x, y = [acl.Array(await acl.Malloc(values.nbytes), np.float32) for _ in range(2)]
-    await acl.Memcpy(x, x.nbytes, values, values.nbytes, acl.MemcpyKind.HOST_TO_DEVICE)
+    x, y = [await on_device(values) for values in arguments()]
     launch = await double[BLOCKS](x, y, tile, stages)
     await acl.SynchronizeDevice()
     return (launch.end_ns - launch.start_ns) / 1000
