@@ -17,7 +17,7 @@ from acl_py.verbs.arguments import arguments_of, profiles_with
 from acl_py.verbs.arrays import Access, Array, document
 from acl_py.verbs.kernels import Launchable, Launches, LaunchKernel
 from device_model import profile as profiles
-from device_model.cta.launch import Launch, Machine, Options, run_on_arrays
+from device_model.cta.launch import Launch, Machine, Options, Parameter, run_on_arrays
 from device_model.cta.names import Dim3
 from device_model.cta.spec import SmSpec
 from device_model.cta.tensors import Tensor, dtype_of
@@ -83,6 +83,13 @@ class BlockKernelFunction(Launchable[P]):
         if nbytes < 0:
             raise ValueError(f"allow_shared({nbytes}): give a number of bytes, 0 or more")
         self.shared_limit = nbytes
+
+    def parameters(self) -> list[Parameter]:
+        """Return how the kernel declares its arguments."""
+        return [
+            Parameter(name, access is not Access.OUT, access is not Access.IN)
+            for name, access in zip(self._names, self._accesses, strict=True)
+        ]
 
     def work(self, runtime: Runtime, blocks: int, args: tuple[Any, ...]) -> Launch:
         """Return the work of one launch on *blocks* blocks with *args*."""
@@ -272,5 +279,6 @@ def tune(
     profile = profiles.load(device)
     if profile.sm is None:
         raise ValueError(f"profile {device} describes no SMs; tune on one that does: {profiles_with('sm')}")
-    on_card = partial(run_on_arrays, machine=_machine(profile, profile.sm), options=kernel.options)
+    machine = _machine(profile, profile.sm)
+    on_card = partial(run_on_arrays, machine=machine, options=kernel.options, parameters=kernel.parameters())
     return tuner.tune(kernel, grid, args, choices, on_card, check=check, executor=executor)

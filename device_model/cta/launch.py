@@ -51,6 +51,14 @@ class Machine(NamedTuple):
     overhead_ns: int
 
 
+class Parameter(NamedTuple):
+    """An argument as the kernel declares it: its *name*, and whether the kernel reads and writes it."""
+
+    name: str
+    is_read: bool
+    is_written: bool
+
+
 def run_on(
     machine: Machine, options: Options, function: Callable[..., object], grid: Dim3, arguments: Sequence[Any]
 ) -> Result:
@@ -88,19 +96,36 @@ def run_on(
 
 
 def run_on_arrays(
-    function: Callable[..., object], grid: int | Dim3, arguments: Sequence[Any], *, machine: Machine, options: Options
+    function: Callable[..., object],
+    grid: int | Dim3,
+    arguments: Sequence[Any],
+    *,
+    machine: Machine,
+    options: Options,
+    parameters: Sequence[Parameter],
 ) -> Result:
-    """Run a kernel as `run_on` does, outside a simulation: NumPy arrays stand for global memory, and are changed."""
-    tensors = [
-        _tensor(each, f"argument {at}") if isinstance(each, np.ndarray) else each for at, each in enumerate(arguments)
+    """Run a kernel as `run_on` does, outside a simulation: NumPy arrays stand for global memory, and are changed.
+
+    The findings are those of a launch: an argument that is only written holds nothing before.
+    """
+    values = [
+        _tensor(each, parameter) if isinstance(each, np.ndarray) else each
+        for each, parameter in zip(arguments, parameters, strict=True)
     ]
-    return run_on(machine, options, function, grid if isinstance(grid, tuple) else (grid, 1, 1), tensors)
+    result = run_on(machine, options, function, grid if isinstance(grid, tuple) else (grid, 1, 1), values)
+    for value, parameter in zip(values, parameters, strict=True):
+        if isinstance(value, Tensor) and options.hazards and not parameter.is_read:
+            assert isinstance(value.memory, GlobalMemory), "arguments are in global memory"
+            gaps = list(value.memory.shadow.unwritten(0, value.nbytes))
+            _find_unwritten(result, parameter.name, value.nbytes, gaps)
+    return result
 
 
-def _tensor(array: npt.NDArray[Any], name: str) -> Tensor:
+def _tensor(array: npt.NDArray[Any], parameter: Parameter) -> Tensor:
+    name, is_read, is_written = parameter
     assert array.flags.c_contiguous, f"{name} is in one piece, as a copy of an array is"
-    memory = GlobalMemory(array.reshape(-1).view(np.uint8), name, name)
-    return Tensor(memory, name, 0, array.dtype, array.shape)
+    memory = GlobalMemory(array.reshape(-1).view(np.uint8), name, name, () if is_read else ((0, array.nbytes),))
+    return Tensor(memory, name, 0, array.dtype, array.shape, is_readable=is_read, is_writable=is_written)
 
 
 class Launch(launch.Launch[GlobalMemory]):
@@ -143,7 +168,10 @@ class Launch(launch.Launch[GlobalMemory]):
         """Run all blocks on *arguments*, time them, and check what they wrote."""
         self.result = run_on(self.machine, self.options, self.function, self.grid, arguments)
         for image in self._images.values():
-            _find_unwritten(image, self.result)
+            for argument, gaps in image.unwritten_outputs():
+                first = argument.start
+                inside = [(start - first, stop - first) for start, stop in gaps]
+                _find_unwritten(self.result, argument.name, argument.stop - first, inside)
         return self.result
 
     def image(self, allocation: Allocation, arguments: Sequence[Argument]) -> Image[GlobalMemory]:
@@ -168,19 +196,19 @@ class Launch(launch.Launch[GlobalMemory]):
         return ((result.timeline.duration_ns, self.cores),)
 
 
-def _find_unwritten(image: Image[GlobalMemory], result: Result) -> None:
-    """Report the bytes of Out arguments that no block wrote."""
-    for argument, gaps in image.unwritten_outputs():
-        first, last = gaps[0][0] - argument.start, gaps[0][1] - argument.start
-        missing = sum(stop - start for start, stop in gaps)
-        finding = Finding(
-            Rule.UNWRITTEN_OUT,
-            f"bytes {first}:{last} of {argument.name} are never written, and the argument is Out, so the host gets "
-            f"garbage there; {missing} of {argument.stop - argument.start} bytes are missing; write all of them, or "
-            "declare the argument InOut",
-            "all blocks",
-            (),
-            (),
-            f"a write to {argument.name}",
-        )
-        result.findings.add((Rule.UNWRITTEN_OUT, argument.name), finding)
+def _find_unwritten(result: Result, name: str, nbytes: int, gaps: Sequence[tuple[int, int]]) -> None:
+    """Report the bytes of the Out argument *name* that no block wrote, if there are *gaps*."""
+    if not gaps:
+        return
+    first, last = gaps[0]
+    missing = sum(stop - start for start, stop in gaps)
+    finding = Finding(
+        Rule.UNWRITTEN_OUT,
+        f"bytes {first}:{last} of {name} are never written, and the argument is Out, so the host gets garbage there; "
+        f"{missing} of {nbytes} bytes are missing; write all of them, or declare the argument InOut",
+        "all blocks",
+        (),
+        (),
+        f"a write to {name}",
+    )
+    result.findings.add((Rule.UNWRITTEN_OUT, name), finding)

@@ -27,12 +27,14 @@ class Trial:
         us: The time of the launch in us; None if the choice does not count.
         busy_us: How long each kind of pipe was busy, in us, as a mean over the cores.
         failure: Why the choice does not count; empty if it does.
+        findings: All findings of the run as text, also if an error ended it.
     """
 
     choice: Mapping[str, Any]
     us: float | None
     busy_us: Mapping[str, float]
     failure: str = ""
+    findings: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         chosen = ", ".join(f"{name}={value!r}" for name, value in self.choice.items())
@@ -150,14 +152,21 @@ class _Job:
         try:
             result = self.run(function, blocks, args)
         except Exception as error:
-            return Trial(choice, None, {}, f"{type(error).__name__}: {error}")
-        for finding in result.findings:
-            return Trial(choice, None, {}, str(finding))
+            so_far: Result | None = getattr(error, "result", None)
+            return Trial(choice, None, {}, f"{type(error).__name__}: {error}", _texts(so_far))
+        findings = _texts(result)
+        if findings:
+            more = f"; and {len(findings) - 1} more" if len(findings) > 1 else ""
+            return Trial(choice, None, {}, findings[0] + more, findings)
         if self.check is not None and not self.check(*given.values()):
             return Trial(choice, None, {}, "the check says that the result is wrong")
         timeline = result.timeline
         assert timeline is not None, "the launch is timed"
         return Trial(choice, timeline.duration_ns / 1000, dict(timeline.busy_us))
+
+
+def _texts(result: Result | None) -> tuple[str, ...]:
+    return tuple(map(str, result.findings)) if result is not None else ()
 
 
 def _function(kernel: Kernel) -> Kernel:

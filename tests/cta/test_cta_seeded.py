@@ -1,4 +1,4 @@
-"""Random pipelines of copies: right ones are silent and compute, and each seeded mistake is found."""
+"""Random pipelines of copies: right ones are silent and compute, and each seeded mistake is found, tuned ones too."""
 
 from random import Random
 
@@ -27,7 +27,7 @@ MISTAKES = {
 class Plan:
     """A random pipeline: groups of cp.async, a cuda::pipeline of a thread, or one of the block."""
 
-    def __init__(self, seed, mistake=None):
+    def __init__(self, seed, mistake=None, **fixed):
         random = Random(seed)
         self.mistake = mistake
         self.how = "groups" if mistake else random.choice(["groups", "groups", "thread", "block"])
@@ -37,6 +37,7 @@ class Plan:
         self.threads = random.choice([64, 96, 128, 256])
         self.width = random.choice([4, 8, 16])
         self.copies = random.randint(1, 3)
+        vars(self).update(fixed)
         self.tiles = self.stages + random.randint(2, 6)
         self.flip = random.choice([1, 32, 33, self.threads - 1])  # whose elements a thread reads
         if mistake in ("no barrier before the reads", "a barrier of warps only", "waits in one warp"):
@@ -129,3 +130,34 @@ def test_a_right_pipeline_is_silent_and_computes(seed):
 def test_a_seeded_mistake_is_found(mistake, seed):
     findings, _ = Plan(1000 + seed, mistake).run()
     assert any(rule.startswith(MISTAKES[mistake]) for rule, _ in findings), findings
+
+
+LARGEST = (4 + 6) * 128 * 2 * 4  # numbers of a variant: tiles, threads, copies, numbers of a copy
+
+
+@cta.kernel(threads=128, shared=100_000)
+def variant(x: cta.In, y: cta.InOut, mistake, seed, stages: int, copies: int):
+    plan = Plan(seed, mistake, threads=cta.threads, stages=stages, copies=copies)
+    numbers = plan.tiles * plan.tile
+    plan.kernel(x[:numbers].reshape(plan.tiles, plan.tile), y[:numbers].reshape(plan.tiles, plan.tile))
+
+
+def tuned(mistake, seed):
+    x = np.arange(LARGEST, dtype=np.float32)
+    choices = {"stages": (2, 3, 4), "copies": (1, 2)}
+    return cta.tune(variant, 1, (x, np.zeros_like(x), mistake, seed), choices, device="h200").rows
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_seeded_mistake_is_found_in_each_tuned_variant(mistake):
+    for row in tuned(mistake, 2000):
+        assert any(text.startswith(MISTAKES[mistake]) for text in row.findings), row
+        assert row.failure.startswith(row.findings[0])
+        assert row.us is None
+
+
+@pytest.mark.parametrize("seed", range(2000, 2005))
+def test_tuned_variants_of_a_right_pipeline_have_times_and_no_findings(seed):
+    rows = tuned(None, seed)
+    assert [row.findings for row in rows] == [()] * 6
+    assert all(row.us for row in rows)

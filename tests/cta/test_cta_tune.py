@@ -100,6 +100,27 @@ def test_wrong_results_and_findings_do_not_count():
     assert wrong.rows[0].failure == "the check says that the result is wrong"
 
 
+def test_a_row_has_all_findings_of_its_run_as_a_launch_has_them():
+    """Two mistakes: half of the Out argument is not written, and a barrier is missing; and then an error, too."""
+
+    @cta.kernel
+    def reverse(x: cta.In, y: cta.Out, fails: bool):
+        s, t = cta.shared(np.float32, cta.threads), cta.tid
+        s[t] = x[t]
+        y[t] = s[cta.threads - 1 - t]
+        if fails:
+            x[t] = 0
+
+    x = np.arange(128, dtype=np.float32)
+    rows = cta.tune(reverse, 1, (x, np.zeros(256, np.float32)), {"fails": (False, True)}, device="h200").rows
+    unordered, unwritten = rows[0].findings
+    assert unordered.endswith("missing syncthreads()")
+    assert unwritten.startswith("UNWRITTEN_OUT in all blocks: bytes 512:1024 of y are never written")
+    assert rows[0].failure == f"{unordered}; and 1 more"
+    assert rows[1].findings == (unordered,)
+    assert rows[1].failure.startswith("KernelError: the kernel writes x at test_cta_tune.py")
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_any_number_of_processes_makes_the_same_table(workers):
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as executor:
