@@ -18,6 +18,7 @@ CTA = ROOT / "docs" / "cta.md"
 TIME = ROOT / "docs" / "time.md"
 SANITIZER = ROOT / "docs" / "sanitizer.md"
 APPS_PAGE = ROOT / "docs" / "apps.md"
+WITH_EXAMPLES = (README, AICORE, CTA, TIME, SANITIZER)
 PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 APPS = {  # the rows of two versions in an app's output
     "samples/moe/moe": ("naive", "pipelined"),
@@ -28,9 +29,14 @@ APPS = {  # the rows of two versions in an app's output
 EXAMPLE = re.compile(r"```python\n(?P<program>.*?)```\n\n```text\n(?P<output>.*?)```", re.DOTALL)
 
 
+def examples_of(page: Path) -> list[re.Match[str]]:
+    """The programs of *page*, each with the output below it."""
+    return list(EXAMPLE.finditer(page.read_text(encoding="utf-8")))
+
+
 def example_of(page: Path) -> re.Match[str]:
-    """The program of *page*, with the output below it."""
-    (example,) = EXAMPLE.finditer(page.read_text(encoding="utf-8"))
+    """The only program of *page*."""
+    (example,) = examples_of(page)
     return example
 
 
@@ -42,9 +48,20 @@ def output_of(program: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("page", [README, AICORE, CTA, TIME, SANITIZER], ids=lambda page: page.stem)
-def test_an_example_prints_what_its_page_says(page):
-    assert output_of(example_of(page)["program"]) == example_of(page)["output"]
+@pytest.mark.parametrize(
+    "example",
+    [
+        pytest.param(example, id=f"{page.stem} {number}")
+        for page in WITH_EXAMPLES
+        for number, example in enumerate(examples_of(page), 1)
+    ],
+)
+def test_an_example_prints_what_its_page_says(example):
+    assert output_of(example["program"]) == example["output"]
+
+
+def test_every_page_with_examples_has_one():
+    assert all(map(examples_of, WITH_EXAMPLES))
 
 
 def test_the_example_of_the_sanitizers_page_is_wrong_with_weak_effects():
@@ -135,8 +152,10 @@ def test_a_function_that_labels_a_link_is_in_the_file(page):
 
 
 if __name__ == "__main__":
-    for page in (README, AICORE, TIME, SANITIZER):
-        text, example = page.read_text(encoding="utf-8"), example_of(page)
-        begin, end = example.span("output")
-        page.write_text(text[:begin] + output_of(example["program"]) + text[end:], encoding="utf-8")
+    for page in WITH_EXAMPLES:
+        text = page.read_text(encoding="utf-8")
+        for example in reversed(examples_of(page)):
+            begin, end = example.span("output")
+            text = text[:begin] + output_of(example["program"]) + text[end:]
+        page.write_text(text, encoding="utf-8")
     APPS_PAGE.write_text(with_times(APPS_PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -9,7 +9,7 @@ from device_model.cta.block import running
 from device_model.cta.instructions import Op
 from device_model.cta.memories import Shared
 from device_model.cta.places import Places
-from device_model.cta.registers import Register, ids_of, register, values_of
+from device_model.cta.registers import Register, check_set, ids_of, register, values_of
 from device_model.kernel.findings import KernelError
 from device_model.kernel.sites import site
 
@@ -42,6 +42,7 @@ def _atomic(places: Places, value: Any, name: str, combine: Callable[[Any, Any],
             f"atomic_{name}() at {site()} reads and writes {tensor.name}, which the kernel declares otherwise",
             "declare it as InOut",
         )
+    check_set(value)
     addresses, width = places.accesses()
     elements = places.elements()
     writes = (block.register(),)
@@ -70,4 +71,4 @@ def _atomic(places: Places, value: Any, name: str, combine: Callable[[Any, Any],
         else:
             places.note_read(block, addresses, width)
             places.note_write(block, addresses, width)
-    return register(before, writes)
+    return register(before, writes, ())

@@ -171,6 +171,12 @@ class Block:
         """Whether all threads are active."""
         return len(self.active) == self.threads
 
+    def mask(self) -> Bools:
+        """Return for each thread whether it is active."""
+        mask = np.zeros(self.threads, np.bool_)
+        mask[self.active] = True
+        return mask
+
     # Barriers that some threads have not reached
 
     def block(self, name: str, threads: Ints) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from device_model.cta.block import running
 from device_model.cta.names import WARP, Dim3
-from device_model.cta.registers import Register, register, values_of
+from device_model.cta.registers import Register, check_set, register, values_of
 
 
 def tid() -> Register:
@@ -52,5 +52,6 @@ def where(condition: Any) -> Iterator[None]:
             y[i] = x[i] * 2
     """
     this = running()
+    check_set(condition)
     with this.only(values_of(this, condition)):
         yield

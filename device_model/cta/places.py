@@ -15,7 +15,7 @@ from device_model.cta.block import Block, running, threads_text
 from device_model.cta.instructions import Op
 from device_model.cta.memories import GlobalMemory, Shared
 from device_model.cta.names import Bools, Ints
-from device_model.cta.registers import Register, ids_of, register, values_of
+from device_model.cta.registers import Register, check_set, ids_of, register, values_of
 from device_model.cta.rules import Rule
 from device_model.kernel.findings import KernelError
 from device_model.kernel.sites import site
@@ -61,13 +61,14 @@ class Places:
             values.view(np.uint8)[...] = 0x7F
             values[active] = self.flat()[elements[active]]
         self.note_read(block, addresses, width)
-        return register(values, writes)
+        return register(values, writes, ())
 
     def store(self, value: Any) -> None:
         """Store *value*: one instruction for each vector of up to 16 bytes."""
         block = running()
         tensor = self.tensor
         self._check_allowed(tensor.is_writable, "writes", "In", "Out or InOut")
+        check_set(value)
         addresses, width = self.accesses()
         elements = self.elements()
         try:

@@ -15,18 +15,24 @@ How operations are counted:
 * slices, shapes and assignments to a part: none, as the compiler only names registers. An assignment under `where` is
   a move.
 
+A new register belongs to the threads that are active when it is made. Others that use it, in a store, an index, a
+condition or a vote, are reported: in Python `v = x[i]` under `where` replaces v for all threads.
+
 An operation does not know which part of a register it needs, so all parts of one array have one id in the rows.
 """
 
+from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from device_model.cta.block import Block, running
+from device_model.cta.block import Block, running, threads_text
 from device_model.cta.instructions import Op
+from device_model.cta.names import Bools
+from device_model.cta.rules import Rule
 from device_model.kernel.findings import KernelError
-from device_model.kernel.sites import site
+from device_model.kernel.sites import Site, site
 
 _SPECIAL = frozenset({"exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "tanh", "sqrt", "cbrt", "divide",
                       "reciprocal", "expm1", "log1p", "power", "float_power"})  # fmt: skip
@@ -37,12 +43,20 @@ _MOST_IDS = 4  # ids that a register built from parts keeps
 
 
 class _Name:
-    """The ids of an array in rows, shared by all of its views."""
+    """What all views of an array share.
 
-    __slots__ = ("ids",)
+    Attributes:
+        ids: Its ids in rows.
+        threads: Which threads have set it; None: all. A new array belongs to the threads that are active then.
+        made: The line that set it, if these are not all threads.
+    """
 
-    def __init__(self, ids: tuple[int, ...]) -> None:
+    __slots__ = ("ids", "made", "threads")
+
+    def __init__(self, ids: tuple[int, ...], threads: Bools | None = None, made: Site | None = None) -> None:
         self.ids = ids
+        self.threads = threads
+        self.made = made
 
 
 class Register(np.ndarray[Any, Any]):
@@ -59,9 +73,11 @@ class Register(np.ndarray[Any, Any]):
     ) -> Any:
         block = running()
         plain = [each.view(np.ndarray) if isinstance(each, Register) else each for each in inputs]
+        if ufunc is np.divmod:
+            return np.floor_divide(*inputs), np.remainder(*inputs)
         if method == "reduce":
             _check_reduction(inputs[0], options.get("axis", 0))
-        elif method != "__call__":
+        elif method != "__call__" or ufunc.nout > 1:
             raise KernelError(
                 f"{ufunc.__name__}.{method} of a register at {site()} is no instruction of a thread",
                 "loop over the elements of a thread, or use shuffles, atomics or shared memory",
@@ -74,9 +90,9 @@ class Register(np.ndarray[Any, Any]):
             block, ufunc, result.dtype, elements // block.threads, ids_of(*inputs), is_chain=method == "reduce"
         )
         if out is None:
-            return register(result, writes)
+            return register(result, writes, inputs)
         target = out[0]
-        _put(block, target, ..., result)
+        _put(block, target, ..., register(result, writes, inputs))
         if isinstance(target, Register):
             target.name.ids = writes
         return target
@@ -91,6 +107,19 @@ class Register(np.ndarray[Any, Any]):
 
     def __str__(self) -> str:
         return str(self.view(np.ndarray))
+
+    def __bool__(self) -> bool:
+        self._check_same("a truth value", "for a branch use `with cta.where(condition):`, for a value cta.select()")
+        return super().__bool__()
+
+    def __index__(self) -> int:
+        self._check_same("a number of Python", "loop over numbers that are the same in all threads, and use where()")
+        return super().__index__()
+
+    def _check_same(self, use: str, remedy: str) -> None:
+        """Refuse *use* of a register in which threads may differ."""
+        if self.size != 1:
+            raise KernelError(f"a register is used as {use} at {site()}, and its threads may differ", remedy)
 
     def __getitem__(self, index: Any) -> Any:
         _check_threads(index, "reads")
@@ -110,14 +139,51 @@ class Register(np.ndarray[Any, Any]):
         block = running()
         writes = (block.register(),)
         block.issue(Op.SFU, "cvt", count=self.size // block.threads, reads=self.name.ids, writes=writes)
-        return register(self.view(np.ndarray).astype(dtype), writes)  # type: ignore[return-value]
+        return register(self.view(np.ndarray).astype(dtype), writes, (self,))  # type: ignore[return-value]
 
 
-def register(values: npt.NDArray[Any], ids: tuple[int, ...] = ()) -> Register:
-    """Return *values*, which have the threads as their first axis, as a register with *ids*."""
+def register(values: npt.NDArray[Any], ids: tuple[int, ...] = (), sources: Iterable[Any] | None = None) -> Register:
+    """Return *values*, which have the threads as their first axis, as a register with *ids*.
+
+    With *sources*, from which it was computed, it belongs to the active threads that have set all of these.
+    """
     result: Register = np.asarray(values).view(Register)
-    result.name = _Name(ids)
+    result.name = _Name(ids) if sources is None else _Name(ids, *_set_by(running(), sources))
     return result
+
+
+def check_set(value: Any) -> None:
+    """Report active threads that use *value*, a register that other threads have set."""
+    if not isinstance(value, Register) or value.name.threads is None:
+        return
+    block = running()
+    others = block.active[~value.name.threads[block.active]]
+    made = value.name.made
+    if not len(others) or not block.hazards or made is None:
+        return
+    line = site()
+    block.find(
+        Rule.UNSET_REGISTER,
+        f"a register that other threads have set under where(), at {made}, is used at {line} by "
+        f"{threads_text(others)}; to set a register for some threads only, assign to it: r[...] = value, or "
+        "r += value; or use cta.select()",
+        (made, line),
+        "r[...] = value",
+    )
+
+
+def _set_by(block: Block, sources: Iterable[Any]) -> tuple[Bools | None, Site | None]:
+    """Return which threads set what is computed from *sources* now, and the line of the first that not all have set."""
+    threads: Bools | None = None
+    made: Site | None = None
+    for each in sources:
+        if isinstance(each, Register) and each.name.threads is not None:
+            threads = each.name.threads if threads is None else threads & each.name.threads
+            made = made or each.name.made
+    if not block.is_whole:
+        threads = block.mask() if threads is None else threads & block.mask()
+        made = made or site()
+    return threads, made
 
 
 def values_of(block: Block, value: Any) -> npt.NDArray[Any]:
@@ -138,7 +204,7 @@ def full(shape: tuple[int, ...] | int, value: float, dtype: npt.DTypeLike = np.f
     values = np.full((block.threads, *inner), value, dtype)
     writes = (block.register(),)
     block.issue(Op.ALU, "mov", count=values.size // block.threads, writes=writes)
-    return register(values, writes)
+    return register(values, writes, ())
 
 
 def zeros(shape: tuple[int, ...] | int = (), dtype: npt.DTypeLike = np.float32) -> Register:
@@ -159,7 +225,7 @@ def fma(a: Any, b: Any, c: Any) -> Register:
     result = np.asarray(np.asarray(plain[0], wide) * np.asarray(plain[1], wide) + np.asarray(plain[2], wide), dtype)
     writes = (block.register(),)
     block.issue(Op.FMA, "fma", count=result.size // block.threads, reads=ids_of(a, b, c), writes=writes)
-    return register(result, writes)
+    return register(result, writes, (a, b, c))
 
 
 def select(condition: Any, first: Any, second: Any) -> Register:
@@ -170,7 +236,10 @@ def select(condition: Any, first: Any, second: Any) -> Register:
     writes = (block.register(),)
     reads = ids_of(condition, first, second)
     block.issue(Op.ALU, "sel", count=result.size // block.threads, reads=reads, writes=writes)
-    return register(result, writes)
+    chosen = register(result, writes, (condition, first, second))
+    if chosen.name.threads is not None:
+        _set_by_choice(block, chosen, condition, first, second)
+    return chosen
 
 
 def _count(
@@ -196,16 +265,42 @@ def _put(block: Block, target: npt.NDArray[Any], index: Any, value: Any) -> None
     """Assign *value* to a part of *target*, for active threads only."""
     plain = target.view(np.ndarray)
     new = value.view(np.ndarray) if isinstance(value, Register) else value
+    if isinstance(target, Register):
+        _note_assignment(block, target.name, index, value)
     if block.is_whole:
         plain[index] = new
         return
     part = plain[index]
-    mask = np.zeros(block.threads, np.bool_)
-    mask[block.active] = True
+    mask = block.mask()
     if part.shape[:1] != (block.threads,):
         raise KernelError(f"an assignment under where() at {site()} is not to a register of the threads")
     np.copyto(part, new, where=mask.reshape(-1, *[1] * (part.ndim - 1)), casting="same_kind")
     block.issue(Op.ALU, "mov", count=part.size // block.threads)
+
+
+def _note_assignment(block: Block, name: _Name, index: Any, value: Any) -> None:
+    """Note that the active threads have set what *name* stands for, or a part of it, to *value*."""
+    source = value.name if isinstance(value, Register) else _Name(())
+    if source.threads is None and name.threads is None:
+        return
+    everyone = np.ones(block.threads, np.bool_)
+    before = everyone if name.threads is None else name.threads
+    now = everyone if source.threads is None else source.threads
+    if not (index is Ellipsis or (isinstance(index, slice) and index == slice(None))):
+        now = now & before
+    threads: Bools = np.where(block.mask(), now, before)
+    name.threads = None if threads.all() else threads
+    name.made = source.made or name.made
+
+
+def _set_by_choice(block: Block, chosen: Register, condition: Any, first: Any, second: Any) -> None:
+    """Note that a thread has set *chosen* if it has set what it chose."""
+    shape = (block.threads, *[1] * (chosen.ndim - 1))
+    sides = [_set_by(block, (condition, side))[0] for side in (first, second)]
+    masks = [np.ones(shape, np.bool_) if side is None else side.reshape(shape) for side in sides]
+    by_element = np.where(values_of(block, condition), *masks).reshape(block.threads, -1)
+    threads: Bools = np.asarray(by_element.all(axis=1))
+    chosen.name.threads = None if threads.all() else threads
 
 
 def _check_reduction(source: npt.NDArray[Any], axis: Any) -> None:

@@ -11,6 +11,7 @@ class Rule(KernelRule):
     WAW = "a write comes after an earlier write of the same bytes, by a barrier or a wait"
     UNWRITTEN_READ = "bytes are written before they are read"
     UNWRITTEN_OUT = "every byte of an Out argument is written"
+    UNSET_REGISTER = "every thread that uses a register has set it"
     COPY_LEFT = "every asynchronous copy is waited for before its thread ends"
     PHASE_TWICE = "a thread waits for each phase of an mbarrier once"
     EMPTY_PHASE = "every mbarrier is initialised, and the other threads know it, before it is used"

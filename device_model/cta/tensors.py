@@ -21,6 +21,7 @@ import numpy.typing as npt
 from device_model.cta.block import Block, running, threads_text
 from device_model.cta.memories import GlobalMemory, Shared
 from device_model.cta.places import WIDEST, Places, strides_of
+from device_model.cta.registers import Register, check_set
 from device_model.cta.shadows import SharedShadow
 from device_model.kernel.findings import KernelError
 from device_model.kernel.sites import site
@@ -120,7 +121,10 @@ class Tensor:
         self._places(items).store(value)
 
     def reshape(self, *shape: int) -> "Tensor":
-        """Return the same elements in another shape; they must be contiguous."""
+        """Return the same elements in another shape, in which one length may be -1; they must be contiguous."""
+        if -1 in shape:
+            others = -prod(shape)
+            shape = tuple(self.size // max(others, 1) if length == -1 else length for length in shape)
         if not self.is_contiguous or prod(shape) != self.size:
             raise KernelError(f"{self!r} with strides {self.strides} cannot have shape {shape}, at {site()}")
         return self._same(self.address, shape, strides_of(shape, self.dtype.itemsize))
@@ -144,12 +148,18 @@ class Tensor:
 
     def _item(self, item: Any) -> Any:
         if isinstance(item, slice):
+            if any(isinstance(each, Register) for each in (item.start, item.stop, item.step)):
+                raise KernelError(
+                    f"a slice of {self!r} at {site()} begins or ends at a register, so threads may differ",
+                    "for a vector of each thread index a tensor with one more dimension: x.reshape(-1, 4)[t]",
+                )
             return item
         if isinstance(item, np.ndarray):
             if item.dtype.kind not in "iu":
                 raise KernelError(
                     f"{self!r} is indexed with {item.dtype} at {site()}", "use integers; for a mask use where()"
                 )
+            check_set(item)
             return item.view(np.ndarray).astype(np.int64, copy=False)
         return int(item.__index__())
 

@@ -7,7 +7,7 @@ import numpy as np
 from device_model.cta.block import running
 from device_model.cta.instructions import Op
 from device_model.cta.names import WARP, Ints
-from device_model.cta.registers import Register, ids_of, register, values_of
+from device_model.cta.registers import Register, check_set, ids_of, register, values_of
 from device_model.kernel.findings import KernelError
 from device_model.kernel.sites import site
 
@@ -70,12 +70,16 @@ def _shuffle(value: Any, lanes: Any, name: str) -> Register:
     writes = (block.register(),)
     count = values.size // block.threads * max(values.dtype.itemsize // 4, 1)
     block.issue(Op.SHUFFLE, name, count=count, reads=ids_of(value), writes=writes)
-    return register(result, writes)
+    shuffled = register(result, writes, (value,))
+    if shuffled.name.threads is not None:  # a lane has a value if the lane has set it that gives it
+        shuffled.name.threads = shuffled.name.threads[source] & block.mask()
+    return shuffled
 
 
 def _votes(condition: Any) -> Any:
     """Return the votes of active lanes as (warps, 32)."""
     block = running()
+    check_set(condition)
     votes = np.zeros(block.warps * WARP, np.bool_)
     votes[block.active] = values_of(block, condition)[block.active]
     return votes.reshape(block.warps, WARP)
@@ -85,4 +89,4 @@ def _vote(by_warp: Any, condition: Any, name: str) -> Register:
     block = running()
     writes = (block.register(),)
     block.issue(Op.SHUFFLE, name, reads=ids_of(condition), writes=writes)
-    return register(np.repeat(by_warp, WARP)[: block.threads], writes)
+    return register(np.repeat(by_warp, WARP)[: block.threads], writes, ())
