@@ -73,10 +73,12 @@ from device_model.kernel.findings import KernelError as KernelError
 from device_model.kernel.findings import KernelHangError as KernelHangError
 
 _PLACES = ("tid", "warp", "lane", "block", "grid", "threads")
+_CUDA = {"threadIdx": "tid", "blockIdx": "block", "blockDim": "threads", "gridDim": "grid", "atomicAdd": "atomic_add"}
 
 
 def __getattr__(name: str) -> _Any:
     """Return what differs from block to block: `cta.tid` is an attribute, as threadIdx is."""
     if name in _PLACES:
         return getattr(_indices, name)()
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    hint = f"; CUDA's {name} is cta.{_CUDA[name]}" if name in _CUDA else ""
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")

@@ -235,6 +235,11 @@ def kernel(
     Raises:
         ValueError: *threads*, *shared* or *registers* is too small for any card.
     """
+    if isinstance(threads, tuple):
+        raise TypeError(
+            f"@cta.kernel(threads={threads}): give their number, {prod(threads)}; in the kernel, "
+            f"`y, x = divmod(cta.tid, {threads[0]})` is where a thread is"
+        )
     for name, number, least in (("threads", threads, 1), ("shared", shared or 0, 0), ("registers", registers, 1)):
         if integer(name, number) < least:
             raise ValueError(f"@cta.kernel({name}={number}): give {least} or more")

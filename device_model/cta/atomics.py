@@ -8,7 +8,7 @@ import numpy as np
 from device_model.cta.block import running
 from device_model.cta.instructions import Op
 from device_model.cta.memories import Shared
-from device_model.cta.places import Places
+from device_model.cta.places import Places, check_places
 from device_model.cta.registers import Register, check_set, ids_of, register, values_of
 from device_model.kernel.findings import KernelError
 from device_model.kernel.sites import site
@@ -36,6 +36,7 @@ def atomic_exch(places: Places, value: Any) -> Register:
 
 def _atomic(places: Places, value: Any, name: str, combine: Callable[[Any, Any], Any]) -> Register:
     block = running()
+    check_places(f"atomic_{name}", places)
     tensor = places.tensor
     if not (tensor.is_readable and tensor.is_writable):
         raise KernelError(

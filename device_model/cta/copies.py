@@ -17,7 +17,7 @@ from device_model.cta.block import Block, running, threads_text
 from device_model.cta.instructions import Op
 from device_model.cta.memories import Shared
 from device_model.cta.names import Ints
-from device_model.cta.places import WIDEST, Places
+from device_model.cta.places import WIDEST, Places, check_places
 from device_model.cta.registers import values_of
 from device_model.cta.rules import Rule
 from device_model.cta.tensors import Tensor
@@ -51,6 +51,7 @@ def cp_async(
         KernelError: The width is not possible, a place is not in the right memory, or it is misaligned.
     """
     block = running()
+    check_places("cp_async", dst, src)
     _check(dst.tensor, src.tensor, nbytes, cache)
     targets, sources = dst.offsets.reshape(block.threads, -1), src.offsets.reshape(block.threads, -1)
     if targets.shape != sources.shape:
@@ -74,6 +75,11 @@ def memcpy_async(dst: Tensor, src: Tensor, nbytes: int = 16) -> None:
         KernelError: The sizes differ, the tensors are not contiguous, or as cp_async.
     """
     block = running()
+    if not (isinstance(dst, Tensor) and isinstance(src, Tensor)):
+        raise KernelError(
+            f"memcpy_async at {site()} from {type(src).__name__} to {type(dst).__name__}",
+            "it copies whole tensors or parts of them, such as s[stage] and x[i] with integers",
+        )
     cache = "cg" if nbytes == 16 else "ca"
     _check(dst, src, nbytes, cache)
     if dst.nbytes != src.nbytes or dst.nbytes % nbytes:

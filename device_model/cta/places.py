@@ -228,6 +228,15 @@ class Places:
             )
 
 
+def check_places(call: str, *each: Any) -> None:
+    """Refuse what is not `Places`: somebody has written x[t] for x.at[t], which loads."""
+    for value in each:
+        if not isinstance(value, Places):
+            raise KernelError(
+                f"{call}() at {site()} got {type(value).__name__} where it takes places", "write x.at[t], not x[t]"
+            )
+
+
 def strides_of(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     """Return the strides in bytes of a contiguous array."""
     strides = []

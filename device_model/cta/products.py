@@ -10,7 +10,7 @@ from device_model.cta.block import Block, running
 from device_model.cta.instructions import Op
 from device_model.cta.memories import Shared
 from device_model.cta.names import WARP, Ints
-from device_model.cta.places import Places
+from device_model.cta.places import Places, check_places
 from device_model.cta.registers import Register, ids_of, register
 from device_model.cta.tensor import check_types
 from device_model.kernel.findings import KernelError
@@ -33,6 +33,7 @@ def ldmatrix(rows: Places, count: int = 4, *, transposed: bool = False) -> Regis
         KernelError: The rows are not in shared memory, elements do not have 16 bits, or a row is misaligned.
     """
     block = running()
+    check_places("ldmatrix", rows)
     memory = rows.tensor.memory
     if not isinstance(memory, Shared) or rows.tensor.dtype.itemsize != 2:
         raise KernelError(f"ldmatrix of {rows.tensor!r} at {site()}", "it loads 16-bit elements from shared memory")

@@ -109,12 +109,23 @@ class Register(np.ndarray[Any, Any]):
         return str(self.view(np.ndarray))
 
     def __bool__(self) -> bool:
-        self._check_same("a truth value", "for a branch use `with cta.where(condition):`, for a value cta.select()")
+        self._check_same(
+            "a truth value",
+            "for a branch use `with cta.where(condition):`, for a value cta.select() or np.minimum(), and & for `and`",
+        )
         return super().__bool__()
 
     def __index__(self) -> int:
-        self._check_same("a number of Python", "loop over numbers that are the same in all threads, and use where()")
+        self._check_same("an integer", "loop over integers that are the same in all threads, and use where()")
         return super().__index__()
+
+    def __int__(self) -> int:
+        self._check_same("an integer", "to convert it, use astype()")
+        return super().__int__()
+
+    def __float__(self) -> float:
+        self._check_same("a float", "use np.sqrt() for math.sqrt(), and astype() for float()")
+        return super().__float__()
 
     def _check_same(self, use: str, remedy: str) -> None:
         """Refuse *use* of a register in which threads may differ."""
@@ -320,5 +331,6 @@ def _check_threads(index: Any, verb: str) -> None:
     raise KernelError(
         f"register[{index if not isinstance(first, np.ndarray) else '...'}] at {site()} {verb} registers of chosen "
         "threads",
-        "a thread reaches its own registers only: begin the index with a colon; use shuffles or where()",
+        "a thread reaches its own registers only: begin the index with a colon; use shuffles or where(); an element of "
+        "a tensor is s[i, j], not s[i][j]",
     )

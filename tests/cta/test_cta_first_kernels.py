@@ -1,5 +1,7 @@
 """Kernels that a CUDA programmer writes first, and what a mistake in their Python is answered with."""
 
+import math
+
 import numpy as np
 import pytest
 from blocks import found, launch, names
@@ -252,7 +254,18 @@ def test_threads_that_have_set_a_register_may_use_it():
     ("use", "message"),
     [
         (lambda x, t: 1 if t < 5 else 2, r"used as a truth value .* for a branch use `with cta.where\(condition\):`"),
-        (lambda x, t: range(t, 100), r"used as a number of Python .* loop over numbers that are the same in all"),
+        (lambda x, t: range(t, 100), r"used as an integer .* loop over integers that are the same in all"),
+        (lambda x, t: min(t, 5), r"used as a truth value .* np.minimum\(\)"),
+        (lambda x, t: int(x[t]), r"used as an integer .* use astype\(\)"),
+        (lambda x, t: math.sqrt(t), r"used as a float .* use np.sqrt\(\) for math.sqrt\(\)"),
+        (lambda x, t: x.reshape(4, 32)[t // 32][t % 32], r"an element of a tensor is s\[i, j\], not s\[i\]\[j\]"),
+        (lambda x, t: cta.atomic_add(x[t], 1), r"atomic_add\(\) at \S+ got Register .* write x.at\[t\], not x\[t\]"),
+        (lambda x, t: cta.cp_async(x[t], x[t], 4), r"cp_async\(\) at \S+ got Register where it takes places"),
+        (lambda x, t: cta.ldmatrix(x[t]), r"ldmatrix\(\) at \S+ got Register where it takes places"),
+        (
+            lambda x, t: cta.memcpy_async(x.at[t], x),
+            r"memcpy_async at \S+ from Tensor to Places; it copies whole tensors",
+        ),
         (lambda x, t: np.modf(t * 1.0), r"modf.__call__ of a register .* is no instruction of a thread"),
         (lambda x, t: x[4 * t : 4 * t + 4], r"a slice of <global x.* begins or ends at a register.*reshape\(-1, 4\)"),
     ],

@@ -153,6 +153,7 @@ async def test_elements_that_no_register_holds_are_refused_at_the_call():
     ("make", "error", "message"),
     [
         (lambda: cta.kernel(threads=0), ValueError, r"@cta.kernel\(threads=0\): give 1 or more"),
+        (lambda: cta.kernel(threads=(32, 8)), TypeError, r"their number, 256; .* `y, x = divmod\(cta.tid, 32\)`"),
         (lambda: cta.kernel(shared=-1), ValueError, r"@cta.kernel\(shared=-1\)"),
         (lambda: cta.kernel(threads="many"), TypeError, "threads"),
         (lambda: scale[(1, 1, 1, 1)](None, None, 1), TypeError, "one to three numbers of blocks, not 4"),

@@ -92,7 +92,7 @@ def test_what_no_thread_can_do_is_refused(use, message):
 def test_the_language_is_refused_outside_of_a_kernel():
     with pytest.raises(cta.KernelError, match=r"outside a thread-block kernel; .* @cta.kernel"):
         cta.syncthreads()
-    with pytest.raises(AttributeError, match="no attribute 'threadIdx'"):
+    with pytest.raises(AttributeError, match=r"no attribute 'threadIdx'; CUDA's threadIdx is cta.tid"):
         cta.threadIdx  # noqa: B018
 
 
