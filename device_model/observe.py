@@ -56,8 +56,11 @@ class Observer:
     def staged(self, copy: "Copy", stream: "Stream", site: object) -> None:
         """The host begins *copy* in *stream*, in a call made at *site*, through buffers of the driver.
 
-        Its parts are operations that nobody else queues, so `op_queued` is not called for them.
+        Its parts are operations that nobody else queues, so `op_queued` is not called for them, but `part_queued`.
         """
+
+    def part_queued(self, op: "Op", copy: "Copy") -> None:
+        """*op*, a part of *copy*, which goes through buffers of the driver, was queued in its stream."""
 
     def op_ended(self, op: "Op") -> None:
         """*op* ended; its times are known now."""
@@ -172,6 +175,7 @@ class Hooks:
         "noticed",
         "op_ended",
         "op_queued",
+        "part_queued",
         "ran",
         "recorded",
         "refused",
@@ -186,6 +190,7 @@ class Hooks:
     call: Callable[[str, Nanoseconds, Nanoseconds, object, tuple[object, ...]], None] | None
     op_queued: "Callable[[Op], None] | None"
     staged: "Callable[[Copy, Stream, object], None] | None"
+    part_queued: "Callable[[Op, Copy], None] | None"
     op_ended: "Callable[[Op], None] | None"
     recorded: "Callable[[Event, Stream, Nanoseconds, object, Completion], None] | None"
     waited: "Callable[[Event, Stream, Nanoseconds, object, Completion], None] | None"

@@ -60,6 +60,7 @@ class Hosts:
         self._given: WeakKeyDictionary[Any, dict[int, Point]] = WeakKeyDictionary()  # by what callbacks belong to
         self._callers = callers
         self._recorded = False
+        self._waker: Point | None = None  # the last host function that woke a task
         self._loop = asyncio._get_running_loop()
         self._latest: object = None  # the last task that called, its thread and its host
         self._thread = -1
@@ -132,12 +133,19 @@ class Hosts:
     def _end(self, end: "ref[asyncio.Task[Any]]") -> None:
         self._ended.append(self._ends.pop(end))
 
+    def may_wait_for(self, function: Point) -> bool:
+        """Whether something may wait for *function*, a host function that has run, by means of Python: it has woken a
+        task, or several threads make calls.
+        """
+        return len(self._threads) > 1 or (self._waker is not None and self._waker[:2] == function[:2])
+
     # --- what they hand on
 
     def give(self) -> Points:
         """Return what the running code knows, for others."""
         inside = self._inside()
         if inside is not None:
+            self._waker = inside
             return (inside,)
         caller = current_caller()
         if isinstance(caller, Thread) and asyncio._get_running_loop() is self._loop is not None:

@@ -131,6 +131,12 @@ class Races(Observer):
         use = self._staged[copy] = self._use(copy, stream, site, self._runtime.host_ns)
         self._take(use)
 
+    @guarded
+    def part_queued(self, op: Op, copy: Copy) -> None:
+        """Let each part of a copy of pageable memory stand for all of it."""
+        if copy in self._staged:  # its call was not cancelled
+            op.stamp = self._staged[copy]
+
     def recorded(
         self,
         event: Event,
@@ -243,10 +249,7 @@ class Races(Observer):
     ) -> None:
         """Take up copies that the host made itself, and ends of streams and events."""
         if self._staged and about and about[0] in self._staged:
-            use = self._staged.pop(about[0])
-            last = None if use.stream is None else use.stream.tail
-            if isinstance(last, Op) and not hasattr(last, "stamp"):
-                last.stamp = use  # the last part of the copy stands for all of it
+            del self._staged[about[0]]
         if name in _DESTROY_STREAM:
             self._order.end(about[0])
         elif name.startswith("ResetDevice"):  # what was still queued has no effect

@@ -45,7 +45,7 @@ class Sanitizer(Observer):
             self.races = Races(runtime, self.fail, self.findings if Part.DEVICE in parts else _unheard())
             self._observers.append(self.races)
             if self.weak is not None:
-                self.weak.begin(self.races)
+                self.weak.begin(self.races, runtime.memory)
                 self._observers.append(self.weak)
         if Part.UNINITIALISED in parts:
             self.unwritten = Unwritten(runtime, self.fail)

@@ -15,29 +15,34 @@ What is promised to be before an operation always has its effect before it. So a
 that it always has. Times never change.
 
 A kernel that touches more than simulated memory runs at its end, because what it does there may be waited for; the
-bytes that it has written are kept back. Host functions run at their ends, too. A program can wait for all that they do
-by means of Python (an Event, a queue), which is as good as a promise: nothing of it is kept back. Nor is work that a
-fault rule has changed, nor the parts of copies that are staged. Memory that is freed, and words that a stream waits
-for, are as without weak effects.
+bytes that it has written are kept back. So do host functions, with the bytes that they change in host memory. But if a
+host function wakes a task, or if the program has several threads, nothing of it is kept back: who waits for it by means
+of Python (an Event, a queue) is behind it.
+
+The parts of a copy of pageable memory are kept back one by one; what they bring to the host is there when its call
+returns. Work that a fault rule has changed is not kept back. Memory that is freed, and words that a stream waits for,
+are as without weak effects.
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from acl_py.sanitizer.order import Point
 from acl_py.sanitizer.shadow import Use
-from acl_py.sanitizer.tearing import PartialEffect, every_byte, every_other_block
+from acl_py.sanitizer.tearing import CalledEffect, PartialEffect, every_byte, every_other_block
 from device_model.completions import Completion
 from device_model.engines.workers import Workers, overlap, perform, settle, share
 from device_model.errors import DeviceError
-from device_model.memory import Allocation
+from device_model.memory import Allocation, Space
 from device_model.observe import Observer
 from device_model.ops import Op
 from device_model.scheduler import Scheduler
-from device_model.work import Copy, CoreKernel, Fill, Kernel, PitchedCopy
+from device_model.work import Copy, CoreKernel, Extent, Fill, HostFunction, Kernel, PitchedCopy, Work
 
 if TYPE_CHECKING:
     from acl_py.sanitizer.races import Races
+    from device_model.memory import Memory
 
 _KEPT = (Copy, PitchedCopy, Fill, Kernel)  # exactly these classes: a fault rule makes others, which may have to fail
 _Lines = dict[int, deque[Op]]  # operations by their actors, in the order in which they were queued
@@ -46,11 +51,12 @@ _Lines = dict[int, deque[Op]]  # operations by their actors, in the order in whi
 class _State:
     """What is known of an operation that has had no effect yet."""
 
-    __slots__ = ("allocations", "end", "is_running", "number")
+    __slots__ = ("allocations", "end", "is_running", "number", "work")
 
     def __init__(self, op: Op, number: int) -> None:
         self.number = number  # in the order in which operations are queued
-        self.allocations = _allocations(op)
+        self.work = op.work
+        self.allocations = _allocations(op.work)
         self.is_running = False  # a core kernel that has read its memory
         self.end = 0  # its number in the order in which operations end; 0 before that
 
@@ -67,6 +73,7 @@ class WeakEffects(Workers, Observer):
         super().__init__(scheduler, 1)
         self._torn = torn
         self._races: Races | None = None
+        self._memory: Memory
         self._states: dict[Op, _State] = {}  # of the operations that have had no effect yet
         self._lines: _Lines = {}  # the same, by actor
         self._touching: dict[Allocation, _Lines] = {}  # the same, by what they touch
@@ -81,9 +88,9 @@ class WeakEffects(Workers, Observer):
     def __repr__(self) -> str:
         return f"<WeakEffects: {len(self._ended)} of {len(self._states)} operations have ended without an effect>"
 
-    def begin(self, races: "Races") -> None:
-        """Keep bodies back from now on; *races* tells what is promised."""
-        self._races = races
+    def begin(self, races: "Races", memory: "Memory") -> None:
+        """Keep bodies back from now on; *races* tells what is promised, *memory* is all that operations touch."""
+        self._races, self._memory = races, memory
 
     def end(self) -> None:
         """Let all operations that have ended have their effect, and keep no more back."""
@@ -104,6 +111,10 @@ class WeakEffects(Workers, Observer):
         self._lines.setdefault(stamp.actor, deque()).append(op)
         for allocation in state.allocations:
             self._touching.setdefault(allocation, {}).setdefault(stamp.actor, deque()).append(op)
+
+    def part_queued(self, op: Op, copy: Copy) -> None:  # noqa: ARG002 - its stamp is that of the whole copy
+        """Note a part of a copy of pageable memory."""
+        self.op_queued(op)
 
     def synchronized(self, completion: Completion) -> None:  # noqa: ARG002 - the relation knows what it stands for
         """Let all that the host knows to be over have its effect."""
@@ -130,17 +141,36 @@ class WeakEffects(Workers, Observer):
         self._ends += 1
         state.end = self._ends
         self._ended[op] = None
-        if type(op.work) is Kernel and op.work.alone:
+        if type(op.work) is HostFunction or (type(op.work) is Kernel and op.work.alone):
             self._under_way[op] = None
             self._make_way(op)
             del self._under_way[op]
-            self._partial[op] = PartialEffect(op, every_other_block if self._torn else every_byte)
+            self._run_now(op, state)
         elif not _is_kept(op):
             self._let(op)
         elif self._torn and isinstance(op.work, Copy | Fill):  # the host may see it; a kernel may still read new bytes
             self._tear(op)
         if op in self._partial and self._partial[op].error is not None:
             self._let(op)
+
+    def _run_now(self, op: Op, state: _State) -> None:
+        """Run the body of *op*, which touches more than simulated memory, and keep back the bytes that it writes."""
+        late = every_other_block if self._torn else every_byte
+        if type(op.work) is not HostFunction:
+            self._partial[op] = PartialEffect(op, late)
+            return
+        assert self._races is not None, "operations wait only between begin() and end()"
+        host = [each for each in self._memory.leaks() if each.space is not Space.DEVICE]
+        effect = self._partial[op] = CalledEffect(op, late, host)
+        if self._races.hosts.may_wait_for(Point(*op.stamp[:3])):
+            self._let(op)
+            return
+        state.work = _Written(effect.rows)
+        state.allocations = _allocations(state.work)
+        for allocation in state.allocations:
+            lines = self._touching.setdefault(allocation, {})
+            others = lines.get(op.stamp.actor, ())
+            lines[op.stamp.actor] = deque(sorted((*others, op), key=lambda each: self._states[each].number))
 
     def prepare(self, op: Op) -> None:
         """Let all that is before *op*, which reads memory now, have its effect."""
@@ -184,7 +214,7 @@ class WeakEffects(Workers, Observer):
         for other in sorted(self._rivals(op, 0 if self._torn else end), key=self._lateness, reverse=True):
             if other not in self._states:
                 continue
-            if self._torn and overlap(other.work.writes(), op.work.reads()):
+            if self._torn and overlap(self._states[other].work.writes(), op.work.reads()):
                 self._tear(other)
             elif whole and self._lateness(other) > end:
                 self._let(other)
@@ -224,8 +254,11 @@ class WeakEffects(Workers, Observer):
                 for other in line:
                     if self._is_before(op, other):
                         break  # and so are all that follow
-                    if self._lateness(other) > end and share(op.work, other.work) and self._can_run(other):
+                    if self._lateness(other) > end and self._share(op, other) and self._can_run(other):
                         yield other
+
+    def _share(self, one: Op, other: Op) -> bool:
+        return share(self._states[one].work, self._states[other].work)
 
     def _can_run(self, op: Op) -> bool:
         """Whether *op* can have its effect now."""
@@ -241,10 +274,10 @@ class WeakEffects(Workers, Observer):
 
     def _ended_rivals(self, op: Op) -> Iterator[Op]:
         """Yield the operations that have ended and touch the same bytes as *op*, of which no promise is known."""
-        for allocation in _allocations(op):
+        for allocation in _allocations(op.work):
             for line in list(self._touching.get(allocation, {}).values()):
                 for other in list(line):
-                    if other in self._ended and share(op.work, other.work):
+                    if other in self._ended and share(op.work, self._states[other].work):
                         yield other
 
     def _forget(self, op: Op) -> None:
@@ -266,9 +299,23 @@ def _take(lines: _Lines, actor: int, op: Op) -> None:
 
 
 def _is_kept(op: Op) -> bool:
+    if isinstance(op.work, Copy) and op.work.dst.space is Space.PAGEABLE:  # it is there when the call returns
+        return False
     return (type(op.work) in _KEPT or isinstance(op.work, CoreKernel)) and not op.work.alone
 
 
-def _allocations(op: Op) -> dict[Allocation, None]:
-    """Return the memory that *op* touches."""
-    return dict.fromkeys(allocation for allocation, _, _ in (*op.work.reads(), *op.work.writes()))
+def _allocations(work: Work) -> dict[Allocation, None]:
+    """Return the memory that *work* touches."""
+    return dict.fromkeys(allocation for allocation, _, _ in (*work.reads(), *work.writes()))
+
+
+class _Written(Work):
+    """What a host function has written: *rows*."""
+
+    __slots__ = ("_rows",)
+
+    def __init__(self, rows: Sequence[Extent]) -> None:
+        self._rows = rows
+
+    def writes(self) -> Sequence[Extent]:
+        return self._rows

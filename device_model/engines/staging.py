@@ -130,7 +130,7 @@ class Staging:
             if self._scheduler.before_return is not None:
                 self._scheduler.before_return()  # the host reads now: join bodies that may still write
             chunk.stage()
-            self._enqueue(stream, op, self._scheduler.now + self._latency_ns)
+            self._enqueue(stream, op, copy)
 
     def _to_host(self, stream: Stream, copy: Copy, site: object) -> Iterator[Completion]:
         copies = self._copies
@@ -140,7 +140,7 @@ class Staging:
             while asked < copy.nbytes and len(coming) < copies.stage_buffers:
                 chunk = copy.part(asked, min(copies.stage_chunk, copy.nbytes - asked))
                 op = Op(chunk, D2H.lane, chunk.nbytes, site)
-                self._enqueue(stream, op, self._scheduler.now + self._latency_ns)
+                self._enqueue(stream, op, copy)
                 coming.append(op)
                 asked += chunk.nbytes
             first = coming[0]
@@ -150,12 +150,15 @@ class Staging:
             yield self._after(copies.unstage[first.nbytes])
             coming.popleft()
 
-    def _enqueue(self, stream: Stream, op: Op, ready_ns: Nanoseconds) -> None:
-        """Queue *op* within an instant: its engine starts it at the next grant."""
+    def _enqueue(self, stream: Stream, op: Op, copy: Copy) -> None:
+        """Queue *op*, a part of *copy*, within an instant: its engine starts it at the next grant."""
         op.why = Why.STAGING
+        ready_ns = self._scheduler.now + self._latency_ns
         if self.strike is not None:
             ready_ns += self.strike(op, stream, self._scheduler.now)
         stream.enqueue(op, ready_ns, now=False)
+        device = stream.context.device
+        device.call_hook(device.hooks.part_queued, op, copy)
 
     def _after(self, delay: Nanoseconds) -> Completion:
         return self._scheduler.timer(self._scheduler.now + delay) if delay else NOTHING

@@ -219,6 +219,91 @@ def test_a_host_function_in_another_stream_has_old_bytes():
     assert both(program) == ([0], [1])
 
 
+async def host_function_writes(world, order):
+    """A host function writes what the host, or a copy in another stream, reads much later."""
+    cells = world.host.numpy()
+    await acl.LaunchHostFunc(world.one, lambda: cells.fill(7), us=10)
+    await asyncio.sleep(0.01)
+    await order(world)
+    await world.copy_in(world.two)
+    await acl.SynchronizeStream(world.two)
+    return int(cells[0]), await world.result()
+
+
+@pytest.mark.parametrize(("order", "seen"), [(by_nothing, (1, 1)), (by_event, (7, 7)), (by_host, (7, 7))])
+def test_what_a_host_function_has_written_is_kept_back(order, seen):
+    assert both(host_function_writes, order) == ((7, 7), seen)
+
+
+def test_of_a_host_function_and_a_copy_that_write_the_same_bytes_the_later_one_is_first():
+    async def program(world):
+        cells = world.host.numpy()
+        await world.copy_out(world.two)
+        await asyncio.sleep(0.01)
+        await acl.LaunchHostFunc(world.one, lambda: cells.fill(7), us=10)
+        await asyncio.sleep(0.01)
+        await acl.SynchronizeStream(world.two)
+        await acl.SynchronizeStream(world.one)
+        return int(cells[0])
+
+    assert both(program) == (7, 0)
+
+
+def test_a_host_function_that_wakes_a_task_has_its_effect_at_its_end():
+    async def program(world):
+        cells, event = world.host.numpy(), asyncio.Event()
+
+        def write():
+            cells.fill(7)
+            event.set()
+
+        await acl.LaunchHostFunc(world.one, write, us=10)
+        await event.wait()
+        return int(cells[0])
+
+    assert both(program) == (7, 7)
+
+
+LARGE = 200_000  # bytes: such a copy of pageable memory goes through buffers of the driver
+
+
+def test_a_large_copy_of_pageable_memory_is_kept_back():
+    """Nothing puts the kernel behind the copy, which ends much earlier."""
+
+    async def program(world, order):
+        buffer, source = await acl.Malloc(LARGE), np.ones(LARGE, np.uint8)
+        await acl.Memset(buffer, LARGE, 0, LARGE)
+        await acl.SynchronizeDevice()
+        await acl.MemcpyAsync(buffer, LARGE, source, LARGE, H2D, world.one)
+        source[:] = 9  # the copy has read it
+        await asyncio.sleep(0.01)
+        await order(world)
+        await acl.LaunchKernel(double, 1, (buffer,), world.two)
+        await acl.SynchronizeDevice()
+        back = np.zeros(LARGE, np.uint8)
+        await acl.Memcpy(back, LARGE, buffer, LARGE, D2H)
+        return sorted({*back.tolist()})
+
+    assert both(program, by_nothing) == ([2], [1])
+    assert both(program, by_event) == ([2], [2])
+    assert torn(program, by_nothing) == ([2], [1, 2])
+
+
+def test_a_large_copy_to_pageable_memory_reads_old_bytes_and_is_there_when_its_call_returns():
+    async def program(world, order):
+        buffer, back = await acl.Malloc(LARGE), np.zeros(LARGE, np.uint8)
+        await acl.Memset(buffer, LARGE, 1, LARGE)
+        await acl.SynchronizeDevice()
+        await acl.LaunchKernel(double, 1, (buffer,), world.one)
+        await asyncio.sleep(0.01)
+        await order(world)
+        await acl.MemcpyAsync(back, LARGE, buffer, LARGE, D2H, world.two)
+        return sorted({*back.tolist()})
+
+    assert both(program, by_nothing) == ([2], [1])
+    assert both(program, by_event) == ([2], [2])
+
+
 def test_freed_memory_has_had_all_effects():
     async def program(world, allocate, free):
         other = await allocate(world.one)
