@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from acl_py.callers import Callers
 from acl_py.errors import DeadlockError, full_text
 from acl_py.faults import Fault, Guard
 from acl_py.runtime.runtime import MeasuredRuntime, Runtime
@@ -234,7 +233,7 @@ def _recorder(options: Options, runtime: Runtime) -> Trace:
         device=runtime.profile.name,
         rules=runtime.rules.name,
         host_ns=lambda: runtime.host_ns,
-        callers=runtime.state(Callers),
+        callers=runtime.callers,
         host_time=options.host_time,
     )
     runtime.hooks.add(recorder)

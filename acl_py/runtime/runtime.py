@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from acl_py import log, schedules
+from acl_py.callers import Callers
 from acl_py.codes import named_code
 from acl_py.errors import AclError, DeadlockError, Kind
 from acl_py.runtime import injection
@@ -105,6 +106,7 @@ class Runtime:
         self.faults = Faults(self.scheduler, self.hooks)
         log.listen(self.hooks)
         self._devices: dict[int, Device] = {}
+        self.callers = Callers()  # what messages, views and findings call tasks and threads
         self._states: dict[type[Any], Any] = {}  # what other modules keep: see state()
         self.hooks.add(Speaker(self.state(Findings)))
         self.sanitizer: Sanitizer | None = None  # if the program asked for it
@@ -203,7 +205,7 @@ class Runtime:
         if completion.done:
             await self.bridge.breathe()
         else:
-            await self._suspend(completion, Waiting(what, completion, site))
+            await self._suspend(completion, Waiting(self.callers, what, completion, site))
             self.pay(self.costs.wake)
         synchronized = self.hooks.synchronized
         if synchronized is not None:
@@ -313,7 +315,7 @@ class Runtime:
         """
         if self.hooks.awaiting is not None:
             self.hooks.awaiting(subjects, completion, promised)
-        await self._suspend(completion, Waiting(what, completion, site))
+        await self._suspend(completion, Waiting(self.callers, what, completion, site))
         self.pay(0)
         if self.hooks.synchronized is not None:
             self.hooks.synchronized(completion)
@@ -327,7 +329,7 @@ class Runtime:
         what = f"queuing {op.work.label} on {stream.name} waits for room in its hardware queue"
         request = queue.request_place()
         try:
-            await self._suspend(request, Waiting(what, request, site))
+            await self._suspend(request, Waiting(self.callers, what, request, site))
             self.check_stream(stream)
             self._check_memory(op)
         except BaseException:
@@ -468,14 +470,15 @@ class Runtime:
     def deadlock(self, waiting: Waiting | Poll | None) -> DeadlockError:
         """Return the error for one wait of a program that hangs, or for a poll that can never end."""
         chains = Chains(self.devices, self.faults.hung)
-        error = deadlocks.error(waiting, self.waiters, chains, held=self._is_held)
+        error = deadlocks.error(waiting, self.waiters, chains, self.callers, held=self._is_held)
         if isinstance(waiting, Waiting) and self.hooks.hung is not None:
             self.hooks.hung(str(waiting), waiting.site, error.links)
         return error
 
     def describe_hang(self) -> str:
         """Say what each waiter waits for."""
-        return deadlocks.describe(self.waiters, Chains(self.devices, self.faults.hung), held=self._is_held)
+        chains = Chains(self.devices, self.faults.hung)
+        return deadlocks.describe(self.waiters, chains, self.callers, held=self._is_held)
 
     @property
     def _is_held(self) -> bool:

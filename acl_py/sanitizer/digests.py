@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from acl_py.callers import Callers, current_caller
+from acl_py.callers import current_caller
 from acl_py.sanitizer.findings import Access, Finding, Findings, Kind, Span
 from acl_py.sanitizer.guards import guarded
 from acl_py.sanitizer.wording import buffer_text, work_text
@@ -93,7 +93,7 @@ class Digests(Observer):
         self._look_again({allocation})
 
     def _begin(self, key: Hashable, copy: Copy, stream: Stream, site: object) -> None:
-        what, who = work_text(copy, writes=False), self._runtime.state(Callers).name(current_caller())
+        what, who = work_text(copy, writes=False), self._runtime.callers.name(current_caller())
         now, file = self._runtime.host_ns, getattr(site, "file", "")
         access = Access(what, False, who, stream.name, str(site), path_to(site), now, file)
         extents = tuple(copy.read_rows())

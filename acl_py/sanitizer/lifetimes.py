@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from acl_py.callers import Callers, current_caller
+from acl_py.callers import current_caller
 from acl_py.sanitizer.findings import Access, Finding, Findings, Kind, Span
 from acl_py.sanitizer.guards import guarded
 from acl_py.sanitizer.shadow import Ranges
@@ -68,7 +68,7 @@ class Lifetimes(Observer):
     @guarded
     def hung(self, what: str, site: object, links: Sequence[Link]) -> None:
         """Add a wait that can never end."""
-        who = self._runtime.state(Callers).name(current_caller())
+        who = self._runtime.callers.name(current_caller())
         waits = [Access("wait", False, who, "", _line(site), path_to(site), file=_file(site))]
         for link in links:
             place = getattr(link.subject, "site", None)
@@ -79,7 +79,7 @@ class Lifetimes(Observer):
         self._findings.add(Finding(Kind.DEADLOCK, f"{what} can never end{chain}", tuple(waits)))
 
     def _access(self, what: str, site: object, *, writes: bool) -> Access:
-        who, now = self._runtime.state(Callers).name(current_caller()), self._runtime.host_ns
+        who, now = self._runtime.callers.name(current_caller()), self._runtime.host_ns
         return Access(what, writes, who, "", _line(site), path_to(site), now, _file(site))
 
     def _add(self, kind: Kind, dead: Allocation, use: Access, ranges: Ranges = ()) -> None:

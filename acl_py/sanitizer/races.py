@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from acl_py.callers import Caller, Callers, current_caller
+from acl_py.callers import Caller, current_caller
 from acl_py.sanitizer.findings import Access, Finding, Findings, Kind
 from acl_py.sanitizer.guards import guarded
 from acl_py.sanitizer.hosts import Hosts
@@ -74,7 +74,7 @@ class Races(Observer):
         self._findings = findings
         self._stacks = runtime.state(Stacks)
         self._order = Order()
-        self.hosts = Hosts(self._order, self._inside, self._findings.note, runtime.state(Callers))
+        self.hosts = Hosts(self._order, self._inside, self._findings.note, runtime.callers)
         self._lines = self._order.lines
         self._shadows: dict[int, Shadow] = {}  # by the serial number of a life
         self._recorded: dict[Event, PlainPoint] = {}

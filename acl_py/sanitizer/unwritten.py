@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
-from acl_py.callers import Caller, Callers, current_caller
+from acl_py.callers import Caller, current_caller
 from acl_py.sanitizer.findings import Access, Finding, Findings, Kind, Span
 from acl_py.sanitizer.guards import guarded
 from acl_py.sanitizer.ranges import Range, Ranges, ranges_of, union
@@ -227,13 +227,13 @@ class Unwritten(Observer):
                 self._findings.add(_finding(allocation, union(ranges), access()))
 
     def _op_access(self, op: Op, caller: "Caller | None") -> Access:
-        who = "" if caller is None else self._runtime.state(Callers).name(caller)
+        who = "" if caller is None else self._runtime.callers.name(caller)
         what = work_text(op.work, writes=False)
         stack = self._stacks.note(op.site)
         return Access(what, False, who, op.stream.name, str(op.site), stack, op.queued_ns, _file(op.site))
 
     def _host_access(self, what: str, site: object) -> Access:
-        who = self._runtime.state(Callers).name(current_caller())
+        who = self._runtime.callers.name(current_caller())
         return Access(what, False, who, "", str(site), path_to(site), self._runtime.host_ns, _file(site))
 
 

@@ -12,7 +12,6 @@ from enum import IntEnum
 from inspect import isawaitable
 from typing import Any
 
-from acl_py.callers import described
 from acl_py.errors import Kind
 from acl_py.runtime.calls import Call, begin, begin_without_context, check_function
 from acl_py.runtime.runtime import Runtime
@@ -178,7 +177,7 @@ async def SubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream: 
     if stream in subscribers:
         raise runtime.error(
             Kind.STREAM_SUBSCRIBED,
-            f"{stream!r} has a subscriber: {_called(subscribers[stream].who)}",
+            f"{stream!r} has a subscriber: {_called(runtime, subscribers[stream].who)}",
             "UnsubscribeReport() that one first",
         )
     others = [(stream, each) for stream, each in subscribers.items() if each.who == who]
@@ -186,7 +185,7 @@ async def SubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream: 
         if other.context.device is not stream.context.device:
             raise runtime.error(
                 Kind.NOT_A_SUBSCRIBER,
-                f"{_called(who)} has subscribed to {other!r}, which is of another device than {stream!r}",
+                f"{_called(runtime, who)} has subscribed to {other!r}, which is of another device than {stream!r}",
                 "use one subscriber for each device",
             )
     runtime.pay(runtime.costs.other)
@@ -220,7 +219,7 @@ async def UnsubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream
     if known is None or known.who != _who(subscriber):
         raise runtime.error(
             Kind.NOT_A_SUBSCRIBER,
-            f"{_called(_who(subscriber))} has not subscribed to {stream!r}",
+            f"{_called(runtime, _who(subscriber))} has not subscribed to {stream!r}",
             "SubscribeReport() first",
         )
     runtime.pay(runtime.costs.other)
@@ -344,7 +343,9 @@ async def _take(call: Call, timeout: Integer) -> "Callback":
     subscriber = _subscriber(runtime)
     if subscriber is None:
         raise runtime.error(
-            Kind.NOT_A_SUBSCRIBER, f"{_called(_who(None))} has not subscribed to any stream", "SubscribeReport() first"
+            Kind.NOT_A_SUBSCRIBER,
+            f"{_called(runtime, _who(None))} has not subscribed to any stream",
+            "SubscribeReport() first",
         )
     limit_ns = None if timeout < 0 else runtime.limit_ns("timeout", timeout, 10**6)
     runtime.pay(runtime.costs.other)
@@ -384,8 +385,8 @@ def _subscriber(runtime: Runtime) -> Subscriber | None:
     return next((each for each in subscribers_of(runtime).values() if each.who in callers), None)
 
 
-def _called(who: object) -> str:
-    return described(who) if isinstance(who, asyncio.Task) else f"thread {who}"
+def _called(runtime: Runtime, who: object) -> str:
+    return runtime.callers.name(who) if isinstance(who, asyncio.Task) else f"thread {who}"
 
 
 def _who(subscriber: object) -> object:

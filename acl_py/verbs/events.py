@@ -326,7 +326,10 @@ async def QueryEventWaitStatus(event: handles.Event) -> Status:
     runtime.pay(runtime.costs.query)
     done = not event.waits
     await answered(
-        scope, NOTHING if done else None, lambda: Waiting(f"QueryEventWaitStatus({event.name})", NOTHING, site), ()
+        scope,
+        NOTHING if done else None,
+        lambda: Waiting(runtime.callers, f"QueryEventWaitStatus({event.name})", NOTHING, site),
+        (),
     )
     runtime.called("QueryEventWaitStatus", enter, site, event, int(done))
     return Status.COMPLETE if done else Status.NOT_READY
@@ -405,7 +408,7 @@ async def QueryEventStatus(event: handles.Event) -> Status:
     runtime.pay(runtime.costs.query)
     done = event.done and (event.work is not None or event.class_ is EventClass.SNAPSHOT)
     work = event.work or NOTHING
-    poll = Waiting(f"QueryEventStatus({event.name})", work, site)
+    poll = Waiting(runtime.callers, f"QueryEventStatus({event.name})", work, site)
     await answered(scope, work if done else None, lambda: poll, (event,))
     runtime.called("QueryEventStatus", enter, site, event, int(done))
     if event.context.error is not None:

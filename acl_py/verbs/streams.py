@@ -437,7 +437,9 @@ async def StreamQuery(stream: StreamLike = None) -> Status:
     runtime.pay(runtime.costs.query)
     idle = stream.idle or stream.bound
     known = stream.tail if idle else None
-    await answered(scope, known, lambda: Waiting(f"StreamQuery({stream.name})", stream.backlog(), site), (stream,))
+    await answered(
+        scope, known, lambda: Waiting(runtime.callers, f"StreamQuery({stream.name})", stream.backlog(), site), (stream,)
+    )
     runtime.called("StreamQuery", enter, site, stream, int(idle))
     if stream.context.error is not None:
         raise runtime.context_error(stream.context)

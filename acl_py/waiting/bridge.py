@@ -33,6 +33,7 @@ from types import coroutine
 from typing import Any, ParamSpec, Protocol, TypeVar
 from weakref import WeakKeyDictionary, ref
 
+from acl_py.callers import Callers
 from acl_py.errors import DeadlockError
 from acl_py.waiting import deadlocks
 from acl_py.waiting.hang import LOOK_S, Vigil
@@ -75,6 +76,10 @@ class Host(Protocol):
     @property
     def hang_after(self) -> float | None:
         """Real seconds after which a wait that only the outside could end is a hang; None: never."""
+
+    @property
+    def callers(self) -> Callers:
+        """What messages call tasks and threads."""
 
     def describe_hang(self) -> str:
         """Say what each waiter waits for."""
@@ -428,6 +433,11 @@ class Gate:
                 "a wait for the device inside `with hold()`, where no simulated time passes: wait after the block"
             )
 
+    @property
+    def callers(self) -> Callers:
+        """What messages about all tasks of the loop call them: as the runtime that came last does."""
+        return next((bridge.host.callers for bridge in reversed(self.bridges)), None) or Callers()
+
     def helpers(self) -> list[str]:
         """Name what outside the simulation could still wake the program."""
         return self.vigil.helpers(self.loop, {future for bridge in self.waiting for future in bridge.host.waiters})
@@ -468,7 +478,7 @@ class Gate:
                 self._look_next_turn()
                 return
             self._is_deadlock_told = True
-            self.on_deadlock(deadlocks.of_tasks())
+            self.on_deadlock(deadlocks.of_tasks(self.callers))
 
     def _is_quiet(self) -> bool:
         """Whether no task could run at as many looks in a row as it takes to be sure."""
@@ -492,7 +502,7 @@ class Gate:
 
     def _keep_vigil(self, spinning: bool) -> None:
         helpers, look_s = (["a task that spins on sleep(0)"], GRACE_S) if spinning else (self.helpers(), LOOK_S)
-        self.vigil.keep(self.loop, list(self.waiting), self.holders.values(), helpers, look_s)
+        self.vigil.keep(self.loop, list(self.waiting), self.holders.values(), helpers, look_s, self.callers)
 
     def _look_again(self) -> None:
         self._quiet = self._turns = 0

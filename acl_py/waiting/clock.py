@@ -392,7 +392,7 @@ class Clock(Gate):
             self._keep_vigil(spinning)
         elif not (spinning or self.holders or self._jobs) and self.vigil.outside.is_shut(self._loop):
             if self.vigil.is_certain():
-                self.on_deadlock(deadlocks.of_tasks())
+                self.on_deadlock(deadlocks.of_tasks(self.callers))
             else:
                 self._look_again()
 

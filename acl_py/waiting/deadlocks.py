@@ -8,7 +8,7 @@ record or the wait was queued.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from acl_py.callers import current_caller, described
+from acl_py.callers import Callers, current_caller
 from acl_py.errors import DeadlockError
 from acl_py.waiting.tasks import meetings
 from device_model.chains import Chains, Link, Relation
@@ -30,21 +30,22 @@ _TEXTS = {
 
 class Waiting:
     """Who waits for what: *what* says it in words; None is an `await` of the completion, whose words cost more to make
-    than the wait.
+    than the wait. *callers* has the name of the calling task or thread.
     """
 
-    __slots__ = ("completion", "site", "what", "who")
+    __slots__ = ("caller", "callers", "completion", "site", "what")
 
-    def __init__(self, what: str | None, completion: Completion, site: object) -> None:
+    def __init__(self, callers: Callers, what: str | None, completion: Completion, site: object) -> None:
+        self.callers = callers
+        self.caller = current_caller()
         self.what = what
         self.completion = completion
         self.site = site
-        self.who = described(current_caller())
 
     def __str__(self) -> str:
         what = f"waits for {_subject(self.completion)}" if self.what is None else self.what
         at = f" at {self.site}" if self.site is not None else ""
-        return f"{self.who}: {what}{at}"
+        return f"{self.callers.name(self.caller)}: {what}{at}"
 
 
 # A poll that fails is one of thousands; only the last need say what it asked.
@@ -80,8 +81,11 @@ def _subject(completion: Completion) -> str:
     return f"{what} on {completion.stream.name}{place}"
 
 
-def describe(waiters: Mapping[Any, Waiting], chains: Chains, *, held: bool) -> str:
-    """Say what each of *waiters* waits for, with its chain; *held* if simulated time is held."""
+def describe(waiters: Mapping[Any, Waiting], chains: Chains, callers: Callers, *, held: bool) -> str:
+    """Say what each of *waiters* waits for, with its chain; *held* if simulated time is held.
+
+    *callers* has the names of tasks.
+    """
     why = (
         "simulated time is held, so that nothing scheduled on a device can happen"
         if held
@@ -90,29 +94,29 @@ def describe(waiters: Mapping[Any, Waiting], chains: Chains, *, held: bool) -> s
     report = [f"no task or thread can run, and {why}"]
     for waiting in waiters.values():
         report += [f"  {waiting}", *(f"    {line}" for line in lines(chains.of(waiting.completion)))]
-    report += [f"  {meeting}" for meeting in meetings(waiters)]
+    report += [f"  {meeting}" for meeting in meetings(waiters, callers)]
     if len(report) > 1:
         report[0] += "; these wait:"
     return "\n".join(report)
 
 
 def error(
-    waiting: Waiting | Poll | None, waiters: Mapping[Any, Waiting], chains: Chains, *, held: bool
+    waiting: Waiting | Poll | None, waiters: Mapping[Any, Waiting], chains: Chains, callers: Callers, *, held: bool
 ) -> DeadlockError:
     """Return the error for one of *waiters* in a program that hangs, or for a poll that can never end."""
     if callable(waiting):
         waiting = waiting()
     head = "this poll can never end" if waiting is None else f"{waiting} can never end"
     links = [] if waiting is None else chains.of(waiting.completion)
-    text = f"{head}\n{describe(waiters, chains, held=held)}\nto break it: {_remedy(links, held=held)}"
+    text = f"{head}\n{describe(waiters, chains, callers, held=held)}\nto break it: {_remedy(links, held=held)}"
     made = DeadlockError(text, tuple(lines(links)))
     made.links = tuple(links)
     return made
 
 
-def of_tasks() -> DeadlockError:
+def of_tasks(callers: Callers) -> DeadlockError:
     """Return the error for a program whose tasks all wait for one another, and for no device."""
-    waits = tuple(meetings(()))
+    waits = tuple(meetings((), callers))
     head = "no task or thread can run, no timer is set, and nothing is scheduled on a device; these wait:"
     report = "\n".join([head, *(f"  {wait}" for wait in waits)])
     return DeadlockError(f"{report}\nto break it: {_remedy((), held=False)}", waits)

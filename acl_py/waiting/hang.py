@@ -21,6 +21,7 @@ from contextvars import Context
 from typing import Protocol
 from weakref import WeakSet
 
+from acl_py.callers import Callers, described, is_given_by_python
 from acl_py.waiting.loops import Listening, call_in_real_time, live_timers
 from acl_py.waiting.tasks import Future, Task, waits_inside
 from acl_py.waiting.threads import GRACE_S, Company, has_signal_handlers, is_hopeless
@@ -90,7 +91,7 @@ class Outside:
         asking = asyncio.current_task(loop)
         for task in asyncio.all_tasks(loop):
             if task is not asking and task not in self._tasks and not waits_inside(task, waits):
-                yield f"task {task.get_name()!r}"
+                yield "a task" if is_given_by_python(task.get_name()) else described(task)
 
 
 def _tasks_are_stuck(loop: asyncio.AbstractEventLoop) -> bool:
@@ -169,8 +170,10 @@ class Vigil:
         holders: Collection[Task | None],
         helpers: list[str],
         look_s: float,
+        callers: Callers,
     ) -> None:
         """End the waits that are hopeless or too long; for the others look again in *look_s* seconds at most.
+        *callers* has the names of tasks.
 
         Called when no task could go on. The timer in between avoids a busy loop.
         """
@@ -182,11 +185,10 @@ class Vigil:
         if hopeless and not self.is_certain():
             self._look_again()
             return
-        circumstances = "\n".join(_circumstances(holders, helpers))
         patient = []
         for each in waiting:
             if hopeless or stuck_s >= each.patience_s:
-                each.give_up(circumstances)
+                each.give_up(_circumstances(holders, helpers, callers))
             else:
                 patient.append(each)
         if not patient:
@@ -197,15 +199,16 @@ class Vigil:
         if stuck_s >= (HELD_PATIENCE_S if holders else LOOK_S) and not self._warned:
             self._warned = True
             report = "\n".join(each.describe() for each in patient)
-            warnings.warn(f"{report}\n{circumstances}", RuntimeWarning, stacklevel=1)
+            warnings.warn(f"{report}\n{_circumstances(holders, helpers, callers)}", RuntimeWarning, stacklevel=1)
 
     def _come_back(self) -> None:
         self._timer = None
         self._look_again()
 
 
-def _circumstances(holders: Iterable[Task | None], helpers: list[str]) -> Iterator[str]:
-    for task in holders:
-        yield f"simulated time is held by {'no task' if task is None else f'task {task.get_name()!r}'}"
+def _circumstances(holders: Iterable[Task | None], helpers: list[str], callers: Callers) -> str:
+    """Say what holds simulated time, and what could still end the waits; "" if nothing does."""
+    lines = [f"simulated time is held by {'no task' if task is None else callers.name(task)}" for task in holders]
     if helpers:
-        yield f"what might still wake it: {', '.join(helpers)}"
+        lines.append(f"what might still wake it: {', '.join(helpers)}")
+    return "\n".join(lines)

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import CoroutineType, FrameType
 from typing import Any
 
-from acl_py.callers import described, is_given_by_python
+from acl_py.callers import Callers, is_given_by_python
 from acl_py.sites import is_foreign, site_of_task
 
 # Code in which a task waits for another task of the program. In `asyncio.tasks` it depends on the awaited future.
@@ -44,8 +44,10 @@ def waits_inside(task: asyncio.Task[Any], waits: Container[Future]) -> bool:
     return all(future is not None and _is_inside(future, waits) for future in awaited)
 
 
-def meetings(waits: Container[Future]) -> Iterator[str]:
-    """Describe the tasks of the running loop that wait for one another, with the line where each waits."""
+def meetings(waits: Container[Future], callers: Callers) -> Iterator[str]:
+    """Describe the tasks of the running loop that wait for one another, with the line where each waits. *callers* has
+    their names.
+    """
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:
@@ -60,7 +62,7 @@ def meetings(waits: Container[Future]) -> Iterator[str]:
         where = site_of_task(task) if user is None else f"{Path(user.f_code.co_filename).name}:{user.f_lineno}"
         if where is not None:
             how = frames[-1].f_code.co_qualname
-            yield f"{described(task)}: in {how} at {where}, for {_whom(waiter, frames[-1])}"
+            yield f"{callers.name(task)}: in {how} at {where}, for {_whom(waiter, frames[-1], callers)}"
 
 
 def _natural(task: Task) -> tuple[bool, int, str]:
@@ -68,12 +70,12 @@ def _natural(task: Task) -> tuple[bool, int, str]:
     return is_given_by_python(name), len(name), name  # Python counts tasks through the whole process: those come last
 
 
-def _whom(waiter: Future, frame: FrameType) -> str:
+def _whom(waiter: Future, frame: FrameType, callers: Callers) -> str:
     """Name the tasks that a task waits for in *frame*; "another task" where asyncio does not say, as for an Event."""
     group = getattr(frame.f_locals.get("self"), "_tasks", None)
     tasks = group if isinstance(group, set) else getattr(waiter, "_children", [waiter])
     named = [task for task in tasks if hasattr(task, "get_name") and not task.done()]
-    return ", ".join(described(task) for task in sorted(named, key=_natural)) or "another task"
+    return ", ".join(callers.name(task) for task in sorted(named, key=_natural)) or "another task"
 
 
 def _is_inside(future: Future, waits: Container[Future]) -> bool:

@@ -5,6 +5,7 @@ With it the tests of the bridge keep their exact times, whatever the verbs of ac
 
 import asyncio
 
+from acl_py.callers import Callers
 from acl_py.waiting.bridge import Bridge
 from device_model.completions import Completion, Nanoseconds, Process
 from device_model.scheduler import END_NS, Scheduler
@@ -56,6 +57,7 @@ class Host:
         self.host_ns: Nanoseconds = 0
         self.horizon_ns: float = END_NS + 1
         self.waiters = {}
+        self.callers = Callers()
         self.hang_after = hang_after
         self.log = []
         self.fruitless = 0

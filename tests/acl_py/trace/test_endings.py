@@ -1,6 +1,7 @@
 """With what a run has ended: `Trace.error` has the text that a person reads, and is empty after a run to the end."""
 
 import asyncio
+import re
 
 import pytest
 
@@ -94,6 +95,22 @@ def test_tasks_that_wait_for_one_another_end_a_run_with_a_deadlock():
     with pytest.raises(acl.DeadlockError) as caught:
         acl.run(main, device="tiny")
     assert seen[0].error == f"DeadlockError: {caught.value}"
+
+
+def test_a_deadlock_calls_tasks_without_a_name_what_the_trace_calls_them():
+    sims = []
+
+    async def main():
+        sims.append(acl.current_simulation())
+        stream = await acl.CreateStream()
+        await acl.WaitAndResetNotify(await acl.CreateNotify(), stream)
+        await asyncio.gather(acl.SynchronizeStream(stream), acl.SynchronizeStream(stream))
+
+    with pytest.raises(acl.DeadlockError) as raised:
+        acl.run(main, device="tiny", rules="acl")
+    told = re.findall("^  (task [^:]*):", str(raised.value), re.MULTILINE)
+    assert told == ["task 2", "task 3", "task 1"]
+    assert {call.caller for call in sims[0].trace.timeline().calls} == {*told}
 
 
 def test_a_program_that_exits_has_come_to_its_end():
