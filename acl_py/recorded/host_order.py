@@ -21,6 +21,9 @@ _PAUSES = (
 )  # fmt: skip
 
 
+_GIVE_WAY = {"op": "give_way"}
+
+
 @dataclass(slots=True)
 class Item:
     """A place in the order of the host: a step that begins at *at*, or a call that has slept and goes on until *at*
@@ -71,7 +74,7 @@ def order_of(acts: list[Act]) -> list[Item]:
         last[act.caller] = act
         busy = max(busy, act.begun)
     items += [Item(at, act, None) for at, *_, act in sorted(returns, key=lambda each: each[:-1])]
-    return _without_needless(items)
+    return _with_turns(_without_needless(items))
 
 
 def _find_pauses(acts: list[Act]) -> None:
@@ -101,6 +104,24 @@ def _waited_for(woken: list[tuple[int, Item]], end: int, act: Act) -> Item | Non
         if item.act.caller != act.caller:
             return item
     return None
+
+
+def _with_turns(items: list[Item]) -> list[Item]:
+    """Return *items* with a step wherever a task let others go on between two of its calls, although it waited neither
+    for a device nor for a step of another task: it has waited for something outside devices.
+    """
+    turns: list[Item] = []  # the last one first
+    following: dict[int, Item] = {}  # of each task
+    behind: Item | None = None
+    for item in reversed(items):
+        own = following.get(item.act.caller)
+        has_ended = item.at == item.act.exit if item.fields is None else item.act.since < 0
+        # Behind a sleep, and behind a wait for another task, it needs no such step.
+        if has_ended and own is not None and own is not behind and own.act is not item.act and own.after is None:
+            turns.append(Item(item.act.exit, item.act, _GIVE_WAY))
+        turns.append(item)
+        behind = following[item.act.caller] = item
+    return turns[::-1]
 
 
 def _behind(items: list[Item], before: Act | None) -> int:

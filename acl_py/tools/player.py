@@ -435,6 +435,9 @@ class Player:
     async def resume(self) -> None:
         pass
 
+    async def give_way(self) -> None:
+        pass
+
     async def malloc(self, name: str, bytes: int) -> None:  # noqa: A002
         self.memory[name] = await mem.Malloc(bytes, name=_given(name))
 

@@ -213,6 +213,7 @@ OPS: Mapping[str, Mapping[str, _Field]] = {
     "host_work": {"us": _US, "name": _LABEL},
     "sleep": {"us": _US},
     "resume": {},
+    "give_way": {},
     "malloc": _ALLOCATE,
     "malloc_host": _ALLOCATE,
     "host_register": {**_ALLOCATE, "fill": _TIMING},

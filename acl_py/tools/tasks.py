@@ -1,8 +1,9 @@
 """The tasks of a stream program: sequences of steps that wait for the device side by side, on one host clock.
 
-A wait holds back its task alone. Of the tasks that can run, the one goes on whose next step comes first in the program,
-so an unchanged program always makes its calls in the same order. Once no task can run, simulated time passes until one
-can. There is one thread and no event loop.
+A wait holds back its task alone. As in asyncio, a task goes on until it waits: for the device, or, at a "give_way", for
+something outside devices. Then the task goes on whose next step comes first in the program, of those that can run.
+So an unchanged program always makes its calls in the same order, and a wait that an edit takes out no longer interrupts
+its task. Once no task can run, simulated time passes until one can. There is one thread and no event loop.
 """
 
 from collections import defaultdict, deque
@@ -53,6 +54,7 @@ class Tasks(BlockingBridge):
         self._ended: set[int] = set()  # the indices of steps
         self._held: defaultdict[int, list[Task]] = defaultdict(list)  # tasks whose next step comes after that step
         self._ready: list[tuple[int, int, Task]] = []  # a heap of (next step, order of wake-up, task)
+        self._ahead: Task | None = None  # the task that has not waited since its last step: it goes on
         self._wakes = 0
 
     def run(self, make: Callable[[Step], Coroutine[Any, Any, None]], resumed: Callable[[Step], None]) -> None:
@@ -67,9 +69,7 @@ class Tasks(BlockingBridge):
                 for task in self._tasks.values():
                     self._line_up(task)
                 while self._left:
-                    if not self._ready:
-                        self._let_time_pass()
-                    self._go_on(heappop(self._ready)[2], make, resumed)
+                    self._go_on(self._next(), make, resumed)
                 self.running = None
             finally:
                 for task in self._tasks.values():
@@ -105,6 +105,15 @@ class Tasks(BlockingBridge):
             self._make_ready(self.running)
             await _suspend()
 
+    def _next(self) -> Task:
+        """Return the task that goes on. If none can run, time passes until one can."""
+        task, self._ahead = self._ahead, None
+        if task is not None:
+            return task
+        if not self._ready:
+            self._let_time_pass()
+        return heappop(self._ready)[2]
+
     def _go_on(
         self, task: Task, make: Callable[[Step], Coroutine[Any, Any, None]], resumed: Callable[[Step], None]
     ) -> None:
@@ -126,7 +135,10 @@ class Tasks(BlockingBridge):
         """Note that *task* has made its step."""
         assert task.step is not None, "a task ends a step"
         self._note_end(task.step)
-        self._line_up(task)
+        if task.step.op != "give_way" and task.steps and self._may_begin(task.steps[0]):
+            self._ahead = task
+        else:
+            self._line_up(task)
 
     def _note_end(self, step: Step) -> None:
         self._ended.add(step.index)
@@ -138,11 +150,15 @@ class Tasks(BlockingBridge):
         if not task.steps:
             self._left -= 1
             return
-        after = task.steps[0].after
-        if after is None or after in self._ended:
+        step = task.steps[0]
+        if self._may_begin(step):
             self._make_ready(task)
         else:
-            self._held[after].append(task)
+            assert step.after is not None, "it waits for a step"
+            self._held[step.after].append(task)
+
+    def _may_begin(self, step: Step) -> bool:
+        return step.after is None or step.after in self._ended
 
     def _make_ready(self, task: Task) -> None:
         self._wakes += 1

@@ -250,6 +250,7 @@ def test_every_op_can_be_played():
         {"op": "host_work", "us": 5},
         {"op": "sleep", "us": 5},
         {"op": "resume"},
+        {"op": "give_way"},
         {"op": "host_write", "buf": "h", "value": 3},
         {"op": "host_read", "buf": "h"},
         {"op": "host_touch", "buf": "h", "bytes": 4096},

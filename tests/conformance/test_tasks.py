@@ -53,8 +53,15 @@ def test_a_task_goes_on_at_the_place_of_resume():
     a = [LAUNCH | {"stream": "A"}, SYNC | {"stream": "A"}]
     long = {"op": "host_work", "us": 300, "task": "c"}
     work = WORK | {"task": "c"}
-    assert run(*a, long, work)[1] == ("sync_stream", 1.0, 313.3)  # a task that has nothing more to do comes last
-    assert run(*a, long, {"op": "resume"}, work)[1] == ("sync_stream", 1.0, 303.3)
+    turn = {"op": "give_way", "task": "c"}
+    assert run(*a, long, turn, work)[1] == ("sync_stream", 1.0, 313.3)  # a task that has nothing more to do comes last
+    assert run(*a, long, turn, {"op": "resume"}, work)[1] == ("sync_stream", 1.0, 303.3)
+
+
+def test_a_task_that_does_not_wait_keeps_its_turn():
+    steps = [WORK, *of("b", WORK), WORK]
+    assert [enter for _, enter, _ in run(*steps)] == [0.0, 20.0, 10.0]
+    assert [enter for _, enter, _ in run(WORK, {"op": "give_way"}, *steps[1:])] == [0.0, 10.0, 10.0, 20.0]
 
 
 def test_a_step_comes_after_the_end_of_another():

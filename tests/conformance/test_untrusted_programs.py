@@ -317,6 +317,7 @@ WHOLE = {
         {"op": "sleep", "us": 3, "task": "b"},
         {"op": "sync_stream", "stream": "N", "limit_ms": 1, "task": "c", "after": 16},
         {"op": "resume", "task": "b"},
+        {"op": "give_way", "task": "b"},
     ],
     "gap_us": 0.5,
     "notes": ["a note"],

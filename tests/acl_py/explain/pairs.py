@@ -93,13 +93,11 @@ def scan(data: InOut):
 class Pair:
     """Two versions of a script. *asks* is the finding whose price is meant, or the text of a what-if.
 
-    The time of the calls in *once* is not in a price: answers say so. The price is known to be
-    *off* by so many nanoseconds; the docstring says why.
+    The time of the calls in *once* is not in a price: answers say so.
     """
 
     asks: Pitfall | str
     once: tuple[str, ...] = ()
-    off = 0
     device = "h200"
     rules: str | None = None
     device_after = None
@@ -221,11 +219,11 @@ class BothWays(Pair):
 class TwoTasks(Pair):
     """A producer uploads arrays and hands them to a consumer through a queue; the arrays become pinned memory.
 
-    The price is 1.1 % too high. A recorded program keeps the order of the run: the consumer goes on as soon as the
-    producer has queued a copy. In the edited script the copy no longer sleeps, so the producer synchronises first.
+    In the run the consumer goes on as soon as the producer sleeps in a copy. In the edited script the copy no longer
+    sleeps, so the producer synchronises first.
     """
 
-    asks, once, off = Pitfall.PAGEABLE, ("MallocHost",), 13_600
+    asks, once = Pitfall.PAGEABLE, ("MallocHost",)
 
     @staticmethod
     async def job(hosts):

@@ -164,10 +164,11 @@ def test_a_synchronous_copy_of_another_task_holds_a_blocking_stream_back():
     """The second kernel is queued while the copy of pageable memory has begun and has not queued any part."""
     one = {**copy_now("d", "g"), "task": "one"}
     two = {**K, "task": "two"}
-    before = program({**launch("A", 500), "task": "two"}, one, two, {**sync("A"), "task": "two"})
+    first = [{**launch("A", 500), "task": "two"}, {**step("give_way"), "task": "two"}]
+    before = program(*first, one, two, {**sync("A"), "task": "two"})
     found = [each for each in priced(before, "cuda") if each.finding.pitfall is Pitfall.LEGACY]
-    assert {each.finding.site for each in found} == {"step:1"}
-    edited = [each.answer.case.program.steps[1].op for each in found]
+    assert {each.finding.site for each in found} == {"step:2"}
+    edited = [each.answer.case.program.steps[2].op for each in found]
     assert set(edited) == {"memcpy_async"}
 
 

@@ -16,7 +16,7 @@ from acl_py.tools.programs import Program, Step
 
 Bytes = tuple[tuple[int, int], ...]  # ranges of bytes, [start, stop)
 NO_EFFECT = (
-    "host_work", "sleep", "resume", "mem_get_info", "get_priority", "priority_range", "pool_threshold",
+    "host_work", "sleep", "resume", "give_way", "mem_get_info", "get_priority", "priority_range", "pool_threshold",
     "destroy_notify", "destroy_context",
 )  # fmt: skip
 

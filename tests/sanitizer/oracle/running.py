@@ -436,3 +436,6 @@ class _Writer:
 
     def resume(self, step: Step) -> str:
         return "pass"
+
+    def give_way(self, step: Step) -> str:
+        return "pass"
