@@ -18,6 +18,7 @@ ASYNCHRONOUS = {
     "memcpy_peer": "memcpy_peer_async",
     "memset": "memset_async",
 }
+PINNED = "pinned copy of "  # how the name of memory begins that takes the place of pageable memory
 
 
 class EditError(ValueError):

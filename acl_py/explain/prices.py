@@ -12,7 +12,7 @@ from operator import itemgetter
 
 from acl_py.causes.findings import Finding, Pitfall, findings, is_legacy
 from acl_py.causes.lines import us
-from acl_py.explain.cases import ASYNCHRONOUS, Case, EditError, in_stream, queues, with_fields
+from acl_py.explain.cases import ASYNCHRONOUS, PINNED, Case, EditError, in_stream, queues, with_fields
 from acl_py.explain.relisting import conflict, touches
 from acl_py.explain.whatif import Answer, Asker
 from acl_py.recorded import not_known
@@ -23,9 +23,8 @@ from device_model.kernel.ranges import MOST
 
 MOST_PRICED = 20  # findings: each needs a run of the whole program
 _MOST_QUEUES = 4096  # the model makes an object for each
-_OWN_STREAM = "own stream"
+_OWN_STREAM = "own stream of device "
 _DEFAULT_STREAM = "legacy"
-_PINNED = "pinned copy of "
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,16 +145,32 @@ class _Steps:
 
 def _own_stream(case: Case, steps: Sequence[Step]) -> Case:
     """Give the work, records and waits of the legacy stream a non-blocking stream of its own."""
-    chosen = _indices(steps)
-    streams = {**case.program.streams, _OWN_STREAM: {"flags": "nonblocking", "priority": 0, "device": 0}}
-    case = replace(case, program=replace(case.program, streams=streams))
+    current = _current_devices(case.program)
+    devices = {step.index: current[step.index] for step in steps}
+    streams = {
+        f"{_OWN_STREAM}{device}": {"flags": "nonblocking", "priority": 0, "device": device}
+        for device in sorted({*devices.values()})
+    }
+    case = replace(case, program=replace(case.program, streams={**case.program.streams, **streams}))
 
     def change(step: Step) -> list[Step]:
-        if step.index not in chosen:
+        if step.index not in devices:
             return [step]
-        return [in_stream(step, _OWN_STREAM) if step.op in ASYNCHRONOUS else with_fields(step, stream=_OWN_STREAM)]
+        stream = f"{_OWN_STREAM}{devices[step.index]}"
+        return [in_stream(step, stream) if step.op in ASYNCHRONOUS else with_fields(step, stream=stream)]
 
     return case.with_steps(change).noting("a stream costs time to create, once; this is not included")
+
+
+def _current_devices(program: Program) -> list[int]:
+    """Return for each step the device that is the current one of its task."""
+    current: dict[str | None, int] = {}
+    devices = []
+    for step in program.steps:
+        if step.op == "set_device":
+            current[step.task] = step.fields["device"]
+        devices.append(current.get(step.task, 0))
+    return devices
 
 
 def _in_pinned_memory(case: Case, steps: Sequence[Step]) -> Case:
@@ -165,13 +180,13 @@ def _in_pinned_memory(case: Case, steps: Sequence[Step]) -> Case:
     pageable = {name for name in ends if program.buffers.get(name, {}).get("space") == "pageable"}
     if not pageable:
         raise EditError("the memory is made by the program itself, by other means")
-    pinned = {_PINNED + name: {**program.buffers[name], "space": "pinned"} for name in sorted(pageable)}
+    pinned = {PINNED + name: {**program.buffers[name], "space": "pinned"} for name in sorted(pageable)}
     case = replace(case, program=replace(program, buffers={**program.buffers, **pinned}))
 
     def change(step: Step) -> list[Step]:
         if step.index not in chosen:
             return [step]
-        moved = {end: _PINNED + step.fields[end] for end in ("dst", "src") if step.fields.get(end) in pageable}
+        moved = {end: PINNED + step.fields[end] for end in ("dst", "src") if step.fields.get(end) in pageable}
         return [with_fields(step, **moved)]
 
     return case.with_steps(change).noting(
@@ -182,9 +197,11 @@ def _in_pinned_memory(case: Case, steps: Sequence[Step]) -> Case:
 
 
 def _at_the_end(case: Case, steps: Sequence[Step]) -> Case:
-    """Make the chosen calls behind all others."""
+    """Make the chosen calls behind all others, in the task that makes the last one of these."""
     chosen = _indices(steps)
-    return case.with_steps(lambda step: [] if step.index in chosen else [step], last=steps)
+    task = next((step.task for step in reversed(case.program.steps) if step.index not in chosen), None)
+    last = [replace(step, task=task) for step in steps]
+    return case.with_steps(lambda step: [] if step.index in chosen else [step], last=last)
 
 
 def _without(case: Case, steps: Sequence[Step]) -> Case:

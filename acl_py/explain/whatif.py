@@ -13,9 +13,10 @@ from operator import itemgetter
 
 from acl_py.causes.lines import us
 from acl_py.errors import DeadlockError
-from acl_py.explain.cases import Case, EditError, queues
+from acl_py.explain.cases import PINNED, Case, EditError, queues
 from acl_py.explain.edits import Edit, apply
 from acl_py.recorded import not_known
+from acl_py.recorded.translations import PAGEABLE
 from acl_py.sanitizer.findings import Finding, Kind
 from acl_py.sanitizer.parts import parts_of
 from acl_py.sanitizer.watch import watching
@@ -27,6 +28,7 @@ from device_model.errors import listed
 _PARTS = parts_of("host,device,uninitialised")
 _SHOWN = 3  # conflicts of an answer
 _CONFLICTS = (Kind.RACE, Kind.BEFORE_ALLOCATION, Kind.FREE_IN_USE)
+_ARRAYS = {repr(PAGEABLE), repr(PINNED + PAGEABLE)}  # memory that may be of several arrays
 _ANSWERS = ("query_", "get_last_error", "peek_error")  # what they return is an answer, not a failure of theirs
 
 
@@ -112,8 +114,10 @@ class Asker:
         if failure is not None:
             raise EditError(f"{what}: the edited program does not run: {failure[0]} fails with {failure[1]}")
         after = run_.trace.timeline()
-        conflicts = [text for pair, text in _conflicts(run_.findings).items() if pair not in self._conflicts]
-        notes = (*case.program.notes, *case.notes)
+        found = [(pair, text) for pair, text in _conflicts(run_.findings).items() if pair not in self._conflicts]
+        conflicts = [text for (_, buffers), text in found if not buffers <= _ARRAYS]
+        of_arrays = [text for (_, buffers), text in found if buffers <= _ARRAYS]
+        notes = (*case.program.notes, *case.notes, *_notes_of_arrays(of_arrays))
         after_ns = round(run_.done_us * 1000)
         reordered = tuple(_reordered(self._timeline, after))
         steps = tuple(replace(step, site="") if step.site.startswith(STEP) else step for step in case.program.steps)
@@ -164,7 +168,14 @@ def answers_text(answers: Iterable[Answer]) -> str:
     return "\n".join(answer.text for answer in sorted(answers, key=lambda answer: -answer.gain_ns))
 
 
-def _conflicts(found: Iterable[Finding]) -> dict[tuple[frozenset[str], ...], str]:
+def _notes_of_arrays(pairs: Sequence[str]) -> Iterator[str]:
+    """Yield what is not known of *pairs* of copies, which are in order if each has an array of its own."""
+    if pairs:
+        more = f" and {len(pairs) - _SHOWN:,} more pairs" if len(pairs) > _SHOWN else ""
+        yield f"whether these use the same array, and then are in no order: {listed(pairs[:_SHOWN])}{more}"
+
+
+def _conflicts(found: Iterable[Finding]) -> dict[tuple[frozenset[str], frozenset[str]], str]:
     """Return the pairs of accesses that *found* says are in no order, by their lines and buffers, as text.
 
     Lines and buffers are the same in another run of the same operations, whatever their streams and times are.

@@ -12,7 +12,8 @@ Fields = dict[str, Any]  # of a step, or of a buffer, a stream or an event
 
 NUMBERED = re.compile(r"allocation [0-9]+")  # memory without a name: messages name the line that made it
 _GIVEN = re.compile(r"""[^'"]+ (['"])([^\\]+)\1""")
-_RESERVED = ("legacy", "per_thread", "primary", "pageable memory")  # names that mean something in a program
+PAGEABLE = "pageable memory"  # all memory of the host that no call has made: which arrays it was is not recorded
+_RESERVED = ("legacy", "per_thread", "primary", PAGEABLE)  # names that mean something in a program
 _MAKERS = ("Create", "Malloc", "HostRegister")  # how the names of calls that make something begin
 
 
@@ -46,7 +47,7 @@ class Translator:
         """Return the buffers, streams and events that the program has before its first call."""
         buffers = dict(self._used["buffers"])
         if self._pageable:
-            buffers["pageable memory"] = {"space": "pageable", "bytes": self._pageable}
+            buffers[PAGEABLE] = {"space": "pageable", "bytes": self._pageable}
         return {"buffers": buffers, "streams": self._declared_streams(), "events": self._used["events"]}
 
     def _declared_streams(self) -> dict[str, Fields]:
@@ -218,7 +219,7 @@ class Translator:
     def _buffer(self, place: int) -> str:
         if place < 0:
             self._pageable = max(self._pageable, 1)
-            return "pageable memory"
+            return PAGEABLE
         name, memory = self._buffers[place], self.timeline.buffers[place]
         if name not in self._made:
             self._used["buffers"][name] = _without_defaults(

@@ -2,11 +2,18 @@
 
 import pytest
 from pairs import PAIRS, answer_of, real_gain
+from pairs_of_loops import PAIRS_OF_LOOPS, DownloadsOfTwoStreams
 
 
-@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.__name__)
+@pytest.mark.parametrize("pair", [*PAIRS, *PAIRS_OF_LOOPS], ids=lambda pair: pair.__name__)
 def test_the_price_is_what_the_edit_is_worth(pair):
     answer = answer_of(pair)
     assert answer.gain_ns == real_gain(pair)
     assert answer.gain_ns, "the script shows nothing"
+    assert not answer.conflicts, "both versions are right"
     assert bool(pair.once) <= any("not included" in note for note in answer.notes)
+
+
+def test_copies_of_arrays_may_use_the_same_one():
+    notes = answer_of(DownloadsOfTwoStreams).notes
+    assert any(note.startswith("whether these use the same array, and then are in no order: d2h ") for note in notes)
