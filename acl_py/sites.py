@@ -233,12 +233,18 @@ def path_to(site: object) -> tuple[str, ...]:
     return tuple(reversed(lines))
 
 
+def is_in_model(site: object) -> bool:
+    """Whether *site* is a line of the device model: it has called a function that is not the user's."""
+    return isinstance(site, Site) and site.file.startswith(_MODEL)
+
+
 @cache
 def _is_installed(file: str) -> bool:
     """Whether *file* belongs to Python or to a package, so that it tells a user nothing about the way to a line."""
     if file.startswith(_DEMOS):
         return False
-    folders = (f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+    places = "stdlib", "platstdlib", "purelib", "platlib", "scripts"
+    folders = (f"{sysconfig.get_path(name)}{os.sep}" for name in places)
     return _is_foreign(file) or file.startswith(tuple(folders))
 
 

@@ -20,6 +20,19 @@ def reword(text: str) -> str:
     return _VERB.sub(lambda match: _functions().get(match[1], match[1]) + "(", text)
 
 
+def freeing(maker: str) -> str | None:
+    """Return the function of the module acl that frees what the function *maker* allocates; None if it is none of those
+    that do so: "acl.media.dvpp_free" for "acl.media.dvpp_malloc_with_cfg".
+    """
+    stem, malloc, rest = maker.partition("malloc")
+    return next((each for each in (f"{stem}free{rest}", f"{stem}free") if malloc and each in _full_names()), None)
+
+
+@cache
+def _full_names() -> frozenset[str]:
+    return frozenset(each.full_name for each in read())
+
+
 @cache
 def _functions() -> dict[str, str]:
     """Return the functions by the verb that they stand for."""

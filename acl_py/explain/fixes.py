@@ -206,6 +206,9 @@ def try_fixes(fixers: Sequence[Fixer], findings: Iterable[Finding]) -> list[Find
     """
     tried, count = [], 0
     for finding in findings:
+        if finding.kind is Kind.AFTER_DESTROY:
+            tried.append(replace(finding, tried=Trial("not tried: a call that fails is not recorded")))
+            continue
         if finding.kind not in (*FIXED, *REWRITTEN):
             tried.append(finding)
             continue

@@ -14,6 +14,7 @@ from acl_py.sanitizer.shadow import Use
 from acl_py.sanitizer.unwritten import Unwritten
 from acl_py.sanitizer.views import UNSEEN, Views
 from acl_py.sanitizer.weak import WeakEffects
+from acl_py.sites import is_in_model
 from device_model.memory import Allocation
 from device_model.observe import Observer
 
@@ -101,8 +102,10 @@ class Sanitizer(Observer):
     def host_access(self, allocation: Allocation, ranges: Ranges, writes: bool, site: object) -> None:
         """The host has read or written the bytes *ranges* of *allocation* at *site*, through a view."""
         self.findings.note(UNSEEN)
+        by = next((device.calling for device in self.runtime.devices if device.calling is not None), None)
+        if by is not None and is_in_model(site):  # the host function is a method of the view
+            site = by.site
         if self.runtime.hooks.host_touched is not None:
-            by = next((device.calling for device in self.runtime.devices if device.calling is not None), None)
             self.runtime.hooks.host_touched(allocation, ranges, writes, site, by)
         if allocation.freed is not None:
             self.lifetimes.touched(allocation, ranges, writes, site)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from acl_py.sanitizer.findings import Access, Span
 from acl_py.sanitizer.shadow import HostAccess, LifeCall, Use
 from acl_py.sites import called_function
-from acl_py.wording import reword
+from acl_py.wording import freeing, reword
 from device_model.contexts import Context
 from device_model.events import Event
 from device_model.memory import Allocation, Space
@@ -117,8 +117,9 @@ def write_first(spans: Sequence[Span], reader: Access, space: Space) -> str:
 
 def end_behind(ender: str, names: Sequence[str], made: object, last: Use | None) -> str:
     """Return the fix of a leak: what to call, and behind which line, if the *last* use is known."""
+    if maker := called_function(made, ""):
+        ender = freeing(maker) or reword(f"{ender}(").removesuffix("(")
     call = f"{ender}({', '.join(map(repr, names)) or f'what {made} made'})"
-    call = reword(call) if called_function(made, "") else call
     if last is None:
         return f"{call} before the program ends"
     return f"{call} after {last.site}" if last.stream is None else f"{call} when the work of {last.site} is over"

@@ -188,14 +188,17 @@ async def main():
 acl_py.run(main)
 """
     report = acl_py_does("run", "--sanitize=leaks", "script.py", script=script).stderr
-    assert re.findall(r"^    (script\.py:.*)$", report.split("acl-py: the ")[1], re.MULTILINE) == [
-        "script.py:5: acl.rt.malloc",
-        "script.py:5: acl.media.dvpp_malloc",
-        "script.py:5: acl.rt.malloc_host",
-        "script.py:6: acl.media.dvpp_malloc",
-        "script.py:7: acl.rt.create_event_with_flag",
-        "script.py:9: acl.rt.create_stream",
-        "script.py:10: CreateStream",
+    found = re.findall(
+        r"^    script\.py:(.*)$(?:\n    bytes: .*)?\n    fix: ([\w.]+)", report.split("acl-py: the ")[1], re.M
+    )
+    assert found == [
+        ("5: acl.rt.malloc", "acl.rt.free"),
+        ("5: acl.media.dvpp_malloc", "acl.media.dvpp_free"),
+        ("5: acl.rt.malloc_host", "acl.rt.free_host"),
+        ("6: acl.media.dvpp_malloc", "acl.media.dvpp_free"),
+        ("7: acl.rt.create_event_with_flag", "acl.rt.destroy_event"),
+        ("9: acl.rt.create_stream", "acl.rt.destroy_stream"),
+        ("10: CreateStream", "DestroyStream"),
     ]
 
 

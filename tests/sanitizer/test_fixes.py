@@ -5,6 +5,7 @@ from statistics import median
 
 import pytest
 
+import acl_py as acl
 from acl_py.explain.cases import Case, EditError
 from acl_py.explain.edges import Edge, with_edges
 from acl_py.explain.fixes import Fixer, try_fixes
@@ -209,6 +210,18 @@ def test_accesses_that_the_program_does_not_have_are_not_tried():
     assert not tried.tried.is_gone
     assert tried.tried.text == "not tried: a program of the calls of this run does not have these accesses"
     assert fixer.mend(finding).edges == ()
+
+
+def test_a_call_that_fails_is_not_tried():
+    async def main():
+        stream = await acl.CreateStream()
+        await acl.DestroyStream(stream)
+        with pytest.raises(acl.AclError):
+            await acl.SynchronizeStream(stream)
+        return acl.current_simulation().findings
+
+    [tried] = try_fixes([Fixer(case(write("A")))], acl.run(main, device="tiny", sanitize="device"))
+    assert (tried.kind, tried.tried.text) == ("after destroy", "not tried: a call that fails is not recorded")
 
 
 def test_a_wait_for_the_stream_that_would_never_end_gives_way_to_one_for_an_event():

@@ -1,9 +1,12 @@
 """Stacks: the lines that led to the accesses of a finding."""
 
 import contextlib
+import sys
+import sysconfig
+from pathlib import Path
 
 import acl_py as acl
-from acl_py.sites import path_to
+from acl_py.sites import path_to, site_of
 from tests.sanitizer.racing import D2H, read, two_streams, write
 
 
@@ -127,6 +130,32 @@ def test_a_function_that_the_device_calls_begins_a_path():
         int(array[0])
 
     assert stacks(program, "host,uninitialised", outer) == [[[], [("outer", 1)]]]
+
+
+def test_a_method_of_numpy_that_the_device_calls_is_at_the_line_that_launched_it():
+    async def program():
+        view = (await acl.MallocHost(64)).numpy()
+        await acl.LaunchHostFunc(None, view.tolist)
+        await acl.SynchronizeDevice()
+        return [finding.accesses[1].site for finding in acl.current_simulation().findings]
+
+    line = program.__code__.co_firstlineno + 2
+    assert acl.run(program, device="tiny", sanitize="host,uninitialised") == [f"test_stacks.py:{line}"]
+
+
+def test_the_console_script_is_no_line_of_the_program():
+    script = Path(sysconfig.get_path("scripts")) / "acl-py"
+    scope = {}
+    exec(compile("def start(program):\n    return program()", script, "exec"), scope)
+
+    def program():
+        return path()
+
+    def path():
+        return path_to(site_of(sys._getframe(1)))
+
+    lines = scope["start"](program)
+    assert lines[-1].endswith(" in test_the_console_script_is_no_line_of_the_program")
 
 
 def test_a_line_that_the_running_code_is_not_at_has_no_path():
