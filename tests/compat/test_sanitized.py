@@ -5,8 +5,8 @@ import pytest
 from card import D2H, H2D, done, made, module
 
 from acl_py.compat.acl import Tensor, register_model, unregister_model
+from acl_py.sanitizer.host_view import HostView
 from acl_py.sanitizer.parts import parts_of
-from acl_py.sanitizer.views import HostView
 from acl_py.sanitizer.watch import watching
 
 UBYTE = 2
