@@ -9,7 +9,9 @@ before them were given.
 The simulator wakes tasks too, when their work is done. That hands on nothing: the task that lets simulated time pass is
 not the one that is waited for. Neither does a timer.
 
-What threads tell one another is not seen. All threads count as one host that makes its calls in their real order.
+What threads tell one another is not seen. So each call of a thread beside that of the event loop counts as behind all
+calls that were made before it, and as before all that are made after it. Without an event loop, all threads are one
+host.
 """
 
 import asyncio
@@ -50,7 +52,9 @@ class Hosts:
         self._order = order
         self._inside = inside
         self._note = note
-        self._main = order.host()  # all threads
+        self._main = order.host()  # the thread of the event loop; all threads if there is none
+        self._home = get_ident()
+        self._beside: Host | None = None  # all threads beside that of the event loop, once one has made a call
         self._threads: set[Thread] = set()
         self._tasks: WeakKeyDictionary[asyncio.Task[Any], Host] = WeakKeyDictionary()
         self._roles: dict[Role, Host] = {}
@@ -81,8 +85,10 @@ class Hosts:
             host = self._of_thread(caller)
         else:
             host = self._tasks.get(caller) or self._task(caller, None)
-            if self._loop is not None:
+            if self._loop is not None and self._beside is None:
                 self._latest, self._thread, self._host = caller, get_ident(), host
+        if self._beside is not None and host is not self._beside:
+            self._order.learn(host, (self._beside.point(),))
         if not host.name:
             host.name = self._callers.name(caller)
         return host
@@ -93,11 +99,18 @@ class Hosts:
         return host
 
     def _of_thread(self, thread: Thread) -> Host:
+        is_beside = self._loop is not None and get_ident() != self._home
         if thread not in self._threads:
             self._threads.add(thread)
-            if len(self._threads) > 1:
+            if is_beside or len(self._threads) > 1:
                 self._note(THREADS)
-        return self._main
+        if not is_beside:
+            return self._main
+        if self._beside is None:
+            self._beside, self._thread = self._order.host(), -1
+            self._order.expect_several_hosts()
+        self._order.learn(self._beside, [host.point() for host in self._everybody()])
+        return self._beside
 
     def _task(self, task: "asyncio.Task[Any]", by: Points | None) -> Host:
         """Return a new host for *task*, which was made by a host that knew *by*.
@@ -137,7 +150,11 @@ class Hosts:
         """Whether something may wait for *function*, a host function that has run, by means of Python: it has woken a
         task, or several threads make calls.
         """
-        return len(self._threads) > 1 or (self._waker is not None and self._waker[:2] == function[:2])
+        return (
+            self._beside is not None
+            or len(self._threads) > 1
+            or (self._waker is not None and self._waker[:2] == function[:2])
+        )
 
     # --- what they hand on
 

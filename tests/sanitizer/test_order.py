@@ -7,6 +7,7 @@ import anyio
 import pytest
 
 import acl_py as acl
+from acl_py.sanitizer.findings import Findings
 from tests.sanitizer.racing import found, read, two_streams, write
 
 loops = pytest.mark.parametrize("uvloop", [False, True])
@@ -135,6 +136,47 @@ def test_a_task_that_lets_time_pass_does_not_hand_on_what_it_knows():
 
     [race] = found(program)
     assert sorted(race[1:3]) == [8, 11]
+
+
+@pytest.mark.parametrize(("waits", "races"), [(True, []), (False, [("race", 5, 8, "0:1")])])
+def test_a_thread_knows_what_the_task_knew_that_waits_for_it(waits, races):
+    async def program():
+        device, host, (one, _) = await acl.Malloc(64), await acl.MallocHost(64), await two_streams()
+        view = host.numpy()
+
+        async def use():
+            await acl.MemcpyAsync(host, 64, device, 64, acl.MemcpyKind.DEVICE_TO_HOST, one)
+            if waits:
+                await acl.SynchronizeStream(one)
+            await asyncio.to_thread(lambda: int(view[0]))
+
+        await asyncio.create_task(use())
+
+    assert found(program, sanitize="host") == races
+
+
+def test_a_task_knows_what_the_thread_did_that_it_waits_for():
+    async def program():
+        device, host, (one, _) = await acl.Malloc(64), await acl.MallocHost(64), await two_streams()
+        view = host.numpy()
+
+        async def use():
+            await asyncio.get_running_loop().run_in_executor(None, lambda: view.fill(1))
+            await acl.MemcpyAsync(device, 64, host, 64, acl.MemcpyKind.HOST_TO_DEVICE, one)
+            await acl.SynchronizeStream(one)
+
+        await asyncio.gather(use(), asyncio.sleep(0))
+
+    assert found(program, sanitize="host") == []
+
+
+def test_a_note_says_that_what_threads_tell_one_another_is_not_seen():
+    async def program():
+        view = (await acl.MallocHost(64)).numpy()
+        await asyncio.to_thread(lambda: view.fill(1))
+        return list(acl.current_simulation().runtime.state(Findings).notes)
+
+    assert [note for note in acl.run(program, device="tiny", sanitize="host") if note.startswith("what threads tell")]
 
 
 def test_the_loop_has_its_own_methods_again_afterwards():
