@@ -1,6 +1,6 @@
 """The list of the binding's functions (signatures.txt), read."""
 
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,12 +28,11 @@ class Signature(NamedTuple):
         return answer[0] if len(answer) == 1 else answer
 
 
-def read() -> Iterator[Signature]:
-    """Yield all functions, in the order of the list."""
+@cache
+def read() -> tuple[Signature, ...]:
+    """Return all functions, in the order of the list."""
     text = Path(__file__).with_name("signatures.txt").read_text(encoding="utf-8")
-    for line in text.splitlines():
-        if line and not line.startswith("#"):
-            yield _parse(line)
+    return tuple(_parse(line) for line in text.splitlines() if line and not line.startswith("#"))
 
 
 def _parse(line: str) -> Signature:

@@ -11,6 +11,8 @@ only when the code changes. A slow test takes `campaign`, whose examples are new
     @settings(settings.get_profile("campaign"), max_examples=5_000)
 
 Neither measures time, because a machine may be busy.
+
+Of a test with many cases, `@pytest.mark.one_in(5)` leaves one in five in the fast suite. The others are slow.
 """
 
 import gc
@@ -18,6 +20,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections import Counter
 
 import numpy as np  # noqa: F401 - its BLAS is there to be limited
 import pytest
@@ -46,8 +49,17 @@ def pytest_configure(config):
     threadpool_limits(1, user_api="blas")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
+    numbers = Counter()
     for item in items:
+        if some := item.get_closest_marker("one_in"):
+            (group,) = some.args
+            test = item.nodeid.partition("[")[0]
+            number = numbers[test]
+            numbers[test] += 1
+            if number % group != number // group % group:  # the first of five, the second of the next five ...
+                item.add_marker(pytest.mark.slow)
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SLOW_S))
 

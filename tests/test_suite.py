@@ -155,3 +155,33 @@ def test_the_lowest_versions_are_those_that_pyproject_allows():
     for requirement in project["dependencies"]:
         assert requirement.partition(";")[0].replace(">=", "==") in lowest
     assert "pytest" in " ".join(lowest)
+
+
+CASES = """
+import pytest
+
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize("letter", ["a", "b", "c"])
+@pytest.mark.parametrize("number", range(4))
+def test_a_case(number, letter):
+    pass
+
+@pytest.mark.one_in(4)
+@pytest.mark.parametrize("number", range(10))
+def test_another(number):
+    pass
+"""
+
+
+def test_of_many_cases_some_of_each_kind_are_fast_and_the_others_slow(tmp_path):
+    (tmp_path / "test_cases.py").write_text(CASES)
+    (tmp_path / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text())
+    settings = ("-c", str(ROOT / "pyproject.toml"), "--rootdir", str(tmp_path), "-p", "no:cacheprovider")
+
+    def collected(*options):
+        done = forks.run("-m", "pytest", *settings, "--collect-only", "-q", *options, tmp_path)
+        return [line.partition("[")[2].rstrip("]") for line in done.stdout.splitlines() if "::" in line]
+
+    fast, slow = collected("-m", "not slow"), collected("-m", "slow")
+    assert fast == ["0-a", "1-b", "2-c", "3-a", "0", "5"]
+    assert sorted(fast + slow) == sorted(collected())

@@ -6,6 +6,7 @@ first, second, ... wait: "-" nothing, "+" all that the call does, "=" where the 
 
 import asyncio
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -376,17 +377,22 @@ def _run(name, *attempts, uvloop=False):
     return acl.run(_program, prepare, attempts, device=_few_ids(), rules=rules, workers=1, uvloop=uvloop)
 
 
+@cache
+def _uncut(name):
+    """What is left where the call is not made, what is left where it is, and at how many points it can be cancelled."""
+    counted = Cut()
+    return _run(name)[0], _run(name, (by_task, counted))[0], counted.points
+
+
 def _left(name, effect):
-    nothing, everything = _run(name)[0], _run(name, (by_task, Cut()))[0]
+    nothing, everything, _ = _uncut(name)
     if nothing == everything:
         return "=" if effect == nothing else "?"
     return "-" if effect == nothing else "+" if effect == everything else "?"
 
 
 def _points(name):
-    counted = Cut()
-    _run(name, (by_task, counted))
-    return counted.points
+    return _uncut(name)[2]
 
 
 LATE = pytest.mark.parametrize("late", [False, True], ids=["waiting", "woken"])
@@ -409,9 +415,10 @@ def test_a_call_that_did_nothing_can_be_made_again(name, late):
     point = max(CASES[name][2].find(sign) for sign in "-=")
     effect, [(first, _), (second, _)] = _run(name, (by_task, Cut(point, late=late)), (by_task, Cut()))
     assert (first, second) == ("cancelled", "done")
-    assert effect == _run(name, (by_task, Cut()))[0]
+    assert effect == _uncut(name)[1]
 
 
+@pytest.mark.one_in(4)
 @LATE
 @pytest.mark.parametrize("means", [means for means in MEANS if means is not by_task], ids=lambda means: means.__name__)
 @pytest.mark.parametrize("name", CASES)

@@ -293,9 +293,9 @@ def check_at_random(seed):
 
 
 def test_random_runs_have_the_same_findings_in_their_replays():
-    assert sum(map(check_at_random, range(30))) > 30
+    assert sum(map(check_at_random, range(8))) > 8
 
 
 @pytest.mark.slow
-def test_five_hundred_random_runs_have_the_same_findings_in_their_replays():
-    assert sum(map(check_at_random, range(30, 530))) > 500
+def test_many_random_runs_have_the_same_findings_in_their_replays():
+    assert sum(map(check_at_random, range(8, 530))) > 500

@@ -54,7 +54,7 @@ COUNTS = {
     "softmax": [1, 0, 0],
     "tuned_add": [0, 2, 0],
 }
-FAST = ("03_events_and_timing", "06_nonblocking_and_per_thread", "11_two_rules", "error_paths", "add_flags")
+FAST = ("03_events_and_timing", "error_paths", "add_flags")
 UNKNOWN = ("subscribe",)  # what the oracle does not know
 
 

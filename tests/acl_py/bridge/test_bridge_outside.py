@@ -183,6 +183,7 @@ async def _within(seconds, coroutine):
         await coroutine
 
 
+@LONG
 @pytest.mark.parametrize("ns", [0, 10 * US])
 def test_timeout_fires_in_an_endless_loop_of_waits_in_place(drive, ns):
     async def program(host):

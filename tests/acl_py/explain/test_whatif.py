@@ -247,6 +247,7 @@ def test_calls_and_operations_of_an_edited_run_have_the_lines_of_the_recorded_pr
     ]  # fmt: skip
 
 
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("seed", range(60))
 def test_random_programs_have_no_new_conflicts_in_any_number_of_streams(seed):
     """Nor does work start before what the host had waited for."""

@@ -184,16 +184,17 @@ def test_objects_that_are_not_memory(memory, thing):
     assert caught.value.kind is Kind.INVALID_VALUE
 
 
-@pytest.fixture(scope="module")
-def crowd():
-    """100,000 live allocations with holes between them, and their starts and ends for a naive oracle."""
+@pytest.fixture(scope="module", params=[10_000, pytest.param(100_000, marks=pytest.mark.slow)])
+def crowd(request):
+    """Many live allocations with holes between them, and their starts and ends for a naive oracle."""
+    count = request.param
     memory = Memory([1 << 40, 1 << 40], 512, DeviceError)
     rng = random.Random(7)
-    live = [memory.malloc(rng.randrange(2), rng.choice((1, 512, 700, 5000)), None) for _ in range(110_000)]
+    live = [memory.malloc(rng.randrange(2), rng.choice((1, 512, 700, 5000)), None) for _ in range(count * 11 // 10)]
     rng.shuffle(live)
-    for buffer in live[100_000:]:
+    for buffer in live[count:]:
         memory.free(buffer, None)
-    live = live[:100_000]
+    live = live[:count]
     spans = [(int(b), int(b) + b.nbytes, b.allocation) for b in live]
     starts = np.array([span[0] for span in spans])
     ends = np.array([span[1] for span in spans])
@@ -201,10 +202,10 @@ def crowd():
 
 
 @settings(max_examples=300)
-@given(which=st.integers(0, 99_999), shift=st.integers(-6000, 6000), nbytes=st.integers(0, 6000))
-def test_look_ups_among_100_000_agree_with_a_naive_search(crowd, which, shift, nbytes):
+@given(which=st.integers(0), shift=st.integers(-6000, 6000), nbytes=st.integers(0, 6000))
+def test_look_ups_among_many_agree_with_a_naive_search(crowd, which, shift, nbytes):
     memory, live, starts, ends = crowd
-    address = int(live[which]) + shift
+    address = int(live[which % len(live)]) + shift
     holders = np.flatnonzero((starts <= address) & (address + nbytes <= ends) & ((address < ends) | (nbytes == 0)))
     if len(holders):
         holder = live[int(holders[0])].allocation

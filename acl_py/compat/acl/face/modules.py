@@ -5,7 +5,7 @@ here: it takes the arguments that the list says, and returns that it is not supp
 """
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from importlib.machinery import ModuleSpec
@@ -104,11 +104,12 @@ def build() -> dict[str, ModuleType]:
     return made
 
 
-def _functions() -> Iterator[Callable[..., Any]]:
-    """Yield what the files in functions/ define with `takes`, `runs` or `gives`."""
-    for file in sorted(_FUNCTIONS.glob("*/*.py")):
-        module = import_module(f"{_ORIGIN}.functions.{file.parent.name}.{file.stem}")
-        yield from (each for each in vars(module).values() if hasattr(each, "letters"))
+@cache
+def _functions() -> tuple[Callable[..., Any], ...]:
+    """Return what the files in functions/ define with `takes`, `runs` or `gives`."""
+    files = sorted(_FUNCTIONS.glob("*/*.py"))
+    modules = [import_module(f"{_ORIGIN}.functions.{file.parent.name}.{file.stem}") for file in files]
+    return tuple(each for module in modules for each in vars(module).values() if hasattr(each, "letters"))
 
 
 @cache
