@@ -21,20 +21,10 @@ def reference(program):
     return racy.everything(program, workers=1)
 
 
-@pytest.mark.parametrize(("workers", "uvloop"), [(1, True), (2, False), (4, True)])
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize(("workers", "uvloop"), [(1, True), (2, False), (4, True), (1, False), (2, True), (4, False)])
 @pytest.mark.parametrize("program", racy.PROGRAMS)
 def test_loops_and_workers_change_nothing(program, workers, uvloop):
-    check_loop_and_workers(program, workers, uvloop)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("workers", "uvloop"), [(1, False), (2, True), (4, False)])
-@pytest.mark.parametrize("program", racy.PROGRAMS)
-def test_other_loops_and_workers_change_nothing(program, workers, uvloop):
-    check_loop_and_workers(program, workers, uvloop)
-
-
-def check_loop_and_workers(program, workers, uvloop):
     value, ops, calls = racy.everything(program, workers=workers, uvloop=uvloop)
     expected_value, expected_ops, expected_calls = reference(program)
     assert ops == expected_ops
@@ -42,17 +32,15 @@ def check_loop_and_workers(program, workers, uvloop):
     assert value == expected_value
 
 
-def test_other_processes_change_nothing():
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize(("seed", "loop"), [("77", "uvloop"), ("0", "asyncio")])
+def test_other_processes_change_nothing(seed, loop):
     """Other hash seeds, other addresses."""
-    runs = []
-    for seed, loop in (("0", "asyncio"), ("77", "uvloop")):
-        environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": str(RUN.parents[2])}
-        command = [sys.executable, str(RUN), loop]
-        runs.append(subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True))
-    outputs = [run.communicate()[0] for run in runs]
-    assert [run.returncode for run in runs] == [0, 0]
+    environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": str(RUN.parents[2])}
+    command = [sys.executable, str(RUN), loop]
+    there = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
     here = "".join(f"{each.__name__} {racy.digest(repr(reference(each)).encode())}\n" for each in racy.PROGRAMS)
-    assert outputs == [here, here]
+    assert there == here
 
 
 @pytest.mark.parametrize("uvloop", [False, True])
@@ -91,7 +79,8 @@ def other_machines():
     return {"features": features, "core": cores, "both": features | cores}
 
 
-@pytest.mark.parametrize("name", ["features", "core", "both"])
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize("name", ["both", "features", "core"])
 def test_the_instructions_of_the_machine_change_neither_times_nor_integers(name):
     """Floats are what NumPy and BLAS make of them there: README says so, and nothing is promised of them here."""
     changed = other_machines()[name]

@@ -33,18 +33,31 @@ def test_a_kernel_is_pickled_by_name():
     assert pickle.loads(pickle.dumps(at_module_level)) is at_module_level
 
 
+def of_python(names, name):
+    return [text.rpartition(".")[2].rstrip("()") for text in rlcompleter.Completer(names).attr_matches(f"{name}.")]
+
+
+def of_ipython(names, name):
+    ipython = pytest.importorskip("IPython.core.completer")
+    return [text.rpartition(".")[2] for text in ipython.Completer(names).attr_matches(f"{name}.")]
+
+
+def of_jedi(names, name):
+    return [each.name for each in pytest.importorskip("jedi").Interpreter(f"{name}.", [names]).complete()]
+
+
+@pytest.mark.parametrize(
+    "completed",
+    [of_python, *(pytest.param(each, marks=pytest.mark.slow) for each in (of_ipython, of_jedi))],  # long imports
+)
 @tiny
-async def test_completion_shows_what_a_program_may_look_at():
-    ipython, jedi = pytest.importorskip("IPython.core.completer"), pytest.importorskip("jedi")
+async def test_completion_shows_what_a_program_may_look_at(completed):
     names = {"stream": await acl.CreateStream(name="copies"), "event": await acl.CreateEvent()}
     public = {"stream": ["id", "idle", "name", "priority"], "event": ["done", "id", "name", "timing"]}
     assert [names["stream"].name, names["stream"].idle, names["event"].done] == ["stream 'copies'", True, True]
     for name in public:
-        of_jedi = [each.name for each in jedi.Interpreter(f"{name}.", [names]).complete()]
-        texts = rlcompleter.Completer(names).attr_matches(f"{name}."), ipython.Completer(names).attr_matches(f"{name}.")
-        of_python, of_ipython = ([text.rpartition(".")[2].rstrip("()") for text in each] for each in texts)
-        for completed in (dir(names[name]), dir(type(names[name])), of_jedi, of_python, of_ipython):
-            assert sorted(text for text in completed if not text.startswith("_")) == public[name]
+        for texts in (dir(names[name]), dir(type(names[name])), completed(names, name)):
+            assert sorted(text for text in texts if not text.startswith("_")) == public[name]
 
 
 def test_a_program_cannot_make_a_stream_or_an_event_itself():

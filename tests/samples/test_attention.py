@@ -12,6 +12,7 @@ import acl_py as acl
 h200 = partial(acl.run, device="h200")
 
 
+@pytest.mark.one_in(7)
 @pytest.mark.parametrize("version", five_stages.VERSIONS.values(), ids=five_stages.VERSIONS)
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("seed", range(20))
@@ -25,6 +26,7 @@ def test_random_batches_in_five_stages_come_out_as_in_float64(seed, causal, vers
     np.testing.assert_allclose(h200(version, job).y, expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.one_in(7)
 @pytest.mark.parametrize("version", streaming.VERSIONS.values(), ids=streaming.VERSIONS)
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("seed", range(20))

@@ -24,6 +24,7 @@ def random_job(seed):
     return Job(layer, tokens, max(batch, len(tokens) // 8), None)
 
 
+@pytest.mark.one_in(7)
 @pytest.mark.parametrize("version", VERSIONS.values(), ids=VERSIONS)
 @pytest.mark.parametrize("mode", ["dropless", "drop-pad"])
 @pytest.mark.parametrize("seed", range(20))

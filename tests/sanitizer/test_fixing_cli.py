@@ -2,10 +2,10 @@
 
 import json
 import os
-import subprocess
-import sys
 
 import pytest
+
+from tests import forks
 
 RACY = {
     "id": "racy",
@@ -54,11 +54,7 @@ ENOUGH = "note: 1 fix is enough for all findings: {1} behind {0}; it costs "
 @pytest.fixture
 def acl_py_does(tmp_path):
     def acl_py_does(*options):
-        return subprocess.run(
-            [sys.executable, "-W", "error", "-m", "acl_py", *options],
-            capture_output=True, encoding="utf-8", check=False, timeout=60, cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(each for each in sys.path if each), "COLUMNS": "400"},
-        )  # fmt: skip
+        return forks.run("-m", "acl_py", *options, cwd=tmp_path, env={**os.environ, "COLUMNS": "400"})
 
     (tmp_path / "racy.json").write_text(json.dumps(RACY), encoding="utf-8")
     (tmp_path / "host.py").write_text(HOST_SCRIPT, encoding="utf-8")
